@@ -1,0 +1,56 @@
+# make test | demo | lint | docs | sample | coverage | bench: each does its own set-up, and quickly the second time.
+VENV ?= .venv
+BIN = $(VENV)/bin
+PYTEST_ARGS ?=
+BENCH ?= converge
+CODE = designate_pool migrations tests benchmarks doc
+
+# The servers that the functional tests start are Debian packages; the rest needs Python alone.
+SERVERS = $(VENV)/.servers-installed
+PYTHON_PACKAGES = $(VENV)/.python-packages-installed
+
+.PHONY: help test demo lint docs sample coverage bench packages clean
+
+help:
+	@sed -n '1s/^# //p' Makefile
+
+test: $(SERVERS) $(PYTHON_PACKAGES)
+	$(BIN)/pytest -n 2 --dist loadfile $(PYTEST_ARGS)
+
+demo: $(PYTHON_PACKAGES)
+	$(BIN)/python -m designate_pool.cmd.demo
+
+lint: $(PYTHON_PACKAGES)
+	$(BIN)/flake8 $(CODE)
+	$(BIN)/isort --check --diff $(CODE)
+	$(BIN)/mypy
+
+docs: $(PYTHON_PACKAGES)
+	$(BIN)/sphinx-build -q -W --keep-going -b html doc/source doc/build/html
+
+sample: $(PYTHON_PACKAGES)
+	$(BIN)/oslo-config-generator --config-file etc/config-generator.conf
+
+coverage: $(SERVERS) $(PYTHON_PACKAGES)
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest $(PYTEST_ARGS)
+	$(BIN)/coverage combine
+	$(BIN)/coverage report
+
+bench: $(SERVERS) $(PYTHON_PACKAGES)
+	$(BIN)/python -m benchmarks.$(BENCH)
+
+packages:
+	tools/packages $(VENV) test
+
+$(SERVERS): bindep.txt tools/packages
+	tools/packages $(VENV) test
+	touch $@
+
+$(PYTHON_PACKAGES): setup.cfg pyproject.toml
+	tools/packages $(VENV)
+	$(BIN)/pip install --quiet --editable '.[test,doc]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) build dist doc/build *.egg-info .mypy_cache .pytest_cache
