@@ -1,0 +1,180 @@
+"""The one exception tree.
+
+An exception is a sentence: its docstring is the message, the numbers and names in it are keyword arguments
+and attributes.  ``kwargs`` keeps them, so that the error survives a trip over RPC as the same class.
+
+Over HTTP, ``code`` is the status and ``type`` the word a client may switch on.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class PoolError(Exception):
+    """Something went wrong in the pool."""
+
+    code = 500
+    type = 'internal_error'
+
+    def __init__(self, **facts: Any) -> None:
+        super().__init__()
+        self.kwargs = facts
+        for name, value in facts.items():
+            setattr(self, name, value)
+
+    def __str__(self) -> str:
+        return (type(self).__doc__ or '').strip().format(**self.kwargs)
+
+
+class BadInput(PoolError):
+    """The request is wrong: {why}."""
+
+    code = 400
+    type = 'bad_request'
+
+
+class InvalidField(BadInput):
+    """{field}: {why}."""
+
+    type = 'invalid_object'
+
+
+class WrongContentType(BadInput):
+    """The body must be {wanted}, not {found}."""
+
+    code = 415
+    type = 'unsupported_content_type'
+
+
+class BodyTooLarge(BadInput):
+    """The body must not be longer than {limit} bytes."""
+
+    code = 413
+    type = 'body_too_large'
+
+
+class NotFound(PoolError):
+    """There is no {what}."""
+
+    code = 404
+    type = 'not_found'
+
+
+class DomainNotFound(NotFound):
+    """There is no domain {domain}."""
+
+    type = 'domain_not_found'
+
+
+class RecordSetNotFound(NotFound):
+    """There is no recordset {recordset}."""
+
+    type = 'recordset_not_found'
+
+
+class PoolNotFound(NotFound):
+    """There is no pool {pool}."""
+
+    type = 'pool_not_found'
+
+
+class Conflict(PoolError):
+    """The request does not fit what is there: {why}."""
+
+    code = 409
+    type = 'conflict'
+
+
+class DuplicateDomain(Conflict):
+    """The domain {domain} exists already."""
+
+    type = 'duplicate_domain'
+
+
+class DuplicateRecordSet(Conflict):
+    """The recordset {name} {rtype} exists already."""
+
+    type = 'duplicate_recordset'
+
+
+class DuplicatePool(Conflict):
+    """The pool {pool} exists already."""
+
+    type = 'duplicate_pool'
+
+
+class LostRace(Conflict):
+    """Another request changed the same {what} first; try again."""
+
+    type = 'lost_race'
+
+
+class PoolNotEmpty(Conflict):
+    """The pool {pool} still has {count} domains."""
+
+    type = 'pool_not_empty'
+
+
+class DomainBeingDeleted(Conflict):
+    """The domain {domain} is being deleted."""
+
+    type = 'domain_being_deleted'
+
+
+class ManagedRecordSet(Conflict):
+    """The recordset {name} {rtype} is made from the pool and cannot be changed by hand."""
+
+    type = 'managed_recordset'
+
+
+class PoolWithoutNameServers(Conflict):
+    """The pool {pool} has no name servers to make SOA and NS from; set them first."""
+
+    type = 'pool_without_name_servers'
+
+
+class BadConfiguration(PoolError):
+    """The configuration has mistakes ({count}):{listing}"""
+
+    type = 'bad_configuration'
+
+
+class DatabaseNotReady(PoolError):
+    """The database is at revision {found}, this program needs {wanted}; run 'designate-pool-manage database upgrade'."""
+
+    type = 'database_not_ready'
+
+
+class ServiceUnavailable(PoolError):
+    """{service} does not answer: {why}."""
+
+    code = 503
+    type = 'service_unavailable'
+
+
+class RecordTooLarge(PoolError):
+    """{owner} {rtype} takes {size} octets; a DNS message has room for {room}."""
+
+    type = 'record_too_large'
+
+
+class ServiceFailed(PoolError):
+    """{service} failed in {method} ({kind}); its log says more."""
+
+
+class BackendError(PoolError):
+    """{why}"""
+
+    type = 'backend_error'
+    retryable = True
+
+
+class BackendRefused(BackendError):
+    """{why}"""
+
+    retryable = False
+
+
+class BackendUnreachable(BackendError):
+    """{why}"""

@@ -1,0 +1,89 @@
+"""The three runtimes do the same work; green threads are tried in a process of their own, since patching cannot be undone."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from designate_pool.runtime import Inline, Runtime, Threads
+from tests.fixtures.processes import wait_until
+
+
+@pytest.mark.parametrize('runtime', [Threads(), Inline()], ids=lambda runtime: runtime.name)
+def test_batches_keep_order_and_lose_nothing(runtime: Runtime) -> None:
+    seen: list[int] = []
+    batches = runtime.batches(seen.extend, 7, 'test')
+    for number in range(0, 100, 4):
+        batches.put(number, number + 1, number + 2, number + 3)
+    batches.stop()
+    assert seen == list(range(100))
+
+
+def test_what_waits_while_a_batch_is_handled_is_the_next_batch() -> None:
+    gate, sizes = threading.Event(), []
+
+    def handle(items: list[int]) -> None:
+        sizes.append(len(items))
+        gate.wait(10)
+
+    batches = Threads().batches(handle, 50, 'test')
+    batches.put(0)
+    wait_until(lambda: sizes, 'the first is being handled')
+    batches.put(*range(60))
+    gate.set()
+    batches.stop()
+    assert sizes == [1, 50, 10]
+
+
+def test_a_batch_that_fails_does_not_end_the_loop() -> None:
+    seen = []
+
+    def handle(items: list[str]) -> None:
+        if 'bad' in items:
+            raise ValueError(items)
+        seen.extend(items)
+
+    batches = Threads().batches(handle, 1, 'test')
+    batches.put('bad', 'good')
+    batches.stop()
+    assert seen == ['good']
+
+
+@pytest.mark.parametrize('runtime', [Threads(), Inline()], ids=lambda runtime: runtime.name)
+def test_a_worker_s_exception_is_in_its_future(runtime: Runtime) -> None:
+    workers = runtime.workers(2, 'test')
+    assert workers.submit(int, '7').result(10) == 7
+    with pytest.raises(ValueError):
+        workers.submit(int, 'seven').result(10)
+    workers.stop()
+
+
+GREEN = '''
+from designate_pool import runtime
+runtime.patch()
+import threading, time
+import dns.zone
+green = runtime.BY_NAME['eventlet']()
+seen, batches = [], None
+batches = green.batches(seen.extend, 10, 'test')
+started = time.monotonic()
+tasks = [green.spawn(time.sleep, 0.2, name='nap') for _ in range(100)]
+workers = green.workers(5, 'test')
+futures = [workers.submit(pow, 2, number) for number in range(20)]
+batches.put(*range(30))
+for task in tasks: task.join(10)
+assert time.monotonic() - started < 10, 'the naps did not overlap'
+assert [future.result(5) for future in futures] == [2 ** number for number in range(20)]
+workers.stop(); batches.stop()
+assert seen == list(range(30))
+assert threading.current_thread() and dns.zone.from_text('@ 1 SOA a b 1 2 3 4 5\\n@ 1 NS a', 'example.com.')
+print('green')
+'''
+
+
+def test_green_threads_overlap_and_leave_dnspython_whole() -> None:
+    done = subprocess.run([sys.executable, '-c', GREEN], capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout == 'green\n', done.stderr
