@@ -1,0 +1,1 @@
+"""RPC: the only room that knows oslo.messaging."""

@@ -1,0 +1,24 @@
+"""What every client stands on: something that can call and cast."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from designate_pool.model import Context
+
+
+class Caller(Protocol):
+    """Sends a method and its arguments to whoever serves a topic."""
+
+    def call(self, topic: str, context: Context, method: str, **arguments: Any) -> Any:
+        """Send and wait for the result.
+
+        :raises ServiceUnavailable: when nobody answers in time
+        :raises PoolError: what the method raised, as the same class
+        """
+
+    def cast(self, topic: str, context: Context, method: str, **arguments: Any) -> None:
+        """Send and go on.
+
+        :raises ServiceUnavailable: when it could not even be sent
+        """

@@ -1,0 +1,122 @@
+"""The contract of the service ``central``, version 1.0, and its client."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from designate_pool.model import (
+    Context,
+    Domain,
+    Outcome,
+    Pool,
+    RecordChange,
+    RecordSet,
+    Report,
+    ServerStatus,
+)
+from designate_pool.rpc.caller import Caller
+
+TOPIC = 'central'
+VERSION = '1.0'
+
+
+class CentralClient:
+    """Calls to Central; each raises the errors named in :mod:`designate_pool.errors`."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    def _call(self, context: Context, method: str, **arguments: Any) -> Any:
+        return self._caller.call(TOPIC, context, method, **arguments)
+
+    def create_domain(self, context: Context, domain: Mapping[str, Any],
+                      recordsets: Sequence[Mapping[str, Any]] = ()) -> Domain:
+        """Create a domain, with recordsets if wanted, in one transaction and at one serial.
+
+        :param domain: ``name`` and ``email``; optional ``ttl``, ``description``, ``pool_name`` or ``pool_id``
+        :param recordsets: mappings with ``name``, ``type``, ``records`` (texts), optional ``ttl``, ``description``
+        """
+        return self._call(context, 'create_domain', domain=dict(domain), recordsets=[dict(each) for each in recordsets])
+
+    def get_domain(self, context: Context, domain_id: str) -> Domain:
+        return self._call(context, 'get_domain', domain_id=domain_id)
+
+    def find_domains(self, context: Context, criterion: Mapping[str, Any] | None = None, marker: str | None = None,
+                     limit: int | None = None, sort_key: str | None = None,
+                     sort_dir: str | None = None) -> list[Domain]:
+        """Domains that match: ``name`` (``*`` stands for anything), ``status``, ``pool_id``, ``email``."""
+        return self._call(context, 'find_domains', criterion=dict(criterion or {}), marker=marker, limit=limit,
+                          sort_key=sort_key, sort_dir=sort_dir)
+
+    def update_domain(self, context: Context, domain_id: str, values: Mapping[str, Any]) -> Domain:
+        """Change ``email``, ``ttl`` or ``description``."""
+        return self._call(context, 'update_domain', domain_id=domain_id, values=dict(values))
+
+    def delete_domain(self, context: Context, domain_id: str) -> Domain:
+        return self._call(context, 'delete_domain', domain_id=domain_id)
+
+    def create_recordset(self, context: Context, domain_id: str, recordset: Mapping[str, Any]) -> RecordSet:
+        return self._call(context, 'create_recordset', domain_id=domain_id, recordset=dict(recordset))
+
+    def get_recordset(self, context: Context, domain_id: str, recordset_id: str) -> RecordSet:
+        return self._call(context, 'get_recordset', domain_id=domain_id, recordset_id=recordset_id)
+
+    def find_recordsets(self, context: Context, domain_id: str, criterion: Mapping[str, Any] | None = None,
+                        marker: str | None = None, limit: int | None = None, sort_key: str | None = None,
+                        sort_dir: str | None = None) -> list[RecordSet]:
+        """Recordsets of a domain that match: ``name`` (``*`` stands for anything), ``type``, ``data``, ``status``."""
+        return self._call(context, 'find_recordsets', domain_id=domain_id, criterion=dict(criterion or {}),
+                          marker=marker, limit=limit, sort_key=sort_key, sort_dir=sort_dir)
+
+    def update_recordset(self, context: Context, domain_id: str, recordset_id: str,
+                         values: Mapping[str, Any]) -> RecordSet:
+        """Change ``records`` (texts, the whole new set), ``ttl`` or ``description``."""
+        return self._call(context, 'update_recordset', domain_id=domain_id, recordset_id=recordset_id,
+                          values=dict(values))
+
+    def delete_recordset(self, context: Context, domain_id: str, recordset_id: str) -> RecordSet:
+        return self._call(context, 'delete_recordset', domain_id=domain_id, recordset_id=recordset_id)
+
+    def apply_changes(self, context: Context, domain_id: str, changes: Sequence[RecordChange]) -> Domain:
+        """Make many record changes in one transaction and at one serial."""
+        return self._call(context, 'apply_changes', domain_id=domain_id, changes=list(changes))
+
+    def import_zone(self, context: Context, text: str, pool_name: str | None = None) -> Domain:
+        """Create a domain from a whole zone file (RFC 1035 section 5)."""
+        return self._call(context, 'import_zone', text=text, pool_name=pool_name)
+
+    def export_zone(self, context: Context, domain_id: str) -> str:
+        """The domain as a zone file."""
+        return self._call(context, 'export_zone', domain_id=domain_id)
+
+    def server_statuses(self, context: Context, domain_id: str) -> list[ServerStatus]:
+        """The rows of pool_manager_status for a domain."""
+        return self._call(context, 'server_statuses', domain_id=domain_id)
+
+    def create_pool(self, context: Context, pool: Mapping[str, Any]) -> Pool:
+        return self._call(context, 'create_pool', pool=dict(pool))
+
+    def find_pools(self, context: Context, criterion: Mapping[str, Any] | None = None, marker: str | None = None,
+                   limit: int | None = None, sort_key: str | None = None,
+                   sort_dir: str | None = None) -> list[Pool]:
+        return self._call(context, 'find_pools', criterion=dict(criterion or {}), marker=marker, limit=limit,
+                          sort_key=sort_key, sort_dir=sort_dir)
+
+    def get_pool(self, context: Context, pool_id: str) -> Pool:
+        return self._call(context, 'get_pool', pool_id=pool_id)
+
+    def update_pool(self, context: Context, pool: Mapping[str, Any]) -> Pool:
+        """Change a pool (``id`` and what changes); new name servers give every domain of it a new serial."""
+        return self._call(context, 'update_pool', pool=dict(pool))
+
+    def delete_pool(self, context: Context, pool_id: str) -> None:
+        self._call(context, 'delete_pool', pool_id=pool_id)
+
+    def update_status(self, context: Context, domain: Domain, status: Outcome, serial_number: int) -> None:
+        """Tell what the pool agrees on for one domain."""
+        self._call(context, 'update_status', domain=domain, status=status, serial_number=serial_number)
+
+    def update_statuses(self, context: Context, reports: Sequence[Report]) -> None:
+        """:meth:`update_status` for many domains in one message and one transaction."""
+        self._call(context, 'update_statuses', reports=list(reports))

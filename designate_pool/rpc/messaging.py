@@ -1,0 +1,145 @@
+"""RPC over a broker, by oslo.messaging.
+
+The executor is always ``threading``: under eventlet's monkey patching its threads are green.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from typing import Any
+
+import oslo_messaging
+from oslo_messaging.rpc import dispatcher
+
+from designate_pool.errors import InvalidField, PoolError, ServiceFailed, ServiceUnavailable
+from designate_pool.model import Context
+from designate_pool.rpc import serializer
+
+LOG = logging.getLogger(__name__)
+
+VERSION = '1.0'
+#: Where oslo.messaging may look for the class of an error that came from the other side.
+ERRORS = ['designate_pool.errors']
+
+
+class ValueSerializer(oslo_messaging.Serializer):
+    """Lets the values of :mod:`designate_pool.model` travel."""
+
+    def serialize_entity(self, context: Any, entity: Any) -> Any:
+        return serializer.pack(entity)
+
+    def deserialize_entity(self, context: Any, entity: Any) -> Any:
+        return serializer.unpack(entity)
+
+    def serialize_context(self, context: Context) -> dict[str, Any]:
+        return {'request_id': context.request_id, 'project_id': context.project_id,
+                'all_projects': context.all_projects}
+
+    def deserialize_context(self, context: dict[str, Any]) -> Context:
+        return Context(request_id=context.get('request_id') or '', project_id=context.get('project_id') or '',
+                       all_projects=bool(context.get('all_projects')))
+
+
+class Messaging:
+    """A :class:`designate_pool.rpc.caller.Caller` over a broker, and the servers behind it.
+
+    :param conf: oslo.config's global object; oslo.messaging takes no other
+    :param host: what this process is called among the servers of a topic
+    :param call_timeout: seconds that a call waits for its answer
+    :param transport_url: the broker; None means ``[DEFAULT] transport_url``
+    """
+
+    def __init__(self, conf: Any, host: str, call_timeout: float = 30.0, transport_url: str | None = None) -> None:
+        self._host = host
+        self._call_timeout = call_timeout
+        self._transport = oslo_messaging.get_rpc_transport(conf, url=transport_url, allowed_remote_exmods=ERRORS)
+        self._clients: dict[str, Any] = {}
+        self._servers: list[Any] = []
+
+    def call(self, topic: str, context: Context, method: str, **arguments: Any) -> Any:
+        try:
+            return self._client(topic).call(context, method, **arguments)
+        except PoolError as error:
+            # oslo.messaging makes a class of its own for what came from afar, with the other side's stack in its text.
+            raise type(error).__mro__[1](**error.kwargs) from None
+        except oslo_messaging.MessagingTimeout as error:
+            raise ServiceUnavailable(service=topic, why=f'no answer in {self._call_timeout:g} s') from error
+        except oslo_messaging.MessageDeliveryFailure as error:
+            raise ServiceUnavailable(service=topic, why=str(error)) from error
+
+    def cast(self, topic: str, context: Context, method: str, **arguments: Any) -> None:
+        try:
+            self._client(topic).cast(context, method, **arguments)
+        except oslo_messaging.MessageDeliveryFailure as error:
+            raise ServiceUnavailable(service=topic, why=str(error)) from error
+
+    def serve(self, topic: str, endpoint: Any) -> None:
+        """Start answering for *topic*."""
+        server = oslo_messaging.get_rpc_server(
+            self._transport, oslo_messaging.Target(topic=topic, server=self._host, version=VERSION),
+            [_Contract(topic, endpoint)], executor='threading', serializer=ValueSerializer(),
+            access_policy=dispatcher.DefaultRPCAccessPolicy)
+        server.start()
+        self._servers.append(server)
+
+    def stop_serving(self) -> None:
+        """Take nothing new and finish what was taken; calling and casting still work."""
+        for server in self._servers:
+            server.stop()
+        for server in self._servers:
+            server.wait()
+        self._servers.clear()
+
+    def stop(self) -> None:
+        self.stop_serving()
+        self._transport.cleanup()
+
+    def _client(self, topic: str) -> Any:
+        client = self._clients.get(topic)
+        if client is None:
+            client = oslo_messaging.get_rpc_client(
+                self._transport, oslo_messaging.Target(topic=topic, version=VERSION), serializer=ValueSerializer(),
+                timeout=self._call_timeout, retry=2)
+            self._clients[topic] = client
+        return client
+
+
+class _Contract:
+    """An endpoint as oslo.messaging is to see it: what takes a context is a method of the contract, nothing else is.
+
+    Our own errors are marked as expected, so that oslo.messaging hands them on without a stack trace in the log.
+    """
+
+    target = oslo_messaging.Target(version=VERSION)
+
+    def __init__(self, topic: str, endpoint: Any) -> None:
+        self._topic = topic
+        self._endpoint = endpoint
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith(('_', 'oslo_')):
+            raise AttributeError(name)
+
+        @oslo_messaging.expected_exceptions(PoolError)
+        def handle(context: Context, **arguments: Any) -> Any:
+            try:
+                return self._find(name, context, arguments)(context, **arguments)
+            except PoolError:
+                raise
+            except Exception as error:  # the caller gets a sentence, and the log the stack
+                LOG.exception('%s failed', name)
+                raise ServiceFailed(service=self._topic, method=name, kind=type(error).__name__) from error
+
+        return handle
+
+    def _find(self, name: str, context: Context, arguments: dict[str, Any]) -> Any:
+        method = getattr(self._endpoint, name, None)
+        signature = inspect.signature(method) if callable(method) else None
+        if signature is None or next(iter(signature.parameters), None) != 'context':
+            raise InvalidField(field='method', why=f'there is no method {name}')
+        try:
+            signature.bind(context, **arguments)
+        except TypeError as error:
+            raise InvalidField(field=name, why=str(error)) from error
+        return method

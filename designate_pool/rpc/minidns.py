@@ -1,0 +1,40 @@
+"""The contract of the service ``minidns``, version 1.0, and its client.  All of it is cast."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from designate_pool.model import Context, Domain, PollRequest
+from designate_pool.rpc.caller import Caller
+
+TOPIC = 'minidns'
+VERSION = '1.0'
+
+
+class MiniDnsClient:
+    """Casts to MiniDNS.  Times are seconds and come from the pool manager's configuration."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    def _cast(self, context: Context, method: str, **arguments: Any) -> None:
+        self._caller.cast(TOPIC, context, method, **arguments)
+
+    def notify_zone_changed(self, context: Context, domain: Domain, destination: str, timeout: float,
+                            retry_interval: float, max_retries: int) -> None:
+        """Send one server a NOTIFY, again while it does not answer; the outcome is not told."""
+        self._cast(context, 'notify_zone_changed', domain=domain, destination=destination, timeout=timeout,
+                   retry_interval=retry_interval, max_retries=max_retries)
+
+    def poll_for_serial_number(self, context: Context, domain: Domain, destination: str, timeout: float,
+                               retry_interval: float, max_retries: int) -> None:
+        """Ask one server for the SOA until it serves the domain's serial; told by ``update_status``."""
+        self._cast(context, 'poll_for_serial_number', domain=domain, destination=destination, timeout=timeout,
+                   retry_interval=retry_interval, max_retries=max_retries)
+
+    def notify_and_poll(self, context: Context, pool_name: str, requests: Sequence[PollRequest], timeout: float,
+                        retry_interval: float, max_retries: int) -> None:
+        """Both of the above for many domains and servers; told by ``update_statuses``, in batches."""
+        self._cast(context, 'notify_and_poll', pool_name=pool_name, requests=list(requests), timeout=timeout,
+                   retry_interval=retry_interval, max_retries=max_retries)

@@ -1,0 +1,89 @@
+"""Values to what a message can hold, and back.
+
+A dataclass of :mod:`designate_pool.model` becomes ``{"!": "Domain", "v": [field, ...]}`` in the order of its fields;
+enums become their text and are restored from the field's annotation.  A value with more fields than
+this side knows, from a newer sender, is cut; missing ones take their defaults.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import typing
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+from designate_pool import model
+from designate_pool.errors import InvalidField
+
+MARK = '!'
+_VALUES = (model.Domain, model.Record, model.RecordSet, model.RecordChange, model.Pool, model.ServerStatus,
+           model.Report, model.PollRequest, model.PollResult)
+
+
+def pack(value: Any) -> Any:
+    """*value* as lists, mappings, texts, numbers and None.
+
+    :raises TypeError: for what has no business in a message (a server with its secrets, say)
+    """
+    if value is None or value.__class__ in (str, int, float, bool):
+        return value
+    if isinstance(value, enum.Enum):
+        return value.value
+    if isinstance(value, (list, tuple)):
+        return [pack(each) for each in value]
+    if isinstance(value, Mapping):
+        return {key: pack(each) for key, each in value.items()}
+    if isinstance(value, datetime):
+        return {MARK: 'at', 'v': value.isoformat()}
+    if value.__class__ in _FIELDS:
+        return {MARK: value.__class__.__name__, 'v': [pack(getattr(value, name)) for name in _FIELDS[value.__class__]]}
+    raise TypeError(f'{value.__class__.__name__} cannot be sent')
+
+
+def unpack(value: Any) -> Any:
+    """The inverse of :func:`pack`.
+
+    :raises InvalidField: when a value does not have the shape of its class
+    """
+    if isinstance(value, list):
+        return [unpack(each) for each in value]
+    if isinstance(value, dict):
+        kind = value.get(MARK)
+        if kind is None:
+            return {key: unpack(each) for key, each in value.items()}
+        try:
+            return _BUILDERS[kind](value['v'])
+        except (KeyError, TypeError, ValueError) as error:
+            raise InvalidField(field=str(kind), why=f'not a value of this kind ({error})') from error
+    return value
+
+
+def _restorer(annotation: Any) -> Callable[[Any], Any]:
+    """What turns a packed field back into what *annotation* says."""
+    kinds = typing.get_args(annotation) or (annotation,)
+    for kind in kinds:
+        if isinstance(kind, type) and issubclass(kind, enum.Enum):
+            return lambda value: None if value is None else kind(value)
+    if typing.get_origin(annotation) is tuple:
+        return lambda value: tuple(unpack(each) for each in value)
+    if kinds[0] in (str, int, float, bool):
+        return lambda value: value
+    return unpack
+
+
+def _builder(kind: type[Any]) -> Callable[[list[Any]], Any]:
+    hints = typing.get_type_hints(kind)
+    restorers = [_restorer(hints[name]) for name in _FIELDS[kind]]
+
+    def build(values: list[Any]) -> Any:
+        return kind(*[restore(value) for restore, value in zip(restorers, values)])
+
+    return build
+
+
+# A server's fields hold secrets: a pool travels without its servers.
+_FIELDS = {kind: tuple(field.name for field in dataclasses.fields(kind)) for kind in _VALUES}
+_BUILDERS: dict[str, Callable[[Any], Any]] = {kind.__name__: _builder(kind) for kind in _VALUES}
+_BUILDERS['at'] = datetime.fromisoformat

@@ -1,0 +1,81 @@
+"""RPC over oslo.messaging, on its in-memory broker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from oslo_config import cfg
+
+from designate_pool.errors import DomainNotFound, InvalidField, ServiceFailed, ServiceUnavailable
+from designate_pool.model import Action, Context, Outcome, Report
+from designate_pool.rpc.central import TOPIC, CentralClient
+from designate_pool.rpc.messaging import Messaging
+from tests.fixtures.processes import wait_until
+
+CONTEXT = Context(request_id='req-1', project_id='p1')
+REPORT = Report('d' * 32, Action.UPDATE, 4, Outcome.SUCCESS, 9)
+
+
+class Endpoint:
+    def __init__(self) -> None:
+        self.heard: list[Any] = []
+
+    def get_domain(self, context: Context, domain_id: str) -> Any:
+        if domain_id == 'odd':
+            raise RuntimeError('a surprise')
+        raise DomainNotFound(domain=domain_id)
+
+    def update_statuses(self, context: Context, reports: list[Report]) -> None:
+        self.heard.append((context, reports))
+
+
+@pytest.fixture
+def messaging() -> Iterator[Messaging]:
+    conf = cfg.CONF
+    conf([], project='test')
+    caller = Messaging(conf, 'test', call_timeout=2.0, transport_url='kombu+memory://')
+    yield caller
+    caller.stop()
+
+
+@pytest.fixture
+def endpoint(messaging: Messaging) -> Endpoint:
+    served = Endpoint()
+    messaging.serve(TOPIC, served)
+    return served
+
+
+def test_values_and_context_arrive_as_they_were_sent(messaging: Messaging, endpoint: Endpoint) -> None:
+    CentralClient(messaging).update_statuses(CONTEXT, [REPORT])
+    assert endpoint.heard == [(CONTEXT, [REPORT])]
+
+
+def test_an_error_comes_back_as_its_own_class(messaging: Messaging, endpoint: Endpoint) -> None:
+    with pytest.raises(DomainNotFound) as caught:
+        CentralClient(messaging).get_domain(CONTEXT, 'x')
+    assert caught.value.kwargs == {'domain': 'x'} and str(caught.value) == 'There is no domain x.'
+
+
+def test_a_cast_arrives(messaging: Messaging, endpoint: Endpoint) -> None:
+    messaging.cast(TOPIC, CONTEXT, 'update_statuses', reports=[REPORT])
+    wait_until(lambda: endpoint.heard, 'the cast arrives')
+
+
+def test_a_method_or_argument_that_does_not_exist_is_an_error_that_names_it(messaging: Messaging, endpoint: Endpoint) -> None:
+    with pytest.raises(InvalidField, match='steal'):
+        messaging.call(TOPIC, CONTEXT, 'steal')
+    with pytest.raises(InvalidField, match="^get_domain: missing a required argument: 'domain_id'.$"):
+        messaging.call(TOPIC, CONTEXT, 'get_domain', domain_name='x')
+
+
+def test_a_surprise_on_the_other_side_is_told_without_its_stack(messaging: Messaging, endpoint: Endpoint) -> None:
+    with pytest.raises(ServiceFailed) as caught:
+        messaging.call(TOPIC, CONTEXT, 'get_domain', domain_id='odd')
+    assert str(caught.value) == 'central failed in get_domain (RuntimeError); its log says more.'
+
+
+def test_nobody_there_is_an_error_that_names_the_service(messaging: Messaging) -> None:
+    with pytest.raises(ServiceUnavailable, match='nowhere'):
+        messaging.call('nowhere', CONTEXT, 'get_domain', domain_id='x')
