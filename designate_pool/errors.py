@@ -141,7 +141,7 @@ class BadConfiguration(PoolError):
 
 
 class DatabaseNotReady(PoolError):
-    """The database is at revision {found}, this program needs {wanted}; run 'designate-pool-manage database upgrade'."""
+    """The database is at revision {found}, not {wanted}; run 'designate-pool-manage database upgrade'."""
 
     type = 'database_not_ready'
 

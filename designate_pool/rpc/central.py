@@ -5,16 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from designate_pool.model import (
-    Context,
-    Domain,
-    Outcome,
-    Pool,
-    RecordChange,
-    RecordSet,
-    Report,
-    ServerStatus,
-)
+from designate_pool.model import Context, Domain, Outcome, Pool, RecordChange, RecordSet, Report, ServerStatus
 from designate_pool.rpc.caller import Caller
 
 TOPIC = 'central'

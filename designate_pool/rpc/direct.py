@@ -1,8 +1,8 @@
 """RPC without a broker, for all services in one process.
 
-oslo.messaging's ``fake://`` transport looks for the answer to a call every 50 ms.  Here a call is a function call in the
-caller's own thread, and a cast a place in a queue that a few workers empty.  Values are frozen, so
-they are handed over as they are; nothing is packed.
+oslo.messaging's ``fake://`` transport looks for the answer to a call every 50 ms.  Here a call is a function call in
+the caller's own thread, and a cast a place in a queue that a few workers empty.  Values are frozen, so they are handed
+over as they are; nothing is packed.
 """
 
 from __future__ import annotations

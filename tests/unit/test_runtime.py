@@ -1,4 +1,4 @@
-"""The three runtimes do the same work; green threads are tried in a process of their own, since patching cannot be undone."""
+"""The three runtimes do the same work.  Green threads get a process of their own, since patching cannot be undone."""
 
 from __future__ import annotations
 

@@ -37,6 +37,7 @@ def test_the_next_serial_is_always_newer(previous: int | None, now: float) -> No
 
 
 @pytest.mark.parametrize(('previous', 'now', 'serial'), [
-    (None, 1000.9, 1000), (5, 1000, 1000), (1000, 1000, 1001), (2000, 1000, 2001), (SPACE - 1, SPACE - 5, 0), (SPACE - 3, 7, 7)])
+    (None, 1000.9, 1000), (5, 1000, 1000), (1000, 1000, 1001), (2000, 1000, 2001), (SPACE - 1, SPACE - 5, 0),
+    (SPACE - 3, 7, 7)])
 def test_next_serial(previous: int | None, now: float, serial: int) -> None:
     assert next_serial(previous, now) == serial

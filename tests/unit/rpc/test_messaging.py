@@ -63,7 +63,8 @@ def test_a_cast_arrives(messaging: Messaging, endpoint: Endpoint) -> None:
     wait_until(lambda: endpoint.heard, 'the cast arrives')
 
 
-def test_a_method_or_argument_that_does_not_exist_is_an_error_that_names_it(messaging: Messaging, endpoint: Endpoint) -> None:
+def test_a_method_or_argument_that_does_not_exist_is_an_error_that_names_it(messaging: Messaging,
+                                                                            endpoint: Endpoint) -> None:
     with pytest.raises(InvalidField, match='steal'):
         messaging.call(TOPIC, CONTEXT, 'steal')
     with pytest.raises(InvalidField, match="^get_domain: missing a required argument: 'domain_id'.$"):

@@ -15,10 +15,12 @@ NOW = model.utcnow()
 VALUES = [
     model.Domain('a' * 32, 'example.com.', 'b' * 32, 'default', 'hostmaster@example.com', 3600, 4294967295,
                  model.Action.UPDATE, model.Status.ERROR, 3, 7, created_at=NOW),
-    model.RecordSet('www.example.com.', 'A', (model.Record('192.0.2.1', task=model.Task.NONE, status=model.Status.ACTIVE),), 300),
+    model.RecordSet('www.example.com.', 'A',
+                    (model.Record('192.0.2.1', task=model.Task.NONE, status=model.Status.ACTIVE),), 300),
     model.RecordChange('www.example.com.', 'TXT', ('"a"', '"b"'), 60),
     model.Pool('default', 'c' * 32, name_servers=('ns1.example.org.', 'ns2.example.org.'), updated_at=NOW),
-    model.ServerStatus('s' * 32, 'd' * 32, model.Action.CREATE, 5, status=model.Outcome.ERROR, last_error='refused', next_attempt_at=NOW),
+    model.ServerStatus('s' * 32, 'd' * 32, model.Action.CREATE, 5, status=model.Outcome.ERROR, last_error='refused',
+                       next_attempt_at=NOW),
     model.Report('d' * 32, model.Action.DELETE, 4, model.Outcome.SUCCESS, 9),
     model.PollRequest('d' * 32, 'example.com.', 9, 's' * 32, False),
     model.PollResult('d' * 32, 's' * 32, model.Outcome.SUCCESS, model.Answer.SERIAL, 9),
@@ -44,7 +46,8 @@ def test_a_value_from_a_newer_sender_is_cut() -> None:
 
 
 @pytest.mark.parametrize('packed', [
-    {'!': 'Domain', 'v': ['too', 'short']}, {'!': 'Report', 'v': ['d', 'SING', 1, 'SUCCESS', 2]}, {'!': 'Nothing', 'v': []},
+    {'!': 'Domain', 'v': ['too', 'short']}, {'!': 'Report', 'v': ['d', 'SING', 1, 'SUCCESS', 2]},
+    {'!': 'Nothing', 'v': []},
     {'!': 'at', 'v': 'yesterday'}, {'!': 'Report'}])
 def test_a_malformed_value_is_named(packed: dict[str, object]) -> None:
     with pytest.raises(InvalidField, match=str(packed['!'])):

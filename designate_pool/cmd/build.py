@@ -1,0 +1,118 @@
+"""How each service is made from the configuration."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import secrets
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from designate_pool import backends
+from designate_pool.api.app import create_app
+from designate_pool.api.server import ApiServer
+from designate_pool.central.service import Central
+from designate_pool.config.load import Settings
+from designate_pool.minidns.service import MiniDns
+from designate_pool.model import Pool
+from designate_pool.pool_manager.due import Tries
+from designate_pool.pool_manager.manager import Manager
+from designate_pool.pool_manager.service import PoolManager
+from designate_pool.pool_manager.settings import Settings as ManagerSettings
+from designate_pool.rpc import central, minidns, pool_manager
+from designate_pool.runtime import Runtime
+from designate_pool.storage.sessions import Storage
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Parts:
+    """What services are made of.
+
+    :ivar caller: a :class:`designate_pool.rpc.caller.Caller` that can also serve
+    """
+
+    runtime: Runtime
+    settings: Settings
+    pool: Pool
+    storage: Storage
+    caller: Any
+
+
+class Service(Protocol):
+    def stop(self) -> None: ...
+
+
+def build_central(parts: Parts) -> Service:
+    service = Central(parts.storage, pool_manager.PoolManagerClient(parts.caller), parts.runtime,
+                      default_pool_name=parts.settings.central.default_pool_name or parts.pool.name,
+                      retention=parts.settings.central.deleted_retention)
+    service.start()
+    parts.caller.serve(central.TOPIC, service)
+    return service
+
+
+def build_pool_manager(parts: Parts) -> Service:
+    manager = Manager(parts.pool, {server.id: backends.build(server) for server in parts.pool.servers}, parts.storage,
+                      central.CentralClient(parts.caller), minidns.MiniDnsClient(parts.caller), parts.runtime,
+                      manager_settings(parts.settings))
+    service = PoolManager(manager, parts.runtime)
+    parts.caller.serve(pool_manager.topic(parts.pool.name), service)
+    service.start()
+    return service
+
+
+def build_minidns(parts: Parts) -> Service:
+    settings = parts.settings.minidns
+    service = MiniDns(parts.storage, parts.pool.servers, settings.listen,
+                      pool_manager.PoolManagerClient(parts.caller), parts.runtime,
+                      tcp_connections=settings.tcp_connections, packed_zones_bytes=settings.packed_zones_bytes)
+    service.start()
+    parts.caller.serve(minidns.TOPIC, service)
+    return service
+
+
+def build_api(parts: Parts) -> Service:
+    settings = parts.settings.api
+    app = create_app(central.CentralClient(parts.caller), parts.pool, settings.max_body)
+    service = Together([ApiServer(app, endpoint, settings.threads, body_limit=settings.max_body)
+                        for endpoint in settings.listen])
+    service.start()
+    return service
+
+
+class Together:
+    """Several services that start and stop as one."""
+
+    def __init__(self, services: Sequence[Any]) -> None:
+        self._services = services
+
+    def start(self) -> None:
+        for service in self._services:
+            service.start()
+
+    def stop(self) -> None:
+        for service in self._services:
+            service.stop()
+
+
+def manager_settings(settings: Settings) -> ManagerSettings:
+    """The pool manager's settings, with a name that no other process has."""
+    found = settings.pool_manager
+    return ManagerSettings(
+        name=f'{settings.process.host[:40]}:{os.getpid()}:{secrets.token_hex(3)}',
+        tries=Tries(timeout=found.poll_timeout, retry_interval=found.poll_retry_interval,
+                    max_retries=found.poll_max_retries, backoff_initial=found.retry_backoff_initial,
+                    backoff_maximum=found.retry_backoff_maximum),
+        periodic_sync_interval=found.periodic_sync_interval,
+        claim_seconds=found.claim_seconds,
+        batch_size=found.batch_size,
+        circuit_failures=found.circuit_failures,
+        circuit_probe_interval=found.circuit_probe_interval)
+
+
+SERVICES: dict[str, Callable[[Parts], Service]] = {
+    'central': build_central,
+    'minidns': build_minidns,
+    'pool_manager': build_pool_manager,
+    'api': build_api,
+}

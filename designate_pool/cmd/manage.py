@@ -1,0 +1,172 @@
+"""``designate-pool-manage``: what is done on the host itself, to the database, configuration and name servers."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+import uuid
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from oslo_config import cfg
+
+from designate_pool import backends
+from designate_pool.config import early, load, pools, source
+from designate_pool.config.mistakes import Mistakes
+from designate_pool.errors import InvalidField, PoolError, PoolNotFound
+from designate_pool.model import Context, Pool
+from designate_pool.rpc.direct import Direct
+from designate_pool.rpc.pool_manager import PoolManagerClient
+from designate_pool.runtime import Inline
+from designate_pool.storage import migrate
+from designate_pool.storage.sessions import Storage
+
+if TYPE_CHECKING:
+    from designate_pool.central.service import Central
+
+EVERYTHING = Context(all_projects=True)
+
+
+def main(argv: Sequence[str] | None = None, conf: cfg.ConfigOpts = cfg.CONF) -> int:
+    conf.register_cli_opt(cfg.SubCommandOpt('command', title='commands', handler=_add_commands))
+    try:
+        load.load(conf, early.files_first(sys.argv[1:] if argv is None else argv))
+        return int(conf.command.run(conf) or 0)
+    except PoolError as error:
+        print(error, file=sys.stderr)
+    except Exception as error:  # of the database's driver or alembic, whose classes only storage knows
+        if conf.debug:
+            raise
+        print(f'{type(error).__name__}: {error}', file=sys.stderr)
+    return 1
+
+
+def database_upgrade(conf: cfg.ConfigOpts) -> None:
+    """Make the tables, or bring them to a revision."""
+    url = _settings(conf).database.connection
+    migrate.upgrade(url, conf.command.revision)
+    print(f'The database is at {migrate.current(url)}.')
+
+
+def database_downgrade(conf: cfg.ConfigOpts) -> None:
+    """Take the tables back to a revision; what it has no place for is lost."""
+    url = _settings(conf).database.connection
+    migrate.downgrade(url, conf.command.revision)
+    print(f'The database is at {migrate.current(url)}.')
+
+
+def database_version(conf: cfg.ConfigOpts) -> None:
+    """Show the revision of the database and the one that this program needs."""
+    url = _settings(conf).database.connection
+    print(f'The database is at {migrate.current(url)}, this program needs {migrate.head()}.')
+
+
+def config_check(conf: cfg.ConfigOpts) -> None:
+    """Name every mistake in the configuration, or the servers of the pool."""
+    pool = pools.read_pool(conf, backends.options())
+    mistakes = Mistakes()
+    for server in pool.servers:
+        try:
+            backends.build(server)
+        except InvalidField as error:
+            mistakes.add(f'backend:{server.driver}:{uuid.UUID(server.id)}', error.kwargs['field'], error.kwargs['why'])
+    mistakes.raise_if_any()
+    number = f'{len(pool.servers)} server{"" if len(pool.servers) == 1 else "s"}'
+    print(f'{number}: {", ".join(server.label for server in pool.servers)}')
+
+
+def pool_show(conf: cfg.ConfigOpts) -> None:
+    """Show a pool as the database has it."""
+    with _central(conf) as (central, settings):
+        _print_pool(_find_pool(central, conf.command.pool_name or settings.pool_manager.pool_name))
+
+
+def pool_set(conf: cfg.ConfigOpts) -> None:
+    """Change a pool; new name servers give every domain of it new SOA and NS records."""
+    changes = {'name_servers': conf.command.name_server, 'description': conf.command.description}
+    changes = {field: value for field, value in changes.items() if value is not None}
+    with _central(conf) as (central, _):
+        pool = _find_pool(central, conf.command.pool_name)
+        _print_pool(central.update_pool(EVERYTHING, {'id': pool.id, **changes}))
+
+
+def _settings(conf: cfg.ConfigOpts) -> load.Settings:
+    """The settings; the folder of the default database is made, since SQLite makes the file but not the folder."""
+    settings = load.read_settings(conf)
+    state = settings.process.state_path
+    if settings.database.connection.startswith(f'sqlite:///{state}/'):
+        os.makedirs(state, exist_ok=True)
+    return settings
+
+
+@contextlib.contextmanager
+def _central(conf: cfg.ConfigOpts) -> Iterator[tuple[Central, load.Settings]]:
+    """Central's rules on the database.  What it casts goes to the broker; where there is none, to nobody: the pool
+    manager's periodic pass finds the change in the database."""
+    # Importing oslo.messaging takes a second, and warns of eventlet; the other commands need neither.
+    from designate_pool.central.service import Central
+    from designate_pool.rpc.messaging import Messaging
+
+    settings = _settings(conf)
+    storage = Storage(settings.database.connection)
+    has_broker = 'transport_url' in source.read(conf).sections['DEFAULT']
+    caller: Any = Messaging(conf, settings.process.host) if has_broker else Direct(Inline().workers(1, 'casts'))
+    central = Central(storage, PoolManagerClient(caller), Inline())
+    try:
+        migrate.check(storage)
+        yield central, settings
+    finally:
+        central.stop()
+        caller.stop()
+        storage.close()
+
+
+def _find_pool(central: Central, name: str) -> Pool:
+    """
+    :raises PoolNotFound: when there is no pool of this name
+    """
+    for pool in central.find_pools(EVERYTHING, criterion={'name': name}):
+        if pool.name == name:  # in a criterion, * stands for anything
+            return pool
+    raise PoolNotFound(pool=name)
+
+
+def _print_pool(pool: Pool) -> None:
+    print(f'name:         {pool.name}')
+    print(f'id:           {pool.id}')
+    print(f'description:  {pool.description or ""}')
+    print(f'name servers: {" ".join(pool.name_servers)}')
+
+
+def _add_commands(commands: Any) -> None:
+    database = _group(commands, 'database', 'the tables')
+    _command(database, 'upgrade', database_upgrade).add_argument('revision', nargs='?', default='head')
+    _command(database, 'downgrade', database_downgrade).add_argument(
+        'revision', help='its name, -1 for the one before, base for no tables')
+    _command(database, 'version', database_version)
+    _command(_group(commands, 'config', 'the configuration'), 'check', config_check)
+    pool = _group(commands, 'pool', "the pool's name servers")
+    _command(pool, 'show', pool_show).add_argument('pool_name', metavar='name', nargs='?',
+                                                   help='not given: the pool of the configuration')
+    changing = _command(pool, 'set', pool_set)
+    changing.add_argument('pool_name', metavar='name')
+    changing.add_argument('--name-server', action='extend', nargs='+', metavar='HOST',
+                          help='for the NS records, all of them anew; the first is also the primary of the SOA')
+    changing.add_argument('--description')
+
+
+def _group(commands: Any, name: str, about: str) -> Any:
+    return commands.add_parser(name, help=about).add_subparsers(title='commands', dest='verb', required=True)
+
+
+def _command(group: Any, name: str, run: Any) -> argparse.ArgumentParser:
+    about = (run.__doc__ or '').split('\n')[0]
+    parser: argparse.ArgumentParser = group.add_parser(name, help=about, description=about)
+    parser.set_defaults(run=run)
+    return parser
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,41 @@
+"""What has to be known before anything else is imported: eventlet patches the standard library first of all."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from oslo_config import cfg
+
+DEFAULT = 'eventlet'
+
+
+def concurrency(argv: Sequence[str], project: str = 'designate-pool') -> str:
+    """``[DEFAULT] concurrency`` of the files that *argv* names, or of those that oslo.config finds by itself.
+
+    A file or value that is wrong is not told of here: loading the configuration does that, and does it better.
+    """
+    conf = cfg.ConfigOpts()
+    conf.register_opt(cfg.StrOpt('concurrency', default=DEFAULT, choices=('eventlet', 'threading')))
+    try:
+        conf(_split(argv)[0], project=project)
+        chosen = str(conf.concurrency)
+    except (cfg.Error, OSError, UnicodeError):
+        return DEFAULT
+    return chosen
+
+
+def files_first(argv: Sequence[str]) -> list[str]:
+    """*argv* with ``--config-file`` and ``--config-dir`` moved before everything else, where oslo.config wants them."""
+    files, rest = _split(argv)
+    return files + rest
+
+
+def _split(argv: Sequence[str]) -> tuple[list[str], list[str]]:
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    for option in ('--config-file', '--config-dir'):
+        parser.add_argument(option, action='append', default=[])
+    found, rest = parser.parse_known_args(list(argv))
+    return [f'{option}={value}' for option, values in (('--config-file', found.config_file),
+                                                       ('--config-dir', found.config_dir))
+            for value in values], rest

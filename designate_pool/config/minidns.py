@@ -1,0 +1,49 @@
+"""``[service:minidns]``."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from oslo_config import cfg
+
+from designate_pool.config.section import Section
+from designate_pool.model import Endpoint
+
+PORT = 5354
+GROUP = cfg.OptGroup('service:minidns', help='MiniDNS, from which the servers transfer the zones.')
+OPTIONS: list[cfg.Opt] = [
+    cfg.StrOpt('listen', default=f'127.0.0.1:{PORT}',
+               help=f'Addresses to listen on, UDP and TCP, with commas between them: 192.0.2.1:{PORT}, '
+                    f'[2001:db8::1]:{PORT}. Without a port: {PORT}. The servers are told to transfer from here unless '
+                    'their section says primaries.'),
+    cfg.IntOpt('tcp_connections', default=500, min=1, max=100000,
+               help='TCP connections served at the same time; more have to wait.'),
+    cfg.IntOpt('packed_zones_bytes', default=268435456, min=0,
+               help='Bytes of memory for zones in wire form, kept so that the next server costs a copy.'),
+]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class MiniDnsSettings:
+    """
+    :ivar listen: UDP and TCP both
+    :ivar packed_zones_bytes: memory for zones in wire form
+    """
+
+    listen: tuple[Endpoint, ...]
+    tcp_connections: int
+    packed_zones_bytes: int
+
+
+def register_opts(conf: cfg.ConfigOpts) -> None:
+    conf.register_group(GROUP)
+    conf.register_opts(OPTIONS, group=GROUP)
+
+
+def list_opts() -> list[tuple[cfg.OptGroup, list[cfg.Opt]]]:
+    return [(GROUP, OPTIONS)]
+
+
+def read(section: Section) -> MiniDnsSettings:
+    return MiniDnsSettings(listen=section.endpoints('listen', PORT), tcp_connections=section['tcp_connections'],
+                           packed_zones_bytes=section['packed_zones_bytes'])

@@ -1,0 +1,37 @@
+"""All sections of the configuration that are known by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from oslo_config import cfg
+
+from designate_pool.config import api, central, database, minidns, pool_manager, process
+
+SECTIONS = (process, database, central, pool_manager, minidns, api)
+
+
+def register_opts(conf: cfg.ConfigOpts) -> None:
+    """Make every option known to *conf*."""
+    for section in SECTIONS:
+        section.register_opts(conf)
+
+
+def list_opts() -> list[tuple[Any, list[cfg.Opt]]]:
+    """Every option by section, for ``oslo-config-generator`` (entry point ``oslo.config.opts``)."""
+    return [group for section in SECTIONS for group in section.list_opts()]
+
+
+def names_by_section() -> dict[str, set[str]]:
+    """The names that may stand in each section that is ours alone, deprecated ones included.
+
+    ``[DEFAULT]`` is not among them: oslo.log, oslo.messaging and others have options there.
+    """
+    return {group.name: set(_names(options)) for group, options in list_opts() if group != process.GROUP}
+
+
+def _names(options: Iterable[cfg.Opt]) -> Iterable[str]:
+    for option in options:
+        yield option.dest
+        yield from (deprecated.name for deprecated in option.deprecated_opts if deprecated.name)

@@ -1,0 +1,81 @@
+"""``[service:pool_manager]``: the six options of the specification, and what they leave open."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from oslo_config import cfg
+
+from designate_pool.config.section import Section
+
+GROUP = cfg.OptGroup('service:pool_manager', help=(
+    'The pool manager. The servers of its pool are sections of their own: ``[backend:<driver>:<uuid>]`` is one server, '
+    'with host (required), port (53), tsig_key, primaries, max_in_flight, call_timeout and the options of its driver; '
+    '``[backend:<driver>:*]`` holds what all servers of a driver have in common, and a server takes from there what '
+    'its own section does not say.'))
+OPTIONS: list[cfg.Opt] = [
+    cfg.StrOpt('pool_name', default='default', help='The pool that this pool manager keeps in step.'),
+    cfg.IntOpt('threshold_percentage', default=100, min=1, max=100,
+               help='How many of the servers, in percent, must serve a change before it is ACTIVE; rounded up to whole '
+                    'servers.'),
+    cfg.FloatOpt('poll_timeout', default=30, min=0.01,
+                 help='Seconds to wait for the answer to a NOTIFY or to a poll.'),
+    cfg.FloatOpt('poll_retry_interval', default=2, min=0,
+                 help='Seconds between two tries, of a NOTIFY, of a poll and of a driver call.'),
+    cfg.IntOpt('poll_max_retries', default=3, min=0, max=1000,
+               help='How often something is tried again in a round: a round has one try more than this.'),
+    cfg.FloatOpt('periodic_sync_interval', default=120, min=0.1, deprecated_name='period_sync_interval',
+                 help='Seconds in which every domain is looked at once on every server.'),
+    cfg.FloatOpt('retry_backoff_initial', default=5, min=0.01,
+                 help='Seconds between the end of a failed round and the next try; doubled after each.'),
+    cfg.FloatOpt('retry_backoff_maximum', default=300, min=0.01,
+                 help='The most seconds between two tries after a failed round.'),
+    cfg.IntOpt('circuit_failures', default=3, min=1,
+               help='After so many failures to reach a server in a row, only a probe is sent to it.'),
+    cfg.FloatOpt('circuit_probe_interval', default=2, min=0.01,
+                 help='Seconds between two probes of a server that cannot be reached. When it answers, all that is '
+                      'due on it becomes due at once.'),
+    cfg.FloatOpt('claim_seconds', default=30, min=1,
+                 help='How long a pool manager keeps the due rows that it claimed from the others of its pool; when '
+                      'it dies, the others take them over after this time.'),
+    cfg.IntOpt('batch_size', default=200, min=1, max=10000,
+               help='How many due rows are claimed at a time.'),
+]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PoolManagerSettings:
+    """Times are seconds."""
+
+    pool_name: str
+    threshold_percentage: int
+    poll_timeout: float
+    poll_retry_interval: float
+    poll_max_retries: int
+    periodic_sync_interval: float
+    retry_backoff_initial: float
+    retry_backoff_maximum: float
+    circuit_failures: int
+    circuit_probe_interval: float
+    claim_seconds: float
+    batch_size: int
+
+
+def register_opts(conf: cfg.ConfigOpts) -> None:
+    conf.register_group(GROUP)
+    conf.register_opts(OPTIONS, group=GROUP)
+
+
+def list_opts() -> list[tuple[cfg.OptGroup, list[cfg.Opt]]]:
+    return [(GROUP, OPTIONS)]
+
+
+def read(section: Section) -> PoolManagerSettings:
+    settings = PoolManagerSettings(**{field.name: section[field.name]
+                                      for field in dataclasses.fields(PoolManagerSettings)})
+    if settings.pool_name is not None and not 1 <= len(settings.pool_name) <= 50:
+        section.wrong('pool_name', 'a name has 1 to 50 characters')
+    least, most = settings.retry_backoff_initial, settings.retry_backoff_maximum
+    if least is not None and most is not None and least > most:
+        section.wrong('retry_backoff_maximum', f'{most:g} is less than retry_backoff_initial, {least:g}')
+    return settings

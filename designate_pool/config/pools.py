@@ -1,0 +1,218 @@
+"""The servers of the pool: sections ``[backend:<driver>:*]``, ``[backend:<driver>:<uuid>]`` and ``[tsig:<name>]``."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from oslo_config import cfg
+
+from designate_pool.config import source, values
+from designate_pool.config.load import Settings, collect_settings
+from designate_pool.config.mistakes import Mistakes, hint
+from designate_pool.config.section import DOLLAR
+from designate_pool.model import Endpoint, Option, Pool, Server, TsigKey
+
+LOG = logging.getLogger(__name__)
+Drivers = Mapping[str, Sequence[Option]]
+Keys = dict[str, TsigKey | None]
+
+#: What every server's section takes, whatever its driver.
+GENERIC = (
+    Option('host', 'The host name or IP address of the DNS server.', kind='host', required=True),
+    Option('port', 'The port on which it answers DNS.', kind='port', default=53),
+    Option('tsig_key', 'The key for transfers, NOTIFY and polls: name:algorithm:base64, the name of a section '
+                       '[tsig:<name>] with algorithm and secret, or file:PATH or env:NAME that holds the former. '
+                       'Not set: messages are not signed.', kind='tsig_key', secret=True),
+    Option('primaries', 'MiniDNS as this server reaches it, with commas between the addresses. Not set: '
+                        '[service:minidns] listen.', kind='endpoints'),
+    Option('max_in_flight', 'How many driver calls may be under way on the server at once.', kind='int', default=4,
+           minimum=1, maximum=1000),
+    Option('call_timeout', 'Seconds that one driver call may take.', kind='float', default=10.0, minimum=0.01),
+)
+_TSIG = ('algorithm', 'secret')
+
+
+def read_pool(conf: cfg.ConfigOpts, drivers: Drivers) -> Pool:
+    """The pool of ``[service:pool_manager]`` with its servers, in the order of the files.
+
+    :param drivers: by the name of each driver, the options that it takes beside the generic ones
+    :raises BadConfiguration: with every mistake of the whole configuration
+    """
+    mistakes = Mistakes()
+    found = source.read(conf)
+    settings = collect_settings(conf, found, mistakes)
+    reader = _Reader(conf, found, drivers, settings, mistakes)
+    servers = reader.servers()
+    mistakes.raise_if_any()
+    _warn_of_unsigned(servers)
+    return Pool(name=settings.pool_manager.pool_name, servers=servers,
+                threshold_percentage=settings.pool_manager.threshold_percentage)
+
+
+class _Reader:
+    """One reading of the sections of servers and keys."""
+
+    def __init__(self, conf: cfg.ConfigOpts, found: source.Source, drivers: Drivers, settings: Settings,
+                 mistakes: Mistakes) -> None:
+        self._conf = conf
+        self._sections = found.sections
+        self._drivers = drivers
+        self._listen = settings.minidns.listen
+        self._claim_seconds = settings.pool_manager.claim_seconds
+        self._mistakes = mistakes
+
+    def servers(self) -> tuple[Server, ...]:
+        keys = self._keys()
+        shared: dict[str, dict[str, Any]] = {}
+        own: dict[str, tuple[str, str]] = {}
+        for section in self._sections:
+            if section.partition(':')[0] == 'backend':
+                driver, name = self._driver_and_name(section)
+                if name == '*' and driver:
+                    shared[driver] = self._values(section, self._options(driver), keys)
+                elif name:
+                    own[section] = (driver, name)
+        ids = {section: self._server_id(section, name) for section, (_, name) in own.items()}
+        self._note_same_ids(ids)
+        self._note_lonely(shared, {driver for driver, _ in own.values()})
+        servers = [self._server(section, ids[section], driver, shared.get(driver, {}), keys)
+                   for section, (driver, _) in own.items() if driver]
+        return tuple(server for server in servers if server is not None)
+
+    def _driver_and_name(self, section: str) -> tuple[str, str]:
+        """The two parts of a heading; each is empty when it is wrong."""
+        parts = section.split(':')
+        if len(parts) != 3 or not parts[2].strip():
+            self._mistakes.add(section, None, 'a heading of a server is [backend:<driver>:<uuid>], or '
+                                              '[backend:<driver>:*] for what its servers have in common')
+            return '', ''
+        _, driver, name = parts
+        if not driver.strip():
+            self._mistakes.add(section, None, 'the driver has no name')
+            return '', name
+        if driver not in self._drivers:
+            self._mistakes.add(section, None, f'there is no driver {driver}{hint(driver, self._drivers)} '
+                                              f'(there are: {", ".join(sorted(self._drivers))})')
+            return '', name
+        return driver, name
+
+    def _server_id(self, section: str, name: str) -> str | None:
+        try:
+            return uuid.UUID(name).hex
+        except ValueError:
+            if name != '*':
+                self._mistakes.add(section, None, f'{name} is not a UUID')
+            return None
+
+    def _note_same_ids(self, ids: Mapping[str, str | None]) -> None:
+        first: dict[str, str] = {}
+        for section, server_id in ids.items():
+            if server_id is not None and first.setdefault(server_id, section) != section:
+                self._mistakes.add(section, None, f'[{first[server_id]}] has the same UUID')
+
+    def _note_lonely(self, shared: Mapping[str, object], used: set[str]) -> None:
+        for driver in shared:
+            if driver not in used:
+                self._mistakes.add(f'backend:{driver}:*', None, f'no server has the driver {driver}')
+        if not any(section.startswith('backend:') and not section.endswith(':*') for section in self._sections):
+            self._mistakes.add('backend:<driver>:<uuid>', None, 'the pool has no server')
+
+    def _server(self, section: str, server_id: str | None, driver: str, shared: Mapping[str, Any],
+                keys: Keys) -> Server | None:
+        """The server of one section; None when something in it is wrong."""
+        own = self._values(section, self._options(driver), keys)
+        said = {**shared, **own}
+        taken: dict[str, Any] = {}
+        for option in self._options(driver):
+            taken[option.name] = said.get(option.name, option.default)
+            if option.required and option.name not in said:
+                self._mistakes.add(section, option.name, 'it must be given')
+        self._note_outlived_claim(section, taken['call_timeout'])
+        primaries = taken['primaries'] if 'primaries' in said else self._default_primaries(section)
+        if server_id is None or taken['host'] is None:
+            return None
+        generic = {option.name for option in GENERIC}
+        return Server(id=server_id, driver=driver, host=taken['host'], port=taken['port'],
+                      tsig_key=taken['tsig_key'], primaries=primaries or (), max_in_flight=taken['max_in_flight'],
+                      call_timeout=taken['call_timeout'],
+                      options={name: value for name, value in taken.items() if name not in generic})
+
+    def _note_outlived_claim(self, section: str, call_timeout: float | None) -> None:
+        if call_timeout is not None and self._claim_seconds is not None and call_timeout >= self._claim_seconds:
+            self._mistakes.add(section, 'call_timeout', f'{call_timeout:g} s is not less than [service:pool_manager] '
+                                                        f'claim_seconds, {self._claim_seconds:g} s: another pool '
+                                                        'manager would take the work over before the call ends')
+
+    def _default_primaries(self, section: str) -> tuple[Endpoint, ...]:
+        for endpoint in self._listen:
+            if ipaddress.ip_address(endpoint.host).is_unspecified:
+                self._mistakes.add(section, 'primaries', f'[service:minidns] listen has {endpoint}, from which no '
+                                                         'server can transfer; say how this server reaches MiniDNS')
+                return ()
+        return self._listen
+
+    def _options(self, driver: str) -> tuple[Option, ...]:
+        own = tuple(self._drivers[driver])
+        return tuple(option for option in GENERIC if option.name not in {each.name for each in own}) + own
+
+    def _keys(self) -> Keys:
+        """The keys of the sections ``[tsig:<name>]``; None for one that is wrong and has been noted."""
+        keys: Keys = {}
+        for section in self._sections:
+            prefix, _, name = section.partition(':')
+            if prefix == 'tsig':
+                keys[name] = self._key(section, name)
+        return keys
+
+    def _key(self, section: str, name: str) -> TsigKey | None:
+        options = (Option('algorithm', 'For example hmac-sha256.', required=True),
+                   Option('secret', 'Base64.', required=True, secret=True))
+        said = self._values(section, options, {})
+        for option in options:
+            if option.name not in said:
+                self._mistakes.add(section, option.name, 'it must be given')
+        if any(said.get(option.name) is None for option in options):
+            return None
+        try:
+            return values.make_key(name, said['algorithm'], said['secret'])
+        except ValueError as error:
+            self._mistakes.add(section, None, str(error))
+            return None
+
+    def _values(self, section: str, options: Sequence[Option], keys: Keys) -> dict[str, Any]:
+        """What *section* says of *options*; None stands for a value that is wrong and has been noted."""
+        by_name = {option.name: option for option in options}
+        said: dict[str, Any] = {}
+        for name in self._sections[section]:
+            if name not in by_name:
+                self._mistakes.unknown(section, name, by_name)
+            elif name not in said:
+                said[name] = self._value(section, by_name[name], keys)
+        return said
+
+    def _value(self, section: str, option: Option, keys: Keys) -> Any:
+        self._conf.register_opt(cfg.StrOpt(option.name, secret=True), group=section)
+        try:
+            return values.converted(option, self._conf[section][option.name].strip(), keys)
+        except cfg.Error:
+            self._mistakes.add(section, option.name, DOLLAR)
+        except ValueError as error:
+            self._mistakes.add(section, option.name, str(error))
+        return None
+
+
+def _warn_of_unsigned(servers: Sequence[Server]) -> None:
+    unsigned = [server.label for server in servers if server.tsig_key is None and not _is_loopback(server.host)]
+    if unsigned:
+        LOG.warning('Transfers and polls are not signed, since there is no tsig_key, for %s.', ', '.join(unsigned))
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == 'localhost'

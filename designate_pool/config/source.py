@@ -1,0 +1,109 @@
+"""What stands in the configuration files, before anything is made of it.
+
+oslo.config reads the options it was told of; to find those that nobody asked for, and a section that stands twice, the
+files are read here once more with oslo.config's own INI grammar.
+"""
+
+from __future__ import annotations
+
+import collections
+import glob
+import os
+from collections.abc import Iterable
+from typing import Any
+
+from oslo_config import cfg, iniparser
+
+from designate_pool.config.mistakes import Mistakes
+
+
+class Unreadable(ValueError):
+    """A file that cannot be understood; the text says where and why, without the line: it may hold a secret."""
+
+
+class File(iniparser.BaseParser):
+    """One file's sections and the names of their options.
+
+    :ivar sections: option names by section, as written
+    :ivar repeated: sections whose heading stands more than once
+    :raises Unreadable: when it cannot be opened or understood
+    """
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self.path = path
+        self.sections: dict[str, list[str]] = {}
+        self.repeated: list[str] = []
+        self._section: str | None = None
+        try:
+            with open(path, encoding='utf-8') as lines:
+                self.parse(lines)
+        except iniparser.ParseError as error:
+            raise Unreadable(f'{path}: line {error.lineno}: {error.msg}') from None
+        except UnicodeError:
+            raise Unreadable(f'{path}: not UTF-8 text') from None
+        except OSError as error:
+            raise Unreadable(f'{path}: {error.strerror}') from None
+
+    def new_section(self, section: str) -> None:
+        if section in self.sections:
+            self.repeated.append(section)
+        self.sections.setdefault(section, [])
+        self._section = section
+
+    def assignment(self, key: str, value: list[str]) -> None:
+        if self._section is None:
+            raise iniparser.ParseError('an option before the first section', self.lineno, '')
+        self.sections[self._section].append(key)
+
+
+class Source:
+    """All files of a configuration together.
+
+    :ivar sections: option names by section, in the order of the files
+    """
+
+    def __init__(self, files: list[File]) -> None:
+        self.files = files
+        self.sections: dict[str, list[str]] = collections.defaultdict(list)
+        for file in files:
+            for section, options in file.sections.items():
+                self.sections[section].extend(each for each in options if each not in self.sections[section])
+
+    def note_repetitions(self, mistakes: Mistakes) -> None:
+        """A section may be continued in another file, but twice in one file is a slip of the hand."""
+        for file in self.files:
+            for section in file.repeated:
+                mistakes.add(section, None, f'the section stands more than once in {file.path}')
+
+
+def read(conf: cfg.ConfigOpts) -> Source:
+    """The files that *conf* was read from.
+
+    :raises BadConfiguration: when one of them cannot be opened or understood now
+    """
+    return read_files(paths(conf))
+
+
+def read_files(names: Iterable[str]) -> Source:
+    """The files of these *names*.
+
+    :raises BadConfiguration: that names every file that cannot be opened or understood
+    """
+    mistakes = Mistakes()
+    files = []
+    for name in names:
+        try:
+            files.append(File(name))
+        except Unreadable as error:
+            mistakes.add_file(str(error))
+    mistakes.raise_if_any()
+    return Source(files)
+
+
+def paths(conf: Any) -> list[str]:
+    """The files of ``--config-file`` and ``--config-dir``, in oslo.config's order."""
+    found = list(conf.config_file or ())
+    for folder in conf.config_dir or ():
+        found.extend(sorted(glob.glob(os.path.join(folder, '*.conf'))))
+    return found

@@ -1,0 +1,188 @@
+"""From the text of an option to its value.
+
+Every function raises :class:`ValueError` with a sentence that may be shown: it never repeats a secret.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import ipaddress
+import os
+import re
+from collections.abc import Callable, Mapping
+
+from dns import exception as dns_exception
+from dns import name as dns_name
+
+from designate_pool.model import Endpoint, Option, TsigKey
+
+ALGORITHMS = ('hmac-md5.sig-alg.reg.int', 'hmac-sha1', 'hmac-sha224', 'hmac-sha256', 'hmac-sha256-128', 'hmac-sha384',
+              'hmac-sha384-192', 'hmac-sha512', 'hmac-sha512-256')
+_TRUE = {'true', '1', 'yes', 'on'}
+_FALSE = {'false', '0', 'no', 'off'}
+_HOST_LABEL = re.compile(r'(?!-)[a-z0-9_-]{1,63}(?<!-)', re.IGNORECASE)
+
+
+def secret(text: str) -> str:
+    """The secret that *text* is or tells where to find: ``file:PATH``, ``env:NAME``, or the secret itself.
+
+    What is found is taken as it is, digits stay text; one newline at the end of a file is not part of it.
+    """
+    kind, _, rest = text.partition(':')
+    if kind == 'file':
+        try:
+            with open(rest, encoding='utf-8') as file:
+                found = file.read()
+        except (OSError, UnicodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else 'it is not UTF-8 text'
+            raise ValueError(f'cannot read the file {rest}: {reason}') from None
+        return found.removesuffix('\n').removesuffix('\r')
+    if kind == 'env':
+        if rest not in os.environ:
+            raise ValueError(f'the environment has no variable {rest}')
+        return os.environ[rest]
+    return text
+
+
+def port(text: str) -> int:
+    """A port from 1 to 65535."""
+    if not re.fullmatch(r'[0-9]{1,5}', text) or not 1 <= int(text) <= 65535:
+        raise ValueError(f'{text!r} is not a port from 1 to 65535')
+    return int(text)
+
+
+def endpoint(text: str, default_port: int) -> Endpoint:
+    """``address``, ``address:port``, ``[v6]`` or ``[v6]:port``; a bare IPv6 address takes the default port."""
+    text = text.strip()
+    bracketed = re.fullmatch(r'\[([^\]]*)\](?::(.*))?', text)
+    if bracketed:
+        address, number = bracketed[1], bracketed[2]
+    elif text.count(':') == 1:
+        address, number = text.split(':')
+    else:
+        address, number = text, None
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        raise ValueError(f'{text!r} is not an IP address with an optional port, as 192.0.2.1:53 or [2001:db8::1]:53'
+                         ) from None
+    return Endpoint(str(parsed), default_port if number is None else port(number))
+
+
+def endpoints(text: str, default_port: int) -> tuple[Endpoint, ...]:
+    """Endpoints with commas between them, at least one."""
+    found = tuple(endpoint(each, default_port) for each in text.split(',') if each.strip())
+    if not found:
+        raise ValueError('at least one address is needed')
+    return found
+
+
+def host(text: str) -> str:
+    """A host name or IP address, without a port."""
+    try:
+        return str(ipaddress.ip_address(text.removeprefix('[').removesuffix(']')))
+    except ValueError:
+        pass
+    if re.fullmatch(r'(\[.*\]|[^:]+):[0-9]+', text):
+        raise ValueError(f'{text!r} has a port in it; give the port with the option port')
+    labels = text.removesuffix('.').split('.')
+    if len(text) > 253 or labels[-1].isdigit() or not all(_HOST_LABEL.fullmatch(label) for label in labels):
+        raise ValueError(f'{text!r} is neither a host name nor an IP address')
+    return text.lower()
+
+
+def tsig_key(text: str, keys: Mapping[str, TsigKey | None]) -> TsigKey | None:
+    """``name:algorithm:base64``, or the name of a section ``[tsig:<name>]``.
+
+    :param keys: the keys of the sections, None for one that is wrong itself (and has been told of)
+    """
+    text = secret(text).strip()
+    if ':' not in text:
+        if text not in keys:
+            # A bare secret in place of a key must not be shown; the names that exist may be.
+            known = ', '.join(sorted(keys)) or 'there are none'
+            raise ValueError(f'neither name:algorithm:base64 nor the name of a [tsig:<name>] section ({known})')
+        return keys[text]
+    parts = text.split(':')
+    if len(parts) != 3:
+        raise ValueError('a TSIG key is written name:algorithm:base64')
+    return make_key(*parts)
+
+
+def make_key(name: str, algorithm: str, shared: str) -> TsigKey:
+    """A TSIG key of checked parts, its name lower case and absolute."""
+    try:
+        absolute = dns_name.from_text(name).to_text().lower()
+    except (dns_exception.DNSException, UnicodeError):
+        raise ValueError('the name of the TSIG key is not a DNS name') from None
+    word = algorithm.lower().removesuffix('.')
+    word = ALGORITHMS[0] if word == 'hmac-md5' else word
+    if word not in ALGORITHMS:
+        raise ValueError(f'the TSIG algorithm is not one of {", ".join(ALGORITHMS)}')
+    try:
+        octets = base64.b64decode(shared, validate=True)
+    except (binascii.Error, ValueError):
+        octets = b''
+    if not octets:
+        raise ValueError('the secret of the TSIG key is not Base64')
+    return TsigKey(absolute, word, shared)
+
+
+def converted(option: Option, text: str, keys: Mapping[str, TsigKey | None]) -> object:
+    """The value that *option* has when *text* is written for it."""
+    if option.kind == 'tsig_key':
+        return tsig_key(text, keys)
+    plain = secret(text) if option.secret else text
+    try:
+        value = _KINDS[option.kind](plain)
+        _check_range(option, value)
+    except ValueError:
+        if not option.secret:
+            raise
+        raise ValueError(f'the value is not of the kind {option.kind} or out of range') from None
+    return value
+
+
+def _check_range(option: Option, value: object) -> None:
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        if option.minimum is not None and value < option.minimum:
+            raise ValueError(f'{value} is less than {option.minimum:g}')
+        if option.maximum is not None and value > option.maximum:
+            raise ValueError(f'{value} is more than {option.maximum:g}')
+
+
+def _whole(text: str) -> int:
+    if not re.fullmatch(r'[+-]?[0-9]{1,18}', text):
+        raise ValueError(f'{text!r} is not a whole number')
+    return int(text)
+
+
+def _number(text: str) -> float:
+    if not re.fullmatch(r'[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)', text):
+        raise ValueError(f'{text!r} is not a number')
+    return float(text)
+
+
+def _truth(text: str) -> bool:
+    if text.lower() not in _TRUE | _FALSE:
+        raise ValueError(f'{text!r} is neither true nor false')
+    return text.lower() in _TRUE
+
+
+def _filled(text: str) -> str:
+    if not text:
+        raise ValueError('it is empty')
+    return text
+
+
+_KINDS: dict[str, Callable[[str], object]] = {
+    'str': str,
+    'int': _whole,
+    'float': _number,
+    'bool': _truth,
+    'port': port,
+    'path': _filled,
+    'host': host,
+    'endpoints': lambda text: endpoints(text, 53),
+}

@@ -1,0 +1,57 @@
+"""A circuit breaker: after some failures in a row a server is left in peace, but for one cheap question now and then.
+
+There are two for each server, since its control channel and its DNS can fail apart.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+
+class Circuit:
+    """Closed while the server answers.
+
+    :param failures: how many in a row open it
+    :param probe_interval: seconds between two questions while it is open
+    :param clock: seconds that only go forward
+    """
+
+    def __init__(self, failures: int, probe_interval: float, clock: Callable[[], float]) -> None:
+        self._limit = failures
+        self._probe_interval = probe_interval
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._count = 0
+        self._open_since: float | None = None
+        self._next_probe = 0.0
+
+    @property
+    def is_open(self) -> bool:
+        return self._open_since is not None
+
+    def failed(self, count: int = 1) -> bool:
+        """The server could not be reached, *count* times; whether this opened the circuit."""
+        with self._lock:
+            self._count += count
+            if self._open_since is not None or self._count < self._limit:
+                return False
+            self._open_since = self._clock()
+            self._next_probe = self._open_since + self._probe_interval
+            return True
+
+    def answered(self) -> bool:
+        """The server answered, whatever it said; whether this closed the circuit."""
+        with self._lock:
+            self._count = 0
+            was_open = self._open_since is not None
+            self._open_since = None
+            return was_open
+
+    def probe_due(self) -> bool:
+        """Whether the one question may be asked now; then not again for *probe_interval*."""
+        with self._lock:
+            if self._open_since is None or self._clock() < self._next_probe:
+                return False
+            self._next_probe = self._clock() + self._probe_interval
+            return True

@@ -1,0 +1,108 @@
+"""What the servers of a pool agree on.
+
+The invariant: a domain is said to be served at a serial only when k of the pool's n servers serve it or a newer one,
+k = ceil(n * threshold_percentage / 100); it is said to have failed exactly when that has become impossible, more than
+n - k servers having failed at the domain's current serial; and what is said never goes back.
+
+Serials are compared by RFC 1982 around the domain's own serial.  A serial exactly 2**31 away from it has no order and
+counts as never seen.  A serial newer than the domain's own (a server that knows more than the database) counts as the
+domain's own, so that it cannot hold back what comes later.
+
+Only rows of servers that are in the pool now count.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+
+from designate_pool.model import Action, Domain, Outcome, Report, ServerStatus, Status, Verdict
+from designate_pool.serial import HALF, at_least, distance, newer
+
+
+def needed(total: int, threshold_percentage: int) -> int:
+    """k: how many of *total* servers must agree; whole numbers throughout."""
+    return -(-total * threshold_percentage // 100)
+
+
+def weigh(domain: Domain, rows: Iterable[ServerStatus], servers: Sequence[str], threshold_percentage: int) -> Verdict:
+    """The verdict on one domain.
+
+    :param rows: the domain's rows of pool_manager_status, in any order
+    :param servers: ids of the servers in the pool now
+    """
+    mine = {(row.server_id, row.action): row for row in rows}
+    k = needed(len(servers), threshold_percentage)
+    if domain.is_going:
+        return _weigh_deletion(domain, mine, servers, k)
+    seen = {server: _seen(mine.get((server, Action.UPDATE)), domain.serial) for server in servers}
+    consensus = _kth_newest([serial for serial in seen.values() if serial is not None], k, domain.serial)
+    # A server that was seen to serve the serial and then failed a poll shows as behind; what was told stays told.
+    agreed = tuple(server for server, serial in seen.items()
+                   if serial == domain.serial and not _has_failed(mine, server, domain.serial))
+    behind = tuple(server for server in servers if server not in agreed)
+    failed = tuple(server for server in behind if _has_failed(mine, server, domain.serial))
+    status, serial = None, None
+    if consensus is not None and (domain.reported_serial is None or newer(consensus, domain.reported_serial)):
+        status, serial = Outcome.SUCCESS, consensus
+    elif len(failed) > len(servers) - k and not _is_reported(domain):
+        status, serial = Outcome.ERROR, domain.serial
+    return Verdict(status, serial, consensus, k, len(servers), agreed, behind, failed)
+
+
+def reports(domain: Domain, rows: Iterable[ServerStatus], servers: Sequence[str],
+            threshold_percentage: int) -> tuple[Report, ...]:
+    """What Central has yet to be told about one domain, in order.
+
+    Two reports when the servers have got further than Central knows and can get no further.
+    """
+    rows = tuple(rows)
+    found: list[Report] = []
+    verdict = weigh(domain, rows, servers, threshold_percentage)
+    while verdict.status is Outcome.SUCCESS and verdict.serial is not None:
+        found.append(Report(domain.id, domain.action, domain.generation, Outcome.SUCCESS, verdict.serial))
+        if domain.is_going:
+            return tuple(found)
+        domain = dataclasses.replace(domain, reported_serial=verdict.serial)
+        verdict = weigh(domain, rows, servers, threshold_percentage)
+    if verdict.status is Outcome.ERROR and verdict.serial is not None and domain.status is Status.PENDING:
+        found.append(Report(domain.id, domain.action, domain.generation, Outcome.ERROR, verdict.serial))
+    return tuple(found)
+
+
+def _weigh_deletion(domain: Domain, mine: dict[tuple[str, Action], ServerStatus], servers: Sequence[str],
+                    k: int) -> Verdict:
+    outcomes = {server: row.status if (row := mine.get((server, Action.DELETE))) else None for server in servers}
+    agreed = tuple(server for server, outcome in outcomes.items() if outcome is Outcome.SUCCESS)
+    behind = tuple(server for server, outcome in outcomes.items() if outcome is not Outcome.SUCCESS)
+    failed = tuple(server for server in behind if outcomes[server] is Outcome.ERROR)
+    status = None
+    if domain.status is not Status.DELETED:
+        if len(agreed) >= k:
+            status = Outcome.SUCCESS
+        elif len(failed) > len(servers) - k:
+            status = Outcome.ERROR
+    return Verdict(status, domain.serial if status else None, None, k, len(servers), agreed, behind, failed)
+
+
+def _seen(row: ServerStatus | None, current: int) -> int | None:
+    """The serial a server counts with: None for none, at most *current*."""
+    if row is None or row.serial_number is None or (row.serial_number - current) % (2 * HALF) == HALF:
+        return None
+    return current if newer(row.serial_number, current) else row.serial_number
+
+
+def _kth_newest(serials: Sequence[int], k: int, current: int) -> int | None:
+    if len(serials) < k:
+        return None
+    return sorted(serials, key=lambda serial: distance(current, serial), reverse=True)[k - 1]
+
+
+def _has_failed(mine: dict[tuple[str, Action], ServerStatus], server: str, current: int) -> bool:
+    """Whether the server's tries for the *current* serial have come to an end."""
+    return any((row := mine.get((server, action))) is not None and row.status is Outcome.ERROR
+               and at_least(row.expected_serial, current) for action in (Action.CREATE, Action.UPDATE))
+
+
+def _is_reported(domain: Domain) -> bool:
+    return domain.reported_serial is not None and at_least(domain.reported_serial, domain.serial)

@@ -1,0 +1,206 @@
+"""What is to be done next for one domain on one server.
+
+The invariant: a row that is not at its end says when it is looked at again, or waits for the CREATE row beside it that
+does; and a serial seen on a server never goes back, unless the server has lost the zone.
+
+A change *begins* a row.  A row waits, is tried, and is tried again ``retry_interval`` apart until the
+tries of the round (1 + ``max_retries``) are used up, or at once when no retry can mend the failure; then it is
+in ERROR, and goes on being tried with growing pauses until it succeeds or something newer takes its place.
+
+Each function returns new rows with the version they will have once written.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from designate_pool.model import Action, Answer, CallResult, Domain, Outcome, PollResult, ServerStatus
+from designate_pool.serial import at_least, newer
+
+Rows = Mapping[tuple[str, Action], ServerStatus]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Tries:
+    """How often and how far apart; seconds.
+
+    :ivar timeout: how long one poll may take
+    :ivar backoff_initial: the pause after the first ERROR; it doubles with each one up to *backoff_maximum*
+    """
+
+    timeout: float = 30.0
+    retry_interval: float = 2.0
+    max_retries: int = 3
+    backoff_initial: float = 5.0
+    backoff_maximum: float = 300.0
+
+    @property
+    def round_seconds(self) -> float:
+        """The longest that a round of polls can take."""
+        return (1 + self.max_retries) * self.timeout + self.max_retries * self.retry_interval
+
+
+def begin(domain: Domain, rows: Rows, servers: Iterable[str], now: datetime) -> list[ServerStatus]:
+    """The rows that the domain's present state makes new or due; none when all of it is under way already."""
+    if domain.is_going:
+        return _begin_deletion(domain, rows, servers, now)
+    begun = []
+    for server in servers:
+        create = rows.get((server, Action.CREATE))
+        update = rows.get((server, Action.UPDATE))
+        if create is None:
+            create = _new(domain, server, Action.CREATE, now)
+            begun.append(create)
+        elif create.status is not Outcome.SUCCESS and newer(domain.serial, create.expected_serial):
+            create = _renewed(create, domain, now)
+            begun.append(create)
+        ready = now if create.status is Outcome.SUCCESS else None
+        if update is None:
+            begun.append(_new(domain, server, Action.UPDATE, ready))
+        elif newer(domain.serial, update.expected_serial):
+            begun.append(_renewed(update, domain, ready))
+    return begun
+
+
+def _begin_deletion(domain: Domain, rows: Rows, servers: Iterable[str], now: datetime) -> list[ServerStatus]:
+    begun = []
+    for server in servers:
+        delete = rows.get((server, Action.DELETE))
+        if delete is None:
+            begun.append(_new(domain, server, Action.DELETE, now))
+        for action in (Action.CREATE, Action.UPDATE):
+            row = rows.get((server, action))
+            if row is not None and row.next_attempt_at is not None:
+                begun.append(cancel(row))
+    return begun
+
+
+def claim(row: ServerStatus, by: str, until: datetime) -> ServerStatus:
+    """*row*, taken by one pool manager.  For a row that is about to be written: the version stays."""
+    return dataclasses.replace(row, claimed_by=by, claimed_until=until)
+
+
+def supersede(row: ServerStatus, generation: int) -> ServerStatus:
+    """A DELETE *row* that is done because a newer *generation* of the name has taken the zone's place."""
+    return _written(row, status=Outcome.SUCCESS, last_error=f'superseded by generation {generation}',
+                    next_attempt_at=None, deadline_at=None)
+
+
+def cancel(row: ServerStatus) -> ServerStatus:
+    """*row*, with nothing left to do: its domain is deleted."""
+    return _written(row, next_attempt_at=None, deadline_at=None)
+
+
+def renew(row: ServerStatus, domain: Domain, now: datetime) -> ServerStatus:
+    """*row*, to be done once more from the start."""
+    return _renewed(row, domain, now)
+
+
+def after_call(row: ServerStatus, result: CallResult, now: datetime, tries: Tries, jitter: float) -> ServerStatus:
+    """*row* after a driver's call.
+
+    :param jitter: a random number from 0 to 1
+    """
+    if result.ok:
+        return _written(row, status=Outcome.SUCCESS, attempts=row.attempts + 1, last_error=None,
+                        next_attempt_at=None, deadline_at=None)
+    attempts = row.attempts + 1
+    over = attempts - 1 - (tries.max_retries if result.retryable else 0)
+    return _failed(row, attempts, over, result.error or '', now, tries, jitter)
+
+
+def asked(row: ServerStatus, now: datetime, tries: Tries) -> ServerStatus:
+    """*row* while MiniDNS polls for it.  Without an answer it is due again when the round must be over."""
+    over = now + timedelta(seconds=tries.round_seconds + tries.retry_interval)
+    return _written(row, next_attempt_at=over, deadline_at=over)
+
+
+def after_poll(row: ServerStatus, result: PollResult, now: datetime, tries: Tries, jitter: float) -> ServerStatus:
+    """An UPDATE *row* after a poll; *row* itself when the poll says nothing new."""
+    seen = row.serial_number
+    if result.serial_number is not None and (seen is None or newer(result.serial_number, seen)):
+        seen = result.serial_number
+    if result.status is Outcome.SUCCESS:
+        if result.serial_number is not None and at_least(result.serial_number, row.expected_serial):
+            if row.status is Outcome.SUCCESS and seen == row.serial_number and row.next_attempt_at is None:
+                return row
+            return _written(row, status=Outcome.SUCCESS, serial_number=seen, attempts=row.attempts + 1,
+                            last_error=None, next_attempt_at=None, deadline_at=None)
+        return row if seen == row.serial_number else _written(row, serial_number=seen)
+    # MiniDNS has used up the tries of a round before it says ERROR.  A server that was right before starts anew.
+    spent = 0 if row.status is Outcome.SUCCESS else row.attempts
+    each = 1 + tries.max_retries
+    row = dataclasses.replace(row, serial_number=seen)
+    return _failed(row, spent + each, spent // each, result.reason or '', now, tries, jitter)
+
+
+def is_stale(row: ServerStatus, result: PollResult) -> bool:
+    """Whether the poll failed for a serial that is no longer the one that *row* waits for."""
+    return (result.status is Outcome.ERROR and result.expected_serial is not None
+            and newer(row.expected_serial, result.expected_serial))
+
+
+def has_lost_zone(result: PollResult) -> bool:
+    """Whether the server says that it does not have a zone it was given."""
+    return result.status is Outcome.ERROR and result.answer is Answer.NO_ZONE
+
+
+def lost(create: ServerStatus, update: ServerStatus, domain: Domain, reason: str, now: datetime, tries: Tries,
+         jitter: float) -> list[ServerStatus]:
+    """Both rows of a server that has lost the zone: create it there again, then look for the serial.
+
+    The serial that was seen there is gone with the zone.  A server that says so once more before any serial was seen,
+    right after it was given the zone, is in ERROR, and the next attempt waits.
+    """
+    each = 1 + tries.max_retries
+    if update.serial_number is not None or (update.status is None and update.attempts < each):
+        again = _written(update, status=None, serial_number=None, attempts=each, last_error=reason,
+                         next_attempt_at=None, deadline_at=None)
+        return [_renewed(create, domain, now), again]
+    failed = _failed(update, update.attempts + each, max(0, update.attempts // each - 1), reason, now, tries, jitter)
+    return [_renewed(create, domain, failed.next_attempt_at),
+            dataclasses.replace(failed, serial_number=None, next_attempt_at=None)]
+
+
+def ready(row: ServerStatus, now: datetime) -> ServerStatus:
+    """An UPDATE *row* whose server has got the zone: its serial can be asked for."""
+    return _written(row, next_attempt_at=now)
+
+
+def serves(row: ServerStatus, serial: int) -> ServerStatus:
+    """An UPDATE *row* whose driver has put the contents in place itself."""
+    return _written(row, status=Outcome.SUCCESS, serial_number=serial, last_error=None, next_attempt_at=None,
+                    deadline_at=None)
+
+
+def by_server_and_action(rows: Sequence[ServerStatus]) -> dict[tuple[str, Action], ServerStatus]:
+    return {(row.server_id, row.action): row for row in rows}
+
+
+def _new(domain: Domain, server: str, action: Action, at: datetime | None) -> ServerStatus:
+    return ServerStatus(server, domain.id, action, domain.serial, next_attempt_at=at, version=1)
+
+
+def _renewed(row: ServerStatus, domain: Domain, at: datetime | None) -> ServerStatus:
+    return _written(row, status=None, expected_serial=domain.serial, attempts=0, last_error=None,
+                    next_attempt_at=at, deadline_at=None)
+
+
+def _written(row: ServerStatus, **values: Any) -> ServerStatus:
+    """*row* with *values*, its claim given back, one version on."""
+    return dataclasses.replace(row, claimed_by=None, claimed_until=None, version=row.version + 1, **values)
+
+
+def _failed(row: ServerStatus, attempts: int, over: int, why: str, now: datetime, tries: Tries,
+            jitter: float) -> ServerStatus:
+    """*row* after a failure, *over* tries past the end of its round (below 0: the round goes on)."""
+    if over < 0:
+        pause, status = tries.retry_interval, row.status
+    else:
+        pause = min(tries.backoff_maximum, tries.backoff_initial * 2 ** min(over, 16)) * (0.75 + 0.5 * jitter)
+        status = Outcome.ERROR
+    return _written(row, status=status, attempts=attempts, last_error=why,
+                    next_attempt_at=now + timedelta(seconds=pause), deadline_at=None)

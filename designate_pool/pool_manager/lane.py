@@ -1,0 +1,84 @@
+"""One server's own lane: its queue, its limit, its circuits.  What happens in it costs the other servers nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+import zlib
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from designate_pool.backends.base import Backend
+from designate_pool.model import Action, CallResult, Domain, Server, ServerStatus
+from designate_pool.pool_manager.circuit import Circuit
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Work:
+    """A claimed row and its domain as they were when the work was handed out."""
+
+    domain: Domain
+    row: ServerStatus
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Called:
+    """How the driver's call for *work* ended."""
+
+    work: Work
+    result: CallResult
+
+
+class Lane:
+    """Calls one server's driver, ``server.max_in_flight`` calls at a time, one at a time for each domain name.
+
+    :param done: told of every call
+    :param depth: how much work may wait here; the rest stays in the database
+    """
+
+    def __init__(self, server: Server, backend: Backend, control: Circuit, dns: Circuit, depth: int, runtime: Any,
+                 done: Callable[[Called], None], now: Callable[[], datetime]) -> None:
+        self.server = server
+        self.backend = backend
+        self.control = control
+        self.dns = dns
+        self._depth = depth
+        self._done = done
+        self._now = now
+        self._stopping = False
+        self._queues = [runtime.batches(self._call_each, 1, name=f'{server.label}/{number}')
+                        for number in range(server.max_in_flight)]
+
+    @property
+    def room(self) -> int:
+        return max(0, self._depth - sum(len(queue) for queue in self._queues))
+
+    def put(self, work: Work) -> None:
+        """Queue *work*; all work on one name goes through one queue, in order."""
+        self._queues[zlib.crc32(work.domain.name.encode()) % len(self._queues)].put(work)
+
+    def probe(self) -> CallResult:
+        """One cheap question over the control channel."""
+        return self.backend.ping()
+
+    def stop(self) -> None:
+        """Finish the calls under way; what waits stays in the database."""
+        self._stopping = True
+        for queue in self._queues:
+            queue.stop(self.server.call_timeout)
+        self.backend.close()
+
+    def _call_each(self, works: list[Work]) -> None:
+        for work in works:
+            until = work.row.claimed_until
+            # A claim that ran out in the queue belongs to whoever takes the row next.
+            if self._stopping or (until is not None and until <= self._now()):
+                continue
+            self._done(Called(work, self._call(work)))
+
+    def _call(self, work: Work) -> CallResult:
+        if self.control.is_open:
+            return CallResult(error=f'{self.server.label} has not answered its control channel', unreachable=True)
+        if work.row.action is Action.DELETE:
+            return self.backend.delete_domain(work.domain)
+        return self.backend.create_domain(work.domain)

@@ -1,0 +1,319 @@
+"""The pool manager's story: begin what a domain needs, have the servers do it, weigh what they did, tell Central.
+
+Nothing here is remembered that the database does not know.  A cast, a driver's result and a poll's answer are hints of
+which domains to look at; each step reads the domains and their rows, decides with :mod:`due` and
+:mod:`consensus`, writes all rows in one statement, and only then acts.  Whatever is waiting is taken as one batch.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from time import monotonic
+from typing import Any
+
+from designate_pool.backends.base import Backend
+from designate_pool.errors import PoolError
+from designate_pool.model import (Action, Answer, CallResult, Context, Domain, Outcome, PollRequest, PollResult, Pool,
+                                  Report, ServerStatus, utcnow)
+from designate_pool.pool_manager import consensus, due
+from designate_pool.pool_manager.circuit import Circuit
+from designate_pool.pool_manager.lane import Called, Lane, Work
+from designate_pool.pool_manager.settings import Settings
+from designate_pool.rpc.central import CentralClient
+from designate_pool.rpc.minidns import MiniDnsClient
+from designate_pool.storage import domains as domain_store
+from designate_pool.storage import statuses
+from designate_pool.storage.sessions import Storage
+
+LOG = logging.getLogger(__name__)
+
+#: The pool manager acts for nobody in particular.
+NOBODY = Context(request_id='pool-manager', all_projects=True)
+
+
+@dataclasses.dataclass(slots=True)
+class Situation:
+    """A domain and its rows; *changed* are the rows to write."""
+
+    domain: Domain
+    rows: dict[tuple[str, Action], ServerStatus]
+    changed: dict[tuple[str, Action], ServerStatus] = dataclasses.field(default_factory=dict)
+
+    def change(self, *rows: ServerStatus) -> None:
+        for row in rows:
+            self.rows[row.server_id, row.action] = self.changed[row.server_id, row.action] = row
+
+
+class Manager:
+    """One pool's servers, kept in step with the database.
+
+    :param pool: with its servers and threshold
+    :param backends: a driver for each server, by server id
+    """
+
+    def __init__(self, pool: Pool, backends: Mapping[str, Backend], storage: Storage, central: CentralClient,
+                 minidns: MiniDnsClient, runtime: Any, settings: Settings) -> None:
+        self.pool = pool
+        self.settings = settings
+        self.storage = storage
+        self._central = central
+        self._minidns = minidns
+        self.server_ids = tuple(server.id for server in pool.servers)
+        self.lanes = {server.id: Lane(server, backends[server.id], self._circuit(), self._circuit(),
+                                      2 * settings.batch_size, runtime, self._called, utcnow)
+                      for server in pool.servers}
+        self._casts = runtime.batches(self._begin, settings.batch_size, name='casts')
+        self._outcomes = runtime.batches(self._settle, settings.batch_size, name='outcomes')
+        self._reports = runtime.batches(self._report, settings.batch_size, name='reports')
+        self._central_is_silent = False
+
+    def change(self, domain_ids: Iterable[str]) -> None:
+        """Something may be due for these domains."""
+        self._casts.put(*domain_ids)
+
+    def heard(self, results: Iterable[PollResult]) -> None:
+        """MiniDNS has heard from servers."""
+        self._outcomes.put(*(result for result in results if result.server_id in self.lanes))
+
+    def stop(self) -> None:
+        """Finish what is under way and give back what was only taken."""
+        self._casts.stop()
+        for lane in self.lanes.values():
+            lane.stop()
+        self._outcomes.stop()
+        self._reports.stop()
+        self.storage.run(statuses.release, self.settings.name)
+
+    def _begin(self, domain_ids: Sequence[str]) -> None:
+        now = utcnow()
+        situations = self.situations(domain_ids)
+        for situation in situations.values():
+            situation.change(*due.begin(situation.domain, situation.rows, self.server_ids, now))
+        for situation, generation in self.reborn(situations.values()):
+            situation.change(*(due.supersede(row, generation) for row in situation.rows.values()
+                               if row.action is Action.DELETE and row.status is not Outcome.SUCCESS))
+        self.carry_out(situations.values(), now)
+        self.weigh(situations.values())
+
+    def _settle(self, outcomes: Sequence[Called | PollResult]) -> None:
+        now = utcnow()
+        awake = {server for outcome in outcomes if (server := self._mind_circuit(outcome))}
+        situations = self.situations([_domain_id(outcome) for outcome in outcomes])
+        for outcome in outcomes:
+            situation = situations.get(_domain_id(outcome))
+            # What failed on a server that has just come back is due again already.
+            if situation is None or (_server_id(outcome) in awake and not _is_success(outcome)):
+                continue
+            if isinstance(outcome, Called):
+                self._after_call(situation, outcome, now)
+            elif not situation.domain.is_going:
+                self._after_poll(situation, outcome, now)
+        self._revive(situations, outcomes, now)
+        self.carry_out(situations.values(), now)
+        self.weigh(situations.values())
+
+    def situations(self, domain_ids: Iterable[str]) -> dict[str, Situation]:
+        """How these domains stand now; unknown ones are left out."""
+        ids = list(dict.fromkeys(domain_ids))
+        found, rows = self.storage.read(_read_situations, ids)
+        return {key: Situation(domain, due.by_server_and_action(rows.get(key, ()))) for key, domain in found.items()
+                if domain.pool_name == self.pool.name}
+
+    def carry_out(self, situations: Iterable[Situation], now: datetime,
+                  claimed: Sequence[Work] = ()) -> None:
+        """Write what has changed, then hand what is due to the servers' lanes and to MiniDNS.
+
+        :param claimed: work whose rows were claimed and written before
+        """
+        until = now + timedelta(seconds=self.settings.claim_seconds)
+        rooms = {server: lane.room for server, lane in self.lanes.items()}
+        writes: list[ServerStatus] = []
+        calls = [work for work in claimed if work.row.action is not Action.UPDATE]
+        polls: list[PollRequest] = []
+        asked = [(work.domain, work.row) for work in claimed if work.row.action is Action.UPDATE]
+        for situation in situations:
+            for row in situation.changed.values():
+                if row.next_attempt_at is None or row.next_attempt_at > now or row.server_id not in self.lanes:
+                    writes.append(row)
+                elif row.action is Action.UPDATE:
+                    asked.append((situation.domain, row))
+                else:
+                    # Without room in the lane the row is written unclaimed: it stays due.
+                    if rooms[row.server_id] > 0:
+                        rooms[row.server_id] -= 1
+                        row = due.claim(row, self.settings.name, until)
+                        calls.append(Work(situation.domain, row))
+                    writes.append(row)
+        for domain, row in asked:
+            row, poll = self._ask(domain, row, now)
+            writes.append(row)
+            polls.extend(poll)
+        if writes:
+            self.storage.run(statuses.write, writes, now)
+        for work in calls:
+            self.lanes[work.row.server_id].put(work)
+        if polls:
+            self.poll(polls, self.settings.tries)
+
+    def weigh(self, situations: Iterable[Situation]) -> None:
+        """Tell Central what the pool agrees on, where it does not know yet; forget deletions that are complete."""
+        finished = []
+        for domain, rows in [(each.domain, tuple(each.rows.values())) for each in situations]:
+            found = consensus.reports(domain, rows, self.server_ids, self.pool.threshold_percentage)
+            self._reports.put(*found)
+            if domain.is_going and not found:
+                verdict = consensus.weigh(domain, rows, self.server_ids, self.pool.threshold_percentage)
+                if not verdict.behind:
+                    finished.append(domain.id)
+        if finished:
+            self.storage.run(statuses.purge_domains, finished)
+
+    def reborn(self, situations: Iterable[Situation]) -> list[tuple[Situation, int]]:
+        """Of domains that are to be deleted those whose name lives again, with the newer generation.
+
+        Their zones must not be deleted: the newer domain's contents take their place.
+        """
+        going = [each for each in situations if each.domain.is_going]
+        living = self._living(each.domain.name for each in going)
+        return [(each, newer.generation) for each in going if (newer := living.get(each.domain.name)) is not None
+                and newer.generation > each.domain.generation]
+
+    def poll(self, requests: Sequence[PollRequest], tries: due.Tries) -> None:
+        """Have MiniDNS notify and poll; a broker that is down is no error here, the rows come due again."""
+        try:
+            self._minidns.notify_and_poll(NOBODY, self.pool.name, requests, tries.timeout, tries.retry_interval,
+                                          tries.max_retries)
+        except PoolError as error:
+            LOG.warning('%d polls were not sent, they are due again later: %s', len(requests), error)
+
+    def wake(self, server_id: str) -> None:
+        """The server answers again: all that waits for it is due now."""
+        woken = self.storage.run(statuses.wake, server_id, utcnow())
+        LOG.info('%s answers again; %d operations are due', self.lanes[server_id].server.label, woken)
+
+    def _circuit(self) -> Circuit:
+        return Circuit(self.settings.circuit_failures, self.settings.circuit_probe_interval, monotonic)
+
+    def _called(self, called: Called) -> None:
+        self._outcomes.put(called)
+
+    def _ask(self, domain: Domain, row: ServerStatus, now: datetime) -> tuple[ServerStatus, list[PollRequest]]:
+        """An UPDATE row that is due: the row while it is polled for, and the poll."""
+        lane = self.lanes[row.server_id]
+        tries = self.settings.tries
+        if lane.dns.is_open:
+            silent = CallResult(error=f'{lane.server.label} has not answered DNS', unreachable=True)
+            return due.after_call(row, silent, now, tries, random.random()), []
+        return due.asked(row, now, tries), [PollRequest(domain.id, domain.name, row.expected_serial, row.server_id)]
+
+    def _after_call(self, situation: Situation, called: Called, now: datetime) -> None:
+        work, domain = called.work, situation.domain
+        server, action = work.row.server_id, work.row.action
+        row = situation.rows.get((server, action))
+        # A row that somebody wrote since is not this call's any more; what was put in place is there all the same.
+        if row is None or (row.version != work.row.version and not called.result.ok):
+            return
+        delete = situation.rows.get((server, Action.DELETE))
+        if action is Action.CREATE and domain.is_going:
+            if delete is not None and called.result.ok and delete.status is Outcome.SUCCESS:
+                situation.change(due.renew(delete, domain, now))
+            return
+        if row.status is Outcome.SUCCESS and row.version != work.row.version:
+            return
+        situation.change(due.after_call(row, called.result, now, self.settings.tries, random.random()))
+        update = situation.rows.get((server, Action.UPDATE))
+        if action is Action.CREATE and called.result.ok and update is not None:
+            if self.lanes[server].backend.serves_on_create:
+                situation.change(due.serves(update, domain.serial))
+            elif update.status is not Outcome.SUCCESS:
+                situation.change(due.ready(update, now))
+
+    def _after_poll(self, situation: Situation, result: PollResult, now: datetime) -> None:
+        create = situation.rows.get((result.server_id, Action.CREATE))
+        update = situation.rows.get((result.server_id, Action.UPDATE))
+        if create is None or update is None or due.is_stale(update, result):
+            return
+        if due.has_lost_zone(result):
+            if create.status is Outcome.SUCCESS:
+                situation.change(*due.lost(create, update, situation.domain, result.reason or '', now,
+                                           self.settings.tries, random.random()))
+            return
+        after = due.after_poll(update, result, now, self.settings.tries, random.random())
+        if after is not update:
+            situation.change(after)
+
+    def _revive(self, situations: dict[str, Situation], outcomes: Sequence[Called | PollResult], now: datetime) -> None:
+        """A deletion that ran while its name was created anew may have taken the new zone with it: create that again."""
+        deleted = [each.work for each in outcomes if isinstance(each, Called) and each.result.ok
+                   and each.work.row.action is Action.DELETE]
+        if not deleted:
+            return
+        living = self._living(work.domain.name for work in deleted)
+        missing = [domain.id for domain in living.values() if domain.id not in situations]
+        situations.update(self.situations(missing) if missing else {})
+        for work in deleted:
+            newer = living.get(work.domain.name)
+            if newer is None or newer.id not in situations:
+                continue
+            situation = situations[newer.id]
+            create = situation.rows.get((work.row.server_id, Action.CREATE))
+            if create is not None and create.status is Outcome.SUCCESS:
+                situation.change(due.renew(create, newer, now))
+
+    def _living(self, names: Iterable[str]) -> dict[str, Domain]:
+        wanted = list(dict.fromkeys(names))
+        found = self.storage.read(domain_store.live_by_name, wanted) if wanted else {}
+        return {name: domain for name, domain in found.items() if domain.pool_name == self.pool.name}
+
+    def _mind_circuit(self, outcome: Called | PollResult) -> str | None:
+        """Count failures and answers; the id of the server that is back, when this is the first that is heard of it."""
+        lane = self.lanes[_server_id(outcome)]
+        if isinstance(outcome, Called):
+            circuit, what, why = lane.control, 'its control channel', outcome.result.error
+            failures = 1 if outcome.result.unreachable else 0
+        else:
+            circuit, what, why = lane.dns, 'DNS', outcome.reason
+            # A timeout is reported when a whole round of tries has gone by.
+            failures = 1 + self.settings.tries.max_retries if outcome.answer is Answer.TIMEOUT else 0
+        if failures and circuit.failed(failures):
+            LOG.warning('%s does not answer %s: %s', lane.server.label, what, why)
+        elif not failures and circuit.answered():
+            self.wake(lane.server.id)
+            return lane.server.id
+        return None
+
+    def _report(self, reports: Sequence[Report]) -> None:
+        try:
+            self._central.update_statuses(NOBODY, reports)
+        except PoolError as error:
+            # The periodic pass finds what Central was not told and tells it again.
+            if not self._central_is_silent:
+                LOG.warning('Central was not told about %d domains: %s', len(reports), error)
+            self._central_is_silent = True
+            return
+        self._central_is_silent = False
+        gone = [each.domain_id for each in reports if each.action is Action.DELETE and each.status is Outcome.SUCCESS]
+        if gone:
+            self.weigh(self.situations(gone).values())
+
+
+def _domain_id(outcome: Called | PollResult) -> str:
+    return outcome.work.domain.id if isinstance(outcome, Called) else outcome.domain_id
+
+
+def _server_id(outcome: Called | PollResult) -> str:
+    return outcome.work.row.server_id if isinstance(outcome, Called) else outcome.server_id
+
+
+def _is_success(outcome: Called | PollResult) -> bool:
+    return outcome.result.ok if isinstance(outcome, Called) else outcome.status is Outcome.SUCCESS
+
+
+def _read_situations(tx: Any, ids: Sequence[str]) -> tuple[dict[str, Domain], dict[str, list[ServerStatus]]]:
+    if not ids:
+        return {}, {}
+    return domain_store.get_many(tx, ids), statuses.for_domains(tx, ids)

@@ -1,0 +1,156 @@
+"""What the pool manager does unasked.
+
+Four loops, none of which ever ends by itself:
+
+* *due*: rows whose time has come are claimed, in pages and by index, and carried out;
+* *probe*: a server whose circuit is open is asked one cheap question now and then;
+* *unsettled*: domains that have been PENDING or in ERROR for a while are looked at again, which makes up for casts and
+  reports that were lost;
+* *sweep*: every domain is asked for on every server once per ``periodic_sync_interval``, a page at a time, which finds
+  what has drifted, and gives every domain to a server that has none yet.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from designate_pool.model import Action, Outcome, PollRequest, utcnow
+from designate_pool.pool_manager import due
+from designate_pool.pool_manager.lane import Work
+from designate_pool.pool_manager.manager import Manager, Situation
+from designate_pool.storage import domains as domain_store
+from designate_pool.storage import statuses
+
+LOG = logging.getLogger(__name__)
+
+DUE_INTERVAL = 0.5
+UNSETTLED_INTERVAL = 5.0
+PAGE = 500
+
+
+class Periodic:
+    """The loops of one pool manager.
+
+    :ivar last_tick: for each loop, when it last came round (seconds of the monotonic clock)
+    """
+
+    def __init__(self, manager: Manager, runtime: Any) -> None:
+        self._manager = manager
+        self._runtime = runtime
+        self._stopping = threading.Event()
+        self._unsettled_after = ''
+        self._sweep_after = ''
+        self._tasks: list[Any] = []
+        self.last_tick: dict[str, float] = {}
+
+    def start(self) -> None:
+        loops: list[tuple[str, Callable[[], float]]] = [
+            ('due', self.run_due), ('probe', self.run_probes), ('unsettled', self.run_unsettled),
+            ('sweep', self.run_sweep)]
+        self._tasks = [self._runtime.spawn(self._loop, name, work, name=name) for name, work in loops]
+
+    def stop(self) -> None:
+        self._stopping.set()
+        for task in self._tasks:
+            task.join(5.0)
+
+    def run_due(self) -> float:
+        """Carry out what is due; seconds until the next look."""
+        manager = self._manager
+        now = utcnow()
+        rooms = {server: room for server, lane in manager.lanes.items() if (room := lane.room)}
+        if not rooms:
+            return DUE_INTERVAL / 10
+        until = now + timedelta(seconds=manager.settings.claim_seconds)
+        rows = manager.storage.run(statuses.claim_due, rooms, now, manager.settings.name, until)
+        if not rows:
+            return DUE_INTERVAL
+        situations = manager.situations(row.domain_id for row in rows)
+        reborn = {situation.domain.id: generation for situation, generation in manager.reborn(situations.values())}
+        work = []
+        for row in rows:
+            situation = situations.get(row.domain_id)
+            if situation is None:
+                continue
+            if row.action is Action.DELETE and row.domain_id in reborn:
+                situation.change(due.supersede(row, reborn[row.domain_id]))
+            elif row.action is not Action.DELETE and situation.domain.is_going:
+                situation.change(due.cancel(row))
+            else:
+                work.append(Work(situation.domain, row))
+        manager.carry_out(situations.values(), now, work)
+        manager.weigh(situations.values())
+        return 0.0
+
+    def run_probes(self) -> float:
+        """Ask servers whose circuit is open whether they are back."""
+        manager = self._manager
+        for server_id, lane in manager.lanes.items():
+            if lane.control.probe_due() and not lane.probe().unreachable and lane.control.answered():
+                manager.wake(server_id)
+            if lane.dns.probe_due():
+                self._probe_dns(server_id)
+        return min(0.25, manager.settings.circuit_probe_interval / 4)
+
+    def run_unsettled(self) -> float:
+        """Look again at domains that should have come to rest by now."""
+        manager = self._manager
+        before = utcnow() - timedelta(seconds=UNSETTLED_INTERVAL)
+        found = manager.storage.read(domain_store.unsettled, manager.pool.name, before, self._unsettled_after, PAGE)
+        manager.change(domain.id for domain in found)
+        self._unsettled_after = found[-1].id if len(found) == PAGE else ''
+        return UNSETTLED_INTERVAL
+
+    def run_sweep(self) -> float:
+        """Ask every server for the serials of one page of domains."""
+        manager = self._manager
+        started = time.monotonic()
+        found = manager.storage.read(domain_store.page, manager.pool.name, self._sweep_after, PAGE)
+        situations = manager.situations(domain.id for domain in found)
+        now = utcnow()
+        requests = []
+        for situation in situations.values():
+            situation.change(*due.begin(situation.domain, situation.rows, manager.server_ids, now))
+            requests.extend(self._audit(situation))
+        manager.carry_out(situations.values(), now)
+        if requests:
+            manager.poll(requests, manager.settings.tries)
+        self._sweep_after = found[-1].id if len(found) == PAGE else ''
+        # Pages follow each other at an even pace; the round after the last page waits for its time.
+        if self._sweep_after:
+            return max(0.0, min(1.0, manager.settings.periodic_sync_interval / 10) - (time.monotonic() - started))
+        return manager.settings.periodic_sync_interval
+
+    def _audit(self, situation: Situation) -> list[PollRequest]:
+        """Polls for the servers that are at rest and thought to be right."""
+        domain = situation.domain
+        return [PollRequest(domain.id, domain.name, row.expected_serial, server, notify=False)
+                for (server, action), row in situation.rows.items()
+                if action is Action.UPDATE and row.status is Outcome.SUCCESS and row.next_attempt_at is None
+                and server in self._manager.lanes and not self._manager.lanes[server].dns.is_open]
+
+    def _probe_dns(self, server_id: str) -> None:
+        """One poll, for a domain that the server should have, with a single short try."""
+        manager = self._manager
+        row = manager.storage.read(statuses.any_waiting, server_id)
+        domain = manager.storage.read(domain_store.get_many, [row.domain_id]).get(row.domain_id) if row else None
+        if row is None or domain is None:
+            manager.lanes[server_id].dns.answered()
+            return
+        once = due.Tries(timeout=manager.settings.circuit_probe_interval, max_retries=0)
+        manager.poll([PollRequest(domain.id, domain.name, row.expected_serial, server_id)], once)
+
+    def _loop(self, name: str, work: Callable[[], float]) -> None:
+        while not self._stopping.is_set():
+            self.last_tick[name] = time.monotonic()
+            pause = DUE_INTERVAL
+            try:
+                pause = work()
+            except Exception:
+                LOG.exception('%s failed and is tried again', name)
+            self._stopping.wait(pause)

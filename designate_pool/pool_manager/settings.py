@@ -1,0 +1,26 @@
+"""What an operator can set for the pool manager."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from designate_pool.pool_manager.due import Tries
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Settings:
+    """Times are seconds.
+
+    :ivar name: this process among the pool managers of the pool
+    :ivar periodic_sync_interval: in which every domain is asked for on every server
+    :ivar claim_seconds: how long work that one pool manager took is left to it; longer than any driver's call
+    :ivar batch_size: how many domains are worked on with one statement
+    """
+
+    name: str = 'pool-manager'
+    tries: Tries = Tries()
+    periodic_sync_interval: float = 120.0
+    claim_seconds: float = 30.0
+    batch_size: int = 200
+    circuit_failures: int = 3
+    circuit_probe_interval: float = 2.0

@@ -1,0 +1,86 @@
+"""Every configuration that the project shows can be loaded, and the sample is not stale."""
+
+from __future__ import annotations
+
+import io
+import pathlib
+import re
+import textwrap
+
+import pytest
+from oslo_config import cfg, generator
+
+from designate_pool import backends
+from designate_pool.config import load, pools
+from designate_pool.errors import BadConfiguration
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+ETC = ROOT / 'etc'
+
+
+def read(*paths: pathlib.Path) -> cfg.ConfigOpts:
+    conf = cfg.ConfigOpts()
+    load.load(conf, [f'--config-file={path}' for path in paths], config_files=[])
+    return conf
+
+
+def test_the_sample_is_what_the_generator_makes_now() -> None:
+    conf = cfg.ConfigOpts()
+    generator.register_cli_opts(conf)
+    conf([f'--config-file={ETC / "config-generator.conf"}'])
+    made = io.StringIO()
+    generator.generate(conf, output_file=made)
+    sample = ETC / 'designate-pool.conf.sample'
+    assert sample.read_text() == made.getvalue(), 'run "make sample"'
+
+
+def test_the_sample_lacks_nothing_but_servers() -> None:
+    conf = read(ETC / 'designate-pool.conf.sample')
+    load.read_settings(conf)
+    with pytest.raises(BadConfiguration, match=r'mistakes \(1\):\n.*the pool has no server'):
+        pools.read_pool(conf, backends.options())
+
+
+def test_the_example_for_bind_is_a_whole_configuration() -> None:
+    pool = pools.read_pool(read(ETC / 'example-bind9.conf'), backends.options())
+    assert [server.host for server in pool.servers] == ['192.0.2.1', '198.51.100.1']
+    assert {str(endpoint) for server in pool.servers for endpoint in server.primaries} == {'192.0.2.10:5354'}
+    assert all(server.tsig_key for server in pool.servers)
+    for server in pool.servers:
+        backends.build(server)
+
+
+def test_the_profile_goes_on_top() -> None:
+    manager = load.read_settings(read(ETC / 'example-bind9.conf', ETC / 'profile-production.conf')).pool_manager
+    assert (manager.poll_retry_interval, manager.poll_max_retries) == (15, 10)
+
+
+def shown() -> list[tuple[str, str]]:
+    """The configurations in the documents: fenced ``ini`` blocks of Markdown, ``code-block:: ini`` of Sphinx."""
+    found = []
+    for path in [*ROOT.glob('*.md'), *(ROOT / 'doc' / 'source').rglob('*.rst')]:
+        text = path.read_text()
+        blocks = re.findall(r'^```ini\n(.*?)^```', text, re.DOTALL | re.MULTILINE)
+        blocks += re.findall(r'^\.\. code-block:: ini\n\n((?:[ ]+.*\n|\n)+)', text, re.MULTILINE)
+        found += [(f'{path.relative_to(ROOT)} {number}', textwrap.dedent(block)) for number, block in enumerate(blocks)]
+    return found
+
+
+def test_configurations_in_documents_can_be_loaded(tmp_path: pathlib.Path) -> None:
+    examples = shown()
+    assert examples
+    for name, text in examples:
+        path = tmp_path / 'example.conf'
+        path.write_text(text)
+        conf = read(path)
+        try:
+            if '[backend:' in text:
+                pools.read_pool(conf, backends.options())
+            load.read_settings(conf)
+        except BadConfiguration as error:
+            raise AssertionError(f'{name}: {error}') from error
+
+
+def test_every_driver_is_in_the_documentation() -> None:
+    text = (ROOT / 'doc' / 'source' / 'configuration.rst').read_text()
+    assert set(re.findall(r'^\.\. server-options:: (.+)$', text, re.MULTILINE)) == set(backends.DRIVERS)

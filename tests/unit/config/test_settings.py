@@ -1,0 +1,173 @@
+"""The sections that are known by name."""
+
+from __future__ import annotations
+
+import pathlib
+import socket
+
+import pytest
+from oslo_config import cfg
+
+from designate_pool.config import load
+from designate_pool.errors import BadConfiguration
+from designate_pool.model import Endpoint
+from tests.unit.config.conftest import Read
+
+
+def mistakes(conf: cfg.ConfigOpts) -> list[str]:
+    with pytest.raises(BadConfiguration) as caught:
+        load.read_settings(conf)
+    lines = str(caught.value).splitlines()
+    assert lines[0] == f'The configuration has mistakes ({len(lines) - 1}):'
+    return [line.strip() for line in lines[1:]]
+
+
+def test_the_specification_s_defaults_and_ours(read: Read) -> None:
+    settings = load.read_settings(read(''))
+    manager = settings.pool_manager
+    assert (manager.pool_name, manager.threshold_percentage) == ('default', 100)
+    assert (manager.poll_timeout, manager.poll_retry_interval, manager.poll_max_retries) == (30, 2, 3)
+    assert manager.periodic_sync_interval == 120
+    assert (manager.retry_backoff_initial, manager.retry_backoff_maximum) == (5, 300)
+    assert (manager.circuit_failures, manager.circuit_probe_interval) == (3, 2)
+    assert (manager.claim_seconds, manager.batch_size) == (30, 200)
+    assert settings.process.concurrency == 'eventlet'
+    assert settings.process.host == socket.gethostname()
+    assert settings.database.connection == 'sqlite:////var/lib/designate-pool/designate-pool.sqlite'
+    assert settings.minidns.listen == (Endpoint('127.0.0.1', 5354),)
+    assert settings.api.listen == (Endpoint('127.0.0.1', 9001),)
+    assert settings.central.default_pool_name == 'default'
+
+
+def test_what_the_file_says_wins(read: Read) -> None:
+    settings = load.read_settings(read('''
+        [DEFAULT]
+        concurrency = threading
+        host = one
+        state_path = /srv/pool
+        [service:pool_manager]
+        pool_name = gold
+        threshold_percentage = 66
+        poll_timeout = 0.5
+        [service:minidns]
+        listen = 192.0.2.1, [2001:db8::1]:53, 2001:db8::2
+        '''))
+    assert (settings.process.concurrency, settings.process.host) == ('threading', 'one')
+    assert settings.database.connection == 'sqlite:////srv/pool/designate-pool.sqlite'
+    assert (settings.pool_manager.threshold_percentage, settings.pool_manager.poll_timeout) == (66, 0.5)
+    assert settings.minidns.listen == (Endpoint('192.0.2.1', 5354), Endpoint('2001:db8::1', 53),
+                                       Endpoint('2001:db8::2', 5354))
+    assert settings.central.default_pool_name == 'gold'
+
+
+def test_the_slip_of_the_specification_is_an_alias(read: Read) -> None:
+    settings = load.read_settings(read('[service:pool_manager]\nperiod_sync_interval = 7\n'))
+    assert settings.pool_manager.periodic_sync_interval == 7
+
+
+def test_default_pool_name_still_counts_for_central(read: Read) -> None:
+    settings = load.read_settings(read('[service:central]\ndefault_pool_name = silver\n'))
+    assert (settings.central.default_pool_name, settings.pool_manager.pool_name) == ('silver', 'default')
+
+
+@pytest.mark.parametrize(('option', 'value'), [
+    ('threshold_percentage', '0'), ('threshold_percentage', '101'), ('threshold_percentage', '66.7'),
+    ('poll_timeout', '0'), ('poll_max_retries', '-1'), ('batch_size', '0'), ('pool_name', ''),
+    ('pool_name', 'x' * 51), ('claim_seconds', 'soon'), ('retry_backoff_maximum', '1')])
+def test_a_value_out_of_range_is_told_with_section_and_option(read: Read, option: str, value: str) -> None:
+    assert [line.split(': ')[0] for line in mistakes(read(f'[service:pool_manager]\n{option} = {value}\n'))] == [
+        f'[service:pool_manager] {option}']
+
+
+def test_both_ends_of_the_threshold_are_good(read: Read) -> None:
+    for value in (1, 100):
+        text = f'[service:pool_manager]\nthreshold_percentage = {value}\n'
+        assert load.read_settings(read(text)).pool_manager.threshold_percentage == value
+
+
+def test_a_word_for_concurrency_that_does_not_exist(read: Read) -> None:
+    [line] = mistakes(read('[DEFAULT]\nconcurrency = asyncio\n'))
+    assert line.startswith('[DEFAULT] concurrency: ')
+
+
+def test_an_option_that_nobody_reads_is_told_with_the_nearest(read: Read) -> None:
+    assert mistakes(read('[service:pool_manager]\ntreshold_percentage = 50\n')) == [
+        '[service:pool_manager] treshold_percentage: there is no such option; did you mean threshold_percentage?']
+
+
+@pytest.mark.parametrize(('section', 'meant'), [
+    ('service:poolmanager', 'service:pool_manager'), ('databse', 'database'), ('service:mini_dns', 'service:minidns'),
+    ('backends:bind9:*', None), ('Database', 'database'), ('service:worker', None)])
+def test_a_section_that_looks_like_ours(read: Read, section: str, meant: str | None) -> None:
+    [line] = mistakes(read(f'[{section}]\n'))
+    assert line.startswith(f'[{section}] there is no such section')
+    assert meant is None or line.endswith(f'did you mean {meant}?')
+
+
+def test_sections_of_libraries_are_left_alone(read: Read) -> None:
+    load.read_settings(read('[oslo_messaging_rabbit]\nheartbeat_rate = 3\n[DEFAULT]\ntransport_url = fake://\n'))
+
+
+def test_a_section_twice_in_a_file_but_not_in_two_files(read: Read) -> None:
+    twice = '[database]\npool_size = 3\n', '[database]\nmax_overflow = 4\n'
+    settings = load.read_settings(read(*twice))
+    assert (settings.database.pool_size, settings.database.max_overflow) == (3, 4)
+    [line] = mistakes(read(''.join(twice)))
+    assert line.startswith('[database] the section stands more than once in ')
+
+
+def test_an_api_that_others_reach_must_be_meant(read: Read) -> None:
+    for address in ('0.0.0.0', '192.0.2.7:80', '[::]:9001'):
+        [line] = mistakes(read(f'[service:api]\nlisten = 127.0.0.1, {address}\n'))
+        assert line.startswith('[service:api] listen: other machines reach ')
+        assert load.read_settings(read(f'[service:api]\nlisten = {address}\nallow_remote = true\n')).api.allow_remote
+    load.read_settings(read('[service:api]\nlisten = [::1]:9001, 127.8.8.8\n'))
+
+
+@pytest.mark.parametrize('listen', [
+    'localhost:53', '192.0.2.1:0', '192.0.2.1:65536', '[2001:db8::1', '192.0.2.1:x', ','])
+def test_a_bad_address_to_listen_on(read: Read, listen: str) -> None:
+    [line] = mistakes(read(f'[service:minidns]\nlisten = {listen}\n'))
+    assert line.startswith('[service:minidns] listen: ')
+
+
+def test_the_database_from_a_file_and_from_the_environment(read: Read, tmp_path: pathlib.Path,
+                                                           monkeypatch: pytest.MonkeyPatch) -> None:
+    secret = tmp_path / 'url'
+    secret.write_text('postgresql+psycopg2://pool:a$b@db.example.com/pool\n')
+    settings = load.read_settings(read(f'[database]\nconnection = file:{secret}\n'))
+    assert settings.database.connection == 'postgresql+psycopg2://pool:a$b@db.example.com/pool'
+    assert 'a$b' not in repr(settings)
+    monkeypatch.setenv('POOL_DATABASE', 'sqlite:///x')
+    assert load.read_settings(read('[database]\nconnection = env:POOL_DATABASE\n')).database.connection == 'sqlite:///x'
+    assert mistakes(read('[database]\nconnection = env:POOL_NOWHERE\n')) == [
+        '[database] connection: the environment has no variable POOL_NOWHERE']
+
+
+def test_a_dollar_in_the_password_is_told_how_to_mend(read: Read) -> None:
+    [line] = mistakes(read('[database]\nconnection = mysql+pymysql://pool:pa$word@db.example.com/pool\n'))
+    assert line.startswith('[database] connection: ') and '$$' in line and 'file:PATH' in line
+    assert 'pa$word' not in line
+    settings = load.read_settings(read('[database]\nconnection = mysql+pymysql://pool:pa$$word@db.example.com/pool\n'))
+    assert settings.database.connection == 'mysql+pymysql://pool:pa$word@db.example.com/pool'
+
+
+def test_a_file_that_is_missing_or_cannot_be_parsed(read: Read, tmp_path: pathlib.Path) -> None:
+    for path, why in ((tmp_path / 'none.conf', 'No such file'), (tmp_path, 'Is a directory')):
+        with pytest.raises(BadConfiguration, match=why):
+            load.load(cfg.ConfigOpts(), [f'--config-file={path}'], config_files=[])
+    with pytest.raises(BadConfiguration) as caught:
+        read('[database]\nhunter2\n')
+    assert 'line 2' in str(caught.value) and 'hunter2' not in str(caught.value)
+
+
+def test_reading_again_takes_the_new_values_and_keeps_the_old_when_it_cannot(read: Read) -> None:
+    conf = read('[service:pool_manager]\nbatch_size = 5\n')
+    path = pathlib.Path(conf.config_file[0])
+    path.write_text('[service:pool_manager]\nbatch_size = 6\n')
+    load.reload(conf)
+    assert load.read_settings(conf).pool_manager.batch_size == 6
+    path.write_text('[service:pool_manager\n')
+    with pytest.raises(BadConfiguration):
+        load.reload(conf)
+    assert conf['service:pool_manager'].batch_size == 6

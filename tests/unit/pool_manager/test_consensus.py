@@ -1,0 +1,167 @@
+"""What a pool agrees on: never too early, never backwards, and an error exactly when success has become impossible."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from designate_pool.model import Action, Answer, Domain, Outcome, PollResult, ServerStatus, Status, utcnow
+from designate_pool.pool_manager import consensus, due
+from designate_pool.serial import HALF, SPACE, at_least, newer
+
+TRIES = due.Tries()
+
+
+def domain(serial: int = 10, **values: object) -> Domain:
+    made = Domain(id='d' * 32, name='example.com.', pool_id='p' * 32, pool_name='default',
+                  email='hostmaster@example.com', ttl=3600, serial=serial, action=Action.UPDATE)
+    return dataclasses.replace(made, **values)  # type: ignore[arg-type]
+
+
+def row(server: str, serial: int | None = None, status: Outcome | None = None, expected: int = 10,
+        action: Action = Action.UPDATE) -> ServerStatus:
+    return ServerStatus(server, 'd' * 32, action, expected, serial_number=serial, status=status)
+
+
+def done(server: str, serial: int = 10) -> ServerStatus:
+    return row(server, serial, Outcome.SUCCESS, serial)
+
+
+def failed(server: str, serial: int | None = None, action: Action = Action.UPDATE) -> ServerStatus:
+    return row(server, serial, Outcome.ERROR, action=action)
+
+
+@pytest.mark.parametrize(('total', 'threshold', 'k'), [
+    (1, 100, 1), (1, 1, 1), (2, 100, 2), (2, 51, 2), (2, 50, 1), (3, 66, 2), (3, 67, 3), (3, 34, 2), (3, 33, 1),
+    (4, 75, 3), (100, 1, 1)])
+def test_needed_is_rounded_up_in_whole_numbers(total: int, threshold: int, k: int) -> None:
+    assert consensus.needed(total, threshold) == k
+
+
+def test_two_of_three_serve_the_change_and_two_are_enough() -> None:
+    verdict = consensus.weigh(domain(), [done('a'), done('b'), failed('c', 9)], 'abc', 66)
+    assert (verdict.status, verdict.serial) == (Outcome.SUCCESS, 10)
+    assert verdict.degraded and verdict.behind == ('c',) and verdict.failed == ('c',)
+
+
+def test_two_of_three_serve_the_change_and_all_are_needed() -> None:
+    verdict = consensus.weigh(domain(), [done('a'), done('b'), row('c', 9)], 'abc', 100)
+    assert (verdict.status, verdict.consensus_serial) == (Outcome.SUCCESS, 9)
+
+
+def test_one_failure_makes_success_impossible_when_all_are_needed() -> None:
+    verdict = consensus.weigh(domain(reported_serial=9), [done('a'), done('b'), failed('c', 9)], 'abc', 100)
+    assert (verdict.status, verdict.serial) == (Outcome.ERROR, 10)
+
+
+def test_a_failed_create_counts_as_a_failure() -> None:
+    rows = [done('a'), row('b'), failed('b', action=Action.CREATE)]
+    assert consensus.weigh(domain(), rows, 'ab', 100).status is Outcome.ERROR
+
+
+def test_a_failure_at_an_older_serial_is_not_one_now() -> None:
+    rows = [done('a'), row('b', 8, Outcome.ERROR, expected=9)]
+    assert consensus.weigh(domain(reported_serial=8), rows, 'ab', 100).status is None
+
+
+def test_an_error_is_never_told_of_a_serial_that_was_reported() -> None:
+    rows = [done('a'), failed('b', 10)]
+    verdict = consensus.weigh(domain(reported_serial=10), rows, 'ab', 100)
+    assert verdict.status is None and verdict.behind == ('b',)
+
+
+def test_rows_of_servers_that_have_left_do_not_count() -> None:
+    assert consensus.weigh(domain(), [done('a'), done('gone')], 'ab', 100).status is None
+
+
+def test_a_server_that_knows_more_than_the_database_counts_with_the_database_s_serial() -> None:
+    verdict = consensus.weigh(domain(), [done('a', 500)], 'a', 100)
+    assert (verdict.status, verdict.serial) == (Outcome.SUCCESS, 10)
+
+
+def test_a_serial_without_order_counts_as_never_seen() -> None:
+    assert consensus.weigh(domain(), [done('a', 10 + HALF)], 'a', 100).status is None
+
+
+def test_serials_wrap_around() -> None:
+    new = 3
+    rows = [done('a', new), done('b', new), row('c', SPACE - 2, expected=new)]
+    current = domain(new, reported_serial=SPACE - 2)
+    assert consensus.weigh(current, rows, 'abc', 66).serial == new
+    assert consensus.weigh(current, rows, 'abc', 100).status is None
+
+
+def test_a_deletion_is_told_at_the_threshold_and_is_complete_at_all() -> None:
+    rows = [row(server, status=Outcome.SUCCESS, action=Action.DELETE) for server in 'ab']
+    verdict = consensus.weigh(domain(action=Action.DELETE), rows, 'abc', 66)
+    assert (verdict.status, verdict.serial, verdict.behind) == (Outcome.SUCCESS, 10, ('c',))
+    told = domain(action=Action.NONE, status=Status.DELETED)
+    assert consensus.weigh(told, rows, 'abc', 66).status is None
+    assert consensus.weigh(told, rows, 'ab', 100).behind == ()
+
+
+def test_a_deletion_that_too_many_servers_refuse_is_an_error() -> None:
+    rows = [row('a', status=Outcome.SUCCESS, action=Action.DELETE),
+            row('b', status=Outcome.ERROR, action=Action.DELETE)]
+    assert consensus.weigh(domain(action=Action.DELETE), rows, 'ab', 100).status is Outcome.ERROR
+    assert consensus.weigh(domain(action=Action.DELETE), rows, 'ab', 50).status is Outcome.SUCCESS
+
+
+def test_an_older_serial_is_reported_before_the_error_of_the_newer() -> None:
+    rows = [done('a', 10), failed('b', 9)]
+    found = consensus.reports(domain(reported_serial=8), rows, 'ab', 100)
+    assert [(each.status, each.serial_number) for each in found] == [(Outcome.SUCCESS, 9), (Outcome.ERROR, 10)]
+
+
+def test_an_error_is_told_once() -> None:
+    assert consensus.reports(domain(status=Status.ERROR), [failed('a')], 'a', 100) == ()
+
+
+def pools() -> st.SearchStrategy[tuple[str, int]]:
+    return st.tuples(st.integers(1, 7).map(lambda count: 'abcdefg'[:count]), st.integers(1, 100))
+
+
+@given(pools(), st.integers(0, SPACE - 1), st.data())
+def test_success_takes_k_servers_and_never_goes_back(pool: tuple[str, int], serial: int, data: st.DataObject) -> None:
+    servers, threshold = pool
+    near = st.integers(-5, 5).map(lambda step: (serial + step) % SPACE)
+    rows = [row(server, data.draw(st.none() | near), data.draw(st.sampled_from([None, *Outcome])), serial)
+            for server in servers]
+    reported = data.draw(st.none() | near.filter(lambda value: at_least(serial, value)))
+    verdict = consensus.weigh(domain(serial, reported_serial=reported), rows, servers, threshold)
+    k = consensus.needed(len(servers), threshold)
+    if verdict.status is Outcome.SUCCESS:
+        assert verdict.serial is not None
+        serials = [each.serial_number for each in rows if each.serial_number is not None]
+        assert sum(at_least(seen, verdict.serial) for seen in serials) >= k
+        assert reported is None or newer(verdict.serial, reported)
+        assert not newer(verdict.serial, serial)
+    failures = sum(each.status is Outcome.ERROR for each in rows)
+    if verdict.status is Outcome.ERROR:
+        assert failures > len(servers) - k
+    elif verdict.status is None and failures > len(servers) - k:
+        assert reported is not None and at_least(reported, serial)
+
+
+@given(st.lists(st.tuples(st.sampled_from('abc'), st.integers(0, 6), st.booleans()), max_size=12), st.randoms(),
+       st.sampled_from([0, SPACE - 3]), st.sampled_from([34, 66, 67, 100]))
+def test_any_order_and_repetition_of_answers_ends_in_the_same_consensus(
+        answers: list[tuple[str, int, bool]], rng: random.Random, base: int, threshold: int) -> None:
+    current = domain((base + 6) % SPACE)
+    results = [PollResult(current.id, server, Outcome.SUCCESS, Answer.SERIAL, (base + step) % SPACE)
+               for server, step, _ in answers]
+    repeated = results + [result for result, (_, _, twice) in zip(results, answers) if twice]
+    rng.shuffle(repeated)
+
+    def end(order: list[PollResult]) -> tuple[int | None, Outcome | None]:
+        rows = {server: row(server, expected=current.serial) for server in 'abc'}
+        for result in order:
+            rows[result.server_id] = due.after_poll(rows[result.server_id], result, utcnow(), TRIES, 0.5)
+        verdict = consensus.weigh(current, rows.values(), 'abc', threshold)
+        return verdict.consensus_serial, verdict.status
+
+    assert end(results) == end(repeated)

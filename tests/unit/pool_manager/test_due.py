@@ -1,0 +1,152 @@
+"""What is done next for one domain on one server."""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import timedelta
+
+from designate_pool.model import Action, Answer, CallResult, Domain, Outcome, PollResult, ServerStatus, Status, utcnow
+from designate_pool.pool_manager import due
+
+NOW = utcnow()
+TRIES = due.Tries(timeout=1, retry_interval=2, max_retries=3, backoff_initial=5, backoff_maximum=300)
+DOMAIN = Domain(id='d' * 32, name='example.com.', pool_id='p' * 32, pool_name='default',
+                email='hostmaster@example.com', ttl=3600, serial=10)
+FAILURE = CallResult(error='connection refused', unreachable=True)
+REFUSAL = CallResult(error='the key was refused', retryable=False)
+
+
+def begun(domain: Domain = DOMAIN, rows: due.Rows | None = None) -> dict[tuple[str, Action], ServerStatus]:
+    return due.by_server_and_action(due.begin(domain, rows or {}, ['a'], NOW))
+
+
+def call(row: ServerStatus, result: CallResult, times: int = 1) -> ServerStatus:
+    for _ in range(times):
+        row = due.after_call(row, result, NOW, TRIES, 0.5)
+    return row
+
+
+def poll(row: ServerStatus, status: Outcome, serial: int | None, answer: Answer = Answer.SERIAL) -> ServerStatus:
+    return due.after_poll(row, PollResult(DOMAIN.id, 'a', status, answer, serial, 'why'), NOW, TRIES, 0.5)
+
+
+def seconds(row: ServerStatus) -> float:
+    assert row.next_attempt_at is not None
+    return (row.next_attempt_at - NOW).total_seconds()
+
+
+def test_a_new_domain_is_created_first_and_polled_for_after_that() -> None:
+    rows = begun()
+    assert rows['a', Action.CREATE].next_attempt_at == NOW
+    assert rows['a', Action.UPDATE].next_attempt_at is None
+    assert due.ready(rows['a', Action.UPDATE], NOW).next_attempt_at == NOW
+
+
+def test_the_same_cast_twice_begins_nothing() -> None:
+    assert begun(rows=begun()) == {}
+
+
+def test_a_change_renews_what_is_under_way() -> None:
+    rows = begun()
+    rows['a', Action.CREATE] = call(rows['a', Action.CREATE], CallResult())
+    rows['a', Action.UPDATE] = poll(rows['a', Action.UPDATE], Outcome.SUCCESS, 10)
+    after = begun(dataclasses.replace(DOMAIN, serial=11), rows)
+    assert set(after) == {('a', Action.UPDATE)}
+    update = after['a', Action.UPDATE]
+    assert (update.status, update.expected_serial, update.serial_number, update.attempts) == (None, 11, 10, 0)
+    assert update.version == rows['a', Action.UPDATE].version + 1
+
+
+def test_a_change_gives_a_failed_create_a_new_round() -> None:
+    rows = begun()
+    rows['a', Action.CREATE] = call(rows['a', Action.CREATE], FAILURE, times=4)
+    after = begun(dataclasses.replace(DOMAIN, serial=11), rows)
+    assert after['a', Action.CREATE].status is None and after['a', Action.CREATE].next_attempt_at == NOW
+    assert after['a', Action.UPDATE].next_attempt_at is None
+
+
+def test_a_deletion_cancels_what_was_due() -> None:
+    going = dataclasses.replace(DOMAIN, action=Action.DELETE, serial=11)
+    after = begun(going, begun())
+    assert after['a', Action.DELETE].next_attempt_at == NOW
+    assert after['a', Action.CREATE].next_attempt_at is None
+    assert begun(going, {**begun(), **after}) == {}
+
+
+def test_a_domain_that_is_deleted_already_begins_nothing_but_its_deletion() -> None:
+    gone = dataclasses.replace(DOMAIN, action=Action.NONE, status=Status.DELETED)
+    assert set(begun(gone)) == {('a', Action.DELETE)}
+
+
+def test_a_row_is_in_error_when_the_tries_of_the_round_are_used_up() -> None:
+    row = begun()['a', Action.CREATE]
+    for attempt in (1, 2, 3):
+        row = call(row, FAILURE)
+        assert (row.status, row.attempts, seconds(row)) == (None, attempt, 2)
+    row = call(row, FAILURE)
+    assert (row.status, row.attempts, row.last_error) == (Outcome.ERROR, 4, 'connection refused')
+
+
+def test_the_pause_after_an_error_doubles_up_to_the_maximum() -> None:
+    row = call(begun()['a', Action.CREATE], FAILURE, times=4)
+    pauses = []
+    for _ in range(8):
+        pauses.append(seconds(row))
+        row = call(row, FAILURE)
+    assert pauses == [5, 10, 20, 40, 80, 160, 300, 300]
+
+
+def test_what_no_retry_can_mend_is_in_error_at_once_and_still_tried_again() -> None:
+    row = call(begun()['a', Action.CREATE], REFUSAL)
+    assert (row.status, row.attempts, seconds(row)) == (Outcome.ERROR, 1, 5)
+    assert seconds(call(row, REFUSAL)) == 10
+
+
+def test_success_ends_a_row_and_keeps_no_error() -> None:
+    row = call(call(begun()['a', Action.CREATE], FAILURE), CallResult())
+    assert (row.status, row.last_error, row.next_attempt_at) == (Outcome.SUCCESS, None, None)
+
+
+def test_an_error_never_moves_a_serial() -> None:
+    row = poll(poll(begun()['a', Action.UPDATE], Outcome.SUCCESS, 10), Outcome.ERROR, 7)
+    assert (row.status, row.serial_number, row.last_error) == (Outcome.ERROR, 10, 'why')
+    assert seconds(row) == 5
+    assert poll(row, Outcome.ERROR, None, Answer.TIMEOUT).serial_number == 10
+
+
+def test_an_older_serial_moves_the_row_forward_but_is_no_success() -> None:
+    row = poll(begun()['a', Action.UPDATE], Outcome.SUCCESS, 9)
+    assert (row.status, row.serial_number) == (None, 9)
+    assert poll(row, Outcome.SUCCESS, 8) is row
+
+
+def test_the_same_answer_twice_writes_nothing() -> None:
+    row = poll(begun()['a', Action.UPDATE], Outcome.SUCCESS, 10)
+    assert poll(row, Outcome.SUCCESS, 10) is row
+
+
+def test_a_poll_for_a_serial_that_is_no_longer_waited_for_is_stale() -> None:
+    row = begun(dataclasses.replace(DOMAIN, serial=11))['a', Action.UPDATE]
+    late = PollResult(DOMAIN.id, 'a', Outcome.ERROR, Answer.TIMEOUT, None, 'why', expected_serial=10)
+    assert due.is_stale(row, late)
+    assert not due.is_stale(row, dataclasses.replace(late, expected_serial=11))
+
+
+def test_a_poll_without_an_answer_is_due_again_when_its_round_must_be_over() -> None:
+    row = due.asked(begun()['a', Action.UPDATE], NOW, TRIES)
+    assert row.next_attempt_at == NOW + timedelta(seconds=4 * 1 + 3 * 2 + 2) == row.deadline_at
+
+
+def test_a_server_that_lost_the_zone_gets_it_again_at_once_and_then_with_growing_pauses() -> None:
+    rows = begun()
+    create = call(rows['a', Action.CREATE], CallResult())
+    update = poll(rows['a', Action.UPDATE], Outcome.SUCCESS, 10)
+    create, update = due.lost(create, update, DOMAIN, 'no such zone', NOW, TRIES, 0.5)
+    assert create.next_attempt_at == NOW and update.status is None and update.serial_number is None
+    pauses = []
+    for _ in range(3):
+        create, update = call(create, CallResult()), due.ready(update, NOW)
+        create, update = due.lost(create, update, DOMAIN, 'no such zone', NOW, TRIES, 0.5)
+        assert update.status is Outcome.ERROR and update.next_attempt_at is None
+        pauses.append(seconds(create))
+    assert pauses == [5, 10, 20]

@@ -1,0 +1,443 @@
+"""The pool manager on a real database and a real Central, with drivers and a MiniDNS that do as the test says.
+
+Nothing runs at the same time here: by the time a call returns all that follows from it is done.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+import time
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from designate_pool.backends.base import Backend
+from designate_pool.central.service import Central
+from designate_pool.errors import BackendRefused, BackendUnreachable, ServiceUnavailable
+from designate_pool.model import (Action, Answer, Context, Domain, Outcome, PollRequest, PollResult, Pool, Server,
+                                  ServerStatus, Status, utcnow)
+from designate_pool.pool_manager import manager as manager_module
+from designate_pool.pool_manager import periodic as periodic_module
+from designate_pool.pool_manager.due import Tries
+from designate_pool.pool_manager.manager import Manager
+from designate_pool.pool_manager.periodic import Periodic
+from designate_pool.pool_manager.service import PoolManager
+from designate_pool.pool_manager.settings import Settings
+from designate_pool.rpc import central as central_rpc
+from designate_pool.rpc import minidns as minidns_rpc
+from designate_pool.rpc import pool_manager as manager_rpc
+from designate_pool.rpc.direct import Direct
+from designate_pool.runtime import Inline
+from designate_pool.storage import domains, migrate, statuses
+from designate_pool.storage.sessions import Storage
+
+CONTEXT = Context()
+SERVERS = ('a' * 32, 'b' * 32, 'c' * 32)
+
+
+class ScriptedServer(Backend):
+    """A server: the zones it holds with their serials, and what is wrong with it."""
+
+    def __init__(self, server: Server) -> None:
+        super().__init__(server)
+        self.zones: dict[str, int | None] = {}
+        self.calls: list[tuple[str, str]] = []
+        self.dead = False
+        self.refuses = False
+        self.before_return: Any = None
+
+    def _act(self, verb: str, domain: Domain) -> None:
+        self.calls.append((verb, domain.id))
+        if self.dead:
+            raise BackendUnreachable(why='connection refused')
+        if self.refuses:
+            raise BackendRefused(why='the key was refused')
+        if verb == 'create':
+            self.zones.setdefault(domain.name, None)
+        else:
+            self.zones.pop(domain.name, None)
+        hook, self.before_return = self.before_return, None
+        if hook:
+            hook()
+
+    def _create(self, domain: Domain, timeout: float) -> None:
+        self._act('create', domain)
+
+    def _delete(self, domain: Domain, timeout: float) -> None:
+        self._act('delete', domain)
+
+    def _ping(self, timeout: float) -> None:
+        if self.dead:
+            raise BackendUnreachable(why='connection refused')
+
+
+class World:
+    """Central, a pool manager and three servers; :meth:`deliver` lets the servers transfer and MiniDNS hear of it."""
+
+    def __init__(self, folder: pathlib.Path, threshold: int) -> None:
+        url = f'sqlite:///{folder}/pool.sqlite'
+        migrate.upgrade(url)
+        self.storage = Storage(url)
+        self.runtime = Inline()
+        self.caller = Direct(self.runtime.workers(1, 'casts'))
+        self.lose_casts = False
+        self.central = Central(self.storage, manager_rpc.PoolManagerClient(self), self.runtime)
+        self.caller.serve(central_rpc.TOPIC, self.central)
+        self.caller.serve(minidns_rpc.TOPIC, self)
+        self.servers = {key: ScriptedServer(Server(key, 'fake', '192.0.2.1', 53 + number, max_in_flight=1))
+                        for number, key in enumerate(SERVERS)}
+        self.asked: list[PollRequest] = []
+        self.pool = Pool('default', servers=tuple(each.server for each in self.servers.values()),
+                         threshold_percentage=threshold)
+        self.manager = self.new_manager('one')
+        self.endpoint = PoolManager(self.manager, self.runtime)
+        self.caller.serve(manager_rpc.topic('default'), self.endpoint)
+        pool = self.central.find_pools(CONTEXT)[0]
+        self.central.update_pool(CONTEXT, {'id': pool.id, 'name_servers': ['ns1.example.org.']})
+
+    def new_manager(self, name: str) -> Manager:
+        settings = Settings(name=name, tries=Tries(timeout=1, retry_interval=2, max_retries=3), claim_seconds=30)
+        return Manager(self.pool, self.servers, self.storage, central_rpc.CentralClient(self.caller),
+                       minidns_rpc.MiniDnsClient(self.caller), self.runtime, settings)
+
+    def cast(self, topic: str, context: Context, method: str, **arguments: Any) -> None:
+        """Central's way to the pool manager."""
+        if self.lose_casts:
+            raise ServiceUnavailable(service=topic, why='the broker is down')
+        self.caller.cast(topic, context, method, **arguments)
+
+    def notify_and_poll(self, context: Context, pool_name: str, requests: Sequence[PollRequest], timeout: float,
+                        retry_interval: float, max_retries: int) -> None:
+        """MiniDNS: remembers what it was asked."""
+        self.asked.extend(requests)
+
+    def deliver(self) -> None:
+        """Every poll that was asked for comes to its end."""
+        while self.asked:
+            asked, self.asked = self.asked, []
+            self.endpoint.update_statuses(CONTEXT, [self.poll(request) for request in asked])
+
+    def poll(self, request: PollRequest) -> PollResult:
+        server = self.servers[request.server_id]
+        if server.dead:
+            return PollResult(request.domain_id, request.server_id, Outcome.ERROR, Answer.TIMEOUT, None, 'no answer',
+                              request.serial)
+        if request.name not in server.zones:
+            return PollResult(request.domain_id, request.server_id, Outcome.ERROR, Answer.NO_ZONE, None, 'REFUSED',
+                              request.serial)
+        live = self.storage.read(domains.live_by_name, [request.name]).get(request.name)
+        server.zones[request.name] = serial = live.serial if live else request.serial
+        return PollResult(request.domain_id, request.server_id, Outcome.SUCCESS, Answer.SERIAL, serial, None,
+                          request.serial)
+
+    def create(self, name: str = 'example.com.') -> Domain:
+        domain = self.central.create_domain(CONTEXT, {'name': name, 'email': 'hostmaster@example.com'})
+        self.deliver()
+        return domain
+
+    def change(self, domain: Domain) -> Domain:
+        changed = self.central.update_domain(CONTEXT, domain.id, {'ttl': (self.get(domain).ttl or 0) + 1})
+        self.deliver()
+        return changed
+
+    def delete(self, domain: Domain) -> Domain:
+        gone = self.central.delete_domain(CONTEXT, domain.id)
+        self.deliver()
+        return gone
+
+    def get(self, domain: Domain) -> Domain:
+        return self.storage.read(domains.get_many, [domain.id])[domain.id]
+
+    def rows(self, domain: Domain) -> dict[tuple[str, Action], ServerStatus]:
+        found = self.storage.read(statuses.for_domains, [domain.id])[domain.id]
+        return {(row.server_id, row.action): row for row in found}
+
+    def serial(self, server: str, name: str = 'example.com.') -> int | None:
+        return self.servers[server].zones.get(name)
+
+
+class Clock:
+    """Time for the pool manager, moved by the test."""
+
+    def __init__(self) -> None:
+        self.offset = timedelta()
+
+    def __call__(self) -> Any:
+        return utcnow() + self.offset
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    moved = Clock()
+    monkeypatch.setattr(manager_module, 'utcnow', moved)
+    monkeypatch.setattr(periodic_module, 'utcnow', moved)
+    monkeypatch.setattr(manager_module, 'monotonic', lambda: time.monotonic() + moved.offset.total_seconds())
+    return moved
+
+
+@pytest.fixture(params=[66])
+def world(tmp_path: pathlib.Path, clock: Clock, request: pytest.FixtureRequest) -> Iterator[World]:
+    made = World(tmp_path, request.param)
+    yield made
+    made.storage.close()
+
+
+def later(world: World, clock: Clock, seconds: float) -> None:
+    """*seconds* go by, and the pool manager does what has become due."""
+    clock.offset += timedelta(seconds=seconds)
+    periodic = Periodic(world.manager, world.runtime)
+    periodic.run_probes()
+    for _ in range(20):
+        if periodic.run_due():
+            break
+        world.deliver()
+    else:
+        raise AssertionError('there is always something due')
+
+
+all_needed = pytest.mark.parametrize('world', [100], indirect=True)
+
+
+def test_first_create(world: World) -> None:
+    domain = world.create()
+    assert world.get(domain).status is Status.ACTIVE
+    assert all(row.status is Outcome.SUCCESS and row.next_attempt_at is None for row in world.rows(domain).values())
+    assert [world.serial(server) for server in SERVERS] == [domain.serial] * 3
+
+
+def test_the_same_cast_once_more_does_nothing(world: World) -> None:
+    domain = world.create()
+    before = world.rows(domain)
+    world.endpoint.create_domain(CONTEXT, domain)
+    world.deliver()
+    assert world.rows(domain) == before
+    assert all(len(server.calls) == 1 for server in world.servers.values())
+
+
+def test_a_change_is_polled_for_and_reported(world: World) -> None:
+    domain = world.create()
+    changed = world.change(domain)
+    after = world.get(domain)
+    assert (after.status, after.serial, after.reported_serial) == (Status.ACTIVE, changed.serial, changed.serial)
+    assert all(len(server.calls) == 1 for server in world.servers.values())
+
+
+@all_needed
+def test_an_update_while_an_update_is_in_flight_ends_at_the_last_serial(world: World) -> None:
+    domain = world.create()
+    first = world.central.update_domain(CONTEXT, domain.id, {'ttl': 60})
+    late = [dataclasses.replace(world.poll(request), serial_number=first.serial, expected_serial=first.serial)
+            for request in world.asked]
+    second = world.central.update_domain(CONTEXT, domain.id, {'ttl': 61})
+    world.endpoint.update_statuses(CONTEXT, late)
+    assert world.get(domain).reported_serial == first.serial and world.get(domain).status is Status.PENDING
+    world.deliver()
+    world.endpoint.update_statuses(CONTEXT, late)
+    assert world.get(domain).reported_serial == second.serial and world.get(domain).status is Status.ACTIVE
+
+
+def test_one_server_dead_at_create_costs_the_others_nothing(world: World) -> None:
+    world.servers[SERVERS[1]].dead = True
+    domain = world.create()
+    assert world.get(domain).status is Status.ACTIVE
+    row = world.rows(domain)[SERVERS[1], Action.CREATE]
+    assert (row.status, row.attempts, row.last_error) == (None, 1, 'connection refused')
+
+
+@all_needed
+def test_one_server_dead_at_create_is_an_error_when_the_tries_are_used_up(world: World, clock: Clock) -> None:
+    world.servers[SERVERS[1]].dead = True
+    domain = world.create()
+    for _ in range(2):
+        later(world, clock, 2.1)
+        assert world.get(domain).status is Status.PENDING
+    later(world, clock, 2.1)
+    assert world.get(domain).status is Status.ERROR
+    world.servers[SERVERS[1]].dead = False
+    later(world, clock, 10)
+    assert world.get(domain).status is Status.ACTIVE
+    assert world.serial(SERVERS[1]) == domain.serial
+
+
+@all_needed
+def test_a_refused_key_is_an_error_at_once(world: World) -> None:
+    world.servers[SERVERS[0]].refuses = True
+    domain = world.create()
+    assert world.get(domain).status is Status.ERROR
+    assert world.rows(domain)[SERVERS[0], Action.CREATE].last_error == 'the key was refused'
+
+
+@all_needed
+def test_one_server_dead_at_update_and_back_again(world: World, clock: Clock) -> None:
+    domain = world.create()
+    world.servers[SERVERS[2]].dead = True
+    changed = world.change(domain)
+    assert world.get(domain).status is Status.ERROR
+    assert world.manager.lanes[SERVERS[2]].dns.is_open
+    world.servers[SERVERS[2]].dead = False
+    later(world, clock, 400)
+    assert world.get(domain).status is Status.ACTIVE
+    assert world.serial(SERVERS[2]) == changed.serial
+
+
+def test_one_server_dead_at_delete_is_reported_at_the_threshold_and_finished_later(world: World, clock: Clock) -> None:
+    domain = world.create()
+    world.servers[SERVERS[0]].dead = True
+    world.delete(domain)
+    assert world.get(domain).status is Status.DELETED
+    assert world.rows(domain)[SERVERS[0], Action.DELETE].status is None
+    world.servers[SERVERS[0]].dead = False
+    later(world, clock, 10)
+    assert world.serial(SERVERS[0]) is None and 'example.com.' not in world.servers[SERVERS[0]].zones
+    assert world.rows(domain) == {}
+
+
+def test_delete_leaves_no_rows_when_every_server_has_confirmed(world: World) -> None:
+    domain = world.create()
+    world.delete(domain)
+    assert world.get(domain).status is Status.DELETED and world.rows(domain) == {}
+    assert all('example.com.' not in server.zones for server in world.servers.values())
+
+
+@pytest.mark.parametrize('order', [(0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)])
+def test_delete_then_create_of_a_name_with_casts_in_every_order(world: World, order: tuple[int, ...]) -> None:
+    world.lose_casts = True
+    first = world.create()
+    going = world.central.delete_domain(CONTEXT, first.id)
+    second = world.create()
+    world.lose_casts = False
+    casts = [lambda: world.endpoint.create_domain(CONTEXT, first), lambda: world.endpoint.delete_domain(CONTEXT, going),
+             lambda: world.endpoint.create_domain(CONTEXT, second)]
+    for number in order:
+        casts[number]()
+        world.deliver()
+    assert world.get(first).status is Status.DELETED and world.get(second).status is Status.ACTIVE
+    assert [world.serial(server) for server in SERVERS] == [second.serial] * 3
+
+
+def test_a_deletion_under_way_while_the_name_is_created_anew_does_not_take_the_new_zone_with_it(
+        world: World, clock: Clock) -> None:
+    first = world.create()
+    second: list[Domain] = []
+
+    def create_meanwhile() -> None:
+        # Another pool manager creates the new zone, which the server says it has, and only then the deletion ends.
+        second.append(world.create())
+        world.servers[SERVERS[0]].zones.pop('example.com.', None)
+
+    world.servers[SERVERS[0]].before_return = create_meanwhile
+    world.delete(first)
+    later(world, clock, 1)
+    assert world.get(second[0]).status is Status.ACTIVE and world.get(first).status is Status.DELETED
+    assert [world.serial(server) for server in SERVERS] == [second[0].serial] * 3
+
+
+def test_a_server_that_lost_its_zones_gets_them_again_and_only_that_server(world: World) -> None:
+    domain = world.create()
+    world.servers[SERVERS[1]].zones.clear()
+    changed = world.change(domain)
+    assert world.serial(SERVERS[1]) == changed.serial
+    assert [len(world.servers[server].calls) for server in SERVERS] == [1, 2, 1]
+
+
+def test_the_sweep_finds_a_zone_that_was_removed_by_hand(world: World) -> None:
+    domain = world.create()
+    del world.servers[SERVERS[2]].zones['example.com.']
+    Periodic(world.manager, world.runtime).run_sweep()
+    world.deliver()
+    assert world.serial(SERVERS[2]) == domain.serial
+    assert world.get(domain).status is Status.ACTIVE
+
+
+def test_a_second_sweep_over_a_healthy_pool_writes_nothing(world: World) -> None:
+    domain = world.create()
+    before = world.rows(domain)
+    periodic = Periodic(world.manager, world.runtime)
+    periodic.run_sweep()
+    world.deliver()
+    assert world.rows(domain) == before
+
+
+def test_a_cast_that_never_arrived_is_made_up_for(world: World, clock: Clock) -> None:
+    world.lose_casts = True
+    domain = world.create()
+    assert world.get(domain).status is Status.PENDING and world.rows(domain) == {}
+    clock.offset += timedelta(seconds=10)
+    Periodic(world.manager, world.runtime).run_unsettled()
+    world.deliver()
+    assert world.get(domain).status is Status.ACTIVE
+
+
+def test_a_report_that_central_never_got_is_sent_again(world: World, clock: Clock,
+                                                       monkeypatch: pytest.MonkeyPatch) -> None:
+    def deaf(context: Context, reports: Any) -> None:
+        raise ServiceUnavailable(service='central', why='no answer')
+
+    with monkeypatch.context() as patched:
+        patched.setattr(world.central, 'update_statuses', deaf)
+        domain = world.create()
+    assert world.get(domain).status is Status.PENDING
+    clock.offset += timedelta(seconds=10)
+    Periodic(world.manager, world.runtime).run_unsettled()
+    assert world.get(domain).status is Status.ACTIVE
+
+
+def test_a_manager_killed_between_the_driver_s_call_and_the_row_loses_nothing(world: World, clock: Clock) -> None:
+    def die() -> None:
+        raise SystemExit
+
+    world.servers[SERVERS[0]].before_return = die
+    domain = world.create()
+    assert world.rows(domain)[SERVERS[0], Action.CREATE].claimed_by == 'one'
+    world.manager = world.new_manager('two')
+    world.endpoint = PoolManager(world.manager, world.runtime)
+    world.caller.serve(manager_rpc.topic('default'), world.endpoint)
+    later(world, clock, 1)
+    assert world.get(domain).status is not Status.ACTIVE or world.serial(SERVERS[0]) is None
+    later(world, clock, 31)
+    assert world.get(domain).status is Status.ACTIVE
+    assert [world.serial(server) for server in SERVERS] == [domain.serial] * 3
+
+
+def test_a_server_that_says_it_has_the_zone_and_does_not_is_an_error_with_a_reason(world: World, clock: Clock) -> None:
+    server = world.servers[SERVERS[0]]
+    server.zones = Forgetful()
+    domain = world.create()
+    later(world, clock, 1)
+    row = world.rows(domain)[SERVERS[0], Action.UPDATE]
+    assert (row.status, row.last_error) == (Outcome.ERROR, 'REFUSED')
+    assert world.get(domain).status is Status.ACTIVE
+    calls = len(server.calls)
+    later(world, clock, 1)
+    assert len(server.calls) == calls
+
+
+class Forgetful(dict[str, 'int | None']):
+    """Takes every zone and keeps none."""
+
+    def setdefault(self, key: str, default: int | None = None) -> int | None:  # type: ignore[override]
+        return default
+
+
+def test_a_new_server_of_the_pool_is_given_every_domain_by_the_sweep(world: World) -> None:
+    domain = world.create()
+    world.storage.run(statuses.purge_servers, SERVERS[:2], world.get(domain).pool_id)
+    world.servers[SERVERS[2]].zones.clear()
+    Periodic(world.manager, world.runtime).run_sweep()
+    world.deliver()
+    assert world.serial(SERVERS[2]) == domain.serial
+
+
+def test_the_specification_s_update_status_is_the_same_as_a_poll(world: World) -> None:
+    world.lose_casts = True
+    domain = world.create()
+    world.lose_casts = False
+    world.endpoint.create_domain(CONTEXT, domain)
+    world.asked.clear()
+    for name_server in (SERVERS[0], '192.0.2.1:54'):
+        assert world.get(domain).status is Status.PENDING
+        world.endpoint.update_status(CONTEXT, domain, name_server, Outcome.SUCCESS, domain.serial)
+    assert world.get(domain).status is Status.ACTIVE
