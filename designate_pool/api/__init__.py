@@ -1,0 +1,1 @@
+"""HTTP in the shape of Designate v2."""

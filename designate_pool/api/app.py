@@ -1,0 +1,44 @@
+"""The WSGI application: which address leads where."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import falcon
+
+from designate_pool.api.answering import Envelope, handle_errors
+from designate_pool.api.health import Health, Versions
+from designate_pool.api.recordsets import RecordSet, RecordSets
+from designate_pool.api.tasks import Imports
+from designate_pool.api.transfers import ZoneExport, ZoneExports, ZoneImport, ZoneImports
+from designate_pool.api.zones import Servers, Zone, Zones
+from designate_pool.model import Pool
+from designate_pool.rpc.central import CentralClient
+
+IMPORT_LIMIT = 64 << 20
+
+
+def create_app(central: CentralClient, pool: Pool, import_limit: int = IMPORT_LIMIT) -> falcon.App[Any, Any]:
+    """The API as a WSGI application.
+
+    :param pool: as read from the configuration, with its servers and threshold
+    :param import_limit: how many bytes a zone file may have
+    """
+    app: falcon.App[Any, Any] = falcon.App(middleware=[Envelope()])
+    app.req_options.strip_url_path_trailing_slash = True
+    handle_errors(app)
+    imports, exported, versions = Imports(), ZoneExport(central), Versions()
+    app.add_route('/', versions)
+    app.add_route('/v2', versions, suffix='v2')
+    app.add_route('/healthz', Health(central))
+    app.add_route('/v2/zones', Zones(central))
+    app.add_route('/v2/zones/{zone_id}', Zone(central))
+    app.add_route('/v2/zones/{zone_id}/servers', Servers(central, pool))
+    app.add_route('/v2/zones/{zone_id}/recordsets', RecordSets(central))
+    app.add_route('/v2/zones/{zone_id}/recordsets/{recordset_id}', RecordSet(central))
+    app.add_route('/v2/zones/{zone_id}/tasks/export', ZoneExports(central))
+    app.add_route('/v2/zones/tasks/imports', ZoneImports(central, imports, import_limit))
+    app.add_route('/v2/zones/tasks/imports/{import_id}', ZoneImport(imports))
+    app.add_route('/v2/zones/tasks/exports/{export_id}', exported)
+    app.add_route('/v2/zones/tasks/exports/{export_id}/export', exported, suffix='file')
+    return app

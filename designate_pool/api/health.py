@@ -1,0 +1,61 @@
+"""``/healthz`` and which versions there are."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+import falcon
+
+from designate_pool import __version__
+from designate_pool.api.answering import answer, asker
+from designate_pool.errors import PoolError
+from designate_pool.model import Context
+from designate_pool.rpc.central import CentralClient
+
+LOG = logging.getLogger(__name__)
+
+
+class Health:
+    """200 when Central answers, else 503.
+
+    A silent Central holds a call until it times out.  So only one check asks at a time, and those
+    that come meanwhile are told what the last one found: checks cannot use up the threads.
+    """
+
+    def __init__(self, central: CentralClient) -> None:
+        self._central = central
+        self._asking = threading.Lock()
+        self._fault: str | None = 'it has not answered yet'
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
+        if self._asking.acquire(blocking=False):
+            try:
+                self._fault = self._ask(asker(req))
+            finally:
+                self._asking.release()
+        fault = self._fault
+        answer(resp, {'version': __version__, 'status': 'unavailable' if fault else 'ok', 'central': fault or 'ok'},
+               503 if fault else 200)
+
+    def _ask(self, context: Context) -> str | None:
+        try:
+            self._central.find_pools(context, limit=1)
+        except PoolError as error:
+            return str(error)
+        except Exception as error:  # whatever keeps Central from answering is what this check is to tell
+            LOG.exception('Central failed at a health check')
+            return f'it failed ({type(error).__name__})'
+        return None
+
+
+class Versions:
+    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
+        answer(resp, {'versions': [_version(req)]})
+
+    def on_get_v2(self, req: falcon.Request, resp: falcon.Response) -> None:
+        answer(resp, {'version': _version(req)})
+
+
+def _version(req: falcon.Request) -> dict[str, object]:
+    return {'id': 'v2', 'status': 'CURRENT', 'links': [{'href': f'{req.prefix}/v2', 'rel': 'self'}]}

@@ -1,0 +1,159 @@
+"""From an HTTP request to values; everything wrong with it becomes an error that names the field."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+import falcon
+
+from designate_pool.api import fields
+from designate_pool.api.views import dashed
+from designate_pool.errors import BadInput, BodyTooLarge, InvalidField, WrongContentType
+from designate_pool.model import Context
+
+JSON_LIMIT = 1 << 20
+PAGE = 20
+LARGEST_PAGE = 1000
+_PAGING = ('marker', 'limit', 'sort_key', 'sort_dir')
+_PROJECT = re.compile('[A-Za-z0-9_.-]{1,36}')
+
+
+def context(req: falcon.Request, request_id: str) -> Context:
+    """Who asks.  There is no authentication yet: the project is what the header says.
+
+    ``X-Auth-Sudo-Project-Id`` goes before ``X-Project-Id`` (a proxy that authenticates sets the latter).
+    """
+    project = ''
+    for header in ('X-Auth-Sudo-Project-Id', 'X-Project-Id'):
+        project = project or _project(header, req.get_header(header))
+    every = (req.get_header('X-Auth-All-Projects') or '').lower()
+    if every not in ('', 'true', 'false'):
+        raise InvalidField(field='X-Auth-All-Projects', why='must be true or false')
+    return Context(request_id=request_id, project_id=project, all_projects=every == 'true')
+
+
+def _project(header: str, value: str | None) -> str:
+    if value and not _PROJECT.fullmatch(value):
+        raise InvalidField(field=header, why='must be 1 to 36 letters, digits, dots, dashes or underscores')
+    return value or ''
+
+
+def body(req: falcon.Request, table: Mapping[str, fields.Field], wrapped_in: str | None = None) -> dict[str, Any]:
+    """The JSON object in the body, checked by a table of :mod:`designate_pool.api.fields`."""
+    _expect(req, 'application/json', required=False)
+    content = _content(req, JSON_LIMIT)
+    try:
+        given = json.loads(content.decode('utf-8'), object_pairs_hook=_object)
+    except UnicodeDecodeError:
+        raise BadInput(why='the body is not UTF-8') from None
+    except RecursionError:
+        raise BadInput(why='the body is nested too deeply') from None
+    except ValueError as error:
+        raise BadInput(why=f'the body is not JSON ({error})') from None
+    if not isinstance(given, dict):
+        raise BadInput(why='the body must be a JSON object')
+    return fields.read(given, table)
+
+
+def zone_file(req: falcon.Request, limit: int) -> str:
+    """The zone file in the body, *limit* bytes at most."""
+    _expect(req, 'text/dns', required=True)
+    try:
+        text = _content(req, limit).decode('utf-8')
+    except UnicodeDecodeError as error:
+        raise BadInput(why=f'the zone file is not UTF-8 (byte {error.start})') from None
+    if '\0' in text:
+        raise BadInput(why='the zone file has a NUL in it')
+    if not text.strip():
+        raise BadInput(why='the zone file is empty')
+    return text
+
+
+def _expect(req: falcon.Request, wanted: str, required: bool) -> None:
+    found = (req.content_type or '').partition(';')[0].strip().lower()
+    if found != wanted and (found or required):
+        raise WrongContentType(wanted=wanted, found=fields.shown(found) if found else 'without a type')
+
+
+def _content(req: falcon.Request, limit: int) -> bytes:
+    # The length is checked before anything is read, and what is read is bounded all the same.
+    if (req.content_length or 0) > limit:
+        raise BodyTooLarge(limit=limit)
+    content: bytes = req.bounded_stream.read(limit + 1)
+    if len(content) > limit:
+        raise BodyTooLarge(limit=limit)
+    return content
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InvalidField(field=fields.shown(twice), why='given more than once')
+    return found
+
+
+@dataclasses.dataclass(frozen=True)
+class Listing:
+    """What part of a list is wanted.
+
+    :ivar criterion: what must match, in Central's words
+    :ivar limit: how many at most
+    """
+
+    criterion: Mapping[str, Any]
+    limit: int
+    marker: str | None = None
+    sort_key: str | None = None
+    sort_dir: str | None = None
+
+    def ask(self) -> dict[str, Any]:
+        """The arguments of Central's find methods; one more than the limit tells whether there is a next page."""
+        return {'criterion': self.criterion, 'marker': self.marker, 'limit': self.limit + 1,
+                'sort_key': self.sort_key, 'sort_dir': self.sort_dir}
+
+
+def listing(req: falcon.Request, filters: Mapping[str, fields.Field]) -> Listing:
+    """The query of a list: filters and paging."""
+    given = query(req, {**filters, **{name: fields.Field(fields.some_text) for name in _PAGING}})
+    paging = {name: given.pop(name, None) for name in _PAGING}
+    if paging['marker'] is not None:
+        paging['marker'] = fields.identifier('marker', paging['marker'])
+    if paging['sort_dir'] not in (None, 'asc', 'desc'):
+        raise InvalidField(field='sort_dir', why='must be asc or desc')
+    return Listing(given, _limit(paging.pop('limit')), **paging)
+
+
+def query(req: falcon.Request, table: Mapping[str, fields.Field]) -> dict[str, Any]:
+    """The parameters after the question mark, checked by a table."""
+    for name, value in req.params.items():
+        if isinstance(value, list):
+            raise InvalidField(field=fields.shown(name), why='given more than once')
+    return fields.read(req.params, table)
+
+
+def _limit(value: str | None) -> int:
+    if value is None:
+        return PAGE
+    if value == 'max':
+        return LARGEST_PAGE
+    if not re.fullmatch('[0-9]{1,4}', value) or not 1 <= int(value) <= LARGEST_PAGE:
+        raise InvalidField(field='limit', why=f'must be a whole number from 1 to {LARGEST_PAGE}, or max')
+    return int(value)
+
+
+def page_links(req: falcon.Request, found: list[Any], limit: int) -> tuple[list[Any], dict[str, str]]:
+    """The page out of *found*, which may hold one too many, and the links beside it."""
+    links = {'self': req.url}
+    if len(found) <= limit:
+        return found, links
+    page = found[:limit]
+    parameters = {**req.params, 'marker': dashed(page[-1].id)}
+    links['next'] = f'{req.prefix}{req.path}?{urlencode(parameters)}'
+    return page, links

@@ -1,0 +1,220 @@
+"""The HTTP server: waitress, in a thread of its own, with limits that keep one client from stopping the others.
+
+* A request reaches a worker only when it is there in full, and an answer is buffered in full (in a temporary file when
+  it is large), so no slow client ever holds a worker.
+* A connection is closed when nothing moved on it for ``idle_timeout`` seconds, or when a request
+  took longer than ``request_timeout`` to arrive, however steadily it drips.
+* What waitress itself refuses (not HTTP, too large) is answered in the same form as every other error.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from waitress import adjustments, server, task, trigger, wasyncore
+from waitress.channel import HTTPChannel
+
+from designate_pool.api import views
+from designate_pool.api.answering import REQUEST_ID
+from designate_pool.errors import PoolError
+from designate_pool.model import Endpoint
+
+LOG = logging.getLogger(__name__)
+
+
+class ApiServer:
+    """Serves a WSGI application over HTTP.
+
+    :param app: see :func:`designate_pool.api.app.create_app`
+    :param listen: where; port 0 takes a free one
+    :param threads: how many requests are worked on at once
+    :param connections: how many clients may be connected at once; more wait in the backlog
+    :param body_limit: bytes of a request's body that are taken at all
+    """
+
+    def __init__(self, app: Callable[..., Any], listen: Endpoint, threads: int = 16, connections: int = 500,
+                 body_limit: int = 64 << 20, idle_timeout: int = 60, request_timeout: float = 120) -> None:
+        self._app = app
+        self._listen = listen
+        self._request_timeout = request_timeout
+        self._options = {
+            'listen': str(listen), 'threads': threads, 'connection_limit': connections, 'ident': 'designate-pool',
+            # waitress refuses what reaches its limit, the application what passes it
+            'max_request_body_size': body_limit + 1, 'channel_timeout': idle_timeout, 'cleanup_interval': 1,
+            'outbuf_high_watermark': 1 << 40, 'asyncore_use_poll': True, 'asyncore_loop_timeout': 1,
+            'clear_untrusted_proxy_headers': True,
+        }
+        self._map: dict[int, Any] = {}
+        self._stop_by: float | None = None
+        self._server: _Server | None = None
+        self._thread: threading.Thread | None = None
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where it really listens, once started."""
+        if self._server is None:
+            raise RuntimeError('the API server is not started')
+        return Endpoint(self._listen.host, int(self._server.effective_port))
+
+    def start(self) -> None:
+        """
+        :raises OSError: when it cannot listen there
+        """
+        # One line for every request that waits for a worker helps nobody in a flood.
+        logging.getLogger('waitress.queue').setLevel(logging.ERROR)
+        adjusted = adjustments.Adjustments(**self._options)
+        self._server = _Server(self._app, self._map, adj=adjusted, request_timeout=self._request_timeout)
+        self._thread = threading.Thread(target=self._run, name='api', daemon=True)
+        self._thread.start()
+
+    def stop(self, seconds: float = 10.0) -> None:
+        """Take nothing new, finish what is being worked on (within *seconds*), close."""
+        if self._server is None or self._thread is None:
+            return
+        self._stop_by = time.monotonic() + seconds
+        self._server.pull_trigger()
+        self._thread.join()
+        self._server.task_dispatcher.shutdown(cancel_pending=True, timeout=1)
+        self._server = self._thread = self._stop_by = None
+
+    def _run(self) -> None:
+        assert self._server is not None
+        found = self._server
+        try:
+            while self._stop_by is None:
+                self._turn(1.0)
+            found.stop_listening()
+            while found.busy() and time.monotonic() < self._stop_by:
+                self._turn(0.1)
+        finally:
+            wasyncore.close_all(self._map, ignore_all=True)
+
+    def _turn(self, seconds: float) -> None:
+        try:
+            wasyncore.loop(timeout=seconds, use_poll=True, map=self._map, count=1)
+        except Exception:  # one connection's trouble, or too many files open: the others are still to be served
+            LOG.exception('the API server stumbled')
+            time.sleep(0.1)
+
+
+class _Channel(HTTPChannel):
+    """A connection that knows since when its request has been arriving, and that lets a refused client finish.
+
+    A socket that is closed with unread data in it is reset, and the client never sees why it was refused.  So after a
+    refusal only our side is closed; what the client still sends is thrown away, until it is done or its time is up.
+    """
+
+    arriving_since: float | None = None
+    refused = False
+    draining = False
+    close_when_flushed = False
+
+    def received(self, data: bytes) -> bool:
+        if self.draining:
+            return False
+        taken: bool = super().received(data)
+        if self.request is None:
+            self.arriving_since = None
+        elif self.arriving_since is None:
+            self.arriving_since = time.time()
+        return taken
+
+    def handle_write(self) -> None:
+        drains = self.refused and self.close_when_flushed
+        if drains:
+            self.close_when_flushed = False
+        super().handle_write()
+        if drains and self.connected:
+            if self.total_outbufs_len:
+                self.close_when_flushed = True
+            else:
+                self._drain()
+
+    def _drain(self) -> None:
+        try:
+            self.socket.shutdown(socket.SHUT_WR)
+        except OSError:  # the client has gone already
+            self.will_close = True
+        self.draining, self.arriving_since = True, time.time()
+
+
+class _ErrorTask(task.ErrorTask):
+    """Tells what waitress refuses in the form of every other error."""
+
+    def execute(self) -> None:
+        error = self.request.error
+        fault = _Refused(why=' '.join(str(error.body).split()).rstrip('.') or error.reason)
+        fault.code = error.code
+        fault.type = error.reason.lower().replace(' ', '_')
+        request_id = f'req-{uuid.uuid4()}'
+        body = json.dumps(views.fault(fault, request_id)).encode()
+        self.status = f'{error.code} {error.reason}'
+        self.response_headers.extend([('Content-Type', 'application/json'), (REQUEST_ID, request_id)])
+        self.channel.refused = True
+        self.set_close_on_finish()
+        self.content_length = len(body)
+        self.write(body)
+
+
+class _Refused(PoolError):
+    """{why}."""
+
+
+_Channel.error_task_class = _ErrorTask
+
+
+class _Trigger(trigger._triggerbase, wasyncore.dispatcher):
+    """Wakes the loop from another thread.
+
+    waitress's own writes to a pipe, and under eventlet a pipe takes one writer at a time.
+    """
+
+    kind = 'socketpair'
+
+    def __init__(self, map: dict[int, Any]) -> None:
+        trigger._triggerbase.__init__(self)
+        reader, self._writer = socket.socketpair()
+        self._writer.setblocking(False)
+        wasyncore.dispatcher.__init__(self, reader, map=map)
+
+    def _physical_pull(self) -> None:
+        # Full means that the loop is being woken already, closed that there is nothing to wake.
+        with contextlib.suppress(OSError):
+            self._writer.send(b'x')
+
+    def _close(self) -> None:
+        self._writer.close()
+        self.socket.close()
+
+
+class _Server(server.TcpWSGIServer):
+    channel_class = _Channel
+    trigger: Any
+
+    def __init__(self, *arguments: Any, request_timeout: float, **options: Any) -> None:
+        self._request_timeout = request_timeout
+        super().__init__(*arguments, **options)
+
+        self.trigger.close()
+        self.trigger = _Trigger(self._map)
+
+    def maintenance(self, now: float) -> None:
+        super().maintenance(now)
+        for channel in self.active_channels.values():
+            if channel.arriving_since is not None and now - channel.arriving_since > self._request_timeout:
+                channel.will_close = True
+
+    def busy(self) -> bool:
+        """Whether a request is being worked on or an answer still to be sent."""
+        return any(channel.requests or channel.total_outbufs_len for channel in self.active_channels.values())
+
+    def stop_listening(self) -> None:
+        wasyncore.dispatcher.close(self)

@@ -1,0 +1,196 @@
+"""Values as Designate v2 shows them.  Pure: a value and the address of the API in, what becomes JSON out."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from datetime import datetime, timezone
+from typing import Any
+
+from designate_pool import serial
+from designate_pool.api.tasks import Import
+from designate_pool.errors import InvalidField, PoolError
+from designate_pool.model import Action, Domain, Outcome, Pool, RecordSet, Server, ServerStatus
+
+Json = dict[str, Any]
+
+
+def dashed(identifier: str) -> str:
+    """32 digits as a UUID is written."""
+    return str(uuid.UUID(identifier))
+
+
+def moment(value: datetime | None) -> str | None:
+    """A time in UTC, without saying so, as Designate does."""
+    if value is None:
+        return None
+    return value.astimezone(timezone.utc).replace(tzinfo=None).isoformat(timespec='microseconds')
+
+
+def zone(domain: Domain, base: str) -> Json:
+    return {
+        'id': dashed(domain.id),
+        'name': domain.name,
+        'email': domain.email,
+        'ttl': domain.ttl,
+        'serial': domain.serial,
+        'status': domain.status.value,
+        'action': domain.action.value,
+        'description': domain.description,
+        'type': 'PRIMARY',
+        'pool_id': dashed(domain.pool_id),
+        'project_id': domain.project_id,
+        'masters': [],
+        'attributes': {},
+        'transferred_at': None,
+        'version': domain.version,
+        'created_at': moment(domain.created_at),
+        'updated_at': moment(domain.updated_at),
+        'links': {'self': zone_address(domain.id, base)},
+    }
+
+
+def zone_address(domain_id: str, base: str) -> str:
+    return f'{base}/v2/zones/{dashed(domain_id)}'
+
+
+def recordset(found: RecordSet, domain: Domain, base: str) -> Json:
+    return {
+        'id': dashed(found.id),
+        'name': found.name,
+        'type': found.type,
+        'records': [record.data for record in found.records],
+        'ttl': found.ttl,
+        'description': found.description,
+        'status': found.status.value,
+        'action': found.action.value,
+        'zone_id': dashed(domain.id),
+        'zone_name': domain.name,
+        'project_id': domain.project_id,
+        'version': found.version,
+        'created_at': moment(found.created_at),
+        'updated_at': moment(found.updated_at),
+        'links': {'self': f'{zone_address(domain.id, base)}/recordsets/{dashed(found.id)}'},
+    }
+
+
+def servers(domain: Domain, rows: Iterable[ServerStatus], pool: Pool, base: str) -> Json:
+    """Where a domain stands on each server that its pool has now, and how many of them are needed.
+
+    A server is *current* when it has what is due: the domain's serial or a newer one, or no zone where the domain is
+    being deleted.  ``needed`` is ceil(total * threshold / 100); it is null, as are the servers' addresses, for a domain
+    of another pool than *pool*, whose servers this API does not know.
+    """
+    by_server: dict[str, dict[Action, ServerStatus]] = {}
+    for row in rows:
+        by_server.setdefault(row.server_id, {})[row.action] = row
+    ours = pool.name == domain.pool_name
+    if ours:
+        shown = [_server(domain, each.id, each, by_server.get(each.id, {})) for each in pool.servers]
+    else:
+        shown = [_server(domain, server_id, None, found) for server_id, found in sorted(by_server.items())]
+    total = len(pool.servers) if ours else None
+    threshold = pool.threshold_percentage if ours else None
+    return {
+        'zone_id': dashed(domain.id),
+        'zone_name': domain.name,
+        'serial': domain.serial,
+        'reported_serial': domain.reported_serial,
+        'status': domain.status.value,
+        'action': domain.action.value,
+        'threshold_percentage': threshold,
+        'needed': None if total is None or threshold is None else -(-total * threshold // 100),
+        'total': total,
+        'current': sum(each['current'] for each in shown),
+        'servers': shown,
+        'links': {'self': f'{zone_address(domain.id, base)}/servers', 'zone': zone_address(domain.id, base)},
+    }
+
+
+def _server(domain: Domain, server_id: str, server: Server | None, rows: dict[Action, ServerStatus]) -> Json:
+    row = row_that_matters(domain, rows)
+    due = Action.DELETE if domain.action is Action.DELETE else Action.CREATE
+    return {
+        'id': dashed(server_id),
+        'name': server.label if server else dashed(server_id),
+        'driver': server.driver if server else None,
+        'host': server.host if server else None,
+        'port': server.port if server else None,
+        'action': (row.action if row else due).value,
+        'status': row.status.value if row and row.status else 'PENDING',
+        'current': row is not None and is_current(domain, row),
+        'serial': row.serial_number if row else None,
+        'expected_serial': row.expected_serial if row else domain.serial,
+        'last_error': row.last_error if row else None,
+        'attempts': row.attempts if row else 0,
+        'next_attempt_at': moment(row.next_attempt_at) if row else None,
+        'deadline_at': moment(row.deadline_at) if row else None,
+        'created_at': moment(row.created_at) if row else None,
+        'updated_at': moment(row.updated_at) if row else None,
+    }
+
+
+def row_that_matters(domain: Domain, rows: dict[Action, ServerStatus]) -> ServerStatus | None:
+    """What a server still lacks: DELETE while the domain goes, CREATE until it succeeded, then UPDATE."""
+    if domain.action is Action.DELETE:
+        return rows.get(Action.DELETE)
+    create, update = rows.get(Action.CREATE), rows.get(Action.UPDATE)
+    if create and create.status is not Outcome.SUCCESS:
+        return create
+    return update or create
+
+
+def is_current(domain: Domain, row: ServerStatus) -> bool:
+    """Whether *row* says that its server has what is due for *domain*."""
+    if row.status is not Outcome.SUCCESS:
+        return False
+    if domain.action is Action.DELETE:
+        return row.action is Action.DELETE
+    return row.serial_number is not None and serial.at_least(row.serial_number, domain.serial)
+
+
+def page(name: str, items: list[Json], links: dict[str, str]) -> Json:
+    """One page of a list."""
+    return {name: items, 'links': links}
+
+
+def imported(task: Import, base: str) -> Json:
+    links = {'self': f'{base}/v2/zones/tasks/imports/{dashed(task.id)}'}
+    if task.domain_id is not None:
+        links['href'] = zone_address(task.domain_id, base)
+    return {
+        'id': dashed(task.id),
+        'status': task.status,
+        'message': task.message,
+        'zone_id': None if task.domain_id is None else dashed(task.domain_id),
+        'project_id': task.project_id,
+        'version': 1,
+        'created_at': moment(task.created_at),
+        'updated_at': moment(task.updated_at),
+        'links': links,
+    }
+
+
+def exported(domain: Domain, now: datetime, base: str) -> Json:
+    """An export of *domain*; it is made whenever it is fetched, so its id is the domain's and it is always complete."""
+    address = f'{base}/v2/zones/tasks/exports/{dashed(domain.id)}'
+    return {
+        'id': dashed(domain.id),
+        'status': 'COMPLETE',
+        'message': None,
+        'zone_id': dashed(domain.id),
+        'location': f'{address}/export',
+        'project_id': domain.project_id,
+        'version': 1,
+        'created_at': moment(now),
+        'updated_at': moment(now),
+        'links': {'self': address, 'export': f'{address}/export'},
+    }
+
+
+def fault(error: PoolError, request_id: str) -> Json:
+    """An error in Designate's form."""
+    answer = {'code': error.code, 'type': error.type, 'message': str(error), 'request_id': request_id}
+    if isinstance(error, InvalidField):
+        answer['errors'] = {'errors': [{'path': error.kwargs['field'].split('.'), 'message': error.kwargs['why']}]}
+    return answer

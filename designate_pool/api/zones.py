@@ -1,0 +1,63 @@
+"""``/v2/zones``, and where a zone stands on each server."""
+
+from __future__ import annotations
+
+import falcon
+
+from designate_pool.api import fields, reading, views
+from designate_pool.api.answering import answer, asker
+from designate_pool.errors import BadInput
+from designate_pool.model import Pool
+from designate_pool.rpc.central import CentralClient
+
+
+class Zones:
+    def __init__(self, central: CentralClient) -> None:
+        self._central = central
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
+        wanted = reading.listing(req, fields.ZONE_FILTERS)
+        found = self._central.find_domains(asker(req), **wanted.ask())
+        page, links = reading.page_links(req, found, wanted.limit)
+        answer(resp, views.page('zones', [views.zone(domain, req.prefix) for domain in page], links))
+
+    def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
+        given = reading.body(req, fields.ZONE_CREATE)
+        wanted = {name: value for name, value in given.items() if value is not None}
+        created = self._central.create_domain(asker(req), wanted)
+        answer(resp, views.zone(created, req.prefix), 202, at=views.zone_address(created.id, req.prefix))
+
+
+class Zone:
+    def __init__(self, central: CentralClient) -> None:
+        self._central = central
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
+        found = self._central.get_domain(asker(req), fields.identifier('zone_id', zone_id))
+        answer(resp, views.zone(found, req.prefix))
+
+    def on_patch(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
+        domain_id = fields.identifier('zone_id', zone_id)
+        values = reading.body(req, fields.ZONE_UPDATE)
+        if not values:
+            raise BadInput(why='the body names nothing to change')
+        changed = self._central.update_domain(asker(req), domain_id, values)
+        answer(resp, views.zone(changed, req.prefix), 202)
+
+    def on_delete(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
+        deleted = self._central.delete_domain(asker(req), fields.identifier('zone_id', zone_id))
+        answer(resp, views.zone(deleted, req.prefix), 202)
+
+
+class Servers:
+    """The rows of pool_manager_status, one entry per server of the pool."""
+
+    def __init__(self, central: CentralClient, pool: Pool) -> None:
+        self._central = central
+        self._pool = pool
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
+        domain_id = fields.identifier('zone_id', zone_id)
+        domain = self._central.get_domain(asker(req), domain_id)
+        rows = self._central.server_statuses(asker(req), domain_id)
+        answer(resp, views.servers(domain, rows, self._pool, req.prefix))

@@ -1,0 +1,106 @@
+"""What the commands have in common."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from cliff import command, lister, show
+
+from designate_pool.cli import waiting
+from designate_pool.cli.client import Client
+
+Json = dict[str, Any]
+ZONE_COLUMNS = ('id', 'name', 'email', 'ttl', 'serial', 'status', 'action', 'description', 'pool_id', 'project_id',
+                'version', 'created_at', 'updated_at')
+RECORDSET_COLUMNS = ('id', 'name', 'type', 'records', 'ttl', 'status', 'action', 'description', 'zone_id', 'zone_name',
+                     'version', 'created_at', 'updated_at')
+
+
+class ApiCommand(command.Command):
+    """A command that talks to the API."""
+
+    # The base class reads every installed package's metadata for this.
+    app_dist_name = 'designate-pool'
+
+    def get_epilog(self) -> str:
+        return ''
+
+    @property
+    def client(self) -> Client:
+        found: Client = self.app.client  # type: ignore[attr-defined]
+        return found
+
+
+class Lister(ApiCommand, lister.Lister):
+    """Shows a list."""
+
+
+class ShowOne(ApiCommand, show.ShowOne):
+    """Shows one thing."""
+
+
+class Change(ShowOne):
+    """Changes something, waits for the pool to agree if told to, and shows what was changed.
+
+    The exit code is 0 when it was done, and when it was waited for, agreed on; 3 when the pool said ERROR, 4 when the
+    time was over, 1 when it could not be done at all.
+    """
+
+    exit_code = 0
+    began = 0.0
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument('--wait', nargs='?', type=seconds, const=60.0, metavar='SECONDS',
+                            help='wait until enough servers have the change, and show how it goes on standard error; '
+                                 '60 seconds if no number is given (then put it last)')
+        return parser
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        return super().run(parsed_args) or self.exit_code
+
+    def ask(self, method: str, path: str, body: Json | None = None) -> Json:
+        """Ask the API for the change; the wait counts from here."""
+        self.began = time.monotonic()
+        return self.client.change(method, path, body)
+
+    def settle(self, parsed_args: argparse.Namespace, zone: Json, wanted: int | None = None,
+               deletes: bool = False) -> bool:
+        """Wait, if that was asked for; whether the change was seen to be done."""
+        if parsed_args.wait is None:
+            return False
+        stream = self.app.stderr
+        colour = stream.isatty() and 'NO_COLOR' not in os.environ
+        change = waiting.Change(zone['id'], zone['name'], self.began, wanted, deletes)
+        ending = waiting.follow(self.client, change, parsed_args.wait, waiting.Progress(stream, colour))
+        stream.write(ending.line + '\n')
+        if ending.code == waiting.FAILED or ending.code == waiting.TIMED_OUT:
+            stream.write(f"'designate-pool zone explain {zone['name']}' tells more.\n")
+        self.exit_code = ending.code
+        return ending.code == waiting.DONE
+
+
+def seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < 1e7:
+        raise argparse.ArgumentTypeError(f'{text!r} is no number of seconds; write --wait=SECONDS, or put --wait last')
+    return value
+
+
+def columns(found: Json, names: Sequence[str], formatter: str) -> tuple[Sequence[str], Iterable[Any]]:
+    """What cliff shows of *found*."""
+    return names, [cell(found[name], formatter) for name in names]
+
+
+def cell(value: Any, formatter: str) -> Any:
+    """A list stays one for machines; people and shells get a line for each of its items."""
+    if isinstance(value, list) and formatter not in ('json', 'yaml'):
+        return '\n'.join(str(each) for each in value)
+    return value

@@ -1,0 +1,172 @@
+"""The API over HTTP.  Whatever goes wrong is one line that says what to do."""
+
+from __future__ import annotations
+
+import urllib.parse
+from collections.abc import Iterator
+from typing import Any
+
+import requests
+
+from designate_pool.cli import names
+
+DEFAULT_URL = 'http://127.0.0.1:9001'
+Json = dict[str, Any]
+
+#: What to do, by the type of the API's error.
+_HINTS = {
+    'domain_not_found': "'designate-pool zone list' shows the zones there are.",
+    'recordset_not_found': "'designate-pool recordset list ZONE' shows those there are.",
+    'duplicate_domain': "Change it with 'designate-pool zone set', or delete it first.",
+    'duplicate_recordset': "Change it with 'designate-pool recordset set'.",
+    'domain_being_deleted': "'designate-pool zone explain' shows which servers have it yet; try again when it is gone.",
+    'service_unavailable': 'Look whether designate-pool-central and what it needs are running, then try again.',
+    'internal_error': "The API's log says more; look for {request_id}.",
+}
+
+
+class Failure(Exception):
+    """The command cannot be done; the message is one line for the user.
+
+    :ivar code: the exit code
+    """
+
+    code = 1
+
+
+class Refused(Failure):
+    """The API answered with an error.
+
+    :ivar status: of HTTP
+    :ivar type: the API's word for it
+    """
+
+    def __init__(self, status: int, fault: Json) -> None:
+        self.status = status
+        self.type = str(fault.get('type', ''))
+        message = ' '.join(str(fault.get('message') or f'The API answered with {status}.').split())
+        hint = _HINTS.get(self.type, '').format(request_id=fault.get('request_id', 'the request'))
+        super().__init__(f'{message} {hint}'.strip())
+
+
+class Client:
+    """
+    :param url: where the API is, without a path
+    :param timeout: seconds that one answer may take
+    """
+
+    def __init__(self, url: str, timeout: float = 90.0) -> None:
+        self.url = url.rstrip('/')
+        self._timeout = timeout
+        self._session = requests.Session()
+        # A proxy in the environment cannot reach our own loopback.
+        self._session.trust_env = _host(self.url) not in ('localhost', '127.0.0.1', '::1')
+
+    def get(self, path: str, **parameters: Any) -> Json:
+        return self._json(self.send('GET', path, params=parameters))
+
+    def change(self, method: str, path: str, body: Json | None = None) -> Json:
+        return self._json(self.send(method, path, json=body))
+
+    def send(self, method: str, path: str, timeout: float | None = None, **options: Any) -> requests.Response:
+        """
+        :raises Failure: when the API cannot be reached or refuses
+        """
+        answer = self._send(method, path, timeout, **options)
+        if answer.status_code >= 400:
+            raise Refused(answer.status_code, self._json(answer))
+        return answer
+
+    def health(self) -> Json:
+        """What ``/healthz`` says, also where it says that something is wrong."""
+        found = self._json(self._send('GET', '/healthz', None))
+        if not {'version', 'status', 'central'} <= set(found):
+            raise Refused(503, found)
+        return found
+
+    def _send(self, method: str, path: str, timeout: float | None, **options: Any) -> requests.Response:
+        try:
+            answer = self._session.request(method, self.url + path, timeout=timeout or self._timeout,
+                                           allow_redirects=False, **options)
+        except (requests.exceptions.InvalidURL, requests.exceptions.MissingSchema,
+                requests.exceptions.InvalidSchema) as error:
+            raise Failure(f'{self.url!r} is no address of an API; give one as --url http://HOST:PORT.') from error
+        except requests.exceptions.ReadTimeout as error:
+            raise Failure(f'The API at {self.url} has not answered in {timeout or self._timeout:g} s; what was asked '
+                          'may still be done: look before you try again.') from error
+        except requests.exceptions.RequestException as error:
+            raise Failure(f'The API at {self.url} cannot be reached ({_reason(error)}); look whether '
+                          'designate-pool-api is running and whether --url or DESIGNATE_POOL_URL is right.') from error
+        return answer
+
+    def every(self, path: str, key: str, **parameters: Any) -> Iterator[Json]:
+        """All items of a list, page after page."""
+        wanted = {name: value for name, value in parameters.items() if value is not None}
+        marker: Json = {}
+        while True:
+            page = self.get(path, limit=1000, **wanted, **marker)
+            yield from page[key]
+            if 'next' not in page['links'] or not page[key]:
+                return
+            marker = {'marker': page[key][-1]['id']}
+
+    def zone(self, name_or_id: str) -> Json:
+        """
+        :raises Failure: when there is none
+        """
+        if names.is_id(name_or_id):
+            return self.get(f'/v2/zones/{name_or_id}')
+        name = names.of_zone(name_or_id)
+        for found in self.every('/v2/zones', 'zones', name=name):
+            if found['name'].lower() == name.lower():
+                return found
+        raise Refused(404, {'type': 'domain_not_found', 'message': f'There is no zone {name}'})
+
+    def recordset(self, zone: Json, name_or_id: str, rtype: str | None = None) -> Json:
+        """
+        :param rtype: its type; only where more than one recordset has the name is it needed
+        :raises Failure: when there is none, or more than one
+        """
+        path = f'/v2/zones/{zone["id"]}/recordsets'
+        if names.is_id(name_or_id):
+            return self.get(f'{path}/{name_or_id}')
+        name = names.in_zone(name_or_id, zone['name'])
+        found = [each for each in self.every(path, 'recordsets', name=name, type=rtype and rtype.upper())
+                 if each['name'].lower() == name.lower()]
+        if not found:
+            raise Refused(404, {'type': 'recordset_not_found',
+                                'message': f'There is no recordset {name}{" " + rtype.upper() if rtype else ""}'})
+        if len(found) > 1:
+            types = ', '.join(sorted(each['type'] for each in found))
+            raise Failure(f'{name} has recordsets of several types ({types}); name the type after the name.')
+        return found[0]
+
+    def _json(self, answer: requests.Response) -> Json:
+        try:
+            found = answer.json()
+        except ValueError:
+            found = None
+        if not isinstance(found, dict):
+            raise Failure(f'What answers at {self.url} is not the API of designate-pool (it sent '
+                          f'{answer.headers.get("Content-Type", "something")} with status {answer.status_code}); '
+                          'look whether --url or DESIGNATE_POOL_URL is right.')
+        return found
+
+
+def _host(url: str) -> str | None:
+    try:
+        return urllib.parse.urlsplit(url).hostname
+    except ValueError:
+        return None
+
+
+def _reason(error: BaseException) -> str:
+    """The innermost reason in words."""
+    found: BaseException | None = error
+    while found is not None:
+        if isinstance(found, OSError) and found.strerror:
+            return str(found.strerror).lower()
+        inner = getattr(found, 'reason', None)
+        arguments = [each for each in found.args if isinstance(each, BaseException)]
+        found = inner if isinstance(inner, BaseException) else arguments[0] if arguments else found.__context__
+    return type(error).__name__

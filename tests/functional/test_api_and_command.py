@@ -1,0 +1,316 @@
+"""The command, over HTTP, to the real Central on SQLite; only the pool manager and its servers are stood in for."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import dataclasses
+import json
+import pathlib
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+
+import dns.zone
+import pytest
+import requests
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from designate_pool import runtime
+from designate_pool.api.app import create_app
+from designate_pool.api.server import ApiServer
+from designate_pool.central.service import Central
+from designate_pool.model import Action, Context, Domain, Endpoint, Outcome, Pool, Report, Server, ServerStatus, utcnow
+from designate_pool.rpc.central import TOPIC, CentralClient
+from designate_pool.rpc.direct import Direct
+from designate_pool.rpc.pool_manager import PoolManagerClient, topic
+from designate_pool.storage import migrate, statuses
+from designate_pool.storage.sessions import Storage
+from tests.fixtures.processes import wait_until
+
+SERVERS = tuple(Server(id=digit * 32, driver='fake', host=f'192.0.2.{digit}') for digit in '123')
+ZONE_FILE = """\
+$ORIGIN example.net.
+$TTL 3600
+@     IN SOA  ns1.example.org. hostmaster.example.net. 2026010100 3600 600 86400 300
+@     IN NS   ns1.example.org.
+@     IN MX   10 mail
+@     IN TXT  "v=spf1 mx -all" "second \\"part\\""
+www 60 IN A   192.0.2.10
+www 60 IN A   192.0.2.11
+mail  IN AAAA 2001:db8::25
+*.any IN CNAME www
+"""
+
+
+class StandInPoolManager:
+    """Does at once what it is told, on servers that are either up or down."""
+
+    def __init__(self, storage: Storage, central: CentralClient, needed: int) -> None:
+        self.down: set[str] = set()
+        self._storage = storage
+        self._central = central
+        self._needed = needed
+        self._lock = threading.Lock()
+        self._versions = iter(range(1, 100_000))
+
+    def create_domain(self, context: Context, domain: Domain) -> None:
+        self.change_domains(context, [domain])
+
+    update_domain = delete_domain = create_domain
+
+    def change_domains(self, context: Context, domains: list[Domain]) -> None:
+        with self._lock:
+            for domain in domains:
+                rows = [self._row(domain, server.id) for server in SERVERS]
+                self._storage.run(statuses.write, rows, utcnow())
+                done = sum(row.status is Outcome.SUCCESS for row in rows)
+                status = Outcome.SUCCESS if done >= self._needed else Outcome.ERROR
+                self._central.update_statuses(context, [
+                    Report(domain.id, domain.action, domain.generation, status, domain.serial)])
+
+    def _row(self, domain: Domain, server_id: str) -> ServerStatus:
+        down = server_id in self.down
+        action = Action.DELETE if domain.action is Action.DELETE else Action.UPDATE
+        return ServerStatus(
+            server_id, domain.id, action, domain.serial, status=Outcome.ERROR if down else Outcome.SUCCESS,
+            serial_number=None if down or action is Action.DELETE else domain.serial, attempts=4 if down else 1,
+            last_error='connection refused' if down else None,
+            next_attempt_at=utcnow() + timedelta(seconds=30) if down else None, version=next(self._versions))
+
+
+@dataclasses.dataclass
+class System:
+    url: str
+    direct: Direct
+    central: CentralClient
+    manager: StandInPoolManager
+
+    def command(self, *words: str, stdin: str = '') -> subprocess.CompletedProcess[str]:
+        return subprocess.run([sys.executable, '-m', 'designate_pool.cli', '--url', self.url, *words], input=stdin,
+                              capture_output=True, text=True, timeout=60, cwd=pathlib.Path(__file__).parents[2])
+
+    def json(self, *words: str, stdin: str = '') -> dict:
+        ran = self.command(*words, '-f', 'json', stdin=stdin)
+        assert ran.returncode == 0, ran.stderr
+        return json.loads(ran.stdout)
+
+
+@pytest.fixture(params=[66], ids=['threshold 66'])
+def system(request: pytest.FixtureRequest, tmp_path: pathlib.Path) -> Iterator[System]:
+    url = f'sqlite:///{tmp_path}/database.sqlite'
+    migrate.upgrade(url)
+    storage, threads = Storage(url), runtime.Threads()
+    direct = Direct(threads.workers(2, 'casts'))
+    client = CentralClient(direct)
+    pool = Pool('default', servers=SERVERS, threshold_percentage=request.param)
+    manager = StandInPoolManager(storage, client, -(-3 * request.param // 100))
+    service = Central(storage, PoolManagerClient(direct), threads)
+    direct.serve(TOPIC, service)
+    direct.serve(topic(pool.name), manager)
+    [found] = client.find_pools(Context(), {'name': pool.name})
+    client.update_pool(Context(), {'id': found.id, 'name_servers': ['ns1.example.org.', 'ns2.example.org.']})
+    server = ApiServer(create_app(client, pool), Endpoint('127.0.0.1', 0))
+    server.start()
+    yield System(f'http://{server.endpoint}', direct, client, manager)
+    server.stop()
+    service.stop()
+    direct.stop()
+    storage.close()
+
+
+def test_the_life_of_a_zone(system: System) -> None:
+    zone = system.json('zone', 'create', 'Example.com', '--email', 'hostmaster@example.com', '--wait')
+    assert (zone['name'], zone['status'], zone['action']) == ('example.com.', 'ACTIVE', 'NONE')
+
+    made = system.command('recordset', 'create', 'example.com', 'www', 'A', '--record', '192.0.2.1', '--ttl', '60',
+                          '-f', 'json', '--wait')
+    assert made.returncode == 0
+    assert 'fake:192.0.2.1:53  UPDATE SUCCESS  serial ' in made.stderr
+    assert made.stderr.splitlines()[-1].startswith('example.com. is ACTIVE at serial ')
+    assert json.loads(made.stdout)['status'] == 'ACTIVE'
+
+    txt = system.json('recordset', 'create', 'example.com', '@', 'TXT', '--record', '"a \\"quoted\\" text"', '--wait')
+    assert txt['records'] == ['"a \\"quoted\\" text"']
+    changed = system.json('recordset', 'set', 'example.com', 'www', '--record', '192.0.2.2', '--record', '192.0.2.3',
+                          '--wait')
+    assert (sorted(changed['records']), changed['status']) == (['192.0.2.2', '192.0.2.3'], 'ACTIVE')
+    listed = {(each['name'], each['type']) for each in system.json('recordset', 'list', 'example.com')}
+    assert listed == {('example.com.', 'SOA'), ('example.com.', 'NS'), ('example.com.', 'TXT'),
+                      ('www.example.com.', 'A')}
+    later = system.json('zone', 'set', 'example.com', '--ttl', '120', '--wait')
+    assert later['serial'] > zone['serial']
+
+    assert system.json('recordset', 'delete', 'example.com', 'www', '--wait')['status'] == 'DELETED'
+    assert 'is ACTIVE at serial' in system.command('zone', 'explain', 'example.com').stdout
+    assert system.json('zone', 'delete', 'example.com', '--wait')['status'] == 'DELETED'
+    gone = system.command('zone', 'show', 'example.com')
+    assert (gone.returncode, gone.stderr.count('\n')) == (1, 1)
+    again = system.json('zone', 'create', 'example.com', '--email', 'hostmaster@example.com', '--wait')
+    assert again['serial'] > later['serial']
+
+
+def test_a_zone_file_goes_in_and_comes_out(system: System, tmp_path: pathlib.Path) -> None:
+    zone = system.json('zone', 'import', '-', '--wait', stdin=ZONE_FILE)
+    assert (zone['name'], zone['email'], zone['status']) == ('example.net.', 'hostmaster@example.net', 'ACTIVE')
+    exported = system.command('zone', 'export', 'example.net').stdout
+    wanted, found = (_contents(text) for text in (ZONE_FILE, exported))
+    assert found == wanted
+    again = system.command('zone', 'import', '-', stdin=exported)
+    assert (again.returncode, again.stdout) == (1, '')
+    assert again.stderr == '- was not imported: The domain example.net. exists already.\n'
+    broken = system.command('zone', 'import', '-', stdin=ZONE_FILE.replace('192.0.2.10', '192.0.2.310'))
+    assert broken.returncode == 1
+    assert '192.0.2.310' in broken.stderr or 'line 7' in broken.stderr
+
+
+def _contents(text: str) -> set[tuple[str, str, int, str]]:
+    """All of a zone but SOA and NS, which are the pool's."""
+    zone = dns.zone.from_text(text, 'example.net.', relativize=False)
+    return {(str(name), str(dataset.rdtype), dataset.ttl, rdata.to_text())
+            for name, dataset in zone.iterate_rdatasets() if dataset.rdtype not in (2, 6) for rdata in dataset}
+
+
+def test_one_server_dead_and_enough_left(system: System) -> None:
+    system.manager.down = {SERVERS[2].id}
+    created = system.command('zone', 'create', 'example.com', '--email', 'hostmaster@example.com', '--wait')
+    assert created.returncode == 0
+    assert ' on 2 of 3 servers after ' in created.stderr
+    told = system.command('zone', 'explain', 'example.com').stdout
+    assert 'degraded: 1 of 3 servers are behind (fake:192.0.2.3:53)' in told
+    assert 'connection refused' in told
+    machine = system.json('zone', 'explain', 'example.com')
+    assert (machine['needed'], machine['current'], machine['degraded']) == (2, 2, True)
+    assert 0 < machine['servers'][2]['next_try_in'] <= 30
+    system.manager.down = set()
+    assert system.command('zone', 'set', 'example.com', '--ttl', '60', '--wait').returncode == 0
+    assert 'on every server' in system.command('zone', 'explain', 'example.com').stdout
+
+
+@pytest.mark.parametrize('system', [100], indirect=True, ids=['threshold 100'])
+def test_one_server_dead_and_all_are_needed(system: System) -> None:
+    system.manager.down = {SERVERS[0].id}
+    created = system.command('zone', 'create', 'example.com', '--email', 'hostmaster@example.com', '-f', 'json',
+                             '--wait')
+    assert created.returncode == 3
+    assert json.loads(created.stdout)['name'] == 'example.com.'
+    assert 'lacking: fake:192.0.2.1:53 (connection refused)' in created.stderr
+    told = system.command('zone', 'explain', 'example.com').stdout
+    assert told.startswith('example.com. is in ERROR while being created: 1 of 3 servers failed.\n')
+    assert 'The pool needs 3 of 3 servers at serial ' in told
+    system.manager.down = set()
+    assert system.command('zone', 'set', 'example.com', '--ttl', '60', '--wait').returncode == 0
+
+
+def test_nobody_carries_it_out(system: System) -> None:
+    system.direct.serve(topic('default'), None)
+    created = system.command('zone', 'create', 'example.com', '--email', 'hostmaster@example.com', '--wait', '0.5')
+    assert created.returncode == 4
+    assert '0 of 3 servers have the change, 2 are needed' in created.stderr
+    assert 'not begun' in system.command('zone', 'explain', 'example.com').stdout
+
+
+def test_a_confirmation_is_seen_within_milliseconds(system: System) -> None:
+    zone = requests.post(f'{system.url}/v2/zones', json={'name': 'example.com.', 'email': 'a@example.com'}).json()
+    ran = system.command('recordset', 'create', zone['id'], 'www', 'A', '--record', '192.0.2.1', '--wait')
+    assert float(ran.stderr.split()[-2]) < 2000
+
+
+def test_of_two_that_create_the_same_one_is_told(system: System) -> None:
+    body = {'name': 'example.com.', 'email': 'hostmaster@example.com'}
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda _: requests.post(f'{system.url}/v2/zones', json=body), range(4)))
+    assert sorted(answer.status_code for answer in answers) == [202, 409, 409, 409]
+    assert {answer.json()['type'] for answer in answers if answer.status_code == 409} == {'duplicate_domain'}
+
+
+def test_projects_see_their_own(system: System) -> None:
+    body = {'name': 'example.com.', 'email': 'hostmaster@example.com'}
+    zone = requests.post(f'{system.url}/v2/zones', json=body, headers={'X-Project-Id': 'one'}).json()
+    for headers, count in (({'X-Project-Id': 'two'}, 0), ({'X-Project-Id': 'one'}, 1),
+                           ({'X-Project-Id': 'two', 'X-Auth-All-Projects': 'true'}, 1)):
+        listed = requests.get(f'{system.url}/v2/zones', headers=headers).json()['zones']
+        shown = requests.get(f'{system.url}/v2/zones/{zone["id"]}', headers=headers)
+        assert (len(listed), shown.status_code) == (count, 200 if count else 404)
+
+
+def test_pages_of_the_real_thing(system: System) -> None:
+    names = [f'{number:02}.example.com.' for number in range(9)]
+    for name in names:
+        requests.post(f'{system.url}/v2/zones', json={'name': name, 'email': 'hostmaster@example.com'})
+    url, seen = f'{system.url}/v2/zones?limit=4&sort_key=name&sort_dir=desc', []
+    while url:
+        page = requests.get(url).json()
+        seen += [zone['name'] for zone in page['zones']]
+        url = page['links'].get('next')
+    assert seen == names[::-1]
+    assert len(requests.get(f'{system.url}/v2/zones?limit=max').json()['zones']) == 9
+
+
+@pytest.mark.parametrize('path, body, field', [
+    ('zones', {'name': 'example', 'email': 'a@example.com'}, 'name'),
+    ('zones', {'name': 'a..example.com.', 'email': 'a@example.com'}, 'name'),
+    ('zones', {'name': 'example.com.', 'email': 'nobody'}, 'email'),
+    ('zones', {'name': 'example.com.', 'email': 'a@example.com', 'description': 'x' * 500}, 'description'),
+    ('recordsets', {'name': 'www.example.org.', 'type': 'A', 'records': ['192.0.2.1']}, 'name'),
+    ('recordsets', {'name': 'www.example.com.', 'type': 'NOSUCH', 'records': ['192.0.2.1']}, 'type'),
+    ('recordsets', {'name': 'www.example.com.', 'type': 'A', 'records': ['192.0.2.1', '::1']}, 'records'),
+])
+def test_what_only_central_can_know_is_named_too(system: System, path: str, body: dict, field: str) -> None:
+    address = f'{system.url}/v2/zones'
+    if path == 'recordsets':
+        zone = requests.post(address, json={'name': 'example.com.', 'email': 'a@example.com'}).json()
+        address = f'{address}/{zone["id"]}/recordsets'
+    answer = requests.post(address, json=body)
+    assert (answer.status_code, answer.json()['type']) == (400, 'invalid_object')
+    assert field in answer.json()['errors']['errors'][0]['path'][0]
+
+
+NAMES = st.sampled_from(['name', 'email', 'ttl', 'type', 'records', 'description', 'attributes'])
+VALUES = st.one_of(st.none(), st.integers(), st.text(max_size=30), st.lists(st.text(max_size=30), max_size=3),
+                   st.sampled_from(['www.example.com.', 'A', 'TXT', 'SOA', '"x"', 'a@example.com', ['192.0.2.1'], 60]))
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(body=st.dictionaries(NAMES, VALUES), method=st.sampled_from(['POST', 'PATCH', 'PUT']), on=st.integers(0, 3),
+       query=st.dictionaries(st.sampled_from(['name', 'type', 'data', 'sort_key', 'marker', 'limit', 'status']),
+                             st.text(max_size=20), max_size=2))
+def test_nothing_that_is_sent_is_a_fault_of_ours(system: System, body: dict, method: str, on: int, query: dict) -> None:
+    base = f'{system.url}/v2/zones'
+    found = requests.get(f'{base}?name=example.com.').json()['zones']
+    zone = found[0] if found else requests.post(base, json={'name': 'example.com.', 'email': 'a@example.com'}).json()
+    recordsets = f'{base}/{zone["id"]}/recordsets'
+    some = requests.get(recordsets).json()['recordsets'][0]['id']
+    address = (base, f'{base}/{zone["id"]}', recordsets, f'{recordsets}/{some}')[on]
+    assert requests.request(method, address, json=body).status_code < 500
+    assert requests.get(address, params=query).status_code < 500
+
+
+def test_central_is_gone_and_back(system: System) -> None:
+    endpoint = system.direct._endpoints.pop(TOPIC)
+    ran = system.command('zone', 'list')
+    assert (ran.returncode, ran.stderr.count('\n')) == (1, 1)
+    assert 'central does not answer' in ran.stderr
+    assert system.command('status').returncode == 1
+    system.direct.serve(TOPIC, endpoint)
+    assert system.command('status').returncode == 0
+
+
+def test_a_wait_lasts_through_an_outage_of_central(system: System) -> None:
+    zone = requests.post(f'{system.url}/v2/zones', json={'name': 'example.com.', 'email': 'a@example.com'}).json()
+    wait_until(lambda: requests.get(zone['links']['self']).json()['status'] == 'ACTIVE', 'the zone is ACTIVE')
+    manager = system.manager
+    system.direct.serve(topic('default'), None)
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(system.command, 'zone', 'set', 'example.com', '--ttl', '60', '--wait', '30')
+        wait_until(lambda: requests.get(zone['links']['self']).json()['serial'] > zone['serial'], 'the change is made')
+        endpoint = system.direct._endpoints.pop(TOPIC)
+        began = time.monotonic()
+        wait_until(lambda: requests.get(zone['links']['self']).status_code == 503 and time.monotonic() > began + 0.7,
+                   'Central is gone for longer than the command waits between two looks')
+        system.direct.serve(TOPIC, endpoint)
+        manager.change_domains(Context(), [system.central.get_domain(Context(), zone['id'].replace('-', ''))])
+        assert waiting.result(60).returncode == 0

@@ -1,0 +1,63 @@
+"""The API over a stand-in for Central, as a program: ``python -m tests.unit.api.serve eventlet|threading [JSON]``.
+
+JSON is ApiServer's options.  It prints its port, serves until its standard input ends, stops in good order, and ends.
+Two addresses beside the API's own serve the tests: /slow answers after half a second, /large with 32 MiB.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import designate_pool  # noqa: F401  sets EVENTLET_NO_GREENDNS
+from designate_pool import runtime
+
+if sys.argv[1] == 'eventlet':
+    runtime.patch()
+
+import json  # noqa: E402
+import threading  # noqa: E402
+import time  # noqa: E402
+
+from designate_pool.api.app import create_app  # noqa: E402
+from designate_pool.api.server import ApiServer  # noqa: E402
+from designate_pool.model import Endpoint  # noqa: E402
+from tests.unit.api.stand_in import POOL, StandIn  # noqa: E402
+
+LARGE = 32 << 20
+
+
+def main() -> None:
+    api = create_app(StandIn(), POOL)
+
+    def app(environ, start_response):
+        if environ['PATH_INFO'] == '/slow':
+            time.sleep(0.5)
+        elif environ['PATH_INFO'] == '/large':
+            start_response('200 OK', [('Content-Type', 'text/plain'), ('Content-Length', str(LARGE))])
+            return [b'x' * LARGE]
+        else:
+            return api(environ, start_response)
+        start_response('200 OK', [('Content-Type', 'text/plain'), ('Content-Length', '4')])
+        return [b'done']
+
+    server = ApiServer(app, Endpoint('127.0.0.1', 0), **json.loads(sys.argv[2]))
+    server.start()
+    print(server.endpoint.port, flush=True)
+    ended = threading.Event()
+    runtime.BY_NAME[sys.argv[1]]().spawn(_wait_for_end, ended, name='end')
+    ended.wait()
+    server.stop()
+
+
+def _wait_for_end(ended: threading.Event) -> None:
+    if sys.argv[1] == 'eventlet':
+        # reading a pipe would hold every green thread
+        from eventlet import tpool
+
+        tpool.execute(sys.stdin.read)
+    else:
+        sys.stdin.read()
+    ended.set()
+
+
+main()

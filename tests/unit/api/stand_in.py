@@ -1,0 +1,171 @@
+"""A small Central in memory, for testing the API alone: it keeps domains and recordsets and remembers who asked."""
+
+from __future__ import annotations
+
+import dataclasses
+import fnmatch
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from designate_pool.errors import DomainNotFound, DuplicateDomain, InvalidField, PoolError, RecordSetNotFound
+from designate_pool.model import (Action, Context, Domain, Outcome, Pool, Record, RecordSet, Server, ServerStatus,
+                                  Status, new_id, utcnow)
+
+POOL_ID = '794ccc2cd75144feb57f8894c9f5c842'
+SERVER_IDS = tuple(f'{digit * 32}' for digit in '123')
+POOL = Pool(name='default', threshold_percentage=66,
+            servers=tuple(Server(id=each, driver='fake', host=f'192.0.2.{number}')
+                          for number, each in enumerate(SERVER_IDS, 1)))
+FIRST_SERIAL = 1_700_000_000
+
+
+class StandIn:
+    """Has the methods of :class:`designate_pool.rpc.central.CentralClient` that the API calls.
+
+    :ivar steps: what happens in the pool, one step each time that somebody asks for the rows
+    """
+
+    def __init__(self) -> None:
+        self.domains: dict[str, Domain] = {}
+        self.recordsets: dict[str, RecordSet] = {}
+        self.rows: dict[str, list[ServerStatus]] = {}
+        self.contexts: list[Context] = []
+        self.fault: Exception | None = None
+        self.steps: list[Callable[[], object]] = []
+
+    def _enter(self, context: Context) -> None:
+        self.contexts.append(context)
+        if self.fault is not None:
+            raise self.fault
+
+    def find_pools(self, context: Context, limit: int | None = None) -> list[Pool]:
+        self._enter(context)
+        return [POOL]
+
+    def create_domain(self, context: Context, domain: Mapping[str, Any]) -> Domain:
+        self._enter(context)
+        values = {'ttl': 3600, 'pool_id': POOL_ID, **domain}
+        if not values['name'].endswith('.'):
+            raise InvalidField(field='name', why='must end with a dot')
+        if any(each.name == values['name'] for each in self.domains.values()):
+            raise DuplicateDomain(domain=values['name'])
+        made = Domain(id=new_id(), pool_name=POOL.name, serial=FIRST_SERIAL + len(self.domains),
+                      project_id=context.project_id, created_at=utcnow(), **values)
+        self.domains[made.id] = made
+        self.rows[made.id] = []
+        return made
+
+    def get_domain(self, context: Context, domain_id: str) -> Domain:
+        self._enter(context)
+        if domain_id not in self.domains:
+            raise DomainNotFound(domain=domain_id)
+        return self.domains[domain_id]
+
+    def find_domains(self, context: Context, **wanted: Any) -> list[Domain]:
+        self._enter(context)
+        return _select(list(self.domains.values()), **wanted)
+
+    def update_domain(self, context: Context, domain_id: str, values: Mapping[str, Any]) -> Domain:
+        return self._raise_serial(self.get_domain(context, domain_id), **values)
+
+    def delete_domain(self, context: Context, domain_id: str) -> Domain:
+        found = self.get_domain(context, domain_id)
+        self.domains[domain_id] = dataclasses.replace(found, action=Action.DELETE, status=Status.PENDING)
+        return self.domains[domain_id]
+
+    def create_recordset(self, context: Context, domain_id: str, recordset: Mapping[str, Any]) -> RecordSet:
+        self._raise_serial(self.get_domain(context, domain_id))
+        values = dict(recordset)
+        records = tuple(Record(data=data) for data in values.pop('records'))
+        made = RecordSet(id=new_id(), domain_id=domain_id, records=records, created_at=utcnow(), **values)
+        self.recordsets[made.id] = made
+        return made
+
+    def get_recordset(self, context: Context, domain_id: str, recordset_id: str) -> RecordSet:
+        self.get_domain(context, domain_id)
+        found = self.recordsets.get(recordset_id)
+        if found is None or found.domain_id != domain_id:
+            raise RecordSetNotFound(recordset=recordset_id)
+        return found
+
+    def find_recordsets(self, context: Context, domain_id: str, **wanted: Any) -> list[RecordSet]:
+        self._enter(context)
+        return _select([each for each in self.recordsets.values() if each.domain_id == domain_id], **wanted)
+
+    def update_recordset(self, context: Context, domain_id: str, recordset_id: str,
+                         values: Mapping[str, Any]) -> RecordSet:
+        found = self.get_recordset(context, domain_id, recordset_id)
+        changes = dict(values)
+        if 'records' in changes:
+            changes['records'] = tuple(Record(data=data) for data in changes['records'])
+        self._raise_serial(self.domains[domain_id])
+        self.recordsets[recordset_id] = dataclasses.replace(found, **changes)
+        return self.recordsets[recordset_id]
+
+    def delete_recordset(self, context: Context, domain_id: str, recordset_id: str) -> RecordSet:
+        found = self.get_recordset(context, domain_id, recordset_id)
+        self._raise_serial(self.domains[domain_id])
+        return self.recordsets.pop(found.id)
+
+    def import_zone(self, context: Context, text: str) -> Domain:
+        self._enter(context)
+        if '$ORIGIN' not in text:
+            raise InvalidField(field='zone file', why='line 1: there is no $ORIGIN')
+        return self.create_domain(context, {'name': text.split()[1], 'email': 'hostmaster@example.com'})
+
+    def export_zone(self, context: Context, domain_id: str) -> str:
+        return f'$ORIGIN {self.get_domain(context, domain_id).name}\n'
+
+    def server_statuses(self, context: Context, domain_id: str) -> list[ServerStatus]:
+        self._enter(context)
+        if self.steps:
+            self.steps.pop(0)()
+        return self.rows.get(domain_id, [])
+
+    def _raise_serial(self, domain: Domain, **values: Any) -> Domain:
+        self.domains[domain.id] = dataclasses.replace(domain, serial=domain.serial + 1, action=Action.UPDATE,
+                                                      status=Status.PENDING, **values)
+        return self.domains[domain.id]
+
+    # What the rest of the system would do.
+
+    def row(self, domain_id: str, server: int, action: Action, status: Outcome | None = None,
+            serial: int | None = None, **values: Any) -> None:
+        """Write a row for the *server*-th server of the pool."""
+        values.setdefault('expected_serial', self.domains[domain_id].serial)
+        self.rows[domain_id].append(ServerStatus(SERVER_IDS[server], domain_id, action, status=status,
+                                                 serial_number=serial, **values))
+
+    def settle(self, domain_id: str) -> None:
+        """All servers have what is due."""
+        found = self.domains[domain_id]
+        if found.action is Action.DELETE:
+            del self.domains[domain_id]
+            return
+        self.rows[domain_id] = []
+        for server in range(len(SERVER_IDS)):
+            self.row(domain_id, server, Action.UPDATE, Outcome.SUCCESS, found.serial)
+        self.domains[domain_id] = dataclasses.replace(found, action=Action.NONE, status=Status.ACTIVE,
+                                                      reported_serial=found.serial)
+
+    def fail(self, domain_id: str, why: str) -> None:
+        """All servers refuse what is due."""
+        found = self.domains[domain_id]
+        for server in range(len(SERVER_IDS)):
+            self.row(domain_id, server, Action.UPDATE, Outcome.ERROR, found.serial - 1, last_error=why, attempts=4)
+        self.domains[domain_id] = dataclasses.replace(found, status=Status.ERROR)
+
+
+class Failing(PoolError):
+    """It failed."""
+
+
+def _select(items: list[Any], criterion: Mapping[str, Any], marker: str | None, limit: int, sort_key: str | None,
+            sort_dir: str | None) -> list[Any]:
+    found = [item for item in items
+             if all(fnmatch.fnmatchcase(str(getattr(item, name)), str(value)) for name, value in criterion.items())]
+    if sort_key is not None:
+        found.sort(key=lambda item: getattr(item, sort_key), reverse=sort_dir == 'desc')
+    ids = [item.id for item in found]
+    start = ids.index(marker) + 1 if marker in ids else 0
+    return found[start:start + limit]

@@ -1,0 +1,200 @@
+"""Whatever a client sends, it is told what is wrong, and the API goes on."""
+
+from __future__ import annotations
+
+import json
+import string
+import uuid
+
+import falcon.testing
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from designate_pool.api.app import create_app
+from tests.unit.api.stand_in import POOL, StandIn
+
+NIL = str(uuid.UUID(int=0))
+GOOD_ZONE = {'name': 'example.com.', 'email': 'hostmaster@example.com'}
+GOOD_RECORDSET = {'name': 'www.example.com.', 'type': 'A', 'records': ['192.0.2.1']}
+
+
+@pytest.mark.parametrize('field, body', [
+    ('name', {'email': 'a@example.com'}),
+    ('email', {'name': 'example.com.'}),
+    ('name', {**GOOD_ZONE, 'name': 7}),
+    ('name', {**GOOD_ZONE, 'name': None}),
+    ('name', {**GOOD_ZONE, 'name': ' '}),
+    ('name', {**GOOD_ZONE, 'name': 'example\x00.com.'}),
+    ('email', {**GOOD_ZONE, 'email': ['a@example.com']}),
+    ('ttl', {**GOOD_ZONE, 'ttl': '3600'}),
+    ('ttl', {**GOOD_ZONE, 'ttl': True}),
+    ('ttl', {**GOOD_ZONE, 'ttl': 1.5}),
+    ('ttl', {**GOOD_ZONE, 'ttl': -1}),
+    ('ttl', {**GOOD_ZONE, 'ttl': 2**31}),
+    ('description', {**GOOD_ZONE, 'description': '\ud800'}),
+    ('type', {**GOOD_ZONE, 'type': 'SECONDARY'}),
+    ('type', {**GOOD_ZONE, 'type': {}}),
+    ('masters', {**GOOD_ZONE, 'masters': ['192.0.2.1']}),
+    ('attributes', {**GOOD_ZONE, 'attributes': 'gold'}),
+    ('pool_id', {**GOOD_ZONE, 'attributes': {'pool_id': 'gold'}}),
+    ('tier', {**GOOD_ZONE, 'attributes': {'tier': 'gold'}}),
+    ('emial', {**GOOD_ZONE, 'emial': 'a@example.com'}),
+    ('serial', {**GOOD_ZONE, 'serial': 7}),
+])
+def test_a_wrong_zone(api, field, body):
+    answer = api.simulate_post('/v2/zones', body=json.dumps(body), headers={'Content-Type': 'application/json'})
+    assert_refused(answer, field)
+
+
+@pytest.mark.parametrize('field, body', [
+    ('name', {'name': 'example.org.'}),
+    ('id', {'id': NIL}),
+    ('serial', {'serial': 1}),
+    ('ttl', {'ttl': None}),
+    ('email', {'email': ''}),
+    ('colour', {'colour': 'red'}),
+])
+def test_a_wrong_change_of_a_zone(api, zone, field, body):
+    assert_refused(api.simulate_patch(f'/v2/zones/{zone["id"]}', json=body), field)
+
+
+@pytest.mark.parametrize('field, body', [
+    ('records', {**GOOD_RECORDSET, 'records': '192.0.2.1'}),
+    ('records', {**GOOD_RECORDSET, 'records': []}),
+    ('records', {**GOOD_RECORDSET, 'records': None}),
+    ('records.1', {**GOOD_RECORDSET, 'records': ['192.0.2.1', 5]}),
+    ('records.0', {**GOOD_RECORDSET, 'records': ['']}),
+    ('records.0', {**GOOD_RECORDSET, 'records': ['192.0.2.1\n']}),
+    ('type', {**GOOD_RECORDSET, 'type': ''}),
+    ('ttl', {**GOOD_RECORDSET, 'ttl': [1]}),
+    ('zone_id', {**GOOD_RECORDSET, 'zone_id': NIL}),
+])
+def test_a_wrong_recordset(api, zone, field, body):
+    assert_refused(api.simulate_post(f'/v2/zones/{zone["id"]}/recordsets', json=body), field)
+
+
+@pytest.mark.parametrize('field, query', [
+    ('limit', 'limit=0'), ('limit', 'limit=1001'), ('limit', 'limit=-1'), ('limit', 'limit=ten'), ('limit', 'limit='),
+    ('limit', 'limit=%C2%B2'), ('limit', 'limit=1&limit=2'), ('marker', 'marker=here'), ('sort_dir', 'sort_dir=up'),
+    ('status', 'status=fine'), ('name', 'name='), ('nmae', 'nmae=example.com.'), ('name', 'name=%00'),
+])
+def test_a_wrong_query(api, field, query):
+    assert_refused(api.simulate_get('/v2/zones', query_string=query), field)
+
+
+@pytest.mark.parametrize('field, path', [
+    ('zone_id', '/v2/zones/1234'), ('zone_id', '/v2/zones/1234/servers'), ('zone_id', '/v2/zones/1234/recordsets'),
+    ('zone_id', '/v2/zones/{' + 'a' * 32 + '}'), ('import_id', '/v2/zones/tasks/imports/1'),
+    ('export_id', '/v2/zones/tasks/exports/1'), ('recordset_id', f'/v2/zones/{NIL}/recordsets/www'),
+])
+def test_a_wrong_id(api, field, path):
+    assert_refused(api.simulate_get(path), field)
+
+
+@pytest.mark.parametrize('header, value', [('X-Project-Id', 'a' * 37), ('X-Auth-Sudo-Project-Id', 'a b'),
+                                           ('X-Auth-All-Projects', 'yes')])
+def test_a_wrong_header(api, header, value):
+    assert_refused(api.simulate_get('/v2/zones', headers={header: value}), header)
+
+
+@pytest.mark.parametrize('body, told', [
+    (b'', 'not JSON'), (b'{"name": ', 'not JSON'), (b'\xff\xfe', 'not UTF-8'), (b'[]', 'must be a JSON object'),
+    (b'null', 'must be a JSON object'), (b'[' * 100_000, 'nested too deeply'), (b'1' * 5000, 'not JSON'),
+    (b'{"name": "a.", "name": "b."}', 'name: given more than once'),
+])
+def test_a_body_that_is_no_object(api, body, told):
+    answer = api.simulate_post('/v2/zones', body=body, headers={'Content-Type': 'application/json'})
+    assert (answer.status_code, told in answer.json['message']) == (400, True)
+
+
+def test_a_body_of_another_kind(api):
+    for path, kind in (('/v2/zones', 'text/dns'), ('/v2/zones/tasks/imports', 'application/json')):
+        answer = api.simulate_post(path, body=json.dumps(GOOD_ZONE), headers={'Content-Type': kind})
+        assert (answer.status_code, answer.json['type']) == (415, 'unsupported_content_type')
+        assert kind in answer.json['message']
+
+
+def test_a_body_that_is_too_large(api):
+    answer = api.simulate_post('/v2/zones', json={**GOOD_ZONE, 'description': 'x' * (1 << 20)})
+    assert (answer.status_code, answer.json['type']) == (413, 'body_too_large')
+
+
+@pytest.mark.parametrize('body', [b'\xff', b'', b' \n', b'$ORIGIN example.com.\n\x00'])
+def test_a_body_that_is_no_zone_file(api, body):
+    answer = api.simulate_post('/v2/zones/tasks/imports', body=body, headers={'Content-Type': 'text/dns'})
+    assert (answer.status_code, 'zone file' in answer.json['message']) == (400, True)
+
+
+def test_nothing_to_change(api, zone):
+    for method in ('PATCH', 'DELETE', 'PUT'):
+        answer = api.simulate_request(method, f'/v2/zones/{zone["id"]}', json={})
+        assert answer.status_code == {'PATCH': 400, 'DELETE': 202, 'PUT': 405}[method]
+    assert 'PUT is not possible here' in answer.json['message']
+
+
+def test_an_address_that_leads_nowhere(api):
+    for path in ('/v3', '/v2/zone', '/v2/zones/tasks', '/v2/zones/tasks/imports/1/2'):
+        answer = api.simulate_get(path)
+        assert (answer.status_code, answer.json['type'] in ('not_found', 'invalid_object')) == (
+            400 if path == '/v2/zones/tasks' else 404, True)
+
+
+def assert_refused(answer, field):
+    assert answer.status_code == 400, answer.text
+    assert answer.json['type'] == 'invalid_object'
+    assert answer.json['code'] == 400
+    assert answer.json['message'].startswith(f'{field}: ')
+    assert answer.json['request_id'] == answer.headers['X-Openstack-Request-Id']
+    [error] = answer.json['errors']['errors']
+    assert error['path'] == field.split('.')
+
+
+# What nobody thought of.
+
+CENTRAL = StandIn()
+API = falcon.testing.TestClient(create_app(CENTRAL, POOL, import_limit=1000))
+ZONE_ID = API.simulate_post('/v2/zones', json=GOOD_ZONE).json['id']
+RECORDSETS = f'/v2/zones/{ZONE_ID}/recordsets'
+RECORDSET_ID = API.simulate_post(RECORDSETS, json=GOOD_RECORDSET).json['id']
+PATHS = ['/v2/zones', f'/v2/zones/{ZONE_ID}', RECORDSETS, f'{RECORDSETS}/{RECORDSET_ID}', '/v2/zones/tasks/imports']
+NAMES = st.sampled_from(['name', 'email', 'ttl', 'type', 'records', 'description', 'masters', 'attributes']) | st.text()
+VALUES = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+                      lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3),
+                      max_leaves=5)
+
+
+def assert_answered(answer, below=500):
+    assert 200 <= answer.status_code < below, answer.text
+    assert answer.headers['X-Openstack-Request-Id'].startswith('req-')
+    if answer.status_code >= 400:
+        assert answer.json['code'] == answer.status_code
+        assert answer.json['message'] and answer.json['type']
+
+
+@given(method=st.sampled_from(['POST', 'PUT', 'PATCH']), path=st.sampled_from(PATHS),
+       body=VALUES | st.dictionaries(NAMES, VALUES, max_size=5))
+@example(method='PATCH', path=PATHS[1], body={'ttl': float('nan')})
+def test_any_json_is_answered(method, path, body):
+    assert_answered(API.simulate_request(method, path, body=json.dumps(body),
+                                         headers={'Content-Type': 'application/json'}))
+
+
+@given(path=st.sampled_from(PATHS), body=st.binary(max_size=200),
+       kind=st.sampled_from(['application/json', 'text/dns', '', 'text/dns; charset=x', 'a/b']))
+def test_any_bytes_are_answered(path, body, kind):
+    assert_answered(API.simulate_post(path, body=body, headers={'Content-Type': kind}))
+
+
+@given(path=st.lists(st.sampled_from(['v2', 'zones', 'tasks', 'imports', 'servers', ZONE_ID, 'recordsets'])
+                     | st.text(st.characters(exclude_characters='?', exclude_categories=['Cs'])), max_size=6),
+       query=st.text(string.printable, max_size=60), method=st.sampled_from(['GET', 'OPTIONS', 'POST']))
+def test_any_address_is_answered(path, query, method):
+    assert_answered(API.simulate_request(method, '/' + '/'.join(path), query_string=query.replace('?', '')))
+
+
+@given(query=st.dictionaries(st.sampled_from(['name', 'limit', 'marker', 'status', 'sort_dir', 'x']), st.text(),
+                             max_size=4))
+def test_any_query_is_answered(query):
+    for path in (PATHS[0], RECORDSETS):
+        assert_answered(API.simulate_get(path, params=query))

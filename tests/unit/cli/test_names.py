@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from designate_pool.cli import names
+
+
+@pytest.mark.parametrize('given_name, zone, full', [
+    ('@', 'example.com.', 'example.com.'),
+    ('www', 'example.com.', 'www.example.com.'),
+    ('a.b', 'example.com.', 'a.b.example.com.'),
+    ('*', 'example.com.', '*.example.com.'),
+    ('www.example.com.', 'example.com.', 'www.example.com.'),
+    ('www.example.com', 'example.com.', 'www.example.com.'),
+    ('WWW.Example.com', 'example.com.', 'WWW.Example.com.'),
+    ('example.com', 'example.com.', 'example.com.'),
+    ('notexample.com', 'example.com.', 'notexample.com.example.com.'),
+    ('www.example.org.', 'example.com.', 'www.example.org.'),
+    (r'dot\.', 'example.com.', r'dot\..example.com.'),
+    ('com', '.', 'com.'),
+])
+def test_a_name_in_its_zone(given_name, zone, full):
+    assert names.in_zone(given_name, zone) == full
+
+
+def test_a_zone_gets_its_dot():
+    assert names.of_zone('example.com') == names.of_zone('example.com.') == 'example.com.'
+    assert names.of_zone(r'odd\.') == r'odd\..'
+
+
+@given(name=st.text(min_size=1), zone=st.text(min_size=1).map(names.of_zone))
+def test_completing_twice_is_completing_once(name, zone):
+    full = names.in_zone(name, zone)
+    assert names.is_absolute(full)
+    assert names.in_zone(full, zone) == full
+
+
+def test_ids():
+    assert names.is_id('a86dba58-0043-4cc6-a1bb-69d5e86f3ca3')
+    assert names.is_id('a86dba5800434cc6a1bb69d5e86f3ca3')
+    assert not names.is_id('a86dba58.example.com')
