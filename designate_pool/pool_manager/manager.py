@@ -247,7 +247,7 @@ class Manager:
             situation.change(after)
 
     def _revive(self, situations: dict[str, Situation], outcomes: Sequence[Called | PollResult], now: datetime) -> None:
-        """A deletion that ran while its name was created anew may have taken the new zone with it: create that again."""
+        """A deletion that ran while its name was created anew may have taken the new zone with it: create it again."""
         deleted = [each.work for each in outcomes if isinstance(each, Called) and each.result.ok
                    and each.work.row.action is Action.DELETE]
         if not deleted:

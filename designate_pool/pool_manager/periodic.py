@@ -33,6 +33,37 @@ UNSETTLED_INTERVAL = 5.0
 PAGE = 500
 
 
+class Round:
+    """The pace of a sweep: its pages spread over the interval, as many as the last round had.
+
+    :ivar after: the id after which the next page begins
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._started = clock()
+        self._pages = 0
+        self._pages_before = 1
+        self.after = ''
+
+    def next_page(self, after: str, interval: float) -> float:
+        """A page is done; seconds until the next one.
+
+        :param after: where it begins; empty when that was the last of the round
+        """
+        self.after = after
+        self._pages += 1
+        spent = self._clock() - self._started
+        if after:
+            return max(0.0, interval * self._pages / max(self._pages_before, self._pages + 1) - spent)
+        if spent > interval:
+            LOG.warning('a sweep over all domains takes %.0f s, more than periodic_sync_interval, %g s', spent,
+                        interval)
+        pause = max(0.0, interval - spent)
+        self._started, self._pages_before, self._pages = self._clock() + pause, self._pages, 0
+        return pause
+
+
 class Periodic:
     """The loops of one pool manager.
 
@@ -44,7 +75,7 @@ class Periodic:
         self._runtime = runtime
         self._stopping = threading.Event()
         self._unsettled_after = ''
-        self._sweep_after = ''
+        self._round = Round()
         self._tasks: list[Any] = []
         self.last_tick: dict[str, float] = {}
 
@@ -109,8 +140,7 @@ class Periodic:
     def run_sweep(self) -> float:
         """Ask every server for the serials of one page of domains."""
         manager = self._manager
-        started = time.monotonic()
-        found = manager.storage.read(domain_store.page, manager.pool.name, self._sweep_after, PAGE)
+        found = manager.storage.read(domain_store.page, manager.pool.name, self._round.after, PAGE)
         situations = manager.situations(domain.id for domain in found)
         now = utcnow()
         requests = []
@@ -120,11 +150,8 @@ class Periodic:
         manager.carry_out(situations.values(), now)
         if requests:
             manager.poll(requests, manager.settings.tries)
-        self._sweep_after = found[-1].id if len(found) == PAGE else ''
-        # Pages follow each other at an even pace; the round after the last page waits for its time.
-        if self._sweep_after:
-            return max(0.0, min(1.0, manager.settings.periodic_sync_interval / 10) - (time.monotonic() - started))
-        return manager.settings.periodic_sync_interval
+        after = found[-1].id if len(found) == PAGE else ''
+        return self._round.next_page(after, manager.settings.periodic_sync_interval)
 
     def _audit(self, situation: Situation) -> list[PollRequest]:
         """Polls for the servers that are at rest and thought to be right."""
