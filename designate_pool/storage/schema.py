@@ -1,0 +1,189 @@
+"""The tables.
+
+Names are ASCII and compared octet by octet.  Ids are 32 hexadecimal digits.  Times are UTC to the microsecond and come
+back as aware datetimes.  A row that may be deleted and made again carries ``deleted``: '0' while it lives, then its own
+id, so that UNIQUE (name, deleted) lets one live row and any number of dead ones share a name.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+
+from designate_pool.model import Action, Outcome, Status, Task
+from designate_pool.storage.columns import (Time, ascii_text, deletion_mark, domain_name, exact_text, identifier,
+                                            long_text, rdata)
+
+#: Of ``deleted``, while the row lives.
+ALIVE = '0'
+MAX_SERIAL = 4294967295
+
+metadata = sa.MetaData(naming_convention={
+    'pk': 'pk_%(table_name)s',
+    'fk': 'fk_%(table_name)s_%(column_0_name)s',
+    'uq': 'uq_%(table_name)s_%(column_0_name)s',
+    'ix': 'ix_%(table_name)s_%(column_0_N_name)s',
+    'ck': 'ck_%(table_name)s_%(constraint_name)s',
+})
+
+
+def words(kind: Any, name: str) -> sa.Enum:
+    """An enum kept as text with a CHECK, the same on every database."""
+    return sa.Enum(kind, name=name, native_enum=False, create_constraint=True, length=16,
+                   values_callable=lambda each: [member.value for member in each])
+
+
+def serial(name: str, nullable: bool = False) -> sa.Column[Any]:
+    return sa.Column(name, sa.BigInteger, nullable=nullable)
+
+
+def serial_check(name: str) -> sa.CheckConstraint:
+    return sa.CheckConstraint(f'{name} >= 0 AND {name} <= {MAX_SERIAL}', name=name)
+
+
+def times() -> list[sa.Column[Any]]:
+    return [sa.Column('created_at', Time, nullable=False), sa.Column('updated_at', Time, nullable=False)]
+
+
+pools = sa.Table(
+    'pools', metadata,
+    sa.Column('id', identifier(), primary_key=True),
+    *times(),
+    sa.Column('version', sa.Integer, nullable=False, server_default='1'),
+    sa.Column('name', exact_text(50), nullable=False),
+    sa.Column('description', sa.String(255)),
+    sa.Column('project_id', sa.String(36)),
+    sa.Column('provisioner', sa.Enum('unmanaged', name='provisioner', native_enum=False, create_constraint=True,
+                                     length=16), nullable=False, server_default='unmanaged'),
+    sa.UniqueConstraint('name'),
+)
+
+pool_attributes = sa.Table(
+    'pool_attributes', metadata,
+    sa.Column('id', identifier(), primary_key=True),
+    *times(),
+    sa.Column('version', sa.Integer, nullable=False, server_default='1'),
+    sa.Column('key', sa.String(255), nullable=False),
+    sa.Column('value', sa.String(255), nullable=False),
+    sa.Column('position', sa.Integer, nullable=False, server_default='0'),
+    sa.Column('pool_id', identifier(), sa.ForeignKey('pools.id', ondelete='CASCADE'), nullable=False),
+    sa.Index(None, 'pool_id'),
+)
+
+domains = sa.Table(
+    'domains', metadata,
+    sa.Column('id', identifier(), primary_key=True),
+    *times(),
+    sa.Column('deleted_at', Time),
+    sa.Column('deleted', deletion_mark(), nullable=False, server_default=ALIVE),
+    sa.Column('version', sa.Integer, nullable=False, server_default='1'),
+    sa.Column('pool_id', identifier(), sa.ForeignKey('pools.id'), nullable=False),
+    sa.Column('project_id', sa.String(36), nullable=False, server_default=''),
+    sa.Column('name', domain_name(), nullable=False),
+    sa.Column('email', sa.String(255), nullable=False),
+    sa.Column('description', sa.String(160)),
+    sa.Column('ttl', sa.Integer, nullable=False),
+    sa.Column('refresh', sa.Integer, nullable=False),
+    sa.Column('retry', sa.Integer, nullable=False),
+    sa.Column('expire', sa.Integer, nullable=False),
+    sa.Column('minimum', sa.Integer, nullable=False),
+    serial('serial'),
+    serial('reported_serial', nullable=True),
+    sa.Column('generation', sa.BigInteger, nullable=False, server_default='1'),
+    sa.Column('action', words(Action, 'action'), nullable=False, server_default='CREATE'),
+    sa.Column('status', words(Status, 'status'), nullable=False, server_default='PENDING'),
+    serial_check('serial'),
+    serial_check('reported_serial'),
+    sa.UniqueConstraint('name', 'deleted'),
+    sa.Index(None, 'pool_id', 'id'),
+    sa.Index(None, 'pool_id', 'status', 'updated_at'),
+)
+
+recordsets = sa.Table(
+    'recordsets', metadata,
+    sa.Column('id', identifier(), primary_key=True),
+    *times(),
+    sa.Column('deleted', deletion_mark(), nullable=False, server_default=ALIVE),
+    sa.Column('version', sa.Integer, nullable=False, server_default='1'),
+    sa.Column('domain_id', identifier(), sa.ForeignKey('domains.id'), nullable=False),
+    sa.Column('name', domain_name(), nullable=False),
+    sa.Column('type', ascii_text(16), nullable=False),
+    sa.Column('ttl', sa.Integer),
+    sa.Column('description', sa.String(160)),
+    sa.Column('managed', sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.UniqueConstraint('domain_id', 'name', 'type', 'deleted'),
+)
+
+records = sa.Table(
+    'records', metadata,
+    sa.Column('id', identifier(), primary_key=True),
+    *times(),
+    sa.Column('version', sa.Integer, nullable=False, server_default='1'),
+    sa.Column('domain_id', identifier(), sa.ForeignKey('domains.id'), nullable=False),
+    sa.Column('recordset_id', identifier(), sa.ForeignKey('recordsets.id'), nullable=False),
+    sa.Column('data', long_text(), nullable=False),
+    sa.Column('wire', rdata(), nullable=False),
+    serial('serial_number'),
+    sa.Column('task', words(Task, 'task'), nullable=False, server_default='ADD'),
+    sa.Column('status', words(Status, 'status'), nullable=False, server_default='PENDING'),
+    serial_check('serial_number'),
+    sa.CheckConstraint("(task = 'NONE' AND status IN ('ACTIVE', 'DELETED')) OR "
+                       "(task <> 'NONE' AND status IN ('PENDING', 'ERROR'))", name='task_status'),
+    sa.Index(None, 'recordset_id'),
+    sa.Index(None, 'domain_id', 'status'),
+)
+
+record_changes = sa.Table(
+    'record_changes', metadata,
+    sa.Column('id', identifier(), primary_key=True),
+    sa.Column('created_at', Time, nullable=False),
+    sa.Column('domain_id', identifier(), sa.ForeignKey('domains.id'), nullable=False),
+    serial('serial_number'),
+    sa.Column('added', sa.Boolean, nullable=False),
+    sa.Column('name', domain_name(), nullable=False),
+    sa.Column('type', ascii_text(16), nullable=False),
+    sa.Column('ttl', sa.Integer, nullable=False),
+    sa.Column('wire', rdata(), nullable=False),
+    serial_check('serial_number'),
+    sa.Index(None, 'domain_id', 'serial_number'),
+)
+
+pool_manager_status = sa.Table(
+    'pool_manager_status', metadata,
+    sa.Column('id', identifier(), primary_key=True),
+    *times(),
+    sa.Column('server_id', ascii_text(32), nullable=False),
+    sa.Column('domain_id', identifier(), sa.ForeignKey('domains.id'), nullable=False),
+    sa.Column('action', words(Action, 'action'), nullable=False),
+    sa.Column('status', words(Outcome, 'status')),
+    serial('serial_number', nullable=True),
+    serial('expected_serial'),
+    sa.Column('last_error', sa.String(1024)),
+    sa.Column('attempts', sa.Integer, nullable=False, server_default='0'),
+    sa.Column('next_attempt_at', Time),
+    sa.Column('deadline_at', Time),
+    sa.Column('claimed_by', sa.String(64)),
+    sa.Column('claimed_until', Time),
+    sa.Column('version', sa.Integer, nullable=False, server_default='1'),
+    serial_check('serial_number'),
+    serial_check('expected_serial'),
+    sa.CheckConstraint("action <> 'NONE'", name='some_action'),
+    sa.UniqueConstraint('server_id', 'domain_id', 'action'),
+    sa.Index(None, 'domain_id'),
+    sa.Index(None, 'server_id', 'next_attempt_at'),
+)
+
+plans = sa.Table(
+    'plans', metadata,
+    sa.Column('id', identifier(), primary_key=True),
+    *times(),
+    sa.Column('expires_at', Time, nullable=False),
+    sa.Column('domain_id', identifier(), sa.ForeignKey('domains.id'), nullable=False),
+    sa.Column('server_id', ascii_text(32), nullable=False),
+    sa.Column('state', ascii_text(16), nullable=False),
+    sa.Column('desired_digest', ascii_text(96), nullable=False),
+    sa.Column('existing_digest', ascii_text(96), nullable=False),
+    sa.Column('changes', long_text(), nullable=False),
+    sa.Index(None, 'domain_id', 'server_id'),
+)

@@ -1,0 +1,203 @@
+"""Connections and transactions.
+
+A piece of storage work is a function ``work(tx, ...)`` of a SQLAlchemy connection in a transaction.
+:meth:`Storage.run` runs it and commits; it runs it again when the database lost the transaction for a reason that
+passes (deadlock, lock wait, lost connection, a server that restarts).  So *work* does nothing but SQL, and must bear
+being done twice: when the connection is lost during COMMIT nobody knows whether it was done.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy import exc
+
+from designate_pool import errors
+from designate_pool.storage import transient
+
+T = TypeVar('T')
+Tx = sa.Connection
+
+PATIENCE = 10.0
+_LONGEST_PAUSE = 0.5
+_DRIVERS = {
+    'sqlite': 'sqlite',
+    'mysql': 'mysql+pymysql', 'mysql+pymysql': 'mysql+pymysql',
+    'mariadb': 'mysql+pymysql', 'mariadb+pymysql': 'mysql+pymysql',
+    'postgresql': 'postgresql+psycopg2', 'postgresql+psycopg2': 'postgresql+psycopg2',
+    'postgres': 'postgresql+psycopg2',
+}
+
+
+class Storage:
+    """One database.
+
+    :param url: SQLAlchemy's form, ``sqlite:///file``, ``mysql://…`` (PyMySQL), ``postgresql://…`` (psycopg2)
+    :param pool_size: connections kept; SQLite takes it as well, a connection serves one thread at a time
+    :param max_overflow: connections beyond *pool_size*, closed after use
+    :param patience: seconds after which a transient error is given to the caller; no single wait for a lock or a
+        connection is longer
+    :raises designate_pool.errors.BadInput: *url* is not of one of these databases
+    """
+
+    def __init__(self, url: str, pool_size: int = 10, max_overflow: int = 20, patience: float = PATIENCE) -> None:
+        self._patience = patience
+        self.engine = make_engine(url, patience=patience, pool_size=pool_size, max_overflow=max_overflow,
+                                  pool_recycle=3600)
+        self._read_only = self.engine.execution_options(read_only=True)
+        # SQLite has one writer.  Those of this process queue here, because waiting inside SQLite is neither fair nor
+        # green: it would block every green thread, the one that holds the write lock among them.
+        self._writing: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
+        if self.engine.dialect.name == 'sqlite':
+            self._writing = threading.Lock()
+
+    def run(self, work: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+        """The result of ``work(tx, *args, **kwargs)``, committed.
+
+        :raises sqlalchemy.exc.DBAPIError: what does not pass, or did not in time
+        """
+        def attempt() -> T:
+            with self._writing, self.engine.begin() as tx:
+                return work(tx, *args, **kwargs)
+
+        return self._patiently(attempt)
+
+    def read(self, work: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+        """The result of ``work(tx, *args, **kwargs)``, which only reads: what it writes is rolled back.
+
+        One statement sees one state of the database, two statements may see two.
+
+        :raises sqlalchemy.exc.DBAPIError: what does not pass, or did not in time
+        """
+        def attempt() -> T:
+            with self._read_only.connect() as tx:
+                return work(tx, *args, **kwargs)
+
+        return self._patiently(attempt)
+
+    @contextlib.contextmanager
+    def count_statements(self) -> Iterator[collections.Counter[str]]:
+        """How often each statement is executed meanwhile, by any thread; ``.total()`` is their sum.
+
+        A call of executemany counts once, or once per statement where SQLAlchemy makes several of it; BEGIN and COMMIT
+        do not count.
+        """
+        counter: collections.Counter[str] = collections.Counter()
+        lock = threading.Lock()
+
+        def count(connection: Any, cursor: Any, statement: str, *rest: Any) -> None:
+            if not statement.startswith('BEGIN'):
+                with lock:
+                    counter[statement] += 1
+
+        sa.event.listen(self.engine, 'before_cursor_execute', count)
+        try:
+            yield counter
+        finally:
+            sa.event.remove(self.engine, 'before_cursor_execute', count)
+
+    def close(self) -> None:
+        """Close the connections that nobody uses."""
+        self.engine.dispose()
+
+    def _patiently(self, attempt: Callable[[], T]) -> T:
+        end = time.monotonic() + self._patience
+        pause = 0.01
+        while True:
+            try:
+                return attempt()
+            except exc.DBAPIError as error:
+                left = end - time.monotonic()
+                if left <= 0 or not transient.is_transient(error):
+                    raise
+            time.sleep(min(left, random.uniform(pause / 2, pause)))
+            pause = min(pause * 2, _LONGEST_PAUSE)
+
+
+def make_engine(url: str, patience: float = PATIENCE, foreign_keys: bool = True, **pool: Any) -> sa.Engine:
+    """An engine whose transactions are READ COMMITTED, and on SQLite take the write lock as they begin.
+
+    :param patience: seconds to wait for a lock or a connection
+    :param foreign_keys: whether SQLite minds them; the others always do
+    :raises designate_pool.errors.BadInput: *url* is not of one of these databases
+    """
+    parsed = _parse(url)
+    seconds = max(2, round(patience))  # libpq takes a connect_timeout of 1 for 2
+    name = parsed.get_backend_name()
+    if name == 'sqlite':
+        engine = sa.create_engine(parsed, **pool)
+        sa.event.listen(engine, 'connect', _prepare_sqlite(seconds, foreign_keys))
+        sa.event.listen(engine, 'begin', _begin_sqlite)
+    elif name == 'mysql':
+        engine = sa.create_engine(_with_defaults(parsed, connect_timeout=seconds), **pool)
+        sa.event.listen(engine, 'connect', _prepare_mysql(seconds))
+    else:
+        parsed = _with_defaults(parsed, connect_timeout=seconds, keepalives_idle=30, keepalives_interval=10,
+                                keepalives_count=3)
+        engine = sa.create_engine(parsed, isolation_level='READ COMMITTED', executemany_mode='values_plus_batch',
+                                  **pool)
+        sa.event.listen(engine, 'connect', _prepare_postgresql(seconds))
+    return engine
+
+
+def _parse(url: str) -> sa.URL:
+    try:
+        parsed = sa.make_url(url)
+    except (exc.ArgumentError, ValueError):
+        # The text of either error may hold the password, so it is not passed on.
+        raise errors.BadInput(why='the database URL cannot be read') from None
+    if parsed.drivername not in _DRIVERS:
+        known = ', '.join(_DRIVERS)
+        raise errors.BadInput(why=f"the database URL begins with '{parsed.drivername}', known are {known}")
+    if parsed.drivername == 'sqlite' and parsed.database in (None, '', ':memory:'):
+        raise errors.BadInput(why='a SQLite database must be a file, since every connection opens it anew')
+    return parsed.set(drivername=_DRIVERS[parsed.drivername])
+
+
+def _with_defaults(url: sa.URL, **options: int) -> sa.URL:
+    return url.update_query_dict({key: str(value) for key, value in options.items() if key not in url.query})
+
+
+def _prepare_sqlite(seconds: int, foreign_keys: bool) -> Callable[[Any, Any], None]:
+    def prepare(connection: Any, record: Any) -> None:
+        # The driver's own BEGIN is deferred; ours, in _begin_sqlite, takes the write lock at once.
+        connection.isolation_level = None
+        cursor = connection.cursor()
+        for pragma in (f'busy_timeout={seconds * 1000}', 'journal_mode=WAL', 'synchronous=FULL',
+                       f'foreign_keys={"ON" if foreign_keys else "OFF"}'):
+            cursor.execute(f'PRAGMA {pragma}')
+        cursor.close()
+
+    return prepare
+
+
+def _begin_sqlite(connection: sa.Connection) -> None:
+    read_only = connection.get_execution_options().get('read_only')
+    connection.exec_driver_sql('BEGIN' if read_only else 'BEGIN IMMEDIATE')
+
+
+def _prepare_mysql(seconds: int) -> Callable[[Any, Any], None]:
+    def prepare(connection: Any, record: Any) -> None:
+        cursor = connection.cursor()
+        cursor.execute('SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED')
+        cursor.execute("SET time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,"
+                       f"ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION', innodb_lock_wait_timeout = {seconds}")
+        cursor.close()
+
+    return prepare
+
+
+def _prepare_postgresql(seconds: int) -> Callable[[Any, Any], None]:
+    def prepare(connection: Any, record: Any) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(f"SET lock_timeout = '{seconds}s'")
+        connection.commit()
+
+    return prepare

@@ -1,0 +1,235 @@
+"""The rows of pool_manager_status: what each server has done of what was asked of it, and what is due when.
+
+A row is written only over an older version of itself, so of two writers that started from the same row the first wins
+and the second's write is dropped.  What is due is found by the index (server_id, next_attempt_at); the rows that are
+done, which are nearly all, have no next_attempt_at and cost nothing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import mysql, postgresql, sqlite
+
+from designate_pool.model import Action, Outcome, ServerStatus
+from designate_pool.storage.schema import domains, pool_manager_status
+from designate_pool.storage.sessions import Tx
+
+T = TypeVar('T')
+
+TABLE = pool_manager_status
+_ERROR_LENGTH = 1024
+_IDS_PER_STATEMENT = 5000  # SQLite takes 32766 parameters
+_SERVERS_PER_STATEMENT = 100  # SQLite takes 500 parts of a UNION
+_KEY = ('server_id', 'domain_id', 'action')
+#: Version comes last: MariaDB assigns from left to right, and the others are guarded by what it was before.
+_REPLACED = ('status', 'serial_number', 'expected_serial', 'last_error', 'attempts', 'next_attempt_at', 'deadline_at',
+             'claimed_by', 'claimed_until', 'updated_at', 'version')
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Counts:
+    """How much a server has to do.
+
+    :ivar due: rows whose time has come
+    :ivar failed: rows in ERROR that are going to be tried again
+    """
+
+    due: int = 0
+    failed: int = 0
+
+
+def for_domains(tx: Tx, domain_ids: Iterable[str]) -> dict[str, list[ServerStatus]]:
+    """All rows of these domains, by domain, each list by server and action; an empty list where there are none."""
+    found: dict[str, list[ServerStatus]] = {domain_id: [] for domain_id in domain_ids}
+    for ids in _chunks(list(found), _IDS_PER_STATEMENT):
+        for status in _statuses(tx, sa.select(TABLE).where(TABLE.c.domain_id.in_(ids))):
+            found[status.domain_id].append(status)
+    for statuses in found.values():
+        statuses.sort(key=lambda status: (status.server_id, status.action))
+    return found
+
+
+def write(tx: Tx, rows: Iterable[ServerStatus], now: datetime) -> None:
+    """Insert each row, or put it in the place of the stored one of its (server, domain, action) if that is older.
+
+    The stored row keeps its id and created_at.  A domain that does not exist is an IntegrityError.
+
+    :param rows: with the version that each is to have afterwards; of two of the same key the newer counts
+    """
+    newest: dict[tuple[str, str, str], ServerStatus] = {}
+    for row in rows:
+        # In this order on every connection, so that two writers do not wait for each other crosswise.
+        key = (row.domain_id, row.server_id, row.action.value)
+        if key not in newest or newest[key].version <= row.version:
+            newest[key] = row
+    if not newest:
+        return
+    values = [_values(newest[key], now) for key in sorted(newest)]
+    if tx.dialect.name == 'postgresql':
+        tx.execute(_UPSERT['postgresql'], {name: [row[name] for row in values] for name in TABLE.c.keys()})
+    else:
+        tx.execute(_UPSERT[tx.dialect.name], values)
+
+
+def claim_due(tx: Tx, server_rooms: Mapping[str, int], now: datetime, claimed_by: str,
+              claimed_until: datetime) -> list[ServerStatus]:
+    """Take rows that are due and that nobody has claimed, the oldest first; pass over rows that others are taking.
+
+    :param server_rooms: how many rows to take at most, by server id
+    :returns: the rows as they now are
+    """
+    due: list[ServerStatus] = []
+    for rooms in _chunks([(server, room) for server, room in server_rooms.items() if room > 0], _SERVERS_PER_STATEMENT):
+        due += _statuses(tx, _union(_due(server, room, now) for server, room in rooms))
+    claim: dict[str, Any] = {'claimed_by': claimed_by, 'claimed_until': claimed_until, 'updated_at': now}
+    for rows in _chunks(due, _IDS_PER_STATEMENT):
+        tx.execute(TABLE.update().where(TABLE.c.id.in_([row.id for row in rows]))
+                   .values(version=TABLE.c.version + 1, **claim))
+    claimed = [dataclasses.replace(row, version=row.version + 1, **claim) for row in due]
+    return sorted(claimed, key=lambda row: (row.next_attempt_at, row.id))
+
+
+def next_due(tx: Tx, server_ids: Iterable[str]) -> datetime | None:
+    """When :func:`claim_due` has something to take next: a claimed row not before its claim ends.  It may be past."""
+    servers = list(server_ids)
+    free: dict[str, datetime] = {}
+    claimed: list[datetime] = []
+    for some in _chunks(servers, _SERVERS_PER_STATEMENT):
+        for server, moment in tx.execute(_union(_first_free(server) for server in some)):
+            free[server] = moment
+    for some in _chunks(servers, _SERVERS_PER_STATEMENT):
+        # All rows before a server's first free one are claimed, so these are as few as are being worked on.
+        ends = tx.execute(_union(_first_claim_end(server, free.get(server)) for server in some)).scalars()
+        claimed += [moment for moment in ends if moment is not None]
+    return min([*free.values(), *claimed], default=None)
+
+
+def any_waiting(tx: Tx, server_id: str) -> ServerStatus | None:
+    """The UPDATE row that this server is to try first, or None when nothing waits for it."""
+    query = (sa.select(TABLE).where(TABLE.c.server_id == server_id, TABLE.c.next_attempt_at.is_not(None),
+                                    TABLE.c.action == Action.UPDATE).order_by(TABLE.c.next_attempt_at).limit(1))
+    return next(_statuses(tx, query), None)
+
+
+def wake(tx: Tx, server_id: str, now: datetime) -> int:
+    """Make all that waits for a later try on this server due now; how many rows that was."""
+    later = (TABLE.c.server_id == server_id) & (TABLE.c.next_attempt_at > now) & _unclaimed(now)
+    return tx.execute(TABLE.update().where(later).values(next_attempt_at=now, updated_at=now,
+                                                         version=TABLE.c.version + 1)).rowcount
+
+
+def release(tx: Tx, claimed_by: str) -> int:
+    """Give back all that *claimed_by* has claimed; how many rows that was."""
+    # The table is searched without locks, and what was found is changed by id.
+    ids = tx.execute(sa.select(TABLE.c.id).where(TABLE.c.claimed_by == claimed_by)).scalars().all()
+    released = 0
+    for some in _chunks(ids, _IDS_PER_STATEMENT):
+        mine = TABLE.c.id.in_(some) & (TABLE.c.claimed_by == claimed_by)
+        released += tx.execute(TABLE.update().where(mine).values(claimed_by=None, claimed_until=None,
+                                                                 version=TABLE.c.version + 1)).rowcount
+    return released
+
+
+def purge_domains(tx: Tx, domain_ids: Iterable[str]) -> int:
+    """Forget these domains' rows; how many there were."""
+    return sum(tx.execute(TABLE.delete().where(TABLE.c.domain_id.in_(ids))).rowcount
+               for ids in _chunks(sorted(set(domain_ids)), _IDS_PER_STATEMENT))
+
+
+def purge_servers(tx: Tx, keep: Collection[str], pool_id: str) -> int:
+    """Forget the rows of the pool's domains on servers other than *keep*; how many there were."""
+    of_pool = sa.select(domains.c.id).where(domains.c.pool_id == pool_id)
+    return tx.execute(TABLE.delete().where(TABLE.c.server_id.not_in(keep), TABLE.c.domain_id.in_(of_pool))).rowcount
+
+
+def counts(tx: Tx, server_ids: Iterable[str], now: datetime) -> dict[str, Counts]:
+    """What there is to do, by server."""
+    found = {server: Counts() for server in server_ids}
+    query = (sa.select(TABLE.c.server_id,
+                       sa.func.sum(sa.case((TABLE.c.next_attempt_at <= now, 1), else_=0)),
+                       sa.func.sum(sa.case((TABLE.c.status == Outcome.ERROR, 1), else_=0)))
+             .where(TABLE.c.server_id.in_(list(found)), TABLE.c.next_attempt_at.is_not(None))
+             .group_by(TABLE.c.server_id))
+    for server, due, failed in tx.execute(query):
+        found[server] = Counts(int(due), int(failed))
+    return found
+
+
+def _statuses(tx: Tx, query: sa.Executable) -> Iterator[ServerStatus]:
+    return (ServerStatus(**row) for row in tx.execute(query).mappings())
+
+
+def _values(row: ServerStatus, now: datetime) -> dict[str, Any]:
+    values = {field.name: getattr(row, field.name) for field in dataclasses.fields(row)}
+    values['action'] = row.action.value
+    values['status'] = row.status and row.status.value
+    values['created_at'] = row.created_at or now
+    values['updated_at'] = now
+    if row.last_error is not None:
+        values['last_error'] = row.last_error[:_ERROR_LENGTH]
+    return values
+
+
+def _unclaimed(now: datetime) -> sa.ColumnElement[bool]:
+    return TABLE.c.claimed_until.is_(None) | (TABLE.c.claimed_until < now)
+
+
+def _due(server: str, room: int, now: datetime) -> sa.Select[Any]:
+    return (sa.select(TABLE)
+            .where(TABLE.c.server_id == server, TABLE.c.next_attempt_at <= now, _unclaimed(now))
+            .order_by(TABLE.c.next_attempt_at).limit(room).with_for_update(skip_locked=True))
+
+
+def _first_free(server: str) -> sa.Select[Any]:
+    return (sa.select(TABLE.c.server_id, TABLE.c.next_attempt_at)
+            .where(TABLE.c.server_id == server, TABLE.c.next_attempt_at.is_not(None), TABLE.c.claimed_until.is_(None))
+            .order_by(TABLE.c.next_attempt_at).limit(1))
+
+
+def _first_claim_end(server: str, first_free: datetime | None) -> sa.Select[Any]:
+    before = TABLE.c.next_attempt_at.is_not(None) if first_free is None else TABLE.c.next_attempt_at < first_free
+    end = sa.case((TABLE.c.claimed_until > TABLE.c.next_attempt_at, TABLE.c.claimed_until),
+                  else_=TABLE.c.next_attempt_at)
+    return sa.select(sa.func.min(end)).where(TABLE.c.server_id == server, before)
+
+
+def _union(queries: Iterable[sa.Select[Any]]) -> sa.CompoundSelect[Any]:
+    # Each as a subquery: SQLite allows no ORDER BY and LIMIT in a part of a UNION itself.
+    return sa.union_all(*(sa.select(query.subquery()) for query in queries))
+
+
+def _chunks(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    return (items[start:start + size] for start in range(0, len(items), size))
+
+
+def _upsert_where_newer(insert: Any) -> Any:
+    return insert.on_conflict_do_update(index_elements=_KEY, set_={name: insert.excluded[name] for name in _REPLACED},
+                                        where=TABLE.c.version < insert.excluded.version)
+
+
+def _upsert_if_newer(insert: mysql.Insert) -> mysql.Insert:
+    newer = insert.inserted.version > TABLE.c.version
+    return insert.on_duplicate_key_update([(name, sa.func.if_(newer, insert.inserted[name], TABLE.c[name]))
+                                           for name in _REPLACED])
+
+
+def _insert_from_arrays() -> postgresql.Insert:
+    # One array for each column; psycopg2 has no other way to put many rows into one INSERT with ON CONFLICT.
+    arrays = []
+    for column in TABLE.c:
+        kind = sa.Text() if isinstance(column.type, sa.String) else column.type
+        arrays.append(sa.bindparam(column.name, type_=sa.ARRAY(kind)))
+    source = sa.func.unnest(*arrays).table_valued(*TABLE.c.keys()).render_derived()
+    return postgresql.insert(TABLE).from_select(TABLE.c.keys(), sa.select(*source.c))
+
+
+_UPSERT = {
+    'sqlite': _upsert_where_newer(sqlite.insert(TABLE)),
+    'postgresql': _upsert_where_newer(_insert_from_arrays()),
+    'mysql': _upsert_if_newer(mysql.insert(TABLE)),
+}

@@ -1,0 +1,337 @@
+"""Every revision up and down on each database, with rows in the tables."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import pathlib
+import re
+import shutil
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from typing import Any
+
+import alembic.autogenerate
+import alembic.runtime.migration
+import pytest
+import sqlalchemy as sa
+
+from designate_pool import errors
+from designate_pool.storage import migrate, schema
+from designate_pool.storage.sessions import Storage, Tx, make_engine
+
+THEN = datetime(2020, 2, 3, 4, 5, 6)
+POOL, LIVE, DEAD, GOING, LIVE_SET, DEAD_SET, GOING_SET = (letter * 32 for letter in '1234567')
+MAXIMUM = 4294967295
+
+
+class Database:
+    """A database whose tables are used as they are at its present revision."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._engine = make_engine(url)
+
+    def insert(self, table: str, **values: Any) -> None:
+        with self._engine.begin() as tx:
+            tx.execute(self._table(tx, table).insert().values(**values))
+
+    def rows(self, table: str, *columns: str) -> list[tuple[Any, ...]]:
+        """These columns of all rows, in the order of their ids."""
+        with self._engine.connect() as tx:
+            found = self._table(tx, table)
+            return [tuple(row) for row in tx.execute(sa.select(*(found.c[name] for name in columns))
+                                                     .order_by(found.c.id))]
+
+    def tables(self) -> set[str]:
+        return set(sa.inspect(self._engine).get_table_names())
+
+    def columns(self, table: str) -> set[str]:
+        return {column['name'] for column in sa.inspect(self._engine).get_columns(table)}
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+    @staticmethod
+    def _table(tx: Tx, name: str) -> sa.Table:
+        return sa.Table(name, sa.MetaData(), autoload_with=tx, resolve_fks=False)
+
+
+@pytest.fixture
+def database(empty_database_url: str) -> Iterator[Database]:
+    database = Database(empty_database_url)
+    yield database
+    database.close()
+
+
+def insert_domain(database: Database, key: str, name: str, **values: Any) -> None:
+    database.insert('domains', **{
+        'id': key, 'created_at': THEN, 'updated_at': THEN, 'pool_id': POOL, 'name': name, 'ttl': 3600,
+        'email': 'hostmaster@example.com', 'refresh': 3600, 'retry': 600, 'expire': 86400, 'minimum': 300,
+        'serial': 1, **values})
+
+
+def insert_recordset(database: Database, key: str, domain: str, **values: Any) -> None:
+    database.insert('recordsets', **{'id': key, 'created_at': THEN, 'updated_at': THEN, 'domain_id': domain,
+                                     'name': 'www.example.com.', 'type': 'A', **values})
+
+
+def insert_record(database: Database, key: str, recordset: str, domain: str, **values: Any) -> None:
+    database.insert('records', **{'id': key, 'created_at': THEN, 'updated_at': THEN, 'domain_id': domain,
+                                  'recordset_id': recordset, 'data': '192.0.2.1', 'wire': b'\xc0\x00\x02\x01',
+                                  **values})
+
+
+def as_of_0001(database: Database) -> None:
+    """A live and a deleted domain of one name, with records, as they were before the pool manager came."""
+    migrate.upgrade(database.url, '0001')
+    database.insert('pools', id=POOL, created_at=THEN, updated_at=THEN, name='second')
+    insert_domain(database, LIVE, 'example.com.', serial=MAXIMUM)
+    insert_domain(database, DEAD, 'example.com.', serial=3000000000, deleted=DEAD, deleted_at=THEN)
+    insert_recordset(database, LIVE_SET, LIVE)
+    insert_recordset(database, DEAD_SET, LIVE, deleted=DEAD_SET)
+    insert_record(database, 'a' * 32, LIVE_SET, LIVE)
+    insert_record(database, 'b' * 32, DEAD_SET, LIVE, status='DELETED')
+
+
+def test_the_first_upgrade_makes_the_default_pool(database: Database) -> None:
+    migrate.upgrade(database.url)
+    (row,) = database.rows('pools', 'id', 'name', 'provisioner', 'version')
+    assert re.fullmatch('[0-9a-f]{32}', row[0]) and row[1:] == ('default', 'unmanaged', 1)
+    assert database.rows('pool_attributes', 'id') == []
+
+
+def test_a_second_upgrade_changes_nothing(database: Database) -> None:
+    migrate.upgrade(database.url)
+    before = database.rows('pools', 'id', 'updated_at')
+    migrate.upgrade(database.url)
+    assert database.rows('pools', 'id', 'updated_at') == before
+
+
+def test_two_upgrades_at_once_are_one(database: Database) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(migrate.upgrade, [database.url] * 2))
+    assert migrate.current(database.url) == migrate.head()
+    assert len(database.rows('pools', 'id')) == 1
+
+
+def test_each_revision_up_and_down(database: Database) -> None:
+    tables = {'0001': {'pools', 'pool_attributes', 'domains', 'recordsets', 'records'}}
+    tables['0002'] = tables['0001']
+    tables['0003'] = tables['0002'] | {'pool_manager_status'}
+    tables['0004'] = tables['0003'] | {'record_changes', 'plans'}
+    assert migrate.current(database.url) is None
+    for revision in sorted(tables):
+        migrate.upgrade(database.url, revision)
+        assert migrate.current(database.url) == revision
+        assert database.tables() == tables[revision] | {'alembic_version'}
+    assert migrate.current(database.url) == migrate.head()
+    for revision in sorted(tables, reverse=True)[1:]:
+        migrate.downgrade(database.url, '-1')
+        assert migrate.current(database.url) == revision
+        assert database.tables() == tables[revision] | {'alembic_version'}
+    migrate.downgrade(database.url, 'base')
+    assert migrate.current(database.url) is None
+    assert database.tables() == {'alembic_version'}
+
+
+def test_what_lived_before_the_pool_manager_is_active_with_nothing_due(database: Database) -> None:
+    as_of_0001(database)
+    migrate.upgrade(database.url, '0002')
+    assert database.rows('domains', 'id', 'action', 'status', 'serial', 'reported_serial', 'generation') == [
+        (LIVE, 'NONE', 'ACTIVE', MAXIMUM, MAXIMUM, 2),
+        (DEAD, 'NONE', 'DELETED', 3000000000, 3000000000, 1)]
+    assert database.rows('records', 'id', 'task', 'status', 'serial_number', 'data', 'wire') == [
+        ('a' * 32, 'NONE', 'ACTIVE', MAXIMUM, '192.0.2.1', b'\xc0\x00\x02\x01'),
+        ('b' * 32, 'NONE', 'DELETED', MAXIMUM, '192.0.2.1', b'\xc0\x00\x02\x01')]
+    assert database.rows('pools', 'name')[0] == ('second',)
+
+
+def test_what_is_new_starts_as_pending(database: Database) -> None:
+    as_of_0001(database)
+    migrate.upgrade(database.url, '0002')
+    insert_domain(database, GOING, 'example.net.')
+    insert_recordset(database, GOING_SET, GOING)
+    insert_record(database, 'c' * 32, GOING_SET, GOING, serial_number=1)
+    assert database.rows('domains', 'action', 'status', 'generation', 'reported_serial')[-1] == (
+        'CREATE', 'PENDING', 1, None)
+    assert database.rows('records', 'task', 'status')[-1] == ('ADD', 'PENDING')
+
+
+def test_back_before_the_pool_manager(database: Database) -> None:
+    as_of_0001(database)
+    migrate.upgrade(database.url, '0002')
+    insert_domain(database, GOING, 'example.net.', action='DELETE', status='PENDING', serial=3000000001)
+    insert_record(database, 'c' * 32, LIVE_SET, LIVE, serial_number=1, task='ADD', status='ERROR')
+    insert_record(database, 'd' * 32, LIVE_SET, LIVE, serial_number=1, task='DELETE', status='PENDING')
+    migrate.downgrade(database.url, '0001')
+    assert database.rows('domains', 'id', 'status', 'deleted', 'serial') == [
+        (LIVE, 'ACTIVE', '0', MAXIMUM), (DEAD, 'DELETED', DEAD, 3000000000), (GOING, 'DELETED', GOING, 3000000001)]
+    assert database.rows('domains', 'deleted_at')[2][0] is not None
+    assert database.rows('records', 'id', 'status') == [('a' * 32, 'ACTIVE'), ('c' * 32, 'ACTIVE')]
+    assert not {'action', 'generation', 'reported_serial'} & database.columns('domains')
+    assert not {'task', 'serial_number'} & database.columns('records')
+    insert_domain(database, 'e' * 32, 'example.org.')
+    assert database.rows('domains', 'status')[-1] == ('ACTIVE',)
+    migrate.upgrade(database.url)
+    assert database.rows('records', 'id', 'task', 'status', 'serial_number') == [
+        ('a' * 32, 'NONE', 'ACTIVE', MAXIMUM), ('c' * 32, 'NONE', 'ACTIVE', MAXIMUM)]
+
+
+def test_later_revisions_leave_the_rows_of_earlier_ones_alone(database: Database) -> None:
+    as_of_0001(database)
+    migrate.upgrade(database.url, '0002')
+    before = everything(database)
+    migrate.upgrade(database.url, '0003')
+    database.insert('pool_manager_status', id='f' * 32, created_at=THEN, updated_at=THEN, server_id='0' * 32,
+                    domain_id=LIVE, action='UPDATE', expected_serial=MAXIMUM, serial_number=2147483648)
+    migrate.upgrade(database.url, '0004')
+    database.insert('record_changes', id='f' * 32, created_at=THEN, domain_id=LIVE, serial_number=MAXIMUM, added=True,
+                    name='www.example.com.', type='A', ttl=300, wire=b'\xc0\x00\x02\x01')
+    database.insert('plans', id='f' * 32, created_at=THEN, updated_at=THEN, expires_at=THEN, domain_id=LIVE,
+                    server_id='0' * 32, state='PENDING', desired_digest='', existing_digest='', changes='[]')
+    assert everything(database) == before
+    migrate.downgrade(database.url, '0003')
+    columns = ('serial_number', 'expected_serial', 'status', 'attempts', 'version')
+    assert database.rows('pool_manager_status', *columns) == [(2147483648, MAXIMUM, None, 0, 1)]
+    migrate.downgrade(database.url, '0002')
+    assert everything(database) == before
+
+
+def everything(database: Database) -> dict[str, list[tuple[Any, ...]]]:
+    return {table: database.rows(table, *sorted(database.columns(table)))
+            for table in ('pools', 'domains', 'recordsets', 'records')}
+
+
+@pytest.mark.parametrize('by_way_of', ['head', 'a downgrade to 0001'])
+def test_the_upgraded_database_is_what_the_schema_says(empty_database_url: str, by_way_of: str) -> None:
+    migrate.upgrade(empty_database_url)
+    if by_way_of != 'head':
+        migrate.downgrade(empty_database_url, '0001')
+        migrate.upgrade(empty_database_url)
+    engine = make_engine(empty_database_url)
+    with engine.begin() as tx:
+        context = alembic.runtime.migration.MigrationContext.configure(tx, opts={'compare_type': True})
+        assert alembic.autogenerate.compare_metadata(context, schema.metadata) == []
+        upgraded = described(tx)
+    with engine.begin() as tx:
+        tables = sa.MetaData()
+        tables.reflect(tx)
+        tables.drop_all(tx)
+        schema.metadata.create_all(tx)
+    with engine.begin() as tx:
+        assert described(tx) == upgraded
+    engine.dispose()
+
+
+def described(tx: Tx) -> dict[str, Any]:
+    """All that the database tells of our tables, CHECKs included, which alembic does not compare."""
+    inspector = sa.inspect(tx)
+    return {table: {
+        'columns': {column['name']: (str(column['type']), column['nullable'], column['default'])
+                    for column in inspector.get_columns(table)},
+        'primary key': inspector.get_pk_constraint(table)['constrained_columns'],
+        'checks': sorted((check['name'], check['sqltext']) for check in inspector.get_check_constraints(table)),
+        'unique': sorted((unique['name'], unique['column_names'])
+                         for unique in inspector.get_unique_constraints(table)),
+        'foreign keys': sorted((key['name'], key['constrained_columns'], key['referred_table'], key['options'])
+                               for key in inspector.get_foreign_keys(table)),
+        'indexes': sorted((index['name'], index['column_names'], bool(index['unique']))
+                          for index in inspector.get_indexes(table)),
+    } for table in inspector.get_table_names() if table != 'alembic_version'}
+
+
+@pytest.fixture
+def upgraded(database: Database) -> Database:
+    migrate.upgrade(database.url)
+    database.insert('pools', id=POOL, created_at=THEN, updated_at=THEN, name='second')
+    return database
+
+
+def test_serials_of_32_bits_are_stored_and_compared(upgraded: Database) -> None:
+    numbers = [0, 2147483647, 2147483648, 3000000000, MAXIMUM]
+    for number in numbers:
+        insert_domain(upgraded, f'{number:032}', f'{number}.example.', serial=number, reported_serial=number)
+    storage = Storage(upgraded.url)
+    serial, reported = schema.domains.c.serial, schema.domains.c.reported_serial
+    for number in numbers:
+        newer = sa.select(serial).where(serial > number).order_by(serial)
+        same = sa.select(serial).where(reported == number)
+        assert storage.read(lambda tx: tx.execute(newer).scalars().all()) == [each for each in numbers if each > number]
+        assert storage.read(lambda tx: tx.execute(same).scalars().all()) == [number]
+    storage.close()
+
+
+def test_a_serial_of_more_bits_is_refused(upgraded: Database) -> None:
+    for number in (-1, MAXIMUM + 1):
+        with pytest.raises((sa.exc.IntegrityError, sa.exc.OperationalError), match='ck_domains_serial'):
+            insert_domain(upgraded, LIVE, 'example.com.', serial=number)
+
+
+def test_only_the_eight_pairs_of_task_and_status_are_stored(upgraded: Database) -> None:
+    insert_domain(upgraded, LIVE, 'example.com.')
+    insert_recordset(upgraded, LIVE_SET, LIVE)
+    stored = []
+    for number, (task, status) in enumerate(itertools.product(['ADD', 'UPDATE', 'DELETE', 'NONE'],
+                                                              ['PENDING', 'ERROR', 'ACTIVE', 'DELETED'])):
+        with contextlib.suppress(sa.exc.IntegrityError, sa.exc.OperationalError):
+            insert_record(upgraded, f'{number:032}', LIVE_SET, LIVE, serial_number=1, task=task, status=status)
+            stored.append((task, status))
+    assert stored == upgraded.rows('records', 'task', 'status') == [
+        ('ADD', 'PENDING'), ('ADD', 'ERROR'), ('UPDATE', 'PENDING'), ('UPDATE', 'ERROR'),
+        ('DELETE', 'PENDING'), ('DELETE', 'ERROR'), ('NONE', 'ACTIVE'), ('NONE', 'DELETED')]
+
+
+def test_names_differ_by_every_octet_and_sort_by_octets(upgraded: Database) -> None:
+    names = ['a-b.example.', 'a.example.', 'aa.example.', 'ab.example.', '\\065.example.', '_a.example.']
+    for number, name in enumerate(names):
+        insert_domain(upgraded, f'{number:032}', name)
+    storage = Storage(upgraded.url)
+    query = sa.select(schema.domains.c.name).order_by(schema.domains.c.name)
+    assert storage.read(lambda tx: tx.execute(query).scalars().all()) == sorted(names)
+    storage.close()
+
+
+def test_a_program_refuses_a_database_of_another_revision(empty_database_url: str) -> None:
+    storage = Storage(empty_database_url)
+    for revision in (None, '0003'):
+        if revision:
+            migrate.upgrade(empty_database_url, revision)
+        with pytest.raises(errors.DatabaseNotReady) as caught:
+            migrate.check(storage)
+        assert caught.value.kwargs == {'found': revision or 'none', 'wanted': '0004'}
+    migrate.upgrade(empty_database_url)
+    migrate.check(storage)
+    storage.close()
+
+
+@pytest.fixture
+def installed(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
+    """The migrations as a wheel carries them, inside the package."""
+    package = tmp_path / '100% new' / 'designate_pool'
+    shutil.copytree(migrate.folder(), package / 'migrations')
+    monkeypatch.setattr('designate_pool.__file__', str(package / '__init__.py'))
+    return package / 'migrations'
+
+
+def test_the_migrations_are_found_in_an_installed_package(installed: pathlib.Path) -> None:
+    assert migrate.folder() == installed
+    url = f'sqlite:///{installed.parent}/database.sqlite'
+    migrate.upgrade(url)
+    assert migrate.current(url) == '0004' == migrate.head()
+
+
+def test_a_new_revision_holds_what_the_database_lacks(installed: pathlib.Path) -> None:
+    url = f'sqlite:///{installed.parent}/database.sqlite'
+    migrate.upgrade(url)
+    storage = Storage(url)
+    storage.run(lambda tx: tx.exec_driver_sql('DROP INDEX ix_records_recordset_id').close())
+    storage.close()
+    migrate.revise(url, 'find records again')
+    text = (installed / 'versions' / '0005_find_records_again.py').read_text()
+    assert "down_revision = '0004'" in text and text.count('ix_records_recordset_id') == 2
+    migrate.upgrade(url)
+    migrate.revise(url, 'nothing')
+    text = (installed / 'versions' / '0006_nothing.py').read_text()
+    assert re.search(r'def upgrade\(\) -> None:\n(    #.*\n)*    pass\n', text), text

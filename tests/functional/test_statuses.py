@@ -1,0 +1,335 @@
+"""The rows of pool_manager_status on each of the databases."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from designate_pool.model import Action, Outcome, ServerStatus, new_id
+from designate_pool.storage import migrate, statuses
+from designate_pool.storage.schema import pool_manager_status, pools
+from designate_pool.storage.sessions import Storage, Tx
+from tests.fixtures.rows import default_pool_id, insert_domains
+
+NOW = datetime(2030, 1, 2, 3, 4, 5, 678901, tzinfo=timezone.utc)
+SECOND = timedelta(seconds=1)
+MINUTE = timedelta(minutes=1)
+A, B, C = (letter * 32 for letter in 'abc')
+
+
+def row(domain_id: str, server_id: str = A, action: Action = Action.UPDATE, **facts: Any) -> ServerStatus:
+    return ServerStatus(server_id, domain_id, action, **{'expected_serial': 1, 'version': 1, **facts})
+
+
+def written(storage: Storage, *rows: ServerStatus, now: datetime = NOW) -> None:
+    storage.run(statuses.write, rows, now)
+
+
+def stored(storage: Storage, domain_id: str) -> list[ServerStatus]:
+    return storage.read(statuses.for_domains, [domain_id])[domain_id]
+
+
+def claim(storage: Storage, rooms: dict[str, int], now: datetime = NOW, by: str = 'one') -> list[ServerStatus]:
+    return storage.run(statuses.claim_due, rooms, now, by, now + MINUTE)
+
+
+@pytest.fixture
+def domain(storage: Storage) -> str:
+    return storage.run(insert_domains, 1)[0]
+
+
+def test_every_column_comes_back_as_it_was_written(storage: Storage, domain: str) -> None:
+    full = ServerStatus(A, domain, Action.CREATE, 4294967295, id=new_id(), status=Outcome.ERROR,
+                        serial_number=2147483648, last_error='näm, ελληνικά, 日本', attempts=3,
+                        next_attempt_at=NOW + SECOND, deadline_at=NOW + MINUTE, claimed_by='manager-1',
+                        claimed_until=NOW + 2 * SECOND, version=7)
+    written(storage, full)
+    assert stored(storage, domain) == [dataclasses.replace(full, created_at=NOW, updated_at=NOW)]
+
+
+def test_rows_that_were_never_written_are_an_empty_list(storage: Storage, domain: str) -> None:
+    assert storage.read(statuses.for_domains, [domain]) == {domain: []}
+    assert storage.read(statuses.for_domains, []) == {}
+    written(storage)
+    assert stored(storage, domain) == []
+
+
+def test_a_newer_version_replaces_all_but_id_and_created_at(storage: Storage, domain: str) -> None:
+    first = row(domain, next_attempt_at=NOW, claimed_by='one', claimed_until=NOW + MINUTE, last_error='no answer')
+    written(storage, first)
+    second = row(domain, id=new_id(), version=2, status=Outcome.SUCCESS, serial_number=5, attempts=1, expected_serial=5)
+    written(storage, second, now=NOW + SECOND)
+    assert stored(storage, domain) == [dataclasses.replace(second, id=first.id, created_at=NOW,
+                                                           updated_at=NOW + SECOND)]
+
+
+@pytest.mark.parametrize('version', [4, 5])
+def test_an_older_or_equal_version_is_dropped_whole(storage: Storage, domain: str, version: int) -> None:
+    written(storage, row(domain, version=5, serial_number=10, status=Outcome.SUCCESS))
+    before = stored(storage, domain)
+    written(storage, row(domain, version=version, serial_number=9, status=Outcome.ERROR, last_error='late', attempts=9,
+                         next_attempt_at=NOW, claimed_by='two', expected_serial=9), now=NOW + SECOND)
+    assert stored(storage, domain) == before
+
+
+def test_the_fence_judges_each_row_of_a_batch_by_itself(storage: Storage) -> None:
+    ids = storage.run(insert_domains, 3)
+    written(storage, row(ids[0], version=1), row(ids[1], version=3))
+    with storage.count_statements() as statements:
+        written(storage, *(row(each, version=2, attempts=8) for each in ids))
+    found = storage.read(statuses.for_domains, ids)
+    assert [(found[each][0].version, found[each][0].attempts) for each in ids] == [(2, 8), (3, 0), (2, 8)]
+    assert statements.total() == 1
+
+
+def test_of_two_rows_of_one_key_in_a_batch_the_newer_counts(storage: Storage, domain: str) -> None:
+    written(storage, row(domain, version=3, attempts=3), row(domain, version=2, attempts=2))
+    assert [each.attempts for each in stored(storage, domain)] == [3]
+
+
+def test_actions_and_servers_have_rows_of_their_own_and_come_sorted(storage: Storage, domain: str) -> None:
+    keys = [(A, Action.CREATE), (A, Action.UPDATE), (B, Action.CREATE), (B, Action.DELETE)]
+    written(storage, *(row(domain, server, action) for server, action in reversed(keys)))
+    assert [(each.server_id, each.action) for each in stored(storage, domain)] == keys
+
+
+def test_an_error_is_cut_to_what_the_column_holds(storage: Storage, domain: str) -> None:
+    written(storage, row(domain, last_error='ä' * 5000))
+    assert stored(storage, domain)[0].last_error == 'ä' * 1024
+
+
+def test_a_serial_beyond_32_bits_is_refused(storage: Storage, domain: str) -> None:
+    for column in ('serial_number', 'expected_serial'):
+        for number in (-1, 4294967296):
+            with pytest.raises((sa.exc.IntegrityError, sa.exc.OperationalError), match=f'manager_status_{column}'):
+                written(storage, row(domain, **{column: number}))
+    assert stored(storage, domain) == []
+
+
+def test_a_domain_that_does_not_exist_is_refused(storage: Storage) -> None:
+    with pytest.raises(sa.exc.IntegrityError):
+        written(storage, row('0' * 32))
+
+
+def test_thousands_of_rows_at_once(storage: Storage) -> None:
+    ids = storage.run(insert_domains, 1300)
+    written(storage, *(row(each, server, action, next_attempt_at=NOW) for each in ids for server in (A, B)
+                       for action in (Action.CREATE, Action.UPDATE)))
+    with storage.count_statements() as statements:
+        assert len(claim(storage, {A: 9999, B: 9999})) == 5200
+    assert statements.total() == 3
+    found = storage.read(statuses.for_domains, ids)
+    assert {(each.claimed_by, each.version) for rows in found.values() for each in rows} == {('one', 2)}
+    assert storage.run(statuses.purge_domains, ids) == 5200
+    assert storage.run(statuses.purge_domains, ids) == 0
+
+
+def test_claiming_takes_the_oldest_first_up_to_the_room_of_each_server(storage: Storage) -> None:
+    ids = storage.run(insert_domains, 5)
+    written(storage, *(row(each, server, next_attempt_at=NOW - number * SECOND)
+                       for number, each in enumerate(ids) for server in (A, B, C)))
+    taken = claim(storage, {A: 2, B: 10, C: 0})
+    assert [each.domain_id for each in taken if each.server_id == A] == [ids[4], ids[3]]
+    assert [each.domain_id for each in taken if each.server_id == B] == ids[::-1]
+    assert [each for each in taken if each.server_id == C] == []
+    assert [each.next_attempt_at for each in taken] == sorted(each.next_attempt_at for each in taken)
+
+
+def test_claimed_rows_are_returned_as_they_then_are(storage: Storage, domain: str) -> None:
+    written(storage, row(domain, next_attempt_at=NOW, attempts=2), now=NOW - MINUTE)
+    taken = claim(storage, {A: 1})
+    assert taken == stored(storage, domain)
+    assert (taken[0].claimed_by, taken[0].claimed_until, taken[0].version) == ('one', NOW + MINUTE, 2)
+    assert (taken[0].created_at, taken[0].updated_at, taken[0].attempts) == (NOW - MINUTE, NOW, 2)
+
+
+def test_what_is_not_due_is_not_claimed(storage: Storage) -> None:
+    never, later = storage.run(insert_domains, 2)
+    written(storage, row(never), row(later, next_attempt_at=NOW + SECOND))
+    with storage.count_statements() as statements:
+        assert claim(storage, {A: 10, B: 10}) == []
+    assert statements.total() == 1
+    assert claim(storage, {}) == []
+    assert [each.domain_id for each in claim(storage, {A: 10}, now=NOW + SECOND)] == [later]
+
+
+def test_a_second_round_claims_nothing(storage: Storage) -> None:
+    ids = storage.run(insert_domains, 3)
+    written(storage, *(row(each, next_attempt_at=NOW) for each in ids))
+    assert len(claim(storage, {A: 10})) == 3
+    assert claim(storage, {A: 10}, by='two') == []
+    assert claim(storage, {A: 10}, by='one') == []
+
+
+def test_a_claim_ends_by_itself(storage: Storage, domain: str) -> None:
+    written(storage, row(domain, next_attempt_at=NOW))
+    claim(storage, {A: 1}, by='one')
+    assert claim(storage, {A: 1}, now=NOW + MINUTE, by='two') == []
+    taken = claim(storage, {A: 1}, now=NOW + MINUTE + SECOND, by='two')
+    assert [(each.claimed_by, each.version) for each in taken] == [('two', 3)]
+
+
+def test_who_lost_its_claim_cannot_write_over_the_next_one(storage: Storage, domain: str) -> None:
+    written(storage, row(domain, next_attempt_at=NOW))
+    lost = claim(storage, {A: 1}, by='one')[0]
+    claim(storage, {A: 1}, now=NOW + 2 * MINUTE, by='two')
+    written(storage, dataclasses.replace(lost, version=lost.version + 1, status=Outcome.ERROR, next_attempt_at=None))
+    assert [(each.claimed_by, each.status) for each in stored(storage, domain)] == [('two', None)]
+
+
+def test_two_claimers_at_once_never_share_a_row(storage: Storage) -> None:
+    ids = storage.run(insert_domains, 300)
+    written(storage, *(row(each, server, next_attempt_at=NOW) for each in ids for server in (A, B)))
+    start = threading.Barrier(4)
+
+    def work(name: str) -> list[str]:
+        start.wait(30)
+        mine: list[str] = []
+        for _ in range(600):
+            taken = claim(storage, {A: 7, B: 7}, by=name)
+            mine += [each.id for each in taken]
+            if not taken and storage.read(statuses.next_due, [A, B]) != NOW:
+                break
+        return mine
+
+    with ThreadPoolExecutor(4) as pool:
+        taken = [each for mine in pool.map(work, ['one', 'two', 'three', 'four']) for each in mine]
+    assert len(taken) == len(set(taken)) == 600
+
+
+@pytest.mark.parametrize('server', ['mariadb', 'postgresql'])
+def test_a_row_that_is_being_claimed_is_passed_over_at_once(request: pytest.FixtureRequest, server: str) -> None:
+    url = request.getfixturevalue(server).create_database()
+    migrate.upgrade(url)
+    storage = Storage(url)
+    ids = storage.run(insert_domains, 4)
+    written(storage, *(row(each, next_attempt_at=NOW + number * SECOND / 10) for number, each in enumerate(ids)))
+    with storage.engine.begin() as first, storage.engine.begin() as second:
+        mine = statuses.claim_due(first, {A: 2}, NOW + SECOND, 'one', NOW + MINUTE)
+        others = statuses.claim_due(second, {A: 2}, NOW + SECOND, 'two', NOW + MINUTE)
+    storage.close()
+    assert [each.domain_id for each in mine] == ids[:2]
+    assert [each.domain_id for each in others] == ids[2:]
+
+
+def test_next_due_is_the_earliest_that_can_be_claimed(storage: Storage) -> None:
+    first, second, third = storage.run(insert_domains, 3)
+    assert storage.read(statuses.next_due, [A, B]) is None
+    written(storage, row(first, next_attempt_at=NOW), row(second, next_attempt_at=NOW + 2 * MINUTE), row(third),
+            row(third, B, next_attempt_at=NOW + 3 * MINUTE))
+    assert storage.read(statuses.next_due, [A, B]) == NOW
+    claim(storage, {A: 1})
+    assert storage.read(statuses.next_due, [A, B]) == NOW + MINUTE  # the end of the claim
+    assert storage.read(statuses.next_due, [B]) == NOW + 3 * MINUTE
+    assert storage.read(statuses.next_due, [C]) is None
+    written(storage, row(first, version=3, status=Outcome.SUCCESS))
+    assert storage.read(statuses.next_due, [A, B]) == NOW + 2 * MINUTE
+    assert storage.read(statuses.next_due, []) is None
+
+
+def test_next_due_of_what_is_claimed_for_later(storage: Storage, domain: str) -> None:
+    written(storage, row(domain, next_attempt_at=NOW + 5 * MINUTE, claimed_by='one', claimed_until=NOW + MINUTE))
+    assert storage.read(statuses.next_due, [A]) == NOW + 5 * MINUTE
+
+
+def test_a_server_that_answers_again_has_its_rows_due_now(storage: Storage) -> None:
+    waiting, done, claimed, expired = storage.run(insert_domains, 4)
+    written(storage, row(done), row(waiting, next_attempt_at=NOW + MINUTE),
+            row(waiting, B, next_attempt_at=NOW + MINUTE),
+            row(claimed, next_attempt_at=NOW + MINUTE, claimed_by='one', claimed_until=NOW + MINUTE),
+            row(expired, next_attempt_at=NOW + MINUTE, claimed_by='one', claimed_until=NOW - SECOND))
+    assert storage.run(statuses.wake, A, NOW) == 2
+    assert storage.run(statuses.wake, A, NOW) == 0
+    assert {each.domain_id for each in claim(storage, {A: 10, B: 10})} == {waiting, expired}
+    assert [each.next_attempt_at for each in stored(storage, waiting)] == [NOW, NOW + MINUTE]
+
+
+def test_waking_outdates_what_was_read_before(storage: Storage, domain: str) -> None:
+    written(storage, row(domain, next_attempt_at=NOW + MINUTE))
+    read = stored(storage, domain)[0]
+    storage.run(statuses.wake, A, NOW)
+    written(storage, dataclasses.replace(read, version=read.version + 1, next_attempt_at=NOW + 2 * MINUTE))
+    assert stored(storage, domain)[0].next_attempt_at == NOW
+
+
+def test_a_manager_that_stops_gives_back_what_it_claimed(storage: Storage) -> None:
+    ids = storage.run(insert_domains, 3)
+    written(storage, *(row(each, next_attempt_at=NOW - MINUTE + number * SECOND) for number, each in enumerate(ids)))
+    claim(storage, {A: 2}, by='one')
+    claim(storage, {A: 1}, by='two')
+    assert storage.run(statuses.release, 'one') == 2
+    assert storage.run(statuses.release, 'one') == 0
+    assert [each.domain_id for each in claim(storage, {A: 10}, by='three')] == ids[:2]
+
+
+def test_rows_of_servers_that_left_the_pool_are_forgotten(storage: Storage) -> None:
+    def second_pool(tx: Tx) -> str:
+        tx.execute(pools.insert().values(id='e' * 32, created_at=NOW, updated_at=NOW, name='second'))
+        return insert_domains(tx, 1, pool_id='e' * 32)[0]
+
+    here, there = storage.run(insert_domains, 1)[0], storage.run(second_pool)
+    written(storage, row(here, A), row(here, B), row(here, C), row(there, B))
+    pool_id = storage.read(default_pool_id)
+    assert storage.run(statuses.purge_servers, {A, C}, pool_id) == 1
+    assert storage.run(statuses.purge_servers, {A, C}, pool_id) == 0
+    assert [each.server_id for each in stored(storage, here)] == [A, C]
+    assert [each.server_id for each in stored(storage, there)] == [B]
+    assert storage.run(statuses.purge_servers, [], pool_id) == 2
+
+
+def test_counts_by_server(storage: Storage) -> None:
+    first, second, third = storage.run(insert_domains, 3)
+    written(storage, row(first, next_attempt_at=NOW, status=Outcome.ERROR), row(second, next_attempt_at=NOW + SECOND),
+            row(third, next_attempt_at=NOW + SECOND, status=Outcome.ERROR), row(first, B, status=Outcome.SUCCESS))
+    assert storage.read(statuses.counts, [A, B, C], NOW) == {
+        A: statuses.Counts(due=1, failed=2), B: statuses.Counts(), C: statuses.Counts()}
+
+
+def test_what_is_due_is_found_by_the_index(storage: Storage) -> None:
+    ids = storage.run(insert_domains, 2000)
+    written(storage, *(row(each, server, action, status=Outcome.SUCCESS) for each in ids for server in (A, B, C)
+                       for action in (Action.CREATE, Action.UPDATE)))
+    written(storage, *(row(each, next_attempt_at=NOW, version=2) for each in ids[:20]))
+    analyze = 'ANALYZE TABLE' if storage.engine.dialect.name == 'mysql' else 'ANALYZE'
+    storage.run(lambda tx: tx.exec_driver_sql(f'{analyze} pool_manager_status').close())
+    seen: list[tuple[str, Any]] = []
+
+    def note(connection: Any, cursor: Any, statement: str, parameters: Any, *rest: Any) -> None:
+        if 'SELECT' in statement:
+            seen.append((statement, parameters))
+
+    sa.event.listen(storage.engine, 'before_cursor_execute', note)
+    storage.read(statuses.claim_due, {A: 5, B: 5}, NOW, 'one', NOW + MINUTE)
+    storage.read(statuses.next_due, [A, B])
+    storage.read(statuses.counts, [A, B], NOW)
+    sa.event.remove(storage.engine, 'before_cursor_execute', note)
+    assert len(seen) == 4
+    for statement, parameters in seen:
+        plan = storage.read(explained, statement, parameters)
+        assert 'ix_pool_manager_status_server_id_next_attempt_at' in plan, plan
+        assert not SCANS[storage.engine.dialect.name](plan), plan
+
+
+def explained(tx: Tx, statement: str, parameters: Any) -> str:
+    explain = 'EXPLAIN QUERY PLAN ' if tx.dialect.name == 'sqlite' else 'EXPLAIN '
+    return '\n'.join(' | '.join(map(str, line)) for line in tx.exec_driver_sql(explain + statement, parameters))
+
+
+def _reads_many_rows(plan: str) -> bool:
+    # id | select_type | table | type | possible_keys | key | key_len | ref | rows | Extra
+    lines = [line.split(' | ') for line in plan.splitlines()]
+    return any(cells[2] == pool_manager_status.name and (cells[3] in ('ALL', 'index') or int(cells[8]) > 1000)
+               for cells in lines)
+
+
+SCANS = {
+    'sqlite': lambda plan: 'SCAN pool_manager_status' in plan,
+    'mysql': _reads_many_rows,
+    'postgresql': lambda plan: 'Seq Scan on pool_manager_status' in plan,
+}
