@@ -1,0 +1,98 @@
+"""The small name server of this project, through its control socket: for demonstrations, tests and rehearsals.
+
+The control socket takes one JSON object a line and answers each with one: ``{"ok": true, "result": …}`` or
+``{"ok": false, "kind": …, "error": …}`` (see :mod:`designate_pool.nameserver.control`).
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+from typing import Any, ClassVar
+
+from designate_pool import model
+from designate_pool.backends.base import Backend, Deadline
+from designate_pool.backends.connections import Connections
+from designate_pool.errors import BackendError, BackendRefused, InvalidField
+
+LONGEST_ANSWER = 1 << 24
+PERMANENT = ('secret', 'request')
+
+
+class Secondary(Backend):
+    """A ``designate-pool-nameserver``."""
+
+    OPTIONS: ClassVar[tuple[model.Option, ...]] = (
+        model.Option('control_host', "Address of the control socket; the server's host when not set."),
+        model.Option('control_port', 'Port of the control socket.', 'port', required=True),
+        model.Option('control_secret', 'The secret that the control socket asks for.', required=True, secret=True),
+    )
+
+    def __init__(self, server: model.Server) -> None:
+        super().__init__(server)
+        for option in self.OPTIONS:
+            if option.required and self.options[option.name] is None:
+                raise InvalidField(field=option.name, why='it must be given')
+        self._address = (self.options['control_host'] or server.host, int(self.options['control_port']))
+        self._secret = self.options['control_secret']
+        key = server.tsig_key
+        self._key = None if key is None else {'name': key.name, 'algorithm': key.algorithm, 'secret': key.secret}
+        self._primaries = [{'host': endpoint.host, 'port': endpoint.port} for endpoint in server.primaries]
+        self._connections = Connections(self._connect, keep=max(1, server.max_in_flight))
+
+    def close(self) -> None:
+        self._connections.close()
+
+    def _create(self, domain: model.Domain, timeout: float) -> None:
+        self._ask(timeout, 'add_zone', name=domain.name, primaries=self._primaries, key=self._key)
+
+    def _delete(self, domain: model.Domain, timeout: float) -> None:
+        self._ask(timeout, 'delete_zone', name=domain.name)
+
+    def _ping(self, timeout: float) -> None:
+        self._ask(timeout, 'ping')
+
+    def _ask(self, timeout: float, verb: str, **arguments: Any) -> Any:
+        line = json.dumps({'secret': self._secret, 'verb': verb, **arguments}).encode() + b'\n'
+        answer = self._connections.use(lambda connection, deadline: connection.ask(line, deadline), Deadline(timeout))
+        if not isinstance(answer, dict) or 'ok' not in answer:
+            raise BackendError(why=f'what answers at {self._address[0]} port {self._address[1]} is no control socket')
+        if not answer['ok']:
+            kind = BackendRefused if answer.get('kind') in PERMANENT else BackendError
+            raise kind(why=f"{verb}: {answer.get('error')}")
+        return answer.get('result')
+
+    def _connect(self, deadline: Deadline) -> _Lines:
+        return _Lines(socket.create_connection(self._address, timeout=deadline.left()))
+
+
+class _Lines:
+    """A connection that takes a line and gives a line."""
+
+    def __init__(self, connected: socket.socket) -> None:
+        self._socket = connected
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def ask(self, line: bytes, deadline: Deadline) -> Any:
+        """Send *line* and read the answer.
+
+        :raises BackendError: when the answer is not JSON
+        """
+        self._socket.settimeout(deadline.left())
+        self._socket.sendall(line)
+        answer = bytearray()
+        while not answer.endswith(b'\n'):
+            self._socket.settimeout(deadline.left())
+            piece = self._socket.recv(65536)
+            if not piece:
+                raise ConnectionError('the connection was closed instead of an answer')
+            answer += piece
+            if len(answer) > LONGEST_ANSWER:
+                raise BackendError(why='the control socket does not end its answer')
+        try:
+            return json.loads(answer)
+        except (ValueError, RecursionError) as error:
+            raise BackendError(why='the control socket answered something else than JSON') from error
+
+    def close(self) -> None:
+        self._socket.close()

@@ -1,0 +1,1 @@
+"""A small secondary name server with scripted faults: for demonstrations and rehearsals, never for production."""

@@ -1,0 +1,157 @@
+"""A zone's contents at one serial, and what they say to a question (RFC 1034 section 4.3.2, RFC 4592)."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import cached_property
+
+import dns.name
+import dns.rcode
+import dns.rdata
+import dns.rdataclass
+import dns.rdataset
+import dns.rdatatype
+import dns.rrset
+import dns.zone
+from dns.name import Name
+from dns.rdatatype import RdataType
+from dns.rrset import RRset
+
+LONGEST_CHAIN = 8
+
+
+@dataclasses.dataclass
+class Reply:
+    """The sections of an answer."""
+
+    rcode: dns.rcode.Rcode = dns.rcode.NOERROR
+    authoritative: bool = True
+    answer: list[RRset] = dataclasses.field(default_factory=list)
+    authority: list[RRset] = dataclasses.field(default_factory=list)
+    additional: list[RRset] = dataclasses.field(default_factory=list)
+
+
+class Contents:
+    """An unchanging zone.
+
+    :param zone: with absolute names, and an SOA
+    """
+
+    def __init__(self, zone: dns.zone.Zone) -> None:
+        self.zone = zone
+        assert zone.origin is not None
+        self.origin: Name = zone.origin
+        self.soa: RRset = zone.find_rrset(self.origin, dns.rdatatype.SOA)
+
+    @property
+    def serial(self) -> int:
+        return int(self.soa[0].serial)
+
+    @cached_property
+    def rrsets(self) -> list[RRset]:
+        """All of it but the SOA."""
+        return [rrset_of(name, rdataset) for name, rdataset in self.zone.iterate_rdatasets()
+                if rdataset.rdtype != dns.rdatatype.SOA]
+
+    @cached_property
+    def altered(self) -> Contents:
+        """The same serial with other contents: other addresses, and a text at the apex."""
+        zone = dns.zone.Zone(self.origin, relativize=False)
+        for name, rdataset in self.zone.iterate_rdatasets():
+            zone.replace_rdataset(name, _altered(rdataset))
+        zone.replace_rdataset(self.origin, dns.rdataset.from_text('IN', 'TXT', 60, '"altered"'))
+        return Contents(zone)
+
+    def reply(self, name: Name, rtype: RdataType) -> Reply:
+        """The answer to a question about *name*, which is in the zone."""
+        reply = Reply()
+        for _ in range(LONGEST_CHAIN):
+            target = self._step(name, rtype, reply)
+            if target is None or not target.is_subdomain(self.origin):
+                break
+            name = target
+        return reply
+
+    def _step(self, name: Name, rtype: RdataType, reply: Reply) -> Name | None:
+        """Add what the zone has for *name*; where to go on when that is a CNAME."""
+        cut = self._cut_above(name, rtype)
+        if cut is not None:
+            self._refer(cut, reply)
+            return None
+        source = name if name in self._names else self._wildcard_for(name)
+        if source is None:
+            reply.rcode = dns.rcode.NXDOMAIN
+            reply.authority.append(self._negative_soa())
+            return None
+        rdatasets = self.zone.nodes[source].rdatasets if source in self.zone.nodes else []
+        wanted = [each for each in rdatasets if rtype in (each.rdtype, dns.rdatatype.ANY)]
+        if wanted:
+            reply.answer += [rrset_of(name, each) for each in wanted]
+            return None
+        for each in rdatasets:
+            if each.rdtype == dns.rdatatype.CNAME:
+                reply.answer.append(rrset_of(name, each))
+                target: Name = each[0].target
+                return target
+        reply.authority.append(self._negative_soa())
+        return None
+
+    @cached_property
+    def _names(self) -> frozenset[Name]:
+        """Every name that exists, those without records of their own included."""
+        names = set()
+        for name in self.zone.nodes:
+            while name not in names:
+                names.add(name)
+                if name == self.origin:
+                    break
+                name = name.parent()
+        return frozenset(names)
+
+    def _ancestors(self, name: Name) -> list[Name]:
+        """*name* and what is above it in the zone, from below the apex downwards."""
+        found = []
+        while name != self.origin:
+            found.append(name)
+            name = name.parent()
+        return found[::-1]
+
+    def _cut_above(self, name: Name, rtype: RdataType) -> Name | None:
+        """Where the name is delegated, when it is."""
+        for each in self._ancestors(name):
+            if self.zone.get_rdataset(each, dns.rdatatype.NS) is not None:
+                return None if each == name and rtype == dns.rdatatype.DS else each
+        return None
+
+    def _refer(self, cut: Name, reply: Reply) -> None:
+        servers = self.zone.find_rrset(cut, dns.rdatatype.NS)
+        reply.authoritative = bool(reply.answer)
+        reply.authority.append(servers)
+        for server in servers:
+            for rtype in (dns.rdatatype.A, dns.rdatatype.AAAA):
+                glue = self.zone.get_rrset(server.target, rtype)
+                if glue is not None:
+                    reply.additional.append(glue)
+
+    def _wildcard_for(self, name: Name) -> Name | None:
+        """The wildcard that covers *name*, which does not exist (RFC 4592 section 3.3.1)."""
+        encloser = name.parent()
+        while encloser not in self._names:
+            encloser = encloser.parent()
+        wildcard = dns.name.Name((b'*',) + encloser.labels)
+        return wildcard if wildcard in self.zone.nodes else None
+
+    def _negative_soa(self) -> RRset:
+        """The SOA as it goes into a negative answer (RFC 2308 section 3)."""
+        soa = rrset_of(self.origin, self.soa)
+        soa.ttl = min(soa.ttl, soa[0].minimum)
+        return soa
+
+
+def rrset_of(name: Name, rdataset: dns.rdataset.Rdataset) -> RRset:
+    return dns.rrset.from_rdata_list(name, rdataset.ttl, list(rdataset))
+
+
+def _altered(rdataset: dns.rdataset.Rdataset) -> dns.rdataset.Rdataset:
+    other = {dns.rdatatype.A: '192.0.2.254', dns.rdatatype.AAAA: '2001:db8::fe'}.get(rdataset.rdtype)
+    return rdataset if other is None else dns.rdataset.from_text('IN', rdataset.rdtype, rdataset.ttl, other)

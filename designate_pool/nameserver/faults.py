@@ -1,0 +1,102 @@
+"""What the name server can be told to do wrong.
+
+==========  ===========================================================================================
+``drop``    no answer to anything over DNS
+``delay``   answers come the given seconds late
+``servfail``  queries are answered with SERVFAIL
+``refused``   queries are answered with REFUSED
+``stale``   changes are not fetched, so the old serial goes on being served
+``altered``   the right serial is served with other contents
+``broken``    transfers stop in the middle and the old zone is kept
+==========  ===========================================================================================
+
+A fault is for the whole server or for one zone, and for good or for the next *count* times that it applies.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import threading
+
+from designate_pool.errors import InvalidField
+
+KINDS = ('drop', 'delay', 'servfail', 'refused', 'stale', 'altered', 'broken')
+#: Faults in fetching zones; when they are over there may be something to catch up with.
+FETCHING = ('stale', 'broken')
+
+_TEXT = re.compile(r'(?P<kind>[a-z]+)(=(?P<seconds>[0-9.]+))?(\*(?P<count>[0-9]+))?(@(?P<zone>.+))?')
+
+
+@dataclasses.dataclass(frozen=True)
+class Fault:
+    """One fault.
+
+    :ivar seconds: for ``delay``
+    :ivar count: how often it applies; None is for good
+    :ivar zone: the zone's absolute name in lower case; None is the whole server
+    """
+
+    kind: str
+    seconds: float = 0.0
+    count: int | None = None
+    zone: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise InvalidField(field='kind', why=f"'{self.kind}' is no fault; there are {', '.join(KINDS)}")
+        if not 0 <= self.seconds <= 3600:
+            raise InvalidField(field='seconds', why='it goes from 0 to 3600')
+        if self.count is not None and self.count < 1:
+            raise InvalidField(field='count', why='it is at least 1')
+
+    @classmethod
+    def parse(cls, text: str) -> Fault:
+        """``KIND[=SECONDS][*COUNT][@ZONE]``, such as ``drop``, ``delay=2.5`` or ``servfail*3@example.com.``."""
+        found = _TEXT.fullmatch(text.strip().lower())
+        if found is None:
+            raise InvalidField(field='fault', why=f"'{text}' is not of the form KIND[=SECONDS][*COUNT][@ZONE]")
+        zone = found['zone']
+        try:
+            return cls(found['kind'], float(found['seconds'] or 0), int(found['count']) if found['count'] else None,
+                       None if zone is None else zone.rstrip('.') + '.')
+        except ValueError as error:
+            raise InvalidField(field='fault', why=f"'{found['seconds']}' is not a number of seconds") from error
+
+
+class Faults:
+    """The faults that are on."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._on: dict[tuple[str, str | None], Fault] = {}
+
+    def set(self, fault: Fault) -> None:
+        """Switch *fault* on, in place of one of its kind for the same zone."""
+        with self._lock:
+            self._on[(fault.kind, fault.zone)] = fault
+
+    def clear(self, kind: str | None = None, zone: str | None = None) -> list[Fault]:
+        """Switch off those of a kind, of a zone, or all; returns them."""
+        with self._lock:
+            gone = [fault for fault in self._on.values() if kind in (None, fault.kind) and zone in (None, fault.zone)]
+            for fault in gone:
+                del self._on[(fault.kind, fault.zone)]
+        return gone
+
+    def all(self) -> list[Fault]:
+        with self._lock:
+            return list(self._on.values())
+
+    def take(self, kind: str, zone: str | None) -> Fault | None:
+        """The fault of *kind* that applies to *zone* now, counted; the zone's own goes before the server's."""
+        if not self._on:
+            return None
+        with self._lock:
+            fault = self._on.get((kind, zone)) or self._on.get((kind, None))
+            if fault is not None and fault.count is not None:
+                if fault.count > 1:
+                    self._on[(kind, fault.zone)] = dataclasses.replace(fault, count=fault.count - 1)
+                else:
+                    del self._on[(kind, fault.zone)]
+        return fault

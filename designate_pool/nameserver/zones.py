@@ -1,0 +1,200 @@
+"""The zones that the server holds, in memory and, where it has a folder, in files too."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import logging
+import os
+import pathlib
+import threading
+import time
+
+import dns.exception
+import dns.name
+import dns.tsig
+import dns.zone
+
+from designate_pool.model import Endpoint, TsigKey
+from designate_pool.nameserver.contents import Contents
+from designate_pool.nameserver.transfer import tsig
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass
+class HeldZone:
+    """A zone and how its fetching goes.
+
+    :ivar contents: what is served; None until the first transfer
+    :ivar fresh_at: when it was last known to be as new as its primaries', on the monotonic clock
+    :ivar error: why the last try failed; None when it did not
+    :ivar working: a thread fetches it; *again*: and is to start over when it is done
+    :ivar hint: the serial that the last NOTIFY named
+    :ivar due_at: when it is to be refreshed next; *entry_at*: when the schedule will look at it, at *due_at* or before
+    """
+
+    name: dns.name.Name
+    primaries: tuple[Endpoint, ...]
+    key: TsigKey | None = None
+    contents: Contents | None = None
+    fresh_at: float = dataclasses.field(default_factory=time.monotonic)
+    error: str | None = None
+    failures: int = 0
+    working: bool = False
+    again: bool = False
+    hint: int | None = None
+    due_at: float = 0.0
+    entry_at: float | None = None
+
+    @property
+    def text(self) -> str:
+        """Its name as faults and the control socket have it."""
+        return text_of(self.name)
+
+    @property
+    def served(self) -> Contents | None:
+        """What may be served: nothing before the first transfer, nor after the SOA's time to expire."""
+        if self.contents is None or time.monotonic() - self.fresh_at > self.contents.soa[0].expire:
+            return None
+        return self.contents
+
+
+class Zones:
+    """All zones by name.
+
+    :param folder: where they are kept through a restart; None keeps them in memory alone
+    :param keys: TSIG keys known beside those of the zones
+    """
+
+    def __init__(self, folder: pathlib.Path | None, keys: tuple[TsigKey, ...]) -> None:
+        self._folder = folder
+        self._keys = keys
+        self._lock = threading.Lock()
+        self._zones: dict[dns.name.Name, HeldZone] = {}
+        self.keyring: dict[dns.name.Name, dns.tsig.Key] = {}
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def load(self) -> list[HeldZone]:
+        """Start with what the folder holds, or with nothing."""
+        with self._lock:
+            self._zones = {zone.name: zone for zone in self._read()} if self._folder is not None else {}
+            self._make_keyring()
+            return list(self._zones.values())
+
+    def add(self, name: dns.name.Name, primaries: tuple[Endpoint, ...], key: TsigKey | None) -> HeldZone | None:
+        """Hold a zone, or change the primaries of one that is held; None when there was nothing to do."""
+        with self._lock:
+            zone = self._zones.get(name)
+            if zone is None:
+                zone = self._zones[name] = HeldZone(name, primaries, key)
+            elif (zone.primaries, zone.key) == (primaries, key):
+                return None
+            else:
+                zone.primaries, zone.key = primaries, key
+            self._make_keyring()
+            self._save_facts(zone)
+        return zone
+
+    def delete(self, name: dns.name.Name) -> bool:
+        """Whether there was such a zone."""
+        with self._lock:
+            zone = self._zones.pop(name, None)
+            if zone is None:
+                return False
+            self._make_keyring()
+            for path in self._paths(zone):
+                path.unlink(missing_ok=True)
+        return True
+
+    def forget(self) -> None:
+        """Lose all zones."""
+        for zone in self.all():
+            self.delete(zone.name)
+
+    def replace(self, zone: HeldZone, contents: Contents) -> bool:
+        """Serve *contents* from now on; False when the zone was deleted meanwhile."""
+        with self._lock:
+            if self._zones.get(zone.name) is not zone:
+                return False
+            zone.contents, zone.fresh_at = contents, time.monotonic()
+            self._save_contents(zone)
+        return True
+
+    def get(self, name: dns.name.Name) -> HeldZone | None:
+        return self._zones.get(name)
+
+    def above(self, name: dns.name.Name) -> HeldZone | None:
+        """The zone that *name* is in: of those held, the one with the longest name."""
+        while True:
+            zone = self._zones.get(name)
+            if zone is not None or name == dns.name.root:
+                return zone
+            name = name.parent()
+
+    def all(self) -> list[HeldZone]:
+        with self._lock:
+            return list(self._zones.values())
+
+    def _make_keyring(self) -> None:
+        keys = [*self._keys, *(zone.key for zone in self._zones.values() if zone.key is not None)]
+        self.keyring = {key.name: key for key in map(tsig, dict.fromkeys(keys))}
+
+    def _paths(self, zone: HeldZone) -> tuple[pathlib.Path, ...]:
+        """Its two files, of facts and of contents; none without a folder."""
+        if self._folder is None:
+            return ()
+        stem = hashlib.sha256(zone.name.to_digestable()).hexdigest()
+        return self._folder / f'{stem}.json', self._folder / f'{stem}.zone'
+
+    def _save_facts(self, zone: HeldZone) -> None:
+        for path in self._paths(zone)[:1]:
+            key = None if zone.key is None else {'name': zone.key.name, 'algorithm': zone.key.algorithm,
+                                                 'secret': zone.key.secret}
+            _write(path, json.dumps({'name': zone.name.to_text(), 'key': key,
+                                     'primaries': [dataclasses.asdict(each) for each in zone.primaries]}))
+
+    def _save_contents(self, zone: HeldZone) -> None:
+        for path in self._paths(zone)[1:]:
+            assert zone.contents is not None
+            _write(path, zone.contents.zone.to_text(want_origin=True))
+
+    def _read(self) -> list[HeldZone]:
+        assert self._folder is not None
+        zones = []
+        for path in sorted(self._folder.glob('*.json')):
+            try:
+                facts = json.loads(path.read_text())
+                zone = HeldZone(dns.name.from_text(facts['name']),
+                                tuple(Endpoint(**each) for each in facts['primaries']),
+                                facts['key'] and TsigKey(**facts['key']))
+            except (OSError, ValueError, LookupError, TypeError, dns.exception.DNSException) as error:
+                LOG.warning('A zone is lost: %s cannot be read (%s)', path, error)
+                continue
+            zone.contents = _read_contents(path.with_suffix('.zone'), zone.name)
+            zones.append(zone)
+        return zones
+
+
+def text_of(name: dns.name.Name) -> str:
+    return name.to_text().lower()
+
+
+def _read_contents(path: pathlib.Path, name: dns.name.Name) -> Contents | None:
+    """What was served before; None when there was nothing, or it can no longer be read."""
+    if not path.exists():
+        return None
+    try:
+        return Contents(dns.zone.from_file(str(path), name, relativize=False, check_origin=False))
+    except (OSError, ValueError, KeyError, dns.exception.DNSException) as error:
+        LOG.warning('Zone %s is fetched anew: %s cannot be read (%s)', name, path, error)
+        return None
+
+
+def _write(path: pathlib.Path, text: str) -> None:
+    fresh = path.with_suffix(path.suffix + '.new')
+    with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), 'w', encoding='utf-8') as file:
+        file.write(text)
+    fresh.replace(path)

@@ -1,0 +1,195 @@
+"""The secondary driver against the project's own name server, as a process."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import dns.exception
+import dns.rcode
+import pytest
+
+from designate_pool.model import Endpoint, Server, TsigKey
+from tests.fixtures.bind import Named
+from tests.fixtures.nameservers import SECRET, Primary, SecondaryServer, zone_text
+from tests.fixtures.processes import wait_until
+from tests.unit.backends.contract import NOWHERE, RemoteContract, RemoteRig, a_domain, opened
+
+Start = Callable[..., SecondaryServer]
+KEY = TsigKey('transfer.example.', 'hmac-sha512', 'dHJhbnNmZXIga2V5IGZvciB0ZXN0cyBvbmx5')
+
+
+class SecondaryRig(RemoteRig):
+    wrong_key = {'control_secret': 'not the secret'}
+    port_option = 'control_port'
+
+    def __init__(self, process: SecondaryServer) -> None:
+        self.process = process
+
+    def server(self, **facts: Any) -> Server:
+        return self.process.server([NOWHERE], **facts)
+
+    def holds(self, name: str) -> bool:
+        return self.process.query(name).rcode() != dns.rcode.REFUSED
+
+    def restart(self) -> None:
+        self.process.restart()
+
+    def stop(self) -> None:
+        self.process.stop()
+
+    def start(self) -> None:
+        self.process.start()
+
+
+@pytest.fixture
+def rig(secondary_server: Start) -> SecondaryRig:
+    return SecondaryRig(secondary_server())
+
+
+class TestContract(RemoteContract):
+    pass
+
+
+def test_says_when_it_is_ready_and_ends_in_good_order(secondary_server: Start) -> None:
+    server = secondary_server()
+    assert server.ready == {'listen': f'127.0.0.1:{server.port}', 'control': f'127.0.0.1:{server.control_port}',
+                            'pid': server.pid}
+    assert server.stop() == 0
+
+
+def test_zone_is_transferred_and_follows(secondary_server: Start, primary: Primary) -> None:
+    primary.publish('example.com.', zone_text(1, 'www A 192.0.2.1'))
+    server = secondary_server()
+    with opened(server.server([primary.endpoint])) as backend:
+        assert backend.create_domain(a_domain()).ok
+    wait_until(lambda: server.serial('example.com.') == 1, 'the first contents are served')
+    primary.publish('example.com.', zone_text(2, 'www A 192.0.2.2'))
+    server.notify('example.com.', 2)
+    wait_until(lambda: server.texts('www.example.com.', 'A') == ['192.0.2.2'], 'the second contents are served')
+
+
+def test_new_primaries_are_taken_over(secondary_server: Start, primary: Primary) -> None:
+    primary.publish('example.com.', zone_text(1))
+    server = secondary_server()
+    with opened(server.server([NOWHERE])) as backend:
+        assert backend.create_domain(a_domain()).ok
+    with opened(server.server([primary.endpoint])) as backend:
+        assert backend.create_domain(a_domain()).ok
+    wait_until(lambda: server.serial('example.com.') == 1, 'the contents are served')
+
+
+@pytest.mark.parametrize('keep', [True, False])
+def test_restart_with_and_without_its_zones(secondary_server: Start, primary: Primary, keep: bool) -> None:
+    primary.publish('example.com.', zone_text(5, 'www A 192.0.2.1'))
+    server = secondary_server(keep=keep)
+    with opened(server.server([primary.endpoint])) as backend:
+        assert backend.create_domain(a_domain()).ok
+        wait_until(lambda: server.serial('example.com.') == 5, 'the contents are served')
+        primary.stop()
+        server.kill()
+        server.start()
+        assert server.serial('example.com.') == (5 if keep else None)
+        assert server.query('example.com.').rcode() == (dns.rcode.NOERROR if keep else dns.rcode.REFUSED)
+
+
+def test_faults_from_the_command_line_and_live(secondary_server: Start, primary: Primary) -> None:
+    primary.publish('example.com.', zone_text(1))
+    server = secondary_server(faults=['servfail@example.com.'])
+    with opened(server.server([primary.endpoint])) as backend:
+        assert backend.create_domain(a_domain()).ok
+    wait_until(lambda: [zone['serial'] for zone in server.control.ask('list_zones')] == [1], 'it has the zone')
+    assert server.query('example.com.').rcode() == dns.rcode.SERVFAIL
+    server.control.ask('clear_faults')
+    assert server.serial('example.com.') == 1
+    server.control.ask('set_fault', kind='drop', count=1)
+    with pytest.raises(dns.exception.Timeout):
+        server.query('example.com.', timeout=0.2)
+    assert server.serial('example.com.') == 1
+
+
+def test_serves_bind_as_its_secondary(secondary_server: Start, named: Callable[..., Named], primary: Primary) -> None:
+    """The replies and signed transfers as another implementation sees them."""
+    primary.publish('example.com.', zone_text(3, *(f'host{number} A 192.0.2.1' for number in range(2000))))
+    middle = secondary_server(keys=[KEY])
+    with opened(middle.server([primary.endpoint])) as backend:
+        assert backend.create_domain(a_domain()).ok
+    wait_until(lambda: middle.serial('example.com.') == 3, 'the middle one serves the zone')
+    last = named(keys=[KEY])
+    with opened(last.server([Endpoint(middle.host, middle.port)], tsig_key=KEY)) as backend:
+        assert backend.create_domain(a_domain()).ok
+    wait_until(lambda: last.serial('example.com.') == 3, 'BIND serves the zone')
+    assert last.texts('host1999.example.com.', 'A') == ['192.0.2.1']
+
+
+@pytest.mark.parametrize('arguments, said', [
+    (['--control', '192.0.2.1:0'], 'control: 192.0.2.1 is not a loopback address'),
+    (['--fault', 'sulk'], "'sulk' is no fault"),
+    (['--listen', 'example.com:53'], 'is not ADDRESS:PORT'),
+    (['--listen', '127.0.0.1:70000'], 'is not ADDRESS:PORT'),
+])
+def test_refuses_to_start(tmp_path: Any, arguments: list[str], said: str) -> None:
+    (tmp_path / 'secret').write_text(SECRET)
+    ended = subprocess.run([sys.executable, '-m', 'designate_pool.cmd.nameserver', '--secret-file',
+                            str(tmp_path / 'secret'), *arguments], capture_output=True, text=True, timeout=30)
+    assert ended.returncode != 0
+    assert said in ended.stderr
+    assert 'Traceback' not in ended.stderr
+
+
+def test_refuses_to_start_without_a_secret(tmp_path: Any) -> None:
+    (tmp_path / 'secret').write_text('\n')
+    ended = subprocess.run([sys.executable, '-m', 'designate_pool.cmd.nameserver', '--secret-file',
+                            str(tmp_path / 'secret')], capture_output=True, text=True, timeout=30)
+    assert ended.returncode == 1
+    assert 'the control socket needs one' in ended.stderr
+
+
+_GREEN = '''
+import json, sys
+from designate_pool import runtime
+runtime.patch()
+import socket, threading, time
+from designate_pool import backends, model
+from designate_pool.nameserver.server import NameServer
+
+bind, primary = json.loads(sys.argv[1])
+primaries = (model.Endpoint(*primary),)
+own = NameServer(model.Endpoint('127.0.0.1', 0), model.Endpoint('127.0.0.1', 0), 'secret').start()
+silent = socket.create_server(('127.0.0.1', 0))
+def server(driver, port, **options):
+    return backends.build(model.Server('0' * 32, driver, '127.0.0.1', port, primaries=primaries, call_timeout=2.0,
+                                       options=options))
+both = [server('bind9', bind['port'], rndc_port=bind['rndc_port'], rndc_key_file=bind['key']),
+        server('secondary', own.endpoint.port, control_port=own.control_endpoint.port, control_secret='secret')]
+hung = server('bind9', 53, rndc_port=silent.getsockname()[1], rndc_key_file=bind['key'])
+domain = model.Domain('0' * 32, 'example.com.', '0' * 32, 'default', 'a@example.com', 300, 1)
+ended = []
+waiting = threading.Thread(target=lambda: ended.append(hung.create_domain(domain)))
+waiting.start()
+results = [backend.create_domain(domain).error for backend in both for _ in range(2)]
+end = time.monotonic() + 20
+while own.serial('example.com.') != 4 and time.monotonic() < end:
+    time.sleep(0.01)
+serial = own.serial('example.com.')
+meanwhile = waiting.is_alive()
+results += [backend.delete_domain(domain).error for backend in both for _ in range(2)]
+waiting.join()
+own.stop()
+print(json.dumps({'results': results, 'serial': serial, 'meanwhile': meanwhile, 'hung': ended[0].error}))
+'''
+
+
+def test_drivers_and_name_server_under_eventlet(named: Callable[..., Named], primary: Primary) -> None:
+    primary.publish('example.com.', zone_text(4))
+    server = named()
+    bind = {'port': server.port, 'rndc_port': server.rndc_port, 'key': str(server.folder / 'rndc.key')}
+    ended = subprocess.run([sys.executable, '-W', 'ignore', '-c', _GREEN,
+                            json.dumps([bind, [primary.host, primary.port]])],
+                           capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 0, ended.stderr
+    assert json.loads(ended.stdout) == {'results': [None] * 8, 'serial': 4, 'meanwhile': True,
+                                        'hung': 'no answer within 2 s'}

@@ -1,0 +1,243 @@
+"""What every driver must do, whatever its server.  A test module subclasses these and gives them a ``rig``."""
+
+from __future__ import annotations
+
+import abc
+import concurrent.futures
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from designate_pool import backends
+from designate_pool.backends.base import Backend
+from designate_pool.model import Domain, Endpoint, Server, TsigKey, new_id
+from tests.fixtures.processes import free_port, wait_until
+
+LABEL = 'abcdefghijklmnopqrstuvwxyz0123456789-abcdefghijklmnopqrstuvwxyz'
+LONGEST = f'{LABEL}.{LABEL}.{LABEL}.{LABEL[:61]}.'
+
+ODD_NAMES = {
+    'underscore': '_sip._tcp.example.com.',
+    'A-label': 'xn--bcher-kva.example.',
+    'reverse': '2.0.192.in-addr.arpa.',
+    'classless reverse': '0/26.2.0.192.in-addr.arpa.',
+    'one label': 'example.',
+    '255 octets': LONGEST,
+    '63 octets of escapes': '\\001' * 63 + '.example.',
+    'escaped dot': 'host\\.master.example.com.',
+    'quotation mark': 'a\\"b.example.com.',
+    'end of a statement': 'a\\"\\032\\{\\}\\;\\032b.example.com.',
+    'backslash': 'a\\\\b.example.com.',
+    'trailing backslash': 'a\\\\.example.com.',
+    'newline': 'a\\010b.example.com.',
+    'null octet': 'a\\000b.example.com.',
+    'high octet': 'a\\255b.example.com.',
+    'slashes': '\\.\\./\\.\\./etc.example.com.',
+    'option': '-clean.example.com.',
+    'comment': 'a//b.example.com.',
+    'at sign': '\\@.example.com.',
+}
+
+
+def a_domain(name: str = 'example.com.', generation: int = 1) -> Domain:
+    return Domain(id=new_id(), name=name, pool_id=new_id(), pool_name='default', email='hostmaster@example.com',
+                  ttl=300, serial=1, generation=generation)
+
+
+class Rig(abc.ABC):
+    """A server of the driver's kind, and how to look at it without the driver."""
+
+    @abc.abstractmethod
+    def server(self, **facts: Any) -> Server:
+        """It as the driver gets it; *facts* are fields of Server, or options."""
+
+    @abc.abstractmethod
+    def holds(self, name: str) -> bool:
+        """Whether the server has such a zone, with contents or without."""
+
+
+class RemoteRig(Rig):
+    """A rig whose server is reached over the network."""
+
+    #: Options that make the driver use a wrong key.
+    wrong_key: dict[str, Any]
+    #: The option with the port of the control channel.
+    port_option: str
+
+    @abc.abstractmethod
+    def restart(self) -> None: ...
+
+    @abc.abstractmethod
+    def stop(self) -> None: ...
+
+    @abc.abstractmethod
+    def start(self) -> None: ...
+
+
+@contextlib.contextmanager
+def opened(server: Server) -> Iterator[Backend]:
+    backend = backends.build(server)
+    try:
+        yield backend
+    finally:
+        backend.close()
+
+
+class Contract:
+    """For every driver."""
+
+    def test_create_and_create_again(self, rig: Rig) -> None:
+        with opened(rig.server()) as backend:
+            assert backend.create_domain(a_domain()).ok
+            assert rig.holds('example.com.')
+            assert backend.create_domain(a_domain()).ok
+            assert rig.holds('example.com.')
+
+    def test_delete_and_delete_again(self, rig: Rig) -> None:
+        with opened(rig.server()) as backend:
+            backend.create_domain(a_domain())
+            assert backend.delete_domain(a_domain()).ok
+            wait_until(lambda: not rig.holds('example.com.'), 'the zone is gone')
+            assert backend.delete_domain(a_domain()).ok
+
+    def test_delete_of_what_never_was(self, rig: Rig) -> None:
+        with opened(rig.server()) as backend:
+            assert backend.delete_domain(a_domain('never.example.com.')).ok
+
+    def test_create_after_delete(self, rig: Rig) -> None:
+        with opened(rig.server()) as backend:
+            for generation in range(1, 6):
+                assert backend.create_domain(a_domain(generation=generation)).ok
+                assert rig.holds('example.com.')
+                assert backend.delete_domain(a_domain(generation=generation)).ok
+            assert backend.create_domain(a_domain(generation=6)).ok
+            assert rig.holds('example.com.')
+
+    def test_ping(self, rig: Rig) -> None:
+        with opened(rig.server()) as backend:
+            result = backend.ping()
+        assert result.ok
+        assert 0 < result.seconds < 5
+
+    def test_keys_are_not_managed(self, rig: Rig) -> None:
+        key = TsigKey('transfer.example.', 'hmac-sha256', 'c2VjcmV0')
+        with opened(rig.server()) as backend:
+            for result in (backend.create_tsigkey(key), backend.update_tsigkey(key), backend.delete_tsigkey(key)):
+                assert 'does not manage TSIG keys' in str(result.error)
+                assert not result.retryable
+
+    def test_names_that_differ_in_an_escape(self, rig: Rig) -> None:
+        dotted, escaped = 'a.b.example.com.', 'a\\.b.example.com.'
+        with opened(rig.server()) as backend:
+            assert backend.create_domain(a_domain(dotted)).ok
+            assert not rig.holds(escaped)
+            assert backend.create_domain(a_domain(escaped)).ok
+            assert backend.delete_domain(a_domain(dotted)).ok
+            wait_until(lambda: not rig.holds(dotted), 'the dotted one is gone')
+            assert rig.holds(escaped)
+
+    def test_odd_names(self, rig: Rig) -> None:
+        with opened(rig.server()) as backend:
+            for what, name in ODD_NAMES.items():
+                result = backend.create_domain(a_domain(name))
+                assert result.ok, (what, result)
+                assert rig.holds(name), what
+                assert backend.create_domain(a_domain(name)).ok, what
+            for what, name in ODD_NAMES.items():
+                result = backend.delete_domain(a_domain(name))
+                assert result.ok, (what, result)
+            wait_until(lambda: not any(map(rig.holds, ODD_NAMES.values())), 'all are gone')
+            assert backend.ping().ok
+
+
+class RemoteContract(Contract):
+    """For drivers that talk to a server over the network."""
+
+    def test_a_wrong_key_is_permanent(self, rig: RemoteRig) -> None:
+        with opened(rig.server(**rig.wrong_key)) as backend:
+            for result in (backend.create_domain(a_domain()), backend.delete_domain(a_domain()), backend.ping()):
+                assert not result.ok
+                assert not result.retryable
+                assert not result.unreachable
+                assert 'key' in str(result.error) or 'secret' in str(result.error)
+        assert not rig.holds('example.com.')
+
+    def test_nobody_listens(self, rig: RemoteRig) -> None:
+        with opened(rig.server(**{rig.port_option: free_port()})) as backend:
+            result = backend.create_domain(a_domain())
+        assert result.error == 'connection failed: Connection refused'
+        assert result.retryable
+        assert result.unreachable
+
+    def test_the_control_channel_hangs(self, rig: RemoteRig) -> None:
+        with socket.create_server(('127.0.0.1', 0)) as silent:
+            port = silent.getsockname()[1]
+            with opened(rig.server(call_timeout=0.3, **{rig.port_option: port})) as backend:
+                started = time.monotonic()
+                result = backend.create_domain(a_domain())
+                took = time.monotonic() - started
+        assert result.error == 'no answer within 0.3 s'
+        assert result.retryable
+        assert result.unreachable
+        assert 0.3 <= took < 2
+        assert 0.3 <= result.seconds <= took
+
+    @pytest.mark.parametrize('said', [b'HTTP/1.1 400 Bad Request\r\n\r\n', b'\0' * 64, b'[]\n', b'{"ok"', b'',
+                                      b'\0\0\0\x10\0\0\0\x01' + b'\xff' * 12])
+    def test_something_else_listens(self, rig: RemoteRig, said: bytes) -> None:
+        with socket.create_server(('127.0.0.1', 0)) as other:
+            thread = threading.Thread(target=_say, args=(other, said), daemon=True)
+            thread.start()
+            with opened(rig.server(call_timeout=2, **{rig.port_option: other.getsockname()[1]})) as backend:
+                result = backend.create_domain(a_domain())
+            other.shutdown(socket.SHUT_RDWR)
+            thread.join()
+        assert not result.ok
+        assert 'Traceback' not in str(result.error)
+        assert 'the driver failed' not in str(result.error)
+
+    def test_restarted_between_two_calls(self, rig: RemoteRig) -> None:
+        with opened(rig.server()) as backend:
+            assert backend.create_domain(a_domain('one.example.com.')).ok
+            rig.restart()
+            assert backend.create_domain(a_domain('two.example.com.')).ok
+            assert rig.holds('two.example.com.')
+
+    def test_dead_and_back_again(self, rig: RemoteRig) -> None:
+        with opened(rig.server()) as backend:
+            assert backend.ping().ok
+            rig.stop()
+            assert backend.create_domain(a_domain()).unreachable
+            assert backend.ping().unreachable
+            rig.start()
+            assert backend.ping().ok
+            assert backend.create_domain(a_domain()).ok
+
+    def test_many_calls_at_once(self, rig: RemoteRig) -> None:
+        names = [f'zone{number}.example.com.' for number in range(60)]
+        with opened(rig.server(max_in_flight=4)) as backend, concurrent.futures.ThreadPoolExecutor(8) as pool:
+            for act in (backend.create_domain, backend.delete_domain):
+                results = list(pool.map(lambda name, act=act: act(a_domain(name)), names))
+                assert all(result.ok for result in results), results
+                if act == backend.create_domain:
+                    assert all(rig.holds(name) for name in names)
+        wait_until(lambda: not any(rig.holds(name) for name in names), 'all are gone')
+
+
+def _say(listening: socket.socket, said: bytes) -> None:
+    """Say the same to everybody who connects, and hang up."""
+    with contextlib.suppress(OSError):
+        for _ in range(10):
+            connection, _ = listening.accept()
+            with connection, contextlib.suppress(OSError):
+                connection.settimeout(1)
+                connection.recv(4096)
+                connection.sendall(said)
+
+
+NOWHERE = Endpoint('127.0.0.1', 9)

@@ -1,0 +1,147 @@
+"""What the base class makes of whatever a driver does."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+import time
+
+import pytest
+
+from designate_pool import backends
+from designate_pool.backends.base import Backend, Deadline
+from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, DomainNotFound, InvalidField
+from designate_pool.model import CallResult, Domain, Option, Server, new_id
+from tests.unit.backends.contract import a_domain
+
+
+class Raises(Backend):
+    """A driver that raises what it is told to."""
+
+    OPTIONS = (Option('colour', 'A colour.', default='blue'), Option('size', 'A size.', 'int', 3))
+
+    def __init__(self, *errors: BaseException | None) -> None:
+        super().__init__(Server(new_id(), 'raises', '192.0.2.1', call_timeout=7, options={'size': 4}))
+        self.errors = list(errors)
+        self.timeouts: list[float] = []
+
+    def _create(self, domain: Domain, timeout: float) -> None:
+        self.timeouts.append(timeout)
+        error = self.errors.pop(0)
+        if error is not None:
+            raise error
+
+
+class Cancelled(BaseException):
+    """Not an Exception, as eventlet's Timeout is not."""
+
+
+Timeout = type('Timeout', (BaseException,), {})
+
+
+@pytest.mark.parametrize('error, said, retryable, unreachable', [
+    (BackendRefused(why='wrong key'), 'wrong key', False, False),
+    (BackendUnreachable(why='no route'), 'no route', True, True),
+    (BackendError(why='result 25'), 'result 25', True, False),
+    (TimeoutError(), 'no answer within 7 s', True, True),
+    (Timeout(), 'no answer within 7 s', True, True),
+    (ConnectionRefusedError(111, 'Connection refused'), 'connection failed: Connection refused', True, True),
+    (OSError('gone'), 'connection failed: gone', True, True),
+    (DomainNotFound(domain='x'), 'There is no domain x.', True, False),
+    (ZeroDivisionError('by zero'), 'the driver failed: ZeroDivisionError: by zero', True, False),
+    (Cancelled('now'), 'the driver failed: Cancelled: now', True, False),
+])
+def test_whatever_a_driver_raises_is_a_result(error: BaseException, said: str, retryable: bool,
+                                              unreachable: bool) -> None:
+    result = Raises(error).create_domain(a_domain())
+    assert (result.error, result.retryable, result.unreachable) == (said, retryable, unreachable)
+    assert result.seconds >= 0
+
+
+@pytest.mark.parametrize('error', [SystemExit(), KeyboardInterrupt(), GeneratorExit()])
+def test_the_end_of_the_program_goes_through(error: BaseException) -> None:
+    with pytest.raises(type(error)):
+        Raises(error).create_domain(a_domain())
+
+
+def test_eventlets_own_timeout_is_a_result() -> None:
+    script = '''
+from designate_pool import runtime
+runtime.patch()
+import time, eventlet
+from designate_pool import model
+from designate_pool.backends.base import Backend
+class Slow(Backend):
+    def _ping(self, timeout):
+        with eventlet.Timeout(0.05):
+            time.sleep(10)
+print(Slow(model.Server('0' * 32, 'slow', '192.0.2.1')).ping().error)
+'''
+    ended = subprocess.run([sys.executable, '-W', 'ignore', '-c', script], capture_output=True, text=True, timeout=30)
+    assert ended.stdout == 'no answer within 10 s\n', ended.stderr
+
+
+def test_success_is_timed_and_gets_the_servers_timeout() -> None:
+    driver = Raises(None)
+    result = driver.create_domain(a_domain())
+    assert result == CallResult(seconds=result.seconds)
+    assert result.ok
+    assert driver.timeouts == [7]
+
+
+def test_options_are_the_servers_over_the_defaults() -> None:
+    assert Raises().options == {'colour': 'blue', 'size': 4}
+
+
+def test_a_failing_server_does_not_flood_the_log(caplog: pytest.LogCaptureFixture,
+                                                 monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [1000.0]
+    monkeypatch.setattr(time, 'monotonic', lambda: clock[0])
+    caplog.set_level(logging.INFO)
+    driver = Raises(*[BackendError(why=f'zone {number}') for number in range(500)], TimeoutError(), None, None,
+                    BackendError(why='later'))
+    for _ in range(501):
+        driver.create_domain(a_domain())
+    label = 'raises:192.0.2.1:53'
+    assert caplog.messages == [f'{label}: create example.com.: zone 0',
+                               f'{label}: create example.com.: no answer within 7 s']
+    for _ in range(2):
+        driver.create_domain(a_domain())
+    assert caplog.messages[2:] == [f'{label}: works again']
+    clock[0] += 61
+    driver.create_domain(a_domain())
+    assert caplog.messages[3:] == [f'{label}: create example.com.: later (and 499 failures of this kind since the last '
+                                   'such line)']
+
+
+def test_only_the_unforeseen_is_logged_with_its_stack(caplog: pytest.LogCaptureFixture) -> None:
+    Raises(BackendRefused(why='no')).create_domain(a_domain())
+    Raises(ZeroDivisionError()).create_domain(a_domain())
+    assert [bool(record.exc_info) for record in caplog.records] == [False, True]
+
+
+def test_deadline_runs_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [5.0]
+    monkeypatch.setattr(time, 'monotonic', lambda: clock[0])
+    deadline = Deadline(2.0)
+    assert deadline.left() == 2.0
+    clock[0] += 1.5
+    assert deadline.left() == 0.5
+    clock[0] += 0.5
+    with pytest.raises(TimeoutError):
+        deadline.left()
+
+
+def test_an_unknown_driver_is_named_with_those_there_are() -> None:
+    with pytest.raises(InvalidField, match="driver: 'bind' is unknown; there are bind9, fake, secondary"):
+        backends.build(Server(new_id(), 'bind', '192.0.2.1'))
+
+
+def test_every_driver_says_its_options() -> None:
+    options = backends.options()
+    assert options.keys() == backends.DRIVERS.keys()
+    for driver, found in options.items():
+        names = [option.name for option in found]
+        assert len(names) == len(set(names))
+        assert all(option.help.endswith('.') for option in found), driver

@@ -1,0 +1,104 @@
+"""What a zone says to a question; zones and answers as DNS text."""
+
+from __future__ import annotations
+
+import dns.name
+import dns.rcode
+import dns.rdatatype
+import dns.zone
+import pytest
+
+from designate_pool.nameserver.contents import Contents, Reply
+
+ZONE = '''\
+$ORIGIN example.com.
+$TTL 300
+@           SOA     ns1.example.com. hostmaster.example.com. 7 3600 600 86400 60
+@           NS      ns1
+@           NS      ns2.example.net.
+ns1         A       192.0.2.53
+www         A       192.0.2.1
+www         A       192.0.2.2
+www         AAAA    2001:db8::1
+alias       CNAME   www
+chain       CNAME   alias
+away        CNAME   www.example.net.
+dangling    CNAME   nowhere
+loop        CNAME   pool
+pool        CNAME   loop
+a.b.c       TXT     "deep"
+*.wild      A       192.0.2.9
+*.wild      MX      10 mail.example.net.
+x.wild      TXT     "not by the wildcard"
+sub         NS      ns.sub
+sub         DS      1 8 2 0000000000000000000000000000000000000000000000000000000000000000
+ns.sub      A       192.0.2.54
+'''
+SOA = 'example.com. 60 IN SOA ns1.example.com. hostmaster.example.com. 7 3600 600 86400 60'
+
+
+@pytest.fixture(scope='module')
+def contents() -> Contents:
+    return Contents(dns.zone.from_text(ZONE, 'example.com.', relativize=False))
+
+
+def ask(contents: Contents, name: str, rtype: str) -> Reply:
+    return contents.reply(dns.name.from_text(name), dns.rdatatype.from_text(rtype))
+
+
+def text(reply: Reply) -> str:
+    lines = [dns.rcode.to_text(reply.rcode) + (' AA' if reply.authoritative else '')]
+    for title in ('answer', 'authority', 'additional'):
+        lines += [f'{title}: {line}' for rrset in getattr(reply, title) for line in rrset.to_text().splitlines()]
+    return '\n'.join(lines)
+
+
+WWW = 'answer: www.example.com. 300 IN A 192.0.2.1\nanswer: www.example.com. 300 IN A 192.0.2.2'
+
+
+@pytest.mark.parametrize('name, rtype, expected', [
+    ('www.example.com.', 'A', f'NOERROR AA\n{WWW}'),
+    ('WWW.Example.COM.', 'AAAA', 'NOERROR AA\nanswer: WWW.Example.COM. 300 IN AAAA 2001:db8::1'),
+    ('example.com.', 'SOA', 'NOERROR AA\nanswer: ' + SOA.replace(' 60 IN', ' 300 IN')),
+    ('www.example.com.', 'TXT', f'NOERROR AA\nauthority: {SOA}'),
+    ('nowhere.example.com.', 'A', f'NXDOMAIN AA\nauthority: {SOA}'),
+    ('b.c.example.com.', 'A', f'NOERROR AA\nauthority: {SOA}'),
+    ('x.b.c.example.com.', 'A', f'NXDOMAIN AA\nauthority: {SOA}'),
+    ('alias.example.com.', 'A', f'NOERROR AA\nanswer: alias.example.com. 300 IN CNAME www.example.com.\n{WWW}'),
+    ('alias.example.com.', 'CNAME', 'NOERROR AA\nanswer: alias.example.com. 300 IN CNAME www.example.com.'),
+    ('chain.example.com.', 'A', 'NOERROR AA\nanswer: chain.example.com. 300 IN CNAME alias.example.com.\n'
+                                f'answer: alias.example.com. 300 IN CNAME www.example.com.\n{WWW}'),
+    ('away.example.com.', 'A', 'NOERROR AA\nanswer: away.example.com. 300 IN CNAME www.example.net.'),
+    ('dangling.example.com.', 'A', 'NXDOMAIN AA\nanswer: dangling.example.com. 300 IN CNAME nowhere.example.com.\n'
+                                   f'authority: {SOA}'),
+    ('any.wild.example.com.', 'A', 'NOERROR AA\nanswer: any.wild.example.com. 300 IN A 192.0.2.9'),
+    ('any.thing.wild.example.com.', 'A', 'NOERROR AA\nanswer: any.thing.wild.example.com. 300 IN A 192.0.2.9'),
+    ('any.wild.example.com.', 'TXT', f'NOERROR AA\nauthority: {SOA}'),
+    ('x.wild.example.com.', 'A', f'NOERROR AA\nauthority: {SOA}'),
+    ('y.x.wild.example.com.', 'A', f'NXDOMAIN AA\nauthority: {SOA}'),
+    ('wild.example.com.', 'A', f'NOERROR AA\nauthority: {SOA}'),
+    ('sub.example.com.', 'A', 'NOERROR\nauthority: sub.example.com. 300 IN NS ns.sub.example.com.\n'
+                              'additional: ns.sub.example.com. 300 IN A 192.0.2.54'),
+    ('deep.in.sub.example.com.', 'A', 'NOERROR\nauthority: sub.example.com. 300 IN NS ns.sub.example.com.\n'
+                                      'additional: ns.sub.example.com. 300 IN A 192.0.2.54'),
+    ('sub.example.com.', 'DS', 'NOERROR AA\nanswer: sub.example.com. 300 IN DS 1 8 2 ' + '0' * 64),
+])
+def test_replies(contents: Contents, name: str, rtype: str, expected: str) -> None:
+    assert text(ask(contents, name, rtype)) == expected
+
+
+def test_any_gives_all(contents: Contents) -> None:
+    assert {rrset.rdtype for rrset in ask(contents, 'www.example.com.', 'ANY').answer} == {
+        dns.rdatatype.A, dns.rdatatype.AAAA}
+
+
+def test_a_loop_of_aliases_ends(contents: Contents) -> None:
+    assert len(ask(contents, 'loop.example.com.', 'A').answer) == 8
+
+
+def test_altered_has_the_serial_and_other_contents(contents: Contents) -> None:
+    altered = contents.altered
+    assert altered.serial == contents.serial
+    assert text(ask(altered, 'www.example.com.', 'A')) == 'NOERROR AA\nanswer: www.example.com. 300 IN A 192.0.2.254'
+    assert text(ask(altered, 'example.com.', 'TXT')) == 'NOERROR AA\nanswer: example.com. 60 IN TXT "altered"'
+    assert text(ask(contents, 'www.example.com.', 'A')) == f'NOERROR AA\n{WWW}'

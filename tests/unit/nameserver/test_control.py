@@ -1,0 +1,131 @@
+"""The control socket."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import designate_pool
+from designate_pool.errors import BadInput, InvalidField
+from designate_pool.model import Endpoint
+from designate_pool.nameserver.control import Control, ControlClient
+from designate_pool.nameserver.server import NameServer
+from tests.fixtures.nameservers import Primary, zone_text
+from tests.fixtures.processes import wait_until
+
+NAME = 'example.com.'
+LOOPBACK = Endpoint('127.0.0.1', 0)
+
+
+@pytest.fixture
+def server(name_server: Callable[..., NameServer]) -> NameServer:
+    return name_server(control=LOOPBACK, secret='the secret')
+
+
+@pytest.fixture
+def client(server: NameServer) -> ControlClient:
+    assert server.control_endpoint is not None
+    return ControlClient(server.control_endpoint, 'the secret')
+
+
+def test_the_life_of_a_zone(client: ControlClient, primary: Primary) -> None:
+    primary.publish(NAME, zone_text(8))
+    primaries = [{'host': primary.host, 'port': primary.port}]
+    assert client.ask('add_zone', name=NAME, primaries=primaries)
+    assert not client.ask('add_zone', name=NAME, primaries=primaries)
+    wait_until(lambda: client.ask('list_zones') == [
+        {'name': NAME, 'serial': 8, 'primaries': [str(primary.endpoint)], 'error': None}], 'the zone is listed')
+    assert client.ask('refresh', name=NAME)
+    assert client.ask('delete_zone', name=NAME)
+    assert not client.ask('delete_zone', name=NAME)
+    assert not client.ask('refresh', name=NAME)
+    assert client.ask('list_zones') == []
+
+
+def test_faults(client: ControlClient) -> None:
+    client.ask('set_fault', kind='delay', seconds=0.5, zone='Example.com')
+    on = [{'kind': 'delay', 'seconds': 0.5, 'count': None, 'zone': NAME}]
+    assert client.ask('list_faults') == on
+    assert client.ask('clear_faults', zone=NAME) == on
+    assert client.ask('list_faults') == []
+
+
+def test_ping_and_lost_zones(client: ControlClient, primary: Primary) -> None:
+    assert client.ask('ping') == designate_pool.__version__
+    client.ask('add_zone', name=NAME, primaries=[{'host': primary.host, 'port': primary.port}])
+    client.ask('forget_zones')
+    assert client.ask('list_zones') == []
+
+
+@pytest.mark.parametrize('verb, arguments, said', [
+    ('sulk', {}, "verb: there is no 'sulk'"),
+    ('add_zone', {}, 'name: it must be a text'),
+    ('add_zone', {'name': 5}, 'name: it must be a text'),
+    ('add_zone', {'name': NAME}, 'primaries: it must be a list'),
+    ('add_zone', {'name': NAME, 'primaries': []}, 'primaries: a zone needs at least one'),
+    ('add_zone', {'name': NAME, 'primaries': [{'host': 'ns1', 'port': 53}]}, 'primaries: it must be a list'),
+    ('add_zone', {'name': 'a..b', 'primaries': [{'host': '192.0.2.1', 'port': 53}]}, 'name: '),
+    ('add_zone', {'name': NAME, 'primaries': [{'host': '192.0.2.1', 'port': 53}], 'key': {'name': 'k'}}, 'key: '),
+    ('add_zone', {'name': NAME, 'primaries': [{'host': '192.0.2.1', 'port': 53}],
+                  'key': {'name': 'k', 'algorithm': 'hmac-sha256', 'secret': '!'}}, 'key: '),
+    ('delete_zone', {'name': ''}, 'name: it must be a text'),
+    ('set_fault', {'kind': 'sulk'}, "kind: 'sulk' is no fault"),
+    ('set_fault', {'kind': 'delay', 'seconds': 'long'}, 'fault: '),
+    ('set_fault', {'kind': 'drop', 'count': 0}, 'count: it is at least 1'),
+    ('clear_faults', {'zone': 'a..b'}, 'name: '),
+    ('clear_faults', {'zone': [None]}, 'name: [None] is not a text'),
+])
+def test_requests_that_make_no_sense(client: ControlClient, verb: str, arguments: dict[str, Any], said: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        client.ask(verb, **arguments)
+    assert said in str(caught.value)
+    assert client.ask('ping')
+
+
+def test_a_wrong_secret(server: NameServer) -> None:
+    assert server.control_endpoint is not None
+    with pytest.raises(BadInput, match='the secret is wrong'):
+        ControlClient(server.control_endpoint, 'another').ask('ping')
+
+
+@pytest.mark.parametrize('lines', [b'\n', b'[]\n', b'{\n', b'{}\n', b'\xff\xff\n', b'null\n', b'[' * 60000 + b'\n',
+                                   b'{"secret": 5}\n', b'{"secret": "the secret"}\n', b'x' * 70000])
+def test_lines_that_are_no_request_are_answered(server: NameServer, lines: bytes) -> None:
+    assert server.control_endpoint is not None
+    with socket.create_connection((server.control_endpoint.host, server.control_endpoint.port), 5) as connection:
+        connection.sendall(lines)
+        with connection.makefile('rb') as stream:
+            assert json.loads(stream.readline())['ok'] is False
+
+
+@given(st.recursive(st.none() | st.booleans() | st.floats(allow_nan=False) | st.text(max_size=5),
+                    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
+                        st.sampled_from(['name', 'primaries', 'key', 'kind', 'zone', 'count', 'seconds', 'host',
+                                         'port']), inner, max_size=5), max_leaves=12),
+       st.sampled_from(['add_zone', 'delete_zone', 'refresh', 'set_fault', 'clear_faults']))
+def test_whatever_the_arguments_are(arguments: Any, verb: str) -> None:
+    control = NameServer(LOOPBACK, LOOPBACK, 'the secret')._control
+    assert control is not None
+    request = arguments if isinstance(arguments, dict) else {'name': arguments}
+    answer = control._answer(json.dumps(request | {'secret': 'the secret', 'verb': verb}).encode())
+    assert answer['ok'] or answer['kind'] == 'request', answer
+
+
+def test_loopback_only_and_never_without_a_secret() -> None:
+    with pytest.raises(InvalidField, match='192.0.2.1 is not a loopback address'):
+        NameServer(LOOPBACK, Endpoint('192.0.2.1', 0), 'the secret').start()
+    with pytest.raises(InvalidField, match='the control socket needs one'):
+        NameServer(LOOPBACK, LOOPBACK)
+
+
+def test_a_verb_that_fails_is_said_to(server: NameServer, caplog: pytest.LogCaptureFixture) -> None:
+    control = Control('the secret', {'fail': lambda request: 1 / 0})
+    assert control._answer(b'{"secret": "the secret", "verb": "fail"}') == {
+        'ok': False, 'kind': 'failed', 'error': 'ZeroDivisionError: division by zero'}
+    assert 'fail failed' in caplog.text

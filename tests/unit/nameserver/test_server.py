@@ -1,0 +1,490 @@
+"""The name server over real sockets: transfers, NOTIFY, faults, restarts."""
+
+from __future__ import annotations
+
+import pathlib
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import dns.exception
+import dns.flags
+import dns.message
+import dns.query
+import dns.rcode
+import dns.zone
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from designate_pool.errors import InvalidField
+from designate_pool.model import Endpoint, TsigKey
+from designate_pool.nameserver import transfer
+from designate_pool.nameserver.faults import Fault, Faults
+from designate_pool.nameserver.responder import Responder
+from designate_pool.nameserver.server import NameServer
+from designate_pool.nameserver.zones import Zones
+from tests.fixtures.asking import Asked
+from tests.fixtures.nameservers import Primary, zone_text
+from tests.fixtures.processes import free_port, wait_until
+
+NAME = 'example.com.'
+KEY = TsigKey('transfer.example.', 'hmac-sha256', 'dHJhbnNmZXIga2V5IGZvciB0ZXN0cyBvbmx5')
+OTHER = TsigKey('transfer.example.', 'hmac-sha256', 'YW5vdGhlciBrZXkgZm9yIHRlc3RzIG9ubHk=')
+
+
+class Asker(Asked):
+    def __init__(self, server: NameServer) -> None:
+        self._server = server
+
+    @property
+    def host(self) -> str:  # type: ignore[override]
+        return self._server.endpoint.host
+
+    @property
+    def port(self) -> int:  # type: ignore[override]
+        return self._server.endpoint.port
+
+
+@pytest.fixture
+def server(name_server: Callable[..., NameServer], primary: Primary) -> NameServer:
+    """A server that has the zone at serial 1."""
+    primary.publish(NAME, zone_text(1, 'www A 192.0.2.1'))
+    server = name_server(retry=0.1)
+    server.add_zone(NAME, [primary.endpoint])
+    wait_until(lambda: server.serial(NAME) == 1, 'the zone is there')
+    return server
+
+
+@pytest.fixture
+def asker(server: NameServer) -> Asker:
+    return Asker(server)
+
+
+def rcode(asker: Asked, name: str = NAME, rtype: str = 'SOA', tcp: bool = False) -> str:
+    return dns.rcode.to_text(asker.query(name, rtype, tcp=tcp).rcode())
+
+
+def silent(asker: Asked) -> bool:
+    try:
+        asker.query(NAME, timeout=0.2)
+    except dns.exception.Timeout:
+        return True
+    return False
+
+
+def test_answers_over_udp_and_tcp(asker: Asker) -> None:
+    for tcp in (False, True):
+        answer = asker.query('www.example.com.', 'A', tcp=tcp)
+        assert answer.flags & dns.flags.AA
+        assert answer.answer[0].to_text() == 'www.example.com. 300 IN A 192.0.2.1'
+
+
+def test_unknown_zone_is_refused_and_one_without_contents_is_servfail(server: NameServer, asker: Asker) -> None:
+    assert rcode(asker, 'example.net.') == 'REFUSED'
+    server.add_zone('example.net.', [Endpoint('127.0.0.1', free_port())])
+    assert rcode(asker, 'example.net.') == 'SERVFAIL'
+    assert rcode(asker, 'www.example.net.', 'A') == 'SERVFAIL'
+
+
+def test_the_zone_with_the_longest_name_answers(server: NameServer, asker: Asker, primary: Primary) -> None:
+    primary.publish('sub.example.com.', zone_text(9, 'www A 192.0.2.9'))
+    assert rcode(asker, 'www.sub.example.com.', 'A') == 'NXDOMAIN'
+    server.add_zone('sub.example.com.', [primary.endpoint])
+    wait_until(lambda: asker.texts('www.sub.example.com.', 'A') == ['192.0.2.9'], 'the zone below answers')
+    server.delete_zone('sub.example.com.')
+    assert rcode(asker, 'www.sub.example.com.', 'A') == 'NXDOMAIN'
+
+
+@pytest.mark.parametrize('hint', [2, None, 1, 99])
+def test_notify_brings_the_new_serial_whatever_it_names(server: NameServer, asker: Asker, primary: Primary,
+                                                        hint: int | None) -> None:
+    primary.publish(NAME, zone_text(2, 'www A 192.0.2.2'))
+    assert asker.notify(NAME, hint).rcode() == dns.rcode.NOERROR
+    wait_until(lambda: asker.texts('www.example.com.', 'A') == ['192.0.2.2'], 'the second contents are served')
+
+
+def test_notify_of_a_zone_that_is_not_held(asker: Asker) -> None:
+    assert asker.notify('www.example.com.').rcode() == dns.rcode.NOTAUTH
+    assert asker.notify('example.net.').rcode() == dns.rcode.NOTAUTH
+
+
+def test_notify_from_a_stranger_is_refused_unless_signed(name_server: Callable[..., NameServer]) -> None:
+    server = name_server(keys=[KEY])
+    server.add_zone(NAME, [Endpoint('192.0.2.1', 53)])
+    assert Asker(server).notify(NAME).rcode() == dns.rcode.REFUSED
+    assert Asker(server).notify(NAME, key=KEY).rcode() == dns.rcode.NOERROR
+
+
+def test_a_serial_that_goes_back_is_not_taken(server: NameServer, asker: Asker, primary: Primary) -> None:
+    primary.publish(NAME, zone_text(4294967290))
+    asker.notify(NAME, 5)
+    primary.publish(NAME, zone_text(3))
+    asker.notify(NAME, 3)
+    wait_until(lambda: server.serial(NAME) == 3, 'the newer serial is taken')
+
+
+def test_a_serial_past_the_wrap_is_newer(name_server: Callable[..., NameServer], primary: Primary) -> None:
+    primary.publish(NAME, zone_text(4294967295))
+    server = name_server()
+    server.add_zone(NAME, [primary.endpoint])
+    wait_until(lambda: server.serial(NAME) == 4294967295, 'the zone is there')
+    primary.publish(NAME, zone_text(0))
+    Asker(server).notify(NAME, 0)
+    wait_until(lambda: server.serial(NAME) == 0, 'the serial past the wrap is taken')
+
+
+def test_catches_up_by_itself(name_server: Callable[..., NameServer], primary: Primary) -> None:
+    primary.publish(NAME, zone_text(1, refresh=1))
+    server = name_server()
+    server.add_zone(NAME, [primary.endpoint])
+    wait_until(lambda: server.serial(NAME) == 1, 'the zone is there')
+    primary.publish(NAME, zone_text(2, refresh=1))
+    wait_until(lambda: server.serial(NAME) == 2, 'the timer has found the new serial')
+
+
+def test_a_primary_that_comes_up_later(name_server: Callable[..., NameServer]) -> None:
+    late = Primary()
+    late.start()
+    late.stop()
+    server = name_server(retry=0.1)
+    server.add_zone(NAME, [late.endpoint])
+    wait_until(lambda: server.list_zones()[0]['error'], 'the first try has failed')
+    try:
+        late.start()
+        late.publish(NAME, zone_text(1))
+        wait_until(lambda: server.serial(NAME) == 1, 'a later try has not')
+        wait_until(lambda: server.list_zones()[0]['error'] is None, 'the error is gone')
+    finally:
+        late.stop()
+
+
+def test_the_second_primary_serves_when_the_first_is_dead(name_server: Callable[..., NameServer],
+                                                          primary: Primary) -> None:
+    primary.publish(NAME, zone_text(1))
+    server = name_server()
+    server.add_zone(NAME, [Endpoint('127.0.0.1', free_port()), primary.endpoint])
+    wait_until(lambda: server.serial(NAME) == 1, 'the zone is there')
+
+
+def test_an_expired_zone_is_servfail(name_server: Callable[..., NameServer], primary: Primary) -> None:
+    primary.publish(NAME, zone_text(1, refresh=1, retry=1, expire=1))
+    server = name_server(retry=0.2)
+    server.add_zone(NAME, [primary.endpoint])
+    wait_until(lambda: Asker(server).serial(NAME) == 1, 'the zone is served')
+    primary.stop()
+    wait_until(lambda: rcode(Asker(server)) == 'SERVFAIL', 'the zone has expired')
+    primary.start()
+    primary.publish(NAME, zone_text(2))
+    wait_until(lambda: Asker(server).serial(NAME) == 2, 'it is served again')
+
+
+def test_added_again_and_deleted_again(server: NameServer, primary: Primary, asker: Asker) -> None:
+    assert not server.add_zone('Example.COM', [primary.endpoint])
+    assert server.delete_zone(NAME)
+    assert not server.delete_zone(NAME)
+    assert rcode(asker) == 'REFUSED'
+    assert server.add_zone(NAME, [primary.endpoint])
+    wait_until(lambda: asker.serial(NAME) == 1, 'the zone is there again')
+
+
+def test_a_zone_needs_primaries_and_a_name(server: NameServer, primary: Primary) -> None:
+    with pytest.raises(InvalidField, match='primaries'):
+        server.add_zone(NAME, [])
+    with pytest.raises(InvalidField, match='name'):
+        server.add_zone('a..b', [primary.endpoint])
+
+
+# Transfers out
+
+def fetched(asker: Asked, key: TsigKey | None = None) -> dict[str, int]:
+    """How many records of each type the zone has by AXFR."""
+    zone = transfer.fetch(dns.name.from_text(NAME), Endpoint(asker.host, asker.port), key).zone
+    counts: dict[str, int] = {}
+    for _, rdataset in zone.iterate_rdatasets():
+        kind = dns.rdatatype.to_text(rdataset.rdtype)
+        counts[kind] = counts.get(kind, 0) + len(rdataset)
+    return counts
+
+
+@pytest.mark.parametrize('key', [None, KEY])
+def test_a_zone_of_many_messages_goes_through_two_servers(name_server: Callable[..., NameServer],
+                                                          key: TsigKey | None) -> None:
+    lines = [f'host{number} A 192.0.2.{number % 250 + 1}' for number in range(600)]
+    lines += [f'many TXT "{number} {"x" * 200}"' for number in range(150)]
+    first = Primary(keys=[KEY])
+    first.start()
+    try:
+        first.publish(NAME, zone_text(1, *lines))
+        server = name_server(keys=[KEY])
+        server.add_zone(NAME, [first.endpoint], key)
+        wait_until(lambda: server.serial(NAME) == 1, 'the zone is there')
+        assert fetched(Asker(server), key) == {'SOA': 1, 'NS': 1, 'A': 600, 'TXT': 150}
+    finally:
+        first.stop()
+
+
+def test_a_wrong_key_gets_nothing(name_server: Callable[..., NameServer]) -> None:
+    first = Primary(keys=[KEY])
+    first.start()
+    try:
+        first.publish(NAME, zone_text(1))
+        server = name_server(retry=0.1)
+        server.add_zone(NAME, [first.endpoint], OTHER)
+        wait_until(lambda: server.list_zones()[0]['error'], 'the transfer has failed')
+        assert server.serial(NAME) is None
+    finally:
+        first.stop()
+
+
+def test_answers_are_signed_when_the_question_was(name_server: Callable[..., NameServer], primary: Primary) -> None:
+    primary.publish(NAME, zone_text(1))
+    server = name_server(keys=[KEY])
+    server.add_zone(NAME, [primary.endpoint])
+    wait_until(lambda: server.serial(NAME) == 1, 'the zone is there')
+    answer = Asker(server).query(NAME, key=KEY)
+    assert answer.had_tsig
+    assert answer.answer
+    with pytest.raises(dns.exception.DNSException):
+        Asker(server).query(NAME, key=OTHER)
+
+
+def test_transfer_over_udp_and_of_a_name_in_the_zone(asker: Asker) -> None:
+    assert rcode(asker, NAME, 'AXFR') == 'FORMERR'
+    assert rcode(asker, 'www.example.com.', 'AXFR', tcp=True) == 'REFUSED'
+
+
+def test_ixfr_gets_the_whole_zone_over_tcp_and_the_soa_over_udp(asker: Asker) -> None:
+    over_udp = asker.query(NAME, 'IXFR')
+    assert [rrset.rdtype for rrset in over_udp.answer] == [dns.rdatatype.SOA]
+    over_tcp = asker.query(NAME, 'IXFR', tcp=True)
+    assert {dns.rdatatype.to_text(rrset.rdtype) for rrset in over_tcp.answer} == {'SOA', 'NS', 'A'}
+
+
+def test_a_large_answer_is_cut_over_udp(server: NameServer, asker: Asker, primary: Primary) -> None:
+    primary.publish(NAME, zone_text(2, *(f'many TXT "{number} {"x" * 200}"' for number in range(20))))
+    server.refresh(NAME)
+    wait_until(lambda: server.serial(NAME) == 2, 'the zone is there')
+    assert asker.query('many.example.com.', 'TXT').flags & dns.flags.TC
+    assert len(asker.query('many.example.com.', 'TXT', tcp=True).answer[0]) == 20
+
+
+# Faults
+
+def test_drop(server: NameServer, asker: Asker) -> None:
+    server.set_fault('drop')
+    assert silent(asker)
+    server.clear_faults('drop')
+    assert not silent(asker)
+
+
+def test_drop_of_a_notify(server: NameServer, asker: Asker) -> None:
+    server.set_fault('drop*1')
+    with pytest.raises(dns.exception.Timeout):
+        asker.notify(NAME, timeout=0.2)
+    assert asker.notify(NAME).rcode() == dns.rcode.NOERROR
+
+
+def test_delay_holds_up_nobody_else(server: NameServer, asker: Asker) -> None:
+    server.set_fault('delay=0.3@example.com.')
+    late: list[float] = []
+
+    def ask() -> None:
+        started = time.monotonic()
+        asker.query(NAME)
+        late.append(time.monotonic() - started)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    started = time.monotonic()
+    assert rcode(asker, 'example.net.') == 'REFUSED'
+    assert time.monotonic() - started < 0.25
+    thread.join()
+    assert 0.3 <= late[0] < 2
+    started = time.monotonic()
+    asker.query(NAME, tcp=True)
+    assert time.monotonic() - started >= 0.3
+
+
+@pytest.mark.parametrize('kind', ['servfail', 'refused'])
+def test_error_codes_by_server_and_by_zone(server: NameServer, asker: Asker, kind: str) -> None:
+    for fault in (f'{kind}*2', f'{kind}*2@{NAME}'):
+        server.set_fault(fault)
+        assert [rcode(asker) for _ in range(3)] == [kind.upper()] * 2 + ['NOERROR']
+    server.set_fault(f'{kind}@example.net.')
+    assert rcode(asker) == 'NOERROR'
+
+
+def test_an_error_code_does_not_keep_the_zone_from_following(server: NameServer, asker: Asker,
+                                                             primary: Primary) -> None:
+    server.set_fault('servfail')
+    primary.publish(NAME, zone_text(2))
+    asker.notify(NAME, 2)
+    wait_until(lambda: server.serial(NAME) == 2, 'it has the new serial')
+    assert rcode(asker) == 'SERVFAIL'
+
+
+def test_stale_goes_on_with_the_old_serial_and_catches_up(server: NameServer, asker: Asker, primary: Primary) -> None:
+    server.set_fault(Fault('stale', zone=NAME))
+    primary.publish(NAME, zone_text(2))
+    primary.publish('example.net.', zone_text(1))
+    assert asker.notify(NAME, 2).rcode() == dns.rcode.NOERROR
+    server.add_zone('example.net.', [primary.endpoint])
+    wait_until(lambda: asker.serial('example.net.') == 1, 'another zone is fetched')
+    assert asker.serial(NAME) == 1
+    server.clear_faults()
+    wait_until(lambda: asker.serial(NAME) == 2, 'it has caught up')
+
+
+def test_altered_serves_the_right_serial_with_other_contents(server: NameServer, asker: Asker) -> None:
+    server.set_fault('altered')
+    assert asker.serial(NAME) == 1
+    assert asker.texts('www.example.com.', 'A') == ['192.0.2.254']
+    assert fetched(asker) == {'SOA': 1, 'NS': 1, 'A': 1, 'TXT': 1}
+    server.clear_faults()
+    assert asker.texts('www.example.com.', 'A') == ['192.0.2.1']
+
+
+def test_broken_keeps_the_old_zone_and_says_why(server: NameServer, asker: Asker, primary: Primary) -> None:
+    server.set_fault('broken')
+    primary.publish(NAME, zone_text(2, 'www A 192.0.2.2'))
+    asker.notify(NAME, 2)
+    wait_until(lambda: 'broke off' in str(server.list_zones()[0]['error']), 'the transfer broke off')
+    assert asker.serial(NAME) == 1
+    assert asker.texts('www.example.com.', 'A') == ['192.0.2.1']
+    server.clear_faults('broken')
+    wait_until(lambda: asker.serial(NAME) == 2, 'it has caught up')
+
+
+def test_broken_once_is_mended_by_the_retry(server: NameServer, asker: Asker, primary: Primary) -> None:
+    server.set_fault('broken*1')
+    primary.publish(NAME, zone_text(2))
+    asker.notify(NAME, 2)
+    wait_until(lambda: asker.serial(NAME) == 2, 'the next try took the zone')
+
+
+# Coming and going
+
+def test_stopped_and_started_again_on_the_same_port_without_its_zones(server: NameServer, asker: Asker) -> None:
+    before = server.endpoint
+    server.stop()
+    with pytest.raises((OSError, dns.exception.Timeout)):
+        asker.query(NAME, timeout=0.2)
+    server.stop()
+    server.start()
+    assert server.endpoint == before
+    assert rcode(asker) == 'REFUSED'
+
+
+def test_started_again_with_its_zones(name_server: Callable[..., NameServer], primary: Primary,
+                                      tmp_path: pathlib.Path) -> None:
+    primary.publish(NAME, zone_text(1, 'www A 192.0.2.1'))
+    primary.publish('a\\.b.example.net.', zone_text(5))
+    server = name_server(state=tmp_path / 'state')
+    asker = Asker(server)
+    for name in (NAME, 'a\\.b.example.net.', 'gone.example.net.'):
+        server.add_zone(name, [primary.endpoint])
+    wait_until(lambda: asker.serial(NAME) == 1 and asker.serial('a\\.b.example.net.') == 5, 'the zones are there')
+    server.delete_zone('gone.example.net.')
+    server.stop()
+    primary.publish(NAME, zone_text(2, 'www A 192.0.2.2'))
+    server.start()
+    wait_until(lambda: asker.texts('www.example.com.', 'A') == ['192.0.2.2'], 'it has caught up')
+    server.stop()
+    primary.stop()
+    server.start()
+    assert asker.texts('www.example.com.', 'A') == ['192.0.2.2']
+    assert asker.serial('a\\.b.example.net.') == 5
+    assert rcode(asker, 'gone.example.net.') == 'REFUSED'
+
+
+def test_damaged_files_cost_their_own_zone_only(name_server: Callable[..., NameServer], primary: Primary,
+                                                tmp_path: pathlib.Path) -> None:
+    for name in (NAME, 'example.net.', 'example.org.'):
+        primary.publish(name, zone_text(1))
+    server = name_server(state=tmp_path)
+    for name in (NAME, 'example.net.', 'example.org.'):
+        server.add_zone(name, [primary.endpoint])
+    wait_until(lambda: len(list(tmp_path.glob('*.zone'))) == 3, 'the files are written')
+    server.stop()
+    primary.stop()
+    facts = {path.read_text().split('"')[3]: path for path in tmp_path.glob('*.json')}
+    facts[NAME].write_text('{')
+    facts['example.net.'].with_suffix('.zone').write_text('not a zone\n')
+    server.start()
+    asker = Asker(server)
+    assert (rcode(asker), rcode(asker, 'example.net.'), rcode(asker, 'example.org.')) == (
+        'REFUSED', 'SERVFAIL', 'NOERROR')
+
+
+def test_files_are_for_their_owner_only(name_server: Callable[..., NameServer], primary: Primary,
+                                        tmp_path: pathlib.Path) -> None:
+    name_server(state=tmp_path / 'state').add_zone(NAME, [primary.endpoint], KEY)
+    [path] = (tmp_path / 'state').glob('*.json')
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_lost_zones(server: NameServer, asker: Asker) -> None:
+    server.forget_zones()
+    assert rcode(asker) == 'REFUSED'
+    assert server.list_zones() == []
+
+
+def test_an_endpoint_that_is_taken_leaves_nothing_behind(server: NameServer) -> None:
+    second = NameServer(server.endpoint)
+    with pytest.raises(OSError):
+        second.start()
+    third = NameServer(Endpoint('127.0.0.1', 0), server.endpoint, 'secret')
+    with pytest.raises(OSError):
+        third.start()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((third.endpoint.host, third.endpoint.port), 1)
+    third.stop()
+
+
+def test_stops_soon_while_a_primary_keeps_it_waiting(name_server: Callable[..., NameServer]) -> None:
+    with socket.create_server(('127.0.0.1', 0), backlog=64) as silent_primary:
+        server = name_server()
+        for number in range(40):
+            server.add_zone(f'zone{number}.example.', [Endpoint('127.0.0.1', silent_primary.getsockname()[1])])
+        started = time.monotonic()
+        server.stop()
+        assert time.monotonic() - started < 4
+
+
+def test_no_thread_is_left(primary: Primary) -> None:
+    before = set(threading.enumerate())
+    server = NameServer(Endpoint('127.0.0.1', 0), Endpoint('127.0.0.1', 0), 'secret').start()
+    server.add_zone(NAME, [primary.endpoint])
+    with socket.create_connection((server.endpoint.host, server.endpoint.port), 1):
+        server.stop()
+    ours = {thread for thread in threading.enumerate() if not thread.name.startswith('dns-tcp')}
+    assert ours <= before
+
+
+# Malformed input
+
+@pytest.fixture(scope='module')
+def responder() -> Iterator[Responder]:
+    yield Responder(Zones(None, (KEY,)), Faults(), lambda zone, hint: None)
+
+
+@given(wire=st.binary(max_size=100) | st.builds(lambda head, rest: head + bytes([0, 1, 0, 0, 0, 0, 0, 0]) + rest,
+                                                st.binary(min_size=4, max_size=4), st.binary(max_size=60)))
+def test_whatever_comes_is_answered_or_ignored(responder: Responder, wire: bytes) -> None:
+    for message in responder.respond(wire, '192.0.2.1', False).messages:
+        answer = dns.message.from_wire(message)
+        assert answer.id == int.from_bytes(wire[:2], 'big')
+        assert answer.flags & dns.flags.QR
+
+
+def test_junk_on_the_sockets_does_not_stop_the_service(server: NameServer, asker: Asker) -> None:
+    address = (server.endpoint.host, server.endpoint.port)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
+        for junk in (b'', b'x', b'\0' * 12, b'\xff' * 500):
+            udp.sendto(junk, address)
+    for junk in (b'\0', b'\xff\xff' + b'x' * 10, b'\0\0', b'\0\x0c' + b'\0' * 12):
+        with socket.create_connection(address, 1) as tcp:
+            tcp.sendall(junk)
+    assert asker.serial(NAME) == 1
