@@ -1,9 +1,11 @@
 """Fixtures for all tests.  eventlet's copy of dnspython is switched off before anything imports eventlet."""
 
-import pathlib
+from hypothesis import HealthCheck, settings
 
 import designate_pool  # noqa: F401  sets EVENTLET_NO_GREENDNS
 
-_HERE = pathlib.Path(__file__).parent
-pytest_plugins = tuple(f'tests.fixtures.{name}' for name in ('databases', 'bind', 'rabbitmq', 'nameservers')
-                       if (_HERE / 'fixtures' / f'{name}.py').exists())
+pytest_plugins = tuple(f'tests.fixtures.{name}' for name in ('bind', 'central', 'databases', 'nameservers', 'rabbitmq'))
+
+# How long an example takes says more about who else uses the machine than about the code.
+settings.register_profile('shared machine', deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile('shared machine')

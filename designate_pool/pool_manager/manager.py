@@ -37,7 +37,11 @@ NOBODY = Context(request_id='pool-manager', all_projects=True)
 
 @dataclasses.dataclass(slots=True)
 class Situation:
-    """A domain and its rows; *changed* are the rows to write."""
+    """A domain and its rows; *changed* are the rows to write.
+
+    However often a row is changed before it is written, its version rises by one: only so does the second of two
+    writers that began with the same row find that it came too late.
+    """
 
     domain: Domain
     rows: dict[tuple[str, Action], ServerStatus]
@@ -45,7 +49,11 @@ class Situation:
 
     def change(self, *rows: ServerStatus) -> None:
         for row in rows:
-            self.rows[row.server_id, row.action] = self.changed[row.server_id, row.action] = row
+            key = row.server_id, row.action
+            earlier = self.rows.get(key)
+            version = 0 if earlier is None else earlier.version
+            self.rows[key] = self.changed[key] = dataclasses.replace(
+                row, version=version if key in self.changed else version + 1)
 
 
 class Manager:
@@ -97,7 +105,18 @@ class Manager:
             situation.change(*(due.supersede(row, generation) for row in situation.rows.values()
                                if row.action is Action.DELETE and row.status is not Outcome.SUCCESS))
         self.carry_out(situations.values(), now)
+        self._make_sure(situations.values(), now)
         self.weigh(situations.values())
+
+    def _make_sure(self, situations: Iterable[Situation], now: datetime) -> None:
+        """Begin again where somebody wrote a row between our reading and our writing it, so that ours was dropped."""
+        begun = {each.domain.id: each.domain for each in situations
+                 if any(row.created_at is not None for row in each.changed.values())}
+        if not begun:
+            return
+        rows = self.storage.read(statuses.for_domains, begun)
+        self._casts.put(*(domain.id for domain in begun.values()
+                          if due.begin(domain, due.by_server_and_action(rows[domain.id]), self.server_ids, now)))
 
     def _settle(self, outcomes: Sequence[Called | PollResult]) -> None:
         now = utcnow()
@@ -140,7 +159,8 @@ class Manager:
                 if row.next_attempt_at is None or row.next_attempt_at > now or row.server_id not in self.lanes:
                     writes.append(row)
                 elif row.action is Action.UPDATE:
-                    asked.append((situation.domain, row))
+                    # As it was read: asking counts as its one change.
+                    asked.append((situation.domain, dataclasses.replace(row, version=row.version - 1)))
                 else:
                     # Without room in the lane the row is written unclaimed: it stays due.
                     if rooms[row.server_id] > 0:

@@ -30,7 +30,11 @@ def test_a_zone_gets_its_dot():
     assert names.of_zone(r'odd\.') == r'odd\..'
 
 
-@given(name=st.text(min_size=1), zone=st.text(min_size=1).map(names.of_zone))
+#: A backslash at the very end escapes nothing, so such a text is no name.
+NAMES = st.text(min_size=1).filter(lambda text: (len(text) - len(text.rstrip('\\'))) % 2 == 0)
+
+
+@given(name=NAMES, zone=NAMES.map(names.of_zone))
 def test_completing_twice_is_completing_once(name, zone):
     full = names.in_zone(name, zone)
     assert names.is_absolute(full)

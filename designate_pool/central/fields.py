@@ -1,0 +1,82 @@
+"""The fields of what users write: each check gives the value or names the field that is wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from designate_pool.errors import InvalidField
+from designate_pool.model import Outcome
+from designate_pool.serial import SPACE
+
+MAX_TTL = 2147483647
+_ID = re.compile('[0-9a-f]{32}')
+
+
+def mapping(field: str, value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise InvalidField(field=field, why='not a mapping')
+    return value
+
+
+def sequence(field: str, value: Any) -> Sequence[Any]:
+    if not isinstance(value, (list, tuple)):
+        raise InvalidField(field=field, why='missing' if value is None else 'not a list')
+    return value
+
+
+def text(field: str, value: Any, longest: int | None = None) -> str:
+    if value is None:
+        raise InvalidField(field=field, why='missing')
+    if not isinstance(value, str):
+        raise InvalidField(field=field, why='not a text')
+    if '\0' in value or any('\ud800' <= character <= '\udfff' for character in value):
+        raise InvalidField(field=field, why='holds a character that cannot be stored')
+    if longest is not None and len(value) > longest:
+        raise InvalidField(field=field, why=f'longer than {longest} characters')
+    return value
+
+
+def optional_text(field: str, value: Any, longest: int) -> str | None:
+    return None if value is None else text(field, value, longest)
+
+
+def description(field: str, value: Any) -> str | None:
+    return optional_text(field, value, 160)
+
+
+def ttl(field: str, value: Any) -> int:
+    """Seconds, 0 to 2**31 - 1 (RFC 2181 section 8)."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_TTL:
+        raise InvalidField(field=field, why=f'not a whole number from 0 to {MAX_TTL}')
+    return value
+
+
+def optional_ttl(field: str, value: Any) -> int | None:
+    return None if value is None else ttl(field, value)
+
+
+def refuse_unknown(given: Mapping[str, Any], prefix: str, known: Sequence[str]) -> None:
+    for key in mapping(prefix.rstrip('.') or 'values', given):
+        if key not in known:
+            raise InvalidField(field=f'{prefix}{key}', why=f'unknown; known are {", ".join(known)}')
+
+
+def identifier(value: Any) -> str | None:
+    """32 hexadecimal digits, also when written as a UUID; None for what cannot be the id of anything."""
+    plain = value.replace('-', '').lower() if isinstance(value, str) else ''
+    return plain if _ID.fullmatch(plain) else None
+
+
+def outcome(field: str, value: Any) -> Outcome:
+    try:
+        return Outcome(value)
+    except ValueError:
+        raise InvalidField(field=field, why='neither SUCCESS nor ERROR') from None
+
+
+def serial_number(field: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < SPACE:
+        raise InvalidField(field=field, why=f'not a whole number from 0 to {SPACE - 1}')
+    return value

@@ -1,0 +1,56 @@
+"""The loop that removes what has been deleted long enough."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+
+from designate_pool.storage import housekeeping
+from designate_pool.storage.sessions import Storage
+
+LOG = logging.getLogger(__name__)
+#: Seconds between two turns.
+INTERVAL = 300.0
+#: Domains looked at, and rows removed, in one transaction.
+BITE = 500
+#: Transactions in one turn.
+BITES = 40
+
+
+class Housekeeper:
+    """
+    :param retention: seconds that what is deleted is kept
+    :param clock: seconds since 1970
+    """
+
+    def __init__(self, storage: Storage, retention: float, clock: Callable[[], float]) -> None:
+        self._storage = storage
+        self._retention = retention
+        self._clock = clock
+        self._next_id = ''
+        self._stopping = threading.Event()
+
+    def loop(self) -> None:
+        """A turn every few minutes, until :meth:`stop`."""
+        while not self._stopping.wait(INTERVAL):
+            try:
+                self.turn()
+            except Exception:  # the loop outlives whatever ails the database
+                LOG.exception('housekeeping failed; it goes on in %g s', INTERVAL)
+
+    def turn(self) -> int:
+        """Take a few bites, going on where the last turn ended; how many rows were removed."""
+        before = datetime.fromtimestamp(self._clock(), timezone.utc) - timedelta(seconds=self._retention)
+        removed = 0
+        for _ in range(BITES):
+            bite = self._storage.run(housekeeping.purge, before, BITE, self._next_id)
+            removed += bite.removed
+            self._next_id = bite.next_id
+            if not bite.next_id or self._stopping.is_set():
+                break
+        return removed
+
+    def stop(self) -> None:
+        self._stopping.set()

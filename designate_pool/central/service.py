@@ -1,0 +1,213 @@
+"""Central's RPC endpoint: it owns domains and records.
+
+Each method checks what it is given, has one transaction do the work, and then casts the domain to its pool manager.
+The contract is :class:`designate_pool.rpc.central.CentralClient`.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timezone
+from typing import Any, TypeVar
+
+from designate_pool.central import fields, pools, reading, transactions, validation, zonefile
+from designate_pool.central.casts import Casts, Runtime
+from designate_pool.central.housekeeper import Housekeeper
+from designate_pool.central.validation import NewDomain, Wanted
+from designate_pool.errors import DomainNotFound, LostRace, PoolNotFound, RecordSetNotFound
+from designate_pool.model import Context, Domain, Outcome, Pool, RecordChange, RecordSet, Report, ServerStatus, new_id
+from designate_pool.rpc.pool_manager import PoolManagerClient
+from designate_pool.storage.sessions import Storage
+
+LOG = logging.getLogger(__name__)
+T = TypeVar('T')
+#: How often a request is tried that lost a race; the second time it sees what the winner did.
+_RACES = 5
+
+
+class Central:
+    """
+    :param runtime: see :mod:`designate_pool.runtime`; without concurrency (``Inline``) leave :meth:`start` alone
+    :param clock: seconds since 1970, for serials and times
+    :param default_pool_name: the pool of a domain that names none
+    :param retention: seconds that deleted domains and records are kept
+    """
+
+    def __init__(self, storage: Storage, pool_managers: PoolManagerClient, runtime: Runtime, *,
+                 clock: Callable[[], float] = time.time, default_pool_name: str = 'default',
+                 retention: float = 86400) -> None:
+        self._storage = storage
+        self._runtime = runtime
+        self._clock = clock
+        self._default_pool_name = default_pool_name
+        self._casts = Casts(pool_managers, runtime)
+        self._housekeeper = Housekeeper(storage, retention, clock)
+
+    def start(self) -> None:
+        """Start what goes on beside the requests."""
+        self._runtime.spawn(self._housekeeper.loop, name='central-housekeeping')
+
+    def stop(self) -> None:
+        """Cast what is waiting, within seconds, and end."""
+        self._housekeeper.stop()
+        self._casts.stop()
+
+    # Domains
+
+    def create_domain(self, context: Context, domain: Mapping[str, Any],
+                      recordsets: Sequence[Mapping[str, Any]] = ()) -> Domain:
+        return self._create(context, validation.new_domain(domain), validation.recordsets(recordsets))
+
+    def get_domain(self, context: Context, domain_id: str) -> Domain:
+        return self._storage.read(reading.domain, context, _domain_id(domain_id))
+
+    def find_domains(self, context: Context, criterion: Mapping[str, Any] | None = None, marker: str | None = None,
+                     limit: int | None = None, sort_key: str | None = None,
+                     sort_dir: str | None = None) -> list[Domain]:
+        return self._storage.read(reading.domains, context, criterion or {}, marker, limit, sort_key, sort_dir)
+
+    def update_domain(self, context: Context, domain_id: str, values: Mapping[str, Any]) -> Domain:
+        domain, changed = self._run(transactions.update_domain, context, _domain_id(domain_id),
+                                    validation.domain_values(values), self._now())
+        return self._cast(context, domain, changed)
+
+    def delete_domain(self, context: Context, domain_id: str) -> Domain:
+        return self._cast(context, self._run(transactions.delete_domain, context, _domain_id(domain_id), self._now()))
+
+    def import_zone(self, context: Context, text: str, pool_name: str | None = None) -> Domain:
+        wanted, recordsets = zonefile.parse(text)
+        return self._create(context, wanted, recordsets, fields.optional_text('pool_name', pool_name, 50))
+
+    def export_zone(self, context: Context, domain_id: str) -> str:
+        domain, primary, rows = self._storage.read(reading.zone, context, _domain_id(domain_id))
+        return zonefile.render(domain, primary, rows)
+
+    def server_statuses(self, context: Context, domain_id: str) -> list[ServerStatus]:
+        return self._storage.read(reading.server_statuses, context, _domain_id(domain_id))
+
+    # Recordsets
+
+    def create_recordset(self, context: Context, domain_id: str, recordset: Mapping[str, Any]) -> RecordSet:
+        domain, created = self._run(transactions.create_recordset, context, _domain_id(domain_id), new_id(),
+                                    validation.recordset(recordset), self._now())
+        self._cast(context, domain)
+        return created
+
+    def get_recordset(self, context: Context, domain_id: str, recordset_id: str) -> RecordSet:
+        return self._storage.read(reading.recordset, context, _domain_id(domain_id), _recordset_id(recordset_id))
+
+    def find_recordsets(self, context: Context, domain_id: str, criterion: Mapping[str, Any] | None = None,
+                        marker: str | None = None, limit: int | None = None, sort_key: str | None = None,
+                        sort_dir: str | None = None) -> list[RecordSet]:
+        return self._storage.read(reading.recordsets, context, _domain_id(domain_id), criterion or {}, marker, limit,
+                                  sort_key, sort_dir)
+
+    def update_recordset(self, context: Context, domain_id: str, recordset_id: str,
+                         values: Mapping[str, Any]) -> RecordSet:
+        domain, recordset, changed = self._run(transactions.update_recordset, context, _domain_id(domain_id),
+                                               _recordset_id(recordset_id), values, self._now())
+        self._cast(context, domain, changed)
+        return recordset
+
+    def delete_recordset(self, context: Context, domain_id: str, recordset_id: str) -> RecordSet:
+        domain, deleted = self._run(transactions.delete_recordset, context, _domain_id(domain_id),
+                                    _recordset_id(recordset_id), self._now())
+        self._cast(context, domain)
+        return deleted
+
+    def apply_changes(self, context: Context, domain_id: str,
+                      changes: Sequence[RecordChange | Mapping[str, Any]]) -> Domain:
+        domain, changed = self._run(transactions.apply, context, _domain_id(domain_id), validation.changes(changes),
+                                    self._now())
+        return self._cast(context, domain, changed)
+
+    # Pools
+
+    def create_pool(self, context: Context, pool: Mapping[str, Any]) -> Pool:
+        return self._run(pools.create, validation.pool(pool, Pool(name='', id=new_id())), self._now())
+
+    def find_pools(self, context: Context, criterion: Mapping[str, Any] | None = None, marker: str | None = None,
+                   limit: int | None = None, sort_key: str | None = None,
+                   sort_dir: str | None = None) -> list[Pool]:
+        return self._storage.read(reading.pools, criterion or {}, marker, limit, sort_key, sort_dir)
+
+    def get_pool(self, context: Context, pool_id: str) -> Pool:
+        return self._storage.read(reading.pool, _pool_id(pool_id))
+
+    def update_pool(self, context: Context, pool: Mapping[str, Any]) -> Pool:
+        pool_id = _pool_id(fields.mapping('pool', pool).get('id'))
+        updated, new_primary = self._run(pools.update, pool_id, pool, self._now())
+        if 'name_servers' in pool:
+            self._give_name_servers(context, pool_id, everywhere=new_primary)
+        return updated
+
+    def delete_pool(self, context: Context, pool_id: str) -> None:
+        self._run(pools.delete, _pool_id(pool_id))
+
+    # What the pool managers say
+
+    def update_status(self, context: Context, domain: Domain, status: Outcome, serial_number: int) -> None:
+        report = validation.report(domain, status, serial_number)
+        if self._run(transactions.apply_reports, [report], self._now()):
+            raise DomainNotFound(domain=domain.id)
+
+    def update_statuses(self, context: Context, reports: Sequence[Report]) -> None:
+        unknown = self._run(transactions.apply_reports, validation.reports(reports), self._now())
+        if unknown:
+            LOG.warning('reports about domains that do not exist: %s', ', '.join(unknown))
+
+    # Below: how
+
+    def _create(self, context: Context, wanted: NewDomain, recordsets: Sequence[Wanted],
+                pool_name: str | None = None) -> Domain:
+        if wanted.pool_id is None:
+            wanted = validation.in_pool(wanted, wanted.pool_name or pool_name or self._default_pool_name)
+        return self._cast(context, self._run(transactions.create_domain, new_id(), wanted, recordsets,
+                                             context.project_id, self._now()))
+
+    def _give_name_servers(self, context: Context, pool_id: str, everywhere: bool) -> None:
+        """Rewrite SOA and NS of the pool's domains, a page in a transaction."""
+        after_id: str | None = ''
+        while after_id is not None:
+            changed, after_id = self._run(transactions.give_name_servers, pool_id, after_id, pools.PAGE, everywhere,
+                                          self._now())
+            self._casts.put(context, changed)
+
+    def _cast(self, context: Context, domain: Domain, changed: bool = True) -> Domain:
+        if changed:
+            self._casts.put(context, [domain])
+        return domain
+
+    def _run(self, work: Callable[..., T], *args: Any) -> T:
+        for _ in range(_RACES - 1):
+            try:
+                return self._storage.run(work, *args)
+            except LostRace:
+                continue
+        return self._storage.run(work, *args)
+
+    def _now(self) -> datetime:
+        return datetime.fromtimestamp(self._clock(), timezone.utc)
+
+
+def _domain_id(given: Any) -> str:
+    found = fields.identifier(given)
+    if found is None:
+        raise DomainNotFound(domain=given)
+    return found
+
+
+def _recordset_id(given: Any) -> str:
+    found = fields.identifier(given)
+    if found is None:
+        raise RecordSetNotFound(recordset=given)
+    return found
+
+
+def _pool_id(given: Any) -> str:
+    found = fields.identifier(given)
+    if found is None:
+        raise PoolNotFound(pool=given)
+    return found

@@ -1,0 +1,234 @@
+"""What Central does in the database: each function is one transaction's work.
+
+Each may be done twice (see :mod:`designate_pool.storage.sessions`), so ids and the time come from the caller.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from designate_pool.central import changes
+from designate_pool.central import domains as rules
+from designate_pool.central import status, validation
+from designate_pool.central.validation import NewDomain, Wanted
+from designate_pool.errors import (DomainBeingDeleted, DomainNotFound, DuplicateDomain, ManagedRecordSet, PoolNotFound,
+                                   PoolWithoutNameServers, RecordSetNotFound)
+from designate_pool.model import Context, Domain, RecordSet, Report, Status, Task
+from designate_pool.storage import domains, pools, recordsets
+from designate_pool.storage.sessions import Tx
+
+
+def may_see(context: Context, domain: Domain) -> bool:
+    """Whether the domain belongs to who asks.  Without authentication there is no project, and everything does."""
+    return context.all_projects or not context.project_id or domain.project_id == context.project_id
+
+
+def create_domain(tx: Tx, domain_id: str, wanted: NewDomain, sets: Sequence[Wanted], project_id: str,
+                  now: datetime) -> Domain:
+    """Five statements, with or without recordsets."""
+    pool = pools.share(tx, wanted.pool_id, wanted.pool_name)
+    if pool is None:
+        raise PoolNotFound(pool=wanted.pool_id or wanted.pool_name)
+    if not pool.name_servers:
+        raise PoolWithoutNameServers(pool=pool.name)
+    last = domains.last_of_name(tx, wanted.name)
+    if last is not None and last.id == domain_id:
+        return _existing(tx, domain_id)  # the commit came through, the answer to it did not
+    if last is not None and last.alive:
+        raise DuplicateDomain(domain=wanted.name)
+    domain = rules.begin(domain_id, wanted, pool, project_id, last.serial if last else None,
+                         last.generation if last else 0, now)
+    edits = changes.plan(domain, (), sets, must_be_new=True)
+    soa, ns = rules.from_pool(domain)
+    domains.insert(tx, domain)
+    recordsets.insert(tx, [soa, ns, *edits.new_sets], now)
+    edits.new_records[:0] = [(ns.id, rdata) for rdata in rules.ns_rdatas(pool.name_servers)]
+    _insert_records(tx, domain, edits, now)
+    return domain
+
+
+def lock_domain(tx: Tx, context: Context, domain_id: str) -> Domain:
+    """The domain for a change of it.
+
+    :raises DomainNotFound: when it does not exist, or is somebody else's
+    :raises DomainBeingDeleted: when it is on its way out
+    """
+    domain = domains.lock(tx, domain_id)
+    if domain is None or domain.status is Status.DELETED or not may_see(context, domain):
+        raise DomainNotFound(domain=domain_id)
+    if domain.is_going:
+        raise DomainBeingDeleted(domain=domain.name)
+    return domain
+
+
+def update_domain(tx: Tx, context: Context, domain_id: str, values: Mapping[str, Any],
+                  now: datetime) -> tuple[Domain, bool]:
+    """The domain, and whether what is served changes."""
+    old = lock_domain(tx, context, domain_id)
+    new = dataclasses.replace(old, **values)
+    if new == old:
+        return old, False
+    if (new.email, new.ttl) == (old.email, old.ttl):
+        new = dataclasses.replace(new, updated_at=now, version=old.version + 1)
+        domains.save(tx, new)
+        return new, False
+    new = rules.change(new, now)
+    domains.save(tx, new)
+    if new.ttl != old.ttl:
+        recordsets.touch_inheriting(tx, new.id, new.serial, now)
+    return new, True
+
+
+def delete_domain(tx: Tx, context: Context, domain_id: str, now: datetime) -> Domain:
+    """Deleting what is being deleted already is no mistake: it is as it was asked for."""
+    domain = domains.lock(tx, domain_id)
+    if domain is None or domain.status is Status.DELETED or not may_see(context, domain):
+        raise DomainNotFound(domain=domain_id)
+    if domain.is_going:
+        return domain
+    domain = rules.end(domain, now)
+    domains.save(tx, domain)
+    return domain
+
+
+def apply(tx: Tx, context: Context, domain_id: str, wanted: Sequence[Wanted], now: datetime) -> tuple[Domain, bool]:
+    """Make the recordsets as *wanted*; the domain, and whether what is served changes."""
+    domain = lock_domain(tx, context, domain_id)
+    present = recordsets.at_names(tx, domain.id, [each.name for each in wanted])
+    return _carry_out(tx, domain, changes.plan(domain, present, wanted), now)
+
+
+def create_recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str, wanted: Wanted,
+                     now: datetime) -> tuple[Domain, RecordSet]:
+    domain = lock_domain(tx, context, domain_id)
+    present = recordsets.at_names(tx, domain.id, [wanted.name])
+    for each in present:
+        if each.id == recordset_id:
+            return domain, each  # the commit came through, the answer to it did not
+    edits = changes.plan(domain, present, [wanted], must_be_new=True, new_ids=[recordset_id])
+    domain, _ = _carry_out(tx, domain, edits, now)
+    return domain, _stored(tx, domain, recordset_id)
+
+
+def update_recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str, given: Mapping[str, Any],
+                     now: datetime) -> tuple[Domain, RecordSet, bool]:
+    """The domain, the recordset, and whether what is served changes."""
+    domain = lock_domain(tx, context, domain_id)
+    old = _own_recordset(tx, domain, recordset_id)
+    wanted = Wanted(old.name, old.type, **validation.recordset_values(given, old.type))
+    # Neither name nor type can change, so there is no other recordset to be in conflict with.
+    domain, changed = _carry_out(tx, domain, changes.plan(domain, [old], [wanted]), now)
+    return domain, _stored(tx, domain, recordset_id), changed
+
+
+def delete_recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str,
+                     now: datetime) -> tuple[Domain, RecordSet]:
+    domain = lock_domain(tx, context, domain_id)
+    old = _own_recordset(tx, domain, recordset_id)
+    domain, _ = _carry_out(tx, domain, changes.plan(domain, [old], [Wanted(old.name, old.type, ())]), now)
+    gone = tuple(dataclasses.replace(record, serial_number=domain.serial, task=Task.DELETE, status=Status.PENDING)
+                 for record in old.records)
+    return domain, dataclasses.replace(old, records=gone, updated_at=now, version=old.version + 1)
+
+
+def apply_reports(tx: Tx, reports: Iterable[Report], now: datetime) -> list[str]:
+    """Take in what the pool says; the ids of domains that do not exist."""
+    reports = list(reports)
+    present = domains.lock_many(tx, [report.domain_id for report in reports])
+    changed: dict[str, Domain] = {}
+    settled: dict[str, None] = {}
+    failed: dict[int, list[str]] = {}
+    for report in reports:
+        decision = status.decide(present[report.domain_id], report) if report.domain_id in present else None
+        if decision is None:
+            continue
+        if decision.domain is not present[report.domain_id]:
+            changed[report.domain_id] = present[report.domain_id] = dataclasses.replace(decision.domain, updated_at=now)
+        if decision.settled:
+            settled[report.domain_id] = None
+        if decision.failed_serial is not None:
+            failed.setdefault(decision.failed_serial, []).append(report.domain_id)
+    domains.save_states(tx, changed.values())
+    recordsets.settle(tx, settled, now)
+    for serial, ids in failed.items():
+        recordsets.fail(tx, ids, serial, now)
+    return [report.domain_id for report in reports if report.domain_id not in present]
+
+
+def give_name_servers(tx: Tx, pool_id: str, after_id: str, limit: int, everywhere: bool,
+                      now: datetime) -> tuple[list[Domain], str | None]:
+    """Bring one page of the pool's domains to its present name servers.
+
+    :param everywhere: whether every domain needs a new serial, because the SOA's primary has changed
+    :returns: the domains that have changed, and the id to go on after, None when there are no more
+    """
+    pool = pools.share(tx, pool_id)
+    if pool is None:
+        raise PoolNotFound(pool=pool_id)
+    page = domains.lock_page_of_pool(tx, pool_id, after_id, limit)
+    sets = {found.domain_id: found for found in recordsets.at_apex(tx, [domain.id for domain in page], 'NS')}
+    rdatas = rules.ns_rdatas(pool.name_servers)
+    changed: list[Domain] = []
+    by_serial: dict[int, changes.Edits] = {}
+    for domain in page:
+        edits = changes.Edits()
+        if changes.hold(edits, sets[domain.id], rdatas) or everywhere:
+            changed.append(rules.change(domain, now))
+            _merge(by_serial.setdefault(changed[-1].serial, changes.Edits()), edits)
+    domains.save_serials(tx, changed)
+    owner = {found.id: domain_id for domain_id, found in sets.items()}
+    for serial, edits in by_serial.items():
+        recordsets.delete_records(tx, edits.gone_records, serial, now)
+        recordsets.touch_records(tx, edits.touched_records, serial, now)
+        recordsets.insert_records(tx, serial, ((owner[set_id], set_id, rdata.text, rdata.wire)
+                                               for set_id, rdata in edits.new_records), now)
+    return changed, page[-1].id if len(page) == limit else None
+
+
+def _merge(into: changes.Edits, edits: changes.Edits) -> None:
+    into.gone_records.extend(edits.gone_records)
+    into.touched_records.extend(edits.touched_records)
+    into.new_records.extend(edits.new_records)
+
+
+def _carry_out(tx: Tx, domain: Domain, edits: changes.Edits, now: datetime) -> tuple[Domain, bool]:
+    """Write *edits*; the domain, with a new serial if what is served changes, and whether it does."""
+    if edits.contents:
+        domain = rules.change(domain, now)
+        domains.save(tx, domain)
+        recordsets.delete(tx, edits.gone_sets, domain.serial, now)
+        recordsets.delete_records(tx, edits.gone_records, domain.serial, now)
+        recordsets.touch_records(tx, edits.touched_records, domain.serial, now)
+        recordsets.insert(tx, edits.new_sets, now)
+        _insert_records(tx, domain, edits, now)
+    for (ttl, description), ids in edits.changed_sets.items():
+        recordsets.change(tx, ids, ttl, description, now)
+    return domain, edits.contents
+
+
+def _insert_records(tx: Tx, domain: Domain, edits: changes.Edits, now: datetime) -> None:
+    recordsets.insert_records(tx, domain.serial, ((domain.id, set_id, rdata.text, rdata.wire)
+                                                  for set_id, rdata in edits.new_records), now)
+
+
+def _own_recordset(tx: Tx, domain: Domain, recordset_id: str) -> RecordSet:
+    found = _stored(tx, domain, recordset_id)
+    if found.managed:
+        raise ManagedRecordSet(name=found.name, rtype=found.type)
+    return found
+
+
+def _stored(tx: Tx, domain: Domain, recordset_id: str) -> RecordSet:
+    found = recordsets.get(tx, domain.id, recordset_id)
+    if found is None:
+        raise RecordSetNotFound(recordset=recordset_id)
+    return found
+
+
+def _existing(tx: Tx, domain_id: str) -> Domain:
+    domain = domains.get(tx, domain_id)
+    assert domain is not None
+    return domain

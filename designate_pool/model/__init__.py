@@ -1,0 +1,39 @@
+"""The values that the services pass to each other: frozen, and free of any library.
+
+Ids are 32 hexadecimal digits.  Times are aware datetimes in UTC.  Names are absolute, lower case, with the final dot.
+Serials are whole numbers from 0 to 4294967295; None means never seen.
+"""
+
+from designate_pool.model.domains import Context, Domain, Record, RecordChange, RecordSet, ZoneHead, ZoneSnapshot
+from designate_pool.model.operations import CallResult, PollRequest, PollResult, Report, ServerStatus, Verdict
+from designate_pool.model.pools import Endpoint, Option, Pool, Server, TsigKey
+from designate_pool.model.words import Action, Answer, Outcome, Status, Task, Word, new_id, utcnow
+
+__all__ = [
+    'Word',
+    'Action',
+    'Task',
+    'Status',
+    'Outcome',
+    'Answer',
+    'new_id',
+    'utcnow',
+    'Context',
+    'Domain',
+    'Record',
+    'RecordSet',
+    'RecordChange',
+    'ZoneHead',
+    'ZoneSnapshot',
+    'TsigKey',
+    'Endpoint',
+    'Server',
+    'Pool',
+    'ServerStatus',
+    'Verdict',
+    'Report',
+    'PollRequest',
+    'PollResult',
+    'CallResult',
+    'Option',
+]

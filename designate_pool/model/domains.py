@@ -1,0 +1,152 @@
+"""What Central owns, and what MiniDNS serves of it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from datetime import datetime
+
+from designate_pool.model.words import Action, Status, Task
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Context:
+    """Who asks, and under which request id."""
+
+    request_id: str = ''
+    project_id: str = ''
+    all_projects: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Domain:
+    """A domain as Central owns it.
+
+    :ivar generation: counts the creates and deletes of the *name*; an operation of an older generation does nothing
+    :ivar reported_serial: the newest serial that the pool was ever said to agree on; None before the first
+    """
+
+    id: str
+    name: str
+    pool_id: str
+    pool_name: str
+    email: str
+    ttl: int
+    serial: int
+    action: Action = Action.CREATE
+    status: Status = Status.PENDING
+    generation: int = 1
+    reported_serial: int | None = None
+    project_id: str = ''
+    description: str | None = None
+    refresh: int = 3600
+    retry: int = 600
+    expire: int = 86400
+    minimum: int = 3600
+    version: int = 1
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    deleted_at: datetime | None = None
+
+    @property
+    def is_going(self) -> bool:
+        """Deleted, or about to be."""
+        return self.action is Action.DELETE or self.status is Status.DELETED
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Record:
+    """One resource record of a recordset; *data* is its rdata as text, with absolute names."""
+
+    data: str
+    id: str = ''
+    serial_number: int = 0
+    task: Task = Task.ADD
+    status: Status = Status.PENDING
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class RecordSet:
+    """All records of one name and type.
+
+    :ivar ttl: None means the domain's
+    :ivar managed: made from the pool (SOA, apex NS); not for users to change
+    """
+
+    name: str
+    type: str
+    records: tuple[Record, ...] = ()
+    ttl: int | None = None
+    id: str = ''
+    domain_id: str = ''
+    description: str | None = None
+    managed: bool = False
+    version: int = 1
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+
+    @property
+    def status(self) -> Status:
+        """The worst of its records' statuses."""
+        found = {record.status for record in self.records}
+        for status in (Status.ERROR, Status.PENDING):
+            if status in found:
+                return status
+        return Status.ACTIVE
+
+    @property
+    def action(self) -> Action:
+        """What is due for it, in a domain's words."""
+        tasks = {record.task for record in self.records}
+        if tasks <= {Task.NONE}:
+            return Action.NONE
+        if tasks == {Task.DELETE}:
+            return Action.DELETE
+        if tasks == {Task.ADD}:
+            return Action.CREATE
+        return Action.UPDATE
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class RecordChange:
+    """One change of ``apply_changes``: the recordset of a name and type gets these records, or goes.
+
+    :ivar records: rdata texts; empty deletes the recordset
+    """
+
+    name: str
+    type: str
+    records: tuple[str, ...] = ()
+    ttl: int | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ZoneHead:
+    """What a zone's SOA record is made from.
+
+    :ivar ttl: seconds, for the SOA and for every recordset without a TTL of its own
+    :ivar name_servers: the pool's, in their order; the first is the SOA's primary
+    """
+
+    domain_id: str
+    name: str
+    pool_name: str
+    email: str
+    ttl: int
+    serial: int
+    refresh: int
+    retry: int
+    expire: int
+    minimum: int
+    name_servers: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ZoneSnapshot:
+    """A zone's contents at one serial, without its SOA.
+
+    :ivar rrsets: (owner, type, TTL or None for the zone's, rdatas in uncompressed wire form), by owner and type
+    """
+
+    head: ZoneHead
+    rrsets: Sequence[tuple[str, str, int | None, Sequence[bytes]]]

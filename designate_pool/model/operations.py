@@ -1,0 +1,131 @@
+"""What is done on servers, and what came of it."""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import datetime
+
+from designate_pool.model.words import Action, Answer, Outcome, new_id
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ServerStatus:
+    """A row of pool_manager_status: one action for one domain on one server.
+
+    :ivar status: None while neither succeeded nor failed
+    :ivar serial_number: the newest serial seen on the server; None when none was ever seen
+    :ivar expected_serial: the serial that the action is to bring
+    :ivar attempts: tries since the action was last renewed
+    :ivar next_attempt_at: when the row is due; None when nothing is
+    :ivar deadline_at: when the round of tries is over
+    :ivar claimed_by: the pool manager that works on it, until *claimed_until*
+    :ivar version: raised by every write; a write made from an older version is dropped
+    """
+
+    server_id: str
+    domain_id: str
+    action: Action
+    expected_serial: int
+    id: str = dataclasses.field(default_factory=new_id)
+    status: Outcome | None = None
+    serial_number: int | None = None
+    last_error: str | None = None
+    attempts: int = 0
+    next_attempt_at: datetime | None = None
+    deadline_at: datetime | None = None
+    claimed_by: str | None = None
+    claimed_until: datetime | None = None
+    version: int = 0
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the rows of one domain say together.
+
+    :ivar status: SUCCESS or ERROR when there is something to tell Central, else None
+    :ivar serial: the serial that goes with *status*
+    :ivar consensus_serial: the k-th newest serial of the pool; None when fewer than k servers serve any
+    :ivar needed: k, the servers that must agree; *total* is n
+    :ivar agreed: ids of the servers that have done what is due
+    :ivar behind: ids of the servers that have not
+    :ivar failed: those of *behind* whose row is in ERROR
+    """
+
+    status: Outcome | None
+    serial: int | None
+    consensus_serial: int | None
+    needed: int
+    total: int
+    agreed: tuple[str, ...] = ()
+    behind: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
+
+    @property
+    def degraded(self) -> bool:
+        """Enough servers agree, but not all."""
+        return bool(self.behind) and len(self.agreed) >= self.needed
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Report:
+    """What the pool manager tells Central about one domain."""
+
+    domain_id: str
+    action: Action
+    generation: int
+    status: Outcome
+    serial_number: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PollRequest:
+    """Ask one server for one zone's serial until it is *serial* or newer.
+
+    :ivar notify: send it a NOTIFY first
+    """
+
+    domain_id: str
+    name: str
+    serial: int
+    server_id: str
+    notify: bool = True
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PollResult:
+    """What became of a :class:`PollRequest`, or what MiniDNS learned unasked.
+
+    :ivar status: SUCCESS when the serial asked for or a newer one is served, ERROR when the tries are used up
+    :ivar serial_number: the serial seen, None when none was
+    :ivar reason: in words, for ERROR
+    :ivar expected_serial: the serial that was asked for, None when nobody asked
+    """
+
+    domain_id: str
+    server_id: str
+    status: Outcome
+    answer: Answer
+    serial_number: int | None = None
+    reason: str | None = None
+    expected_serial: int | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CallResult:
+    """How a driver's call ended.
+
+    :ivar error: in words; None when it succeeded
+    :ivar retryable: whether trying the same again may help (a refused key is not mended by trying)
+    :ivar unreachable: the server could not be talked to at all
+    """
+
+    seconds: float = 0.0
+    error: str | None = None
+    retryable: bool = True
+    unreachable: bool = False
+
+    @property
+    def ok(self) -> bool:
+        return self.error is None

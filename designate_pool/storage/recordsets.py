@@ -1,0 +1,224 @@
+"""Recordsets and their records, as :class:`designate_pool.model.RecordSet`.
+
+What is read here is what is to be served: records whose deletion is due or done are left out, and so are deleted
+recordsets.  Whoever writes has locked the domain.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from designate_pool.errors import InvalidField
+from designate_pool.model import Record, RecordSet, Status, Task, new_id
+from designate_pool.serial import HALF, SPACE
+from designate_pool.storage import paging
+from designate_pool.storage.domains import chunks
+from designate_pool.storage.schema import ALIVE, domains, records, recordsets
+from designate_pool.storage.sessions import Tx
+
+_SET_FIELDS = ('id', 'domain_id', 'name', 'type', 'ttl', 'description', 'managed', 'version', 'created_at',
+               'updated_at')
+_SET_COLUMNS = tuple(recordsets.c[name] for name in _SET_FIELDS)
+_RECORD_COLUMNS = (records.c.data, records.c.id, records.c.serial_number, records.c.task, records.c.status)
+_KEPT = sa.and_(records.c.task != Task.DELETE, records.c.status != Status.DELETED)
+_WITH_RECORDS = (
+    sa.select(*_SET_COLUMNS, *(column.label(f'record_{column.name}') for column in _RECORD_COLUMNS))
+    .select_from(recordsets.outerjoin(records, sa.and_(records.c.recordset_id == recordsets.c.id, _KEPT)))
+    .where(recordsets.c.deleted == ALIVE))
+_UNSETTLED = records.c.status.in_((Status.PENDING, Status.ERROR))
+_SORT_KEYS = {name: recordsets.c[name] for name in ('name', 'id', 'type', 'created_at', 'updated_at')}
+
+
+def get(tx: Tx, domain_id: str, recordset_id: str) -> RecordSet | None:
+    found = _read(tx, _WITH_RECORDS.where(recordsets.c.id == recordset_id, recordsets.c.domain_id == domain_id))
+    return found[0] if found else None
+
+
+def at_names(tx: Tx, domain_id: str, names: Iterable[str]) -> list[RecordSet]:
+    """Every recordset that has one of *names*."""
+    return [found for part in chunks(dict.fromkeys(names))
+            for found in _read(tx, _WITH_RECORDS.where(recordsets.c.domain_id == domain_id,
+                                                       recordsets.c.name.in_(part)))]
+
+
+def at_apex(tx: Tx, domain_ids: Iterable[str], rtype: str) -> list[RecordSet]:
+    """The recordsets of one type that carry their domain's own name."""
+    return _read(tx, _WITH_RECORDS.join(domains, domains.c.id == recordsets.c.domain_id)
+                 .where(recordsets.c.domain_id.in_(list(domain_ids)), recordsets.c.name == domains.c.name,
+                        recordsets.c.type == rtype))
+
+
+def find(tx: Tx, domain_id: str, criterion: Mapping[str, str], soa_status: Status, marker: str | None,
+         limit: int | None, sort_key: str | None, sort_dir: str | None) -> list[RecordSet]:
+    """Recordsets that match; see :meth:`designate_pool.rpc.central.CentralClient.find_recordsets`.
+
+    The SOA has no stored record: its data is never matched.
+
+    :param soa_status: the status that the SOA has
+    """
+    paging.refuse_unknown(criterion, _CRITERIA)
+    statement = sa.select(*_SET_COLUMNS).where(recordsets.c.domain_id == domain_id, recordsets.c.deleted == ALIVE)
+    for key, value in criterion.items():
+        statement = statement.where(_CRITERIA[key](value, soa_status))
+    sets = [RecordSet(**row._mapping) for row in
+            paging.one_page(tx, statement, recordsets.c.id, _SORT_KEYS, marker, limit, sort_key, sort_dir)]
+    held: dict[str, list[Record]] = {}
+    for part in chunks(each.id for each in sets):
+        for row in tx.execute(sa.select(records.c.recordset_id, *_RECORD_COLUMNS)
+                              .where(records.c.recordset_id.in_(part), _KEPT)):
+            held.setdefault(row[0], []).append(Record(*row[1:]))
+    return [dataclasses.replace(each, records=_in_order(held.get(each.id, ()))) for each in sets]
+
+
+def contents(tx: Tx, domain_id: str) -> Iterator[tuple[str, str, int | None, str]]:
+    """Name, type, TTL and data of every stored record, in the order of these."""
+    found = tx.execute(sa.select(recordsets.c.name, recordsets.c.type, recordsets.c.ttl, records.c.data)
+                       .join_from(recordsets, records, records.c.recordset_id == recordsets.c.id)
+                       .where(recordsets.c.domain_id == domain_id, recordsets.c.deleted == ALIVE, _KEPT)
+                       .order_by(recordsets.c.name, recordsets.c.type))
+    for (name, rtype, ttl), same in itertools.groupby(found, key=lambda row: (row[0], row[1], row[2])):
+        for data in sorted(row[3] for row in same):
+            yield name, rtype, ttl, data
+
+
+def insert(tx: Tx, sets: Sequence[RecordSet], now: datetime) -> None:
+    """Insert recordsets, without their records."""
+    if sets:
+        tx.execute(sa.insert(recordsets), [
+            {'id': each.id, 'created_at': now, 'updated_at': now, 'deleted': ALIVE, 'version': 1,
+             'domain_id': each.domain_id, 'name': each.name, 'type': each.type, 'ttl': each.ttl,
+             'description': each.description, 'managed': each.managed} for each in sets])
+
+
+def insert_records(tx: Tx, serial: int, rows: Iterable[tuple[str, str, str, bytes]], now: datetime) -> None:
+    """Insert records that are to be added at *serial*.
+
+    :param rows: (domain id, recordset id, rdata as text, rdata in wire form)
+    """
+    for part in chunks(rows, 5000):
+        tx.execute(sa.insert(records), [
+            {'id': new_id(), 'created_at': now, 'updated_at': now, 'version': 1, 'domain_id': domain_id,
+             'recordset_id': recordset_id, 'data': data, 'wire': wire, 'serial_number': serial,
+             'task': Task.ADD, 'status': Status.PENDING} for domain_id, recordset_id, data, wire in part])
+
+
+def change(tx: Tx, ids: Iterable[str], ttl: int | None, description: str | None, now: datetime) -> None:
+    """Give recordsets this TTL and description."""
+    for part in chunks(ids):
+        tx.execute(sa.update(recordsets).where(recordsets.c.id.in_(part))
+                   .values(ttl=ttl, description=description, updated_at=now, version=recordsets.c.version + 1))
+
+
+def delete(tx: Tx, ids: Iterable[str], serial: int, now: datetime) -> None:
+    """Have recordsets deleted at *serial*; their name and type are free at once."""
+    for part in chunks(ids):
+        tx.execute(sa.update(recordsets).where(recordsets.c.id.in_(part))
+                   .values(deleted=recordsets.c.id, updated_at=now, version=recordsets.c.version + 1))
+        tx.execute(_due(records.c.recordset_id.in_(part), Task.DELETE, serial, now))
+
+
+def delete_records(tx: Tx, ids: Iterable[str], serial: int, now: datetime) -> None:
+    """Have records deleted at *serial*."""
+    for part in chunks(ids):
+        tx.execute(_due(records.c.id.in_(part), Task.DELETE, serial, now))
+
+
+def touch_records(tx: Tx, ids: Iterable[str], serial: int, now: datetime) -> None:
+    """Have records that stay served anew at *serial*; one that was never served is still to be added."""
+    for part in chunks(ids):
+        tx.execute(_due(records.c.id.in_(part), _UPDATE, serial, now))
+
+
+def touch_inheriting(tx: Tx, domain_id: str, serial: int, now: datetime) -> None:
+    """:func:`touch_records` for every record that has its TTL from the domain."""
+    inheriting = sa.select(recordsets.c.id).where(recordsets.c.domain_id == domain_id, recordsets.c.deleted == ALIVE,
+                                                  recordsets.c.ttl.is_(None))
+    tx.execute(_due(sa.and_(records.c.domain_id == domain_id, records.c.recordset_id.in_(inheriting)), _UPDATE, serial,
+                    now))
+
+
+def settle(tx: Tx, domain_ids: Iterable[str], now: datetime) -> None:
+    """Close what is due up to the serial reported for each domain: ACTIVE, or DELETED where that was due."""
+    reported = sa.select(domains.c.reported_serial).where(domains.c.id == records.c.domain_id).scalar_subquery()
+    for part in chunks(domain_ids):
+        # MySQL assigns from left to right, so status has to look at the task before it is cleared.
+        tx.execute(sa.update(records).where(records.c.domain_id.in_(part), _UNSETTLED, _is_up_to(reported))
+                   .ordered_values(
+                       (records.c.status, sa.case((records.c.task == Task.DELETE, _status(Status.DELETED)),
+                                                  else_=_status(Status.ACTIVE))),
+                       (records.c.task, Task.NONE),
+                       (records.c.updated_at, now),
+                       (records.c.version, records.c.version + 1)))
+
+
+def fail(tx: Tx, domain_ids: Iterable[str], serial: int, now: datetime) -> None:
+    """Records that are PENDING for *serial* or an older one are in ERROR."""
+    for part in chunks(domain_ids):
+        tx.execute(sa.update(records)
+                   .where(records.c.domain_id.in_(part), records.c.status == Status.PENDING, _is_up_to(serial))
+                   .values(status=Status.ERROR, updated_at=now, version=records.c.version + 1))
+
+
+def _status(status: Status) -> Any:
+    return sa.literal(status, type_=records.c.status.type)
+
+
+_UPDATE = sa.case((records.c.task == Task.NONE, sa.literal(Task.UPDATE, type_=records.c.task.type)),
+                  else_=records.c.task)
+
+
+def _due(condition: Any, task: Any, serial: int, now: datetime) -> sa.Update:
+    return (sa.update(records).where(condition, _KEPT)
+            .values(task=task, status=Status.PENDING, serial_number=serial, updated_at=now,
+                    version=records.c.version + 1))
+
+
+def _is_up_to(serial: Any) -> Any:
+    """Whether a record's serial is *serial* or older (RFC 1982), by arithmetic that every database has."""
+    return (serial - records.c.serial_number + SPACE) % SPACE < HALF
+
+
+def _has(*conditions: Any) -> Any:
+    return sa.exists().where(records.c.recordset_id == recordsets.c.id, _KEPT, *conditions)
+
+
+def _by_status(value: str, soa_status: Status) -> Any:
+    try:
+        wanted = Status(value)
+    except ValueError:
+        raise InvalidField(field='status', why=f'not one of {", ".join(Status)}') from None
+    failed, waits = _has(records.c.status == Status.ERROR), _has(records.c.status == Status.PENDING)
+    stored = {Status.ERROR: failed, Status.PENDING: sa.and_(~failed, waits), Status.ACTIVE: sa.and_(~failed, ~waits),
+              Status.DELETED: sa.false()}[wanted]
+    soa = recordsets.c.type == 'SOA'
+    return sa.or_(sa.and_(soa, sa.literal(wanted is soa_status)), sa.and_(~soa, stored))
+
+
+_CRITERIA: dict[str, Any] = {
+    'name': lambda value, soa_status: paging.like(recordsets.c.name, value.lower()),
+    'type': lambda value, soa_status: recordsets.c.type == value.upper(),
+    'data': lambda value, soa_status: _has(paging.like(records.c.data, value)),
+    'status': _by_status,
+}
+
+
+def _read(tx: Tx, statement: sa.Select[Any]) -> list[RecordSet]:
+    sets: dict[str, RecordSet] = {}
+    held: dict[str, list[Record]] = {}
+    width = len(_SET_FIELDS)
+    for row in tx.execute(statement):
+        if row[0] not in sets:
+            sets[row[0]] = RecordSet(**dict(zip(_SET_FIELDS, row[:width])))
+        if row[width] is not None:
+            held.setdefault(row[0], []).append(Record(*row[width:]))
+    return [dataclasses.replace(each, records=_in_order(held.get(each.id, ()))) for each in sets.values()]
+
+
+def _in_order(found: Iterable[Record]) -> tuple[Record, ...]:
+    return tuple(sorted(found, key=lambda record: record.data))

@@ -1,0 +1,244 @@
+"""Domains: each situation on SQLite, MariaDB and PostgreSQL."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from designate_pool import errors
+from designate_pool.central.service import Central
+from designate_pool.model import Action, Context, Outcome, RecordChange, Status
+from designate_pool.serial import newer
+from designate_pool.storage.sessions import Storage
+from tests.fixtures.central import NS, WHO, WWW, Caller, Clock, contents, create, rows, succeed
+
+
+class TestDomains:
+    def test_a_first_create(self, central: Central, caller: Caller, clock: Clock) -> None:
+        domain = create(central, 'Example.COM.', WWW)
+        assert (domain.name, domain.action, domain.status) == ('example.com.', Action.CREATE, Status.PENDING)
+        assert (domain.serial, domain.generation, domain.pool_name) == (int(clock.now), 1, 'default')
+        assert caller.cast_domains == [('create_domain', domain)]
+        assert dataclasses.replace(central.get_domain(WHO, domain.id), created_at=None, updated_at=None) == (
+            dataclasses.replace(domain, created_at=None, updated_at=None))
+        assert contents(central, domain) == [*NS, 'www.example.com. A 192.0.2.1', 'www.example.com. A 192.0.2.2']
+        (soa,) = central.find_recordsets(WHO, domain.id, {'type': 'soa'})
+        assert soa.records[0].data == (
+            f'ns1.example.net. hostmaster.example.com. {domain.serial} 3600 600 86400 3600')
+
+    def test_a_create_is_five_statements(self, central: Central, database: Storage) -> None:
+        with database.count_statements() as counter:
+            create(central, 'example.com.', WWW, ('a.example.com.', 'TXT', ['"x"']))
+        assert counter.total() == 5, counter
+
+    def test_a_second_create_of_the_same_is_refused(self, central: Central, caller: Caller) -> None:
+        create(central)
+        with pytest.raises(errors.DuplicateDomain):
+            create(central, 'EXAMPLE.com.')
+        assert len(caller.cast_domains) == 1
+
+    def test_a_create_that_fails_leaves_nothing(self, central: Central) -> None:
+        with pytest.raises(errors.InvalidField) as caught:
+            create(central, 'example.com.', WWW, ('www.example.com.', 'CNAME', ['a.example.com.']))
+        assert caught.value.kwargs['field'] in ('recordsets[0].type', 'recordsets[1].type')
+        assert central.find_domains(WHO) == []
+
+    def test_a_recordset_said_twice_is_refused(self, central: Central) -> None:
+        with pytest.raises(errors.InvalidField) as caught:
+            create(central, 'example.com.', WWW, WWW)
+        assert caught.value.kwargs['field'] == 'recordsets[1]'
+
+    def test_a_pool_that_does_not_exist(self, central: Central) -> None:
+        with pytest.raises(errors.PoolNotFound):
+            central.create_domain(WHO, {'name': 'example.com.', 'email': 'a@example.com', 'pool_name': 'x'})
+        with pytest.raises(errors.PoolNotFound):
+            central.create_domain(WHO, {'name': 'example.com.', 'email': 'a@example.com', 'pool_id': 'x'})
+
+    def test_a_pool_without_name_servers(self, central: Central) -> None:
+        pool = central.create_pool(WHO, {'name': 'bare'})
+        with pytest.raises(errors.PoolWithoutNameServers):
+            central.create_domain(WHO, {'name': 'example.com.', 'email': 'a@example.com', 'pool_id': pool.id})
+
+    def test_an_update_has_a_new_serial(self, central: Central, caller: Caller, clock: Clock) -> None:
+        domain = succeed(central, create(central, 'example.com.', WWW))
+        clock.now += 100
+        changed = central.update_domain(WHO, domain.id, {'email': 'new@example.com'})
+        assert (changed.action, changed.status, changed.serial) == (Action.UPDATE, Status.PENDING, int(clock.now))
+        assert caller.cast_domains[-1] == ('update_domain', changed)
+        assert {record.status for each in central.find_recordsets(WHO, domain.id) if each.type != 'SOA'
+                for record in each.records} == {Status.ACTIVE}
+
+    def test_serials_rise_within_one_second(self, central: Central) -> None:
+        domain = create(central)
+        first = central.update_domain(WHO, domain.id, {'email': 'a@example.com'})
+        second = central.update_domain(WHO, domain.id, {'email': 'b@example.com'})
+        assert [first.serial, second.serial] == [domain.serial + 1, domain.serial + 2]
+        assert second.action is Action.CREATE
+
+    def test_a_new_ttl_is_news_for_the_records_that_inherit_it(self, central: Central, database: Storage) -> None:
+        domain = create(central, 'example.com.', WWW)
+        central.create_recordset(WHO, domain.id, {'name': 'a.example.com.', 'type': 'A', 'records': ['192.0.2.9'],
+                                                  'ttl': 60})
+        domain = succeed(central, central.get_domain(WHO, domain.id))
+        central.update_domain(WHO, domain.id, {'ttl': 7})
+        assert rows(database, domain) == [('192.0.2.1', 'UPDATE', 'PENDING'), ('192.0.2.2', 'UPDATE', 'PENDING'),
+                                          ('192.0.2.9', 'NONE', 'ACTIVE')]
+
+    def test_a_change_that_changes_nothing(self, central: Central, caller: Caller) -> None:
+        domain = create(central)
+        for values in ({}, {'ttl': 3600}, {'email': 'hostmaster@example.com', 'description': None}):
+            assert central.update_domain(WHO, domain.id, values).serial == domain.serial
+        assert len(caller.cast_domains) == 1
+
+    def test_a_description_is_not_served(self, central: Central, caller: Caller) -> None:
+        domain = create(central)
+        changed = central.update_domain(WHO, domain.id, {'description': 'Ours – all of it'})
+        assert (changed.serial, changed.version) == (domain.serial, domain.version + 1)
+        assert central.get_domain(WHO, domain.id).description == 'Ours – all of it'
+        assert len(caller.cast_domains) == 1
+
+    def test_a_deletion(self, central: Central, caller: Caller) -> None:
+        domain = succeed(central, create(central, 'example.com.', WWW))
+        gone = central.delete_domain(WHO, domain.id)
+        assert (gone.action, gone.status, gone.generation) == (Action.DELETE, Status.PENDING, 2)
+        assert newer(gone.serial, domain.serial)
+        assert caller.cast_domains[-1] == ('delete_domain', gone)
+        assert central.get_domain(WHO, domain.id).action is Action.DELETE
+        assert [each.id for each in central.find_domains(WHO)] == [domain.id]
+        central.update_status(WHO, gone, Outcome.SUCCESS, gone.serial)
+        with pytest.raises(errors.DomainNotFound):
+            central.get_domain(WHO, domain.id)
+        with pytest.raises(errors.DomainNotFound):
+            central.delete_domain(WHO, domain.id)
+        assert central.find_domains(WHO) == []
+
+    def test_deleting_twice_is_deleting_once(self, central: Central) -> None:
+        domain = create(central)
+        first = central.delete_domain(WHO, domain.id)
+        assert central.delete_domain(WHO, domain.id) == central.get_domain(WHO, domain.id)
+        assert central.get_domain(WHO, domain.id).serial == first.serial
+
+    def test_what_is_being_deleted_is_not_changed(self, central: Central) -> None:
+        domain = create(central, 'example.com.', WWW)
+        (www,) = central.find_recordsets(WHO, domain.id, {'type': 'A'})
+        central.delete_domain(WHO, domain.id)
+        changes: list[Callable[[], Any]] = [
+            lambda: central.update_domain(WHO, domain.id, {'ttl': 1}),
+            lambda: central.apply_changes(WHO, domain.id, [RecordChange('a.example.com.', 'A', ('192.0.2.1',))]),
+            lambda: central.delete_recordset(WHO, domain.id, www.id),
+            lambda: central.update_recordset(WHO, domain.id, www.id, {'ttl': 1}),
+        ]
+        for change in changes:
+            with pytest.raises(errors.DomainBeingDeleted):
+                change()
+
+    def test_delete_then_create_of_the_same_name(self, central: Central) -> None:
+        first = create(central)
+        gone = central.delete_domain(WHO, first.id)
+        second = create(central)
+        assert (second.generation, second.serial) == (3, gone.serial + 1)
+        for late in (first, gone):
+            central.update_status(WHO, late, Outcome.SUCCESS, late.serial)
+        assert central.get_domain(WHO, second.id).status is Status.PENDING
+        again = central.delete_domain(WHO, second.id)
+        third = create(central)
+        assert (third.generation, third.serial) == (5, again.serial + 1)
+
+    def test_others_domains_do_not_exist(self, central: Central) -> None:
+        mine, other = Context(project_id='mine'), Context(project_id='other')
+        domain = create(central, who=mine)
+        assert domain.project_id == 'mine'
+        for ask in (central.get_domain, central.delete_domain, central.export_zone, central.find_recordsets,
+                    central.server_statuses):
+            with pytest.raises(errors.DomainNotFound):
+                ask(other, domain.id)
+        with pytest.raises(errors.DomainNotFound):
+            central.update_domain(other, domain.id, {'ttl': 1})
+        assert central.find_domains(other) == []
+        for who in (mine, WHO, Context(project_id='other', all_projects=True)):
+            assert [each.id for each in central.find_domains(who)] == [domain.id]
+
+    def test_an_id_of_nothing(self, central: Central) -> None:
+        nothings: list[Any] = ['', 'x', '0' * 32, "'; --", 'a\0', None, 7]
+        for given in nothings:
+            with pytest.raises(errors.DomainNotFound):
+                central.get_domain(WHO, given)
+
+
+class TestFinding:
+    def test_pages_follow_each_other(self, central: Central) -> None:
+        names = [f'd{number}.example.' for number in range(7)]
+        for name in reversed(names):
+            create(central, name)
+        for sort_dir, expected in (('asc', names), ('desc', names[::-1])):
+            found: list[str] = []
+            marker = None
+            while page := central.find_domains(WHO, marker=marker, limit=3, sort_key='name', sort_dir=sort_dir):
+                assert len(page) <= 3
+                found.extend(each.name for each in page)
+                marker = page[-1].id
+            assert found == expected
+
+    def test_rows_that_sort_alike_are_neither_lost_nor_doubled(self, central: Central) -> None:
+        made = {create(central, f'd{number}.example.').id for number in range(7)}
+        for sort_dir in ('asc', 'desc'):
+            found: list[str] = []
+            while page := central.find_domains(WHO, marker=found[-1] if found else None, limit=2, sort_key='email',
+                                               sort_dir=sort_dir):
+                found.extend(each.id for each in page)
+            assert (len(found), set(found)) == (7, made)
+
+    def test_wildcards_and_nothing_else_is_special(self, central: Central) -> None:
+        for name in ('a_b.example.', 'axb.example.', 'a|b.example.', r'a\%b.example.'):
+            create(central, name)
+
+        def found(pattern: str) -> list[str]:
+            return [each.name for each in central.find_domains(WHO, {'name': pattern})]
+
+        assert found('A_B.*') == ['a_b.example.']
+        assert found('a|*') == ['a|b.example.']
+        assert len(found('a*b.example.')) == 4
+        assert found('%') == []
+        assert found('axb.example.') == ['axb.example.']
+
+    def test_by_status_email_and_pool(self, central: Central) -> None:
+        one = succeed(central, create(central, 'one.example.'))
+        two = central.create_domain(WHO, {'name': 'two.example.', 'email': 'Two@example.com'})
+        assert [each.id for each in central.find_domains(WHO, {'status': 'ACTIVE'})] == [one.id]
+        assert [each.id for each in central.find_domains(WHO, {'email': 'two@*'})] == [two.id]
+        assert len(central.find_domains(WHO, {'pool_id': one.pool_id, 'status': 'PENDING'})) == 1
+
+    NOT_TO_BE_ASKED: list[tuple[dict[str, Any], str]] = [
+        ({'criterion': {'colour': 'red'}}, 'colour'), ({'criterion': {'name': 7}}, 'name'),
+        ({'criterion': {'status': 'GREAT'}}, 'status'), ({'sort_key': 'colour'}, 'sort_key'),
+        ({'sort_dir': 'up'}, 'sort_dir'), ({'limit': 0}, 'limit'), ({'limit': 'x'}, 'limit'),
+        ({'limit': 10 ** 9}, 'limit'), ({'marker': '0' * 32}, 'marker'), ({'marker': 7}, 'marker'),
+        ({'marker': 'a\0'}, 'marker')]
+
+    def test_what_cannot_be_asked(self, central: Central) -> None:
+        domain = create(central)
+        for ask in (central.find_domains, lambda who, **more: central.find_recordsets(who, domain.id, **more)):
+            for arguments, field in self.NOT_TO_BE_ASKED:
+                with pytest.raises(errors.InvalidField) as caught:
+                    ask(WHO, **arguments)
+                assert caught.value.kwargs['field'] == field
+
+    def test_recordsets(self, central: Central) -> None:
+        domain = create(central, 'example.com.', WWW, ('a.example.com.', 'A', ['192.0.2.1']),
+                        ('a.example.com.', 'TXT', ['"x"']))
+
+        def found(**criterion: str) -> list[str]:
+            return [f'{each.name} {each.type}' for each in central.find_recordsets(WHO, domain.id, criterion)]
+
+        assert found(type='a') == ['a.example.com. A', 'www.example.com. A']
+        assert found(data='192.0.2.2') == ['www.example.com. A']
+        assert found(name='A.*', type='TXT') == ['a.example.com. TXT']
+        assert len(found(status='PENDING')) == 5
+        succeed(central, domain)
+        assert len(found(status='ACTIVE')) == 5
+        central.apply_changes(WHO, domain.id, [RecordChange('a.example.com.', 'TXT', ('"y"',))])
+        assert found(status='PENDING') == ['example.com. SOA', 'a.example.com. TXT'] or (
+            sorted(found(status='PENDING')) == ['a.example.com. TXT', 'example.com. SOA'])

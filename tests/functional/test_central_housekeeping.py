@@ -1,0 +1,81 @@
+"""What is removed and what stays, on each database."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from designate_pool.central.housekeeper import Housekeeper
+from designate_pool.central.service import Central
+from designate_pool.model import Action, Outcome, ServerStatus, new_id, utcnow
+from designate_pool.storage import schema, statuses
+from designate_pool.storage.sessions import Storage
+from tests.fixtures.central import NS, WHO, WWW, Clock, contents, create, succeed
+
+
+class TestHousekeeping:
+    def count(self, database: Storage) -> tuple[int, ...]:
+        """Domains, recordsets, records."""
+        return tuple(database.read(lambda tx: [tx.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
+                                               for table in (schema.domains, schema.recordsets, schema.records)]))
+
+    def turn(self, database: Storage, clock: Clock) -> None:
+        keeper = Housekeeper(database, 1000, clock)
+        while keeper.turn():
+            pass
+
+    def test_deleted_records_go_when_they_are_old_enough(self, central: Central, database: Storage,
+                                                         clock: Clock) -> None:
+        domain = create(central, 'example.com.', WWW, ('a.example.com.', 'A', ['192.0.2.1', '192.0.2.2']))
+        (www,) = central.find_recordsets(WHO, domain.id, {'name': 'www*'})
+        (other,) = central.find_recordsets(WHO, domain.id, {'name': 'a.*'})
+        central.delete_recordset(WHO, domain.id, www.id)
+        central.update_recordset(WHO, domain.id, other.id, {'records': ['192.0.2.2']})
+        clock.now += 5000
+        self.turn(database, clock)
+        assert self.count(database) == (1, 4, 6)  # none of it is confirmed
+        succeed(central, central.get_domain(WHO, domain.id))
+        self.turn(database, clock)
+        assert self.count(database) == (1, 4, 6)
+        clock.now += 5000
+        self.turn(database, clock)
+        assert self.count(database) == (1, 3, 3)
+        assert contents(central, domain) == [*sorted([*NS, 'a.example.com. A 192.0.2.2'])]
+
+    def test_of_the_tombstones_of_a_name_the_newest_stays(self, central: Central, database: Storage,
+                                                          clock: Clock) -> None:
+        for _ in range(3):
+            domain = create(central, 'example.com.', WWW)
+            gone = central.delete_domain(WHO, domain.id)
+            central.update_status(WHO, gone, Outcome.SUCCESS, gone.serial)
+        self.turn(database, clock)
+        assert self.count(database)[0] == 3
+        clock.now += 5000
+        self.turn(database, clock)
+        assert self.count(database) == (1, 0, 0)
+        again = create(central)
+        assert again.generation == gone.generation + 1
+
+    def test_a_deletion_that_a_server_has_not_confirmed_stays(self, central: Central, database: Storage,
+                                                              clock: Clock) -> None:
+        domain = create(central, 'example.com.', WWW)
+        gone = central.delete_domain(WHO, domain.id)
+        row = ServerStatus(new_id(), domain.id, Action.DELETE, gone.serial, version=1)
+        database.run(statuses.write, [row], utcnow())
+        central.update_status(WHO, gone, Outcome.SUCCESS, gone.serial)
+        create(central)
+        clock.now += 5000
+        before = self.count(database)
+        self.turn(database, clock)
+        assert self.count(database) == before
+        database.run(statuses.purge_domains, [domain.id])
+        self.turn(database, clock)
+        assert self.count(database) == (1, 2, 2)
+
+    def test_a_bite_is_small(self, central: Central, database: Storage, clock: Clock) -> None:
+        domain = create(central, 'example.com.', *((f'h{number}.example.com.', 'A', ['192.0.2.1'])
+                                                   for number in range(1200)))
+        gone = central.delete_domain(WHO, domain.id)
+        central.update_status(WHO, gone, Outcome.SUCCESS, gone.serial)
+        clock.now += 5000
+        self.turn(database, clock)
+        assert self.count(database) == (1, 0, 0)

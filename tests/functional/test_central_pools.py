@@ -1,0 +1,81 @@
+"""Pools, on each database."""
+
+from __future__ import annotations
+
+import pytest
+
+from designate_pool import errors
+from designate_pool.central import pools as pool_rules
+from designate_pool.central.service import Central
+from designate_pool.model import Action, Outcome, Status, Task
+from designate_pool.storage.sessions import Storage
+from tests.fixtures.central import SERVERS, WHO, Caller, create, succeed
+
+
+class TestPools:
+    def test_create_find_get_update_delete(self, central: Central) -> None:
+        made = central.create_pool(WHO, {'name': 'second', 'description': 'x', 'also_notifies': ['192.0.2.1:53'],
+                                         'name_servers': ['b.example.', 'a.example.']})
+        assert made == central.get_pool(WHO, made.id)
+        assert (made.name_servers, made.also_notifies) == (('b.example.', 'a.example.'), ('192.0.2.1:53',))
+        assert central.find_pools(WHO, {'name': 'sec*'}) == [made]
+        assert [each.name for each in central.find_pools(WHO)] == ['default', 'second']
+        changed = central.update_pool(WHO, {'id': made.id, 'name': 'third', 'also_notifies': []})
+        assert (changed.name, changed.also_notifies, changed.name_servers) == ('third', (), made.name_servers)
+        central.delete_pool(WHO, made.id)
+        with pytest.raises(errors.PoolNotFound):
+            central.get_pool(WHO, made.id)
+        for ask in (central.delete_pool, central.get_pool):
+            with pytest.raises(errors.PoolNotFound):
+                ask(WHO, 'x')
+        with pytest.raises(errors.PoolNotFound):
+            central.update_pool(WHO, {'name': 'x'})
+
+    def test_names_are_unique(self, central: Central) -> None:
+        made = central.create_pool(WHO, {'name': 'second'})
+        with pytest.raises(errors.DuplicatePool):
+            central.create_pool(WHO, {'name': 'second'})
+        with pytest.raises(errors.DuplicatePool):
+            central.update_pool(WHO, {'id': made.id, 'name': 'default'})
+
+    def test_a_pool_in_use_stays(self, central: Central, database: Storage) -> None:
+        pool = central.create_pool(WHO, {'name': 'second', 'name_servers': SERVERS})
+        domain = central.create_domain(WHO, {'name': 'example.com.', 'email': 'a@example.com', 'pool_name': 'second'})
+        with pytest.raises(errors.InvalidField):
+            central.update_pool(WHO, {'id': pool.id, 'name_servers': []})
+        gone = central.delete_domain(WHO, domain.id)
+        with pytest.raises(errors.PoolNotEmpty):
+            central.delete_pool(WHO, pool.id)
+        central.update_status(WHO, gone, Outcome.SUCCESS, gone.serial)
+        central.delete_pool(WHO, pool.id)
+        again = create(central)
+        assert (again.generation, again.serial) == (3, gone.serial + 1)
+
+    def test_new_name_servers_reach_every_domain(self, central: Central, caller: Caller,
+                                                 monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(pool_rules, 'PAGE', 2)
+        made = [succeed(central, create(central, f'd{number}.example.')) for number in range(5)]
+        going = central.delete_domain(WHO, create(central, 'going.example.').id)
+        caller.cast_domains.clear()
+        central.update_pool(WHO, {'id': made[0].pool_id, 'name_servers': ['ns9.example.net.', 'ns1.example.net.']})
+        assert sorted(domain.id for _, domain in caller.cast_domains) == sorted(domain.id for domain in made)
+        for domain in made:
+            found = central.get_domain(WHO, domain.id)
+            assert (found.serial, found.action, found.status) == (domain.serial + 1, Action.UPDATE, Status.PENDING)
+            soa, ns = sorted(central.find_recordsets(WHO, domain.id), key=lambda each: each.type, reverse=True)
+            assert soa.records[0].data.startswith('ns9.example.net. ')
+            assert [(record.data, record.task) for record in ns.records] == [
+                ('ns1.example.net.', Task.NONE), ('ns9.example.net.', Task.ADD)]
+            assert succeed(central, found).status is Status.ACTIVE
+        assert central.get_domain(WHO, going.id).serial == going.serial
+
+    def test_the_same_name_servers_again_change_nothing(self, central: Central, caller: Caller) -> None:
+        domain = create(central)
+        central.update_pool(WHO, {'id': domain.pool_id, 'name_servers': SERVERS})
+        assert central.get_domain(WHO, domain.id).serial == domain.serial
+        assert len(caller.cast_domains) == 1
+
+    def test_another_order_is_another_soa(self, central: Central) -> None:
+        domain = create(central)
+        central.update_pool(WHO, {'id': domain.pool_id, 'name_servers': SERVERS[::-1]})
+        assert central.get_domain(WHO, domain.id).serial == domain.serial + 1

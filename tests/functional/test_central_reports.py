@@ -1,0 +1,127 @@
+"""What the pool managers report and read, on each database."""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from designate_pool import errors
+from designate_pool.central.service import Central
+from designate_pool.model import Action, Outcome, RecordChange, Report, ServerStatus, Status, new_id, utcnow
+from designate_pool.storage import domains as domain_store
+from designate_pool.storage import schema, statuses
+from designate_pool.storage.sessions import Storage
+from tests.fixtures.central import WHO, WWW, Clock, create, rows, succeed
+
+
+class TestReports:
+    def test_an_error_and_its_end(self, central: Central, database: Storage) -> None:
+        domain = create(central, 'example.com.', WWW)
+        central.update_status(WHO, domain, Outcome.ERROR, domain.serial)
+        failed = central.get_domain(WHO, domain.id)
+        assert (failed.status, failed.action, failed.reported_serial) == (Status.ERROR, Action.CREATE, None)
+        assert {row[1:] for row in rows(database, domain)} == {('ADD', 'ERROR')}
+        assert succeed(central, domain).status is Status.ACTIVE
+        assert {row[1:] for row in rows(database, domain)} == {('NONE', 'ACTIVE')}
+
+    def test_success_of_the_first_while_the_second_is_under_way(self, central: Central, database: Storage) -> None:
+        first = create(central, 'example.com.', WWW)
+        central.apply_changes(WHO, first.id, [RecordChange('new.example.com.', 'A', ('192.0.2.9',))])
+        central.update_status(WHO, first, Outcome.SUCCESS, first.serial)
+        found = central.get_domain(WHO, first.id)
+        assert (found.status, found.action, found.reported_serial) == (Status.PENDING, Action.UPDATE, first.serial)
+        assert rows(database, first) == [('192.0.2.1', 'NONE', 'ACTIVE'), ('192.0.2.2', 'NONE', 'ACTIVE'),
+                                         ('192.0.2.9', 'ADD', 'PENDING')]
+
+    def test_records_across_the_wrap_of_serials(self, central: Central, database: Storage, clock: Clock) -> None:
+        clock.now = 4294967000.0
+        domain = create(central, 'example.com.', WWW)
+        top = 4294967294
+        database.run(lambda tx: [
+            tx.execute(sa.update(table).values({column: top}).where(condition)) for table, column, condition in (
+                (schema.domains, 'serial', schema.domains.c.id == domain.id),
+                (schema.records, 'serial_number', schema.records.c.domain_id == domain.id))])
+        for number in range(3):
+            domain = central.apply_changes(WHO, domain.id, [
+                RecordChange(f'h{number}.example.com.', 'A', (f'192.0.2.{number + 10}',))])
+        assert domain.serial == 1
+        central.update_status(WHO, domain, Outcome.SUCCESS, 4294967295)
+        assert [row[2] for row in rows(database, domain)] == ['ACTIVE', 'ACTIVE', 'PENDING', 'PENDING', 'ACTIVE']
+        central.update_status(WHO, domain, Outcome.ERROR, 0)
+        assert [row[2] for row in rows(database, domain)] == ['ACTIVE', 'ACTIVE', 'ERROR', 'PENDING', 'ACTIVE']
+        assert succeed(central, domain).status is Status.ACTIVE
+        assert {row[1:] for row in rows(database, domain)} == {('NONE', 'ACTIVE')}
+
+    def test_the_same_report_again_writes_nothing(self, central: Central, database: Storage) -> None:
+        domain = create(central, 'example.com.', WWW)
+        first = succeed(central, domain)
+        with database.count_statements() as counter:
+            central.update_status(WHO, domain, 'SUCCESS', domain.serial)  # type: ignore[arg-type]
+            central.update_status(WHO, domain, Outcome.ERROR, domain.serial)
+        assert counter.total() == 2, counter
+        assert central.get_domain(WHO, domain.id) == first
+
+    def test_many_reports_are_few_statements(self, central: Central, database: Storage) -> None:
+        made = [create(central, f'd{number}.example.') for number in range(30)]
+        gone = [central.delete_domain(WHO, each.id) for each in made[20:]]
+        reports = [Report(each.id, each.action, each.generation, Outcome.SUCCESS, each.serial)
+                   for each in [*made[:15], *gone]]
+        reports += [Report(each.id, each.action, each.generation, Outcome.ERROR, each.serial) for each in made[15:20]]
+        with database.count_statements() as counter:
+            central.update_statuses(WHO, [*reports, *reports])
+        assert counter.total() <= 6, counter
+        assert [len(central.find_domains(WHO, {'status': status})) for status in ('ACTIVE', 'ERROR', 'PENDING')] == [
+            15, 5, 0]
+
+    def test_domains_that_do_not_exist(self, central: Central, caplog: pytest.LogCaptureFixture) -> None:
+        domain = create(central)
+        nobody = dataclasses.replace(domain, id=new_id())
+        with pytest.raises(errors.DomainNotFound):
+            central.update_status(WHO, nobody, Outcome.SUCCESS, nobody.serial)
+        central.update_statuses(WHO, [
+            Report(each.id, each.action, each.generation, Outcome.SUCCESS, each.serial) for each in (nobody, domain)])
+        assert nobody.id in caplog.text
+        assert central.get_domain(WHO, domain.id).status is Status.ACTIVE
+
+    def test_a_report_that_is_none(self, central: Central) -> None:
+        domain = create(central)
+        reports: list[tuple[Any, Any, str]] = [
+            ('GREAT', 1, 'status'), (None, 1, 'status'), ('SUCCESS', -1, 'serial_number'),
+            ('SUCCESS', None, 'serial_number'), ('SUCCESS', 2 ** 32, 'serial_number'),
+            ('SUCCESS', '1', 'serial_number')]
+        for status, serial, field in reports:
+            with pytest.raises(errors.InvalidField) as caught:
+                central.update_status(WHO, domain, status, serial)
+            assert caught.value.kwargs['field'] == field
+
+    def test_the_rows_of_the_servers(self, central: Central, database: Storage) -> None:
+        domain = create(central)
+        row = ServerStatus(new_id(), domain.id, Action.CREATE, domain.serial, version=1)
+        database.run(statuses.write, [row], utcnow())
+        (found,) = central.server_statuses(WHO, domain.id)
+        assert (found.server_id, found.expected_serial) == (row.server_id, domain.serial)
+
+
+class TestForThePoolManager:
+    def test_what_it_reads(self, central: Central, database: Storage) -> None:
+        made = sorted((create(central, f'd{number}.example.') for number in range(5)), key=lambda each: each.id)
+        served = succeed(central, made[0])
+        gone = central.delete_domain(WHO, made[1].id)
+        later = utcnow() + timedelta(hours=1)
+        read = database.read
+        assert set(read(domain_store.get_many, [made[0].id, gone.id, 'x' * 32])) == {made[0].id, gone.id}
+        assert read(domain_store.get_many, []) == {}
+        live = read(domain_store.live_by_name, [each.name for each in made])
+        assert set(live) == {each.name for each in made if each.id != gone.id}
+        assert live[served.name].pool_name == 'default'
+        ids = [each.id for each in made]
+        assert [each.id for each in read(domain_store.unsettled, 'default', later, '', 10)] == ids[1:]
+        assert [each.id for each in read(domain_store.unsettled, 'default', later, ids[2], 1)] == ids[3:4]
+        assert read(domain_store.unsettled, 'default', utcnow() - timedelta(hours=1), '', 10) == []
+        assert read(domain_store.unsettled, 'other', later, '', 10) == []
+        assert [each.id for each in read(domain_store.page, 'default', '', 10)] == [ids[0], *ids[2:]]
+        assert [each.id for each in read(domain_store.page, 'default', ids[2], 1)] == ids[3:4]
