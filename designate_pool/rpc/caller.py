@@ -10,8 +10,11 @@ from designate_pool.model import Context
 class Caller(Protocol):
     """Sends a method and its arguments to whoever serves a topic."""
 
-    def call(self, topic: str, context: Context, method: str, **arguments: Any) -> Any:
+    def call(self, topic: str, context: Context, method: str, *, patience: float | None = None,
+             **arguments: Any) -> Any:
         """Send and wait for the result.
+
+        :param patience: seconds to wait, where a method may take longer than others
 
         :raises ServiceUnavailable: when nobody answers in time
         :raises PoolError: what the method raised, as the same class

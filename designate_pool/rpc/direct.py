@@ -47,7 +47,8 @@ class Direct:
             self._endpoints.clear()
         self._workers.stop()
 
-    def call(self, topic: str, context: Context, method: str, **arguments: Any) -> Any:
+    def call(self, topic: str, context: Context, method: str, *, patience: float | None = None,
+             **arguments: Any) -> Any:
         return self._find(topic, method)(context, **arguments)
 
     def cast(self, topic: str, context: Context, method: str, **arguments: Any) -> None:

@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import inspect
 import logging
+import threading
+from collections.abc import Callable
 from typing import Any
 
 import oslo_messaging
+from kombu.exceptions import OperationalError
+from oslo_messaging import opts
 from oslo_messaging.rpc import dispatcher
 
 from designate_pool.errors import InvalidField, PoolError, ServiceFailed, ServiceUnavailable
@@ -21,6 +25,13 @@ LOG = logging.getLogger(__name__)
 VERSION = '1.0'
 #: Where oslo.messaging may look for the class of an error that came from the other side.
 ERRORS = ['designate_pool.errors']
+#: How the rabbit driver goes about a broker that is gone, unless the operator says otherwise.  Its own pauses grow to
+#: half a minute and more; a broker that restarts is back within seconds, and all services are to be back with it.
+RABBIT = {'kombu_reconnect_delay': 0.1, 'rabbit_retry_interval': 1, 'rabbit_retry_backoff': 1, 'rabbit_interval_max': 3}
+#: Tries after the first to hand a message to the broker.  The first of them finds that an idle connection has died.
+RETRIES = 1
+#: Seconds that the end of a program may wait for what it still has to answer, and for connections to close.
+STOP_SECONDS = 15.0
 
 
 class ValueSerializer(oslo_messaging.Serializer):
@@ -53,25 +64,33 @@ class Messaging:
     def __init__(self, conf: Any, host: str, call_timeout: float = 30.0, transport_url: str | None = None) -> None:
         self._host = host
         self._call_timeout = call_timeout
+        _set_defaults(conf)
         self._transport = oslo_messaging.get_rpc_transport(conf, url=transport_url, allowed_remote_exmods=ERRORS)
         self._clients: dict[str, Any] = {}
         self._servers: list[Any] = []
 
-    def call(self, topic: str, context: Context, method: str, **arguments: Any) -> Any:
+    def call(self, topic: str, context: Context, method: str, *, patience: float | None = None,
+             **arguments: Any) -> Any:
+        seconds = self._call_timeout if patience is None else patience
         try:
-            return self._client(topic).call(context, method, **arguments)
+            # Without at_least_once a call that meets no queue, since the other side is not back yet, waits in vain.
+            client = self._client(topic).prepare(
+                timeout=seconds, transport_options=oslo_messaging.TransportOptions(at_least_once=True))
+            return client.call(context, method, **arguments)
         except PoolError as error:
             # oslo.messaging makes a class of its own for what came from afar, with the other side's stack in its text.
             raise type(error).__mro__[1](**error.kwargs) from None
         except oslo_messaging.MessagingTimeout as error:
-            raise ServiceUnavailable(service=topic, why=f'no answer in {self._call_timeout:g} s') from error
-        except oslo_messaging.MessageDeliveryFailure as error:
+            raise ServiceUnavailable(service=topic, why=f'no answer in {seconds:g} s') from error
+        except oslo_messaging.MessageUndeliverable as error:
+            raise ServiceUnavailable(service=topic, why='it is not connected to the broker') from error
+        except _UNSENT as error:
             raise ServiceUnavailable(service=topic, why=str(error)) from error
 
     def cast(self, topic: str, context: Context, method: str, **arguments: Any) -> None:
         try:
             self._client(topic).cast(context, method, **arguments)
-        except oslo_messaging.MessageDeliveryFailure as error:
+        except _UNSENT as error:
             raise ServiceUnavailable(service=topic, why=str(error)) from error
 
     def serve(self, topic: str, endpoint: Any) -> None:
@@ -85,24 +104,46 @@ class Messaging:
 
     def stop_serving(self) -> None:
         """Take nothing new and finish what was taken; calling and casting still work."""
-        for server in self._servers:
-            server.stop()
-        for server in self._servers:
-            server.wait()
-        self._servers.clear()
+        servers, self._servers = self._servers, []
+        _within(STOP_SECONDS, *(server.stop for server in servers), *(server.wait for server in servers))
 
     def stop(self) -> None:
         self.stop_serving()
-        self._transport.cleanup()
+        _within(STOP_SECONDS / 3, self._transport.cleanup)
 
     def _client(self, topic: str) -> Any:
         client = self._clients.get(topic)
         if client is None:
             client = oslo_messaging.get_rpc_client(
                 self._transport, oslo_messaging.Target(topic=topic, version=VERSION), serializer=ValueSerializer(),
-                timeout=self._call_timeout, retry=2)
+                timeout=self._call_timeout, retry=RETRIES)
             self._clients[topic] = client
         return client
+
+
+#: The broker did not take the message; the latter while a new connection is made.
+_UNSENT = (oslo_messaging.MessageDeliveryFailure, OperationalError)
+
+
+def _set_defaults(conf: Any) -> None:
+    for group, options in opts.list_opts():
+        if group == 'oslo_messaging_rabbit':
+            conf.register_opts(options, group=group)
+    for name, value in RABBIT.items():
+        conf.set_default(name, value, group='oslo_messaging_rabbit')
+
+
+def _within(seconds: float, *steps: Callable[[], Any]) -> None:
+    """Take *steps*, but no longer than *seconds*: oslo.messaging waits without end for a broker that is down."""
+    def take() -> None:
+        for step in steps:
+            step()
+
+    thread = threading.Thread(target=take, name='messaging-stop', daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if thread.is_alive():
+        LOG.warning('the broker did not let go within %g s; what it still holds comes again', seconds)
 
 
 class _Contract:
@@ -121,7 +162,7 @@ class _Contract:
         if name.startswith(('_', 'oslo_')):
             raise AttributeError(name)
 
-        @oslo_messaging.expected_exceptions(PoolError)
+        @oslo_messaging.expected_exceptions(PoolError)  # type: ignore[untyped-decorator]
         def handle(context: Context, **arguments: Any) -> Any:
             try:
                 return self._find(name, context, arguments)(context, **arguments)
