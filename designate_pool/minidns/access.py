@@ -1,0 +1,58 @@
+"""Who may ask: the pool's servers, by TSIG key or, for those without one, by address."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+
+import dns.name
+import dns.tsig
+
+from designate_pool.errors import InvalidField
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Peer:
+    """A server as MiniDNS meets it on the network.
+
+    :ivar id: the server's id, or ``address:port`` where a request named one that is not configured
+    :ivar label: what people read
+    :ivar addresses: what its host stands for, IP addresses as the operating system writes them
+    :ivar port: where it answers DNS
+    :ivar trouble: in words, why there are no addresses
+    """
+
+    id: str
+    label: str
+    addresses: tuple[str, ...]
+    port: int
+    key: dns.tsig.Key | None = None
+    trouble: str | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Guests:
+    """Everybody who may ask, found by what a query shows."""
+
+    by_key: Mapping[dns.name.Name, tuple[dns.tsig.Key, tuple[Peer, ...]]]
+    by_address: Mapping[str, tuple[Peer, ...]]
+
+
+def guests(peers: Iterable[Peer]) -> Guests:
+    """The guest list of *peers*.
+
+    :raises InvalidField: when two keys of one name differ
+    """
+    by_key: dict[dns.name.Name, tuple[dns.tsig.Key, tuple[Peer, ...]]] = {}
+    by_address: dict[str, tuple[Peer, ...]] = {}
+    for peer in peers:
+        if peer.key is None:
+            for address in peer.addresses:
+                by_address[address] = (*by_address.get(address, ()), peer)
+            continue
+        key, others = by_key.get(peer.key.name, (peer.key, ()))
+        if key != peer.key:
+            raise InvalidField(field='tsig_key', why=f'{peer.key.name} has another secret or algorithm at '
+                                                     f'{peer.label} than at {others[0].label}')
+        by_key[key.name] = (key, (*others, peer))
+    return Guests(by_key, by_address)

@@ -1,0 +1,231 @@
+"""DNS over TCP (RFC 7766): many connections, many queries on each, answered in their order.
+
+The number of connections is bounded, in all and for one address; a server's own connections wait rather than be
+refused, since a server whose transfer was refused does not ask again before its retry time.  A connection that is not heard of for a while, sends
+slowly or takes slowly is closed.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import logging
+import socket
+import threading
+import time
+from collections.abc import Callable, Collection
+
+from designate_pool.minidns.access import Peer
+from designate_pool.minidns.answering import Answering
+from designate_pool.minidns.concurrency import Runtime, Task
+from designate_pool.minidns.packing import PackedZone
+from designate_pool.minidns.responder import Transfer
+
+LOG = logging.getLogger(__name__)
+
+#: Seconds without a query, for a query to arrive whole, and for a message to be taken.
+IDLE, ARRIVAL, TAKING = 30.0, 10.0, 30.0
+_BACKLOG = 1024
+_CHUNK = 65536
+
+Served = Callable[[tuple[Peer, ...], PackedZone], None]
+
+
+class Connection:
+    """One client.
+
+    :ivar idle_since: when it last had nothing to do; None while it is served
+    """
+
+    def __init__(self, sock: socket.socket, address: str) -> None:
+        self.sock = sock
+        self.address = address
+        self.idle_since: float | None = time.monotonic()
+        self._buffer = bytearray()
+
+    def queries(self) -> list[bytes]:
+        """The queries that have arrived, at least one; none when the client has gone.
+
+        :raises OSError: when it takes too long
+        """
+        self.idle_since = time.monotonic()
+        end = self.idle_since + (ARRIVAL if self._buffer else IDLE)
+        while True:
+            found = self._take()
+            if found:
+                self.idle_since = None
+                return found
+            self.sock.settimeout(max(0.01, end - time.monotonic()))
+            fresh = not self._buffer
+            more = self.sock.recv(_CHUNK)
+            if not more:
+                return []
+            self._buffer += more
+            if fresh:
+                end = time.monotonic() + ARRIVAL
+
+    def send(self, message: bytes) -> None:
+        """Send a message.
+
+        :raises OSError: when the client does not take it in time
+        """
+        end = time.monotonic() + TAKING
+        left = memoryview(len(message).to_bytes(2, 'big') + message)
+        while left:
+            self.sock.settimeout(max(0.01, end - time.monotonic()))
+            left = left[self.sock.send(left):]
+
+    def hang_up(self, how: int = socket.SHUT_RDWR) -> None:
+        with contextlib.suppress(OSError):
+            self.sock.shutdown(how)
+
+    def _take(self) -> list[bytes]:
+        """The whole messages at the front of the buffer."""
+        found, at = [], 0
+        while len(self._buffer) >= at + 2:
+            end = at + 2 + int.from_bytes(self._buffer[at:at + 2], 'big')
+            if len(self._buffer) < end:
+                break
+            found.append(bytes(self._buffer[at + 2:end]))
+            at = end
+        del self._buffer[:at]
+        return found
+
+
+class Connections:
+    """All TCP connections.
+
+    :param served: told of each transfer that has been sent whole
+    :param most: connections at the same time; more wait, and the longest idle one makes room
+    :param friends: addresses that may take all of them; any other may take half
+    """
+
+    def __init__(self, answering: Answering, served: Served, most: int, friends: Collection[str] = ()) -> None:
+        self._answering = answering
+        self._served = served
+        self._most = most
+        self._most_of_stranger = max(1, most // 2)
+        self._friends = frozenset(friends)
+        self._open: set[Connection] = set()
+        self._by_address: collections.Counter[str] = collections.Counter()
+        self._changed = threading.Condition()
+        self._listeners: list[socket.socket] = []
+        self._tasks: list[Task] = []
+        self._runtime: Runtime | None = None
+        self._stopping = False
+
+    def start(self, runtime: Runtime, listeners: list[socket.socket]) -> None:
+        self._runtime = runtime
+        self._listeners = listeners
+        for sock in listeners:
+            self._tasks.append(runtime.spawn(self._accept, sock, name='minidns-accept'))
+
+    def stop(self, grace: float = 5.0) -> None:
+        """Accept no more, answer what was asked, and close."""
+        self._stopping = True
+        for sock in self._listeners:
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)  # wakes accept, which closing alone would not
+        with self._changed:
+            self._changed.notify_all()
+            for connection in self._open:
+                connection.hang_up(socket.SHUT_RD)
+        for task in self._tasks:
+            task.join(grace)
+        for sock in self._listeners:
+            sock.close()
+        with self._changed:
+            self._changed.wait_for(lambda: not self._open, grace)
+            for connection in self._open:
+                connection.hang_up()
+
+    def _accept(self, listener: socket.socket) -> None:
+        assert self._runtime is not None
+        while True:
+            if not self._wait_for_room():
+                return
+            try:
+                sock, address = listener.accept()
+            except OSError as error:
+                if self._stopping:
+                    return
+                LOG.warning('a connection could not be accepted: %s', error)
+                with self._changed:
+                    self._changed.wait(0.1)  # out of file descriptors, say: others must be closed first
+                continue
+            connection = Connection(sock, address[0])
+            if self._enter(connection):
+                self._runtime.spawn(self._serve, connection, name='minidns-tcp')
+            else:
+                sock.close()
+
+    def _wait_for_room(self) -> bool:
+        """Whether one more connection may be served, having asked the longest idle one to leave; False at the end."""
+        with self._changed:
+            while len(self._open) >= self._most and not self._stopping:
+                idle = [each for each in self._open if each.idle_since is not None]
+                if idle:
+                    min(idle, key=lambda each: each.idle_since or 0.0).hang_up()
+                self._changed.wait(1.0)
+            return not self._stopping
+
+    def _enter(self, connection: Connection) -> bool:
+        with self._changed:
+            many = self._by_address[connection.address] >= self._most_of_stranger
+            if self._stopping or (many and connection.address not in self._friends):
+                return False
+            self._open.add(connection)
+            self._by_address[connection.address] += 1
+            return True
+
+    def _leave(self, connection: Connection) -> None:
+        with self._changed:
+            self._open.discard(connection)
+            self._by_address[connection.address] -= 1
+            if not self._by_address[connection.address]:
+                del self._by_address[connection.address]
+            self._changed.notify_all()
+
+    def _serve(self, connection: Connection) -> None:
+        try:
+            with contextlib.suppress(OSError):  # clients come and go, fast and slow
+                while queries := connection.queries():
+                    messages = [(query, connection.address) for query in queries]
+                    for answer in self._answering.answers(messages, over_tcp=True):
+                        if isinstance(answer, Transfer):
+                            self._transfer(connection, answer)
+                        elif answer is not None:
+                            connection.send(answer)
+        except Exception:  # of one connection; the others go on
+            LOG.exception('a connection from %s was given up', connection.address)
+        finally:
+            connection.sock.close()
+            self._leave(connection)
+
+    def _transfer(self, connection: Connection, transfer: Transfer) -> None:
+        zone = self._answering.packed(transfer)
+        if isinstance(zone, bytes):
+            connection.send(zone)
+            return
+        messages = transfer.messages(zone)
+        while message := messages.next(int(time.time())):
+            connection.send(message)
+        self._served(transfer.query.peers, zone)
+
+
+def listen(family: int, host: str, port: int) -> socket.socket:
+    """A listening socket.
+
+    :raises OSError: when the address or port cannot be had
+    """
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        sock.bind((host, port))
+        sock.listen(_BACKLOG)
+    except OSError:
+        sock.close()
+        raise
+    return sock

@@ -1,0 +1,101 @@
+"""UDP sockets that never block, and waiting for any of them; the same under native and green threads."""
+
+from __future__ import annotations
+
+import contextlib
+import selectors
+import socket
+import struct
+from collections.abc import Iterable
+from typing import Any
+
+# Linux's names for "tell me of ICMP errors, and whose datagram each was about" (ip(7), ipv6(7)).
+_IP_RECVERR, _IPV6_RECVERR = 11, 25
+_EXTENDED_ERROR = struct.Struct('=IBBBBII')
+_BUFFER = 4 << 20
+_LARGEST = 65535
+
+Address = tuple[Any, ...]
+
+
+def udp_socket(family: int, source: str | None = None, port: int = 0) -> socket.socket:
+    """A UDP socket that does not block, bound to *source* or any address.
+
+    :raises OSError: when the address or port cannot be had
+    """
+    sock = socket.socket(family, socket.SOCK_DGRAM)
+    try:
+        if family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
+            sock.setsockopt(socket.SOL_SOCKET, option, _BUFFER)
+        sock.bind((source or ('::' if family == socket.AF_INET6 else '0.0.0.0'), port))
+        sock.setblocking(False)
+    except OSError:
+        sock.close()
+        raise
+    return sock
+
+
+def want_errors(sock: socket.socket) -> None:
+    """Have ICMP errors kept for :func:`refusals`; where the system cannot, a refusing port looks like a silent one."""
+    with contextlib.suppress(OSError):
+        if sock.family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, _IPV6_RECVERR, 1)
+        else:
+            sock.setsockopt(socket.IPPROTO_IP, _IP_RECVERR, 1)
+
+
+def refusals(sock: socket.socket) -> list[tuple[Address, int]]:
+    """The (destination, errno) of datagrams that came back as ICMP errors."""
+    found: list[tuple[Address, int]] = []
+    while len(found) < 4096:
+        try:
+            _, ancillary, _, address = sock.recvmsg(512, 512, socket.MSG_ERRQUEUE)
+        except OSError:
+            break
+        for _, _, data in ancillary:
+            if len(data) >= _EXTENDED_ERROR.size:
+                found.append((address, _EXTENDED_ERROR.unpack_from(data)[0]))
+    return found
+
+
+def drain(sock: socket.socket, most: int) -> list[tuple[bytes, Address]]:
+    """What has arrived, *most* datagrams at the utmost, with their source addresses.
+
+    :raises OSError: when an ICMP error waits to be read first
+    """
+    found: list[tuple[bytes, Address]] = []
+    with contextlib.suppress(BlockingIOError):
+        while len(found) < most:
+            found.append(sock.recvfrom(_LARGEST))
+    return found
+
+
+class Waiting:
+    """Waits until something has arrived on some of the sockets, or somebody calls :meth:`wake`."""
+
+    def __init__(self, sockets: Iterable[socket.socket]) -> None:
+        self._selector = selectors.DefaultSelector()
+        self._inner, self._outer = socket.socketpair()
+        self._inner.setblocking(False)
+        self._outer.setblocking(False)
+        self._selector.register(self._inner, selectors.EVENT_READ)
+        for sock in sockets:
+            self._selector.register(sock, selectors.EVENT_READ)
+
+    def wait(self, seconds: float | None) -> None:
+        """Return when there may be something to do; which socket has it, only reading shows."""
+        self._selector.select(seconds)
+        with contextlib.suppress(BlockingIOError):
+            while self._inner.recv(4096):
+                pass
+
+    def wake(self) -> None:
+        with contextlib.suppress(OSError):  # a full pipe wakes as well, a closed one has nobody to wake
+            self._outer.send(b'.')
+
+    def close(self) -> None:
+        self._selector.close()
+        self._inner.close()
+        self._outer.close()

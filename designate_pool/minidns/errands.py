@@ -1,0 +1,119 @@
+"""Something to ask a server until it gives the wanted answer: what to do next, and when.
+
+An errand is a state machine without a socket and without a clock.  It makes 1 + *max_retries* tries, *retry_interval*
+seconds apart.  A try lasts until the first reply, or *timeout* seconds; within it the same datagram is sent again
+after 1, 2, 4, ... seconds, because datagrams get lost.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+
+from designate_pool.minidns.access import Peer
+from designate_pool.minidns.questions import Said
+from designate_pool.model import Answer
+
+FIRST_RESEND = 1.0
+
+
+class Do(enum.Enum):
+    """What an errand wants done."""
+
+    SEND = 'send'
+    TCP = 'tcp'
+    END = 'end'
+
+
+#: What to do, or at which time to come back.
+Step = Do | float
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Schedule:
+    """Seconds, and how many tries follow the first."""
+
+    timeout: float
+    retry_interval: float
+    max_retries: int
+
+
+class Errand:
+    """One question to one server.
+
+    :param name: the zone's
+    :param template: the message without its id
+    """
+
+    __slots__ = ('peer', 'name', 'template', 'schedule', 'tries', 'try_ends', 'in_try', 'gap', 'wake', 'message', 'id',
+                 'mac', 'queued', 'counted', 'sends', 'ended')
+
+    def __init__(self, peer: Peer, name: str, template: bytes, schedule: Schedule) -> None:
+        self.peer = peer
+        self.name = name
+        self.template = template
+        self.schedule = schedule
+        self.tries = 0
+        self.try_ends: float | None = None
+        self.in_try = False
+        self.gap = FIRST_RESEND
+        # The exchange's notes: when to come back, the try's message, its id and MAC, and whether it is waiting to be
+        # sent, counts as under way, and is over.
+        self.wake: float | None = None
+        self.message: bytes | None = None
+        self.id = 0
+        self.mac = b''
+        self.queued = self.counted = self.ended = False
+        self.sends = 0
+
+    def read(self, message: bytes, now: int) -> Said | None:
+        """What *message* says; None when it does not answer this errand."""
+        raise NotImplementedError
+
+    def take(self, said: Said) -> bool:
+        """Whether this is what was wanted; the errand is over then."""
+        raise NotImplementedError
+
+    def give_up(self, said: Said) -> None:
+        """The last try ended with *said*."""
+        raise NotImplementedError
+
+    def begin(self, now: float) -> Step:
+        self.tries += 1
+        self.in_try, self.try_ends, self.gap = True, None, FIRST_RESEND
+        return Do.SEND
+
+    def sent(self, now: float) -> float:
+        """The datagram has been sent; when to come back."""
+        if self.try_ends is None:
+            self.try_ends = now + self.schedule.timeout
+        wake = min(now + self.gap, self.try_ends)
+        self.gap *= 2
+        return wake
+
+    def due(self, now: float) -> Step:
+        """The time has come that was asked for."""
+        if not self.in_try:
+            return self.begin(now)
+        if self.try_ends is not None and now >= self.try_ends:
+            return self.end_try(Said(Answer.TIMEOUT, reason=f'no answer within {self.schedule.timeout:g} s'), now)
+        return Do.SEND
+
+    def heard(self, said: Said, now: float) -> Step:
+        """The server has answered."""
+        if said.truncated:
+            return Do.TCP
+        if self.take(said):
+            return Do.END
+        return self.end_try(said, now)
+
+    def refused(self, why: str, now: float) -> Step:
+        """The datagram could not be delivered."""
+        return self.end_try(Said(Answer.TIMEOUT, reason=why), now)
+
+    def end_try(self, said: Said, now: float) -> Step:
+        self.in_try = False
+        if self.tries > self.schedule.max_retries:
+            self.give_up(said)
+            return Do.END
+        return now + self.schedule.retry_interval

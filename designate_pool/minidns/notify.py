@@ -1,0 +1,64 @@
+"""NOTIFY (RFC 1996): tell a server that a zone has changed, again until it says that it has understood."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from designate_pool import serial as serials
+from designate_pool.minidns import questions, wire
+from designate_pool.minidns.access import Peer
+from designate_pool.minidns.errands import FIRST_RESEND, Errand, Schedule
+from designate_pool.minidns.exchange import Exchange
+from designate_pool.minidns.questions import Said
+from designate_pool.model import Answer
+
+LOG = logging.getLogger(__name__)
+
+
+class Notify(Errand):
+    """One NOTIFY."""
+
+    __slots__ = ('serial', '_over')
+
+    def __init__(self, peer: Peer, name: str, serial: int, schedule: Schedule, over: Callable[[Notify], None]) -> None:
+        super().__init__(peer, name, questions.notify(wire.wire_of(name)), schedule)
+        self.serial = serial
+        self._over = over
+
+    def read(self, message: bytes, now: int) -> Said | None:
+        return questions.read_notify(message, self.template, self.peer.key, self.mac, now)
+
+    def take(self, said: Said) -> bool:
+        if said.answer is not Answer.SERIAL:
+            return False
+        self._over(self)
+        return True
+
+    def give_up(self, said: Said) -> None:
+        LOG.info('NOTIFY for %s was not accepted by %s: %s', self.name, self.peer.label, said.reason)
+        self._over(self)
+
+
+class Notifier:
+    """The NOTIFYs under way, one for a server and zone."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+        self._under_way: dict[tuple[str, str], Notify] = {}
+
+    def send(self, peer: Peer, name: str, serial: int, schedule: Schedule) -> None:
+        """Notify *peer* of zone *name* at *serial*.  Called in the exchange's loop."""
+        former = self._under_way.get((peer.id, name))
+        if former is not None:
+            just_sent = former.in_try and former.gap <= 2 * FIRST_RESEND
+            if just_sent and serials.at_least(former.serial, serial):
+                return
+            self._exchange.end(former)
+        notify = Notify(peer, name, serial, schedule, self._forget)
+        self._under_way[peer.id, name] = notify
+        self._exchange.begin(notify)
+
+    def _forget(self, notify: Notify) -> None:
+        if self._under_way.get((notify.peer.id, notify.name)) is notify:
+            del self._under_way[notify.peer.id, notify.name]

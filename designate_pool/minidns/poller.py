@@ -1,0 +1,230 @@
+"""SOA polls: learn which serial a server serves, and tell.
+
+A :class:`Poll` asks on a timed schedule.  A :class:`Glance` asks a server that has just fetched a zone, right away and
+a few times more within the second that loading may take; it confirms the poll for that server and zone, or, where
+another MiniDNS holds the request, tells unasked.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+from designate_pool import serial as serials
+from designate_pool.minidns import questions, wire
+from designate_pool.minidns.access import Peer
+from designate_pool.minidns.errands import Do, Errand, Schedule, Step
+from designate_pool.minidns.exchange import Exchange
+from designate_pool.minidns.notify import Notifier
+from designate_pool.minidns.questions import Said
+from designate_pool.model import Answer, Context, Domain, Outcome, PollResult
+
+#: Seconds from the end of a transfer to each look at the server.
+GLANCES = (0.0, 0.002, 0.007, 0.017, 0.037, 0.087, 0.187, 0.387, 0.787)
+_LAST_LOOK = 0.5
+_NO_SCHEDULE = Schedule(0, 0, 0)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ToPool:
+    """Tell a pool's manager, in batches."""
+
+    pool_name: str
+    context: Context = dataclasses.field(compare=False)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ToAsker:
+    """Tell who asked for one domain at one destination, in the asker's own words."""
+
+    context: Context = dataclasses.field(compare=False)
+    domain: Domain
+    destination: str
+
+
+Recipient = ToPool | ToAsker
+Report = Callable[[Recipient, PollResult], None]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Request:
+    """Poll *peer* for zone *name* until it serves *serial* or newer.
+
+    :ivar notify: send it a NOTIFY first
+    :ivar poll: whether to poll at all
+    """
+
+    peer: Peer
+    domain_id: str
+    name: str
+    serial: int
+    recipient: Recipient
+    notify: bool = True
+    poll: bool = True
+
+
+class _Question(Errand):
+    """An SOA query."""
+
+    __slots__ = ('domain_id', 'serial', '_over')
+
+    def __init__(self, peer: Peer, domain_id: str, name: str, serial: int, schedule: Schedule,
+                 over: Callable[..., None]) -> None:
+        super().__init__(peer, name, questions.soa_query(wire.wire_of(name)), schedule)
+        self.domain_id = domain_id
+        self.serial = serial
+        self._over = over
+
+    def read(self, message: bytes, now: int) -> Said | None:
+        return questions.read_soa(message, self.template, self.peer.key, self.mac, now)
+
+    def take(self, said: Said) -> bool:
+        if said.serial is None or not serials.at_least(said.serial, self.serial):
+            return False
+        self._over(self, said)
+        return True
+
+    def give_up(self, said: Said) -> None:
+        self._over(self, said)
+
+
+class Poll(_Question):
+    """A question on a timed schedule.
+
+    :ivar seen: the serial that the latest answer had
+    """
+
+    __slots__ = ('recipients', 'seen')
+
+    def __init__(self, request: Request, schedule: Schedule, over: Callable[[Poll, Said], None]) -> None:
+        super().__init__(request.peer, request.domain_id, request.name, request.serial, schedule, over)
+        self.recipients = [request.recipient]
+        self.seen: int | None = None
+
+    def take(self, said: Said) -> bool:
+        if said.serial is not None:
+            self.seen = said.serial
+        return super().take(said)
+
+    def result(self, said: Said) -> PollResult:
+        if said.serial is not None and serials.at_least(said.serial, self.serial):
+            return PollResult(self.domain_id, self.peer.id, Outcome.SUCCESS, Answer.SERIAL, said.serial)
+        reason = said.reason
+        if said.answer is Answer.SERIAL:
+            reason += f', not yet {self.serial}'
+        return PollResult(self.domain_id, self.peer.id, Outcome.ERROR, said.answer, self.seen, reason)
+
+
+class Glance(_Question):
+    """A few looks in quick succession, with nothing to say when they find nothing."""
+
+    __slots__ = ('_looks', '_start')
+
+    def __init__(self, peer: Peer, domain_id: str, name: str, serial: int,
+                 over: Callable[[Glance, Said], None]) -> None:
+        super().__init__(peer, domain_id, name, serial, _NO_SCHEDULE, over)
+        self._looks = 0
+        self._start: float | None = None
+
+    def sent(self, now: float) -> float:
+        if self._start is None:
+            self._start = now
+        self._looks += 1
+        more = self._looks < len(GLANCES)
+        self.try_ends = self._start + GLANCES[-1] + _LAST_LOOK
+        return self._start + GLANCES[self._looks] if more else self.try_ends
+
+    def due(self, now: float) -> Step:
+        if self._looks < len(GLANCES):
+            return Do.SEND
+        return self.end_try(Said(Answer.TIMEOUT), now)
+
+    def heard(self, said: Said, now: float) -> Step:
+        if said.truncated or self.take(said):
+            return Do.TCP if said.truncated else Do.END
+        return self._next(now)
+
+    def refused(self, why: str, now: float) -> Step:
+        return self._next(now)
+
+    def _next(self, now: float) -> Step:
+        """When to look again; the answer just heard changes nothing about that."""
+        return now if self.wake is None else self.wake
+
+
+class Poller:
+    """All polls under way, one for a server and zone, and the glances beside them.
+
+    :param report: what to do with a result; called in the exchange's loop
+    """
+
+    def __init__(self, exchange: Exchange, report: Report) -> None:
+        self._exchange = exchange
+        self._notifier = Notifier(exchange)
+        self._report = report
+        self._polls: dict[tuple[str, str], Poll] = {}
+        self._glances: dict[tuple[str, str], Glance] = {}
+
+    def request(self, requests: Sequence[Request], schedule: Schedule) -> None:
+        """Start *requests*; returns at once, from any thread."""
+        self._exchange.submit(lambda: self._begin(requests, schedule))
+
+    def transferred(self, peers: Sequence[Peer], domain_id: str, name: str, serial: int, pool_name: str) -> None:
+        """One of *peers* has just fetched a zone: look at once; from any thread."""
+        self._exchange.submit(lambda: self._look(peers, domain_id, name, serial, pool_name))
+
+    def _begin(self, requests: Sequence[Request], schedule: Schedule) -> None:
+        for request in requests:
+            if request.notify:
+                self._notifier.send(request.peer, request.name, request.serial, schedule)
+            if request.poll:
+                self._poll(request, schedule)
+
+    def _poll(self, request: Request, schedule: Schedule) -> None:
+        """One poll at a time for a server and zone: a newer serial takes the place of an older, an equal one joins."""
+        key = request.peer.id, request.name
+        former = self._polls.get(key)
+        if former is not None:
+            if serials.at_least(former.serial, request.serial):
+                if former.domain_id == request.domain_id and request.recipient not in former.recipients:
+                    former.recipients.append(request.recipient)
+                return
+            self._exchange.end(former)
+        poll = self._polls[key] = Poll(request, schedule, self._polled)
+        self._exchange.begin(poll)
+
+    def _polled(self, poll: Poll, said: Said) -> None:
+        """*poll* is over."""
+        key = poll.peer.id, poll.name
+        del self._polls[key]
+        result = poll.result(said)
+        for recipient in poll.recipients:
+            self._report(recipient, result)
+        glance = self._glances.get(key)
+        if glance is not None and result.status is Outcome.SUCCESS:
+            self._exchange.end(self._glances.pop(key))
+
+    def _look(self, peers: Sequence[Peer], domain_id: str, name: str, serial: int, pool_name: str) -> None:
+        recipient = ToPool(pool_name, Context())
+        for peer in peers:
+            key = peer.id, name
+            former = self._glances.pop(key, None)
+            if former is not None:
+                self._exchange.end(former)
+            glance = Glance(peer, domain_id, name, serial, lambda each, said: self._looked(each, said, recipient))
+            self._glances[key] = glance
+            self._exchange.begin(glance)
+
+    def _looked(self, glance: Glance, said: Said, recipient: Recipient) -> None:
+        """*glance* is over; what it saw is for whoever waits for that server and zone, or else for the pool."""
+        key = glance.peer.id, glance.name
+        del self._glances[key]
+        if said.serial is None:
+            return
+        poll = self._polls.get(key)
+        if poll is None:
+            self._report(recipient, PollResult(glance.domain_id, glance.peer.id, Outcome.SUCCESS, Answer.SERIAL,
+                                               said.serial))
+        elif serials.at_least(said.serial, poll.serial):
+            self._polled(poll, said)
+            self._exchange.end(poll)

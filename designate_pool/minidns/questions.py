@@ -1,0 +1,134 @@
+"""What MiniDNS asks the servers, and what it makes of their replies.
+
+A reply counts when it answers the very question that was asked: same id and source address (seen to by the exchange),
+QR, same operation, same question, and a right signature where the server has a key.  Whatever else comes is nobody's.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import dns.rcode
+from dns.tsig import Key
+
+from designate_pool.minidns import signing, wire
+from designate_pool.model import Answer
+
+_NO_ZONE = {wire.REFUSED, wire.NXDOMAIN, wire.NOTAUTH}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Said:
+    """What a reply says.
+
+    :ivar serial: with :attr:`Answer.SERIAL` alone
+    :ivar reason: in words
+    :ivar truncated: nothing but "come by TCP"
+    """
+
+    answer: Answer
+    serial: int | None = None
+    reason: str = ''
+    truncated: bool = False
+
+
+TRUNCATED = Said(Answer.BAD, reason='the answer does not fit into a message', truncated=True)
+
+
+def soa_query(name: bytes) -> bytes:
+    """A query for the SOA of *name* (wire form), without its id."""
+    return _template(wire.QUERY << 11, name)
+
+
+def notify(name: bytes) -> bytes:
+    """A NOTIFY for the zone *name* (wire form), without its id (RFC 1996 section 3.7)."""
+    return _template(wire.NOTIFY << 11 | wire.AA, name)
+
+
+def read_soa(message: bytes, template: bytes, key: Key | None = None, mac: bytes = b'', now: int = 0) -> Said | None:
+    """What *message* answers to the SOA query *template*; None when it is no answer to it.
+
+    :param key: the server's
+    :param mac: the query's
+    :param now: seconds since 1970
+    """
+    flags = _flags(message, template)
+    if flags is None:
+        return None
+    if flags & wire.TC:
+        return TRUNCATED
+    try:
+        if key is not None:
+            signing.check_reply(message, key, mac, now)
+        return _soa(message, template[10:], flags)
+    except signing.BadSignature as error:
+        return Said(Answer.BAD, reason=error.reason)
+    except wire.Malformed:
+        return Said(Answer.BAD, reason='the answer is malformed')
+
+
+def read_notify(message: bytes, template: bytes, key: Key | None = None, mac: bytes = b'', now: int = 0) -> Said | None:
+    """What *message* answers to the NOTIFY *template*: SERIAL stands for its acknowledgement."""
+    flags = _flags(message, template)
+    if flags is None:
+        return None
+    try:
+        if key is not None:
+            signing.check_reply(message, key, mac, now)
+    except signing.BadSignature as error:
+        return Said(Answer.BAD, reason=error.reason)
+    except wire.Malformed:
+        return Said(Answer.BAD, reason='the answer is malformed')
+    rcode = flags & 15
+    return Said(Answer.SERIAL) if rcode == wire.NOERROR else Said(Answer.BAD, reason=f'the answer is {_word(rcode)}')
+
+
+def _template(flags: int, name: bytes) -> bytes:
+    return (wire.HEADER.pack(0, flags, 1, 0, 0, 0) + name + wire.QUESTION.pack(wire.SOA, wire.IN))[2:]
+
+
+def _flags(message: bytes, template: bytes) -> int | None:
+    """The flags of a message that answers *template*; None when it does not."""
+    if len(message) < 12:
+        return None
+    flags = int.from_bytes(message[2:4], 'big')
+    asked = int.from_bytes(template[:2], 'big')
+    if not flags & wire.QR or (flags ^ asked) & wire.OPCODE:
+        return None
+    questions = int.from_bytes(message[4:6], 'big')
+    if questions == 0 and flags & 15 in (wire.FORMERR, wire.SERVFAIL, wire.NOTIMP):
+        return flags  # who does not understand a query need not repeat it
+    question = template[10:]
+    if questions != 1 or wire.lower(message[12:12 + len(question)]) != question:
+        return None
+    return flags
+
+
+def _soa(message: bytes, question: bytes, flags: int) -> Said:
+    rcode = flags & 15
+    if rcode in _NO_ZONE:
+        return Said(Answer.NO_ZONE, reason=f'the server has no such zone ({_word(rcode)})')
+    if rcode != wire.NOERROR:
+        return Said(Answer.BAD, reason=f'the answer is {_word(rcode)}')
+    answers = int.from_bytes(message[6:8], 'big')
+    if not answers:
+        return Said(Answer.NO_ZONE, reason='the server has no such zone (no SOA in its answer)')
+
+    at, serials = 12 + len(question), []
+    for _ in range(answers):
+        record = wire.read_record(message, at)
+        if record.rtype == wire.SOA and record.rclass == wire.IN and wire.same_name(message, at, question[:-4]):
+            serials.append(wire.soa_serial(message, record))
+        at = record.end
+    authoritative = flags & wire.AA
+    if not serials and not authoritative:
+        return Said(Answer.NO_ZONE, reason='the server has no such zone (no SOA for it in its answer)')
+    if len(serials) != 1 or answers != 1:
+        return Said(Answer.BAD, reason='the answer is not one SOA record of the zone')
+    if not authoritative:
+        return Said(Answer.NOT_AUTH, reason='the server answers without authority for the zone')
+    return Said(Answer.SERIAL, serials[0], f'the server serves serial {serials[0]}')
+
+
+def _word(rcode: int) -> str:
+    return dns.rcode.to_text(dns.rcode.Rcode.make(rcode))

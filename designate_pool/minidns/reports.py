@@ -1,0 +1,79 @@
+"""Telling the pool managers: one loop that sends whatever is waiting, one result at once or many in one message."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import queue
+
+from designate_pool.minidns.concurrency import Runtime, Task
+from designate_pool.minidns.poller import Recipient, ToAsker, ToPool
+from designate_pool.model import PollResult
+from designate_pool.rpc.pool_manager import PoolManagerClient
+
+LOG = logging.getLogger(__name__)
+
+_MOST = 1000
+_Waiting = tuple[Recipient, PollResult]
+
+
+class Reports:
+    """The way of results to the pool managers."""
+
+    def __init__(self, pool_managers: PoolManagerClient) -> None:
+        self._pool_managers = pool_managers
+        self._queue: queue.Queue[_Waiting | None] = queue.Queue()
+        self._task: Task | None = None
+        self._outage = False
+
+    def put(self, recipient: Recipient, result: PollResult) -> None:
+        self._queue.put((recipient, result))
+
+    def start(self, runtime: Runtime) -> None:
+        self._task = runtime.spawn(self._loop, name='minidns-reports')
+
+    def stop(self) -> None:
+        """Send what is waiting, and end."""
+        self._queue.put(None)
+        if self._task is not None:
+            self._task.join(10)
+
+    def _loop(self) -> None:
+        while True:
+            batch = self._next_batch()
+            self._send([each for each in batch if each is not None])
+            if None in batch:
+                return
+
+    def _next_batch(self) -> list[_Waiting | None]:
+        """All that is waiting, at least one."""
+        batch = [self._queue.get()]
+        while len(batch) < _MOST:
+            try:
+                batch.append(self._queue.get_nowait())
+            except queue.Empty:
+                break
+        return batch
+
+    def _send(self, batch: list[_Waiting]) -> None:
+        pools = [(to, result) for to, result in batch if isinstance(to, ToPool)]
+        pools.sort(key=lambda each: each[0].pool_name)
+        for pool_name, waiting in itertools.groupby(pools, key=lambda each: each[0].pool_name):
+            several = list(waiting)
+            self._try('update_statuses', several[0][0].context, pool_name, [result for _, result in several])
+        for to, result in batch:
+            if isinstance(to, ToAsker):
+                self._try('update_status', to.context, to.domain, to.destination, result.status, result.serial_number)
+
+    def _try(self, method: str, *arguments: object) -> None:
+        """Send; what cannot be sent is dropped, because the pool manager asks again."""
+        try:
+            getattr(self._pool_managers, method)(*arguments)
+        except Exception as error:  # whatever the transport raises, the next result has its own chance
+            if not self._outage:
+                LOG.error('the pool manager cannot be told of poll results: %s', error)
+            self._outage = True
+        else:
+            if self._outage:
+                LOG.info('the pool manager can be told of poll results again')
+            self._outage = False

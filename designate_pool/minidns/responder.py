@@ -1,0 +1,223 @@
+"""Which reply: from the octets of a query to those of an answer, with nothing looked at but what is handed in.
+
+:meth:`Responder.read` says who asks for what, or answers at once what needs no zone; :func:`answer` does the rest when
+the zone's head is known.  Octets that are no query are met with silence, a query that makes no sense with FORMERR.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+from dns.tsig import Key
+
+from designate_pool import serial
+from designate_pool.minidns import packing, signing, wire
+from designate_pool.minidns.access import Guests, Peer
+from designate_pool.minidns.transfer import soa_rdata
+from designate_pool.model import ZoneHead
+
+#: What a querier without EDNS takes over UDP, and the most that is sent over it to one with EDNS: what passes
+#: any network in one piece.
+PLAIN_UDP, MOST_UDP = 512, 1232
+_DO = 0x8000
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Query:
+    """A query that has been understood, from a server of the pool.
+
+    :ivar question: as it came, spelling included
+    :ivar name: the zone, lower case, with the final dot
+    :ivar room: octets that the answer may have
+    :ivar opt: the OPT record of the answer; empty when the query had none
+    :ivar have: in an IXFR query, the serial that the server has
+    :ivar peers: the servers that this may be; several when they share an address
+    """
+
+    id: int
+    recursion_desired: int
+    question: bytes
+    name: str
+    rtype: int
+    over_tcp: bool
+    room: int
+    opt: bytes
+    have: int | None
+    peers: tuple[Peer, ...]
+    key: Key | None = None
+    mac: bytes = b''
+
+    def reply(self, rcode: int, now: int, flags: int = 0, count: int = 0, body: bytes = b'') -> bytes:
+        """The one message that answers this query, signed as the query was."""
+        flags |= wire.QR | self.recursion_desired | rcode
+        message = packing.assemble(self.id, flags, self.question, count, body, self.opt)
+        return message if self.key is None else signing.Signer(self.key, self.mac).sign(message, now)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Transfer:
+    """The answer is a whole zone; :meth:`messages` needs it packed."""
+
+    query: Query
+    head: ZoneHead
+
+    def messages(self, zone: packing.PackedZone) -> Messages:
+        return Messages(self.query, zone)
+
+
+class Messages:
+    """The messages of one transfer, each made and signed when it is its turn to be sent."""
+
+    def __init__(self, query: Query, zone: packing.PackedZone) -> None:
+        self._query = query
+        self._bodies: Iterator[tuple[int, bytes]] = iter(zone.bodies)
+        self._signer = None if query.key is None else signing.Signer(query.key, query.mac, several=True)
+
+    def next(self, now: int) -> bytes | None:
+        """The next message, signed at *now* (seconds since 1970); None after the last."""
+        count, body = next(self._bodies, (0, b''))
+        if not count:
+            return None
+        query = self._query
+        message = packing.assemble(query.id, wire.QR | wire.AA | query.recursion_desired, query.question, count, body,
+                                   query.opt)
+        return message if self._signer is None else self._signer.sign(message, now)
+
+
+class Responder:
+    """Knows who may ask."""
+
+    def __init__(self, guests: Guests) -> None:
+        self._guests = guests
+
+    def read(self, message: bytes, address: str, over_tcp: bool, now: int) -> Query | bytes | None:
+        """The query in *message*, or the answer that needs no zone, or None for silence.
+
+        :param address: whom it came from
+        :param now: seconds since 1970
+        """
+        if len(message) < 12 or message[2] & 0x80:
+            return None
+        try:
+            return self._read(message, address, over_tcp, now)
+        except wire.Malformed:
+            return _bare(message, wire.FORMERR)
+
+    def _read(self, message: bytes, address: str, over_tcp: bool, now: int) -> Query | bytes:
+        message_id, flags, questions, answers, authorities, additional = wire.HEADER.unpack_from(message)
+        if (flags & wire.OPCODE) >> 11 != wire.QUERY:
+            return _bare(message, wire.NOTIMP)
+        if questions != 1 or answers or authorities > 1:
+            raise wire.Malformed
+        name_end = wire.plain_name_end(message, 12)
+        if name_end + 4 > len(message):
+            raise wire.Malformed
+        rtype, rclass = wire.QUESTION.unpack_from(message, name_end)
+        at = name_end + 4
+        question = message[12:at]
+
+        have = None
+        for _ in range(authorities):
+            record = wire.read_record(message, at)
+            if rtype == wire.IXFR and record.rtype == wire.SOA \
+                    and wire.same_name(message, at, wire.lower(message[12:name_end])):
+                have = wire.soa_serial(message, record)
+            at = record.end
+        if rtype == wire.IXFR and have is None:
+            raise wire.Malformed
+        options, seal, at = _additional(message, at, additional)
+        if at != len(message):
+            raise wire.Malformed
+
+        opt, room = _edns(options)
+        query = Query(message_id, flags & wire.RD, question, wire.text_of(message[12:name_end]), rtype, over_tcp,
+                      65535 if over_tcp else room, opt, have, ())
+        known = self._identify(query, message, seal, address, now)
+        if isinstance(known, bytes):
+            return known
+        if options is not None and options.ttl >> 16 & 0xff:  # an EDNS version that is not 0 (RFC 6891 section 6.1.3)
+            return dataclasses.replace(known, opt=_opt(extended=1)).reply(wire.BADVERS & 15, now)
+        if rclass != wire.IN or rtype not in (wire.SOA, wire.AXFR, wire.IXFR):
+            return known.reply(wire.REFUSED, now)
+        if rtype == wire.AXFR and not over_tcp:  # RFC 5936 section 4.2
+            return known.reply(wire.FORMERR, now)
+        return known
+
+    def _identify(self, query: Query, message: bytes, seal: signing.Seal | None, address: str,
+                  now: int) -> Query | bytes:
+        """*query* with those who may have sent it, or how it is refused."""
+        if seal is None:
+            peers = self._guests.by_address.get(address, ())
+            if not peers:
+                return query.reply(wire.REFUSED, now)
+            return dataclasses.replace(query, peers=peers)
+        key, peers = self._guests.by_key.get(seal.owner, (None, ()))
+        error = signing.BADKEY if key is None else signing.check_query(message, seal, key, now)
+        if error:
+            refusal = query.reply(wire.NOTAUTH, now)
+            if key is not None and error == signing.BADTIME:
+                return signing.bad_time(refusal, seal, key, now)
+            return signing.refuse(refusal, seal, error)
+        return dataclasses.replace(query, peers=peers, key=key, mac=seal.rdata.mac)
+
+
+def answer(query: Query, head: ZoneHead | None, now: int) -> bytes | Transfer:
+    """The answer to *query*.
+
+    :param head: of the zone it asks for; None when MiniDNS does not serve it
+    :raises ValueError: when the zone's SOA cannot be made
+    """
+    if head is None:
+        return query.reply(wire.REFUSED if query.rtype == wire.SOA else wire.NOTAUTH, now)
+    current = query.have is not None and serial.at_least(query.have, head.serial)
+    if query.rtype != wire.SOA and query.over_tcp and not current:
+        return Transfer(query, head)
+    # To IXFR over UDP the SOA alone says "come by TCP", and to one whose serial is current "stay" (RFC 1995 section 2).
+    _, soa = packing.pack(head.name, [(head.name, wire.SOA, head.ttl, (soa_rdata(head),))])[0]
+    message = query.reply(wire.NOERROR, now, wire.AA, 1, soa)
+    if len(message) > query.room:
+        return query.reply(wire.NOERROR, now, wire.AA | wire.TC)
+    return message
+
+
+def failure(query: Query, now: int) -> bytes:
+    """The answer when the zone could not be read."""
+    return query.reply(wire.SERVFAIL, now)
+
+
+def _bare(message: bytes, rcode: int) -> bytes:
+    """A header that returns the query's id, operation and RD."""
+    flags = int.from_bytes(message[2:4], 'big') & (wire.OPCODE | wire.RD)
+    return message[:2] + (wire.QR | flags | rcode).to_bytes(2, 'big') + bytes(8)
+
+
+def _additional(message: bytes, at: int, count: int) -> tuple[wire.Record | None, signing.Seal | None, int]:
+    """The OPT and TSIG records of the additional section, and where it ends.
+
+    :raises wire.Malformed: when there are two OPT, or a TSIG that is not the last
+    """
+    options = seal = None
+    for left in range(count, 0, -1):
+        record = wire.read_record(message, at)
+        if record.rtype == wire.OPT:
+            if options is not None or message[at] != 0:
+                raise wire.Malformed
+            options = record
+        elif record.rtype == wire.TSIG:
+            if left != 1:
+                raise wire.Malformed
+            seal = signing.read(message, record)
+        at = record.end
+    return options, seal, at
+
+
+def _edns(options: wire.Record | None) -> tuple[bytes, int]:
+    """The OPT record of the answer, and the octets that the querier takes over UDP."""
+    if options is None:
+        return b'', PLAIN_UDP
+    return _opt(options.ttl & _DO), min(max(options.rclass, PLAIN_UDP), MOST_UDP)
+
+
+def _opt(flags: int = 0, extended: int = 0) -> bytes:
+    return b'\0' + wire.RECORD.pack(wire.OPT, MOST_UDP, extended << 24 | flags, 0)

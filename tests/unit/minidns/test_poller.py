@@ -1,0 +1,380 @@
+"""The poller against servers that do as the test says."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import dns.flags
+import dns.message
+import dns.rcode
+import pytest
+
+from designate_pool.minidns import signing
+from designate_pool.minidns.access import Peer
+from designate_pool.minidns.errands import Schedule
+from designate_pool.minidns.exchange import Exchange
+from designate_pool.minidns.poller import Poller, Recipient, Request, ToAsker, ToPool
+from designate_pool.model import Answer, Context, Domain, Outcome, PollResult
+from designate_pool.runtime import Threads
+from tests.fixtures.answering import Answers, Scripted, soa_answer
+from tests.fixtures.processes import free_port, wait_until
+from tests.unit.minidns.values import KEY, OTHER_KEY, dns_key
+
+POOL = ToPool('default', Context())
+QUICK = Schedule(timeout=0.25, retry_interval=0.05, max_retries=1)
+Script = Callable[[dns.message.Message, bool], Answers]
+
+
+class Polling:
+    """A poller, what it reports, and the servers it asks."""
+
+    def __init__(self) -> None:
+        self.results: list[tuple[Recipient, PollResult]] = []
+        self._servers: list[Scripted] = []
+        self._exchange = Exchange()
+        self.poller = Poller(self._exchange, lambda to, result: self.results.append((to, result)))
+        self._exchange.open()
+        self._exchange.start(Threads())
+
+    def server(self, script: Script, host: str = '127.0.0.1', keyed: bool = False) -> tuple[Scripted, Peer]:
+        key = dns_key(KEY) if keyed else None
+        server = Scripted(script, host, key)
+        self._servers.append(server)
+        return server, self.peer(server.port, host, keyed)
+
+    def peer(self, port: int, host: str = '127.0.0.1', keyed: bool = False) -> Peer:
+        return Peer(f's{port}', f'test:{port}', (host,), port, signing.key_from(KEY) if keyed else None)
+
+    def ask(self, peer: Peer, serial: int = 7, schedule: Schedule = QUICK, name: str = 'example.com.',
+            notify: bool = False, to: Recipient = POOL, domain_id: str = 'd1') -> None:
+        self.poller.request([Request(peer, domain_id, name, serial, to, notify)], schedule)
+
+    def result(self, peer: Peer) -> PollResult:
+        """The result for *peer*, when there is one."""
+        ours = wait_until(lambda: [result for _, result in self.results if result.server_id == peer.id], 'a result', 10)
+        return ours[0]
+
+    def settled(self) -> None:
+        """Wait until the loop has done all that was handed in so far."""
+        done = threading.Event()
+        self._exchange.submit(done.set)
+        assert done.wait(10)
+
+    def close(self) -> None:
+        self._exchange.stop()
+        for server in self._servers:
+            server.close()
+
+
+@pytest.fixture
+def polling() -> Iterator[Polling]:
+    polling = Polling()
+    yield polling
+    polling.close()
+
+
+def serving(serial: int) -> Script:
+    return lambda query, over_tcp: [soa_answer(query, serial)]
+
+
+@pytest.mark.parametrize('host', ['127.0.0.1', '::1'])
+def test_a_server_that_is_right_confirms_with_its_serial(polling: Polling, host: str) -> None:
+    server, peer = polling.server(serving(9), host)
+    polling.ask(peer, 7)
+    assert polling.result(peer) == PollResult('d1', peer.id, Outcome.SUCCESS, Answer.SERIAL, 9)
+    assert len(server.queries) == 1
+
+
+def test_serials_are_compared_across_the_end_of_the_numbers(polling: Polling) -> None:
+    _, wrapped = polling.server(serving(3))
+    _, stale = polling.server(serving(2 ** 32 - 2))
+    polling.ask(wrapped, 2 ** 32 - 2)
+    polling.ask(stale, 3)
+    assert polling.result(wrapped).status is Outcome.SUCCESS
+    assert polling.result(stale).status is Outcome.ERROR
+
+
+def test_a_stale_server_is_asked_again_and_then_given_up_with_its_serial(polling: Polling) -> None:
+    server, peer = polling.server(serving(6))
+    polling.ask(peer)
+    result = polling.result(peer)
+    assert (result.status, result.answer, result.serial_number) == (Outcome.ERROR, Answer.SERIAL, 6)
+    assert result.reason == 'the server serves serial 6, not yet 7'
+    assert len(server.queries) == 2
+
+
+def test_the_second_try_may_succeed(polling: Polling) -> None:
+    serials = iter([6, 7])
+    _, peer = polling.server(lambda query, over_tcp: [soa_answer(query, next(serials))])
+    polling.ask(peer)
+    assert polling.result(peer).status is Outcome.SUCCESS
+
+
+def test_silence(polling: Polling) -> None:
+    server, peer = polling.server(lambda query, over_tcp: [])
+    polling.ask(peer)
+    result = polling.result(peer)
+    assert (result.status, result.answer, result.serial_number) == (Outcome.ERROR, Answer.TIMEOUT, None)
+    assert result.reason == 'no answer within 0.25 s' and len(server.queries) == 2
+
+
+def test_a_lost_datagram_is_sent_again_within_the_try(polling: Polling) -> None:
+    server, peer = polling.server(lambda query, over_tcp: [soa_answer(query, 7)] if len(server.queries) > 1 else [])
+    polling.ask(peer, schedule=Schedule(10, 2, 0))
+    assert polling.result(peer).status is Outcome.SUCCESS
+    assert [query.id for query in server.queries] == [server.queries[0].id] * 2
+
+
+def wrong_id(query: dns.message.Message, over_tcp: bool) -> Answers:
+    answer = soa_answer(query, 7)
+    answer.id ^= 1
+    return [answer]
+
+
+def wrong_question(query: dns.message.Message, over_tcp: bool) -> Answers:
+    other = dns.message.make_query('example.org.', 'SOA', id=query.id)
+    return [soa_answer(other, 7)]
+
+
+@pytest.mark.parametrize('script', [wrong_id, wrong_question, lambda query, over_tcp: [query.to_wire(), b'', b'xx']],
+                         ids=['wrong id', 'wrong question', 'no answers'])
+def test_what_is_not_an_answer_to_the_question_is_not_heard(polling: Polling, script: Script) -> None:
+    _, peer = polling.server(script)
+    polling.ask(peer)
+    assert polling.result(peer).answer is Answer.TIMEOUT
+
+
+def test_an_answer_from_another_address_is_not_heard(polling: Polling) -> None:
+    silent, peer = polling.server(lambda query, over_tcp: [])
+    polling.ask(peer)
+    query = wait_until(lambda: silent.queries, 'a query')[0]
+    port = polling._exchange._sockets[socket.AF_INET].getsockname()[1]
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+        stranger.sendto(soa_answer(query, 7).to_wire(), ('127.0.0.1', port))
+    assert polling.result(peer).answer is Answer.TIMEOUT
+
+
+@pytest.mark.parametrize(('script', 'answer'), [
+    (lambda query, over_tcp: [soa_answer(query, 7, rcode=dns.rcode.REFUSED)], Answer.NO_ZONE),
+    (lambda query, over_tcp: [soa_answer(query, 7, rcode=dns.rcode.SERVFAIL)], Answer.BAD),
+    (lambda query, over_tcp: [soa_answer(query, 7, flags=0)], Answer.NOT_AUTH),
+    (lambda query, over_tcp: [soa_answer(query, 7, owner='www.example.com.')], Answer.BAD),
+    (lambda query, over_tcp: [soa_answer(query, 7).to_wire()[:-9]], Answer.BAD),
+], ids=['REFUSED', 'SERVFAIL', 'no AA', 'wrong owner', 'cut off'])
+def test_answers_that_are_no_serial(polling: Polling, script: Script, answer: Answer) -> None:
+    _, peer = polling.server(script)
+    polling.ask(peer)
+    result = polling.result(peer)
+    assert (result.status, result.answer, result.serial_number) == (Outcome.ERROR, answer, None) and result.reason
+
+
+def test_a_port_that_refuses_ends_the_try_at_once(polling: Polling) -> None:
+    peer = polling.peer(free_port())
+    started = time.monotonic()
+    polling.ask(peer, schedule=Schedule(30, 0.01, 2))
+    result = polling.result(peer)
+    assert (result.answer, result.reason) == (Answer.TIMEOUT, 'connection refused')
+    assert time.monotonic() - started < 5
+
+
+def test_a_refusing_port_does_not_disturb_the_others(polling: Polling) -> None:
+    _, good = polling.server(serving(7))
+    bad = polling.peer(free_port())
+    for number in range(50):
+        polling.ask(bad, name=f'n{number}.example.com.', domain_id=f'b{number}', schedule=Schedule(30, 0.01, 0))
+        polling.ask(good, name=f'n{number}.example.com.', domain_id=f'g{number}')
+    wait_until(lambda: len(polling.results) == 100, 'all results', 10)
+    assert {result.status for _, result in polling.results if result.server_id == good.id} == {Outcome.SUCCESS}
+    assert {result.reason for _, result in polling.results if result.server_id == bad.id} == {'connection refused'}
+
+
+def test_a_host_without_an_address_is_told_in_words(polling: Polling) -> None:
+    peer = Peer('s1', 'lost', (), 53, trouble='ns1.example.net has no address')
+    polling.ask(peer)
+    assert polling.result(peer).reason == 'ns1.example.net has no address'
+
+
+def test_a_truncated_answer_is_fetched_over_tcp(polling: Polling) -> None:
+    server, peer = polling.server(lambda query, over_tcp: [
+        soa_answer(query, 7 if over_tcp else 0, flags=dns.flags.AA | (0 if over_tcp else dns.flags.TC))])
+    polling.ask(peer, schedule=Schedule(10, 1, 0))
+    assert polling.result(peer).serial_number == 7 and len(server.queries) == 2
+
+
+def test_an_answer_that_is_truncated_over_tcp_too_is_none(polling: Polling) -> None:
+    _, peer = polling.server(lambda query, over_tcp: [soa_answer(query, 7, flags=dns.flags.TC)])
+    polling.ask(peer)
+    assert polling.result(peer).status is Outcome.ERROR
+
+
+# TSIG
+
+def test_a_server_with_a_key_is_asked_and_answers_with_it(polling: Polling) -> None:
+    server, peer = polling.server(serving(7), keyed=True)
+    polling.ask(peer)
+    assert polling.result(peer).status is Outcome.SUCCESS
+    assert server.queries[0].had_tsig
+
+
+def signed_otherwise(query: dns.message.Message, over_tcp: bool) -> Answers:
+    answer = soa_answer(query, 7)
+    answer.use_tsig(dns_key(OTHER_KEY))
+    return [answer]
+
+
+def unsigned(query: dns.message.Message, over_tcp: bool) -> Answers:
+    answer = soa_answer(query, 7)
+    answer.tsig = None
+    return [answer]
+
+
+@pytest.mark.parametrize('script', [signed_otherwise, unsigned])
+def test_a_wrong_signature_is_bad(polling: Polling, script: Script) -> None:
+    _, peer = polling.server(script, keyed=True)
+    polling.ask(peer)
+    result = polling.result(peer)
+    assert result.answer is Answer.BAD and 'sign' in str(result.reason)
+
+
+# One in flight for a server and zone
+
+def test_an_equal_request_joins(polling: Polling) -> None:
+    server, peer = polling.server(lambda query, over_tcp: [soa_answer(query, 6)])
+    asker = ToAsker(Context(), Domain('d1', 'example.com.', 'p', 'default', 'a@example.com', 300, 7), '192.0.2.1')
+    schedule = Schedule(5, 0.2, 1)
+    polling.ask(peer, schedule=schedule)
+    polling.ask(peer, schedule=schedule)
+    polling.ask(peer, schedule=schedule, to=asker)
+    wait_until(lambda: len(polling.results) >= 2, 'both are told')
+    assert [to for to, _ in polling.results] == [POOL, asker]
+    assert len(server.queries) == 2
+
+
+def test_a_newer_serial_takes_the_place_of_an_older(polling: Polling) -> None:
+    silent, slow = polling.server(lambda query, over_tcp: [soa_answer(query, 8)] if len(silent.queries) > 1 else [])
+    polling.ask(slow, 7, Schedule(30, 30, 0))
+    wait_until(lambda: silent.queries, 'the first query')
+    polling.ask(slow, 8, Schedule(30, 30, 0))
+    assert polling.result(slow).serial_number == 8
+    polling.settled()
+    assert len(polling.results) == 1
+
+
+def test_an_older_serial_joins_the_newer(polling: Polling) -> None:
+    server, peer = polling.server(serving(7))
+    schedule = Schedule(5, 0.2, 1)
+    polling.ask(peer, 9, schedule)
+    polling.ask(peer, 7, schedule)
+    assert polling.result(peer).reason == 'the server serves serial 7, not yet 9'
+    polling.settled()
+    assert len(polling.results) == 1 and len(server.queries) == 2
+
+
+def test_after_the_end_it_can_be_asked_anew(polling: Polling) -> None:
+    _, peer = polling.server(serving(7))
+    polling.ask(peer)
+    polling.result(peer)
+    polling.results.clear()
+    polling.ask(peer)
+    assert polling.result(peer).status is Outcome.SUCCESS
+
+
+# NOTIFY
+
+def test_notify_comes_first_and_the_poll_at_once(polling: Polling) -> None:
+    server, peer = polling.server(serving(7))
+    polling.ask(peer, notify=True)
+    assert polling.result(peer).status is Outcome.SUCCESS
+    wait_until(lambda: len(server.queries) == 2, 'both have come')
+    (notify,) = server.notifies()
+    assert notify.question[0].to_text() == 'example.com. IN SOA' and notify.flags & dns.flags.AA
+
+
+def test_notify_is_sent_until_it_is_acknowledged(polling: Polling) -> None:
+    server, peer = polling.server(lambda query, over_tcp: [soa_answer(query, 7)] if len(server.notifies()) > 2 else [])
+    request = Request(peer, 'd1', 'example.com.', 7, POOL, notify=True, poll=False)
+    polling.poller.request([request], Schedule(0.1, 0.02, 5))
+    polling.settled()
+    wait_until(lambda: not polling.poller._notifier._under_way, 'it is acknowledged')
+    assert len(server.queries) == 3 and not polling.results
+
+
+def test_notify_is_given_up_without_a_word(polling: Polling) -> None:
+    server, peer = polling.server(lambda query, over_tcp: [soa_answer(query, 7, rcode=dns.rcode.NOTAUTH)])
+    request = Request(peer, 'd1', 'example.com.', 7, POOL, notify=True, poll=False)
+    polling.poller.request([request], Schedule(5, 0.02, 2))
+    wait_until(lambda: len(server.queries) == 3, 'all tries')
+    wait_until(lambda: not polling.poller._notifier._under_way, 'it is given up')
+    assert not polling.results
+
+
+def test_notify_is_signed_for_a_server_with_a_key(polling: Polling) -> None:
+    server, peer = polling.server(serving(7), keyed=True)
+    polling.ask(peer, notify=True)
+    polling.result(peer)
+    assert wait_until(server.notifies, 'the NOTIFY')[0].had_tsig
+
+
+# After a transfer
+
+def test_a_transfer_confirms_without_waiting_for_the_timed_poll(polling: Polling) -> None:
+    loading = [True]
+    server, peer = polling.server(lambda query, over_tcp: [soa_answer(query, 6 if loading[0] else 7)])
+    polling.ask(peer, schedule=Schedule(30, 30, 3))
+    wait_until(lambda: server.queries, 'the first poll')
+    polling.poller.transferred([peer], 'd1', 'example.com.', 7, 'default')
+    wait_until(lambda: len(server.queries) >= 4, 'it is looked at again and again')
+    loading[0] = False
+    assert polling.result(peer) == PollResult('d1', peer.id, Outcome.SUCCESS, Answer.SERIAL, 7)
+    polling.settled()
+    assert len(polling.results) == 1 and not polling.poller._polls and not polling.poller._glances
+
+
+def test_a_transfer_nobody_asked_about_is_told_too(polling: Polling) -> None:
+    _, peer = polling.server(serving(7))
+    polling.poller.transferred([peer], 'd1', 'example.com.', 7, 'gold')
+    assert polling.result(peer).status is Outcome.SUCCESS
+    assert polling.results[0][0] == ToPool('gold', Context())
+
+
+def test_servers_that_share_an_address_are_all_looked_at(polling: Polling) -> None:
+    _, one = polling.server(serving(7))
+    behind, two = polling.server(serving(6))
+    polling.poller.transferred([one, two], 'd1', 'example.com.', 7, 'default')
+    assert polling.result(one).status is Outcome.SUCCESS
+    wait_until(lambda: not polling.poller._glances, 'the looks are over')
+    assert len(polling.results) == 1 and len(behind.queries) > 3
+
+
+def test_looks_do_not_use_up_the_tries(polling: Polling) -> None:
+    server, peer = polling.server(serving(6))
+    polling.ask(peer, schedule=Schedule(5, 1.5, 1))
+    polling.poller.transferred([peer], 'd1', 'example.com.', 7, 'default')
+    polling.settled()
+    wait_until(lambda: not polling.poller._glances, 'the looks are over')
+    assert not polling.results and polling.poller._polls
+    assert polling.result(peer).status is Outcome.ERROR
+
+
+# Many
+
+def test_a_thousand_zones_on_a_server_that_can_hold_128(polling: Polling) -> None:
+    server, peer = polling.server(serving(7))
+    polling.poller.request([Request(peer, f'd{number}', f'd{number}.example.com.', 7, POOL, False)
+                            for number in range(1000)], Schedule(30, 1, 0))
+    wait_until(lambda: len(polling.results) == 1000, 'all are told')
+    assert {result.status for _, result in polling.results} == {Outcome.SUCCESS}
+    assert {result.domain_id for _, result in polling.results} == {f'd{number}' for number in range(1000)}
+
+
+def test_a_silent_server_delays_no_other(polling: Polling) -> None:
+    _, dead = polling.server(lambda query, over_tcp: [])
+    _, good = polling.server(serving(7))
+    polling.poller.request([Request(dead, f'd{number}', f'd{number}.example.com.', 7, POOL, False)
+                            for number in range(500)], Schedule(30, 1, 0))
+    polling.ask(good)
+    assert polling.result(good).status is Outcome.SUCCESS
+    assert len(polling.results) == 1

@@ -1,0 +1,150 @@
+"""What MiniDNS makes of replies."""
+
+from __future__ import annotations
+
+import dns.flags
+import dns.message
+import dns.rcode
+import dns.rrset
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from designate_pool.minidns import questions, signing, wire
+from designate_pool.minidns.questions import Said
+from designate_pool.model import Answer
+from tests.unit.minidns.values import KEY, NOW, OTHER_KEY, SOA_TEXT
+
+TEMPLATE = questions.soa_query(wire.wire_of('example.com.'))
+QUERY = b'\x12\x34' + TEMPLATE
+NOTIFY_TEMPLATE = questions.notify(wire.wire_of('example.com.'))
+NOTIFY = b'\x12\x34' + NOTIFY_TEMPLATE
+SOA = f'example.com. 300 IN SOA {SOA_TEXT}'
+
+
+def reply(*records: str, flags: int = dns.flags.AA, rcode: int = dns.rcode.NOERROR, to: bytes = QUERY,
+          section: str = 'answer') -> dns.message.Message:
+    message = dns.message.make_response(dns.message.from_wire(to))
+    message.flags |= flags
+    message.set_rcode(dns.rcode.Rcode(rcode))
+    for record in records:
+        owner, ttl, rclass, rtype, rdata = record.split(' ', 4)
+        getattr(message, section).append(dns.rrset.from_text(owner, int(ttl), rclass, rtype, rdata))
+    return message
+
+
+def said(message: dns.message.Message) -> Said | None:
+    return questions.read_soa(message.to_wire(), TEMPLATE)
+
+
+def test_the_query_is_what_dnspython_would_ask() -> None:
+    assert QUERY == dns.message.make_query('example.com.', 'SOA', flags=0, id=0x1234).to_wire()
+
+
+def test_the_notify_is_authoritative() -> None:
+    message = dns.message.from_wire(NOTIFY)
+    assert (message.opcode(), message.flags & dns.flags.AA) == (dns.opcode.NOTIFY, dns.flags.AA)
+    assert message.question[0].to_text() == 'example.com. IN SOA'
+
+
+def test_a_serial() -> None:
+    found = said(reply(SOA))
+    assert found is not None and (found.answer, found.serial) == (Answer.SERIAL, 7)
+
+
+def test_the_owner_and_question_may_be_spelled_in_any_case() -> None:
+    message = reply(SOA.replace('example.com. 300', 'EXAMPLE.com. 300')).to_wire()
+    found = questions.read_soa(message.replace(b'\x07example\x03com', b'\x07EXAMPLE\x03com'), TEMPLATE)
+    assert found is not None and found.serial == 7
+
+
+@pytest.mark.parametrize(('records', 'flags', 'rcode', 'answer'), [
+    ((SOA,), 0, dns.rcode.NOERROR, Answer.NOT_AUTH),
+    ((), 0, dns.rcode.REFUSED, Answer.NO_ZONE),
+    ((), dns.flags.AA, dns.rcode.NXDOMAIN, Answer.NO_ZONE),
+    ((), 0, dns.rcode.NOTAUTH, Answer.NO_ZONE),
+    ((), 0, dns.rcode.NOERROR, Answer.NO_ZONE),
+    ((), dns.flags.AA, dns.rcode.NOERROR, Answer.NO_ZONE),
+    (('other.example.com. 1 IN SOA . . 9 0 0 0 0',), 0, dns.rcode.NOERROR, Answer.NO_ZONE),
+    (('other.example.com. 1 IN SOA . . 9 0 0 0 0',), dns.flags.AA, dns.rcode.NOERROR, Answer.BAD),
+    (('example.com. 1 IN A 192.0.2.1',), dns.flags.AA, dns.rcode.NOERROR, Answer.BAD),
+    ((SOA, 'example.com. 1 IN SOA . . 9 0 0 0 0'), dns.flags.AA, dns.rcode.NOERROR, Answer.BAD),
+    ((), 0, dns.rcode.SERVFAIL, Answer.BAD),
+    ((), 0, dns.rcode.FORMERR, Answer.BAD),
+])
+def test_other_answers(records: tuple[str, ...], flags: int, rcode: int, answer: Answer) -> None:
+    found = said(reply(*records, flags=flags, rcode=rcode))
+    assert found is not None and (found.answer, found.serial) == (answer, None) and found.reason
+
+
+def test_the_soa_of_a_parent_zone_in_the_authority_section_is_no_serial() -> None:
+    found = said(reply('com. 1 IN SOA . . 9 0 0 0 0', section='authority'))
+    assert found is not None and found.answer is Answer.NO_ZONE
+
+
+def test_a_truncated_answer() -> None:
+    assert said(reply(flags=dns.flags.AA | dns.flags.TC)) is questions.TRUNCATED
+
+
+@pytest.mark.parametrize('octets', [
+    b'', QUERY, QUERY[:11], reply(SOA, to=b'\x12\x34' + questions.soa_query(wire.wire_of('example.org.'))).to_wire(),
+    reply(to=NOTIFY).to_wire(), b'\x12\x34\x80\x05' + bytes(8),
+], ids=['nothing', 'a query', 'too short', 'another question', 'another operation', 'REFUSED to no question'])
+def test_what_answers_something_else_is_nobodys(octets: bytes) -> None:
+    assert questions.read_soa(octets, TEMPLATE) is None
+
+
+def test_a_bare_header_may_say_that_the_query_was_not_understood() -> None:
+    found = questions.read_soa(b'\x12\x34\x80\x01' + bytes(8), TEMPLATE)
+    assert found is not None and found.answer is Answer.BAD
+
+
+@given(st.integers(0, 200), st.binary(max_size=20))
+def test_a_damaged_answer_never_raises(cut: int, noise: bytes) -> None:
+    octets = reply(SOA).to_wire()
+    damaged = octets[:cut] + noise + octets[cut + len(noise):]
+    found = questions.read_soa(damaged, TEMPLATE)
+    assert found is None or found.answer in Answer
+
+
+def signed(message: dns.message.Message, mac: bytes, key: object = KEY, now: int = NOW) -> bytes:
+    return signing.Signer(signing.key_from(key), mac).sign(message.to_wire(), now)  # type: ignore[arg-type]
+
+
+def read_signed(octets: bytes) -> Said:
+    found = questions.read_soa(octets, TEMPLATE, signing.key_from(KEY), b'the mac of the query', NOW)
+    assert found is not None
+    return found
+
+
+def test_a_rightly_signed_answer() -> None:
+    assert read_signed(signed(reply(SOA), b'the mac of the query')).serial == 7
+
+
+@pytest.mark.parametrize(('octets', 'reason'), [
+    (reply(SOA).to_wire(), 'not signed'),
+    (signed(reply(SOA), b'the mac of another query'), 'wrong signature'),
+    (signed(reply(SOA), b'the mac of the query', OTHER_KEY), 'wrong signature'),
+    (signed(reply(SOA), b'the mac of the query', now=NOW - 1000), '1000 s away'),
+])
+def test_a_wrongly_signed_answer_is_bad(octets: bytes, reason: str) -> None:
+    found = read_signed(octets)
+    assert found.answer is Answer.BAD and reason in found.reason
+
+
+def test_a_server_that_does_not_know_the_key_says_so() -> None:
+    query = signing.Signer(signing.key_from(KEY)).sign(QUERY, NOW)
+    seal = signing._last(query)
+    assert seal is not None
+    found = read_signed(signing.refuse(reply(rcode=dns.rcode.NOTAUTH).to_wire(), seal, signing.BADKEY))
+    assert found.answer is Answer.BAD and 'BADKEY' in found.reason
+
+
+@pytest.mark.parametrize(('rcode', 'answer'), [(dns.rcode.NOERROR, Answer.SERIAL), (dns.rcode.REFUSED, Answer.BAD)])
+def test_notify_is_acknowledged_or_not(rcode: int, answer: Answer) -> None:
+    found = questions.read_notify(reply(to=NOTIFY, rcode=rcode).to_wire(), NOTIFY_TEMPLATE)
+    assert found is not None and found.answer is answer
+
+
+def test_an_answer_to_a_query_does_not_acknowledge_a_notify() -> None:
+    assert questions.read_notify(reply(SOA).to_wire(), NOTIFY_TEMPLATE) is None
