@@ -7,7 +7,9 @@ A subclass writes ``_create``, ``_delete`` and ``_ping``.  They either return, w
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -41,11 +43,13 @@ class Backend:
     """One server, acted on through its driver.  Any number of calls may be under way at once.
 
     :cvar OPTIONS: the driver's own options; whoever reads the configuration puts their values in ``server.options``
+    :cvar fetches_on_create: whether the server goes to fetch a zone as soon as it was created, without a NOTIFY
     :cvar serves_on_create: whether a successful create means that the zone's contents are served already; without it
         a create only announces the zone, and a poll must see it served
     """
 
     OPTIONS: ClassVar[tuple[model.Option, ...]] = ()
+    fetches_on_create = False
     serves_on_create = False
 
     def __init__(self, server: model.Server) -> None:
@@ -113,8 +117,15 @@ class Backend:
         if isinstance(error, PoolError):
             return model.CallResult(seconds, str(error))
         if isinstance(error, OSError):
-            return model.CallResult(seconds, f'connection failed: {error.strerror or error}', unreachable=True)
+            return model.CallResult(seconds, f'connection failed: {_words(error)}', unreachable=True)
         return model.CallResult(seconds, f'the driver failed: {type(error).__name__}: {error}')
+
+
+def _words(error: OSError) -> str:
+    # Under eventlet strerror is the constant's name.
+    if error.errno is not None and error.errno in errno.errorcode:
+        return os.strerror(error.errno)
+    return str(error.strerror or error)
 
 
 class _Complaints:

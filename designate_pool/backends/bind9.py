@@ -34,6 +34,8 @@ _HAS_FILE = re.compile(r'\bfile\s+"')
 class Bind9(Backend):
     """A BIND server."""
 
+    fetches_on_create = True
+
     OPTIONS: ClassVar[tuple[model.Option, ...]] = (
         model.Option('rndc_host', "Address of named's control channel; the server's host when not set."),
         model.Option('rndc_port', "Port of named's control channel.", 'port', 953),

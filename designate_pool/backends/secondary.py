@@ -22,6 +22,8 @@ PERMANENT = ('secret', 'request')
 class Secondary(Backend):
     """A ``designate-pool-nameserver``."""
 
+    fetches_on_create = True
+
     OPTIONS: ClassVar[tuple[model.Option, ...]] = (
         model.Option('control_host', "Address of the control socket; the server's host when not set."),
         model.Option('control_port', 'Port of the control socket.', 'port', required=True),

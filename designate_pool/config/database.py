@@ -14,10 +14,11 @@ OPTIONS: list[cfg.Opt] = [
                help='The database as a SQLAlchemy URL: sqlite:///FILE, mysql+pymysql://USER:PASSWORD@HOST/NAME or '
                     'postgresql+psycopg2://USER:PASSWORD@HOST/NAME. May be file:PATH or env:NAME to keep the '
                     'password out of this file. A $ in it is written $$.'),
-    cfg.IntOpt('pool_size', default=10, min=1, max=1000,
-               help='Connections kept open. SQLite has no use for it.'),
-    cfg.IntOpt('max_overflow', default=20, min=0, max=1000,
-               help='Connections opened beyond pool_size when all are in use. SQLite has no use for it.'),
+    cfg.IntOpt('pool_size', default=20, min=1, max=1000,
+               help='Connections kept open. What needs one more waits. SQLite has no use for it.'),
+    cfg.IntOpt('max_overflow', default=0, min=0, max=1000,
+               help='Connections opened beyond pool_size when all are in use, and closed after use; opening one takes '
+                    'as long as a hundred statements. SQLite has no use for it.'),
 ]
 
 

@@ -1,7 +1,6 @@
 """DNS over TCP (RFC 7766): many connections, many queries on each, answered in their order.
 
-The number of connections is bounded, in all and for one address; a server's own connections wait rather than be
-refused, since a server whose transfer was refused does not ask again before its retry time.  A connection that is not heard of for a while, sends
+The number of connections is bounded, in all and for one address.  A connection that is not heard of for a while, sends
 slowly or takes slowly is closed.
 """
 
@@ -13,7 +12,7 @@ import logging
 import socket
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Mapping
 
 from designate_pool.minidns.access import Peer
 from designate_pool.minidns.answering import Answering
@@ -97,15 +96,15 @@ class Connections:
 
     :param served: told of each transfer that has been sent whole
     :param most: connections at the same time; more wait, and the longest idle one makes room
-    :param friends: addresses that may take all of them; any other may take half
+    :param servers: how many servers an address stands for; one address may take half of the connections for each
     """
 
-    def __init__(self, answering: Answering, served: Served, most: int, friends: Collection[str] = ()) -> None:
+    def __init__(self, answering: Answering, served: Served, most: int, servers: Mapping[str, int]) -> None:
         self._answering = answering
         self._served = served
         self._most = most
-        self._most_of_stranger = max(1, most // 2)
-        self._friends = frozenset(friends)
+        self._most_of_one = max(1, most // 2)
+        self._servers = dict(servers)
         self._open: set[Connection] = set()
         self._by_address: collections.Counter[str] = collections.Counter()
         self._changed = threading.Condition()
@@ -142,8 +141,6 @@ class Connections:
     def _accept(self, listener: socket.socket) -> None:
         assert self._runtime is not None
         while True:
-            if not self._wait_for_room():
-                return
             try:
                 sock, address = listener.accept()
             except OSError as error:
@@ -154,7 +151,7 @@ class Connections:
                     self._changed.wait(0.1)  # out of file descriptors, say: others must be closed first
                 continue
             connection = Connection(sock, address[0])
-            if self._enter(connection):
+            if self._wait_for_room() and self._enter(connection):
                 self._runtime.spawn(self._serve, connection, name='minidns-tcp')
             else:
                 sock.close()
@@ -171,8 +168,8 @@ class Connections:
 
     def _enter(self, connection: Connection) -> bool:
         with self._changed:
-            many = self._by_address[connection.address] >= self._most_of_stranger
-            if self._stopping or (many and connection.address not in self._friends):
+            most = self._most_of_one * self._servers.get(connection.address, 1)
+            if self._stopping or self._by_address[connection.address] >= most:
                 return False
             self._open.add(connection)
             self._by_address[connection.address] += 1

@@ -8,6 +8,7 @@ another MiniDNS holds the request, tells unasked.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 
 from designate_pool import serial as serials
@@ -52,6 +53,7 @@ class Request:
 
     :ivar notify: send it a NOTIFY first
     :ivar poll: whether to poll at all
+    :ivar delay: seconds in which the server may fetch the zone by itself before it is notified and polled
     """
 
     peer: Peer
@@ -61,6 +63,7 @@ class Request:
     recipient: Recipient
     notify: bool = True
     poll: bool = True
+    delay: float = 0.0
 
 
 class _Question(Errand):
@@ -91,15 +94,29 @@ class _Question(Errand):
 class Poll(_Question):
     """A question on a timed schedule.
 
+    :param notify: sends another NOTIFY, for each try but the first: a server whose transfer has failed does not try
+        again by itself before its own retry time; None for none
     :ivar seen: the serial that the latest answer had
     """
 
-    __slots__ = ('recipients', 'seen')
+    __slots__ = ('recipients', 'seen', '_notify', '_delay', '_notified')
 
-    def __init__(self, request: Request, schedule: Schedule, over: Callable[[Poll, Said], None]) -> None:
+    def __init__(self, request: Request, schedule: Schedule, over: Callable[[Poll, Said], None],
+                 notify: Callable[[], None] | None) -> None:
         super().__init__(request.peer, request.domain_id, request.name, request.serial, schedule, over)
         self.recipients = [request.recipient]
         self.seen: int | None = None
+        self._notify = notify
+        self._delay = request.delay
+        self._notified = not request.delay
+
+    def begin(self, now: float) -> Step:
+        if self._delay:
+            wake, self._delay = now + self._delay, 0.0
+            return wake
+        if self._notify is not None and (self.tries or not self._notified):
+            self._notify()
+        return super().begin(now)
 
     def take(self, said: Said) -> bool:
         if said.serial is not None:
@@ -108,11 +125,12 @@ class Poll(_Question):
 
     def result(self, said: Said) -> PollResult:
         if said.serial is not None and serials.at_least(said.serial, self.serial):
-            return PollResult(self.domain_id, self.peer.id, Outcome.SUCCESS, Answer.SERIAL, said.serial)
+            return PollResult(self.domain_id, self.peer.id, Outcome.SUCCESS, Answer.SERIAL, said.serial,
+                              expected_serial=self.serial)
         reason = said.reason
         if said.answer is Answer.SERIAL:
             reason += f', not yet {self.serial}'
-        return PollResult(self.domain_id, self.peer.id, Outcome.ERROR, said.answer, self.seen, reason)
+        return PollResult(self.domain_id, self.peer.id, Outcome.ERROR, said.answer, self.seen, reason, self.serial)
 
 
 class Glance(_Question):
@@ -175,10 +193,13 @@ class Poller:
 
     def _begin(self, requests: Sequence[Request], schedule: Schedule) -> None:
         for request in requests:
-            if request.notify:
-                self._notifier.send(request.peer, request.name, request.serial, schedule)
+            if request.notify and not request.delay:
+                self._notify(request, schedule)
             if request.poll:
                 self._poll(request, schedule)
+
+    def _notify(self, request: Request, schedule: Schedule) -> None:
+        self._notifier.send(request.peer, request.name, request.serial, schedule)
 
     def _poll(self, request: Request, schedule: Schedule) -> None:
         """One poll at a time for a server and zone: a newer serial takes the place of an older, an equal one joins."""
@@ -190,7 +211,8 @@ class Poller:
                     former.recipients.append(request.recipient)
                 return
             self._exchange.end(former)
-        poll = self._polls[key] = Poll(request, schedule, self._polled)
+        again = functools.partial(self._notify, request, schedule) if request.notify else None
+        poll = self._polls[key] = Poll(request, schedule, self._polled, again)
         self._exchange.begin(poll)
 
     def _polled(self, poll: Poll, said: Said) -> None:

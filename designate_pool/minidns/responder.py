@@ -159,7 +159,9 @@ class Responder:
             if key is not None and error == signing.BADTIME:
                 return signing.bad_time(refusal, seal, key, now)
             return signing.refuse(refusal, seal, error)
-        return dataclasses.replace(query, peers=peers, key=key, mac=seal.rdata.mac)
+        # Servers may share a key; the address then says which of them it is, unless it is a translated one.
+        there = tuple(peer for peer in peers if address in peer.addresses)
+        return dataclasses.replace(query, peers=there or peers, key=key, mac=seal.mac)
 
 
 def answer(query: Query, head: ZoneHead | None, now: int) -> bytes | Transfer:

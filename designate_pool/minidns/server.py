@@ -11,7 +11,7 @@ import ipaddress
 import logging
 import socket
 import struct
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 
 from designate_pool.minidns.answering import Answering
 from designate_pool.minidns.concurrency import Runtime, Task
@@ -34,14 +34,14 @@ class Server:
     """Answers on *endpoints*.
 
     :param served: told of each transfer that has been sent whole
-    :param friends: addresses that may have all the TCP connections
+    :param servers: how many servers an address stands for
     """
 
     def __init__(self, endpoints: Sequence[Endpoint], answering: Answering, served: Served, tcp_connections: int,
-                 friends: Collection[str] = ()) -> None:
+                 servers: Mapping[str, int]) -> None:
         self._wanted = tuple(endpoints)
         self._answering = answering
-        self._connections = Connections(answering, served, tcp_connections, friends)
+        self._connections = Connections(answering, served, tcp_connections, servers)
         self._udp: list[Datagrams] = []
         self._tcp: list[socket.socket] = []
         self.endpoints: tuple[Endpoint, ...] = ()

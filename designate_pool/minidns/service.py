@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import ipaddress
 import logging
@@ -51,8 +52,8 @@ class MiniDns:
             for address in peer.addresses:
                 self._by_destination[str(Endpoint(address, peer.port))] = peer
         answering = Answering(Zones(storage, packed_zones_bytes), Responder(guests(self._peers.values())))
-        addresses = {address for peer in self._peers.values() for address in peer.addresses}
-        self._server = Server(listen, answering, self._served, tcp_connections, addresses)
+        at_address = collections.Counter(address for peer in self._peers.values() for address in peer.addresses)
+        self._server = Server(listen, answering, self._served, tcp_connections, at_address)
         self._reports = Reports(pool_managers)
         self._exchange = Exchange(_sources(listen))
         self._poller = Poller(self._exchange, self._reports.put)
@@ -109,7 +110,8 @@ class MiniDns:
                     request.domain_id, request.server_id, Outcome.ERROR, Answer.BAD, None,
                     f'MiniDNS knows no server {request.server_id}; is its configuration the pool manager\'s?'))
             else:
-                known.append(Request(peer, request.domain_id, request.name, request.serial, recipient, request.notify))
+                known.append(Request(peer, request.domain_id, request.name, request.serial, recipient, request.notify,
+                                     delay=request.delay))
         self._poller.request(known, Schedule(timeout, retry_interval, max_retries))
 
     def _ask_one(self, context: Context, domain: Domain, destination: str, schedule: Schedule, poll: bool) -> None:

@@ -84,6 +84,8 @@ class PollRequest:
     """Ask one server for one zone's serial until it is *serial* or newer.
 
     :ivar notify: send it a NOTIFY first
+    :ivar delay: seconds to wait for the server to fetch the zone by itself; when it does it is asked at once, when it
+        does not the tries begin after that
     """
 
     domain_id: str
@@ -91,6 +93,7 @@ class PollRequest:
     serial: int
     server_id: str
     notify: bool = True
+    delay: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

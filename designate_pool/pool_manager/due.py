@@ -159,9 +159,10 @@ def lost(create: ServerStatus, update: ServerStatus, domain: Domain, reason: str
     if update.serial_number is not None or (update.status is None and update.attempts < each):
         again = _written(update, status=None, serial_number=None, attempts=each, last_error=reason,
                          next_attempt_at=None, deadline_at=None)
-        return [_renewed(create, domain, now), again]
+        return [dataclasses.replace(_renewed(create, domain, now), last_error=reason), again]
     failed = _failed(update, update.attempts + each, max(0, update.attempts // each - 1), reason, now, tries, jitter)
-    return [_renewed(create, domain, failed.next_attempt_at),
+    return [dataclasses.replace(_renewed(create, domain, failed.next_attempt_at), status=Outcome.ERROR,
+                                last_error=reason),
             dataclasses.replace(failed, serial_number=None, next_attempt_at=None)]
 
 

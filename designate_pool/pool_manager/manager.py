@@ -37,7 +37,7 @@ NOBODY = Context(request_id='pool-manager', all_projects=True)
 
 @dataclasses.dataclass(slots=True)
 class Situation:
-    """A domain and its rows; *changed* are the rows to write.
+    """A domain and its rows; *changed* are the rows to write, *fetching* the servers that fetch the zone by themselves.
 
     However often a row is changed before it is written, its version rises by one: only so does the second of two
     writers that began with the same row find that it came too late.
@@ -46,6 +46,7 @@ class Situation:
     domain: Domain
     rows: dict[tuple[str, Action], ServerStatus]
     changed: dict[tuple[str, Action], ServerStatus] = dataclasses.field(default_factory=dict)
+    fetching: set[str] = dataclasses.field(default_factory=set)
 
     def change(self, *rows: ServerStatus) -> None:
         for row in rows:
@@ -94,7 +95,11 @@ class Manager:
             lane.stop()
         self._outcomes.stop()
         self._reports.stop()
-        self.storage.run(statuses.release, self.settings.name)
+        try:
+            self.storage.run(statuses.release, self.settings.name)
+        except Exception as error:  # without its database a program is to end in good order all the same
+            LOG.warning('what this pool manager has claimed is left to the others after %g s: %s',
+                        self.settings.claim_seconds, error)
 
     def _begin(self, domain_ids: Sequence[str]) -> None:
         now = utcnow()
@@ -153,14 +158,15 @@ class Manager:
         writes: list[ServerStatus] = []
         calls = [work for work in claimed if work.row.action is not Action.UPDATE]
         polls: list[PollRequest] = []
-        asked = [(work.domain, work.row) for work in claimed if work.row.action is Action.UPDATE]
+        asked = [(work.domain, work.row, 0.0) for work in claimed if work.row.action is Action.UPDATE]
         for situation in situations:
             for row in situation.changed.values():
                 if row.next_attempt_at is None or row.next_attempt_at > now or row.server_id not in self.lanes:
                     writes.append(row)
                 elif row.action is Action.UPDATE:
                     # As it was read: asking counts as its one change.
-                    asked.append((situation.domain, dataclasses.replace(row, version=row.version - 1)))
+                    delay = self.settings.tries.retry_interval if row.server_id in situation.fetching else 0.0
+                    asked.append((situation.domain, dataclasses.replace(row, version=row.version - 1), delay))
                 else:
                     # Without room in the lane the row is written unclaimed: it stays due.
                     if rooms[row.server_id] > 0:
@@ -168,8 +174,8 @@ class Manager:
                         row = due.claim(row, self.settings.name, until)
                         calls.append(Work(situation.domain, row))
                     writes.append(row)
-        for domain, row in asked:
-            row, poll = self._ask(domain, row, now)
+        for domain, row, delay in asked:
+            row, poll = self._ask(domain, row, delay, now)
             writes.append(row)
             polls.extend(poll)
         if writes:
@@ -221,14 +227,15 @@ class Manager:
     def _called(self, called: Called) -> None:
         self._outcomes.put(called)
 
-    def _ask(self, domain: Domain, row: ServerStatus, now: datetime) -> tuple[ServerStatus, list[PollRequest]]:
+    def _ask(self, domain: Domain, row: ServerStatus, delay: float, now: datetime) -> tuple[ServerStatus, list[PollRequest]]:
         """An UPDATE row that is due: the row while it is polled for, and the poll."""
         lane = self.lanes[row.server_id]
         tries = self.settings.tries
         if lane.dns.is_open:
             silent = CallResult(error=f'{lane.server.label} has not answered DNS', unreachable=True)
             return due.after_call(row, silent, now, tries, random.random()), []
-        return due.asked(row, now, tries), [PollRequest(domain.id, domain.name, row.expected_serial, row.server_id)]
+        return due.asked(row, now, tries), [PollRequest(domain.id, domain.name, row.expected_serial, row.server_id,
+                                                        delay=delay)]
 
     def _after_call(self, situation: Situation, called: Called, now: datetime) -> None:
         work, domain = called.work, situation.domain
@@ -251,6 +258,8 @@ class Manager:
                 situation.change(due.serves(update, domain.serial))
             elif update.status is not Outcome.SUCCESS:
                 situation.change(due.ready(update, now))
+                if self.lanes[server].backend.fetches_on_create:
+                    situation.fetching.add(server)
 
     def _after_poll(self, situation: Situation, result: PollResult, now: datetime) -> None:
         create = situation.rows.get((result.server_id, Action.CREATE))

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from designate_pool.model import Action, Outcome, PollRequest, utcnow
+from designate_pool.model import Action, Outcome, PollRequest, Status, utcnow
 from designate_pool.pool_manager import due
 from designate_pool.pool_manager.lane import Work
 from designate_pool.pool_manager.manager import Manager, Situation
@@ -145,7 +145,9 @@ class Periodic:
         now = utcnow()
         requests = []
         for situation in situations.values():
-            situation.change(*due.begin(situation.domain, situation.rows, manager.server_ids, now))
+            # One that is not at rest has just been cast, or is found by the loop for what is unsettled.
+            if situation.domain.status is Status.ACTIVE:
+                situation.change(*due.begin(situation.domain, situation.rows, manager.server_ids, now))
             requests.extend(self._audit(situation))
         manager.carry_out(situations.values(), now)
         if requests:

@@ -47,10 +47,11 @@ class Storage:
     :raises designate_pool.errors.BadInput: *url* is not of one of these databases
     """
 
-    def __init__(self, url: str, pool_size: int = 10, max_overflow: int = 20, patience: float = PATIENCE) -> None:
+    def __init__(self, url: str, pool_size: int = 20, max_overflow: int = 0, patience: float = PATIENCE) -> None:
         self._patience = patience
+        # run and read end every transaction themselves: a ROLLBACK for each connection returned would be one too many.
         self.engine = make_engine(url, patience=patience, pool_size=pool_size, max_overflow=max_overflow,
-                                  pool_recycle=3600)
+                                  pool_timeout=patience, pool_recycle=3600, pool_reset_on_return=None)
         self._read_only = self.engine.execution_options(read_only=True)
         # SQLite has one writer.  Those of this process queue here, because waiting inside SQLite is neither fair nor
         # green: it would block every green thread, the one that holds the write lock among them.

@@ -8,7 +8,7 @@ done, which are nearly all, have no next_attempt_at and cost nothing.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -228,8 +228,18 @@ def _insert_from_arrays() -> postgresql.Insert:
     return postgresql.insert(TABLE).from_select(TABLE.c.keys(), sa.select(*source.c))
 
 
+def _compiled(statement: Any, dialect: Callable[..., sa.Dialect]) -> sa.TextClause:
+    """*statement* as text with typed parameters.
+
+    SQLAlchemy compiles an upsert each time anew, which takes longer than all else that is done for it.
+    """
+    compiled = statement.compile(dialect=dialect(paramstyle='named'))
+    text = sa.text(str(compiled).replace('::', r'\:\:'))
+    return text.bindparams(*(sa.bindparam(name, type_=bind.type) for name, bind in compiled.binds.items()))
+
+
 _UPSERT = {
-    'sqlite': _upsert_where_newer(sqlite.insert(TABLE)),
-    'postgresql': _upsert_where_newer(_insert_from_arrays()),
-    'mysql': _upsert_if_newer(mysql.insert(TABLE)),
+    'sqlite': _compiled(_upsert_where_newer(sqlite.insert(TABLE)), sqlite.dialect),
+    'postgresql': _compiled(_upsert_where_newer(_insert_from_arrays()), postgresql.dialect),
+    'mysql': _compiled(_upsert_if_newer(mysql.insert(TABLE)), mysql.dialect),
 }

@@ -49,8 +49,8 @@ class Polling:
         return Peer(f's{port}', f'test:{port}', (host,), port, signing.key_from(KEY) if keyed else None)
 
     def ask(self, peer: Peer, serial: int = 7, schedule: Schedule = QUICK, name: str = 'example.com.',
-            notify: bool = False, to: Recipient = POOL, domain_id: str = 'd1') -> None:
-        self.poller.request([Request(peer, domain_id, name, serial, to, notify)], schedule)
+            notify: bool = False, to: Recipient = POOL, domain_id: str = 'd1', delay: float = 0.0) -> None:
+        self.poller.request([Request(peer, domain_id, name, serial, to, notify, delay=delay)], schedule)
 
     def result(self, peer: Peer) -> PollResult:
         """The result for *peer*, when there is one."""
@@ -84,7 +84,7 @@ def serving(serial: int) -> Script:
 def test_a_server_that_is_right_confirms_with_its_serial(polling: Polling, host: str) -> None:
     server, peer = polling.server(serving(9), host)
     polling.ask(peer, 7)
-    assert polling.result(peer) == PollResult('d1', peer.id, Outcome.SUCCESS, Answer.SERIAL, 9)
+    assert polling.result(peer) == PollResult('d1', peer.id, Outcome.SUCCESS, Answer.SERIAL, 9, None, 7)
     assert len(server.queries) == 1
 
 
@@ -171,8 +171,9 @@ def test_answers_that_are_no_serial(polling: Polling, script: Script, answer: An
     assert (result.status, result.answer, result.serial_number) == (Outcome.ERROR, answer, None) and result.reason
 
 
-def test_a_port_that_refuses_ends_the_try_at_once(polling: Polling) -> None:
-    peer = polling.peer(free_port())
+@pytest.mark.parametrize('host', ['127.0.0.1', '::1'])
+def test_a_port_that_refuses_ends_the_try_at_once(polling: Polling, host: str) -> None:
+    peer = polling.peer(free_port(host), host)
     started = time.monotonic()
     polling.ask(peer, schedule=Schedule(30, 0.01, 2))
     result = polling.result(peer)
@@ -302,6 +303,21 @@ def test_notify_is_sent_until_it_is_acknowledged(polling: Polling) -> None:
     assert len(server.queries) == 3 and not polling.results
 
 
+def test_a_server_that_stays_behind_is_notified_again_before_it_is_asked_again(polling: Polling) -> None:
+    """A server whose transfer has failed would otherwise wait for its own retry time."""
+    server, peer = polling.server(lambda query, over_tcp: [soa_answer(query, 7 if len(server.notifies()) > 1 else 6)])
+    polling.ask(peer, notify=True)
+    assert polling.result(peer).status is Outcome.SUCCESS
+    assert len(server.notifies()) == 2
+
+
+def test_a_server_that_is_only_looked_at_is_never_notified(polling: Polling) -> None:
+    server, peer = polling.server(serving(6))
+    polling.ask(peer, notify=False)
+    assert polling.result(peer).status is Outcome.ERROR
+    assert not server.notifies()
+
+
 def test_notify_is_given_up_without_a_word(polling: Polling) -> None:
     server, peer = polling.server(lambda query, over_tcp: [soa_answer(query, 7, rcode=dns.rcode.NOTAUTH)])
     request = Request(peer, 'd1', 'example.com.', 7, POOL, notify=True, poll=False)
@@ -318,6 +334,25 @@ def test_notify_is_signed_for_a_server_with_a_key(polling: Polling) -> None:
     assert wait_until(server.notifies, 'the NOTIFY')[0].had_tsig
 
 
+# A server that fetches by itself
+
+def test_a_server_that_fetches_by_itself_is_left_to_it_and_confirmed_by_its_transfer(polling: Polling) -> None:
+    server, peer = polling.server(serving(7))
+    polling.ask(peer, notify=True, delay=30)
+    polling.settled()
+    assert not server.queries and not server.notifies()
+    polling.poller.transferred([peer], 'd1', 'example.com.', 7, 'default')
+    assert polling.result(peer).status is Outcome.SUCCESS
+    assert len(server.queries) == 1 and not server.notifies()
+
+
+def test_a_server_that_should_have_fetched_and_did_not_is_notified_and_polled(polling: Polling) -> None:
+    server, peer = polling.server(serving(7))
+    polling.ask(peer, notify=True, delay=0.1)
+    assert polling.result(peer).status is Outcome.SUCCESS
+    assert wait_until(server.notifies, 'the NOTIFY')
+
+
 # After a transfer
 
 def test_a_transfer_confirms_without_waiting_for_the_timed_poll(polling: Polling) -> None:
@@ -328,7 +363,7 @@ def test_a_transfer_confirms_without_waiting_for_the_timed_poll(polling: Polling
     polling.poller.transferred([peer], 'd1', 'example.com.', 7, 'default')
     wait_until(lambda: len(server.queries) >= 4, 'it is looked at again and again')
     loading[0] = False
-    assert polling.result(peer) == PollResult('d1', peer.id, Outcome.SUCCESS, Answer.SERIAL, 7)
+    assert polling.result(peer) == PollResult('d1', peer.id, Outcome.SUCCESS, Answer.SERIAL, 7, None, 7)
     polling.settled()
     assert len(polling.results) == 1 and not polling.poller._polls and not polling.poller._glances
 

@@ -134,7 +134,7 @@ def test_a_wrongly_signed_answer_is_bad(octets: bytes, reason: str) -> None:
 
 def test_a_server_that_does_not_know_the_key_says_so() -> None:
     query = signing.Signer(signing.key_from(KEY)).sign(QUERY, NOW)
-    seal = signing._last(query)
+    seal = signing.last(query)
     assert seal is not None
     found = read_signed(signing.refuse(reply(rcode=dns.rcode.NOTAUTH).to_wire(), seal, signing.BADKEY))
     assert found.answer is Answer.BAD and 'BADKEY' in found.reason

@@ -9,6 +9,7 @@ import dns.flags
 import dns.message
 import dns.opcode
 import dns.rcode
+import dns.rdata
 import dns.rdatatype
 import dns.tsig
 import dns.update
@@ -17,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from designate_pool.errors import InvalidField
-from designate_pool.minidns import packing, responder, signing, transfer
+from designate_pool.minidns import packing, responder, signing, transfer, wire
 from designate_pool.minidns.access import Peer, guests
 from designate_pool.minidns.responder import Query, Transfer
 from designate_pool.model import TsigKey, ZoneHead
@@ -234,9 +235,11 @@ def test_a_server_with_a_key_must_use_it() -> None:
     assert soa_of(reply(query(key=KEY), KEYED_FRIEND, key=KEY)) == SOA_TEXT
 
 
-def tsig_error(said: dns.message.Message) -> tuple[int, int, bytes]:
-    assert said.tsig is not None
-    return said.rcode(), said.tsig[0].error, said.tsig[0].mac
+def tsig_rdata(message: bytes) -> bytes:
+    """The rdata of the TSIG record that ends *message*."""
+    seal = signing.last(message)
+    assert seal is not None
+    return message[wire.read_record(message, seal.at).start:]
 
 
 def refusal(message: bytes) -> tuple[int, int, bytes]:
@@ -245,9 +248,9 @@ def refusal(message: bytes) -> tuple[int, int, bytes]:
     with pytest.raises(dns.tsig.PeerError) as raised:
         dns.message.from_wire(said, keyring=dns_key(KEY), request_mac=b'')
     assert raised.value
-    seal = signing._last(said)
+    seal = signing.last(said)
     assert seal is not None
-    return said[3] & 15, seal.rdata.error, seal.rdata.mac
+    return said[3] & 15, seal.error, seal.mac
 
 
 def test_a_wrong_secret_is_badsig_and_not_signed() -> None:
@@ -258,8 +261,8 @@ def test_an_unknown_key_is_badkey() -> None:
     unknown = TsigKey('nobody.', 'hmac-sha256', SECRET)
     said = answer(query(key=unknown), STRANGER)
     assert isinstance(said, bytes)
-    seal = signing._last(said)
-    assert seal is not None and (seal.rdata.error, seal.rdata.mac) == (signing.BADKEY, b'')
+    seal = signing.last(said)
+    assert seal is not None and (seal.error, seal.mac) == (signing.BADKEY, b'')
     assert said[3] & 15 == dns.rcode.NOTAUTH
 
 
@@ -271,16 +274,15 @@ def test_a_query_from_another_time_is_badtime_signed_and_says_our_time() -> None
     message = sign(dns.message.make_query('example.com.', 'SOA'), KEY, NOW - 3600)
     said = answer(message, STRANGER)
     assert isinstance(said, bytes)
-    seal = signing._last(said)
+    seal = signing.last(said)
     assert seal is not None
-    rdata = seal.rdata
-    assert (said[3] & 15, rdata.error, rdata.time_signed) == (dns.rcode.NOTAUTH, signing.BADTIME, NOW - 3600)
-    assert int.from_bytes(rdata.other, 'big') == NOW
-    # RFC 8945 section 5.2.3: signed with the key of the query.
-    seal_of_query = signing._last(message)
-    assert seal_of_query is not None
-    context = dns.tsig._digest(said[:10] + b'\0\0' + said[12:seal.at], signing.key_from(KEY), rdata, None,
-                               seal_of_query.rdata.mac)
+    assert (said[3] & 15, seal.error, seal.time) == (dns.rcode.NOTAUTH, signing.BADTIME, NOW - 3600)
+    assert int.from_bytes(seal.other, 'big') == NOW
+    # RFC 8945 section 5.2.3: signed with the key of the query.  dnspython does not look at the MAC of an error.
+    asked = signing.last(message)
+    assert asked is not None
+    rdata = dns.rdata.from_wire('ANY', 'TSIG', said, len(said) - len(tsig_rdata(said)), len(tsig_rdata(said)))
+    context = dns.tsig._digest(said[:10] + b'\0\0' + said[12:seal.at], signing.key_from(KEY), rdata, None, asked.mac)
     context.verify(rdata.mac)
 
 
@@ -295,6 +297,14 @@ def test_two_servers_may_share_a_key_but_not_a_key_name() -> None:
     assert len(guests([KEYED, twin]).by_key[twin.key.name][1]) == 2  # type: ignore[union-attr]
     with pytest.raises(InvalidField, match='pool-key'):
         guests([KEYED, Peer('s4', 'four', (), 53, signing.key_from(OTHER_KEY))])
+
+
+@pytest.mark.parametrize(('address', 'found'), [('192.0.2.2', ['s2']), ('192.0.2.3', ['s3']),
+                                                ('203.0.113.9', ['s2', 's3'])])
+def test_of_servers_that_share_a_key_the_address_tells_which(address: str, found: list[str]) -> None:
+    twin = Peer('s3', 'three', ('192.0.2.3',), 53, signing.key_from(KEY))
+    read = responder.Responder(guests([KEYED, twin])).read(query(rtype='AXFR', key=KEY), address, True, NOW)
+    assert isinstance(read, Query) and [peer.id for peer in read.peers] == found
 
 
 def test_a_transfer_is_signed_over_all_its_messages() -> None:

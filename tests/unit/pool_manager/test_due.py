@@ -148,5 +148,16 @@ def test_a_server_that_lost_the_zone_gets_it_again_at_once_and_then_with_growing
         create, update = call(create, CallResult()), due.ready(update, NOW)
         create, update = due.lost(create, update, DOMAIN, 'no such zone', NOW, TRIES, 0.5)
         assert update.status is Outcome.ERROR and update.next_attempt_at is None
+        assert (create.status, create.last_error) == (Outcome.ERROR, 'no such zone')
         pauses.append(seconds(create))
     assert pauses == [5, 10, 20]
+
+
+def test_a_server_that_was_away_and_comes_back_without_the_zone_gets_it_at_once() -> None:
+    rows = begun()
+    create = call(rows['a', Action.CREATE], CallResult())
+    update = poll(rows['a', Action.UPDATE], Outcome.SUCCESS, 10)
+    for _ in range(3):
+        update = poll(update, Outcome.ERROR, None, Answer.TIMEOUT)
+    create, update = due.lost(create, update, DOMAIN, 'no such zone', NOW, TRIES, 0.5)
+    assert create.next_attempt_at == NOW and update.status is None and update.serial_number is None

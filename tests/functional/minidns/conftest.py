@@ -1,0 +1,127 @@
+"""MiniDNS in this process, on a SQLite file, with a pool manager that only listens."""
+
+from __future__ import annotations
+
+import base64
+import pathlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import dns.message
+import dns.query
+import dns.tsig
+import dns.xfr
+import dns.zone
+import pytest
+
+from designate_pool.errors import ServiceUnavailable
+from designate_pool.minidns.service import MiniDns
+from designate_pool.model import Context, Endpoint, PollResult, Server, TsigKey
+from designate_pool.runtime import Threads
+from designate_pool.storage.schema import metadata
+from designate_pool.storage.sessions import Storage
+from tests.fixtures.zones import insert_zone
+
+SECRET = base64.b64encode(b'a secret of thirty-two octets...').decode()
+KEY = TsigKey('pool-key.', 'hmac-sha256', SECRET)
+WRONG = TsigKey('pool-key.', 'hmac-sha256', base64.b64encode(b'another secret').decode())
+PLAIN = Server(id='a' * 32, driver='fake', host='127.0.0.1', port=1)
+PLAIN6 = Server(id='c' * 32, driver='fake', host='::1', port=1)
+KEYED = Server(id='b' * 32, driver='fake', host='192.0.2.2', port=1, tsig_key=KEY)
+
+
+class Listening:
+    """What stands in for the pool manager: it remembers what it was told, or cannot be reached."""
+
+    def __init__(self) -> None:
+        self.batches: list[tuple[str, list[PollResult]]] = []
+        self.told: list[tuple[Any, ...]] = []
+        self.down = False
+        self.tried = 0
+
+    def update_statuses(self, context: Context, pool_name: str, results: list[PollResult]) -> None:
+        self._reach()
+        self.batches.append((pool_name, list(results)))
+
+    def update_status(self, *arguments: Any) -> None:
+        self._reach()
+        self.told.append(arguments)
+
+    def _reach(self) -> None:
+        self.tried += 1
+        if self.down:
+            raise ServiceUnavailable(service='pool_manager.default', why='no broker')
+
+    @property
+    def results(self) -> list[PollResult]:
+        return [result for _, results in list(self.batches) for result in results]
+
+
+@pytest.fixture
+def url(tmp_path: pathlib.Path) -> str:
+    return f'sqlite:///{tmp_path}/pool.sqlite'
+
+
+@pytest.fixture
+def database(url: str) -> Iterator[Storage]:
+    """A SQLite file with the tables and the zone example.com."""
+    database = Storage(url, patience=0.2)
+    metadata.create_all(database.engine)
+    database.run(insert_zone)
+    yield database
+    database.close()
+
+
+class World:
+    """Starts MiniDNS in this process."""
+
+    def __init__(self, storage: Storage) -> None:
+        self.storage = storage
+        self.pool_manager = Listening()
+        self._started: list[MiniDns] = []
+
+    def start(self, *servers: Server, hosts: tuple[str, ...] = ('127.0.0.1',), **options: Any) -> MiniDns:
+        service = MiniDns(self.storage, servers or (PLAIN, PLAIN6, KEYED), [Endpoint(host, 0) for host in hosts],
+                          self.pool_manager, Threads(), **options)  # type: ignore[arg-type]
+        service.start()
+        self._started.append(service)
+        return service
+
+    def stop(self) -> None:
+        for service in self._started:
+            service.stop()
+
+
+@pytest.fixture
+def world(database: Storage) -> Iterator[World]:
+    world = World(database)
+    yield world
+    world.stop()
+
+
+def keyring(key: TsigKey) -> dns.tsig.Key:
+    return dns.tsig.Key(key.name, key.secret, key.algorithm)
+
+
+def transfer(endpoint: Endpoint, name: str = 'example.com.', key: TsigKey | None = None) -> dns.zone.Zone:
+    """The zone by AXFR, as dnspython understands it."""
+    zone = dns.zone.Zone(name, relativize=False)
+    query, _ = dns.xfr.make_query(zone, keyring=None if key is None else keyring(key))
+    dns.query.inbound_xfr(endpoint.host, zone, query, port=endpoint.port, timeout=10, lifetime=20)
+    return zone
+
+
+def ask(endpoint: Endpoint, name: str = 'example.com.', rtype: str = 'SOA', key: TsigKey | None = None,
+        over: Callable[..., dns.message.Message] = dns.query.udp) -> dns.message.Message:
+    query = dns.message.make_query(name, rtype)
+    if key is not None:
+        query.use_tsig(keyring(key))
+    return over(query, endpoint.host, port=endpoint.port, timeout=5)
+
+
+def serial_of(message: dns.message.Message) -> int:
+    return int(message.answer[0][0].serial)
+
+
+def zone_of(text: str, name: str = 'example.com.') -> dns.zone.Zone:
+    return dns.zone.from_text(text, origin=name, relativize=False, check_origin=False)

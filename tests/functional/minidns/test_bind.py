@@ -1,0 +1,82 @@
+"""MiniDNS as a process of its own, and a real BIND as its secondary."""
+
+from __future__ import annotations
+
+import pathlib
+import time
+from collections.abc import Callable, Iterator
+
+import dns.query
+import dns.xfr
+import dns.zone
+import pytest
+
+from designate_pool.model import Answer, Outcome, PollRequest, TsigKey
+from designate_pool.storage.schema import domains
+from designate_pool.storage.sessions import Storage
+from tests.fixtures.bind import Named
+from tests.fixtures.minidns import MiniDnsProcess
+from tests.fixtures.processes import wait_until
+from tests.fixtures.zones import EXAMPLE
+from tests.functional.minidns.conftest import KEY, zone_of
+
+
+@pytest.fixture(params=['threading', 'eventlet'])
+def bind_world(request: pytest.FixtureRequest, database: Storage, url: str, tmp_path: pathlib.Path,
+               named: Callable[..., Named]) -> Iterator[Callable[..., tuple[Named, MiniDnsProcess]]]:
+    """Starts a MiniDNS process and a BIND that has example.com. as its secondary."""
+    started: list[MiniDnsProcess] = []
+
+    def start(host: str = '127.0.0.1', key: TsigKey | None = None) -> tuple[Named, MiniDnsProcess]:
+        minidns = MiniDnsProcess(tmp_path, url, [], request.param, host)
+        with_key = f'key "{key.name}"' if key else ''
+        bind = named(host=host, keys=[key] if key else [], statements=f'''
+            zone "example.com" {{ type secondary; file "example.db"; masterfile-format text;
+                                  primaries {{ {host} port {minidns.port} {with_key}; }}; }};
+            ''' + (f'server {host} {{ keys {{ "{key.name}"; }}; }};' if key else ''))
+        minidns.servers.append({'id': 'e' * 32, 'driver': 'bind9', 'host': host, 'port': bind.port,
+                                'tsig_key': key and [key.name, key.algorithm, key.secret]})
+        started.append(minidns.start())
+        return bind, minidns
+
+    yield start
+    for minidns in started:
+        assert minidns.stop() == 0, minidns.log
+
+
+def poll(minidns: MiniDnsProcess, serial: int, retry_interval: float = 60) -> None:
+    minidns.cast('notify_and_poll', pool_name='default', timeout=30, retry_interval=retry_interval, max_retries=1,
+                 requests=[PollRequest('d1', 'example.com.', serial, 'e' * 32)])
+
+
+@pytest.mark.parametrize(('host', 'key'), [('127.0.0.1', None), ('127.0.0.1', KEY), ('::1', None)],
+                         ids=['plain', 'TSIG', 'IPv6'])
+def test_bind_transfers_and_a_change_is_confirmed_without_waiting_for_a_timed_poll(
+        bind_world: Callable[..., tuple[Named, MiniDnsProcess]], database: Storage, host: str,
+        key: TsigKey | None) -> None:
+    bind, minidns = bind_world(host, key)
+    # BIND was there first and may have given up on its primary; the NOTIFY calls it back.
+    poll(minidns, 7)
+    wait_until(lambda: bind.serial('example.com') == 7, 'BIND serves the zone')
+    wait_until(lambda: minidns.results(), 'MiniDNS knows')
+    assert {result.status for result in minidns.results()} == {Outcome.SUCCESS}
+
+    database.run(lambda tx: tx.execute(domains.update().values(serial=8)) and None)
+    started = time.monotonic()
+    poll(minidns, 8)
+    wait_until(lambda: [each for each in minidns.results() if each.serial_number == 8], 'the change is confirmed')
+    assert time.monotonic() - started < 20  # the next timed poll is 60 s away
+    assert bind.serial('example.com') == 8
+    transferred = dns.zone.Zone('example.com.', relativize=False)
+    query, _ = dns.xfr.make_query(transferred)
+    dns.query.inbound_xfr(bind.host, transferred, query, port=bind.port, timeout=10)
+    assert transferred == zone_of(EXAMPLE.replace(' 7 3600', ' 8 3600'))
+    assert 'Traceback' not in minidns.log
+
+
+def test_a_bind_that_is_not_there_is_an_error_in_words(bind_world: Callable[..., tuple[Named, MiniDnsProcess]]) -> None:
+    bind, minidns = bind_world()
+    bind.stop()
+    poll(minidns, 8, retry_interval=0.05)
+    (result,) = wait_until(lambda: [each for each in minidns.results() if each.status is Outcome.ERROR], 'it is told')
+    assert (result.answer, result.reason) == (Answer.TIMEOUT, 'connection refused')

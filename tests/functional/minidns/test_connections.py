@@ -1,0 +1,159 @@
+"""TCP connections: many, slow, silent, broken off."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import socket
+
+import dns.message
+import dns.rcode
+import pytest
+
+from designate_pool.minidns import connections
+from designate_pool.minidns.service import MiniDns
+from designate_pool.model import Endpoint
+from designate_pool.runtime import Threads
+from tests.fixtures.processes import wait_until
+from tests.fixtures.zones import EXAMPLE, insert_big_zone
+from tests.functional.minidns.conftest import PLAIN, World, ask, serial_of, transfer, zone_of
+
+
+def dial(endpoint: Endpoint) -> socket.socket:
+    return socket.create_connection((endpoint.host, endpoint.port), timeout=10)
+
+
+def framed(*messages: dns.message.Message) -> bytes:
+    wires = [message.to_wire() for message in messages]
+    return b''.join(len(wire).to_bytes(2, 'big') + wire for wire in wires)
+
+
+def read_message(sock: socket.socket) -> dns.message.Message:
+    def exactly(count: int) -> bytes:
+        octets = b''
+        while len(octets) < count:
+            more = sock.recv(count - len(octets))
+            assert more, 'the connection was closed'
+            octets += more
+        return octets
+
+    return dns.message.from_wire(exactly(int.from_bytes(exactly(2), 'big')))
+
+
+def closed(sock: socket.socket) -> bool:
+    with contextlib.suppress(ConnectionResetError):
+        return sock.recv(1) == b''
+    return True
+
+
+def test_many_queries_on_one_connection_are_answered_in_their_order(world: World) -> None:
+    (endpoint,) = world.start().endpoints
+    queries = [dns.message.make_query('example.com.', rtype, id=number)
+               for number, rtype in enumerate(['SOA', 'AXFR', 'SOA', 'A', 'SOA'])]
+    octets = framed(*queries)
+    with dial(endpoint) as sock:
+        sock.sendall(octets[:40])  # the cut is in the midst of a query
+        sock.sendall(octets[40:])
+        answers = [read_message(sock) for _ in queries]
+    assert [answer.id for answer in answers] == [0, 1, 2, 3, 4]
+    assert [len(answer.answer) > 1 for answer in answers] == [False, True, False, False, False]
+
+
+def test_noise_on_a_connection_does_not_end_it(world: World) -> None:
+    (endpoint,) = world.start().endpoints
+    with dial(endpoint) as sock:
+        noise = b'\0\0' + b'\0\x03abc' + b'\0\x0c\x12\x34' + bytes(10)
+        sock.sendall(noise + framed(dns.message.make_query('example.com', 'SOA')))
+        assert read_message(sock).rcode() == dns.rcode.FORMERR
+        assert serial_of(read_message(sock)) == 7
+
+
+def test_clients_that_say_or_take_nothing_block_nobody(world: World) -> None:
+    world.storage.run(insert_big_zone, 20000)
+    (endpoint,) = world.start().endpoints
+    with contextlib.ExitStack() as stack:
+        for _ in range(20):
+            stack.enter_context(dial(endpoint))
+        for _ in range(5):
+            slow = stack.enter_context(dial(endpoint))
+            slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            slow.sendall(framed(dns.message.make_query('example.org', 'AXFR')))
+        assert transfer(endpoint) == zone_of(EXAMPLE)
+
+
+def test_a_client_that_is_silent_for_long_is_hung_up_on(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, 'IDLE', 0.1)
+    (endpoint,) = world.start().endpoints
+    with dial(endpoint) as sock:
+        assert closed(sock)
+
+
+def test_a_client_that_dribbles_its_query_is_hung_up_on(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, 'ARRIVAL', 0.2)
+    (endpoint,) = world.start().endpoints
+    with dial(endpoint) as sock:
+        sock.sendall(b'\0')
+        assert closed(sock)
+
+
+def test_a_client_that_takes_nothing_is_hung_up_on(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, 'TAKING', 0.2)
+    world.storage.run(insert_big_zone, 20000)
+    service = world.start()
+    with dial(service.endpoints[0]) as sock:
+        sock.sendall(framed(*[dns.message.make_query('example.org', 'AXFR')] * 60))
+        wait_until(lambda: service._server._connections._open, 'it is served')
+        wait_until(lambda: not service._server._connections._open, 'it is hung up on')
+
+
+def test_the_longest_idle_connection_makes_room_for_a_new_one(world: World) -> None:
+    (endpoint,) = world.start(tcp_connections=2, hosts=('127.0.0.8',)).endpoints
+    other = socket.create_connection((endpoint.host, endpoint.port), timeout=10, source_address=('127.0.0.5', 0))
+    with other, dial(endpoint) as first:
+        first.sendall(framed(dns.message.make_query('example.com', 'SOA')))
+        assert serial_of(read_message(first)) == 7
+        with socket.create_connection((endpoint.host, endpoint.port), timeout=10,
+                                      source_address=('127.0.0.6', 0)) as third:
+            assert closed(other)
+            third.sendall(framed(dns.message.make_query('example.com', 'SOA')))
+            assert read_message(third).rcode() == dns.rcode.REFUSED
+
+
+def test_one_client_cannot_take_all_connections(world: World) -> None:
+    (endpoint,) = world.start(tcp_connections=4, hosts=('127.0.0.8',)).endpoints
+    with contextlib.ExitStack() as stack:
+        socks = [stack.enter_context(dial(endpoint)) for _ in range(3)]
+        assert closed(socks[2])
+        socks[0].sendall(framed(dns.message.make_query('example.com', 'SOA')))
+        assert serial_of(read_message(socks[0])) == 7
+
+
+def test_servers_that_share_an_address_have_each_their_part_of_the_connections(world: World) -> None:
+    other = dataclasses.replace(PLAIN, id='d' * 32, port=2)
+    (endpoint,) = world.start(PLAIN, other, tcp_connections=4).endpoints
+    with contextlib.ExitStack() as stack:
+        socks = [stack.enter_context(dial(endpoint)) for _ in range(4)]
+        for sock in socks:
+            sock.sendall(framed(dns.message.make_query('example.com', 'SOA')))
+        assert [serial_of(read_message(sock)) for sock in socks] == [7, 7, 7, 7]
+
+
+def test_a_port_that_is_taken_shows_at_start(world: World) -> None:
+    taken = world.start().endpoints[0]
+    service = MiniDns(world.storage, [], [Endpoint('127.0.0.1', 0), taken],
+                      world.pool_manager, Threads())  # type: ignore[arg-type]
+    with pytest.raises(OSError):
+        service.start()
+    world.stop()
+
+
+def test_after_stop_the_ports_are_free_again(world: World) -> None:
+    service = world.start()
+    (endpoint,) = service.endpoints
+    with dial(endpoint) as sock:
+        service.stop()
+        assert closed(sock)
+    again = MiniDns(world.storage, [PLAIN], [endpoint], world.pool_manager, Threads())  # type: ignore[arg-type]
+    again.start()
+    assert serial_of(ask(endpoint)) == 7
+    again.stop()

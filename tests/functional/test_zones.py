@@ -1,0 +1,68 @@
+"""Zones read from each kind of database."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import sqlalchemy as sa
+
+from designate_pool.model import new_id
+from designate_pool.storage import zones
+from designate_pool.storage.schema import records
+from designate_pool.storage.sessions import Storage
+from tests.fixtures.zones import EXAMPLE, insert_zone, set_serial
+
+
+def test_the_heads_of_many_zones_are_one_statement(storage: Storage) -> None:
+    for number in range(5):
+        storage.run(lambda tx: insert_zone(tx, EXAMPLE, name=f'z{number}.example.', pool_name='two'))
+    with storage.count_statements() as counter:
+        heads = storage.read(zones.heads, [f'z{number}.example.' for number in range(9)])
+    assert counter.total() == 1
+    assert sorted(heads) == [f'z{number}.example.' for number in range(5)]
+    head = heads['z3.example.']
+    assert (head.serial, head.pool_name, head.name_servers, head.email) == (
+        7, 'two', ('ns1.example.net.',), 'first.last@example.com')
+
+
+def test_a_zone_without_records_has_a_head_only(storage: Storage) -> None:
+    only_soa = '@ IN SOA ns1.example.net. a.example.com. 4294967295 1 2 3 4\n'
+    key = storage.run(lambda tx: insert_zone(tx, '$TTL 300\n' + only_soa, pool_name='two'))
+    snapshot = storage.read(zones.snapshot, key)
+    assert snapshot is not None and (snapshot.head.serial, list(snapshot.rrsets)) == (4294967295, [])
+    assert storage.read(zones.snapshot, new_id()) is None
+    assert storage.read(zones.heads, []) == {}
+
+
+def test_head_and_records_of_a_snapshot_agree_while_somebody_writes(storage: Storage) -> None:
+    key = storage.run(insert_zone)
+    over = threading.Event()
+
+    def write(tx: sa.Connection, serial: int) -> None:
+        set_serial(tx, key, serial)
+        tx.execute(records.update().where(records.c.domain_id == key).values(wire=serial.to_bytes(4, 'big')))
+
+    storage.run(write, 1)
+
+    def keep_writing() -> None:
+        serial = 1
+        while not over.is_set():
+            serial += 1
+            storage.run(write, serial)
+
+    writer = threading.Thread(target=keep_writing)
+    writer.start()
+    try:
+        seen = set()
+        end = time.monotonic() + 10
+        while len(seen) < 20 and time.monotonic() < end:
+            snapshot = storage.read(zones.snapshot, key)
+            assert snapshot is not None
+            seen.add(snapshot.head.serial)
+            wires = {wire for _, _, _, rdatas in snapshot.rrsets for wire in rdatas}
+            assert wires == {snapshot.head.serial.to_bytes(4, 'big')}
+    finally:
+        over.set()
+        writer.join()
+    assert len(seen) > 1

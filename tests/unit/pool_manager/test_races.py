@@ -1,0 +1,65 @@
+"""Two who write the same rows at the same time: nothing that was asked for is lost."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from designate_pool.model import Action, Answer, Domain, Outcome, PollResult, Status, utcnow
+from designate_pool.pool_manager import due
+from designate_pool.storage import statuses
+from tests.unit.pool_manager.test_manager import CONTEXT, SERVERS, World, clock, world  # noqa: F401  fixtures
+
+
+def overtaken(world: World, monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], Any]) -> None:  # noqa: F811
+    """The next time that the pool manager has read and decided, *meanwhile* happens before it writes."""
+    write = world.manager.carry_out
+
+    def interrupted(*arguments: Any) -> None:
+        monkeypatch.setattr(world.manager, 'carry_out', write)
+        meanwhile()
+        write(*arguments)
+
+    monkeypatch.setattr(world.manager, 'carry_out', interrupted)
+
+
+def silence(domain: Domain, server: str) -> PollResult:
+    return PollResult(domain.id, server, Outcome.ERROR, Answer.TIMEOUT, None, 'no answer', domain.serial)
+
+
+def test_a_change_is_begun_again_where_another_manager_wrote_the_row_first(
+        world: World, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    domain = world.create()
+    overtaken(world, monkeypatch, lambda: world.new_manager('two').heard([silence(domain, SERVERS[0])]))
+    changed = world.change(domain)
+    assert [world.rows(domain)[server, Action.UPDATE].expected_serial for server in SERVERS] == [changed.serial] * 3
+    assert [world.serial(server) for server in SERVERS] == [changed.serial] * 3
+
+
+def test_what_an_older_poll_said_does_not_take_the_place_of_a_change_that_was_begun_meanwhile(
+        world: World, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    domain = world.create()
+    overtaken(world, monkeypatch, lambda: world.central.update_domain(CONTEXT, domain.id, {'ttl': 77}))
+    world.endpoint.update_statuses(CONTEXT, [silence(domain, SERVERS[0])])
+    world.deliver()
+    assert world.get(domain).status is Status.ACTIVE and world.get(domain).serial != domain.serial
+    assert [row.expected_serial for (_, action), row in world.rows(domain).items() if action is Action.UPDATE] == [
+        world.get(domain).serial] * 3
+
+
+def test_a_row_that_is_changed_twice_before_it_is_written_is_one_version_on(world: World) -> None:  # noqa: F811
+    domain = world.create()
+    situation = world.manager.situations([domain.id])[domain.id]
+    key = SERVERS[0], Action.UPDATE
+    read = situation.rows[key]
+    situation.change(due.ready(read, utcnow()))
+    situation.change(due.ready(situation.rows[key], utcnow()))
+    assert situation.changed[key].version == read.version + 1
+    # Asked for at once, which is a third change: somebody else who began with the same row and wrote it first has won.
+    renewed = due.renew(read, dataclasses.replace(domain, serial=domain.serial + 1), utcnow())
+    world.storage.run(statuses.write, [renewed], utcnow())
+    world.manager.carry_out([situation], utcnow())
+    assert world.rows(domain)[key].expected_serial == domain.serial + 1
