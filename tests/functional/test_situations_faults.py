@@ -1,0 +1,124 @@
+"""Servers that do wrong in ways that a BIND does not, and transfers over IPv6 with keys: all in one, on SQLite."""
+
+from __future__ import annotations
+
+import pathlib
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import dns.query
+import dns.rcode
+import dns.tsig
+import dns.xfr
+import dns.zone
+import pytest
+
+from designate_pool.model import TsigKey
+from tests.fixtures.bind import Named
+from tests.fixtures.nameservers import SecondaryServer
+from tests.fixtures.processes import wait_until
+from tests.fixtures.stack import Stack
+
+KEY = TsigKey('transfer.example.com.', 'hmac-sha512', 'bm90IGEgc2VjcmV0LCBhbiBleGFtcGxl')
+#: What the server does wrong, and what is to be read in its row.
+FAULTS = {'servfail': 'SERVFAIL', 'drop': 'no answer', 'refused': 'REFUSED', 'stale': 'not yet', 'broken': 'not yet'}
+
+
+class Mixed:
+    """A pool of a BIND and of a server that can be told to do wrong."""
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self.named = Named(folder / 'named').start()
+        self.wrong = SecondaryServer(folder / 'wrong').start()
+        self.named_id, self.wrong_id = str(uuid.uuid4()), str(uuid.uuid4())
+        servers = [self.named.section(self.named_id, call_timeout=2), self.wrong.section(self.wrong_id, call_timeout=2)]
+        self.stack = Stack(folder / 'stack', servers, f'sqlite:///{folder}/pool.sqlite')
+
+    def stop(self) -> None:
+        self.stack.stop()
+        self.named.stop()
+        self.wrong.stop()
+
+    def row(self, zone: str) -> Any:
+        return self.stack.servers(zone)[self.wrong_id]
+
+
+@pytest.fixture(scope='module')
+def mixed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mixed]:
+    made = Mixed(tmp_path_factory.mktemp('pool'))
+    try:
+        made.stack.start()
+        yield made
+    finally:
+        made.stop()
+
+
+@pytest.mark.parametrize('fault', FAULTS)
+def test_a_server_that_does_wrong_is_named_with_its_reason_and_heals(mixed: Mixed, fault: str) -> None:
+    stack, name = mixed.stack, f'{fault}.example.com.'
+    zone = stack.create_zone(name)['id']
+    stack.wait_for(zone)
+    mixed.wrong.control.ask('set_fault', kind=fault)
+    try:
+        recordset = stack.create_recordset(zone, f'www.{name}', 'A', '192.0.2.1')['id']
+        stack.wait_for(zone, 'ERROR')
+        wait_until(lambda: mixed.row(zone)['status'] == 'ERROR', 'its row is in ERROR')
+        row = mixed.row(zone)
+        assert FAULTS[fault] in row['last_error'] and row['next_attempt_at'] and not row['current']
+        assert mixed.named.texts(f'www.{name}', 'A') == ['192.0.2.1']
+        assert stack.request('GET', f'/v2/zones/{zone}/recordsets/{recordset}', 200)['status'] == 'ERROR'
+        # The pool goes on: a later change reaches the server that is well.
+        stack.set_recordset(zone, recordset, '192.0.2.2')
+        wait_until(lambda: mixed.named.texts(f'www.{name}', 'A') == ['192.0.2.2'], 'the other server has the change')
+    finally:
+        mixed.wrong.control.ask('clear_faults')
+    stack.wait_for(zone)
+    assert [each.texts(f'www.{name}', 'A') for each in (mixed.named, mixed.wrong)] == [['192.0.2.2']] * 2
+    assert stack.request('GET', f'/v2/zones/{zone}/recordsets/{recordset}', 200)['status'] == 'ACTIVE'
+
+
+@pytest.fixture
+def keyed(tmp_path: pathlib.Path) -> Iterator[tuple[Named, Stack]]:
+    """A BIND and the system on IPv6 loopback, with a key for transfers, NOTIFY and polls."""
+    named = Named(tmp_path / 'named', host='::1', keys=[KEY]).start()
+    key = f'[tsig:{KEY.name}]\nalgorithm = {KEY.algorithm}\nsecret = {KEY.secret}\n'
+    stack = Stack(tmp_path / 'stack', [key, named.section(str(uuid.uuid4()), tsig_key=KEY.name, call_timeout=2)],
+                  f'sqlite:///{tmp_path}/pool.sqlite', concurrency='threading', minidns_host='::1')
+    try:
+        stack.start()
+        yield named, stack
+    finally:
+        stack.stop()
+        named.stop()
+
+
+def test_ipv6_and_keys(keyed: tuple[Named, Stack]) -> None:
+    named, stack = keyed
+    zone = stack.create_zone('six.example.com.')['id']
+    recordset = stack.create_recordset(zone, 'www.six.example.com.', 'AAAA', '2001:db8::1')['id']
+    stack.wait_for(zone)
+    assert named.texts('www.six.example.com.', 'AAAA') == ['2001:db8::1']
+    stack.set_recordset(zone, recordset, '2001:db8::2')
+    stack.wait_for(zone)
+    assert named.texts('www.six.example.com.', 'AAAA') == ['2001:db8::2']
+    assert f"TSIG '{KEY.name.rstrip('.')}'" in named.log
+
+    with pytest.raises(dns.xfr.TransferError) as refused:
+        transfer(stack, 'six.example.com.', keyring=None)
+    assert refused.value.rcode == dns.rcode.REFUSED
+    ring = {dns.name.from_text(KEY.name): dns.tsig.Key(KEY.name, KEY.secret, KEY.algorithm)}
+    taken = transfer(stack, 'six.example.com.', keyring=ring)
+    assert taken.find_rdataset('www', 'AAAA')[0].to_text() == '2001:db8::2'
+
+    stack.delete_zone(zone)
+    stack.wait_for(zone, 'gone')
+    assert named.query('six.example.com.').rcode() == dns.rcode.REFUSED
+
+
+def transfer(stack: Stack, name: str, keyring: Any) -> dns.zone.Zone:
+    """A transfer of the zone from MiniDNS, as any host could ask for it."""
+    zone = dns.zone.Zone(name)
+    query, _ = dns.xfr.make_query(zone, keyring=keyring)
+    dns.query.inbound_xfr('::1', zone, query, port=stack.minidns_port, timeout=5, lifetime=10)
+    return zone
