@@ -55,7 +55,9 @@ def begin(domain: Domain, rows: Rows, servers: Iterable[str], now: datetime) -> 
             create = _new(domain, server, Action.CREATE, now)
             begun.append(create)
         elif create.status is not Outcome.SUCCESS and newer(domain.serial, create.expected_serial):
-            create = _renewed(create, domain, now)
+            # One that is under way brings the newer serial as well; one that has failed gets a new round.
+            create = (_renewed(create, domain, now) if create.status is Outcome.ERROR else dataclasses.replace(
+                create, expected_serial=domain.serial, version=create.version + 1))
             begun.append(create)
         ready = now if create.status is Outcome.SUCCESS else None
         if update is None:
@@ -78,9 +80,20 @@ def _begin_deletion(domain: Domain, rows: Rows, servers: Iterable[str], now: dat
     return begun
 
 
+def is_due(row: ServerStatus, now: datetime) -> bool:
+    """Whether somebody must take *row* in hand now; one that is claimed is in hand."""
+    return (row.next_attempt_at is not None and row.next_attempt_at <= now
+            and (row.claimed_until is None or row.claimed_until <= now))
+
+
 def claim(row: ServerStatus, by: str, until: datetime) -> ServerStatus:
-    """*row*, taken by one pool manager.  For a row that is about to be written: the version stays."""
-    return dataclasses.replace(row, claimed_by=by, claimed_until=until)
+    """*row*, taken by one pool manager."""
+    return dataclasses.replace(row, claimed_by=by, claimed_until=until, version=row.version + 1)
+
+
+def unclaim(row: ServerStatus) -> ServerStatus:
+    """*row*, left to whoever takes it."""
+    return _written(row)
 
 
 def supersede(row: ServerStatus, generation: int) -> ServerStatus:
@@ -169,12 +182,6 @@ def lost(create: ServerStatus, update: ServerStatus, domain: Domain, reason: str
 def ready(row: ServerStatus, now: datetime) -> ServerStatus:
     """An UPDATE *row* whose server has got the zone: its serial can be asked for."""
     return _written(row, next_attempt_at=now)
-
-
-def serves(row: ServerStatus, serial: int) -> ServerStatus:
-    """An UPDATE *row* whose driver has put the contents in place itself."""
-    return _written(row, status=Outcome.SUCCESS, serial_number=serial, last_error=None, next_attempt_at=None,
-                    deadline_at=None)
 
 
 def by_server_and_action(rows: Sequence[ServerStatus]) -> dict[tuple[str, Action], ServerStatus]:

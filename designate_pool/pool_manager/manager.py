@@ -7,6 +7,7 @@ which domains to look at; each step reads the domains and their rows, decides wi
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import logging
 import random
@@ -55,6 +56,16 @@ class Situation:
             version = 0 if earlier is None else earlier.version
             self.rows[key] = self.changed[key] = dataclasses.replace(
                 row, version=version if key in self.changed else version + 1)
+
+
+@dataclasses.dataclass(slots=True)
+class Orders:
+    """Rows to write, calls for the servers' lanes (how many for each: *taken*), and polls for MiniDNS."""
+
+    writes: list[ServerStatus] = dataclasses.field(default_factory=list)
+    calls: list[Work] = dataclasses.field(default_factory=list)
+    polls: list[PollRequest] = dataclasses.field(default_factory=list)
+    taken: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
 
 
 class Manager:
@@ -147,43 +158,32 @@ class Manager:
         return {key: Situation(domain, due.by_server_and_action(rows.get(key, ()))) for key, domain in found.items()
                 if domain.pool_name == self.pool.name}
 
-    def carry_out(self, situations: Iterable[Situation], now: datetime,
-                  claimed: Sequence[Work] = ()) -> None:
+    def carry_out(self, situations: Iterable[Situation], now: datetime, claimed: Sequence[Work] = ()) -> None:
         """Write what has changed, then hand what is due to the servers' lanes and to MiniDNS.
 
         :param claimed: work whose rows were claimed and written before
         """
-        until = now + timedelta(seconds=self.settings.claim_seconds)
-        rooms = {server: lane.room for server, lane in self.lanes.items()}
-        writes: list[ServerStatus] = []
-        calls = [work for work in claimed if work.row.action is not Action.UPDATE]
-        polls: list[PollRequest] = []
-        asked = [(work.domain, work.row, 0.0) for work in claimed if work.row.action is Action.UPDATE]
+        orders = Orders()
+        for work in claimed:
+            if work.row.action is Action.UPDATE:
+                self._order(orders, work.domain, work.row, 0.0, now)
+            else:
+                orders.calls.append(work)
         for situation in situations:
             for row in situation.changed.values():
-                if row.next_attempt_at is None or row.next_attempt_at > now or row.server_id not in self.lanes:
-                    writes.append(row)
-                elif row.action is Action.UPDATE:
-                    # As it was read: asking counts as its one change.
+                if due.is_due(row, now) and row.server_id in self.lanes:
                     delay = self.settings.tries.retry_interval if row.server_id in situation.fetching else 0.0
-                    asked.append((situation.domain, dataclasses.replace(row, version=row.version - 1), delay))
+                    # As it was read: being taken in hand counts as its one change.
+                    read = dataclasses.replace(row, version=row.version - 1)
+                    self._order(orders, situation.domain, read, delay, now)
                 else:
-                    # Without room in the lane the row is written unclaimed: it stays due.
-                    if rooms[row.server_id] > 0:
-                        rooms[row.server_id] -= 1
-                        row = due.claim(row, self.settings.name, until)
-                        calls.append(Work(situation.domain, row))
-                    writes.append(row)
-        for domain, row, delay in asked:
-            row, poll = self._ask(domain, row, delay, now)
-            writes.append(row)
-            polls.extend(poll)
-        if writes:
-            self.storage.run(statuses.write, writes, now)
-        for work in calls:
+                    orders.writes.append(row)
+        if orders.writes:
+            self.storage.run(statuses.write, orders.writes, now)
+        for work in orders.calls:
             self.lanes[work.row.server_id].put(work)
-        if polls:
-            self.poll(polls, self.settings.tries)
+        if orders.polls:
+            self.poll(orders.polls, self.settings.tries)
 
     def weigh(self, situations: Iterable[Situation]) -> None:
         """Tell Central what the pool agrees on, where it does not know yet; forget deletions that are complete."""
@@ -227,35 +227,48 @@ class Manager:
     def _called(self, called: Called) -> None:
         self._outcomes.put(called)
 
-    def _ask(self, domain: Domain, row: ServerStatus, delay: float, now: datetime) -> tuple[ServerStatus, list[PollRequest]]:
-        """An UPDATE row that is due: the row while it is polled for, and the poll."""
-        lane = self.lanes[row.server_id]
-        tries = self.settings.tries
-        if lane.dns.is_open:
+    def _order(self, orders: Orders, domain: Domain, row: ServerStatus, delay: float, now: datetime) -> None:
+        """What is to be done for a row that is due.
+
+        :param delay: seconds in which the server may fetch the zone by itself
+        """
+        lane, tries = self.lanes[row.server_id], self.settings.tries
+        if row.action is not Action.UPDATE:
+            if lane.room > orders.taken[row.server_id]:
+                orders.taken[row.server_id] += 1
+                row = due.claim(row, self.settings.name, now + timedelta(seconds=self.settings.claim_seconds))
+                orders.calls.append(Work(domain, row))
+            else:
+                row = due.unclaim(row)  # it stays due, and is taken when there is room
+            orders.writes.append(row)
+        elif lane.dns.is_open:
             silent = CallResult(error=f'{lane.server.label} has not answered DNS', unreachable=True)
-            return due.after_call(row, silent, now, tries, random.random()), []
-        return due.asked(row, now, tries), [PollRequest(domain.id, domain.name, row.expected_serial, row.server_id,
-                                                        delay=delay)]
+            orders.writes.append(due.after_call(row, silent, now, tries, random.random()))
+        else:
+            orders.writes.append(due.asked(row, now, tries))
+            orders.polls.append(PollRequest(domain.id, domain.name, row.expected_serial, row.server_id, delay=delay))
 
     def _after_call(self, situation: Situation, called: Called, now: datetime) -> None:
         work, domain = called.work, situation.domain
         server, action = work.row.server_id, work.row.action
         row = situation.rows.get((server, action))
-        # A row that somebody wrote since is not this call's any more; what was put in place is there all the same.
-        if row is None or (row.version != work.row.version and not called.result.ok):
+        # A row that was taken by somebody else or begun anew is not this call's; what was put in place is there anyway.
+        mine = row is not None and (row.claimed_by, row.claimed_until) == (work.row.claimed_by, work.row.claimed_until)
+        if row is None or not (mine or called.result.ok):
             return
         delete = situation.rows.get((server, Action.DELETE))
         if action is Action.CREATE and domain.is_going:
             if delete is not None and called.result.ok and delete.status is Outcome.SUCCESS:
                 situation.change(due.renew(delete, domain, now))
             return
-        if row.status is Outcome.SUCCESS and row.version != work.row.version:
+        if row.status is Outcome.SUCCESS and not mine:
             return
         situation.change(due.after_call(row, called.result, now, self.settings.tries, random.random()))
         update = situation.rows.get((server, Action.UPDATE))
         if action is Action.CREATE and called.result.ok and update is not None:
             if self.lanes[server].backend.serves_on_create:
-                situation.change(due.serves(update, domain.serial))
+                served = PollResult(domain.id, server, Outcome.SUCCESS, Answer.SERIAL, work.domain.serial)
+                situation.change(due.after_poll(update, served, now, self.settings.tries, random.random()))
             elif update.status is not Outcome.SUCCESS:
                 situation.change(due.ready(update, now))
                 if self.lanes[server].backend.fetches_on_create:

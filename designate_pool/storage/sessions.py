@@ -62,7 +62,8 @@ class Storage:
     def run(self, work: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         """The result of ``work(tx, *args, **kwargs)``, committed.
 
-        :raises sqlalchemy.exc.DBAPIError: what does not pass, or did not in time
+        :raises sqlalchemy.exc.DBAPIError: what does not pass
+        :raises designate_pool.errors.ServiceUnavailable: what would pass, but did not in time
         """
         def attempt() -> T:
             with self._writing, self.engine.begin() as tx:
@@ -75,7 +76,8 @@ class Storage:
 
         One statement sees one state of the database, two statements may see two.
 
-        :raises sqlalchemy.exc.DBAPIError: what does not pass, or did not in time
+        :raises sqlalchemy.exc.DBAPIError: what does not pass
+        :raises designate_pool.errors.ServiceUnavailable: what would pass, but did not in time
         """
         def attempt() -> T:
             with self._read_only.connect() as tx:
@@ -116,8 +118,10 @@ class Storage:
                 return attempt()
             except exc.DBAPIError as error:
                 left = end - time.monotonic()
-                if left <= 0 or not transient.is_transient(error):
+                if not transient.is_transient(error):
                     raise
+                if left <= 0:
+                    raise errors.ServiceUnavailable(service='the database', why=type(error).__name__) from error
             time.sleep(min(left, random.uniform(pause / 2, pause)))
             pause = min(pause * 2, _LONGEST_PAUSE)
 

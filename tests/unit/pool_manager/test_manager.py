@@ -239,6 +239,20 @@ def test_an_update_while_an_update_is_in_flight_ends_at_the_last_serial(world: W
     assert world.get(domain).reported_serial == second.serial and world.get(domain).status is Status.ACTIVE
 
 
+@all_needed
+def test_a_change_while_the_create_is_under_way_is_brought_by_it(world: World) -> None:
+    changed: list[Domain] = []
+
+    def change_meanwhile() -> None:
+        domain = next(iter(world.storage.read(domains.live_by_name, ['example.com.']).values()))
+        changed.append(world.central.update_domain(CONTEXT, domain.id, {'ttl': 77}))
+
+    world.servers[SERVERS[0]].before_return = change_meanwhile
+    domain = world.create()
+    assert world.get(domain).status is Status.ACTIVE and world.get(domain).reported_serial == changed[0].serial
+    assert [len(server.calls) for server in world.servers.values()] == [1, 1, 1]
+
+
 def test_one_server_dead_at_create_costs_the_others_nothing(world: World) -> None:
     world.servers[SERVERS[1]].dead = True
     domain = world.create()
