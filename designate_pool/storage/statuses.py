@@ -26,6 +26,9 @@ _ERROR_LENGTH = 1024
 _IDS_PER_STATEMENT = 5000  # SQLite takes 32766 parameters
 _SERVERS_PER_STATEMENT = 100  # SQLite takes 500 parts of a UNION
 _KEY = ('server_id', 'domain_id', 'action')
+_FIELDS = tuple(field.name for field in dataclasses.fields(ServerStatus))
+_SELECT = sa.select(*(TABLE.c[name] for name in _FIELDS))
+_OF_DOMAINS = _SELECT.where(TABLE.c.domain_id.in_(sa.bindparam('ids', expanding=True)))
 #: Version comes last: MariaDB assigns from left to right, and the others are guarded by what it was before.
 _REPLACED = ('status', 'serial_number', 'expected_serial', 'last_error', 'attempts', 'next_attempt_at', 'deadline_at',
              'claimed_by', 'claimed_until', 'updated_at', 'version')
@@ -47,7 +50,7 @@ def for_domains(tx: Tx, domain_ids: Iterable[str]) -> dict[str, list[ServerStatu
     """All rows of these domains, by domain, each list by server and action; an empty list where there are none."""
     found: dict[str, list[ServerStatus]] = {domain_id: [] for domain_id in domain_ids}
     for ids in _chunks(list(found), _IDS_PER_STATEMENT):
-        for status in _statuses(tx, sa.select(TABLE).where(TABLE.c.domain_id.in_(ids))):
+        for status in _statuses(tx, _OF_DOMAINS, {'ids': ids}):
             found[status.domain_id].append(status)
     for statuses in found.values():
         statuses.sort(key=lambda status: (status.server_id, status.action))
@@ -111,7 +114,7 @@ def next_due(tx: Tx, server_ids: Iterable[str]) -> datetime | None:
 
 def any_waiting(tx: Tx, server_id: str) -> ServerStatus | None:
     """The UPDATE row that this server is to try first, or None when nothing waits for it."""
-    query = (sa.select(TABLE).where(TABLE.c.server_id == server_id, TABLE.c.next_attempt_at.is_not(None),
+    query = (_SELECT.where(TABLE.c.server_id == server_id, TABLE.c.next_attempt_at.is_not(None),
                                     TABLE.c.action == Action.UPDATE).order_by(TABLE.c.next_attempt_at).limit(1))
     return next(_statuses(tx, query), None)
 
@@ -160,12 +163,12 @@ def counts(tx: Tx, server_ids: Iterable[str], now: datetime) -> dict[str, Counts
     return found
 
 
-def _statuses(tx: Tx, query: sa.Executable) -> Iterator[ServerStatus]:
-    return (ServerStatus(**row) for row in tx.execute(query).mappings())
+def _statuses(tx: Tx, query: sa.Executable, parameters: Mapping[str, Any] | None = None) -> Iterator[ServerStatus]:
+    return (ServerStatus(*row) for row in tx.execute(query, parameters))
 
 
 def _values(row: ServerStatus, now: datetime) -> dict[str, Any]:
-    values = {field.name: getattr(row, field.name) for field in dataclasses.fields(row)}
+    values = {name: getattr(row, name) for name in _FIELDS}
     values['action'] = row.action.value
     values['status'] = row.status and row.status.value
     values['created_at'] = row.created_at or now
@@ -180,7 +183,7 @@ def _unclaimed(now: datetime) -> sa.ColumnElement[bool]:
 
 
 def _due(server: str, room: int, now: datetime) -> sa.Select[Any]:
-    return (sa.select(TABLE)
+    return (_SELECT
             .where(TABLE.c.server_id == server, TABLE.c.next_attempt_at <= now, _unclaimed(now))
             .order_by(TABLE.c.next_attempt_at).limit(room).with_for_update(skip_locked=True))
 

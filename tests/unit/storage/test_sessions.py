@@ -90,7 +90,7 @@ def test_a_write_transaction_has_the_write_lock_from_its_beginning(storage: Stor
     other = Storage(url, patience=0.1)
     sa.event.listen(other.engine, 'connect', lambda connection, record: connection.execute('PRAGMA busy_timeout=10'))
     with storage.engine.begin():
-        with pytest.raises(exc.OperationalError, match='database is locked'):
+        with pytest.raises(errors.ServiceUnavailable):
             other.run(numbers)
     assert other.run(numbers) == []
     other.close()
@@ -154,7 +154,7 @@ def test_patience_ends(url: str, verb: str) -> None:
         raise exc.OperationalError('SELECT', {}, busy())
 
     began = time.monotonic()
-    with pytest.raises(exc.OperationalError):
+    with pytest.raises(errors.ServiceUnavailable):
         getattr(storage, verb)(work)
     assert time.monotonic() - began < 3
     assert len(tries) > 2
