@@ -88,7 +88,9 @@ class Batches:
                 items = self._take()
             try:
                 self._handle(items)
-            except Exception:
+            except (SystemExit, KeyboardInterrupt, GeneratorExit):
+                raise
+            except BaseException:  # eventlet's Timeout is no Exception; the next batch has its own chance
                 LOG.exception('a batch of %d was lost', len(items))
 
 

@@ -180,6 +180,8 @@ class Periodic:
             pause = DUE_INTERVAL
             try:
                 pause = work()
-            except Exception:
+            except (SystemExit, KeyboardInterrupt, GeneratorExit):
+                raise
+            except BaseException:  # eventlet's Timeout is no Exception; whatever happens, the loop goes on
                 LOG.exception('%s failed and is tried again', name)
             self._stopping.wait(pause)

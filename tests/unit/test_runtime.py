@@ -38,12 +38,17 @@ def test_what_waits_while_a_batch_is_handled_is_the_next_batch() -> None:
     assert sizes == [1, 50, 10]
 
 
-def test_a_batch_that_fails_does_not_end_the_loop() -> None:
+class Timeout(BaseException):
+    """As eventlet's is: no Exception."""
+
+
+@pytest.mark.parametrize('kind', [ValueError, Timeout])
+def test_a_batch_that_fails_does_not_end_the_loop(kind: type[BaseException]) -> None:
     seen = []
 
     def handle(items: list[str]) -> None:
         if 'bad' in items:
-            raise ValueError(items)
+            raise kind(items)
         seen.extend(items)
 
     batches = Threads().batches(handle, 1, 'test')
