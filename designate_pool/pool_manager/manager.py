@@ -11,6 +11,7 @@ import collections
 import dataclasses
 import logging
 import random
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from time import monotonic
@@ -60,12 +61,16 @@ class Situation:
 
 @dataclasses.dataclass(slots=True)
 class Orders:
-    """Rows to write, calls for the servers' lanes (how many for each: *taken*), and polls for MiniDNS."""
+    """Rows to write, calls for the servers' lanes (how many for each: *taken*), and polls for MiniDNS.
+
+    :ivar overtaken: how many of the rows somebody else wrote first, so that they were not written
+    """
 
     writes: list[ServerStatus] = dataclasses.field(default_factory=list)
     calls: list[Work] = dataclasses.field(default_factory=list)
     polls: list[PollRequest] = dataclasses.field(default_factory=list)
     taken: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
+    overtaken: int = 0
 
 
 class Manager:
@@ -90,6 +95,8 @@ class Manager:
         self._outcomes = runtime.batches(self._settle, settings.batch_size, name='outcomes')
         self._reports = runtime.batches(self._report, settings.batch_size, name='reports')
         self._central_is_silent = False
+        # From reading rows to writing them: whoever else is here would overtake, and have it done again.
+        self.deciding = threading.RLock()
 
     def change(self, domain_ids: Iterable[str]) -> None:
         """Something may be due for these domains."""
@@ -114,42 +121,40 @@ class Manager:
 
     def _begin(self, domain_ids: Sequence[str]) -> None:
         now = utcnow()
-        situations = self.situations(domain_ids)
-        for situation in situations.values():
-            situation.change(*due.begin(situation.domain, situation.rows, self.server_ids, now))
-        for situation, generation in self.reborn(situations.values()):
-            situation.change(*(due.supersede(row, generation) for row in situation.rows.values()
-                               if row.action is Action.DELETE and row.status is not Outcome.SUCCESS))
-        self.carry_out(situations.values(), now)
-        self._make_sure(situations.values(), now)
+        with self.deciding:
+            situations = self.situations(domain_ids)
+            for situation in situations.values():
+                situation.change(*due.begin(situation.domain, situation.rows, self.server_ids, now))
+            for situation, generation in self.reborn(situations.values()):
+                situation.change(*(due.supersede(row, generation) for row in situation.rows.values()
+                                   if row.action is Action.DELETE and row.status is not Outcome.SUCCESS))
+            orders = self.write(situations.values(), now)
+        self.carry_out(orders)
         self.weigh(situations.values())
-
-    def _make_sure(self, situations: Iterable[Situation], now: datetime) -> None:
-        """Begin again where somebody wrote a row between our reading and our writing it, so that ours was dropped."""
-        begun = {each.domain.id: each.domain for each in situations
-                 if any(row.created_at is not None for row in each.changed.values())}
-        if not begun:
-            return
-        rows = self.storage.read(statuses.for_domains, begun)
-        self._casts.put(*(domain.id for domain in begun.values()
-                          if due.begin(domain, due.by_server_and_action(rows[domain.id]), self.server_ids, now)))
+        if orders.overtaken:
+            self._casts.put(*situations)
 
     def _settle(self, outcomes: Sequence[Called | PollResult]) -> None:
         now = utcnow()
         awake = {server for outcome in outcomes if (server := self._mind_circuit(outcome))}
-        situations = self.situations([_domain_id(outcome) for outcome in outcomes])
-        for outcome in outcomes:
-            situation = situations.get(_domain_id(outcome))
-            # What failed on a server that has just come back is due again already.
-            if situation is None or (_server_id(outcome) in awake and not _is_success(outcome)):
-                continue
-            if isinstance(outcome, Called):
-                self._after_call(situation, outcome, now)
-            elif not situation.domain.is_going:
-                self._after_poll(situation, outcome, now)
-        self._revive(situations, outcomes, now)
-        self.carry_out(situations.values(), now)
+        with self.deciding:
+            situations = self.situations([_domain_id(outcome) for outcome in outcomes])
+            for outcome in outcomes:
+                situation = situations.get(_domain_id(outcome))
+                # What failed on a server that has just come back is due again already.
+                if situation is None or (_server_id(outcome) in awake and not _is_success(outcome)):
+                    continue
+                if isinstance(outcome, Called):
+                    self._after_call(situation, outcome, now)
+                elif not situation.domain.is_going:
+                    self._after_poll(situation, outcome, now)
+            self._revive(situations, outcomes, now)
+            orders = self.write(situations.values(), now)
+        self.carry_out(orders)
         self.weigh(situations.values())
+        if orders.overtaken:
+            # A success heard twice is one; a failure that is not heard is due again when its round must be over.
+            self._outcomes.put(*(outcome for outcome in outcomes if _is_success(outcome)))
 
     def situations(self, domain_ids: Iterable[str]) -> dict[str, Situation]:
         """How these domains stand now; unknown ones are left out."""
@@ -158,8 +163,8 @@ class Manager:
         return {key: Situation(domain, due.by_server_and_action(rows.get(key, ()))) for key, domain in found.items()
                 if domain.pool_name == self.pool.name}
 
-    def carry_out(self, situations: Iterable[Situation], now: datetime, claimed: Sequence[Work] = ()) -> None:
-        """Write what has changed, then hand what is due to the servers' lanes and to MiniDNS.
+    def write(self, situations: Iterable[Situation], now: datetime, claimed: Sequence[Work] = ()) -> Orders:
+        """Write what has changed; what is to be done then, for :meth:`carry_out`.
 
         :param claimed: work whose rows were claimed and written before
         """
@@ -179,7 +184,11 @@ class Manager:
                 else:
                     orders.writes.append(row)
         if orders.writes:
-            self.storage.run(statuses.write, orders.writes, now)
+            orders.overtaken = self.storage.run(statuses.write, orders.writes, now)
+        return orders
+
+    def carry_out(self, orders: Orders) -> None:
+        """Hand what is due to the servers' lanes and to MiniDNS."""
         for work in orders.calls:
             self.lanes[work.row.server_id].put(work)
         if orders.polls:

@@ -15,11 +15,11 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
-from designate_pool.model import Action, Outcome, PollRequest, Status, utcnow
+from designate_pool.model import Action, Outcome, PollRequest, ServerStatus, Status, utcnow
 from designate_pool.pool_manager import due
 from designate_pool.pool_manager.lane import Work
 from designate_pool.pool_manager.manager import Manager, Situation
@@ -98,23 +98,13 @@ class Periodic:
         if not rooms:
             return DUE_INTERVAL / 10
         until = now + timedelta(seconds=manager.settings.claim_seconds)
-        rows = manager.storage.run(statuses.claim_due, rooms, now, manager.settings.name, until)
-        if not rows:
-            return DUE_INTERVAL
-        situations = manager.situations(row.domain_id for row in rows)
-        reborn = {situation.domain.id: generation for situation, generation in manager.reborn(situations.values())}
-        work = []
-        for row in rows:
-            situation = situations.get(row.domain_id)
-            if situation is None:
-                continue
-            if row.action is Action.DELETE and row.domain_id in reborn:
-                situation.change(due.supersede(row, reborn[row.domain_id]))
-            elif row.action is not Action.DELETE and situation.domain.is_going:
-                situation.change(due.cancel(row))
-            else:
-                work.append(Work(situation.domain, row))
-        manager.carry_out(situations.values(), now, work)
+        with manager.deciding:
+            rows = manager.storage.run(statuses.claim_due, rooms, now, manager.settings.name, until)
+            if not rows:
+                return DUE_INTERVAL
+            situations = manager.situations(row.domain_id for row in rows)
+            orders = manager.write(situations.values(), now, self._sort(rows, situations))
+        manager.carry_out(orders)
         manager.weigh(situations.values())
         return 0.0
 
@@ -141,19 +131,37 @@ class Periodic:
         """Ask every server for the serials of one page of domains."""
         manager = self._manager
         found = manager.storage.read(domain_store.page, manager.pool.name, self._round.after, PAGE)
-        situations = manager.situations(domain.id for domain in found)
         now = utcnow()
         requests = []
-        for situation in situations.values():
-            # One that is not at rest has just been cast, or is found by the loop for what is unsettled.
-            if situation.domain.status is Status.ACTIVE:
-                situation.change(*due.begin(situation.domain, situation.rows, manager.server_ids, now))
-            requests.extend(self._audit(situation))
-        manager.carry_out(situations.values(), now)
+        with manager.deciding:
+            situations = manager.situations(domain.id for domain in found)
+            for situation in situations.values():
+                # One that is not at rest has just been cast, or is found by the loop for what is unsettled.
+                if situation.domain.status is Status.ACTIVE:
+                    situation.change(*due.begin(situation.domain, situation.rows, manager.server_ids, now))
+                requests.extend(self._audit(situation))
+            orders = manager.write(situations.values(), now)
+        manager.carry_out(orders)
         if requests:
             manager.poll(requests, manager.settings.tries)
         after = found[-1].id if len(found) == PAGE else ''
         return self._round.next_page(after, manager.settings.periodic_sync_interval)
+
+    def _sort(self, rows: Sequence[ServerStatus], situations: dict[str, Situation]) -> list[Work]:
+        """Of the rows that were claimed those that are still to be done; the others come to their end."""
+        reborn = {each.domain.id: generation for each, generation in self._manager.reborn(situations.values())}
+        work = []
+        for row in rows:
+            situation = situations.get(row.domain_id)
+            if situation is None:
+                continue
+            if row.action is Action.DELETE and row.domain_id in reborn:
+                situation.change(due.supersede(row, reborn[row.domain_id]))
+            elif row.action is not Action.DELETE and situation.domain.is_going:
+                situation.change(due.cancel(row))
+            else:
+                work.append(Work(situation.domain, row))
+        return work
 
     def _audit(self, situation: Situation) -> list[PollRequest]:
         """Polls for the servers that are at rest and thought to be right."""

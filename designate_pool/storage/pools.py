@@ -19,6 +19,15 @@ from designate_pool.storage.sessions import Tx
 _ATTRIBUTES = {'name_server': 'name_servers', 'also_notify': 'also_notifies'}
 _COLUMNS = tuple(pools.c[name] for name in ('id', 'name', 'description', 'project_id', 'provisioner', 'version',
                                             'created_at', 'updated_at'))
+# Made once, because making a statement takes as long as executing it.
+_WITH_ATTRIBUTES = (
+    sa.select(*_COLUMNS, pool_attributes.c.key, pool_attributes.c.value)
+    .select_from(pools.outerjoin(pool_attributes, sa.and_(pool_attributes.c.pool_id == pools.c.id,
+                                                          pool_attributes.c.key.in_(_ATTRIBUTES))))
+    .order_by(pool_attributes.c.position, pool_attributes.c.id))
+_BY_ID = _WITH_ATTRIBUTES.where(pools.c.id == sa.bindparam('id'))
+_SHARED_BY_ID = _BY_ID.with_for_update(read=True, of=pools)
+_SHARED_BY_NAME = _WITH_ATTRIBUTES.where(pools.c.name == sa.bindparam('name')).with_for_update(read=True, of=pools)
 _SORT_KEYS = {name: pools.c[name] for name in ('name', 'id', 'created_at', 'updated_at')}
 _CRITERIA: dict[str, Any] = {
     'name': lambda value: paging.like(pools.c.name, value),
@@ -29,7 +38,7 @@ _CRITERIA: dict[str, Any] = {
 
 
 def get(tx: Tx, pool_id: str) -> Pool | None:
-    return _one(tx, pools.c.id == pool_id)
+    return _one(tx, _BY_ID, id=pool_id)
 
 
 def lock(tx: Tx, pool_id: str) -> Pool | None:
@@ -40,7 +49,9 @@ def lock(tx: Tx, pool_id: str) -> Pool | None:
 
 def share(tx: Tx, pool_id: str | None = None, name: str | None = None) -> Pool | None:
     """The pool by id or name, which nobody can change until this transaction ends."""
-    return _one(tx, pools.c.id == pool_id if pool_id is not None else pools.c.name == name, share=True)
+    if pool_id is not None:
+        return _one(tx, _SHARED_BY_ID, id=pool_id)
+    return _one(tx, _SHARED_BY_NAME, name=name)
 
 
 def find(tx: Tx, criterion: Mapping[str, str], marker: str | None, limit: int | None, sort_key: str | None,
@@ -109,15 +120,8 @@ def delete(tx: Tx, pool_id: str) -> bool:
     return True
 
 
-def _one(tx: Tx, condition: Any, share: bool = False) -> Pool | None:
-    statement = (
-        sa.select(*_COLUMNS, pool_attributes.c.key, pool_attributes.c.value)
-        .select_from(pools.outerjoin(pool_attributes, sa.and_(pool_attributes.c.pool_id == pools.c.id,
-                                                              pool_attributes.c.key.in_(_ATTRIBUTES))))
-        .where(condition).order_by(pool_attributes.c.position, pool_attributes.c.id))
-    if share:
-        statement = statement.with_for_update(read=True, of=pools)
-    rows = tx.execute(statement).all()
+def _one(tx: Tx, statement: sa.Select[Any], **parameters: object) -> Pool | None:
+    rows = tx.execute(statement, parameters).all()
     if not rows:
         return None
     return _pool(rows[0], _grouped((row.key, row.value) for row in rows if row.key is not None))

@@ -57,12 +57,13 @@ def for_domains(tx: Tx, domain_ids: Iterable[str]) -> dict[str, list[ServerStatu
     return found
 
 
-def write(tx: Tx, rows: Iterable[ServerStatus], now: datetime) -> None:
+def write(tx: Tx, rows: Iterable[ServerStatus], now: datetime) -> int:
     """Insert each row, or put it in the place of the stored one of its (server, domain, action) if that is older.
 
     The stored row keeps its id and created_at.  A domain that does not exist is an IntegrityError.
 
     :param rows: with the version that each is to have afterwards; of two of the same key the newer counts
+    :returns: how many rows that were read before were not written, since somebody else has written them meanwhile
     """
     newest: dict[tuple[str, str, str], ServerStatus] = {}
     for row in rows:
@@ -71,12 +72,17 @@ def write(tx: Tx, rows: Iterable[ServerStatus], now: datetime) -> None:
         if key not in newest or newest[key].version <= row.version:
             newest[key] = row
     if not newest:
-        return
+        return 0
     values = [_values(newest[key], now) for key in sorted(newest)]
+    tx = tx.execution_options(preserve_rowcount=True)
     if tx.dialect.name == 'postgresql':
-        tx.execute(_UPSERT['postgresql'], {name: [row[name] for row in values] for name in TABLE.c.keys()})
+        done = tx.execute(_UPSERT['postgresql'], {name: [row[name] for row in values] for name in TABLE.c.keys()})
     else:
-        tx.execute(_UPSERT[tx.dialect.name], values)
+        done = tx.execute(_UPSERT[tx.dialect.name], values)
+    if tx.dialect.name == 'mysql':
+        # MariaDB counts an insert once, an update twice, and a row that stays as it is once.
+        return len(newest) + sum(row.created_at is not None for row in newest.values()) - done.rowcount
+    return len(newest) - done.rowcount
 
 
 def claim_due(tx: Tx, server_rooms: Mapping[str, int], now: datetime, claimed_by: str,
@@ -115,7 +121,7 @@ def next_due(tx: Tx, server_ids: Iterable[str]) -> datetime | None:
 def any_waiting(tx: Tx, server_id: str) -> ServerStatus | None:
     """The UPDATE row that this server is to try first, or None when nothing waits for it."""
     query = (_SELECT.where(TABLE.c.server_id == server_id, TABLE.c.next_attempt_at.is_not(None),
-                                    TABLE.c.action == Action.UPDATE).order_by(TABLE.c.next_attempt_at).limit(1))
+                           TABLE.c.action == Action.UPDATE).order_by(TABLE.c.next_attempt_at).limit(1))
     return next(_statuses(tx, query), None)
 
 
@@ -183,8 +189,7 @@ def _unclaimed(now: datetime) -> sa.ColumnElement[bool]:
 
 
 def _due(server: str, room: int, now: datetime) -> sa.Select[Any]:
-    return (_SELECT
-            .where(TABLE.c.server_id == server, TABLE.c.next_attempt_at <= now, _unclaimed(now))
+    return (_SELECT.where(TABLE.c.server_id == server, TABLE.c.next_attempt_at <= now, _unclaimed(now))
             .order_by(TABLE.c.next_attempt_at).limit(room).with_for_update(skip_locked=True))
 
 

@@ -88,6 +88,18 @@ def test_the_fence_judges_each_row_of_a_batch_by_itself(storage: Storage) -> Non
     assert statements.total() == 1
 
 
+def test_a_writer_is_told_how_many_of_its_rows_somebody_else_wrote_first(storage: Storage) -> None:
+    first, second, third = storage.run(insert_domains, 3)
+    assert storage.run(statuses.write, [row(first), row(second)], NOW) == 0
+    read = stored(storage, first) + stored(storage, second)
+    mine = [dataclasses.replace(each, version=2, attempts=1) for each in read] + [row(third)]
+    written(storage, dataclasses.replace(read[0], version=2, attempts=9))
+    assert storage.run(statuses.write, mine, NOW + SECOND) == 1
+    assert [stored(storage, each)[0].attempts for each in (first, second, third)] == [9, 1, 0]
+    later = [dataclasses.replace(each, version=3) for each in stored(storage, first) + stored(storage, second)]
+    assert storage.run(statuses.write, later, NOW + SECOND) == 0
+
+
 def test_of_two_rows_of_one_key_in_a_batch_the_newer_counts(storage: Storage, domain: str) -> None:
     written(storage, row(domain, version=3, attempts=3), row(domain, version=2, attempts=2))
     assert [each.attempts for each in stored(storage, domain)] == [3]

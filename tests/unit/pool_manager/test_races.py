@@ -10,20 +10,41 @@ import pytest
 
 from designate_pool.model import Action, Answer, Domain, Outcome, PollResult, Status, utcnow
 from designate_pool.pool_manager import due
-from designate_pool.storage import statuses
+from designate_pool.storage import domains, statuses
 from tests.unit.pool_manager.test_manager import CONTEXT, SERVERS, World, clock, world  # noqa: F401  fixtures
 
 
 def overtaken(world: World, monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], Any]) -> None:  # noqa: F811
     """The next time that the pool manager has read and decided, *meanwhile* happens before it writes."""
-    write = world.manager.carry_out
+    write = world.manager.write
 
-    def interrupted(*arguments: Any) -> None:
-        monkeypatch.setattr(world.manager, 'carry_out', write)
+    def interrupted(*arguments: Any) -> Any:
+        monkeypatch.setattr(world.manager, 'write', write)
         meanwhile()
-        write(*arguments)
+        return write(*arguments)
 
-    monkeypatch.setattr(world.manager, 'carry_out', interrupted)
+    monkeypatch.setattr(world.manager, 'write', interrupted)
+
+
+def test_what_a_driver_did_is_not_forgotten_where_another_manager_wrote_the_row_first(
+        world: World, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    other = world.new_manager('two')
+
+    def change_meanwhile() -> None:
+        # The other manager begins a change while the first is about to write that the zone was created.
+        def then() -> None:
+            made = next(iter(world.storage.read(domains.live_by_name, ['example.com.']).values()))
+            world.central.update_domain(CONTEXT, made.id, {'ttl': 77})
+            other.change([made.id])
+
+        overtaken(world, monkeypatch, then)
+
+    world.servers[SERVERS[0]].before_return = change_meanwhile
+    domain = world.create()
+    rows = world.rows(domain)
+    assert all(row.status is Outcome.SUCCESS and row.next_attempt_at is None for row in rows.values())
+    assert world.get(domain).status is Status.ACTIVE
+    assert [len(server.calls) for server in world.servers.values()] == [1, 1, 1]
 
 
 def silence(domain: Domain, server: str) -> PollResult:
@@ -61,5 +82,5 @@ def test_a_row_that_is_changed_twice_before_it_is_written_is_one_version_on(worl
     # Asked for at once, which is a third change: somebody else who began with the same row and wrote it first has won.
     renewed = due.renew(read, dataclasses.replace(domain, serial=domain.serial + 1), utcnow())
     world.storage.run(statuses.write, [renewed], utcnow())
-    world.manager.carry_out([situation], utcnow())
+    assert world.manager.write([situation], utcnow()).overtaken == 1
     assert world.rows(domain)[key].expected_serial == domain.serial + 1
