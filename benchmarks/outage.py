@@ -54,8 +54,8 @@ def measure_threshold_100(system: System, load: Load, report: Report) -> None:
     created = load.create(names('whole-new', 1))
     started = time.monotonic()
     error = watch.all_in(Status.ERROR, 'whole', CHANGED + 1, _SECONDS)
-    report.add(f'a create after {CHANGED - 1} changes, the same: until all are in ERROR', error - started, 's', shortest,
-               'the pauses of its round of tries')
+    report.add(f'a create after {CHANGED - 1} changes, the same: until all are in ERROR', error - started, 's',
+               shortest, 'the pauses of its round of tries')
 
     started = time.monotonic()
     system.servers[1].start()
