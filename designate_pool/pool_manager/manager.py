@@ -22,6 +22,7 @@ from designate_pool.errors import PoolError
 from designate_pool.model import (Action, Answer, CallResult, Context, Domain, Outcome, PollRequest, PollResult, Pool,
                                   Report, ServerStatus, utcnow)
 from designate_pool.pool_manager import consensus, due
+from designate_pool.pool_manager.alarms import Alarms
 from designate_pool.pool_manager.circuit import Circuit
 from designate_pool.pool_manager.lane import Called, Lane, Work
 from designate_pool.pool_manager.settings import Settings
@@ -97,6 +98,7 @@ class Manager:
         self._central_is_silent = False
         # From reading rows to writing them: whoever else is here would overtake, and have it done again.
         self.deciding = threading.RLock()
+        self._alarms = Alarms()
 
     def change(self, domain_ids: Iterable[str]) -> None:
         """Something may be due for these domains."""
@@ -169,23 +171,29 @@ class Manager:
         :param claimed: work whose rows were claimed and written before
         """
         orders = Orders()
+        standing = {situation.domain.id: situation for situation in situations}
         for work in claimed:
             if work.row.action is Action.UPDATE:
-                self._order(orders, work.domain, work.row, 0.0, now)
+                self._order(orders, standing[work.domain.id], work.row, 0.0, now)
             else:
                 orders.calls.append(work)
-        for situation in situations:
+        for situation in standing.values():
             for row in situation.changed.values():
                 if due.is_due(row, now) and row.server_id in self.lanes:
                     delay = self.settings.tries.retry_interval if row.server_id in situation.fetching else 0.0
                     # As it was read: being taken in hand counts as its one change.
                     read = dataclasses.replace(row, version=row.version - 1)
-                    self._order(orders, situation.domain, read, delay, now)
+                    self._order(orders, situation, read, delay, now)
                 else:
                     orders.writes.append(row)
         if orders.writes:
             orders.overtaken = self.storage.run(statuses.write, orders.writes, now)
+            self._alarms.set((row.next_attempt_at for row in orders.writes), now)
         return orders
+
+    def until_next(self, now: datetime, most: float) -> float:
+        """Seconds until something that was written here is due, *most* at most."""
+        return self._alarms.until_next(now, most)
 
     def carry_out(self, orders: Orders) -> None:
         """Hand what is due to the servers' lanes and to MiniDNS."""
@@ -236,12 +244,12 @@ class Manager:
     def _called(self, called: Called) -> None:
         self._outcomes.put(called)
 
-    def _order(self, orders: Orders, domain: Domain, row: ServerStatus, delay: float, now: datetime) -> None:
+    def _order(self, orders: Orders, situation: Situation, row: ServerStatus, delay: float, now: datetime) -> None:
         """What is to be done for a row that is due.
 
         :param delay: seconds in which the server may fetch the zone by itself
         """
-        lane, tries = self.lanes[row.server_id], self.settings.tries
+        domain, lane, tries = situation.domain, self.lanes[row.server_id], self.settings.tries
         if row.action is not Action.UPDATE:
             if lane.room > orders.taken[row.server_id]:
                 orders.taken[row.server_id] += 1
@@ -252,7 +260,9 @@ class Manager:
             orders.writes.append(row)
         elif lane.dns.is_open:
             silent = CallResult(error=f'{lane.server.label} has not answered DNS', unreachable=True)
-            orders.writes.append(due.after_call(row, silent, now, tries, random.random()))
+            row = due.after_call(row, silent, now, tries, random.random())
+            situation.rows[row.server_id, row.action] = row
+            orders.writes.append(row)
         else:
             orders.writes.append(due.asked(row, now, tries))
             orders.polls.append(PollRequest(domain.id, domain.name, row.expected_serial, row.server_id, delay=delay))

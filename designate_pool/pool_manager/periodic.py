@@ -101,7 +101,7 @@ class Periodic:
         with manager.deciding:
             rows = manager.storage.run(statuses.claim_due, rooms, now, manager.settings.name, until)
             if not rows:
-                return DUE_INTERVAL
+                return manager.until_next(now, DUE_INTERVAL)
             situations = manager.situations(row.domain_id for row in rows)
             orders = manager.write(situations.values(), now, self._sort(rows, situations))
         manager.carry_out(orders)

@@ -297,6 +297,23 @@ def test_one_server_dead_at_update_and_back_again(world: World, clock: Clock) ->
     assert world.serial(SERVERS[2]) == changed.serial
 
 
+@all_needed
+def test_a_change_for_a_server_known_to_be_silent_is_an_error_as_soon_as_its_tries_are_used_up(
+        world: World, clock: Clock) -> None:
+    domain = world.create()
+    world.servers[SERVERS[2]].dead = True
+    world.change(domain)
+    assert world.manager.lanes[SERVERS[2]].dns.is_open
+    world.change(domain)
+    for seconds in (2, 2, 1.9):
+        clock.offset += timedelta(seconds=seconds)
+        Periodic(world.manager, world.runtime).run_due()
+        assert world.get(domain).status is Status.PENDING
+    clock.offset += timedelta(seconds=0.2)
+    Periodic(world.manager, world.runtime).run_due()
+    assert world.get(domain).status is Status.ERROR
+
+
 def test_one_server_dead_at_delete_is_reported_at_the_threshold_and_finished_later(world: World, clock: Clock) -> None:
     domain = world.create()
     world.servers[SERVERS[0]].dead = True
