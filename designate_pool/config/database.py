@@ -18,7 +18,7 @@ OPTIONS: list[cfg.Opt] = [
                help='Connections kept open. What needs one more waits. SQLite has no use for it.'),
     cfg.IntOpt('max_overflow', default=0, min=0, max=1000,
                help='Connections opened beyond pool_size when all are in use, and closed after use; opening one takes '
-                    'as long as a hundred statements. SQLite has no use for it.'),
+                    'far longer than a statement. SQLite has no use for it.'),
 ]
 
 

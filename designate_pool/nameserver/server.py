@@ -61,7 +61,7 @@ class NameServer:
         try:
             if self._control is not None and self.control_endpoint is not None:
                 self.control_endpoint = self._control.start(self.control_endpoint)
-        except BaseException:
+        except BaseException:  # undone and passed on, whatever it is
             self._sockets.stop()
             raise
         self._running = True

@@ -205,6 +205,6 @@ def _made(endpoint: Endpoint, kind: socket.SocketKind) -> socket.socket:
             made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
         made.bind((endpoint.host, endpoint.port))
         return made
-    except BaseException:
+    except BaseException:  # closed and passed on, whatever it is
         made.close()
         raise

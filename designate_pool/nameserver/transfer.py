@@ -119,7 +119,7 @@ def _connected(primary: Endpoint, kind: socket.SocketKind) -> socket.socket:
         made.settimeout(TIMEOUT)
         made.connect((primary.host, primary.port))
         return made
-    except BaseException:
+    except BaseException:  # closed and passed on, whatever it is
         made.close()
         raise
 

@@ -17,7 +17,7 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 
 from designate_pool.model import Action, Domain, Outcome, Report, ServerStatus, Status, Verdict
-from designate_pool.serial import HALF, at_least, distance, newer
+from designate_pool.serial import HALF, at_least, newer, newest_first
 
 
 def needed(total: int, threshold_percentage: int) -> int:
@@ -95,7 +95,7 @@ def _seen(row: ServerStatus | None, current: int) -> int | None:
 def _kth_newest(serials: Sequence[int], k: int, current: int) -> int | None:
     if len(serials) < k:
         return None
-    return sorted(serials, key=lambda serial: distance(current, serial), reverse=True)[k - 1]
+    return newest_first(serials, current)[k - 1]
 
 
 def _has_failed(mine: dict[tuple[str, Action], ServerStatus], server: str, current: int) -> bool:

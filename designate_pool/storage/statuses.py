@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 
-from designate_pool.model import Action, Outcome, ServerStatus
+from designate_pool.model import Action, ServerStatus
 from designate_pool.storage.schema import domains, pool_manager_status
 from designate_pool.storage.sessions import Tx
 
@@ -32,18 +32,6 @@ _OF_DOMAINS = _SELECT.where(TABLE.c.domain_id.in_(sa.bindparam('ids', expanding=
 #: Version comes last: MariaDB assigns from left to right, and the others are guarded by what it was before.
 _REPLACED = ('status', 'serial_number', 'expected_serial', 'last_error', 'attempts', 'next_attempt_at', 'deadline_at',
              'claimed_by', 'claimed_until', 'updated_at', 'version')
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Counts:
-    """How much a server has to do.
-
-    :ivar due: rows whose time has come
-    :ivar failed: rows in ERROR that are going to be tried again
-    """
-
-    due: int = 0
-    failed: int = 0
 
 
 def for_domains(tx: Tx, domain_ids: Iterable[str]) -> dict[str, list[ServerStatus]]:
@@ -103,21 +91,6 @@ def claim_due(tx: Tx, server_rooms: Mapping[str, int], now: datetime, claimed_by
     return sorted(claimed, key=lambda row: (row.next_attempt_at, row.id))
 
 
-def next_due(tx: Tx, server_ids: Iterable[str]) -> datetime | None:
-    """When :func:`claim_due` has something to take next: a claimed row not before its claim ends.  It may be past."""
-    servers = list(server_ids)
-    free: dict[str, datetime] = {}
-    claimed: list[datetime] = []
-    for some in _chunks(servers, _SERVERS_PER_STATEMENT):
-        for server, moment in tx.execute(_union(_first_free(server) for server in some)):
-            free[server] = moment
-    for some in _chunks(servers, _SERVERS_PER_STATEMENT):
-        # All rows before a server's first free one are claimed, so these are as few as are being worked on.
-        ends = tx.execute(_union(_first_claim_end(server, free.get(server)) for server in some)).scalars()
-        claimed += [moment for moment in ends if moment is not None]
-    return min([*free.values(), *claimed], default=None)
-
-
 def any_waiting(tx: Tx, server_id: str) -> ServerStatus | None:
     """The UPDATE row that this server is to try first, or None when nothing waits for it."""
     query = (_SELECT.where(TABLE.c.server_id == server_id, TABLE.c.next_attempt_at.is_not(None),
@@ -156,19 +129,6 @@ def purge_servers(tx: Tx, keep: Collection[str], pool_id: str) -> int:
     return tx.execute(TABLE.delete().where(TABLE.c.server_id.not_in(keep), TABLE.c.domain_id.in_(of_pool))).rowcount
 
 
-def counts(tx: Tx, server_ids: Iterable[str], now: datetime) -> dict[str, Counts]:
-    """What there is to do, by server."""
-    found = {server: Counts() for server in server_ids}
-    query = (sa.select(TABLE.c.server_id,
-                       sa.func.sum(sa.case((TABLE.c.next_attempt_at <= now, 1), else_=0)),
-                       sa.func.sum(sa.case((TABLE.c.status == Outcome.ERROR, 1), else_=0)))
-             .where(TABLE.c.server_id.in_(list(found)), TABLE.c.next_attempt_at.is_not(None))
-             .group_by(TABLE.c.server_id))
-    for server, due, failed in tx.execute(query):
-        found[server] = Counts(int(due), int(failed))
-    return found
-
-
 def _statuses(tx: Tx, query: sa.Executable, parameters: Mapping[str, Any] | None = None) -> Iterator[ServerStatus]:
     return (ServerStatus(*row) for row in tx.execute(query, parameters))
 
@@ -191,19 +151,6 @@ def _unclaimed(now: datetime) -> sa.ColumnElement[bool]:
 def _due(server: str, room: int, now: datetime) -> sa.Select[Any]:
     return (_SELECT.where(TABLE.c.server_id == server, TABLE.c.next_attempt_at <= now, _unclaimed(now))
             .order_by(TABLE.c.next_attempt_at).limit(room).with_for_update(skip_locked=True))
-
-
-def _first_free(server: str) -> sa.Select[Any]:
-    return (sa.select(TABLE.c.server_id, TABLE.c.next_attempt_at)
-            .where(TABLE.c.server_id == server, TABLE.c.next_attempt_at.is_not(None), TABLE.c.claimed_until.is_(None))
-            .order_by(TABLE.c.next_attempt_at).limit(1))
-
-
-def _first_claim_end(server: str, first_free: datetime | None) -> sa.Select[Any]:
-    before = TABLE.c.next_attempt_at.is_not(None) if first_free is None else TABLE.c.next_attempt_at < first_free
-    end = sa.case((TABLE.c.claimed_until > TABLE.c.next_attempt_at, TABLE.c.claimed_until),
-                  else_=TABLE.c.next_attempt_at)
-    return sa.select(sa.func.min(end)).where(TABLE.c.server_id == server, before)
 
 
 def _union(queries: Iterable[sa.Select[Any]]) -> sa.CompoundSelect[Any]:

@@ -195,6 +195,11 @@ def test_who_lost_its_claim_cannot_write_over_the_next_one(storage: Storage, dom
     assert [(each.claimed_by, each.status) for each in stored(storage, domain)] == [('two', None)]
 
 
+def unclaimed(tx: Tx) -> int:
+    """How many rows nobody has taken."""
+    return int(tx.execute(sa.select(sa.func.count()).where(pool_manager_status.c.claimed_by.is_(None))).scalar_one())
+
+
 def test_two_claimers_at_once_never_share_a_row(storage: Storage) -> None:
     ids = storage.run(insert_domains, 300)
     written(storage, *(row(each, server, next_attempt_at=NOW) for each in ids for server in (A, B)))
@@ -206,7 +211,7 @@ def test_two_claimers_at_once_never_share_a_row(storage: Storage) -> None:
         for _ in range(600):
             taken = claim(storage, {A: 7, B: 7}, by=name)
             mine += [each.id for each in taken]
-            if not taken and storage.read(statuses.next_due, [A, B]) != NOW:
+            if not taken and storage.read(unclaimed) == 0:
                 break
         return mine
 
@@ -228,26 +233,6 @@ def test_a_row_that_is_being_claimed_is_passed_over_at_once(request: pytest.Fixt
     storage.close()
     assert [each.domain_id for each in mine] == ids[:2]
     assert [each.domain_id for each in others] == ids[2:]
-
-
-def test_next_due_is_the_earliest_that_can_be_claimed(storage: Storage) -> None:
-    first, second, third = storage.run(insert_domains, 3)
-    assert storage.read(statuses.next_due, [A, B]) is None
-    written(storage, row(first, next_attempt_at=NOW), row(second, next_attempt_at=NOW + 2 * MINUTE), row(third),
-            row(third, B, next_attempt_at=NOW + 3 * MINUTE))
-    assert storage.read(statuses.next_due, [A, B]) == NOW
-    claim(storage, {A: 1})
-    assert storage.read(statuses.next_due, [A, B]) == NOW + MINUTE  # the end of the claim
-    assert storage.read(statuses.next_due, [B]) == NOW + 3 * MINUTE
-    assert storage.read(statuses.next_due, [C]) is None
-    written(storage, row(first, version=3, status=Outcome.SUCCESS))
-    assert storage.read(statuses.next_due, [A, B]) == NOW + 2 * MINUTE
-    assert storage.read(statuses.next_due, []) is None
-
-
-def test_next_due_of_what_is_claimed_for_later(storage: Storage, domain: str) -> None:
-    written(storage, row(domain, next_attempt_at=NOW + 5 * MINUTE, claimed_by='one', claimed_until=NOW + MINUTE))
-    assert storage.read(statuses.next_due, [A]) == NOW + 5 * MINUTE
 
 
 def test_a_server_that_answers_again_has_its_rows_due_now(storage: Storage) -> None:
@@ -295,14 +280,6 @@ def test_rows_of_servers_that_left_the_pool_are_forgotten(storage: Storage) -> N
     assert storage.run(statuses.purge_servers, [], pool_id) == 2
 
 
-def test_counts_by_server(storage: Storage) -> None:
-    first, second, third = storage.run(insert_domains, 3)
-    written(storage, row(first, next_attempt_at=NOW, status=Outcome.ERROR), row(second, next_attempt_at=NOW + SECOND),
-            row(third, next_attempt_at=NOW + SECOND, status=Outcome.ERROR), row(first, B, status=Outcome.SUCCESS))
-    assert storage.read(statuses.counts, [A, B, C], NOW) == {
-        A: statuses.Counts(due=1, failed=2), B: statuses.Counts(), C: statuses.Counts()}
-
-
 def test_what_is_due_is_found_by_the_index(storage: Storage) -> None:
     ids = storage.run(insert_domains, 2000)
     written(storage, *(row(each, server, action, status=Outcome.SUCCESS) for each in ids for server in (A, B, C)
@@ -318,10 +295,9 @@ def test_what_is_due_is_found_by_the_index(storage: Storage) -> None:
 
     sa.event.listen(storage.engine, 'before_cursor_execute', note)
     storage.read(statuses.claim_due, {A: 5, B: 5}, NOW, 'one', NOW + MINUTE)
-    storage.read(statuses.next_due, [A, B])
-    storage.read(statuses.counts, [A, B], NOW)
+    storage.read(statuses.any_waiting, A)
     sa.event.remove(storage.engine, 'before_cursor_execute', note)
-    assert len(seen) == 4
+    assert len(seen) == 2
     for statement, parameters in seen:
         plan = storage.read(explained, statement, parameters)
         assert 'ix_pool_manager_status_server_id_next_attempt_at' in plan, plan
