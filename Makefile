@@ -4,6 +4,7 @@ BIN = $(VENV)/bin
 PYTEST_ARGS ?=
 BENCH ?= converge
 CODE = designate_pool migrations tests benchmarks doc
+SCRIPTS = tools/packages .ci/run devstack/settings $(wildcard devstack/*.sh tests/fixtures/*.sh)
 
 # The servers that the functional tests start are Debian packages; the rest needs Python alone.
 SERVERS = $(VENV)/.servers-installed
@@ -20,10 +21,11 @@ test: $(SERVERS) $(PYTHON_PACKAGES)
 demo: $(PYTHON_PACKAGES)
 	$(BIN)/python -m designate_pool.cmd.demo
 
-lint: $(PYTHON_PACKAGES)
+lint: $(SERVERS) $(PYTHON_PACKAGES)
 	$(BIN)/flake8 $(CODE)
 	$(BIN)/isort --check --diff $(CODE)
 	$(BIN)/mypy
+	shellcheck --external-sources $(SCRIPTS)
 
 docs: $(PYTHON_PACKAGES)
 	$(BIN)/sphinx-build -q -W --keep-going -b html doc/source doc/build/html

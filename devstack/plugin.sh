@@ -1,0 +1,152 @@
+#!/usr/bin/env bash
+# Install, configure, start, stop and remove designate-pool; devstack sources it as: plugin.sh MODE [PHASE]
+#
+# What depends on the kind of server is in backend-bind9.sh and backend-secondary.sh, in functions of the same names.
+
+# No trace: it would show the secrets.
+_XTRACE_DESIGNATE_POOL=$(set +o | grep xtrace)
+set +o xtrace
+
+# Functions
+# ---------
+
+# install_designate_pool - The programs, into devstack's Python environment.
+function install_designate_pool {
+    setup_develop "$DESIGNATE_POOL_DIR"
+}
+
+# configure_designate_pool - Folders, new secrets and a new configuration.
+function configure_designate_pool {
+    sudo install -d -m 750 -o "$STACK_USER" "$DESIGNATE_POOL_CONF_DIR" "$DESIGNATE_POOL_STATE_PATH"
+    install -m 600 /dev/null "$DESIGNATE_POOL_CONF"
+
+    iniset "$DESIGNATE_POOL_CONF" DEFAULT debug "$ENABLE_DEBUG_LOG_LEVEL"
+    iniset "$DESIGNATE_POOL_CONF" DEFAULT state_path "$DESIGNATE_POOL_STATE_PATH"
+    iniset_rpc_backend designate-pool "$DESIGNATE_POOL_CONF" DEFAULT
+
+    # A file of its own: as a value, every $ in the password would have to be doubled.
+    database_connection_url designate_pool | _designate_pool_private database.url
+    iniset "$DESIGNATE_POOL_CONF" database connection "file:$DESIGNATE_POOL_CONF_DIR/database.url"
+
+    iniset "$DESIGNATE_POOL_CONF" service:minidns listen \
+        "$(_designate_pool_endpoint "$DESIGNATE_POOL_MINIDNS_PORT")"
+    iniset "$DESIGNATE_POOL_CONF" service:api listen "$DESIGNATE_POOL_API_LISTEN"
+
+    local server=backend:$DESIGNATE_POOL_BACKEND:$DESIGNATE_POOL_SERVER_ID transfer_secret
+    transfer_secret=$(_designate_pool_new_secret)
+    _designate_pool_private transfer.key <<< "transfer.designate-pool:hmac-sha256:$transfer_secret"
+    iniset "$DESIGNATE_POOL_CONF" "$server" host "$DESIGNATE_POOL_HOST"
+    iniset "$DESIGNATE_POOL_CONF" "$server" port "$DESIGNATE_POOL_DNS_PORT"
+    iniset "$DESIGNATE_POOL_CONF" "$server" tsig_key "file:$DESIGNATE_POOL_CONF_DIR/transfer.key"
+    configure_designate_pool_server "$server" "$transfer_secret"
+
+    "$(_designate_pool_program manage)" --config-file "$DESIGNATE_POOL_CONF" config check --offline
+}
+
+# init_designate_pool - An empty database and, to go with it, a server without zones.
+function init_designate_pool {
+    # What still runs from a stack.sh before this one would write into what is emptied here.
+    stop_designate_pool
+    recreate_database designate_pool
+    init_designate_pool_server
+
+    local manage host name_servers=()
+    manage=$(_designate_pool_program manage)
+    for host in $DESIGNATE_POOL_NAME_SERVERS; do
+        name_servers+=(--name-server "$host")
+    done
+    "$manage" --config-file "$DESIGNATE_POOL_CONF" database upgrade
+    "$manage" --config-file "$DESIGNATE_POOL_CONF" pool set default "${name_servers[@]}"
+}
+
+# start_designate_pool - Start the server and the services; returns when the API answers.
+function start_designate_pool {
+    local service
+    start_designate_pool_server
+    for service in central minidns manager api; do
+        run_process "designate-pool-$service" \
+            "$(_designate_pool_program "$service") --config-file $DESIGNATE_POOL_CONF"
+    done
+    if is_service_enabled designate-pool-api && \
+            ! wait_for_service "$SERVICE_TIMEOUT" "http://$DESIGNATE_POOL_API_LISTEN/healthz"; then
+        die $LINENO "designate-pool-api did not start"
+    fi
+}
+
+# stop_designate_pool - Stop what start_designate_pool started, those that call before those that are called.
+function stop_designate_pool {
+    local service
+    for service in api manager minidns central server; do
+        stop_process "designate-pool-$service"
+    done
+}
+
+# cleanup_designate_pool - Remove the files; the database goes with devstack's database server.
+function cleanup_designate_pool {
+    cleanup_designate_pool_server
+    sudo rm -rf "${DESIGNATE_POOL_CONF_DIR:?}" "${DESIGNATE_POOL_STATE_PATH:?}"
+}
+
+# _designate_pool_program NAME - The path of a program, as systemd wants it: absolute.
+function _designate_pool_program {
+    echo "$(get_python_exec_prefix)/designate-pool-$1"
+}
+
+# _designate_pool_endpoint PORT - The address of DNS with a port.
+function _designate_pool_endpoint {
+    case $DESIGNATE_POOL_HOST in
+        *:*) echo "[$DESIGNATE_POOL_HOST]:$1" ;;
+        *) echo "$DESIGNATE_POOL_HOST:$1" ;;
+    esac
+}
+
+# _designate_pool_new_secret - 32 octets in Base64.
+function _designate_pool_new_secret {
+    head -c 32 /dev/urandom | base64 -w 0
+}
+
+# _designate_pool_private NAME < CONTENTS - A file in the configuration's folder that no one else may read.
+function _designate_pool_private {
+    install -m 600 /dev/null "$DESIGNATE_POOL_CONF_DIR/$1"
+    cat > "$DESIGNATE_POOL_CONF_DIR/$1"
+}
+
+# Main
+# ----
+
+if is_service_enabled designate-pool; then
+    if [[ ! -r $DESIGNATE_POOL_DIR/devstack/backend-$DESIGNATE_POOL_BACKEND.sh ]]; then
+        die $LINENO "DESIGNATE_POOL_BACKEND is neither bind9 nor secondary: $DESIGNATE_POOL_BACKEND"
+    fi
+    # shellcheck source=devstack/backend-bind9.sh
+    source "$DESIGNATE_POOL_DIR/devstack/backend-$DESIGNATE_POOL_BACKEND.sh"
+
+    case ${1:-}:${2:-} in
+        stack:pre-install)
+            echo_summary "Installing the server of designate-pool"
+            install_designate_pool_server
+            ;;
+        stack:install)
+            echo_summary "Installing designate-pool"
+            install_designate_pool
+            ;;
+        stack:post-config)
+            echo_summary "Configuring designate-pool"
+            configure_designate_pool
+            ;;
+        stack:extra)
+            echo_summary "Starting designate-pool"
+            init_designate_pool
+            start_designate_pool
+            ;;
+        unstack:*)
+            stop_designate_pool
+            ;;
+        clean:*)
+            echo_summary "Removing designate-pool"
+            cleanup_designate_pool
+            ;;
+    esac
+fi
+
+$_XTRACE_DESIGNATE_POOL

@@ -1,0 +1,128 @@
+"""The devstack plugin: what it writes and what it has devstack run."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+import stat
+import subprocess
+
+import pytest
+
+from tests.fixtures.devstack import BACKENDS, PLUGIN, PROGRAMS, ROOT, STACK, STUBS, Calls, Devstack, calls_of, commands
+from tests.fixtures.processes import binary
+
+SERVICES = ['designate-pool-server', 'designate-pool-central', 'designate-pool-minidns', 'designate-pool-manager',
+            'designate-pool-api']
+#: Where each kind of server keeps the zones that it was given.
+ZONES = {'bind9': ('bind-var/designate-pool/example.com.1.db', 'bind-var/_default.nzd'),
+         'secondary': ('data/designate-pool/zones/example.com',)}
+Stacked = tuple[Devstack, Calls]
+
+
+@pytest.fixture(params=BACKENDS)
+def devstack(request: pytest.FixtureRequest, tmp_path: pathlib.Path) -> Devstack:
+    return Devstack(tmp_path / 'host', request.param)
+
+
+@pytest.fixture(scope='module', params=BACKENDS)
+def stacked(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Stacked:
+    """One on which the plugin has been stacked, and the calls that it made; only to be looked at."""
+    devstack = Devstack(tmp_path_factory.mktemp(request.param) / 'host', request.param)
+    return devstack, devstack.run('stack', *STACK)
+
+
+def test_the_scripts_have_no_mistakes_that_shellcheck_knows() -> None:
+    scripts = [str(path.relative_to(ROOT)) for path in (*PLUGIN.glob('*.sh'), PLUGIN / 'settings', STUBS)]
+    done = subprocess.run([binary('shellcheck'), '-x', *scripts], cwd=ROOT, capture_output=True, text=True, timeout=60,
+                          check=False)
+    assert done.stdout == ''
+    assert len(scripts) == 5
+
+
+def test_stacking_writes_a_configuration_that_is_right(stacked: Stacked) -> None:
+    devstack, _ = stacked
+    done = devstack.manage('config', 'check', '--offline')
+    assert done.stdout == f'1 server: {devstack.backend}:127.0.0.1:{devstack.port}\n'
+    assert 'transport_url = rabbit://stackrabbit:secret@127.0.0.1:5672/' in devstack.config.read_text()
+
+
+def test_named_understands_what_is_written_for_it(stacked: Stacked) -> None:
+    devstack, calls = stacked
+    [server] = [command for service, command in commands(calls).items() if service == 'designate-pool-server']
+    assert (calls_of(calls, 'install_package') == [['bind9']]) == (devstack.backend == 'bind9')
+    if devstack.backend == 'bind9':
+        done = subprocess.run([binary('named-checkconf'), server[-1]], capture_output=True, text=True, timeout=60,
+                              check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (0, '', '')
+
+
+def test_stacking_runs_programs_that_exist_and_waits_for_the_api(stacked: Stacked) -> None:
+    devstack, calls = stacked
+    started = commands(calls)
+    assert list(started) == SERVICES
+    for service, command in started.items():
+        assert pathlib.Path(command[0]).is_absolute() and binary(command[0]) == command[0]
+        if service != 'designate-pool-server':
+            assert command == [str(PROGRAMS / service), '--config-file', str(devstack.config)]
+    assert calls_of(calls, 'setup_develop') == [[str(ROOT)]]
+    assert calls_of(calls, 'wait_for_service') == [['60', f'http://{devstack.api}/healthz']]
+
+
+def test_secrets_are_in_files_of_their_owner_and_in_no_command(stacked: Stacked) -> None:
+    devstack, calls = stacked
+    texts = [path.read_text() for path in devstack.config.parent.iterdir() if path != devstack.config]
+    secrets = [found for text in texts for found in re.findall('[A-Za-z0-9+/]{43}=', text)]
+    assert len(secrets) == 2
+    assert not [secret for secret in secrets for call in calls if secret in ' '.join(call)]
+    assert not [secret for secret in secrets if secret in devstack.config.read_text()]
+    for path in devstack.config.parent.iterdir():
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
+
+
+def test_stacking_again_does_the_same_with_new_secrets_and_no_zones(devstack: Devstack) -> None:
+    key = devstack.config.parent / 'transfer.key'
+    first, configuration, secret = devstack.run('stack', *STACK), devstack.config.read_text(), key.read_text()
+    for path in ZONES[devstack.backend]:
+        (devstack.folder / path).parent.mkdir(exist_ok=True)
+        (devstack.folder / path).write_text('of an earlier zone')
+    assert devstack.run('stack', *STACK) == first
+    assert devstack.config.read_text() == configuration
+    assert key.read_text() != secret
+    assert not [path for path in ZONES[devstack.backend] if (devstack.folder / path).exists()]
+
+
+def test_unstacking_stops_all_that_was_started_in_reverse(stacked: Stacked) -> None:
+    devstack, calls = stacked
+    for _ in range(2):
+        stopped = [service for [service] in calls_of(devstack.run('unstack'), 'stop_process')]
+        assert set(stopped) == set(commands(calls))
+        assert stopped[0] == 'designate-pool-api' and stopped[-1] == 'designate-pool-server'
+
+
+def test_cleaning_leaves_nothing_behind_even_when_there_was_nothing(devstack: Devstack) -> None:
+    before = devstack.files()
+    devstack.run('stack', *STACK)
+    assert devstack.files() > before
+    for _ in range(2):
+        devstack.run('unstack')
+        devstack.run('clean')
+        assert devstack.files() - before == {devstack.folder / 'of$devstack.sqlite'}
+
+
+def test_a_service_that_is_switched_off_is_neither_started_nor_waited_for(tmp_path: pathlib.Path) -> None:
+    calls = Devstack(tmp_path / 'host', 'secondary', DISABLED_SERVICES='designate-pool-api').run('stack', *STACK)
+    assert list(commands(calls)) == SERVICES[:-1]
+    assert calls_of(calls, 'wait_for_service') == []
+
+
+def test_a_plugin_that_is_switched_off_does_nothing(tmp_path: pathlib.Path) -> None:
+    devstack = Devstack(tmp_path / 'host', 'secondary', DISABLED_SERVICES='designate-pool')
+    assert [*devstack.run('stack', *STACK), *devstack.run('unstack'), *devstack.run('clean')] == []
+    assert devstack.files() == set()
+
+
+def test_an_unknown_backend_is_refused_by_name(tmp_path: pathlib.Path) -> None:
+    done = Devstack(tmp_path / 'host', 'bind10').source('stack', 'pre-install')
+    assert done.returncode == 1
+    assert 'neither bind9 nor secondary: bind10' in done.stderr
