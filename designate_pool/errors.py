@@ -79,6 +79,12 @@ class PoolNotFound(NotFound):
     type = 'pool_not_found'
 
 
+class ServerNotFound(NotFound):
+    """There is no server {server}."""
+
+    type = 'server_not_found'
+
+
 class Conflict(PoolError):
     """The request does not fit what is there: {why}."""
 
@@ -134,9 +140,16 @@ class PoolWithoutNameServers(Conflict):
     type = 'pool_without_name_servers'
 
 
+class WrongServerState(Conflict):
+    """Server {server} is {state}: {why}."""
+
+    type = 'wrong_server_state'
+
+
 class BadConfiguration(PoolError):
     """The configuration has mistakes ({count}):{listing}"""
 
+    code = 409
     type = 'bad_configuration'
 
 

@@ -1,24 +1,36 @@
 """What every driver is: public verbs that never raise, over private ones that do the work.
 
-A subclass writes ``_create``, ``_delete`` and ``_ping``.  They either return, which is success, or raise
+A subclass writes ``_create``, ``_delete``, ``_list`` and ``_ping``.  They either return, which is success, or raise
 :class:`BackendRefused` (no retry can mend it), :class:`BackendUnreachable` (the server could not be talked to) or
-:class:`BackendError` (anything else).  Creating what exists and deleting what does not are successes.
+:class:`BackendError` (anything else).  Creating what exists and deleting what does not are successes; creating what
+exists with other settings (primaries, key) gives it the settings that the server's section has now.
+
+A driver that can do many domains in one go sets ``batch_size``, and writes ``_create_many`` and ``_delete_many`` in the
+place of the first two.
 """
 
 from __future__ import annotations
 
 import errno
+import functools
 import logging
 import os
+import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import ClassVar
 
 from designate_pool import model
+from designate_pool.backends import openness
 from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, PoolError
 
 LOG = logging.getLogger(__name__)
+
+#: Seconds for the list of all zones of a server, which may have a million.
+LISTING_SECONDS = 120.0
+#: What a batch says of each of its domains: None for success.
+Outcomes = Sequence[BackendError | None]
 
 
 class Deadline:
@@ -46,11 +58,17 @@ class Backend:
     :cvar fetches_on_create: whether the server goes to fetch a zone as soon as it was created, without a NOTIFY
     :cvar serves_on_create: whether a successful create means that the zone's contents are served already; without it
         a create only announces the zone, and a poll must see it served
+    :cvar reads_catalog: whether the server learns its zones from the pool's catalog zone (RFC 9432)
+    :cvar batch_size: how many domains one call takes
+    :cvar most_in_flight: how many calls the server takes at once, whatever ``server.max_in_flight`` says
     """
 
     OPTIONS: ClassVar[tuple[model.Option, ...]] = ()
     fetches_on_create = False
     serves_on_create = False
+    reads_catalog = False
+    batch_size: ClassVar[int] = 1
+    most_in_flight: ClassVar[int] = 1000
 
     def __init__(self, server: model.Server) -> None:
         self.server = server
@@ -58,12 +76,58 @@ class Backend:
         self._complaints = _Complaints(server.label)
 
     def create_domain(self, domain: model.Domain) -> model.CallResult:
-        """Have the server hold *domain* as a zone."""
-        return self._call(f'create {domain.name}', lambda timeout: self._create(domain, timeout))
+        """Have the server hold *domain* as a zone, with the settings that it is to have now."""
+        return self.create_domains([domain])[0]
+
+    def create_domains(self, domains: Sequence[model.Domain]) -> list[model.CallResult]:
+        """:meth:`create_domain` for each of *domains*; the results in their order.
+
+        :param domains: not more than ``batch_size``
+        """
+        return self._each('create', domains, self._create, self._create_many)
 
     def delete_domain(self, domain: model.Domain) -> model.CallResult:
         """Have the server hold no zone of *domain*'s name."""
-        return self._call(f'delete {domain.name}', lambda timeout: self._delete(domain, timeout))
+        return self.delete_domains([domain])[0]
+
+    def delete_domains(self, domains: Sequence[model.Domain]) -> list[model.CallResult]:
+        """:meth:`delete_domain` for each of *domains*; the results in their order.
+
+        :param domains: not more than ``batch_size``
+        """
+        return self._each('delete', domains, self._delete, self._delete_many)
+
+    def list_zones(self, names: Collection[str]) -> model.Listing:
+        """The zones that the server really has, with the serials that it serves.
+
+        :param names: those that it should have; a server that cannot list its zones is asked for each of these
+        """
+        found: list[tuple[Mapping[str, int | None], bool]] = []
+        result = self._call('list', lambda timeout: found.append(self._list(names, timeout)), LISTING_SECONDS)
+        return model.Listing(result, *(found[0] if found else ({}, False)))
+
+    def check(self) -> list[model.Finding]:
+        """Have the server take a zone and give it up again; what stands in the way, and what to do about it.
+
+        The zone's name is a random one under ``invalid.``.
+        """
+        findings = self.check_files()
+        name = f'designate-pool-check-{secrets.token_hex(8)}.invalid.'
+        probe = model.Domain(model.new_id(), name, model.new_id(), '', 'hostmaster@example.invalid', 300, 1)
+        steps: list[tuple[str, Callable[[], model.CallResult]]] = [
+            ('the control channel does not answer', self.ping),
+            ('no zone can be added', lambda: self.create_domain(probe)),
+            ('no zone can be removed', lambda: self.delete_domain(probe))]
+        for what, step in steps:
+            result = step()
+            if not result.ok:
+                return [*findings, model.Finding(f'{what}: {result.error}', self._advice(result))]
+        return findings
+
+    def check_files(self) -> list[model.Finding]:
+        """Key files and control sockets that are missing, or open to more users than they should be."""
+        return [finding for option in self.OPTIONS if option.private and self.options[option.name]
+                and (finding := openness.check(option.name, self.options[option.name])) is not None]
 
     def ping(self) -> model.CallResult:
         """Ask whether the server would take calls now, as cheaply as can be."""
@@ -90,30 +154,69 @@ class Backend:
     def _delete(self, domain: model.Domain, timeout: float) -> None:
         raise NotImplementedError
 
+    def _create_many(self, domains: Sequence[model.Domain], timeout: float) -> Outcomes:
+        raise NotImplementedError
+
+    def _delete_many(self, domains: Sequence[model.Domain], timeout: float) -> Outcomes:
+        raise NotImplementedError
+
+    def _list(self, names: Collection[str], timeout: float) -> tuple[Mapping[str, int | None], bool]:
+        """Names, lower case and absolute, with their serials (None where none is served yet); whether these are all."""
+        raise NotImplementedError
+
     def _ping(self, timeout: float) -> None:
         raise NotImplementedError
+
+    def _advice(self, result: model.CallResult) -> str:
+        """What an operator can do about a call of :meth:`check` that failed."""
+        if result.unreachable:
+            return f'see whether {self.server.label} runs and can be reached from here, and what its section says of it'
+        return f'see the page of the driver {self.server.driver} in the documentation for what the server needs'
 
     def _refuse_key(self, timeout: float) -> None:
         raise BackendRefused(why=f'the driver {self.server.driver} does not manage TSIG keys; set them on the server')
 
-    def _call(self, what: str, work: Callable[[float], None]) -> model.CallResult:
+    def _each(self, verb: str, domains: Sequence[model.Domain], one: Callable[[model.Domain, float], None],
+              many: Callable[[Sequence[model.Domain], float], Outcomes]) -> list[model.CallResult]:
+        if self.batch_size == 1:
+            return [self._call(f'{verb} {domain.name}', functools.partial(one, domain)) for domain in domains]
+        if not domains:
+            return []
+        what = f'{verb} {domains[0].name}' + (f' and {len(domains) - 1} more' if len(domains) > 1 else '')
+        outcomes: list[BackendError | None] = []
+        whole = self._call(what, lambda timeout: outcomes.extend(many(domains, timeout)))
+        if not whole.ok:
+            return [whole] * len(domains)
+        return [self._one_of_many(f'{verb} {domain.name}', outcome, whole.seconds)
+                for domain, outcome in zip(domains, outcomes, strict=True)]
+
+    def _one_of_many(self, what: str, error: BackendError | None, seconds: float) -> model.CallResult:
+        if error is None:
+            return model.CallResult(seconds)
+        result = self._failure(error, seconds, self.server.call_timeout)
+        self._complaints.failed(what, result, error)
+        return result
+
+    def _call(self, what: str, work: Callable[[float], None], seconds: float | None = None) -> model.CallResult:
         started = time.monotonic()
+        allowed = self.server.call_timeout if seconds is None else seconds
         try:
-            work(self.server.call_timeout)
+            work(allowed)
         except (SystemExit, KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as error:  # eventlet's Timeout is no Exception, and a driver may raise anything
-            result = self._failure(error, time.monotonic() - started)
+            result = self._failure(error, time.monotonic() - started, allowed)
             self._complaints.failed(what, result, error)
             return result
         self._complaints.succeeded()
         return model.CallResult(seconds=time.monotonic() - started)
 
-    def _failure(self, error: BaseException, seconds: float) -> model.CallResult:
+    @staticmethod
+    def _failure(error: BaseException, seconds: float, allowed: float) -> model.CallResult:
         if isinstance(error, BackendError):
             return model.CallResult(seconds, str(error), error.retryable, isinstance(error, BackendUnreachable))
         if isinstance(error, TimeoutError) or type(error).__name__ == 'Timeout':  # the latter is eventlet's
-            return model.CallResult(seconds, f'no answer within {self.server.call_timeout:g} s', unreachable=True)
+            return model.CallResult(seconds, f'no answer within {allowed:g} s', unreachable=True)
         if isinstance(error, PoolError):
             return model.CallResult(seconds, str(error))
         if isinstance(error, OSError):

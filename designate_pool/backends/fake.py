@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+from collections.abc import Collection
 from typing import ClassVar
 
 from designate_pool import model
@@ -18,12 +19,12 @@ from designate_pool.backends.base import Backend
 from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, InvalidField
 
 BEHAVIOURS = ('succeed', 'fail', 'refuse', 'unreachable', 'hang', 'lie')
-OPERATIONS = ('create', 'delete', 'ping')
+OPERATIONS = ('create', 'delete', 'list', 'ping')
 
 
 @dataclasses.dataclass(frozen=True)
 class Call:
-    """One call that the server got; *name* is empty for a ping."""
+    """One call that the server got; *name* is empty where it was about no zone."""
 
     operation: str
     name: str = ''
@@ -85,6 +86,11 @@ class Fake(Backend):
         if self._effective(Call('delete', domain.name, domain.generation), timeout):
             with self._lock:
                 self.zones.discard(domain.name)
+
+    def _list(self, names: Collection[str], timeout: float) -> tuple[dict[str, int | None], bool]:
+        self._effective(Call('list'), timeout)
+        with self._lock:
+            return dict.fromkeys(self.zones), True
 
     def _ping(self, timeout: float) -> None:
         self._effective(Call('ping'), timeout)

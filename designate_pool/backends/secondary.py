@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import socket
+from collections.abc import Collection
 from typing import Any, ClassVar
 
 from designate_pool import model
@@ -50,6 +51,9 @@ class Secondary(Backend):
 
     def _delete(self, domain: model.Domain, timeout: float) -> None:
         self._ask(timeout, 'delete_zone', name=domain.name)
+
+    def _list(self, names: Collection[str], timeout: float) -> tuple[dict[str, int | None], bool]:
+        return {each['name'].lower(): each['serial'] for each in self._ask(timeout, 'list_zones')}, True
 
     def _ping(self, timeout: float) -> None:
         self._ask(timeout, 'ping')

@@ -7,16 +7,19 @@ import os
 import secrets
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
+from urllib.parse import quote
 
 from designate_pool import backends
 from designate_pool.api.app import create_app
 from designate_pool.api.server import ApiServer
 from designate_pool.central.service import Central
+from designate_pool.config.kept import KeptServers
 from designate_pool.config.load import Settings
 from designate_pool.minidns.service import MiniDns
 from designate_pool.model import Pool
 from designate_pool.pool_manager.due import Tries
 from designate_pool.pool_manager.manager import Manager
+from designate_pool.pool_manager.registrar import Registrar
 from designate_pool.pool_manager.service import PoolManager
 from designate_pool.pool_manager.settings import Settings as ManagerSettings
 from designate_pool.rpc import central, minidns, pool_manager
@@ -28,12 +31,14 @@ from designate_pool.storage.sessions import Storage
 class Parts:
     """What services are made of.
 
+    :ivar read_pool: reads the configuration's pool anew, and raises a PoolError when it is wrong
     :ivar caller: a :class:`designate_pool.rpc.caller.Caller` that can also serve
     """
 
     runtime: Runtime
     settings: Settings
     pool: Pool
+    read_pool: Callable[[], Pool]
     storage: Storage
     caller: Any
 
@@ -55,17 +60,18 @@ def build_pool_manager(parts: Parts) -> Service:
     manager = Manager(parts.pool, {server.id: backends.build(server) for server in parts.pool.servers}, parts.storage,
                       central.CentralClient(parts.caller), minidns.MiniDnsClient(parts.caller), parts.runtime,
                       manager_settings(parts.settings))
-    service = PoolManager(manager, parts.runtime)
-    parts.caller.serve(pool_manager.topic(parts.pool.name), service)
+    kept = KeptServers(os.path.join(parts.settings.process.state_path, f'servers-of-{quote(parts.pool.name, "")}.json'))
+    service = PoolManager(manager, Registrar(manager, parts.runtime, parts.read_pool, kept), parts.runtime)
     service.start()
+    parts.caller.serve(pool_manager.topic(parts.pool.name), service)
     return service
 
 
 def build_minidns(parts: Parts) -> Service:
     settings = parts.settings.minidns
-    service = MiniDns(parts.storage, parts.pool.servers, settings.listen,
-                      pool_manager.PoolManagerClient(parts.caller), parts.runtime,
-                      tcp_connections=settings.tcp_connections, packed_zones_bytes=settings.packed_zones_bytes)
+    service = MiniDns(parts.storage, parts.pool, settings.listen, pool_manager.PoolManagerClient(parts.caller),
+                      parts.runtime, tcp_connections=settings.tcp_connections,
+                      packed_zones_bytes=settings.packed_zones_bytes, read_pool=parts.read_pool)
     service.start()
     parts.caller.serve(minidns.TOPIC, service)
     return service
@@ -73,7 +79,9 @@ def build_minidns(parts: Parts) -> Service:
 
 def build_api(parts: Parts) -> Service:
     settings = parts.settings.api
-    app = create_app(central.CentralClient(parts.caller), parts.pool, settings.max_body)
+    app = create_app(central.CentralClient(parts.caller), parts.pool, settings.max_body,
+                     pool_managers=pool_manager.PoolManagerClient(parts.caller),
+                     count_joining_servers=parts.settings.pool_manager.count_joining_servers)
     service = Together([ApiServer(app, endpoint, settings.threads, body_limit=settings.max_body)
                         for endpoint in settings.listen])
     service.start()
@@ -107,7 +115,9 @@ def manager_settings(settings: Settings) -> ManagerSettings:
         claim_seconds=found.claim_seconds,
         batch_size=found.batch_size,
         circuit_failures=found.circuit_failures,
-        circuit_probe_interval=found.circuit_probe_interval)
+        circuit_probe_interval=found.circuit_probe_interval,
+        count_joining_servers=found.count_joining_servers,
+        delete_zones_of_removed_servers=found.delete_zones_of_removed_servers)
 
 
 SERVICES: dict[str, Callable[[Parts], Service]] = {

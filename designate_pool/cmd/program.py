@@ -1,4 +1,4 @@
-"""A program's life: configuration, services, SIGTERM."""
+"""A program's life: configuration, services, SIGHUP, SIGTERM."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import logging
 import os
 import signal
 import sys
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from designate_pool import __version__, backends
 from designate_pool.cmd import build
 from designate_pool.config import load, pools
 from designate_pool.errors import PoolError
+from designate_pool.model import Pool
 from designate_pool.rpc.direct import Direct
 from designate_pool.rpc.messaging import Messaging
 from designate_pool.runtime import Runtime
@@ -48,9 +50,10 @@ def run(runtime: Runtime, argv: Sequence[str], parts: Sequence[str], embedded: b
         print(error, file=sys.stderr)
         return 1
     caller: Any = Direct(runtime.workers(8, 'casts')) if embedded else Messaging(conf, settings.process.host)
-    stop = _Stop()
+    asked = _Asked()
+    reader = _Reader(conf)
     try:
-        return _serve(runtime, build.Parts(runtime, settings, pool, storage, caller), parts, stop)
+        return _serve(runtime, build.Parts(runtime, settings, pool, reader.read, storage, caller), parts, asked)
     except (PoolError, OSError) as error:
         LOG.error('%s', error)
         return 1
@@ -59,13 +62,16 @@ def run(runtime: Runtime, argv: Sequence[str], parts: Sequence[str], embedded: b
         storage.close()
 
 
-def _serve(runtime: Runtime, made: build.Parts, parts: Sequence[str], stop: _Stop) -> int:
+def _serve(runtime: Runtime, made: build.Parts, parts: Sequence[str], asked: _Asked) -> int:
     running = []
     try:
         for part in parts:
             running.append(build.SERVICES[part](made))
         print(f'{" ".join(parts)}: ready', file=sys.stderr, flush=True)
-        while not stop.wanted:
+        while not asked.to_stop:
+            if asked.to_reload:
+                asked.to_reload = False
+                _reload(running)
             runtime.sleep(0.1)
     finally:
         LOG.info('stopping')
@@ -75,13 +81,44 @@ def _serve(runtime: Runtime, made: build.Parts, parts: Sequence[str], stop: _Sto
     return 0
 
 
-class _Stop:
-    """Set by SIGTERM and SIGINT."""
+def _reload(running: Sequence[Any]) -> None:
+    """Have those services read the configuration anew that have servers."""
+    for service in running:
+        reload = getattr(service, 'reload', None)
+        if reload is not None:
+            try:
+                reload()
+            except Exception:  # of the database, say; the program goes on with what it had
+                LOG.exception('the configuration could not be read anew')
+
+
+class _Reader:
+    """Reads the pool of the configuration anew, for one service at a time."""
+
+    def __init__(self, conf: cfg.ConfigOpts) -> None:
+        self._conf = conf
+        self._lock = threading.Lock()
+
+    def read(self) -> Pool:
+        """
+        :raises BadConfiguration: with every mistake
+        """
+        with self._lock:
+            load.reload(self._conf)
+            return pools.read_pool(self._conf, backends.options())
+
+
+class _Asked:
+    """Set by signals: SIGTERM and SIGINT to stop, SIGHUP to read the configuration anew."""
 
     def __init__(self) -> None:
-        self.wanted = False
-        for number in (signal.SIGTERM, signal.SIGINT):
+        self.to_stop = False
+        self.to_reload = False
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._handle)
 
     def _handle(self, number: int, frame: Any) -> None:
-        self.wanted = True
+        if number == signal.SIGHUP:
+            self.to_reload = True
+        else:
+            self.to_stop = True

@@ -6,6 +6,7 @@ import dataclasses
 
 from oslo_config import cfg
 
+from designate_pool.config import values
 from designate_pool.config.section import Section
 
 GROUP = cfg.OptGroup('service:pool_manager', help=(
@@ -40,6 +41,15 @@ OPTIONS: list[cfg.Opt] = [
                       'it dies, the others take them over after this time.'),
     cfg.IntOpt('batch_size', default=200, min=1, max=10000,
                help='How many due rows are claimed at a time.'),
+    cfg.BoolOpt('count_joining_servers', default=False,
+                help='Whether a server counts in thresholds from the moment that it joins the pool; otherwise it '
+                     'counts as soon as it has every domain.'),
+    cfg.BoolOpt('delete_zones_of_removed_servers', default=False,
+                help='Whether the zones are deleted from a server whose section is gone from the configuration, if it '
+                     'still answers.'),
+    cfg.StrOpt('catalog_zone',
+               help='Name of the catalog zone (RFC 9432) that MiniDNS serves for the pool, for servers of the driver '
+                    'catalog. Not set: there is none.'),
 ]
 
 
@@ -59,6 +69,9 @@ class PoolManagerSettings:
     circuit_probe_interval: float
     claim_seconds: float
     batch_size: int
+    count_joining_servers: bool
+    delete_zones_of_removed_servers: bool
+    catalog_zone: str | None
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
@@ -75,6 +88,11 @@ def read(section: Section) -> PoolManagerSettings:
                                       for field in dataclasses.fields(PoolManagerSettings)})
     if settings.pool_name is not None and not 1 <= len(settings.pool_name) <= 50:
         section.wrong('pool_name', 'a name has 1 to 50 characters')
+    if settings.catalog_zone is not None:
+        try:
+            settings = dataclasses.replace(settings, catalog_zone=values.zone(settings.catalog_zone))
+        except ValueError as error:
+            section.wrong('catalog_zone', str(error))
     least, most = settings.retry_backoff_initial, settings.retry_backoff_maximum
     if least is not None and most is not None and least > most:
         section.wrong('retry_backoff_maximum', f'{most:g} is less than retry_backoff_initial, {least:g}')

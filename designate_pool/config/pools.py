@@ -33,7 +33,9 @@ GENERIC = (
            minimum=1, maximum=1000),
     Option('call_timeout', 'Seconds that one driver call may take.', kind='float', default=10.0, minimum=0.01),
 )
-_TSIG = ('algorithm', 'secret')
+#: What the section of a key takes.
+_TSIG = (Option('algorithm', 'For example hmac-sha256.', required=True),
+         Option('secret', 'Base64.', required=True, secret=True))
 
 
 def read_pool(conf: cfg.ConfigOpts, drivers: Drivers) -> Pool:
@@ -50,7 +52,25 @@ def read_pool(conf: cfg.ConfigOpts, drivers: Drivers) -> Pool:
     mistakes.raise_if_any()
     _warn_of_unsigned(servers)
     return Pool(name=settings.pool_manager.pool_name, servers=servers,
-                threshold_percentage=settings.pool_manager.threshold_percentage)
+                threshold_percentage=settings.pool_manager.threshold_percentage,
+                catalog_zone=settings.pool_manager.catalog_zone)
+
+
+def secret_files(conf: cfg.ConfigOpts, drivers: Drivers) -> list[tuple[str, str, str]]:
+    """Where secrets of servers and keys are kept as ``file:PATH``: section, option and path, in the order of the files.
+
+    :param drivers: as for :func:`read_pool`, which has to have read *conf* without a mistake
+    """
+    found = []
+    for section, names in source.read(conf).sections.items():
+        kind, _, rest = section.partition(':')
+        options = {'backend': (*GENERIC, *drivers.get(rest.partition(':')[0], ())), 'tsig': _TSIG}.get(kind, ())
+        for option in options:
+            if option.secret and option.name in names:
+                path = values.secret_file(conf[section][option.name].strip())
+                if path is not None:
+                    found.append((section, option.name, path))
+    return found
 
 
 class _Reader:
@@ -169,13 +189,11 @@ class _Reader:
         return keys
 
     def _key(self, section: str, name: str) -> TsigKey | None:
-        options = (Option('algorithm', 'For example hmac-sha256.', required=True),
-                   Option('secret', 'Base64.', required=True, secret=True))
-        said = self._values(section, options, {})
-        for option in options:
+        said = self._values(section, _TSIG, {})
+        for option in _TSIG:
             if option.name not in said:
                 self._mistakes.add(section, option.name, 'it must be given')
-        if any(said.get(option.name) is None for option in options):
+        if any(said.get(option.name) is None for option in _TSIG):
             return None
         try:
             return values.make_key(name, said['algorithm'], said['secret'])

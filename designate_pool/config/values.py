@@ -29,20 +29,27 @@ def secret(text: str) -> str:
 
     What is found is taken as it is, digits stay text; one newline at the end of a file is not part of it.
     """
-    kind, _, rest = text.partition(':')
-    if kind == 'file':
+    path = secret_file(text)
+    if path is not None:
         try:
-            with open(rest, encoding='utf-8') as file:
+            with open(path, encoding='utf-8') as file:
                 found = file.read()
         except (OSError, UnicodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else 'it is not UTF-8 text'
-            raise ValueError(f'cannot read the file {rest}: {reason}') from None
+            raise ValueError(f'cannot read the file {path}: {reason}') from None
         return found.removesuffix('\n').removesuffix('\r')
+    kind, _, rest = text.partition(':')
     if kind == 'env':
         if rest not in os.environ:
             raise ValueError(f'the environment has no variable {rest}')
         return os.environ[rest]
     return text
+
+
+def secret_file(text: str) -> str | None:
+    """The path in ``file:PATH``; None when *text* is something else."""
+    kind, _, path = text.partition(':')
+    return path if kind == 'file' else None
 
 
 def port(text: str) -> int:
@@ -90,6 +97,17 @@ def host(text: str) -> str:
     if len(text) > 253 or labels[-1].isdigit() or not all(_HOST_LABEL.fullmatch(label) for label in labels):
         raise ValueError(f'{text!r} is neither a host name nor an IP address')
     return text.lower()
+
+
+def zone(text: str) -> str:
+    """The name of a zone: absolute, lower case, with the final dot."""
+    try:
+        name = dns_name.from_text(text)
+    except (dns_exception.DNSException, UnicodeError):
+        name = dns_name.root
+    if name == dns_name.root:
+        raise ValueError(f'{text!r} is not the name of a zone')
+    return name.to_text().lower()
 
 
 def tsig_key(text: str, keys: Mapping[str, TsigKey | None]) -> TsigKey | None:

@@ -5,9 +5,10 @@ Serials are whole numbers from 0 to 4294967295; None means never seen.
 """
 
 from designate_pool.model.domains import Context, Domain, Record, RecordChange, RecordSet, ZoneHead, ZoneSnapshot
-from designate_pool.model.operations import CallResult, PollRequest, PollResult, Report, ServerStatus, Verdict
-from designate_pool.model.pools import Endpoint, Option, Pool, Server, TsigKey
-from designate_pool.model.words import Action, Answer, Outcome, Status, Task, Word, new_id, utcnow
+from designate_pool.model.operations import (CallResult, Comparison, Finding, Listing, PollRequest, PollResult, Report,
+                                             ServerStatus, Verdict)
+from designate_pool.model.pools import Endpoint, Option, Pool, PoolServer, Reloaded, Server, ServerReport, TsigKey
+from designate_pool.model.words import Action, Answer, Outcome, ServerState, Status, Task, Word, new_id, utcnow
 
 __all__ = [
     'Word',
@@ -36,4 +37,11 @@ __all__ = [
     'PollResult',
     'CallResult',
     'Option',
+    'PoolServer',
+    'ServerReport',
+    'ServerState',
+    'Reloaded',
+    'Listing',
+    'Finding',
+    'Comparison',
 ]

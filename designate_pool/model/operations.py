@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from datetime import datetime
 
 from designate_pool.model.words import Action, Answer, Outcome, new_id
@@ -51,6 +52,7 @@ class Verdict:
     :ivar agreed: ids of the servers that have done what is due
     :ivar behind: ids of the servers that have not
     :ivar failed: those of *behind* whose row is in ERROR
+    :ivar resting: ids of the servers that do not count now, being in maintenance or not yet filled
     """
 
     status: Outcome | None
@@ -61,6 +63,7 @@ class Verdict:
     agreed: tuple[str, ...] = ()
     behind: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
+    resting: tuple[str, ...] = ()
 
     @property
     def degraded(self) -> bool:
@@ -132,3 +135,52 @@ class CallResult:
     @property
     def ok(self) -> bool:
         return self.error is None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Listing:
+    """What a server really has.
+
+    :ivar result: how the question ended; the rest is empty when it failed
+    :ivar serials: by name, the serial that the server serves; None where it has the zone and serves nothing yet
+    :ivar complete: whether these are all its zones; without it they are those that it was asked for
+    """
+
+    result: CallResult
+    serials: Mapping[str, int | None] = dataclasses.field(default_factory=dict)
+    complete: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that an operator should know.
+
+    :ivar what: is wrong, in words
+    :ivar advice: what to do about it
+    :ivar serious: whether it keeps changes from being served; without it, it is a warning
+    """
+
+    what: str
+    advice: str
+    serious: bool = True
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Comparison:
+    """What a server has against what it should have.
+
+    :ivar total: how many zones it should have
+    :ivar missing: names of zones that it should have and has not
+    :ivar behind: names of zones with the serial that it serves (None: nothing) and the one that it should serve
+    :ivar extra: names of zones that it has and that are no domain of the pool; None when it cannot list its zones
+    :ivar mending: how many operations are due now to mend it
+    :ivar deleted: how many of the extra zones were deleted
+    """
+
+    server_id: str
+    total: int
+    missing: tuple[str, ...] = ()
+    behind: tuple[tuple[str, int | None, int], ...] = ()
+    extra: tuple[str, ...] | None = None
+    mending: int = 0
+    deleted: int = 0

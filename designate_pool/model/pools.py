@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from designate_pool.model.words import ServerState
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TsigKey:
@@ -59,12 +61,87 @@ class Server:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class PoolServer:
+    """A server as the database knows it, so that every service agrees on it; its settings are in the configuration.
+
+    :ivar fingerprint: of its settings without the secrets; another one means that they are to be applied anew
+    :ivar filled_to: the id of the last domain that was begun on it; None when it has been begun for all of them
+    :ivar filled: how many domains that were
+    :ivar state_since: when it came into its state
+    :ivar joined_at: when it had every domain for the first time; None while it never had
+    :ivar dismissed: whether it drains by command; it then stays out of the pool though its section is still there
+    :ivar delete_zones: while it drains, whether its zones are deleted there
+    :ivar catalog_epoch: raised when all its zones are to be made anew from the catalog zone
+    :ivar note: what happened last, in words
+    :ivar claimed_by: the pool manager that fills or drains it, until *claimed_until*
+    """
+
+    id: str
+    pool_id: str
+    label: str
+    driver: str
+    state: ServerState
+    fingerprint: str = ''
+    position: int = 0
+    filled_to: str | None = None
+    filled: int = 0
+    state_since: datetime | None = None
+    joined_at: datetime | None = None
+    dismissed: bool = False
+    delete_zones: bool = False
+    catalog_epoch: int = 0
+    note: str | None = None
+    claimed_by: str | None = None
+    claimed_until: datetime | None = None
+    version: int = 1
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+
+    @property
+    def is_filling(self) -> bool:
+        """Whether domains have yet to be begun on it."""
+        return self.filled_to is not None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ServerReport:
+    """How it goes with a server.
+
+    :ivar domains: how many the pool has
+    :ivar rows: how many rows of pool_manager_status the server has; None where they were not counted
+    :ivar waiting: how many operations are due on it or tried again later; *failing* of these are in ERROR
+    :ivar in_hand: how many of the waiting operations a pool manager is at work on
+    :ivar oldest: when the first of the waiting operations is or was due
+    :ivar failures: some of the failing ones, as (domain name, action, error)
+    """
+
+    server: PoolServer
+    domains: int = 0
+    rows: int | None = None
+    waiting: int = 0
+    failing: int = 0
+    in_hand: int = 0
+    oldest: datetime | None = None
+    failures: tuple[tuple[str, str, str], ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Reloaded:
+    """What reading the configuration again has changed: labels of servers."""
+
+    joined: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    draining: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Pool:
     """A pool.  The database knows its id and what goes into NS records; the configuration knows its servers.
 
     :ivar name_servers: host names for the NS records, the first also the SOA's primary
     :ivar servers: only where the pool was read from the configuration
     :ivar threshold_percentage: how many of the servers must serve a change, 1 to 100
+    :ivar catalog_zone: the name of the catalog zone (RFC 9432) that MiniDNS serves for the pool; None for none
     """
 
     name: str
@@ -76,6 +153,7 @@ class Pool:
     also_notifies: tuple[str, ...] = ()
     servers: tuple[Server, ...] = ()
     threshold_percentage: int = 100
+    catalog_zone: str | None = None
     version: int = 1
     created_at: datetime | None = None
     updated_at: datetime | None = None
@@ -85,6 +163,7 @@ class Pool:
 class Option:
     """An option that a driver takes in its sections of the configuration.
 
+    :ivar private: it names a file or socket that no user but the pool manager's and the server's should get at
     :ivar kind: one of ``str``, ``int``, ``float``, ``bool``, ``port``, ``path``, ``host``, ``endpoints``, ``tsig_key``
     """
 
@@ -96,3 +175,4 @@ class Option:
     secret: bool = False
     minimum: float | None = None
     maximum: float | None = None
+    private: bool = False

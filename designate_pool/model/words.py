@@ -48,6 +48,16 @@ class Outcome(Word):
     ERROR = 'ERROR'
 
 
+class ServerState(Word):
+    """Where a server stands in its pool."""
+
+    JOINING = 'joining'
+    ACTIVE = 'active'
+    MAINTENANCE = 'maintenance'
+    DRAINING = 'draining'
+    REMOVED = 'removed'
+
+
 class Answer(Word):
     """What a server said when it was asked for a zone's serial."""
 

@@ -8,7 +8,8 @@ Serials are compared by RFC 1982 around the domain's own serial.  A serial exact
 counts as never seen.  A serial newer than the domain's own (a server that knows more than the database) counts as the
 domain's own, so that it cannot hold back what comes later.
 
-Only rows of servers that are in the pool now count.
+Only rows of servers that count now do: not those of servers that rest (in maintenance, or not yet filled), but a
+deletion is complete only when these have confirmed it as well.
 """
 
 from __future__ import annotations
@@ -25,16 +26,18 @@ def needed(total: int, threshold_percentage: int) -> int:
     return -(-total * threshold_percentage // 100)
 
 
-def weigh(domain: Domain, rows: Iterable[ServerStatus], servers: Sequence[str], threshold_percentage: int) -> Verdict:
+def weigh(domain: Domain, rows: Iterable[ServerStatus], servers: Sequence[str], threshold_percentage: int,
+          resting: Sequence[str] = ()) -> Verdict:
     """The verdict on one domain.
 
     :param rows: the domain's rows of pool_manager_status, in any order
-    :param servers: ids of the servers in the pool now
+    :param servers: ids of the servers that count now
+    :param resting: ids of those that are in the pool and do not count
     """
     mine = {(row.server_id, row.action): row for row in rows}
-    k = needed(len(servers), threshold_percentage)
+    k = max(1, needed(len(servers), threshold_percentage))  # of no servers none agrees on anything
     if domain.is_going:
-        return _weigh_deletion(domain, mine, servers, k)
+        return _weigh_deletion(domain, mine, servers, k, resting)
     seen = {server: _seen(mine.get((server, Action.UPDATE)), domain.serial) for server in servers}
     consensus = _kth_newest([serial for serial in seen.values() if serial is not None], k, domain.serial)
     # A server that was seen to serve the serial and then failed a poll shows as behind; what was told stays told.
@@ -45,44 +48,54 @@ def weigh(domain: Domain, rows: Iterable[ServerStatus], servers: Sequence[str], 
     status, serial = None, None
     if consensus is not None and (domain.reported_serial is None or newer(consensus, domain.reported_serial)):
         status, serial = Outcome.SUCCESS, consensus
-    elif len(failed) > len(servers) - k and not _is_reported(domain):
+    elif _is_lost(failed, servers, k) and not _is_reported(domain):
         status, serial = Outcome.ERROR, domain.serial
-    return Verdict(status, serial, consensus, k, len(servers), agreed, behind, failed)
+    return Verdict(status, serial, consensus, k, len(servers), agreed, behind, failed, tuple(resting))
 
 
-def reports(domain: Domain, rows: Iterable[ServerStatus], servers: Sequence[str],
-            threshold_percentage: int) -> tuple[Report, ...]:
+def reports(domain: Domain, rows: Iterable[ServerStatus], servers: Sequence[str], threshold_percentage: int,
+            resting: Sequence[str] = ()) -> tuple[Report, ...]:
     """What Central has yet to be told about one domain, in order.
 
     Two reports when the servers have got further than Central knows and can get no further.
     """
     rows = tuple(rows)
     found: list[Report] = []
-    verdict = weigh(domain, rows, servers, threshold_percentage)
+    verdict = weigh(domain, rows, servers, threshold_percentage, resting)
     while verdict.status is Outcome.SUCCESS and verdict.serial is not None:
         found.append(Report(domain.id, domain.action, domain.generation, Outcome.SUCCESS, verdict.serial))
         if domain.is_going:
             return tuple(found)
         domain = dataclasses.replace(domain, reported_serial=verdict.serial)
-        verdict = weigh(domain, rows, servers, threshold_percentage)
+        verdict = weigh(domain, rows, servers, threshold_percentage, resting)
     if verdict.status is Outcome.ERROR and verdict.serial is not None and domain.status is Status.PENDING:
         found.append(Report(domain.id, domain.action, domain.generation, Outcome.ERROR, verdict.serial))
     return tuple(found)
 
 
-def _weigh_deletion(domain: Domain, mine: dict[tuple[str, Action], ServerStatus], servers: Sequence[str],
-                    k: int) -> Verdict:
+def _weigh_deletion(domain: Domain, mine: dict[tuple[str, Action], ServerStatus], servers: Sequence[str], k: int,
+                    resting: Sequence[str]) -> Verdict:
     outcomes = {server: row.status if (row := mine.get((server, Action.DELETE))) else None for server in servers}
     agreed = tuple(server for server, outcome in outcomes.items() if outcome is Outcome.SUCCESS)
-    behind = tuple(server for server, outcome in outcomes.items() if outcome is not Outcome.SUCCESS)
-    failed = tuple(server for server in behind if outcomes[server] is Outcome.ERROR)
+    failed = tuple(server for server, outcome in outcomes.items() if outcome is Outcome.ERROR)
+    # A server that does not count and has no row of the domain never had it.
+    touched = {server for server, _ in mine}
+    late = [server for server in resting if server in touched
+            and ((row := mine.get((server, Action.DELETE))) is None or row.status is not Outcome.SUCCESS)]
+    behind = (*(server for server in servers if server not in agreed), *late)
     status = None
     if domain.status is not Status.DELETED:
         if len(agreed) >= k:
             status = Outcome.SUCCESS
-        elif len(failed) > len(servers) - k:
+        elif _is_lost(failed, servers, k):
             status = Outcome.ERROR
-    return Verdict(status, domain.serial if status else None, None, k, len(servers), agreed, behind, failed)
+    return Verdict(status, domain.serial if status else None, None, k, len(servers), agreed, behind, failed,
+                   tuple(resting))
+
+
+def _is_lost(failed: Sequence[str], servers: Sequence[str], k: int) -> bool:
+    """Whether so many have failed that k cannot agree; of no servers none has failed."""
+    return bool(servers) and len(failed) > len(servers) - k
 
 
 def _seen(row: ServerStatus | None, current: int) -> int | None:

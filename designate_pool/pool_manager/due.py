@@ -80,6 +80,28 @@ def _begin_deletion(domain: Domain, rows: Rows, servers: Iterable[str], now: dat
     return begun
 
 
+def fill(domain: Domain, rows: Rows, server: str, now: datetime, gone: bool = False) -> list[ServerStatus]:
+    """The rows that have *domain* made on one server, or made again with the settings that the server has now.
+
+    :param gone: the server does not have the zone any more, so the serial that was seen there is gone as well
+    """
+    if domain.is_going:
+        return []
+    create, update = rows.get((server, Action.CREATE)), rows.get((server, Action.UPDATE))
+    if create is None or update is None:
+        return begin(domain, rows, [server], now)
+    again = [_renewed(create, domain, now)]
+    if gone:
+        again.append(dataclasses.replace(_renewed(update, domain, None), serial_number=None))
+    return again
+
+
+def fetch(domain: Domain, rows: Rows, server: str, now: datetime) -> list[ServerStatus]:
+    """The row that has one server fetch *domain*, which it has at another serial."""
+    update = rows.get((server, Action.UPDATE))
+    return [] if domain.is_going or update is None else [_renewed(update, domain, now)]
+
+
 def is_due(row: ServerStatus, now: datetime) -> bool:
     """Whether somebody must take *row* in hand now; one that is claimed is in hand."""
     return (row.next_attempt_at is not None and row.next_attempt_at <= now

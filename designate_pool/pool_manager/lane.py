@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -32,12 +33,14 @@ class Called:
 class Lane:
     """Calls one server's driver, ``server.max_in_flight`` calls at a time, one at a time for each domain name.
 
-    :param done: told of every call
+    What waits together goes to the driver together, as much as it takes in one call.
+
+    :param done: told of every call, of those made together at once
     :param depth: how much work may wait here; the rest stays in the database
     """
 
     def __init__(self, server: Server, backend: Backend, control: Circuit, dns: Circuit, depth: int, runtime: Any,
-                 done: Callable[[Called], None], now: Callable[[], datetime]) -> None:
+                 done: Callable[[Sequence[Called]], None], now: Callable[[], datetime]) -> None:
         self.server = server
         self.backend = backend
         self.control = control
@@ -46,8 +49,8 @@ class Lane:
         self._done = done
         self._now = now
         self._stopping = False
-        self._queues = [runtime.batches(self._call_each, 1, name=f'{server.label}/{number}')
-                        for number in range(server.max_in_flight)]
+        self._queues = [runtime.batches(self._call_all, backend.batch_size, name=f'{server.label}/{number}')
+                        for number in range(min(server.max_in_flight, backend.most_in_flight))]
 
     @property
     def room(self) -> int:
@@ -68,17 +71,18 @@ class Lane:
             queue.stop(self.server.call_timeout)
         self.backend.close()
 
-    def _call_each(self, works: list[Work]) -> None:
-        for work in works:
-            until = work.row.claimed_until
-            # A claim that ran out in the queue belongs to whoever takes the row next.
-            if self._stopping or (until is not None and until <= self._now()):
-                continue
-            self._done(Called(work, self._call(work)))
+    def _call_all(self, works: list[Work]) -> None:
+        # A claim that ran out in the queue belongs to whoever takes the row next.
+        now = self._now()
+        mine = [work for work in works if not self._stopping
+                and (work.row.claimed_until is None or work.row.claimed_until > now)]
+        for deletes, together in itertools.groupby(mine, lambda work: work.row.action is Action.DELETE):
+            batch = list(together)
+            self._done([Called(work, result) for work, result in zip(batch, self._call(batch, deletes), strict=True)])
 
-    def _call(self, work: Work) -> CallResult:
+    def _call(self, works: Sequence[Work], deletes: bool) -> Sequence[CallResult]:
         if self.control.is_open:
-            return CallResult(error=f'{self.server.label} has not answered its control channel', unreachable=True)
-        if work.row.action is Action.DELETE:
-            return self.backend.delete_domain(work.domain)
-        return self.backend.create_domain(work.domain)
+            silent = CallResult(error=f'{self.server.label} has not answered its control channel', unreachable=True)
+            return [silent] * len(works)
+        act = self.backend.delete_domains if deletes else self.backend.create_domains
+        return act([work.domain for work in works])

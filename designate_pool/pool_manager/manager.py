@@ -7,7 +7,6 @@ which domains to look at; each step reads the domains and their rows, decides wi
 
 from __future__ import annotations
 
-import collections
 import dataclasses
 import logging
 import random
@@ -20,14 +19,17 @@ from typing import Any
 from designate_pool.backends.base import Backend
 from designate_pool.errors import PoolError
 from designate_pool.model import (Action, Answer, CallResult, Context, Domain, Outcome, PollRequest, PollResult, Pool,
-                                  Report, ServerStatus, utcnow)
-from designate_pool.pool_manager import consensus, due
+                                  PoolServer, Report, Server, ServerState, ServerStatus, utcnow)
+from designate_pool.pool_manager import consensus, due, situations
 from designate_pool.pool_manager.alarms import Alarms
 from designate_pool.pool_manager.circuit import Circuit
 from designate_pool.pool_manager.lane import Called, Lane, Work
+from designate_pool.pool_manager.members import Members
 from designate_pool.pool_manager.settings import Settings
+from designate_pool.pool_manager.situations import Orders, Situation
 from designate_pool.rpc.central import CentralClient
 from designate_pool.rpc.minidns import MiniDnsClient
+from designate_pool.storage import catalog
 from designate_pool.storage import domains as domain_store
 from designate_pool.storage import statuses
 from designate_pool.storage.sessions import Storage
@@ -36,49 +38,22 @@ LOG = logging.getLogger(__name__)
 
 #: The pool manager acts for nobody in particular.
 NOBODY = Context(request_id='pool-manager', all_projects=True)
-
-
-@dataclasses.dataclass(slots=True)
-class Situation:
-    """A domain and its rows; *changed* are the rows to write, *fetching* the servers that fetch the zone by themselves.
-
-    However often a row is changed before it is written, its version rises by one: only so does the second of two
-    writers that began with the same row find that it came too late.
-    """
-
-    domain: Domain
-    rows: dict[tuple[str, Action], ServerStatus]
-    changed: dict[tuple[str, Action], ServerStatus] = dataclasses.field(default_factory=dict)
-    fetching: set[str] = dataclasses.field(default_factory=set)
-
-    def change(self, *rows: ServerStatus) -> None:
-        for row in rows:
-            key = row.server_id, row.action
-            earlier = self.rows.get(key)
-            version = 0 if earlier is None else earlier.version
-            self.rows[key] = self.changed[key] = dataclasses.replace(
-                row, version=version if key in self.changed else version + 1)
-
-
-@dataclasses.dataclass(slots=True)
-class Orders:
-    """Rows to write, calls for the servers' lanes (how many for each: *taken*), and polls for MiniDNS.
-
-    :ivar overtaken: how many of the rows somebody else wrote first, so that they were not written
-    """
-
-    writes: list[ServerStatus] = dataclasses.field(default_factory=list)
-    calls: list[Work] = dataclasses.field(default_factory=list)
-    polls: list[PollRequest] = dataclasses.field(default_factory=list)
-    taken: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
-    overtaken: int = 0
+#: Stands for the catalog zone where a poll names a domain.
+CATALOG = 'catalog'
+#: Servers that read a catalog have so many retry intervals to find a zone in it and fetch it by themselves.
+CATALOG_PATIENCE = 5
 
 
 class Manager:
     """One pool's servers, kept in step with the database.
 
+    Until :meth:`seat` says otherwise every server of *pool* is active.
+
     :param pool: with its servers and threshold
     :param backends: a driver for each server, by server id
+    :ivar members: which servers count and which are sent to
+    :ivar lanes: of the servers that are sent to, by server id
+    :ivar all_lanes: of all that the configuration has
     """
 
     def __init__(self, pool: Pool, backends: Mapping[str, Backend], storage: Storage, central: CentralClient,
@@ -86,12 +61,9 @@ class Manager:
         self.pool = pool
         self.settings = settings
         self.storage = storage
+        self._runtime = runtime
         self._central = central
         self._minidns = minidns
-        self.server_ids = tuple(server.id for server in pool.servers)
-        self.lanes = {server.id: Lane(server, backends[server.id], self._circuit(), self._circuit(),
-                                      2 * settings.batch_size, runtime, self._called, utcnow)
-                      for server in pool.servers}
         self._casts = runtime.batches(self._begin, settings.batch_size, name='casts')
         self._outcomes = runtime.batches(self._settle, settings.batch_size, name='outcomes')
         self._reports = runtime.batches(self._report, settings.batch_size, name='reports')
@@ -99,6 +71,22 @@ class Manager:
         # From reading rows to writing them: whoever else is here would overtake, and have it done again.
         self.deciding = threading.RLock()
         self._alarms = Alarms()
+        self.all_lanes: dict[str, Lane] = {}
+        self.lanes: dict[str, Lane] = {}
+        self.seat(Members.of(PoolServer(each.id, pool.id, each.label, each.driver, ServerState.ACTIVE)
+                             for each in pool.servers),
+                  {each.id: self.new_lane(each, backends[each.id]) for each in pool.servers})
+
+    def new_lane(self, server: Server, backend: Backend) -> Lane:
+        return Lane(server, backend, self._circuit(), self._circuit(), 2 * self.settings.batch_size, self._runtime,
+                    self._called, utcnow)
+
+    def seat(self, members: Members, lanes: Mapping[str, Lane]) -> None:
+        """From now on these are the servers."""
+        with self.deciding:
+            self.members = members
+            self.all_lanes = dict(lanes)
+            self.lanes = {key: lane for key, lane in lanes.items() if key in members.working}
 
     def change(self, domain_ids: Iterable[str]) -> None:
         """Something may be due for these domains."""
@@ -111,7 +99,7 @@ class Manager:
     def stop(self) -> None:
         """Finish what is under way and give back what was only taken."""
         self._casts.stop()
-        for lane in self.lanes.values():
+        for lane in self.all_lanes.values():
             lane.stop()
         self._outcomes.stop()
         self._reports.stop()
@@ -124,54 +112,52 @@ class Manager:
     def _begin(self, domain_ids: Sequence[str]) -> None:
         now = utcnow()
         with self.deciding:
-            situations = self.situations(domain_ids)
-            for situation in situations.values():
-                situation.change(*due.begin(situation.domain, situation.rows, self.server_ids, now))
-            for situation, generation in self.reborn(situations.values()):
+            found = self.situations(domain_ids)
+            for situation in found.values():
+                situation.change(*due.begin(situation.domain, situation.rows, self.members.holding, now))
+            for situation, generation in self.reborn(found.values()):
                 situation.change(*(due.supersede(row, generation) for row in situation.rows.values()
                                    if row.action is Action.DELETE and row.status is not Outcome.SUCCESS))
-            orders = self.write(situations.values(), now)
+            orders = self.write(found.values(), now)
         self.carry_out(orders)
-        self.weigh(situations.values())
+        self.weigh(found.values())
         if orders.overtaken:
-            self._casts.put(*situations)
+            self._casts.put(*found)
 
     def _settle(self, outcomes: Sequence[Called | PollResult]) -> None:
         now = utcnow()
         awake = {server for outcome in outcomes if (server := self._mind_circuit(outcome))}
         with self.deciding:
-            situations = self.situations([_domain_id(outcome) for outcome in outcomes])
+            found = self.situations([_domain_id(outcome) for outcome in outcomes])
             for outcome in outcomes:
-                situation = situations.get(_domain_id(outcome))
-                # What failed on a server that has just come back is due again already.
-                if situation is None or (_server_id(outcome) in awake and not _is_success(outcome)):
+                situation = found.get(_domain_id(outcome))
+                # What failed on a server that has just come back is due again already; one that rests cannot fail.
+                forgiven = _server_id(outcome) in awake or _server_id(outcome) not in self.lanes
+                if situation is None or (forgiven and not _is_success(outcome)):
                     continue
                 if isinstance(outcome, Called):
                     self._after_call(situation, outcome, now)
                 elif not situation.domain.is_going:
                     self._after_poll(situation, outcome, now)
-            self._revive(situations, outcomes, now)
-            orders = self.write(situations.values(), now)
+            self._revive(found, outcomes, now)
+            orders = self.write(found.values(), now)
         self.carry_out(orders)
-        self.weigh(situations.values())
+        self.weigh(found.values())
         if orders.overtaken:
             # A success heard twice is one; a failure that is not heard is due again when its round must be over.
             self._outcomes.put(*(outcome for outcome in outcomes if _is_success(outcome)))
 
     def situations(self, domain_ids: Iterable[str]) -> dict[str, Situation]:
         """How these domains stand now; unknown ones are left out."""
-        ids = list(dict.fromkeys(domain_ids))
-        found, rows = self.storage.read(_read_situations, ids)
-        return {key: Situation(domain, due.by_server_and_action(rows.get(key, ()))) for key, domain in found.items()
-                if domain.pool_name == self.pool.name}
+        return situations.read(self.storage, self.pool.name, list(domain_ids))
 
-    def write(self, situations: Iterable[Situation], now: datetime, claimed: Sequence[Work] = ()) -> Orders:
+    def write(self, changed: Iterable[Situation], now: datetime, claimed: Sequence[Work] = ()) -> Orders:
         """Write what has changed; what is to be done then, for :meth:`carry_out`.
 
         :param claimed: work whose rows were claimed and written before
         """
         orders = Orders()
-        standing = {situation.domain.id: situation for situation in situations}
+        standing = {situation.domain.id: situation for situation in changed}
         for work in claimed:
             if work.row.action is Action.UPDATE:
                 self._order(orders, standing[work.domain.id], work.row, 0.0, now)
@@ -180,7 +166,7 @@ class Manager:
         for situation in standing.values():
             for row in situation.changed.values():
                 if due.is_due(row, now) and row.server_id in self.lanes:
-                    delay = self.settings.tries.retry_interval if row.server_id in situation.fetching else 0.0
+                    delay = self._fetching_time(row.server_id) if row.server_id in situation.fetching else 0.0
                     # As it was read: being taken in hand counts as its one change.
                     read = dataclasses.replace(row, version=row.version - 1)
                     self._order(orders, situation, read, delay, now)
@@ -197,30 +183,31 @@ class Manager:
 
     def carry_out(self, orders: Orders) -> None:
         """Hand what is due to the servers' lanes and to MiniDNS."""
+        for polls in (self._announce({work.row.server_id for work in orders.calls}), orders.polls):
+            if polls:
+                self.poll(polls, self.settings.tries)
         for work in orders.calls:
-            self.lanes[work.row.server_id].put(work)
-        if orders.polls:
-            self.poll(orders.polls, self.settings.tries)
+            if (lane := self.lanes.get(work.row.server_id)) is not None:
+                lane.put(work)
 
-    def weigh(self, situations: Iterable[Situation]) -> None:
+    def weigh(self, changed: Iterable[Situation]) -> None:
         """Tell Central what the pool agrees on, where it does not know yet; forget deletions that are complete."""
         finished = []
-        for domain, rows in [(each.domain, tuple(each.rows.values())) for each in situations]:
-            found = consensus.reports(domain, rows, self.server_ids, self.pool.threshold_percentage)
+        for domain, rows in [(each.domain, tuple(each.rows.values())) for each in changed]:
+            who = self.members.counting, self.pool.threshold_percentage, self.members.resting
+            found = consensus.reports(domain, rows, *who)
             self._reports.put(*found)
-            if domain.is_going and not found:
-                verdict = consensus.weigh(domain, rows, self.server_ids, self.pool.threshold_percentage)
-                if not verdict.behind:
-                    finished.append(domain.id)
+            if domain.is_going and not found and not consensus.weigh(domain, rows, *who).behind:
+                finished.append(domain.id)
         if finished:
             self.storage.run(statuses.purge_domains, finished)
 
-    def reborn(self, situations: Iterable[Situation]) -> list[tuple[Situation, int]]:
+    def reborn(self, found: Iterable[Situation]) -> list[tuple[Situation, int]]:
         """Of domains that are to be deleted those whose name lives again, with the newer generation.
 
         Their zones must not be deleted: the newer domain's contents take their place.
         """
-        going = [each for each in situations if each.domain.is_going]
+        going = [each for each in found if each.domain.is_going]
         living = self._living(each.domain.name for each in going)
         return [(each, newer.generation) for each in going if (newer := living.get(each.domain.name)) is not None
                 and newer.generation > each.domain.generation]
@@ -236,13 +223,26 @@ class Manager:
     def wake(self, server_id: str) -> None:
         """The server answers again: all that waits for it is due now."""
         woken = self.storage.run(statuses.wake, server_id, utcnow())
-        LOG.info('%s answers again; %d operations are due', self.lanes[server_id].server.label, woken)
+        LOG.info('%s answers again; %d operations are due', self.all_lanes[server_id].server.label, woken)
 
     def _circuit(self) -> Circuit:
         return Circuit(self.settings.circuit_failures, self.settings.circuit_probe_interval, monotonic)
 
-    def _called(self, called: Called) -> None:
-        self._outcomes.put(called)
+    def _called(self, called: Sequence[Called]) -> None:
+        self._outcomes.put(*called)
+
+    def _announce(self, server_ids: Iterable[str]) -> list[PollRequest]:
+        """A new serial of the catalog zone, and its NOTIFYs, for those servers that learn their zones from it."""
+        readers = sorted(each for each in server_ids if each in self.lanes and self.lanes[each].backend.reads_catalog)
+        if not readers or self.pool.catalog_zone is None:
+            return []
+        serial = self.storage.run(catalog.bump, self.pool.name, utcnow())
+        return [PollRequest(CATALOG, self.pool.catalog_zone, serial, server) for server in readers]
+
+    def _fetching_time(self, server_id: str) -> float:
+        """Seconds in which a server may fetch a new zone by itself before it is told to."""
+        patience = CATALOG_PATIENCE if self.lanes[server_id].backend.reads_catalog else 1
+        return self.settings.tries.retry_interval * patience
 
     def _order(self, orders: Orders, situation: Situation, row: ServerStatus, delay: float, now: datetime) -> None:
         """What is to be done for a row that is due.
@@ -285,12 +285,13 @@ class Manager:
         situation.change(due.after_call(row, called.result, now, self.settings.tries, random.random()))
         update = situation.rows.get((server, Action.UPDATE))
         if action is Action.CREATE and called.result.ok and update is not None:
-            if self.lanes[server].backend.serves_on_create:
+            backend = self.all_lanes[server].backend
+            if backend.serves_on_create:
                 served = PollResult(domain.id, server, Outcome.SUCCESS, Answer.SERIAL, work.domain.serial)
                 situation.change(due.after_poll(update, served, now, self.settings.tries, random.random()))
             elif update.status is not Outcome.SUCCESS:
                 situation.change(due.ready(update, now))
-                if self.lanes[server].backend.fetches_on_create:
+                if backend.fetches_on_create:
                     situation.fetching.add(server)
 
     def _after_poll(self, situation: Situation, result: PollResult, now: datetime) -> None:
@@ -307,20 +308,20 @@ class Manager:
         if after is not update:
             situation.change(after)
 
-    def _revive(self, situations: dict[str, Situation], outcomes: Sequence[Called | PollResult], now: datetime) -> None:
+    def _revive(self, found: dict[str, Situation], outcomes: Sequence[Called | PollResult], now: datetime) -> None:
         """A deletion that ran while its name was created anew may have taken the new zone with it: create it again."""
         deleted = [each.work for each in outcomes if isinstance(each, Called) and each.result.ok
                    and each.work.row.action is Action.DELETE]
         if not deleted:
             return
         living = self._living(work.domain.name for work in deleted)
-        missing = [domain.id for domain in living.values() if domain.id not in situations]
-        situations.update(self.situations(missing) if missing else {})
+        missing = [domain.id for domain in living.values() if domain.id not in found]
+        found.update(self.situations(missing) if missing else {})
         for work in deleted:
             newer = living.get(work.domain.name)
-            if newer is None or newer.id not in situations:
+            if newer is None or newer.id not in found:
                 continue
-            situation = situations[newer.id]
+            situation = found[newer.id]
             create = situation.rows.get((work.row.server_id, Action.CREATE))
             if create is not None and create.status is Outcome.SUCCESS:
                 situation.change(due.renew(create, newer, now))
@@ -332,7 +333,9 @@ class Manager:
 
     def _mind_circuit(self, outcome: Called | PollResult) -> str | None:
         """Count failures and answers; the id of the server that is back, when this is the first that is heard of it."""
-        lane = self.lanes[_server_id(outcome)]
+        lane = self.lanes.get(_server_id(outcome))
+        if lane is None:  # it rests, or is gone
+            return None
         if isinstance(outcome, Called):
             circuit, what, why = lane.control, 'its control channel', outcome.result.error
             failures = 1 if outcome.result.unreachable else 0
@@ -372,9 +375,3 @@ def _server_id(outcome: Called | PollResult) -> str:
 
 def _is_success(outcome: Called | PollResult) -> bool:
     return outcome.result.ok if isinstance(outcome, Called) else outcome.status is Outcome.SUCCESS
-
-
-def _read_situations(tx: Any, ids: Sequence[str]) -> tuple[dict[str, Domain], dict[str, list[ServerStatus]]]:
-    if not ids:
-        return {}, {}
-    return domain_store.get_many(tx, ids), statuses.for_domains(tx, ids)

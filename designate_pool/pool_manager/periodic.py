@@ -1,13 +1,15 @@
 """What the pool manager does unasked.
 
-Four loops, none of which ever ends by itself:
+Loops, none of which ever ends by itself:
 
 * *due*: rows whose time has come are claimed, in pages and by index, and carried out;
 * *probe*: a server whose circuit is open is asked one cheap question now and then;
 * *unsettled*: domains that have been PENDING or in ERROR for a while are looked at again, which makes up for casts and
   reports that were lost;
 * *sweep*: every domain is asked for on every server once per ``periodic_sync_interval``, a page at a time, which finds
-  what has drifted, and gives every domain to a server that has none yet.
+  what has drifted, and gives every domain to a server that has none yet;
+* *members*: where the servers stand is read from the database, and whether the configuration was read anew elsewhere;
+* *filling*: servers that join are given every domain, those that leave are emptied.
 """
 
 from __future__ import annotations
@@ -21,8 +23,11 @@ from typing import Any
 
 from designate_pool.model import Action, Outcome, PollRequest, ServerStatus, Status, utcnow
 from designate_pool.pool_manager import due
+from designate_pool.pool_manager.filling import Filling
 from designate_pool.pool_manager.lane import Work
-from designate_pool.pool_manager.manager import Manager, Situation
+from designate_pool.pool_manager.manager import Manager
+from designate_pool.pool_manager.registrar import Registrar
+from designate_pool.pool_manager.situations import Situation
 from designate_pool.storage import domains as domain_store
 from designate_pool.storage import statuses
 
@@ -30,6 +35,7 @@ LOG = logging.getLogger(__name__)
 
 DUE_INTERVAL = 0.5
 UNSETTLED_INTERVAL = 5.0
+MEMBERS_INTERVAL = 1.0
 PAGE = 500
 
 
@@ -70,8 +76,11 @@ class Periodic:
     :ivar last_tick: for each loop, when it last came round (seconds of the monotonic clock)
     """
 
-    def __init__(self, manager: Manager, runtime: Any) -> None:
+    def __init__(self, manager: Manager, registrar: Registrar, runtime: Any) -> None:
         self._manager = manager
+        self._registrar = registrar
+        self._filling = Filling(manager, registrar)
+        self._counted: tuple[str, ...] = ()
         self._runtime = runtime
         self._stopping = threading.Event()
         self._unsettled_after = ''
@@ -82,7 +91,7 @@ class Periodic:
     def start(self) -> None:
         loops: list[tuple[str, Callable[[], float]]] = [
             ('due', self.run_due), ('probe', self.run_probes), ('unsettled', self.run_unsettled),
-            ('sweep', self.run_sweep)]
+            ('sweep', self.run_sweep), ('members', self.run_members), ('filling', self._filling.run)]
         self._tasks = [self._runtime.spawn(self._loop, name, work, name=name) for name, work in loops]
 
     def stop(self) -> None:
@@ -121,11 +130,23 @@ class Periodic:
     def run_unsettled(self) -> float:
         """Look again at domains that should have come to rest by now."""
         manager = self._manager
-        before = utcnow() - timedelta(seconds=UNSETTLED_INTERVAL)
+        # Those who wait were weighed with other servers: they need not have been quiet for a while.
+        quiet = UNSETTLED_INTERVAL if self._counted == manager.members.counting else 0.0
+        if not self._unsettled_after:
+            self._counted = manager.members.counting
+        before = utcnow() - timedelta(seconds=quiet)
         found = manager.storage.read(domain_store.unsettled, manager.pool.name, before, self._unsettled_after, PAGE)
         manager.change(domain.id for domain in found)
         self._unsettled_after = found[-1].id if len(found) == PAGE else ''
         return UNSETTLED_INTERVAL
+
+    def run_members(self) -> float:
+        """See where the servers stand now."""
+        self._registrar.refresh()
+        if self._manager.members.counting != self._counted:
+            self._unsettled_after = ''
+            self.run_unsettled()
+        return MEMBERS_INTERVAL
 
     def run_sweep(self) -> float:
         """Ask every server for the serials of one page of domains."""
@@ -138,7 +159,7 @@ class Periodic:
             for situation in situations.values():
                 # One that is not at rest has just been cast, or is found by the loop for what is unsettled.
                 if situation.domain.status is Status.ACTIVE:
-                    situation.change(*due.begin(situation.domain, situation.rows, manager.server_ids, now))
+                    situation.change(*due.begin(situation.domain, situation.rows, self._swept(), now))
                 requests.extend(self._audit(situation))
             orders = manager.write(situations.values(), now)
         manager.carry_out(orders)
@@ -146,6 +167,11 @@ class Periodic:
             manager.poll(requests, manager.settings.tries)
         after = found[-1].id if len(found) == PAGE else ''
         return self._round.next_page(after, manager.settings.periodic_sync_interval)
+
+    def _swept(self) -> list[str]:
+        """Servers that are to have every domain by now; one that is being filled gets them page by page."""
+        return [each.id for each in self._manager.members.servers
+                if each.id in self._manager.members.holding and not each.is_filling]
 
     def _sort(self, rows: Sequence[ServerStatus], situations: dict[str, Situation]) -> list[Work]:
         """Of the rows that were claimed those that are still to be done; the others come to their end."""

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from designate_pool.errors import InvalidField
-from designate_pool.model import Answer, Context, Domain, Outcome, PollResult
+from designate_pool.errors import InvalidField, PoolError
+from designate_pool.model import Answer, Comparison, Context, Domain, Outcome, PollResult, Reloaded
+from designate_pool.pool_manager.comparing import Comparing
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic import Periodic
+from designate_pool.pool_manager.registrar import Registrar
+
+LOG = logging.getLogger(__name__)
 
 T = TypeVar('T')
 
@@ -16,13 +21,25 @@ T = TypeVar('T')
 class PoolManager:
     """Takes casts; the work is :class:`~designate_pool.pool_manager.manager.Manager`'s."""
 
-    def __init__(self, manager: Manager, runtime: Any) -> None:
+    def __init__(self, manager: Manager, registrar: Registrar, runtime: Any) -> None:
         self._manager = manager
-        self._periodic = Periodic(manager, runtime)
-        self._servers = {str(server.endpoint): server.id for server in manager.pool.servers}
+        self._registrar = registrar
+        self._comparing = Comparing(manager)
+        self._periodic = Periodic(manager, registrar, runtime)
 
     def start(self) -> None:
+        """
+        :raises InvalidField: when a server of the configuration belongs to another pool
+        """
+        self._registrar.start()
         self._periodic.start()
+
+    def reload(self) -> None:
+        """Read the configuration anew; one that is wrong changes nothing."""
+        try:
+            self._registrar.reload()
+        except PoolError as error:
+            LOG.error('the servers stay as they are: %s', error)
 
     def stop(self) -> None:
         self._periodic.stop()
@@ -43,7 +60,9 @@ class PoolManager:
     def update_status(self, context: Context, domain: Domain, name_server: str, status: Outcome,
                       serial_number: int | None) -> None:
         _checked(domain, Domain, 'domain')
-        server_id = name_server if name_server in self._manager.lanes else self._servers.get(name_server)
+        lanes = self._manager.all_lanes
+        server_id = name_server if name_server in lanes else next(
+            (key for key, lane in lanes.items() if str(lane.server.endpoint) == name_server), None)
         if server_id is None:
             raise InvalidField(field='name_server', why=f'{name_server!r} is no server of the pool')
         if status not in (Outcome.SUCCESS, Outcome.ERROR):
@@ -55,6 +74,12 @@ class PoolManager:
 
     def update_statuses(self, context: Context, results: Sequence[PollResult]) -> None:
         self._manager.heard(_all_checked(results, PollResult, 'results'))
+
+    def reload_servers(self, context: Context) -> Reloaded:
+        return self._registrar.reload()
+
+    def compare_server(self, context: Context, server_id: str, fix: bool, delete_extra: int | None) -> Comparison:
+        return self._comparing.compare(server_id, fix, delete_extra)
 
 
 def _checked(value: Any, kind: type[T], field: str) -> T:

@@ -14,6 +14,8 @@ class Settings:
     :ivar name: this process among the pool managers of the pool
     :ivar periodic_sync_interval: in which every domain is asked for on every server
     :ivar claim_seconds: how long work that one pool manager took is left to it; longer than any driver's call
+    :ivar count_joining_servers: whether a server counts before it has every domain
+    :ivar delete_zones_of_removed_servers: whether the zones are deleted from a server whose section is gone
     :ivar batch_size: how many domains are worked on with one statement
     """
 
@@ -24,3 +26,5 @@ class Settings:
     batch_size: int = 200
     circuit_failures: int = 3
     circuit_probe_interval: float = 2.0
+    count_joining_servers: bool = False
+    delete_zones_of_removed_servers: bool = False

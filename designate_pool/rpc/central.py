@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from designate_pool.model import Context, Domain, Outcome, Pool, RecordChange, RecordSet, Report, ServerStatus
+from designate_pool.model import (Context, Domain, Outcome, Pool, PoolServer, RecordChange, RecordSet, Report,
+                                  ServerReport, ServerStatus)
 from designate_pool.rpc.caller import Caller
 
 TOPIC = 'central'
@@ -105,6 +106,38 @@ class CentralClient:
 
     def delete_pool(self, context: Context, pool_id: str) -> None:
         self._call(context, 'delete_pool', pool_id=pool_id)
+
+    def find_servers(self, context: Context, pool_name: str) -> list[PoolServer]:
+        """The servers of a pool, in the order of the configuration, the removed ones too."""
+        return self._call(context, 'find_servers', pool_name=pool_name)
+
+    def report_servers(self, context: Context, pool_name: str) -> list[ServerReport]:
+        """How it goes with each server of a pool."""
+        return self._call(context, 'report_servers', pool_name=pool_name)
+
+    def report_server(self, context: Context, server_id: str) -> ServerReport:
+        """How it goes with one server, with all its rows counted and some of its failures."""
+        return self._call(context, 'report_server', server_id=server_id)
+
+    def rest_server(self, context: Context, server_id: str) -> PoolServer:
+        """Put a server into maintenance: nothing more is sent to it, and it does not count.
+
+        :raises WrongServerState: when it drains or is removed
+        """
+        return self._call(context, 'rest_server', server_id=server_id)
+
+    def resume_server(self, context: Context, server_id: str) -> PoolServer:
+        """Take a server out of maintenance, all that it missed being due then; have one that joins count as it is; have
+        one that was drained by command join again.
+        """
+        return self._call(context, 'resume_server', server_id=server_id)
+
+    def drain_server(self, context: Context, server_id: str, delete_zones: bool = False) -> PoolServer:
+        """Take a server out of its pool, and keep it out though its section is still there.
+
+        :param delete_zones: delete its zones there, if it answers
+        """
+        return self._call(context, 'drain_server', server_id=server_id, delete_zones=delete_zones)
 
     def update_status(self, context: Context, domain: Domain, status: Outcome, serial_number: int) -> None:
         """Tell what the pool agrees on for one domain."""

@@ -1,14 +1,19 @@
-"""The contract of the service ``pool_manager.<pool name>``, version 1.0, and its client.  All of it is cast."""
+"""The contract of the service ``pool_manager.<pool name>``, version 1.0, and its client.
+
+What happens to domains is cast; what an operator asks for about servers is called.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from designate_pool.model import Context, Domain, Outcome, PollResult
+from designate_pool.model import Comparison, Context, Domain, Outcome, PollResult, Reloaded
 from designate_pool.rpc.caller import Caller
 
 VERSION = '1.0'
+#: Seconds for what looks at all zones of a server.
+LONG = 600.0
 
 
 def topic(pool_name: str) -> str:
@@ -46,3 +51,22 @@ class PoolManagerClient:
     def update_statuses(self, context: Context, pool_name: str, results: Sequence[PollResult]) -> None:
         """:meth:`update_status` for many domains and servers in one message."""
         self._cast(context, pool_name, 'update_statuses', results=list(results))
+
+    def reload_servers(self, context: Context, pool_name: str) -> Reloaded:
+        """Have one pool manager read its configuration anew; the others, and MiniDNS, follow.
+
+        :raises BadConfiguration: with every mistake in it; nothing has changed then
+        """
+        return self._caller.call(topic(pool_name), context, 'reload_servers', patience=LONG)
+
+    def compare_server(self, context: Context, pool_name: str, server_id: str, fix: bool = False,
+                       delete_extra: int | None = None) -> Comparison:
+        """Compare what a server really has with what it should have.
+
+        :param fix: have what is missing made and what is behind fetched; it is under way when this returns
+        :param delete_extra: delete the zones that are no domain of any pool, if there are just so many
+        :raises ServerNotFound: when this pool has no such server
+        :raises WrongServerState: when there are more or fewer extra zones, or the server cannot list its zones
+        """
+        return self._caller.call(topic(pool_name), context, 'compare_server', patience=LONG, server_id=server_id,
+                                 fix=fix, delete_extra=delete_extra)

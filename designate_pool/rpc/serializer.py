@@ -19,7 +19,8 @@ from designate_pool.errors import InvalidField
 
 MARK = '!'
 _VALUES = (model.Domain, model.Record, model.RecordSet, model.RecordChange, model.Pool, model.ServerStatus,
-           model.Report, model.PollRequest, model.PollResult)
+           model.Report, model.PollRequest, model.PollResult, model.PoolServer, model.ServerReport, model.Reloaded,
+           model.Comparison)
 
 
 def pack(value: Any) -> Any:

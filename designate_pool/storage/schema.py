@@ -11,7 +11,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from designate_pool.model import Action, Outcome, Status, Task
+from designate_pool.model import Action, Outcome, ServerState, Status, Task
 from designate_pool.storage.columns import (Time, ascii_text, deletion_mark, domain_name, exact_text, identifier,
                                             long_text, rdata)
 
@@ -56,6 +56,9 @@ pools = sa.Table(
     sa.Column('project_id', sa.String(36)),
     sa.Column('provisioner', sa.Enum('unmanaged', name='provisioner', native_enum=False, create_constraint=True,
                                      length=16), nullable=False, server_default='unmanaged'),
+    sa.Column('reloads', sa.Integer, nullable=False, server_default='0'),
+    serial('catalog_serial', nullable=True),
+    serial_check('catalog_serial'),
     sa.UniqueConstraint('name'),
 )
 
@@ -172,6 +175,30 @@ pool_manager_status = sa.Table(
     sa.UniqueConstraint('server_id', 'domain_id', 'action'),
     sa.Index(None, 'domain_id'),
     sa.Index(None, 'server_id', 'next_attempt_at'),
+)
+
+pool_servers = sa.Table(
+    'pool_servers', metadata,
+    sa.Column('id', identifier(), primary_key=True),
+    *times(),
+    sa.Column('version', sa.Integer, nullable=False, server_default='1'),
+    sa.Column('pool_id', identifier(), sa.ForeignKey('pools.id'), nullable=False),
+    sa.Column('label', sa.String(300), nullable=False),
+    sa.Column('driver', ascii_text(64), nullable=False),
+    sa.Column('state', words(ServerState, 'state'), nullable=False),
+    sa.Column('state_since', Time, nullable=False),
+    sa.Column('joined_at', Time),
+    sa.Column('fingerprint', ascii_text(64), nullable=False),
+    sa.Column('position', sa.Integer, nullable=False, server_default='0'),
+    sa.Column('filled_to', ascii_text(32)),
+    sa.Column('filled', sa.Integer, nullable=False, server_default='0'),
+    sa.Column('dismissed', sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column('delete_zones', sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column('catalog_epoch', sa.Integer, nullable=False, server_default='0'),
+    sa.Column('note', sa.String(1024)),
+    sa.Column('claimed_by', sa.String(64)),
+    sa.Column('claimed_until', Time),
+    sa.Index(None, 'pool_id'),
 )
 
 plans = sa.Table(

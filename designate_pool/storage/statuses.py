@@ -8,7 +8,7 @@ done, which are nearly all, have no next_attempt_at and cost nothing.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 
 from designate_pool.model import Action, ServerStatus
-from designate_pool.storage.schema import domains, pool_manager_status
+from designate_pool.storage.schema import pool_manager_status
 from designate_pool.storage.sessions import Tx
 
 T = TypeVar('T')
@@ -121,12 +121,6 @@ def purge_domains(tx: Tx, domain_ids: Iterable[str]) -> int:
     """Forget these domains' rows; how many there were."""
     return sum(tx.execute(TABLE.delete().where(TABLE.c.domain_id.in_(ids))).rowcount
                for ids in _chunks(sorted(set(domain_ids)), _IDS_PER_STATEMENT))
-
-
-def purge_servers(tx: Tx, keep: Collection[str], pool_id: str) -> int:
-    """Forget the rows of the pool's domains on servers other than *keep*; how many there were."""
-    of_pool = sa.select(domains.c.id).where(domains.c.pool_id == pool_id)
-    return tx.execute(TABLE.delete().where(TABLE.c.server_id.not_in(keep), TABLE.c.domain_id.in_(of_pool))).rowcount
 
 
 def _statuses(tx: Tx, query: sa.Executable, parameters: Mapping[str, Any] | None = None) -> Iterator[ServerStatus]:

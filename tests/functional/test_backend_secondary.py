@@ -16,13 +16,13 @@ from designate_pool.model import Endpoint, Server, TsigKey
 from tests.fixtures.bind import Named
 from tests.fixtures.nameservers import SECRET, Primary, SecondaryServer, zone_text
 from tests.fixtures.processes import wait_until
-from tests.unit.backends.contract import NOWHERE, RemoteContract, RemoteRig, a_domain, opened
+from tests.unit.backends.contract import NOWHERE, KeyedContract, KeyedRig, RemoteContract, TcpRig, a_domain, opened
 
 Start = Callable[..., SecondaryServer]
 KEY = TsigKey('transfer.example.', 'hmac-sha512', 'dHJhbnNmZXIga2V5IGZvciB0ZXN0cyBvbmx5')
 
 
-class SecondaryRig(RemoteRig):
+class SecondaryRig(TcpRig, KeyedRig):
     wrong_key = {'control_secret': 'not the secret'}
     port_option = 'control_port'
 
@@ -50,7 +50,7 @@ def rig(secondary_server: Start) -> SecondaryRig:
     return SecondaryRig(secondary_server())
 
 
-class TestContract(RemoteContract):
+class TestContract(RemoteContract, KeyedContract):
     pass
 
 

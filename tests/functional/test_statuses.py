@@ -13,9 +13,9 @@ import sqlalchemy as sa
 
 from designate_pool.model import Action, Outcome, ServerStatus, new_id
 from designate_pool.storage import migrate, statuses
-from designate_pool.storage.schema import pool_manager_status, pools
+from designate_pool.storage.schema import pool_manager_status
 from designate_pool.storage.sessions import Storage, Tx
-from tests.fixtures.rows import default_pool_id, insert_domains
+from tests.fixtures.rows import insert_domains
 
 NOW = datetime(2030, 1, 2, 3, 4, 5, 678901, tzinfo=timezone.utc)
 SECOND = timedelta(seconds=1)
@@ -263,21 +263,6 @@ def test_a_manager_that_stops_gives_back_what_it_claimed(storage: Storage) -> No
     assert storage.run(statuses.release, 'one') == 2
     assert storage.run(statuses.release, 'one') == 0
     assert [each.domain_id for each in claim(storage, {A: 10}, by='three')] == ids[:2]
-
-
-def test_rows_of_servers_that_left_the_pool_are_forgotten(storage: Storage) -> None:
-    def second_pool(tx: Tx) -> str:
-        tx.execute(pools.insert().values(id='e' * 32, created_at=NOW, updated_at=NOW, name='second'))
-        return insert_domains(tx, 1, pool_id='e' * 32)[0]
-
-    here, there = storage.run(insert_domains, 1)[0], storage.run(second_pool)
-    written(storage, row(here, A), row(here, B), row(here, C), row(there, B))
-    pool_id = storage.read(default_pool_id)
-    assert storage.run(statuses.purge_servers, {A, C}, pool_id) == 1
-    assert storage.run(statuses.purge_servers, {A, C}, pool_id) == 0
-    assert [each.server_id for each in stored(storage, here)] == [A, C]
-    assert [each.server_id for each in stored(storage, there)] == [B]
-    assert storage.run(statuses.purge_servers, [], pool_id) == 2
 
 
 def test_what_is_due_is_found_by_the_index(storage: Storage) -> None:

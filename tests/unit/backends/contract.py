@@ -5,17 +5,19 @@ from __future__ import annotations
 import abc
 import concurrent.futures
 import contextlib
+import itertools
+import pathlib
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
 
 from designate_pool import backends
 from designate_pool.backends.base import Backend
-from designate_pool.model import Domain, Endpoint, Server, TsigKey, new_id
+from designate_pool.model import CallResult, Domain, Endpoint, Server, TsigKey, new_id
 from tests.fixtures.processes import free_port, wait_until
 
 LABEL = 'abcdefghijklmnopqrstuvwxyz0123456789-abcdefghijklmnopqrstuvwxyz'
@@ -52,6 +54,9 @@ def a_domain(name: str = 'example.com.', generation: int = 1) -> Domain:
 class Rig(abc.ABC):
     """A server of the driver's kind, and how to look at it without the driver."""
 
+    #: Names that the server itself cannot take, and what the driver says of them.
+    refused: Mapping[str, str] = {}
+
     @abc.abstractmethod
     def server(self, **facts: Any) -> Server:
         """It as the driver gets it; *facts* are fields of Server, or options."""
@@ -62,12 +67,18 @@ class Rig(abc.ABC):
 
 
 class RemoteRig(Rig):
-    """A rig whose server is reached over the network."""
+    """A rig whose server is a process of its own, reached over a socket."""
 
-    #: Options that make the driver use a wrong key.
-    wrong_key: dict[str, Any]
-    #: The option with the port of the control channel.
-    port_option: str
+    #: What the driver says when nobody listens at the control channel.
+    nobody = 'connection failed: Connection refused'
+
+    @abc.abstractmethod
+    def nowhere(self) -> dict[str, Any]:
+        """Options that lead to where nobody listens."""
+
+    @abc.abstractmethod
+    def listening(self) -> tuple[socket.socket, dict[str, Any]]:
+        """A socket that listens, and the options that lead there."""
 
     @abc.abstractmethod
     def restart(self) -> None: ...
@@ -79,6 +90,49 @@ class RemoteRig(Rig):
     def start(self) -> None: ...
 
 
+class TcpRig(RemoteRig):
+    """A rig whose control channel is a TCP port of loopback."""
+
+    #: The option with the port.
+    port_option: str
+
+    def nowhere(self) -> dict[str, Any]:
+        return {self.port_option: free_port()}
+
+    def listening(self) -> tuple[socket.socket, dict[str, Any]]:
+        listening = socket.create_server(('127.0.0.1', 0))
+        return listening, {self.port_option: listening.getsockname()[1]}
+
+
+class UnixRig(RemoteRig):
+    """A rig whose control channel is a unix socket.
+
+    :ivar folder: short, since the path of a socket has at most 107 octets
+    """
+
+    nobody = 'connection failed: No such file or directory'
+    #: The option with the path.
+    path_option: str
+    folder: pathlib.Path
+
+    def nowhere(self) -> dict[str, Any]:
+        return {self.path_option: str(self.folder / 'nobody')}
+
+    def listening(self) -> tuple[socket.socket, dict[str, Any]]:
+        path = self.folder / f's{new_id()[:8]}'
+        listening = socket.socket(socket.AF_UNIX)
+        listening.bind(str(path))
+        listening.listen(16)
+        return listening, {self.path_option: str(path)}
+
+
+class KeyedRig(abc.ABC):
+    """A rig whose control channel asks for a key."""
+
+    #: Options that make the driver use a wrong one.
+    wrong_key: dict[str, Any]
+
+
 @contextlib.contextmanager
 def opened(server: Server) -> Iterator[Backend]:
     backend = backends.build(server)
@@ -86,6 +140,16 @@ def opened(server: Server) -> Iterator[Backend]:
         yield backend
     finally:
         backend.close()
+
+
+def assert_created(rig: Rig, name: str, result: CallResult) -> None:
+    """The zone is there; or, where the server cannot take such a name, it was refused for good."""
+    if name in rig.refused:
+        assert rig.refused[name] in str(result.error), name
+        assert not result.retryable
+    else:
+        assert result.ok, (name, result)
+    assert rig.holds(name) == (name not in rig.refused), name
 
 
 class Contract:
@@ -118,6 +182,32 @@ class Contract:
             assert backend.create_domain(a_domain(generation=6)).ok
             assert rig.holds('example.com.')
 
+    def test_list(self, rig: Rig) -> None:
+        names = {'example.com.', '_sip._tcp.example.com.', 'a\\.b.example.com.'} - rig.refused.keys()
+        with opened(rig.server()) as backend:
+            for name in names:
+                assert backend.create_domain(a_domain(name)).ok
+            listing = backend.list_zones({*names, 'never.example.com.'})
+            assert listing.result.ok
+            assert set(listing.serials) >= names
+            assert 'never.example.com.' not in listing.serials
+
+    def test_nothing_to_do(self, rig: Rig) -> None:
+        with opened(rig.server()) as backend:
+            assert backend.create_domains([]) == backend.delete_domains([]) == []
+
+    def test_one_name_beside_another_in_one_batch(self, rig: Rig) -> None:
+        """What was there already does not keep the rest of a batch from being done."""
+        with opened(rig.server()) as backend:
+            assert backend.create_domain(a_domain('there.example.com.')).ok
+            batch = [a_domain(f'{word}.example.com.') for word in ('before', 'there', 'after')]
+            batches = [batch] if backend.batch_size > 1 else [[each] for each in batch]
+            assert all(result.ok for each in batches for result in backend.create_domains(each))
+            assert all(rig.holds(each.name) for each in batch)
+            assert backend.delete_domain(batch[1]).ok
+            assert all(result.ok for each in batches for result in backend.delete_domains(each))
+            wait_until(lambda: not any(rig.holds(each.name) for each in batch), 'all are gone')
+
     def test_ping(self, rig: Rig) -> None:
         with opened(rig.server()) as backend:
             result = backend.ping()
@@ -136,18 +226,20 @@ class Contract:
         with opened(rig.server()) as backend:
             assert backend.create_domain(a_domain(dotted)).ok
             assert not rig.holds(escaped)
-            assert backend.create_domain(a_domain(escaped)).ok
+            assert_created(rig, escaped, backend.create_domain(a_domain(escaped)))
+            assert backend.delete_domain(a_domain(escaped)).ok
+            wait_until(lambda: not rig.holds(escaped), 'the escaped one is gone')
+            assert rig.holds(dotted)
+            assert_created(rig, escaped, backend.create_domain(a_domain(escaped)))
             assert backend.delete_domain(a_domain(dotted)).ok
             wait_until(lambda: not rig.holds(dotted), 'the dotted one is gone')
-            assert rig.holds(escaped)
+            assert rig.holds(escaped) == (escaped not in rig.refused)
 
     def test_odd_names(self, rig: Rig) -> None:
         with opened(rig.server()) as backend:
             for what, name in ODD_NAMES.items():
-                result = backend.create_domain(a_domain(name))
-                assert result.ok, (what, result)
-                assert rig.holds(name), what
-                assert backend.create_domain(a_domain(name)).ok, what
+                for _ in range(2):
+                    assert_created(rig, name, backend.create_domain(a_domain(name)))
             for what, name in ODD_NAMES.items():
                 result = backend.delete_domain(a_domain(name))
                 assert result.ok, (what, result)
@@ -158,29 +250,19 @@ class Contract:
 class RemoteContract(Contract):
     """For drivers that talk to a server over the network."""
 
-    def test_a_wrong_key_is_permanent(self, rig: RemoteRig) -> None:
-        with opened(rig.server(**rig.wrong_key)) as backend:
-            for result in (backend.create_domain(a_domain()), backend.delete_domain(a_domain()), backend.ping()):
-                assert not result.ok
-                assert not result.retryable
-                assert not result.unreachable
-                assert 'key' in str(result.error) or 'secret' in str(result.error)
-        assert not rig.holds('example.com.')
-
     def test_nobody_listens(self, rig: RemoteRig) -> None:
-        with opened(rig.server(**{rig.port_option: free_port()})) as backend:
+        with opened(rig.server(**rig.nowhere())) as backend:
             result = backend.create_domain(a_domain())
-        assert result.error == 'connection failed: Connection refused'
+        assert result.error == rig.nobody
         assert result.retryable
         assert result.unreachable
 
     def test_the_control_channel_hangs(self, rig: RemoteRig) -> None:
-        with socket.create_server(('127.0.0.1', 0)) as silent:
-            port = silent.getsockname()[1]
-            with opened(rig.server(call_timeout=0.3, **{rig.port_option: port})) as backend:
-                started = time.monotonic()
-                result = backend.create_domain(a_domain())
-                took = time.monotonic() - started
+        silent, facts = rig.listening()
+        with silent, opened(rig.server(call_timeout=0.3, **facts)) as backend:
+            started = time.monotonic()
+            result = backend.create_domain(a_domain())
+            took = time.monotonic() - started
         assert result.error == 'no answer within 0.3 s'
         assert result.retryable
         assert result.unreachable
@@ -190,10 +272,11 @@ class RemoteContract(Contract):
     @pytest.mark.parametrize('said', [b'HTTP/1.1 400 Bad Request\r\n\r\n', b'\0' * 64, b'[]\n', b'{"ok"', b'',
                                       b'\0\0\0\x10\0\0\0\x01' + b'\xff' * 12])
     def test_something_else_listens(self, rig: RemoteRig, said: bytes) -> None:
-        with socket.create_server(('127.0.0.1', 0)) as other:
+        other, facts = rig.listening()
+        with other:
             thread = threading.Thread(target=_say, args=(other, said), daemon=True)
             thread.start()
-            with opened(rig.server(call_timeout=2, **{rig.port_option: other.getsockname()[1]})) as backend:
+            with opened(rig.server(call_timeout=2, **facts)) as backend:
                 result = backend.create_domain(a_domain())
             other.shutdown(socket.SHUT_RDWR)
             thread.join()
@@ -218,15 +301,45 @@ class RemoteContract(Contract):
             assert backend.ping().ok
             assert backend.create_domain(a_domain()).ok
 
-    def test_many_calls_at_once(self, rig: RemoteRig) -> None:
-        names = [f'zone{number}.example.com.' for number in range(60)]
-        with opened(rig.server(max_in_flight=4)) as backend, concurrent.futures.ThreadPoolExecutor(8) as pool:
-            for act in (backend.create_domain, backend.delete_domain):
-                results = list(pool.map(lambda name, act=act: act(a_domain(name)), names))
-                assert all(result.ok for result in results), results
-                if act == backend.create_domain:
-                    assert all(rig.holds(name) for name in names)
-        wait_until(lambda: not any(rig.holds(name) for name in names), 'all are gone')
+    def test_a_thousand_at_once(self, rig: RemoteRig) -> None:
+        domains = [a_domain(f'zone{number}.example.com.') for number in range(1000)]
+        with opened(rig.server(max_in_flight=4)) as backend:
+            callers = min(4, backend.most_in_flight)
+            size = min(backend.batch_size, 250)
+            batches = [domains[start:start + size] for start in range(0, len(domains), size)]
+            with concurrent.futures.ThreadPoolExecutor(callers) as pool:
+                results = list(itertools.chain.from_iterable(pool.map(backend.create_domains, batches)))
+                assert [result.error for result in results] == [None] * 1000
+                listing = backend.list_zones([domain.name for domain in domains])
+                assert listing.serials.keys() >= {domain.name for domain in domains}
+                results = list(itertools.chain.from_iterable(pool.map(backend.delete_domains, batches)))
+                assert [result.error for result in results] == [None] * 1000
+            some = domains[::100]
+            wait_until(lambda: not any(rig.holds(domain.name) for domain in some), 'all are gone')
+
+    def test_check_of_a_server_that_is_as_it_should_be(self, rig: RemoteRig) -> None:
+        with opened(rig.server()) as backend:
+            assert backend.check() == []
+
+    def test_check_of_one_that_is_not_there(self, rig: RemoteRig) -> None:
+        with opened(rig.server(**rig.nowhere())) as backend:
+            findings = [finding for finding in backend.check() if finding.serious]
+        assert findings
+        assert all(finding.what and finding.advice for finding in findings)
+
+
+class KeyedContract:
+    """For drivers whose control channel asks for a key."""
+
+    def test_a_wrong_key_is_permanent(self, rig: Any) -> None:
+        with opened(rig.server(**rig.wrong_key)) as backend:
+            for result in (backend.create_domain(a_domain()), backend.delete_domain(a_domain()), backend.ping()):
+                assert not result.ok
+                assert not result.retryable
+                assert not result.unreachable
+                assert 'key' in str(result.error) or 'secret' in str(result.error)
+            assert 'key' in backend.check()[0].what or 'secret' in backend.check()[0].what
+        assert not rig.holds('example.com.')
 
 
 def _say(listening: socket.socket, said: bytes) -> None:

@@ -74,6 +74,29 @@ def test_an_error_is_never_told_of_a_serial_that_was_reported() -> None:
     assert verdict.status is None and verdict.behind == ('b',)
 
 
+def test_a_server_that_rests_neither_helps_nor_hurts() -> None:
+    rows = [done('a'), failed('b', 9), done('c')]
+    verdict = consensus.weigh(domain(), rows, 'ac', 100, resting=('b',))
+    assert (verdict.status, verdict.total, verdict.resting) == (Outcome.SUCCESS, 2, ('b',))
+    assert not verdict.degraded and verdict.failed == ()
+    assert consensus.weigh(domain(), [row('a'), done('b')], 'a', 100, resting=('b',)).status is None
+
+
+def test_no_server_counts_so_nothing_is_agreed_on() -> None:
+    verdict = consensus.weigh(domain(), [done('a'), failed('b')], '', 100, resting='ab')
+    assert (verdict.status, verdict.consensus_serial, verdict.needed) == (None, None, 1)
+    assert consensus.weigh(domain(action=Action.DELETE), [], '', 1, resting='ab').status is None
+
+
+def test_a_deletion_is_complete_when_those_that_rest_have_confirmed_it_too() -> None:
+    going = domain(action=Action.DELETE, status=Status.DELETED)
+    gone = row('a', status=Outcome.SUCCESS, action=Action.DELETE)
+    assert consensus.weigh(going, [gone, done('b')], 'a', 100, resting='bc').behind == ('b',)
+    assert consensus.weigh(going, [gone, row('b', action=Action.DELETE)], 'a', 100, resting='bc').behind == ('b',)
+    confirmed = row('b', status=Outcome.SUCCESS, action=Action.DELETE)
+    assert consensus.weigh(going, [gone, done('b'), confirmed], 'a', 100, resting='bc').behind == ()
+
+
 def test_rows_of_servers_that_have_left_do_not_count() -> None:
     assert consensus.weigh(domain(), [done('a'), done('gone')], 'ab', 100).status is None
 

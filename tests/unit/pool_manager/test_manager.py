@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import pathlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -24,6 +24,7 @@ from designate_pool.pool_manager import periodic as periodic_module
 from designate_pool.pool_manager.due import Tries
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic import Periodic
+from designate_pool.pool_manager.registrar import Registrar
 from designate_pool.pool_manager.service import PoolManager
 from designate_pool.pool_manager.settings import Settings
 from designate_pool.rpc import central as central_rpc
@@ -31,7 +32,7 @@ from designate_pool.rpc import minidns as minidns_rpc
 from designate_pool.rpc import pool_manager as manager_rpc
 from designate_pool.rpc.direct import Direct
 from designate_pool.runtime import Inline
-from designate_pool.storage import domains, migrate, statuses
+from designate_pool.storage import domains, migrate, servers, statuses
 from designate_pool.storage.sessions import Storage
 
 CONTEXT = Context()
@@ -74,6 +75,20 @@ class ScriptedServer(Backend):
             raise BackendUnreachable(why='connection refused')
 
 
+class Nothing:
+    """Keeps no settings."""
+
+    def read(self) -> tuple[dict[str, Server], dict[str, Server]]:
+        return {}, {}
+
+    def write(self, servers: Mapping[str, Server], former: Mapping[str, Server]) -> None:
+        pass
+
+
+def new_registrar(manager: Manager, runtime: Any) -> Registrar:
+    return Registrar(manager, runtime, lambda: manager.pool, Nothing())
+
+
 class World:
     """Central, a pool manager and three servers; :meth:`deliver` lets the servers transfer and MiniDNS hear of it."""
 
@@ -93,7 +108,8 @@ class World:
         self.pool = Pool('default', servers=tuple(each.server for each in self.servers.values()),
                          threshold_percentage=threshold)
         self.manager = self.new_manager('one')
-        self.endpoint = PoolManager(self.manager, self.runtime)
+        self.registrar = new_registrar(self.manager, self.runtime)
+        self.endpoint = PoolManager(self.manager, self.registrar, self.runtime)
         self.caller.serve(manager_rpc.topic('default'), self.endpoint)
         pool = self.central.find_pools(CONTEXT)[0]
         self.central.update_pool(CONTEXT, {'id': pool.id, 'name_servers': ['ns1.example.org.']})
@@ -188,7 +204,7 @@ def world(tmp_path: pathlib.Path, clock: Clock, request: pytest.FixtureRequest) 
 def later(world: World, clock: Clock, seconds: float) -> None:
     """*seconds* go by, and the pool manager does what has become due."""
     clock.offset += timedelta(seconds=seconds)
-    periodic = Periodic(world.manager, world.runtime)
+    periodic = Periodic(world.manager, world.registrar, world.runtime)
     periodic.run_probes()
     for _ in range(20):
         if periodic.run_due():
@@ -307,10 +323,10 @@ def test_a_change_for_a_server_known_to_be_silent_is_an_error_as_soon_as_its_tri
     world.change(domain)
     for seconds in (2, 2, 1.9):
         clock.offset += timedelta(seconds=seconds)
-        Periodic(world.manager, world.runtime).run_due()
+        Periodic(world.manager, world.registrar, world.runtime).run_due()
         assert world.get(domain).status is Status.PENDING
     clock.offset += timedelta(seconds=0.2)
-    Periodic(world.manager, world.runtime).run_due()
+    Periodic(world.manager, world.registrar, world.runtime).run_due()
     assert world.get(domain).status is Status.ERROR
 
 
@@ -377,7 +393,7 @@ def test_a_server_that_lost_its_zones_gets_them_again_and_only_that_server(world
 def test_the_sweep_finds_a_zone_that_was_removed_by_hand(world: World) -> None:
     domain = world.create()
     del world.servers[SERVERS[2]].zones['example.com.']
-    Periodic(world.manager, world.runtime).run_sweep()
+    Periodic(world.manager, world.registrar, world.runtime).run_sweep()
     world.deliver()
     assert world.serial(SERVERS[2]) == domain.serial
     assert world.get(domain).status is Status.ACTIVE
@@ -386,7 +402,7 @@ def test_the_sweep_finds_a_zone_that_was_removed_by_hand(world: World) -> None:
 def test_a_second_sweep_over_a_healthy_pool_writes_nothing(world: World) -> None:
     domain = world.create()
     before = world.rows(domain)
-    periodic = Periodic(world.manager, world.runtime)
+    periodic = Periodic(world.manager, world.registrar, world.runtime)
     periodic.run_sweep()
     world.deliver()
     assert world.rows(domain) == before
@@ -397,7 +413,7 @@ def test_a_cast_that_never_arrived_is_made_up_for(world: World, clock: Clock) ->
     domain = world.create()
     assert world.get(domain).status is Status.PENDING and world.rows(domain) == {}
     clock.offset += timedelta(seconds=10)
-    Periodic(world.manager, world.runtime).run_unsettled()
+    Periodic(world.manager, world.registrar, world.runtime).run_unsettled()
     world.deliver()
     assert world.get(domain).status is Status.ACTIVE
 
@@ -412,7 +428,7 @@ def test_a_report_that_central_never_got_is_sent_again(world: World, clock: Cloc
         domain = world.create()
     assert world.get(domain).status is Status.PENDING
     clock.offset += timedelta(seconds=10)
-    Periodic(world.manager, world.runtime).run_unsettled()
+    Periodic(world.manager, world.registrar, world.runtime).run_unsettled()
     assert world.get(domain).status is Status.ACTIVE
 
 
@@ -424,7 +440,7 @@ def test_a_manager_killed_between_the_driver_s_call_and_the_row_loses_nothing(wo
     domain = world.create()
     assert world.rows(domain)[SERVERS[0], Action.CREATE].claimed_by == 'one'
     world.manager = world.new_manager('two')
-    world.endpoint = PoolManager(world.manager, world.runtime)
+    world.endpoint = PoolManager(world.manager, world.registrar, world.runtime)
     world.caller.serve(manager_rpc.topic('default'), world.endpoint)
     later(world, clock, 1)
     assert world.get(domain).status is not Status.ACTIVE or world.serial(SERVERS[0]) is None
@@ -455,9 +471,9 @@ class Forgetful(dict[str, 'int | None']):
 
 def test_a_new_server_of_the_pool_is_given_every_domain_by_the_sweep(world: World) -> None:
     domain = world.create()
-    world.storage.run(statuses.purge_servers, SERVERS[:2], world.get(domain).pool_id)
+    world.storage.run(servers.purge, SERVERS[2], [domain.id])
     world.servers[SERVERS[2]].zones.clear()
-    Periodic(world.manager, world.runtime).run_sweep()
+    Periodic(world.manager, world.registrar, world.runtime).run_sweep()
     world.deliver()
     assert world.serial(SERVERS[2]) == domain.serial
 

@@ -1,0 +1,66 @@
+"""The settings of servers as they were last in force, in a file that outlives the process.
+
+When a section has changed or gone while no pool manager was running, the zones of its server can still be taken away
+with the settings that they were made with.  The file holds secrets, so only its owner can read it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from designate_pool.model import Endpoint, Server, TsigKey
+
+LOG = logging.getLogger(__name__)
+
+_KINDS = {kind.__name__: kind for kind in (Endpoint, Server, TsigKey)}
+_MARK = '!'
+
+
+class KeptServers:
+    """The file *path*.  That it cannot be read or written is logged, and costs no more than what is said above."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def read(self) -> tuple[dict[str, Server], dict[str, Server]]:
+        """The settings last in force and the former ones that were still needed, by server id."""
+        try:
+            with open(self._path, encoding='utf-8') as file:
+                found = json.load(file, object_hook=_restored)
+            return dict(found['servers']), dict(found['former'])
+        except FileNotFoundError:
+            return {}, {}
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            LOG.warning('%s cannot be read, so zones of servers whose sections are gone cannot be removed: %s',
+                        self._path, error)
+            return {}, {}
+
+    def write(self, servers: Mapping[str, Server], former: Mapping[str, Server]) -> None:
+        text = json.dumps({'servers': dict(servers), 'former': dict(former)}, default=_plain)
+        beside = f'{self._path}.new'
+        try:
+            os.makedirs(os.path.dirname(self._path) or '.', exist_ok=True)
+            with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), 'w', encoding='utf-8') as file:
+                file.write(text)
+            os.replace(beside, self._path)
+        except OSError as error:
+            LOG.warning('%s cannot be written, so after a restart zones of servers whose sections are gone cannot be '
+                        'removed: %s', self._path, error)
+
+
+def _plain(value: Any) -> dict[str, Any]:
+    if type(value).__name__ not in _KINDS:
+        raise TypeError(f'{type(value).__name__} cannot be kept')
+    return {_MARK: type(value).__name__,
+            **{field.name: getattr(value, field.name) for field in dataclasses.fields(value)}}
+
+
+def _restored(found: dict[str, Any]) -> Any:
+    found = {name: tuple(value) if isinstance(value, list) else value for name, value in found.items()}
+    kind = _KINDS.get(found.pop(_MARK, ''))
+    return found if kind is None else kind(**found)

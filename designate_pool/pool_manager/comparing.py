@@ -1,0 +1,116 @@
+"""What a server really has against what it should have, and how that is mended."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+
+from designate_pool.errors import ServerNotFound, WrongServerState
+from designate_pool.model import Comparison, Domain, Listing, new_id, utcnow
+from designate_pool.pool_manager import due
+from designate_pool.pool_manager.lane import Lane
+from designate_pool.pool_manager.manager import Manager
+from designate_pool.serial import at_least
+from designate_pool.storage import domains as domain_store
+from designate_pool.storage import servers as server_store
+
+LOG = logging.getLogger(__name__)
+
+PAGE = 500
+
+
+class Comparing:
+    """Compares the servers of *manager*'s pool."""
+
+    def __init__(self, manager: Manager) -> None:
+        self._manager = manager
+
+    def compare(self, server_id: str, fix: bool, delete_extra: int | None) -> Comparison:
+        """See :meth:`designate_pool.rpc.pool_manager.PoolManagerClient.compare_server`."""
+        lane = self._manager.all_lanes.get(server_id)
+        if lane is None:
+            raise ServerNotFound(server=server_id)
+        wanted = {domain.name: domain for domain in self._all_domains()}
+        listing = lane.backend.list_zones(wanted.keys())
+        if not listing.result.ok:
+            raise WrongServerState(server=lane.server.label, state='silent', why=listing.result.error)
+        found = self._differences(lane, wanted, listing)
+        if delete_extra is not None:
+            found = dataclasses.replace(found, deleted=self._delete(lane, found.extra, delete_extra))
+        if fix and (found.missing or found.behind):
+            if server_id not in self._manager.lanes:
+                raise WrongServerState(server=lane.server.label, state='at rest', why='nothing is sent to it now')
+            missing = {wanted[name].id for name in found.missing}
+            behind = {wanted[name].id for name, _, _ in found.behind}
+            found = dataclasses.replace(found, mending=self._mend(lane, missing, behind))
+        return found
+
+    def _all_domains(self) -> Iterator[Domain]:
+        manager, after = self._manager, ''
+        while page := manager.storage.read(domain_store.page, manager.pool.name, after, PAGE):
+            yield from page
+            after = page[-1].id
+
+    def _differences(self, lane: Lane, wanted: dict[str, Domain], listing: Listing) -> Comparison:
+        missing, behind = [], []
+        for name, domain in wanted.items():
+            if name not in listing.serials:
+                missing.append(name)
+            elif (serial := listing.serials[name]) is None or not at_least(serial, domain.serial):
+                behind.append((name, serial, domain.serial))
+        extra = None
+        if listing.complete:
+            strangers = set(listing.serials) - set(wanted) - {self._manager.pool.catalog_zone}
+            extra = tuple(sorted(strangers - self._known(lane.server.id, strangers)))
+        return Comparison(lane.server.id, len(wanted), tuple(sorted(missing)), tuple(sorted(behind)), extra)
+
+    def _known(self, server_id: str, names: Iterable[str]) -> set[str]:
+        """Those of *names* that are domains of some pool, or whose deletion is still under way on the server."""
+        read = self._manager.storage.read
+        return {*read(domain_store.live_by_name, names), *read(server_store.names_on, server_id, names)}
+
+    def _delete(self, lane: Lane, extra: Sequence[str] | None, count: int) -> int:
+        """Delete the *extra* zones, if they are as many as the operator has seen."""
+        if extra is None:
+            raise WrongServerState(server=lane.server.label, state='unable to list its zones',
+                                   why='so which zones are extra is not known')
+        if len(extra) != count:
+            raise WrongServerState(server=lane.server.label, state='not as expected',
+                                   why=f'it has {len(extra)} extra zones, not {count}; none was deleted')
+        deleted = 0
+        for start in range(0, len(extra), lane.backend.batch_size):
+            names = extra[start:start + lane.backend.batch_size]
+            # Made a domain while we were at it, it is not ours to delete.
+            names = [name for name in names if name not in self._known(lane.server.id, names)]
+            for name, result in zip(names, lane.backend.delete_domains([_zone(name) for name in names]), strict=True):
+                LOG.log(logging.INFO if result.ok else logging.WARNING, '%s: the extra zone %s %s', lane.server.label,
+                        name, 'is deleted' if result.ok else f'is not deleted: {result.error}')
+                deleted += result.ok
+        return deleted
+
+    def _mend(self, lane: Lane, missing: set[str], behind: set[str]) -> int:
+        """Have what is *missing* made, and what is *behind* fetched (ids of domains); how many that were."""
+        manager, server_id = self._manager, lane.server.id
+        if missing and lane.backend.reads_catalog:
+            # What its catalog holds it believes to have: only as new members are the zones made again.
+            manager.storage.run(server_store.raise_epoch, server_id)
+        mended, ids = 0, iter(sorted(missing | behind))
+        while some := list(itertools.islice(ids, PAGE)):
+            now = utcnow()
+            with manager.deciding:
+                found = manager.situations(some)
+                for key, situation in found.items():
+                    act = due.fill(situation.domain, situation.rows, server_id, now, gone=True) if key in missing \
+                        else due.fetch(situation.domain, situation.rows, server_id, now)
+                    situation.change(*act)
+                    mended += bool(act)
+                orders = manager.write(found.values(), now)
+            manager.carry_out(orders)
+        return mended
+
+
+def _zone(name: str) -> Domain:
+    """A zone that is no domain, as drivers want it."""
+    return Domain(new_id(), name, '', '', '', 0, 0)

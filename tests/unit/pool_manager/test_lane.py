@@ -1,0 +1,119 @@
+"""What waits for a server goes to its driver together; the catalog zone is announced before its readers are asked."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from datetime import timedelta
+
+import pytest
+
+from designate_pool.backends.base import Backend, Outcomes
+from designate_pool.errors import BackendError, BackendUnreachable
+from designate_pool.model import Action, Domain, Server, ServerStatus, utcnow
+from designate_pool.pool_manager.circuit import Circuit
+from designate_pool.pool_manager.lane import Called, Lane, Work
+from designate_pool.runtime import Threads
+from tests.fixtures.processes import wait_until
+from tests.unit.backends.contract import a_domain
+from tests.unit.pool_manager.test_manager import CONTEXT, SERVERS, World, clock, world  # noqa: F401  fixtures
+
+KEY = 'a' * 32
+
+
+class Bulky(Backend):
+    """Takes three domains in one call; one named "wrong" fails alone, one named "dead" takes all with it."""
+
+    batch_size = 3
+    most_in_flight = 1
+
+    def __init__(self, server: Server) -> None:
+        super().__init__(server)
+        self.calls: list[tuple[str, list[str]]] = []
+
+    def _create_many(self, domains: Sequence[Domain], timeout: float) -> Outcomes:
+        return self._act('create', domains)
+
+    def _delete_many(self, domains: Sequence[Domain], timeout: float) -> Outcomes:
+        return self._act('delete', domains)
+
+    def _act(self, verb: str, domains: Sequence[Domain]) -> Outcomes:
+        self.calls.append((verb, [domain.name for domain in domains]))
+        if any(domain.name.startswith('dead') for domain in domains):
+            raise BackendUnreachable(why='connection refused')
+        return [BackendError(why='no') if domain.name.startswith('wrong') else None for domain in domains]
+
+
+@pytest.fixture
+def backend() -> Bulky:
+    return Bulky(Server(KEY, 'bulky', '192.0.2.1', max_in_flight=4))
+
+
+def work(name: str, action: Action = Action.CREATE, seconds: float = 30) -> Work:
+    until = utcnow() + timedelta(seconds=seconds)
+    domain = a_domain(name)
+    return Work(domain, ServerStatus(KEY, domain.id, action, 1, claimed_by='one', claimed_until=until))
+
+
+def called(backend: Backend, works: Sequence[Work], control: Circuit | None = None) -> list[Called]:
+    """How *works* end that wait together."""
+    done: list[Called] = []
+    closed = Circuit(3, 60, lambda: 0.0)
+    lane = Lane(backend.server, backend, control or closed, closed, 100, Threads(), done.extend, utcnow)
+    lane._queues[0].put(*works)
+    wait_until(lambda: not lane._queues[0], 'all are taken')
+    lane.stop()
+    return done
+
+
+def test_what_waits_goes_together_in_its_order_and_no_more_than_fit(backend: Bulky) -> None:
+    works = [work('a.'), work('b.'), work('c.'), work('d.'), work('e.', Action.DELETE), work('f.')]
+    done = called(backend, works)
+    assert backend.calls == [('create', ['a.', 'b.', 'c.']), ('create', ['d.']), ('delete', ['e.']), ('create', ['f.'])]
+    assert [each.work for each in done] == works and all(each.result.ok for each in done)
+
+
+def test_one_that_fails_does_not_fail_the_others(backend: Bulky) -> None:
+    done = called(backend, [work('a.'), work('wrong.'), work('c.')])
+    assert [each.result.error for each in done] == [None, 'no', None]
+
+
+def test_a_call_that_fails_fails_for_all_of_it(backend: Bulky) -> None:
+    done = called(backend, [work('a.'), work('dead.'), work('c.'), work('d.')])
+    assert [each.result.unreachable for each in done] == [True, True, True, False]
+
+
+def test_a_claim_that_ran_out_is_left_alone(backend: Bulky) -> None:
+    done = called(backend, [work('a.', seconds=-1), work('b.')])
+    assert backend.calls == [('create', ['b.'])]
+    assert len(done) == 1
+
+
+def test_nothing_is_sent_while_the_circuit_is_open(backend: Bulky) -> None:
+    control = Circuit(1, 60, lambda: 0.0)
+    control.failed()
+    done = called(backend, [work('a.'), work('b.')], control)
+    assert backend.calls == [] and all(each.result.unreachable for each in done)
+
+
+def test_the_driver_says_how_many_calls_it_takes_at_once(backend: Bulky) -> None:
+    closed = Circuit(3, 60, lambda: 0.0)
+    lane = Lane(backend.server, backend, closed, closed, 100, Threads(), lambda done: None, utcnow)
+    assert len(lane._queues) == 1
+    lane.stop()
+
+
+def test_readers_of_the_catalog_are_told_of_a_new_serial_of_it(world: World) -> None:  # noqa: F811
+    world.manager.pool = dataclasses.replace(world.pool, catalog_zone='catalog.example.')
+    reader = world.servers[SERVERS[1]]
+    reader.reads_catalog = True
+    serials = []
+    for name in ('one.example.com.', 'two.example.com.'):
+        world.central.create_domain(CONTEXT, {'name': name, 'email': 'hostmaster@example.com'})
+        announced = [each for each in world.asked if each.name == 'catalog.example.']
+        assert [each.server_id for each in announced] == [SERVERS[1]] and announced[0].notify
+        assert world.asked.index(announced[0]) == 0, 'before the members are asked for'
+        serials.append(announced[0].serial)
+        world.asked = [each for each in world.asked if each not in announced]
+        world.deliver()
+    assert serials[1] > serials[0]

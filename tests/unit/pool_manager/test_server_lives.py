@@ -1,0 +1,487 @@
+"""Servers join, rest, change and leave while the pool is at work.
+
+As in ``test_manager`` nothing runs at the same time: each step of filling and draining is taken by the test.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+from collections.abc import Collection, Iterator, Mapping
+from datetime import timedelta
+
+import pytest
+
+from designate_pool import backends
+from designate_pool.backends.base import Backend
+from designate_pool.config.kept import KeptServers
+from designate_pool.errors import BackendUnreachable, BadConfiguration, InvalidField, ServerNotFound, WrongServerState
+from designate_pool.model import (Action, Domain, Endpoint, Outcome, Pool, PoolServer, Server, ServerState, Status,
+                                  utcnow)
+from designate_pool.pool_manager import filling
+from designate_pool.pool_manager.comparing import Comparing
+from designate_pool.pool_manager.filling import Filling
+from designate_pool.pool_manager.manager import Manager
+from designate_pool.pool_manager.periodic import Periodic
+from designate_pool.pool_manager.registrar import Registrar
+from designate_pool.pool_manager.service import PoolManager
+from designate_pool.storage import servers as server_store
+from tests.unit.pool_manager.test_manager import CONTEXT, SERVERS, Clock, ScriptedServer, World, clock
+
+__all__ = ['clock']
+
+A, B, C = SERVERS
+D = 'd' * 32
+
+
+class Listed(ScriptedServer):
+    """A server that can be asked for its zones."""
+
+    def _list(self, names: Collection[str], timeout: float) -> tuple[Mapping[str, int | None], bool]:
+        if self.dead:
+            raise BackendUnreachable(why='connection refused')
+        return dict(self.zones), True
+
+
+class Town(World):
+    """A world whose configuration can be edited and read anew."""
+
+    def __init__(self, folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder = folder
+        self.wrong: str | None = None
+        self.machines: dict[tuple[str, str], ScriptedServer] = {}
+        monkeypatch.setattr(backends, 'build', self.build)
+        super().__init__(folder, 100)
+        self.configured = {server.id: server for server in self.pool.servers}
+        for key, server in self.servers.items():
+            self.machines[key, 'fake'] = server
+        self.start('one')
+
+    def build(self, server: Server) -> Backend:
+        """The same machine for the same id and driver, however often its settings change."""
+        machine = self.machines.get((server.id, server.driver))
+        if machine is None:
+            machine = self.machines[server.id, server.driver] = Listed(server)
+        if self.configured.get(server.id) == server:  # and not its former settings
+            machine.server = server
+            self.servers[server.id] = machine
+        return machine
+
+    def read_pool(self) -> Pool:
+        if self.wrong is not None:
+            raise BadConfiguration(count=1, listing=self.wrong)
+        return dataclasses.replace(self.pool, servers=tuple(self.configured.values()))
+
+    def start(self, name: str) -> None:
+        """A pool manager begins its life; the former one is gone as by a crash."""
+        self.pool = self.read_pool()
+        for server in self.pool.servers:
+            self.build(server)
+        self.manager = self.new_manager(name)
+        self.registrar = Registrar(self.manager, self.runtime, self.read_pool,
+                                   KeptServers(str(self.folder / f'{name.partition("-")[0]}.json')))
+        self.registrar.start()
+        self.endpoint = PoolManager(self.manager, self.registrar, self.runtime)
+        self.caller.serve('pool_manager.default', self.endpoint)
+        self.filling = Filling(self.manager, self.registrar)
+
+    def new_manager(self, name: str) -> Manager:
+        manager = super().new_manager(name)
+        manager.settings = dataclasses.replace(manager.settings, delete_zones_of_removed_servers=self.deleting)
+        return manager
+
+    deleting = False
+
+    def add(self, key: str, **facts: object) -> None:
+        self.configured[key] = Server(key, 'fake', '192.0.2.9', max_in_flight=1, **facts)  # type: ignore[arg-type]
+
+    def step(self, times: int = 1) -> None:
+        """Fill and drain, and let the servers transfer."""
+        for _ in range(times):
+            self.filling.run()
+            self.deliver()
+
+    def settle(self) -> None:
+        """Fill and drain until nothing moves any more."""
+        for _ in range(50):
+            self.step()
+            if not any(each.is_filling or each.state in (ServerState.DRAINING, ServerState.JOINING)
+                       for each in self.roll):
+                return
+        raise AssertionError('there is always something to fill')
+
+    def put(self, key: str, state: ServerState, **values: object) -> None:
+        """An operator's command, as Central carries it out."""
+        server = self.storage.read(server_store.get, key)
+        assert server is not None
+        assert self.storage.run(server_store.save, server_store.in_state(server, state, utcnow(), **values), utcnow())
+        self.registrar.refresh()
+
+    @property
+    def states(self) -> dict[str, str]:
+        return {each.id: str(each.state) for each in self.roll}
+
+    @property
+    def roll(self) -> tuple[PoolServer, ...]:
+        return self.storage.read(server_store.of_pool, 'default').servers
+
+
+@pytest.fixture
+def town(tmp_path: pathlib.Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Town]:  # noqa: F811
+    monkeypatch.setattr(filling, 'PAGE', 2)
+    made = Town(tmp_path, monkeypatch)
+    yield made
+    made.storage.close()
+
+
+def some(town: Town, count: int = 5) -> list[Domain]:
+    domains = [town.create(f'd{number}.example.com.') for number in range(count)]
+    assert all(town.get(each).status is Status.ACTIVE for each in domains)
+    return domains
+
+
+def test_the_first_servers_of_a_pool_are_active_at_once(town: Town) -> None:
+    assert town.states == dict.fromkeys(SERVERS, 'active')
+    assert town.manager.members.counting == SERVERS
+
+
+def test_a_server_of_a_pool_without_domains_has_nothing_to_wait_for(town: Town) -> None:
+    town.add(D)
+    assert town.registrar.reload().joined == ('fake:192.0.2.9:53',)
+    assert town.states[D] == 'active'
+
+
+def test_a_new_section_joins_is_filled_and_then_counts(town: Town) -> None:
+    domains = some(town)
+    town.add(D)
+    town.registrar.reload()
+    assert town.states[D] == 'joining'
+    assert town.manager.members.resting == (D,)
+    changed = town.change(domains[0])
+    assert town.get(domains[0]).status is Status.ACTIVE
+    assert town.serial(D, domains[0].name) == changed.serial, 'a change reaches a server that is still joining'
+    town.settle()
+    assert town.states[D] == 'active'
+    assert town.manager.members.counting == (*SERVERS, D)
+    assert town.servers[D].zones.keys() == {domain.name for domain in domains}
+    server = next(each for each in town.roll if each.id == D)
+    assert (server.filled, server.joined_at is not None) == (5, True)
+
+
+def test_a_joining_server_that_is_dead_stays_out_and_costs_nothing(town: Town) -> None:
+    domains = some(town)
+    town.add(D)
+    town.registrar.reload()
+    town.servers[D].dead = True
+    town.step(20)
+    assert town.states[D] == 'joining'
+    town.change(domains[0])
+    assert town.get(domains[0]).status is Status.ACTIVE
+
+
+def test_filling_that_was_interrupted_goes_on_where_it_was(town: Town) -> None:
+    domains = some(town, 7)
+    town.add(D)
+    town.registrar.reload()
+    town.step(1)
+    begun = {name for verb, name in town.servers[D].calls if verb == 'create'}
+    assert 0 < len(begun) < 7
+    town.start('one')
+    town.settle()
+    assert town.states[D] == 'active'
+    assert town.servers[D].zones.keys() == {domain.name for domain in domains}
+    created = [name for verb, name in town.servers[D].calls if verb == 'create']
+    assert len(created) == len(set(created)) == 7, 'none is begun twice'
+
+
+def test_another_pool_managers_claim_is_respected_until_it_runs_out(town: Town,
+                                                                    monkeypatch: pytest.MonkeyPatch) -> None:
+    some(town)
+    town.add(D)
+    town.registrar.reload()
+    town.step(1)
+    filled = next(each for each in town.roll if each.id == D).filled
+    town.start('two')
+    town.step(3)
+    assert next(each for each in town.roll if each.id == D).filled == filled
+    monkeypatch.setattr(filling, 'utcnow', lambda: utcnow() + timedelta(seconds=31))
+    town.settle()
+    assert town.states[D] == 'active'
+
+
+def test_counting_at_once_when_the_operator_wants_it(town: Town) -> None:
+    some(town)
+    town.manager.settings = dataclasses.replace(town.manager.settings, count_joining_servers=True)
+    town.add(D)
+    town.registrar.reload()
+    assert town.states[D] == 'joining'
+    assert town.manager.members.counting == (*SERVERS, D)
+
+
+def test_a_section_that_is_gone_drains_and_its_rows_are_purged(town: Town) -> None:
+    domains = some(town)
+    town.servers[C].dead = True
+    stuck = town.change(domains[0])
+    assert town.get(domains[0]).status is Status.ERROR
+    del town.configured[C]
+    assert town.registrar.reload().draining == ('fake:192.0.2.1:55',)
+    town.settle()
+    assert town.states == {A: 'active', B: 'active', C: 'removed'}
+    assert not any(server == C for domain in domains for server, _ in town.rows(domain))
+    Periodic(town.manager, town.registrar, town.runtime).run_members()
+    assert town.get(domains[0]).reported_serial == stuck.serial, 'the dead server holds nothing back any more'
+    assert len(town.servers[C].zones) == 5, 'nobody asked for the zones to be deleted'
+    town.registrar.reload()
+    assert town.states == {A: 'active', B: 'active'}
+
+
+def test_zones_are_deleted_from_a_server_whose_section_is_gone(town: Town) -> None:
+    some(town)
+    town.manager.settings = dataclasses.replace(town.manager.settings, delete_zones_of_removed_servers=True)
+    del town.configured[C]
+    town.registrar.reload()
+    town.settle()
+    assert town.states[C] == 'removed'
+    assert town.machines[C, 'fake'].zones == {}
+
+
+def test_a_crash_in_the_middle_of_draining_is_resumed_with_the_kept_settings(town: Town) -> None:
+    some(town, 6)
+    town.deleting = True
+    town.start('one')
+    del town.configured[C]
+    town.registrar.reload()
+    town.step(1)
+    assert 0 < len(town.machines[C, 'fake'].zones) < 6
+    town.start('one')
+    town.settle()
+    assert town.states[C] == 'removed'
+    assert town.machines[C, 'fake'].zones == {}
+
+
+def test_a_section_removed_while_nothing_ran_is_drained_at_the_start(town: Town) -> None:
+    some(town)
+    del town.configured[C]
+    town.deleting = True
+    town.start('one')
+    town.settle()
+    assert town.machines[C, 'fake'].zones == {}
+
+
+def test_kept_settings_are_for_their_owner_only(town: Town) -> None:
+    assert (town.folder / 'one.json').stat().st_mode & 0o777 == 0o600
+
+
+def test_zones_are_left_on_a_server_that_does_not_answer(town: Town) -> None:
+    some(town)
+    town.put(C, ServerState.DRAINING, dismissed=True, delete_zones=True)
+    town.servers[C].dead = True
+    town.settle()
+    removed = next(each for each in town.roll if each.id == C)
+    assert removed.state is ServerState.REMOVED
+    assert 'its zones were left on it' in (removed.note or '')
+
+
+def test_a_server_drained_by_command_stays_out_until_it_is_told_to_come_back(town: Town) -> None:
+    some(town)
+    town.put(C, ServerState.DRAINING, dismissed=True, delete_zones=True)
+    town.settle()
+    town.registrar.reload()
+    town.start('one')
+    town.settle()
+    assert town.states[C] == 'removed'
+    town.put(C, ServerState.JOINING, dismissed=False, filled_to='', filled=0)
+    town.settle()
+    assert town.states[C] == 'active'
+    assert len(town.servers[C].zones) == 5
+
+
+def test_a_section_that_comes_back_joins_again(town: Town) -> None:
+    domains = some(town)
+    section = town.configured.pop(C)
+    town.registrar.reload()
+    town.settle()
+    town.change(domains[0])
+    town.configured[C] = section
+    assert town.registrar.reload().joined == (section.label,)
+    assert town.states[C] == 'joining'
+    town.settle()
+    assert town.states[C] == 'active'
+
+
+def test_a_changed_section_is_applied_to_every_domain(town: Town) -> None:
+    domains = some(town)
+    before = len(town.servers[B].calls)
+    town.configured[B] = dataclasses.replace(town.configured[B], primaries=(Endpoint('192.0.2.10', 5354),))
+    assert town.registrar.reload().changed == ('fake:192.0.2.1:54',)
+    assert town.states[B] == 'active', 'it serves what it served'
+    town.settle()
+    assert town.servers[B].calls[before:] == [('create', domain.id) for domain in sorted(domains, key=lambda d: d.id)]
+    assert all(town.get(domain).status is Status.ACTIVE for domain in domains)
+    assert town.registrar.reload().changed == ()
+
+
+def test_another_driver_takes_over_when_the_former_has_deleted_everything(town: Town) -> None:
+    some(town)
+    former = town.servers[B]
+    town.configured[B] = dataclasses.replace(town.configured[B], driver='other')
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(backends, 'driver_class', lambda driver: Listed)
+        town.registrar.reload()
+        assert town.states[B] == 'joining'
+        town.step(1)
+        assert 0 < len(former.zones) < 5
+        assert town.machines[B, 'other'].zones == {}, 'a catalog would not take what is there from elsewhere'
+        town.start('one')
+        town.settle()
+    assert former.zones == {}
+    assert len(town.machines[B, 'other'].zones) == 5
+    assert town.states[B] == 'active'
+    assert next(each for each in town.roll if each.id == B).catalog_epoch == 1
+
+
+def test_a_server_at_another_address_counts_when_it_is_filled_there(town: Town) -> None:
+    domains = some(town)
+    before = len(town.servers[B].calls)
+    town.configured[B] = dataclasses.replace(town.configured[B], host='192.0.2.77')
+    town.servers[B].zones.clear()
+    town.registrar.reload()
+    assert town.states[B] == 'joining'
+    town.change(domains[0])
+    assert town.get(domains[0]).status is Status.ACTIVE
+    town.settle()
+    assert town.states[B] == 'active'
+    assert len(town.servers[B].zones) == 5
+    assert not any(verb == 'delete' for verb, _ in town.servers[B].calls[before:])
+
+
+def test_a_wrong_configuration_changes_nothing(town: Town) -> None:
+    some(town)
+    town.wrong = 'no'
+    with pytest.raises(BadConfiguration):
+        town.endpoint.reload_servers(CONTEXT)
+    town.endpoint.reload()
+    assert town.states == dict.fromkeys(SERVERS, 'active')
+    town.wrong = None
+    town.pool = dataclasses.replace(town.pool, name='other')
+    with pytest.raises(InvalidField, match='restart'):
+        town.registrar.reload()
+    assert town.manager.pool.name == 'default'
+
+
+def test_others_follow_and_an_older_file_undoes_nothing(town: Town) -> None:
+    some(town)
+    elsewhere = Registrar(manager := town.new_manager('two'), town.runtime,
+                          lambda: dataclasses.replace(town.pool, servers=old), KeptServers(str(town.folder / 'two')))
+    old = tuple(town.configured.values())
+    elsewhere.start()
+    town.add(D)
+    town.registrar.reload()
+    elsewhere.refresh()
+    assert D not in manager.lanes
+    assert manager.members.holding == (*SERVERS, D), 'it owes the new server all the same'
+    assert town.states[D] == 'joining'
+    old = tuple(town.configured.values())
+    town.registrar.reload()
+    elsewhere.refresh()
+    assert D in manager.lanes
+
+
+def test_settings_that_no_zone_is_made_with_replace_the_driver_and_refill_nothing(town: Town) -> None:
+    some(town)
+    lane = town.manager.lanes[A]
+    town.configured[A] = dataclasses.replace(town.configured[A], call_timeout=3.0)
+    assert town.registrar.reload().changed == ()
+    assert town.manager.lanes[A] is not lane
+    assert town.manager.lanes[B].server is town.configured[B]
+
+
+def test_nothing_is_sent_in_maintenance_and_all_of_it_afterwards(town: Town) -> None:
+    domains = some(town)
+    before = dict(town.servers[C].zones)
+    calls = len(town.servers[C].calls)
+    town.put(C, ServerState.MAINTENANCE)
+    changed, new, gone = town.change(domains[0]), town.create('new.example.com.'), town.delete(domains[1])
+    assert [town.get(each).status for each in (changed, new, gone)] == [Status.ACTIVE, Status.ACTIVE, Status.DELETED]
+    assert town.servers[C].zones == before
+    assert len(town.servers[C].calls) == calls
+    assert town.rows(gone)[C, Action.DELETE].status is None, 'its deletion is not complete'
+    assert not any(row.status is Outcome.ERROR for row in town.rows(changed).values())
+    town.put(C, ServerState.ACTIVE)
+    periodic = Periodic(town.manager, town.registrar, town.runtime)
+    for _ in range(5):
+        periodic.run_due()
+        town.deliver()
+    assert town.serial(C, changed.name) == changed.serial
+    assert town.serial(C, new.name) == new.serial
+    assert gone.name not in town.servers[C].zones
+    assert town.rows(gone) == {}
+
+
+def test_a_failure_heard_in_maintenance_is_no_error(town: Town) -> None:
+    domain = some(town, 1)[0]
+    town.servers[C].dead = True
+    town.central.update_domain(CONTEXT, domain.id, {'ttl': 7})
+    town.put(C, ServerState.MAINTENANCE)
+    town.deliver()
+    assert town.rows(domain)[C, Action.UPDATE].status is not Outcome.ERROR
+    assert town.get(domain).status is Status.ACTIVE
+
+
+def test_a_pool_whose_servers_all_rest_agrees_on_nothing(town: Town) -> None:
+    domain = some(town, 1)[0]
+    for key in SERVERS:
+        town.put(key, ServerState.MAINTENANCE)
+    town.change(domain)
+    assert town.get(domain).status is Status.PENDING
+    town.put(A, ServerState.ACTIVE)
+    Periodic(town.manager, town.registrar, town.runtime).run_due()
+    town.deliver()
+    assert town.get(domain).status is Status.ACTIVE
+
+
+def test_what_a_server_lacks_is_found_and_mended(town: Town) -> None:
+    domains = some(town)
+    town.add(D)
+    town.registrar.reload()
+    town.settle()
+    zones = town.servers[D].zones
+    del zones[domains[0].name]
+    zones[domains[1].name] = 1
+    zones[domains[2].name] = None
+    zones['stranger.example.'] = 7
+    comparing = Comparing(town.manager)
+    found = comparing.compare(D, fix=False, delete_extra=None)
+    assert found.missing == (domains[0].name,)
+    assert found.behind == ((domains[1].name, 1, domains[1].serial), (domains[2].name, None, domains[2].serial))
+    assert found.extra == ('stranger.example.',)
+    assert (found.total, found.mending, found.deleted) == (5, 0, 0)
+    with pytest.raises(WrongServerState, match='1 extra zones, not 2; none was deleted'):
+        comparing.compare(D, fix=False, delete_extra=2)
+    assert 'stranger.example.' in zones
+    found = comparing.compare(D, fix=True, delete_extra=1)
+    assert (found.mending, found.deleted) == (3, 1)
+    town.deliver()
+    found = comparing.compare(D, fix=True, delete_extra=0)
+    assert (found.missing, found.behind, found.extra, found.mending) == ((), (), (), 0)
+
+
+def test_a_zone_whose_deletion_is_under_way_is_not_extra(town: Town) -> None:
+    domains = some(town)
+    town.add(D)
+    town.registrar.reload()
+    town.settle()
+    town.servers[D].refuses = True
+    town.delete(domains[0])
+    assert domains[0].name in town.servers[D].zones
+    assert Comparing(town.manager).compare(D, fix=False, delete_extra=None).extra == ()
+
+
+def test_a_server_that_cannot_be_compared(town: Town) -> None:
+    with pytest.raises(ServerNotFound):
+        Comparing(town.manager).compare('e' * 32, fix=False, delete_extra=None)
+    town.add(D)
+    town.registrar.reload()
+    town.servers[D].dead = True
+    with pytest.raises(WrongServerState, match='connection refused'):
+        Comparing(town.manager).compare(D, fix=False, delete_extra=None)
