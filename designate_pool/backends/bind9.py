@@ -1,34 +1,60 @@
-"""BIND 9, through its control channel: secondary zones added and deleted with ``addzone`` and ``delzone``.
+"""BIND 9, through its control channel: secondary zones added, changed and deleted while named runs.
 
 named needs ``allow-new-zones yes``, and a ``controls`` statement that accepts the key from our address.  It keeps the
 zones through a restart.  It confirms a create before it has the contents; a poll tells when they are served.
+
+Only zones that ``addzone`` has made are changed or deleted.  named 9.18 aborts on ``modzone`` and ``delzone`` of one of
+its automatic empty zones, and on ``delzone -clean`` of a zone that was added without a file, also when it was given one
+later; so each zone is looked at before, and what somebody has set by hand is left as it is.
 """
 
 from __future__ import annotations
 
-import hashlib
-import ipaddress
+import itertools
 import re
+from collections.abc import Collection, Mapping
 from typing import ClassVar
 
 import dns.exception
 import dns.name
 
 from designate_pool import model
-from designate_pool.backends import rndc
+from designate_pool.backends import bind_statistics, named_conf, rndc
 from designate_pool.backends.base import Backend, Deadline
 from designate_pool.backends.connections import Connections
 from designate_pool.errors import BackendError, BackendRefused, InvalidField
 
+# What named says, as the result in words or in the text beside it.
 EXISTS = 'already exists'
 NOT_FOUND = 'not found'
+NOT_LOADED = 'zone not loaded'
+NOT_ADDED = 'failure'
 DENIED = 'permission denied'
 NO_VIEW = 'no matching view'
+NO_NEW_ZONES = 'Not allowing new zones'
+CONFIGURED = 'must also be'
+FIXED = 'reconfigurable via modzone: no'
+# What we say ourselves.
+NO_KEY = 'named has no TSIG key'
 
-_PLAIN_OCTETS = frozenset(b'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_')
-_PLAIN_NAME = re.compile(r'[a-z0-9_][a-z0-9_.-]{0,179}')
+#: How many zones that the statistics lack are looked for before they are believed to be missing.
+SAMPLE = 3
+
+#: What to do about an error that contains these words.
+_ADVICE = {
+    NO_NEW_ZONES: "put 'allow-new-zones yes;' into the options of named.conf, or into the view, and run 'rndc"
+                  " reconfig'",
+    NO_VIEW: "correct 'view', or add the view to named.conf and run 'rndc reconfig'; a named.conf with views has no"
+             ' default view',
+    NO_KEY: "add a 'key' statement with the name, algorithm and secret of tsig_key to named.conf and run 'rndc"
+            " reconfig'",
+    rndc.NO_ANSWER: "named's log has the reason: for 'bad auth' give the section the algorithm and secret of the key"
+                    " that the 'controls' statement names, for 'clock skew' set the clocks",
+}
+
 _PLAIN_VIEW = re.compile(r'[A-Za-z0-9_-]{1,63}')
-_HAS_FILE = re.compile(r'\bfile\s+"')
+_SERIAL = re.compile(r'^serial: ([0-9]+)$', re.MULTILINE)
+_SECONDARY = re.compile(r'^type: (secondary|slave)$', re.MULTILINE)
 
 
 class Bind9(Backend):
@@ -40,7 +66,7 @@ class Bind9(Backend):
         model.Option('rndc_host', "Address of named's control channel; the server's host when not set."),
         model.Option('rndc_port', "Port of named's control channel.", 'port', 953),
         model.Option('rndc_key_file', 'File with the key of the control channel, as rndc-confgen -a writes it; it is'
-                     ' read again for each new connection.', 'path'),
+                     ' read again for each new connection.', 'path', private=True),
         model.Option('rndc_key_name', 'Name of the key: which one to take from rndc_key_file, the first when not set.'),
         model.Option('rndc_key_algorithm', "Algorithm of rndc_key_secret: one of " + ', '.join(rndc.ALGORITHMS) + '.',
                      default='hmac-sha256'),
@@ -48,6 +74,8 @@ class Bind9(Backend):
         model.Option('view', 'View that the zones go into; the default view when not set.'),
         model.Option('zone_file_folder', "Folder for the zones' files, as named sees it; named's own working"
                      ' directory when not set.'),
+        model.Option('statistics_url', "named's statistics channel, such as http://192.0.2.53:8053: it lists all zones;"
+                     ' without it the control channel is asked for each zone by name.'),
     )
 
     def __init__(self, server: model.Server) -> None:
@@ -55,43 +83,161 @@ class Bind9(Backend):
         self._host = self.options['rndc_host'] or server.host
         self._port = int(self.options['rndc_port'])
         self._view = self.options['view'] or '_default'
-        self._folder = (self.options['zone_file_folder'] or '').rstrip('/')
-        self._primaries = ' '.join(_primary(endpoint, server.tsig_key) for endpoint in server.primaries)
+        folder = self.options['zone_file_folder'] or ''
+        self._folder = folder.rstrip('/') + '/' if folder else ''
+        self._primaries = named_conf.primaries(server.primaries, server.tsig_key) if server.primaries else ''
         if not _PLAIN_VIEW.fullmatch(self._view):
             raise InvalidField(field='view', why='it may hold letters, digits, hyphens and underscores only')
-        _quoted(self._folder, 'zone_file_folder')
+        named_conf.quoted(self._folder, 'zone_file_folder')
         self._key()
+        url = self.options['statistics_url']
+        self._statistics = bind_statistics.Channel(url) if url else None
         self._channels = Connections(self._connect, keep=max(1, server.max_in_flight))
 
     def close(self) -> None:
         self._channels.close()
 
+    def check(self) -> list[model.Finding]:
+        """What :meth:`Backend.check` finds, and whether named knows the TSIG key and lists its zones."""
+        findings = super().check()
+        if any(finding.serious for finding in findings):
+            return findings
+        key = self._call('tsig-list', self._see_key)
+        if not key.ok:
+            findings.append(model.Finding(str(key.error), self._advice(key)))
+        listed = self.list_zones([]).result
+        if not listed.ok:
+            findings.append(model.Finding(
+                f'the zones cannot be listed: {listed.error}',
+                "see that named.conf has a 'statistics-channels' statement that listens where statistics_url says and"
+                " allows this host's address"))
+        return findings
+
     def _create(self, domain: model.Domain, timeout: float) -> None:
         if not self._primaries:
             raise BackendRefused(why=f'server {self.server.label} has no primaries to transfer zones from')
-        zone = _name(domain)
-        path = f'{self._folder}/' if self._folder else ''
-        command = (f'addzone "{_escaped(zone)}" IN {self._view} {{ type secondary;'
-                   f' primaries {{ {self._primaries} }};'
-                   f' file {_quoted(path + file_name(zone, self._view, domain.generation))}; }};')
-        answer = self._ask(command, Deadline(timeout))
-        if answer.result and answer.error != EXISTS:
-            raise self._trouble('addzone', domain, answer)
+        deadline = Deadline(timeout)
+        zone = _name(domain.name)
+        file = self._folder + named_conf.file_name(zone, self._view, domain.generation)
+        settings = named_conf.secondary(self._primaries, file)
+        answer = self._ask(f'addzone {self._where(zone)} {named_conf.written(settings)};', deadline)
+        if answer.error == EXISTS:
+            self._adjust(zone, deadline)
+        elif answer.result:
+            raise _trouble('addzone', zone, answer)
+
+    def _adjust(self, zone: dns.name.Name, deadline: Deadline) -> None:
+        """Give a zone that is there already the primaries, the key and the folder that the section has now.
+
+        It goes on serving its contents, and asks the new primaries at once; named moves its file when it starts next.
+        """
+        shown = self._ask(f'showzone {self._where(zone)}', deadline)
+        held = self._added(zone, shown, deadline)
+        if held is None:
+            raise _automatic(zone) if shown.error == NOT_ADDED else _trouble('showzone', zone, shown)
+        file = named_conf.zone_file(held)
+        ours = self._is_our_file(zone, file)
+        settings = named_conf.secondary(self._primaries, self._folder + file.rpartition('/')[2] if ours else file)
+        if ours and set(settings) <= set(held):  # of others the answer to modzone tells whether they are in named.conf
+            return
+        settings += [statement for statement in held if statement[0] not in named_conf.SETTINGS]
+        changed = self._ask(f'modzone {self._where(zone)} {named_conf.written(settings)};', deadline)
+        if changed.result:
+            raise _trouble('modzone', zone, changed)
+        if CONFIGURED in changed.text:
+            raise _configured(zone)
+        refreshed = self._ask(f'refresh {self._where(zone)}', deadline)
+        if refreshed.result:
+            raise _trouble('refresh', zone, refreshed)
 
     def _delete(self, domain: model.Domain, timeout: float) -> None:
         deadline = Deadline(timeout)
-        where = f'"{_escaped(_name(domain))}" IN {self._view}'
-        held = self._ask(f'showzone {where}', deadline)
-        if self._absent('showzone', domain, held):
+        zone = _name(domain.name)
+        held = self._added(zone, self._ask(f'showzone {self._where(zone)}', deadline), deadline)
+        if held is None:
             return
-        # named 9.18 aborts on "delzone -clean" of a secondary that was added without a file, by hand for instance.
-        clean = '-clean ' if _HAS_FILE.search(held.text) else ''
-        self._absent('delzone', domain, self._ask(f'delzone {clean}{where}', deadline))
+        clean = '-clean ' if self._is_our_file(zone, named_conf.zone_file(held)) else ''
+        deleted = self._ask(f'delzone {clean}{self._where(zone)}', deadline)
+        if not _is_absent('delzone', zone, deleted) and CONFIGURED in deleted.text:
+            raise _configured(zone)
+
+    def _list(self, names: Collection[str], timeout: float) -> tuple[Mapping[str, int | None], bool]:
+        deadline = Deadline(timeout)
+        if self._statistics is None:
+            found = ((name.lower(), *self._status(name, deadline)) for name in names)
+            return {name: serial for name, there, serial in found if there}, False
+        serials = dict(self._statistics.zones(self._view, deadline))
+        missing = list(itertools.islice((name for name in names if name.lower() not in serials), SAMPLE))
+        if missing and all(self._status(name, deadline)[0] for name in missing):
+            raise BackendError(why=f'the statistics leave zones out, {missing[0]} for one; named.conf must not have'
+                                   " 'zone-statistics none'")
+        return serials, True
 
     def _ping(self, timeout: float) -> None:
         answer = self._ask('null', Deadline(timeout))
         if answer.result:
             raise BackendError(why=f'the control channel answered: {answer.words}')
+
+    def _advice(self, result: model.CallResult) -> str:
+        error = str(result.error)
+        where = f'{self._host} port {self._port}'
+        if result.unreachable:
+            return f"see that named runs, and that a 'controls' statement in its named.conf has it listen at {where}"
+        if rndc.NO_ANSWER in error and rndc.turns_us_away(self._host, self._port, Deadline(self.server.call_timeout)):
+            return f"add this host's address to 'allow' of the 'controls' statement for {where} in named.conf"
+        return next((advice for words, advice in _ADVICE.items() if words in error), super()._advice(result))
+
+    def _added(self, zone: dns.name.Name, shown: rndc.Answer,
+               deadline: Deadline) -> list[named_conf.Statement] | None:
+        """The statements of a zone that ``addzone`` has made; None when there is none, or an automatic empty one.
+
+        :param shown: what named answered to ``showzone``
+        :raises BackendError: for a zone of another origin
+        """
+        if shown.error == NOT_ADDED:
+            if FIXED in self._ask(f'zonestatus {self._where(zone)}', deadline).text:
+                return None
+            raise BackendError(why=f"{zone.to_text()} is a member of a catalog zone there: take 'catalog-zones' out of"
+                                   " named.conf and run 'rndc reconfig'")
+        if _is_absent('showzone', zone, shown):
+            return None
+        held = named_conf.read_zone(shown.text)
+        if not self._is_our_file(zone, named_conf.zone_file(held)):
+            if FIXED in self._ask(f'zonestatus {self._where(zone)}', deadline).text:
+                raise _configured(zone)
+        if named_conf.zone_type(held) != 'secondary':
+            raise BackendError(why=f"{zone.to_text()} is there already, as a {named_conf.zone_type(held)} zone that was"
+                                   " added by hand: take it away with 'rndc delzone'")
+        return held
+
+    def _status(self, name: str, deadline: Deadline) -> tuple[bool, int | None]:
+        """Whether there is such a secondary zone, and the serial that it serves."""
+        zone = _name(name)
+        answer = self._ask(f'zonestatus {self._where(zone)}', deadline)
+        if answer.error == NOT_LOADED:
+            return True, None
+        if _is_absent('zonestatus', zone, answer) or not _SECONDARY.search(answer.text):
+            return False, None
+        serial = _SERIAL.search(answer.text)
+        return True, int(serial[1]) if serial else None
+
+    def _see_key(self, timeout: float) -> None:
+        """Raise BackendRefused when named has no key of the name that the transfers are signed with."""
+        key = self.server.tsig_key
+        if key is None:
+            return
+        answer = self._ask('tsig-list', Deadline(timeout))
+        if answer.result:
+            raise BackendError(why=f'tsig-list: {answer.words}')
+        known = re.findall(f'^view "{self._view}";.* key "(.*)";$', answer.text, re.MULTILINE)
+        if _name(key.name) not in map(_name, known):
+            raise BackendRefused(why=f"{NO_KEY} '{key.name}' in view '{self._view}'")
+
+    def _is_our_file(self, zone: dns.name.Name, path: str) -> bool:
+        return named_conf.is_file_of(path, zone, self._view)
+
+    def _where(self, zone: dns.name.Name) -> str:
+        return f'"{named_conf.escaped(zone)}" IN {self._view}'
 
     def _ask(self, command: str, deadline: Deadline) -> rndc.Answer:
         return self._channels.use(lambda channel, deadline: channel.ask(command, deadline), deadline)
@@ -107,69 +253,35 @@ class Bind9(Backend):
             return rndc.Key.read(path, name)
         return rndc.Key.make(name or 'rndc-key', self.options['rndc_key_algorithm'], secret)
 
-    def _absent(self, verb: str, domain: model.Domain, answer: rndc.Answer) -> bool:
-        """Whether named says that it has no such zone.
 
-        :raises BackendError: for any other trouble, a view that is not there included
-        """
-        if answer.result and (answer.error != NOT_FOUND or NO_VIEW in answer.text):
-            raise self._trouble(verb, domain, answer)
-        return bool(answer.result)
+def _is_absent(verb: str, zone: dns.name.Name, answer: rndc.Answer) -> bool:
+    """Whether named says that it has no such zone.
 
-    @staticmethod
-    def _trouble(verb: str, domain: model.Domain, answer: rndc.Answer) -> BackendError:
-        why = f'{verb} {domain.name}: {answer.words}'
-        if answer.error == DENIED or NO_VIEW in answer.text:
-            return BackendRefused(why=why)
-        return BackendError(why=why)
-
-
-def file_name(zone: dns.name.Name, view: str, generation: int) -> str:
-    """The zone's file: always of plain characters, and another one for each zone, view and generation.
-
-    named removes the file of a deleted zone some time after it has confirmed the deletion; the generation keeps that
-    from hitting a zone of the same name created meanwhile.  Names too long or too odd for a file are hashed; 64 digits
-    are longer than a label can be, so no zone is called like another one's hash.
+    :raises BackendError: for any other trouble, a view that is not there included
     """
-    plain = zone.to_text(omit_final_dot=True).lower()
-    if not _PLAIN_NAME.fullmatch(plain) or '..' in plain:
-        plain = hashlib.sha256(zone.to_digestable()).hexdigest()
-    if view != '_default':
-        plain += f'@{view}'
-    return f'{plain}.{generation}.db'
+    if answer.result and (answer.error != NOT_FOUND or NO_VIEW in answer.text):
+        raise _trouble(verb, zone, answer)
+    return bool(answer.result)
 
 
-def _name(domain: model.Domain) -> dns.name.Name:
+def _trouble(verb: str, zone: dns.name.Name, answer: rndc.Answer) -> BackendError:
+    why = f'{verb} {zone.to_text()}: {answer.words}'
+    if answer.error == DENIED or NO_VIEW in answer.text:
+        return BackendRefused(why=why)
+    return BackendError(why=why)
+
+
+def _configured(zone: dns.name.Name) -> BackendError:
+    return BackendError(why=f"{zone.to_text()} stands in named.conf there: take it out and run 'rndc reconfig'")
+
+
+def _automatic(zone: dns.name.Name) -> BackendError:
+    return BackendError(why=f"{zone.to_text()} is one of named's own empty zones: put 'disable-empty-zone"
+                            f""" "{zone.to_text()}";' into named.conf and run 'rndc reconfig'""")
+
+
+def _name(text: str) -> dns.name.Name:
     try:
-        return dns.name.from_text(domain.name)
+        return dns.name.from_text(text)
     except (dns.exception.DNSException, ValueError) as error:
-        raise BackendRefused(why=f'{domain.name!r} is not a domain name ({error})') from error
-
-
-def _escaped(name: dns.name.Name) -> str:
-    """*name* for named.conf: every octet but letters, digits, hyphen and underscore as ``\\DDD``.
-
-    In this form no name can end the string that it stands in, or mean anything to the parser around it.
-    """
-    labels = (''.join(chr(octet) if octet in _PLAIN_OCTETS else f'\\{octet:03d}' for octet in label)
-              for label in name.labels[:-1])
-    return '.'.join(labels) + '.'
-
-
-def _quoted(text: str, field: str = 'value') -> str:
-    """*text* as a string in named.conf.
-
-    :raises InvalidField: when it holds what cannot stand there
-    """
-    if any(character in '"\\' or not ' ' <= character <= '~' for character in text):
-        raise InvalidField(field=field, why='it may hold printable ASCII only, and no quotation mark or backslash')
-    return f'"{text}"'
-
-
-def _primary(endpoint: model.Endpoint, key: model.TsigKey | None) -> str:
-    try:
-        address = ipaddress.ip_address(endpoint.host)
-    except ValueError as error:
-        raise InvalidField(field='primaries', why=f"'{endpoint.host}' is not an IP address") from error
-    signed = f' key {_quoted(key.name, "tsig_key")}' if key else ''
-    return f'{address} port {endpoint.port}{signed};'
+        raise BackendRefused(why=f'{text!r} is not a domain name ({error})') from error

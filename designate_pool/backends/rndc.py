@@ -30,6 +30,10 @@ ALGORITHMS = {'hmac-md5': 157, 'hmac-sha1': 161, 'hmac-sha224': 162, 'hmac-sha25
 LARGEST_ANSWER = 1 << 20
 #: Seconds for which a command may be carried out; named refuses clocks that are further apart than this anyway.
 LIFETIME = 300
+#: What the error says when named hangs up on us.
+NO_ANSWER = 'closed the connection without an answer'
+#: Seconds for which a connection from an address that named does not accept may stay open.
+TURNED_AWAY_WITHIN = 1.0
 
 _BINARY, _TABLE = 1, 2
 _QUOTED_OR_COMMENT = re.compile(r'("[^"]*")|/\*.*?\*/|//[^\n]*|#[^\n]*', re.DOTALL)
@@ -181,9 +185,21 @@ def connect(host: str, port: int, key: Key, deadline: Deadline) -> Channel:
         except (ClosedUnanswered, ConnectionResetError):
             continue
     raise BackendRefused(
-        why=f'the control channel at {host} port {port} closed the connection without an answer: it does not accept'
+        why=f'the control channel at {host} port {port} {NO_ANSWER}: it does not accept'
             f" the key '{key.name}' ({key.algorithm}) or this host's address (see 'controls' in its named.conf), or its"
             ' clock and ours are more than 5 minutes apart')
+
+
+def turns_us_away(host: str, port: int, deadline: Deadline) -> bool:
+    """Whether named hangs up before anything is said: then it does not accept the address that we come from."""
+    try:
+        with socket.create_connection((host, port), timeout=deadline.left()) as connected:
+            connected.settimeout(min(TURNED_AWAY_WITHIN, deadline.left()))
+            return not connected.recv(1)
+    except ConnectionResetError:
+        return True
+    except OSError:
+        return False
 
 
 def pack(table: Mapping[str, bytes | Table]) -> bytes:

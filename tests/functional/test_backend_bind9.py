@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import pathlib
 import re
-import time
-import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import dns.rcode
+import dns.tsig
 import pytest
 
 from designate_pool.backends import rndc
-from designate_pool.backends.base import Deadline
 from designate_pool.model import Endpoint, Server, TsigKey
 from tests.fixtures.bind import Named
 from tests.fixtures.nameservers import Primary, zone_text
 from tests.fixtures.processes import wait_until
-from tests.unit.backends.contract import NOWHERE, ODD_NAMES, RemoteContract, RemoteRig, a_domain, opened
+from tests.unit.backends.contract import (NOWHERE, ODD_NAMES, KeyedContract, KeyedRig, RemoteContract, TcpRig, a_domain,
+                                          opened)
 
 Start = Callable[..., Named]
 KEY = TsigKey('transfer.example.', 'hmac-sha256', 'dHJhbnNmZXIga2V5IGZvciB0ZXN0cyBvbmx5')
 
 
-class BindRig(RemoteRig):
+class BindRig(TcpRig, KeyedRig):
     wrong_key = {'rndc_key_file': None, 'rndc_key_secret': 'bm90IHRoZSBrZXk='}
     port_option = 'rndc_port'
 
@@ -54,18 +53,8 @@ def rig(named: Start) -> Iterator[BindRig]:
     assert 'assertion failure' not in rig.named.log
 
 
-class TestContract(RemoteContract):
+class TestContract(RemoteContract, KeyedContract):
     pass
-
-
-def ask(named: Named, command: str) -> rndc.Answer:
-    """A command given to named without the driver."""
-    deadline = Deadline(5)
-    channel = rndc.connect(named.host, named.rndc_port, rndc.Key.read(str(named.folder / 'rndc.key')), deadline)
-    try:
-        return channel.ask(command, deadline)
-    finally:
-        channel.close()
 
 
 def test_zone_is_transferred_and_follows(named: Start, primary: Primary) -> None:
@@ -81,16 +70,25 @@ def test_zone_is_transferred_and_follows(named: Start, primary: Primary) -> None
     assert server.texts('www.example.com.', 'A') == ['192.0.2.2']
 
 
-def test_transfer_with_a_key(named: Start) -> None:
-    keyed = Primary(keys=[KEY])
+def test_each_server_transfers_and_takes_notify_with_a_key_of_its_own(named: Start) -> None:
+    keys = [KEY, TsigKey('other.example.', 'hmac-sha512', 'YW5vdGhlciBrZXkgb25seSBmb3IgdGVzdHM=')]
+    keyed = Primary(keys=keys)
     keyed.start()
     try:
         keyed.publish('example.com.', zone_text(7))
-        server = named(keys=[KEY])
-        with opened(server.server([keyed.endpoint], tsig_key=KEY)) as backend:
-            assert backend.create_domain(a_domain()).ok
-        wait_until(lambda: server.serial('example.com.') == 7, 'the contents are served')
-        assert 'key "transfer.example."' in ask(server, 'showzone example.com').text
+        servers = [named(key.name, keys=[key]) for key in keys]
+        for server, key in zip(servers, keys, strict=True):
+            with opened(server.server([keyed.endpoint], tsig_key=key)) as backend:
+                assert backend.create_domain(a_domain()).ok
+        for server, key in zip(servers, keys, strict=True):
+            wait_until(lambda server=server: server.serial('example.com.') == 7, 'the contents are served')
+            assert f"TSIG '{key.name.rstrip('.')}'" in server.log
+        keyed.publish('example.com.', zone_text(8))
+        for server, key, other in zip(servers, keys, reversed(keys), strict=True):
+            with pytest.raises(dns.tsig.PeerBadKey):
+                server.notify('example.com.', 8, key=other)
+            assert server.notify('example.com.', 8, key=key).rcode() == dns.rcode.NOERROR
+            wait_until(lambda server=server: server.serial('example.com.') == 8, 'the new contents are served')
     finally:
         keyed.stop()
 
@@ -103,7 +101,7 @@ def test_zones_survive_a_restart_whatever_their_names(named: Start) -> None:
         server.restart()
         for what, name in ODD_NAMES.items():
             assert server.query(name).rcode() == dns.rcode.SERVFAIL, what
-        files = {re.search(r'file "([^"]*)"', ask(server, f'showzone {name}').text)[1]  # type: ignore[index]
+        files = {re.search(r'file "([^"]*)"', server.command(f'showzone {name}').text)[1]  # type: ignore[index]
                  for name in ('example', '2.0.192.in-addr.arpa', '_sip._tcp.example.com')}
     assert files == {'example.1.db', '2.0.192.in-addr.arpa.1.db', '_sip._tcp.example.com.1.db'}
 
@@ -128,48 +126,6 @@ def test_lost_zones_are_created_again(named: Start) -> None:
         assert server.query('example.com.').rcode() == dns.rcode.REFUSED
         assert backend.create_domain(a_domain()).ok
         assert server.query('example.com.').rcode() == dns.rcode.SERVFAIL
-
-
-def test_zone_added_by_hand_without_a_file_is_deleted_and_named_lives_on(named: Start) -> None:
-    server = named()
-    by_hand = 'addzone "example.com" { type secondary; primaries { 127.0.0.1 port 9; }; };'
-    assert ask(server, by_hand).result == 0
-    with opened(server.server([NOWHERE])) as backend:
-        assert backend.delete_domain(a_domain()).ok
-        wait_until(lambda: server.query('example.com.').rcode() == dns.rcode.REFUSED, 'the zone is gone')
-        assert backend.ping().ok
-    assert server.running
-
-
-def test_zones_go_into_the_view(named: Start) -> None:
-    server = named(statements='''view "inside" { match-clients { any; }; allow-new-zones yes; };''')
-    with opened(server.server([NOWHERE], view='inside')) as backend:
-        assert backend.create_domain(a_domain()).ok
-        assert 'file "example.com@inside.1.db"' in ask(server, 'showzone example.com IN inside').text
-        assert backend.delete_domain(a_domain()).ok
-        wait_until(lambda: server.query('example.com.').rcode() == dns.rcode.REFUSED, 'the zone is gone')
-
-
-def test_a_view_that_is_not_there_is_permanent_for_create_and_for_delete(named: Start) -> None:
-    with opened(named().server([NOWHERE], view='outside')) as backend:
-        for result in (backend.create_domain(a_domain()), backend.delete_domain(a_domain())):
-            assert "no matching view" in str(result.error)
-            assert not result.retryable
-
-
-def test_new_zones_not_allowed_is_permanent(named: Start) -> None:
-    with opened(named(allow_new_zones=False).server([NOWHERE])) as backend:
-        result = backend.create_domain(a_domain())
-    assert 'Not allowing new zones' in str(result.error)
-    assert not result.retryable
-
-
-def test_clocks_too_far_apart_are_named_as_a_cause(named: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    server = named()
-    monkeypatch.setattr(rndc, 'time', types.SimpleNamespace(time=lambda: time.time() + 1000))
-    with opened(server.server([NOWHERE])) as backend:
-        result = backend.ping()
-    assert 'its clock and ours are more than 5 minutes apart' in str(result.error)
 
 
 @pytest.mark.parametrize('algorithm', rndc.ALGORITHMS)
