@@ -9,20 +9,24 @@ import falcon
 from designate_pool.api.answering import Envelope, handle_errors
 from designate_pool.api.health import Health, Versions
 from designate_pool.api.recordsets import RecordSet, RecordSets
+from designate_pool.api.servers import Server, Servers
 from designate_pool.api.tasks import Imports
 from designate_pool.api.transfers import ZoneExport, ZoneExports, ZoneImport, ZoneImports
-from designate_pool.api.zones import Servers, Zone, Zones
+from designate_pool.api.zones import Zone, Zones, ZoneServers
 from designate_pool.model import Pool
 from designate_pool.rpc.central import CentralClient
+from designate_pool.rpc.pool_manager import PoolManagerClient
 
 IMPORT_LIMIT = 64 << 20
 
 
-def create_app(central: CentralClient, pool: Pool, import_limit: int = IMPORT_LIMIT) -> falcon.App[Any, Any]:
+def create_app(central: CentralClient, pool: Pool, import_limit: int = IMPORT_LIMIT, *,
+               pool_managers: PoolManagerClient, count_joining_servers: bool = False) -> falcon.App[Any, Any]:
     """The API as a WSGI application.
 
-    :param pool: as read from the configuration, with its servers and threshold
+    :param pool: as read from the configuration: the one whose servers are commanded, and its threshold
     :param import_limit: how many bytes a zone file may have
+    :param count_joining_servers: whether servers count in the threshold before they are filled
     """
     app: falcon.App[Any, Any] = falcon.App(middleware=[Envelope()])
     app.req_options.strip_url_path_trailing_slash = True
@@ -33,7 +37,7 @@ def create_app(central: CentralClient, pool: Pool, import_limit: int = IMPORT_LI
     app.add_route('/healthz', Health(central))
     app.add_route('/v2/zones', Zones(central))
     app.add_route('/v2/zones/{zone_id}', Zone(central))
-    app.add_route('/v2/zones/{zone_id}/servers', Servers(central, pool))
+    app.add_route('/v2/zones/{zone_id}/servers', ZoneServers(central, pool, count_joining_servers))
     app.add_route('/v2/zones/{zone_id}/recordsets', RecordSets(central))
     app.add_route('/v2/zones/{zone_id}/recordsets/{recordset_id}', RecordSet(central))
     app.add_route('/v2/zones/{zone_id}/tasks/export', ZoneExports(central))
@@ -41,4 +45,10 @@ def create_app(central: CentralClient, pool: Pool, import_limit: int = IMPORT_LI
     app.add_route('/v2/zones/tasks/imports/{import_id}', ZoneImport(imports))
     app.add_route('/v2/zones/tasks/exports/{export_id}', exported)
     app.add_route('/v2/zones/tasks/exports/{export_id}/export', exported, suffix='file')
+    servers, server = Servers(central, pool_managers, pool.name), Server(central, pool_managers, pool.name)
+    app.add_route('/v2/servers', servers)
+    app.add_route('/v2/servers/reload', servers, suffix='reload')
+    app.add_route('/v2/servers/{server_id}', server)
+    for command in ('maintenance', 'resume', 'drain', 'resync'):
+        app.add_route(f'/v2/servers/{{server_id}}/{command}', server, suffix=command)
     return app

@@ -101,6 +101,12 @@ def number(name: str, value: Any) -> int:
     return value
 
 
+def flag(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidField(field=name, why='must be true or false')
+    return value
+
+
 def texts(name: str, value: Any) -> list[str]:
     if not isinstance(value, list):
         raise InvalidField(field=name, why='must be a list of texts')
@@ -168,6 +174,13 @@ RECORDSET_UPDATE = {
     'ttl': Field(number, nullable=True),
     'description': Field(text, nullable=True),
     **dict.fromkeys(('id', 'name', 'type', 'zone_id', 'zone_name', 'status', 'action', 'version'), Field(fixed)),
+}
+SERVER_DRAIN = {
+    'delete_zones': Field(flag),
+}
+SERVER_RESYNC = {
+    'fix': Field(flag),
+    'delete_extra': Field(number, nullable=True),
 }
 
 _STATUS = Field(one_of(*(status.value for status in Status)))

@@ -43,10 +43,15 @@ def _project(header: str, value: str | None) -> str:
     return value or ''
 
 
-def body(req: falcon.Request, table: Mapping[str, fields.Field], wrapped_in: str | None = None) -> dict[str, Any]:
-    """The JSON object in the body, checked by a table of :mod:`designate_pool.api.fields`."""
+def body(req: falcon.Request, table: Mapping[str, fields.Field], optional: bool = False) -> dict[str, Any]:
+    """The JSON object in the body, checked by a table of :mod:`designate_pool.api.fields`.
+
+    :param optional: whether no body at all stands for an empty object
+    """
     _expect(req, 'application/json', required=False)
     content = _content(req, JSON_LIMIT)
+    if optional and not content:
+        return {}
     try:
         given = json.loads(content.decode('utf-8'), object_pairs_hook=_object)
     except UnicodeDecodeError:

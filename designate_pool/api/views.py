@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
 from designate_pool import serial
 from designate_pool.api.tasks import Import
 from designate_pool.errors import InvalidField, PoolError
-from designate_pool.model import Action, Domain, Outcome, Pool, RecordSet, Server, ServerStatus
+from designate_pool.model import (Action, Comparison, Domain, Outcome, Pool, PoolServer, RecordSet, Reloaded,
+                                  ServerReport, ServerState, ServerStatus)
 
 Json = dict[str, Any]
+_RESTING = (ServerState.MAINTENANCE, ServerState.JOINING)
 
 
 def dashed(identifier: str) -> str:
@@ -74,23 +76,29 @@ def recordset(found: RecordSet, domain: Domain, base: str) -> Json:
     }
 
 
-def servers(domain: Domain, rows: Iterable[ServerStatus], pool: Pool, base: str) -> Json:
-    """Where a domain stands on each server that its pool has now, and how many of them are needed.
+def zone_servers(domain: Domain, servers: Sequence[PoolServer], rows: Iterable[ServerStatus], pool: Pool,
+                 count_joining: bool, base: str) -> Json:
+    """Where a domain stands on each server of its pool, and how many of them are needed.
 
     A server is *current* when it has what is due: the domain's serial or a newer one, or no zone where the domain is
-    being deleted.  ``needed`` is ceil(total * threshold / 100); it is null, as are the servers' addresses, for a domain
-    of another pool than *pool*, whose servers this API does not know.
+    being deleted.  A server *counts* when it is active, and with *count_joining* also while it joins; ``total``,
+    ``needed`` and ``current`` are about these, and ``resting`` names those that will count again.  What a domain that
+    is being deleted has nothing on is left out unless it counts.
+
+    :param servers: of the domain's pool; the removed ones are left out
+    :param pool: the API's own; for a domain of another pool the counts are null
     """
     by_server: dict[str, dict[Action, ServerStatus]] = {}
     for row in rows:
         by_server.setdefault(row.server_id, {})[row.action] = row
+    shown = []
+    for each in servers:
+        counts = each.state is ServerState.ACTIVE or count_joining and each.state is ServerState.JOINING
+        found = by_server.get(each.id, {})
+        if counts or each.state is not ServerState.REMOVED and (found or not domain.is_going):
+            shown.append(_on_server(domain, each, found, counts))
     ours = pool.name == domain.pool_name
-    if ours:
-        shown = [_server(domain, each.id, each, by_server.get(each.id, {})) for each in pool.servers]
-    else:
-        shown = [_server(domain, server_id, None, found) for server_id, found in sorted(by_server.items())]
-    total = len(pool.servers) if ours else None
-    threshold = pool.threshold_percentage if ours else None
+    total = sum(each['counts'] for each in shown)
     return {
         'zone_id': dashed(domain.id),
         'zone_name': domain.name,
@@ -98,24 +106,23 @@ def servers(domain: Domain, rows: Iterable[ServerStatus], pool: Pool, base: str)
         'reported_serial': domain.reported_serial,
         'status': domain.status.value,
         'action': domain.action.value,
-        'threshold_percentage': threshold,
-        'needed': None if total is None or threshold is None else -(-total * threshold // 100),
-        'total': total,
-        'current': sum(each['current'] for each in shown),
+        'threshold_percentage': pool.threshold_percentage if ours else None,
+        # Of no servers none agrees on anything, so at least one is needed.
+        'needed': max(1, -(-total * pool.threshold_percentage // 100)) if ours else None,
+        'total': total if ours else None,
+        'current': sum(each['counts'] and each['current'] for each in shown),
+        'resting': [each['id'] for each in shown if not each['counts'] and each['state'] in _RESTING],
         'servers': shown,
         'links': {'self': f'{zone_address(domain.id, base)}/servers', 'zone': zone_address(domain.id, base)},
     }
 
 
-def _server(domain: Domain, server_id: str, server: Server | None, rows: dict[Action, ServerStatus]) -> Json:
+def _on_server(domain: Domain, server: PoolServer, rows: dict[Action, ServerStatus], counts: bool) -> Json:
     row = row_that_matters(domain, rows)
     due = Action.DELETE if domain.action is Action.DELETE else Action.CREATE
     return {
-        'id': dashed(server_id),
-        'name': server.label if server else dashed(server_id),
-        'driver': server.driver if server else None,
-        'host': server.host if server else None,
-        'port': server.port if server else None,
+        **_named(server),
+        'counts': counts,
         'action': (row.action if row else due).value,
         'status': row.status.value if row and row.status else 'PENDING',
         'current': row is not None and is_current(domain, row),
@@ -127,6 +134,20 @@ def _server(domain: Domain, server_id: str, server: Server | None, rows: dict[Ac
         'deadline_at': moment(row.deadline_at) if row else None,
         'created_at': moment(row.created_at) if row else None,
         'updated_at': moment(row.updated_at) if row else None,
+    }
+
+
+def _named(server: PoolServer) -> Json:
+    """Which server it is; its label is made of its driver and address."""
+    host, _, port = server.label.removeprefix(f'{server.driver}:').rpartition(':')
+    return {
+        'id': dashed(server.id),
+        'name': server.label,
+        'driver': server.driver,
+        'host': host.strip('[]'),
+        'port': int(port),
+        'state': server.state.value,
+        'state_since': moment(server.state_since),
     }
 
 
@@ -147,6 +168,60 @@ def is_current(domain: Domain, row: ServerStatus) -> bool:
     if domain.action is Action.DELETE:
         return row.action is Action.DELETE
     return row.serial_number is not None and serial.at_least(row.serial_number, domain.serial)
+
+
+def server(found: PoolServer, base: str) -> Json:
+    return {
+        **_named(found),
+        'pool_id': dashed(found.pool_id),
+        'joined_at': moment(found.joined_at),
+        'filling': found.is_filling,
+        'filled': found.filled,
+        'dismissed': found.dismissed,
+        'delete_zones': found.delete_zones,
+        'note': found.note,
+        'version': found.version,
+        'created_at': moment(found.created_at),
+        'updated_at': moment(found.updated_at),
+        'links': {'self': server_address(found.id, base)},
+    }
+
+
+def server_address(server_id: str, base: str) -> str:
+    return f'{base}/v2/servers/{dashed(server_id)}'
+
+
+def server_report(report: ServerReport, base: str) -> Json:
+    """A server, and how it goes with it; ``rows`` is null where they were not counted."""
+    return {
+        **server(report.server, base),
+        'domains': report.domains,
+        'rows': report.rows,
+        'waiting': report.waiting,
+        'failing': report.failing,
+        'in_hand': report.in_hand,
+        'oldest_due_at': moment(report.oldest),
+        'failures': [{'zone_name': name, 'action': action, 'error': error} for name, action, error in report.failures],
+    }
+
+
+def comparison(found: Comparison, base: str) -> Json:
+    """What a server lacks; ``extra`` is null where it cannot list its zones."""
+    return {
+        'server_id': dashed(found.server_id),
+        'total': found.total,
+        'missing': list(found.missing),
+        'behind': [{'zone_name': name, 'serial': serves, 'expected_serial': wanted}
+                   for name, serves, wanted in found.behind],
+        'extra': None if found.extra is None else list(found.extra),
+        'mending': found.mending,
+        'deleted': found.deleted,
+        'links': {'server': server_address(found.server_id, base)},
+    }
+
+
+def reloaded(found: Reloaded) -> Json:
+    return {'joined': list(found.joined), 'changed': list(found.changed), 'draining': list(found.draining)}
 
 
 def page(name: str, items: list[Json], links: dict[str, str]) -> Json:

@@ -49,15 +49,21 @@ class Zone:
         answer(resp, views.zone(deleted, req.prefix), 202)
 
 
-class Servers:
-    """The rows of pool_manager_status, one entry per server of the pool."""
+class ZoneServers:
+    """The rows of pool_manager_status, one entry per server of the zone's pool.
 
-    def __init__(self, central: CentralClient, pool: Pool) -> None:
+    :param pool: the API's own, as read from the configuration: of others the threshold is not known
+    :param count_joining: whether servers of it count before they are filled
+    """
+
+    def __init__(self, central: CentralClient, pool: Pool, count_joining: bool) -> None:
         self._central = central
         self._pool = pool
+        self._count_joining = count_joining
 
     def on_get(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
         domain_id = fields.identifier('zone_id', zone_id)
         domain = self._central.get_domain(asker(req), domain_id)
+        servers = self._central.find_servers(asker(req), domain.pool_name)
         rows = self._central.server_statuses(asker(req), domain_id)
-        answer(resp, views.servers(domain, rows, self._pool, req.prefix))
+        answer(resp, views.zone_servers(domain, servers, rows, self._pool, self._count_joining, req.prefix))

@@ -42,6 +42,12 @@ def optional_text(field: str, value: Any, longest: int) -> str | None:
     return None if value is None else text(field, value, longest)
 
 
+def boolean(field: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidField(field=field, why='neither true nor false')
+    return value
+
+
 def description(field: str, value: Any) -> str | None:
     return optional_text(field, value, 160)
 

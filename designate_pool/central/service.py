@@ -12,12 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any, TypeVar
 
-from designate_pool.central import fields, pools, reading, transactions, validation, zonefile
+from designate_pool.central import fields, pools, reading, servers, transactions, validation, zonefile
 from designate_pool.central.casts import Casts, Runtime
 from designate_pool.central.housekeeper import Housekeeper
 from designate_pool.central.validation import NewDomain, Wanted
-from designate_pool.errors import DomainNotFound, LostRace, PoolNotFound, RecordSetNotFound
-from designate_pool.model import Context, Domain, Outcome, Pool, RecordChange, RecordSet, Report, ServerStatus, new_id
+from designate_pool.errors import DomainNotFound, LostRace, PoolNotFound, RecordSetNotFound, ServerNotFound
+from designate_pool.model import (Context, Domain, Outcome, Pool, PoolServer, RecordChange, RecordSet, Report,
+                                  ServerReport, ServerStatus, new_id)
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.storage.sessions import Storage
 
@@ -146,6 +147,27 @@ class Central:
     def delete_pool(self, context: Context, pool_id: str) -> None:
         self._run(pools.delete, _pool_id(pool_id))
 
+    # Servers
+
+    def find_servers(self, context: Context, pool_name: str) -> list[PoolServer]:
+        return self._storage.read(servers.of_pool, fields.text('pool_name', pool_name))
+
+    def report_servers(self, context: Context, pool_name: str) -> list[ServerReport]:
+        return self._storage.read(servers.reports, fields.text('pool_name', pool_name), self._now())
+
+    def report_server(self, context: Context, server_id: str) -> ServerReport:
+        return self._storage.read(servers.report, _server_id(server_id), self._now())
+
+    def rest_server(self, context: Context, server_id: str) -> PoolServer:
+        return self._run(servers.rest, _server_id(server_id), self._now())
+
+    def resume_server(self, context: Context, server_id: str) -> PoolServer:
+        return self._run(servers.resume, _server_id(server_id), self._now())
+
+    def drain_server(self, context: Context, server_id: str, delete_zones: bool = False) -> PoolServer:
+        return self._run(servers.drain, _server_id(server_id), fields.boolean('delete_zones', delete_zones),
+                         self._now())
+
     # What the pool managers say
 
     def update_status(self, context: Context, domain: Domain, status: Outcome, serial_number: int) -> None:
@@ -210,4 +232,11 @@ def _pool_id(given: Any) -> str:
     found = fields.identifier(given)
     if found is None:
         raise PoolNotFound(pool=given)
+    return found
+
+
+def _server_id(given: Any) -> str:
+    found = fields.identifier(given)
+    if found is None:
+        raise ServerNotFound(server=given)
     return found

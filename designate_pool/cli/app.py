@@ -11,7 +11,7 @@ from typing import Any
 from cliff import app, command, commandmanager
 
 from designate_pool import __version__
-from designate_pool.cli import recordsets, status, zones
+from designate_pool.cli import recordsets, servers, status, zones
 from designate_pool.cli.client import DEFAULT_URL, Client, Failure
 
 #: Packages beside ours may add commands under this group of entry points.
@@ -22,6 +22,13 @@ COMMANDS: dict[str, type[command.Command]] = {
     'recordset list': recordsets.ListRecordSets,
     'recordset set': recordsets.SetRecordSet,
     'recordset show': recordsets.ShowRecordSet,
+    'server drain': servers.DrainServer,
+    'server list': servers.ListServers,
+    'server maintenance': servers.RestServer,
+    'server reload': servers.ReloadServers,
+    'server resume': servers.ResumeServer,
+    'server resync': servers.ResyncServer,
+    'server show': servers.ShowServer,
     'status': status.ShowStatus,
     'zone create': zones.CreateZone,
     'zone delete': zones.DeleteZone,
@@ -44,7 +51,8 @@ class Shell(app.App):
         manager = commandmanager.CommandManager(NAMESPACE)
         for name, found in COMMANDS.items():
             manager.add_command(name, found)
-        super().__init__('Zones and recordsets of a pool of DNS servers.', __version__, manager, **streams)
+        super().__init__('Zones, recordsets and servers of a pool of DNS servers.', __version__, manager,
+                         deferred_help=True, **streams)
 
     def build_option_parser(self, description: str | None, version: str | None,
                             argparse_kwargs: dict[str, Any] | None = None) -> argparse.ArgumentParser:
@@ -54,7 +62,7 @@ class Shell(app.App):
         return parser
 
     def initialize_app(self, argv: list[str]) -> None:
-        if not argv:  # cliff would go on to ask for commands, one after the other
+        if not argv and not self.options.deferred_help:  # cliff would go on to ask for commands, one after the other
             raise Failure("No command was given; 'designate-pool --help' shows them.")
         self.client = Client(self.options.url)
 

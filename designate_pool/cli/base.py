@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import os
 import time
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TextIO
 
 from cliff import command, lister, show
+from cliff.formatters.base import SingleFormatter
+from stevedore.extension import Extension
 
 from designate_pool.cli import waiting
 from designate_pool.cli.client import Client
@@ -41,6 +43,38 @@ class Lister(ApiCommand, lister.Lister):
 
 class ShowOne(ApiCommand, show.ShowOne):
     """Shows one thing."""
+
+
+class Told(ShowOne):
+    """Shows one thing as a text for people, unless another form is asked for."""
+
+    @property
+    def formatter_default(self) -> str:
+        return 'text'
+
+    def _load_formatter_plugins(self) -> Any:
+        found = super()._load_formatter_plugins()
+        found.extensions.append(Extension('text', None, None, _Text(self.text)))  # type: ignore[arg-type]
+        return found
+
+    def text(self, found: Json) -> str:
+        """*found*, what is shown, for people."""
+        raise NotImplementedError
+
+
+class _Text(SingleFormatter):
+    def __init__(self, tell: Callable[[Json], str]) -> None:
+        self._tell = tell
+
+    def add_argument_group(self, parser: argparse.ArgumentParser) -> None:
+        return
+
+    def emit_one(self, column_names: Sequence[str], data: Sequence[Any], stdout: TextIO,
+                 parsed_args: argparse.Namespace) -> None:
+        if parsed_args.columns:
+            stdout.writelines(f'{name}: {value}\n' for name, value in zip(column_names, data))
+        else:
+            stdout.write(self._tell(dict(zip(column_names, data))))
 
 
 class Change(ShowOne):

@@ -1,4 +1,4 @@
-"""The API over HTTP.  Whatever goes wrong is one line that says what to do."""
+"""The API over HTTP.  Whatever goes wrong is one line that says what to do; mistakes of a file have a line each."""
 
 from __future__ import annotations
 
@@ -20,13 +20,16 @@ _HINTS = {
     'duplicate_domain': "Change it with 'designate-pool zone set', or delete it first.",
     'duplicate_recordset': "Change it with 'designate-pool recordset set'.",
     'domain_being_deleted': "'designate-pool zone explain' shows which servers have it yet; try again when it is gone.",
+    'server_not_found': "'designate-pool server list' shows the servers there are.",
+    'wrong_server_state': "'designate-pool server list' shows where each stands.",
+    'bad_configuration': 'Nothing has changed; mend the file and reload again.',
     'service_unavailable': 'Look whether designate-pool-central and what it needs are running, then try again.',
     'internal_error': "The API's log says more; look for {request_id}.",
 }
 
 
 class Failure(Exception):
-    """The command cannot be done; the message is one line for the user.
+    """The command cannot be done; the message is for the user.
 
     :ivar code: the exit code
     """
@@ -44,9 +47,11 @@ class Refused(Failure):
     def __init__(self, status: int, fault: Json) -> None:
         self.status = status
         self.type = str(fault.get('type', ''))
-        message = ' '.join(str(fault.get('message') or f'The API answered with {status}.').split())
+        message = str(fault.get('message') or f'The API answered with {status}.')
+        if self.type != 'bad_configuration':
+            message = ' '.join(message.split())
         hint = _HINTS.get(self.type, '').format(request_id=fault.get('request_id', 'the request'))
-        super().__init__(f'{message} {hint}'.strip())
+        super().__init__('\n'.join((message, hint)) if '\n' in message else f'{message} {hint}'.strip())
 
 
 class Client:
@@ -65,8 +70,8 @@ class Client:
     def get(self, path: str, **parameters: Any) -> Json:
         return self._json(self.send('GET', path, params=parameters))
 
-    def change(self, method: str, path: str, body: Json | None = None) -> Json:
-        return self._json(self.send(method, path, json=body))
+    def change(self, method: str, path: str, body: Json | None = None, timeout: float | None = None) -> Json:
+        return self._json(self.send(method, path, timeout, json=body))
 
     def send(self, method: str, path: str, timeout: float | None = None, **options: Any) -> requests.Response:
         """
@@ -139,6 +144,21 @@ class Client:
         if len(found) > 1:
             types = ', '.join(sorted(each['type'] for each in found))
             raise Failure(f'{name} has recordsets of several types ({types}); name the type after the name.')
+        return found[0]
+
+    def server(self, given: str) -> Json:
+        """
+        :param given: its id or the beginning of it, with or without dashes, its name, or its host
+        :raises Failure: when there is none, or more than one
+        """
+        servers = self.get('/v2/servers')['servers']
+        found = [each for each in servers if names.is_server(given, each)] \
+            or [each for each in servers if names.may_be_server(given, each)]
+        if not found:
+            raise Refused(404, {'type': 'server_not_found', 'message': f'There is no server {given}.'})
+        if len(found) > 1:
+            which = ', '.join(f'{each["name"]} {each["id"]}' for each in found)
+            raise Failure(f'{given} may be any of several servers ({which}); give the name or more of the id.')
         return found[0]
 
     def _json(self, answer: requests.Response) -> Json:

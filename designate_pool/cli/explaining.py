@@ -7,6 +7,8 @@ from datetime import datetime, timezone
 from typing import Any
 
 Json = dict[str, Any]
+_RESTING = {'maintenance': 'in maintenance', 'joining': 'joining'}
+_UNITS = ((86400, 'day'), (3600, 'hour'), (60, 'minute'), (1, 'second'))
 _DOING = {'CREATE': 'being created', 'UPDATE': 'being changed', 'DELETE': 'being deleted'}
 
 
@@ -15,7 +17,7 @@ def explain(shown: Json, now: datetime) -> Json:
 
     :param shown: what ``/v2/zones/{id}/servers`` says
     """
-    behind = [each for each in shown['servers'] if not each['current']]
+    behind = [each for each in counting(shown) if not each['current']]
     return {
         'zone': shown['zone_name'],
         'headline': headline(shown),
@@ -28,23 +30,34 @@ def explain(shown: Json, now: datetime) -> Json:
         'total': shown['total'],
         'degraded': shown['status'] == 'ACTIVE' and bool(behind),
         'lacks': lacks(shown),
+        'short': short(shown, now),
         'to_do': to_do(shown, behind),
         'servers': [server(each, now) for each in shown['servers']],
     }
 
 
+def counting(shown: Json) -> list[Json]:
+    """The servers that the threshold is about."""
+    return [each for each in shown['servers'] if each['counts']]
+
+
 def headline(shown: Json) -> str:
-    name, serial, status = shown['zone_name'], shown['serial'], shown['status']
-    missing = [each['name'] for each in shown['servers'] if not each['current']]
+    name, serial, status, servers = shown['zone_name'], shown['serial'], shown['status'], counting(shown)
+    missing = [each['name'] for each in servers if not each['current']]
     if status == 'ACTIVE':
         if missing:
-            return (f'{name} is ACTIVE at serial {serial} but degraded: {len(missing)} of {len(shown["servers"])} '
+            return (f'{name} is ACTIVE at serial {serial} but degraded: {len(missing)} of {len(servers)} '
                     f'servers are behind ({", ".join(missing)})')
-        return f'{name} is ACTIVE at serial {serial} on every server'
+        if not servers:
+            return f'{name} is ACTIVE at serial {serial}, but no server of its pool counts now'
+        every = 'every server' if len(servers) == len(shown['servers']) else 'every server that counts'
+        return f'{name} is ACTIVE at serial {serial} on {every}'
     what = _DOING.get(shown['action'], 'settling')
     if status == 'ERROR':
-        failed = sum(each['status'] == 'ERROR' for each in shown['servers'])
-        return f'{name} is in ERROR while {what}: {failed} of {len(shown["servers"])} servers failed'
+        failed = sum(each['status'] == 'ERROR' for each in servers)
+        return f'{name} is in ERROR while {what}: {failed} of {len(servers)} servers failed'
+    if not servers:
+        return f'{name} is {status}, {what}: no server of its pool counts now'
     if shown['needed'] is None:
         return f'{name} is {status}, {what}'
     more = shown['needed'] - shown['current']
@@ -65,7 +78,26 @@ def lacks(shown: Json) -> str | None:
             f'(threshold {shown["threshold_percentage"]} %), has {shown["current"]}')
 
 
+def short(shown: Json, now: datetime) -> str | None:
+    """The servers that the pool has to do without for now; None when it has them all."""
+    resting = [each for each in shown['servers'] if each['id'] in shown['resting']]
+    if not resting:
+        return None
+    why = [f'{each["name"]} has been {_RESTING[each["state"]]} for {age(each["state_since"], now)}' for each in resting]
+    return f'is short of {"one server" if len(why) == 1 else f"{len(why)} servers"}: {", ".join(why)}'
+
+
+def age(since: str, now: datetime) -> str:
+    """How long ago *since* was, in its largest unit."""
+    passed = max(0, int((now - _moment(since)).total_seconds()))
+    seconds, unit = next(((size, unit) for size, unit in _UNITS if passed >= size), _UNITS[-1])
+    count = passed // seconds
+    return f'{count} {unit}' if count == 1 else f'{count} {unit}s'
+
+
 def to_do(shown: Json, behind: list[Json]) -> str:
+    if not counting(shown):
+        return "have a server count: 'designate-pool server list' shows where each stands"
     if not behind:
         return 'nothing'
     failed = [each['name'] for each in behind if each['status'] == 'ERROR']
@@ -80,6 +112,8 @@ def server(each: Json, now: datetime) -> Json:
     """One server's part, with the next try in seconds from *now*."""
     return {
         'name': each['name'],
+        'state': each['state'],
+        'counts': each['counts'],
         'action': each['action'],
         'status': each['status'],
         'current': each['current'],
@@ -95,20 +129,27 @@ def server(each: Json, now: datetime) -> Json:
 def _seconds(at: str | None, now: datetime) -> float | None:
     if at is None:
         return None
-    due = datetime.fromisoformat(at).replace(tzinfo=timezone.utc)
-    return round(max(0.0, (due - now).total_seconds()), 1)
+    return round(max(0.0, (_moment(at) - now).total_seconds()), 1)
+
+
+def _moment(text: str) -> datetime:
+    """A time as the API writes it: in UTC, without saying so."""
+    return datetime.fromisoformat(text).replace(tzinfo=timezone.utc)
 
 
 def text(explained: Json) -> str:
     """For people."""
-    rows = [('', 'server', 'action', 'status', 'serial', 'wanted', 'tries', 'next try')]
+    head = ('', 'server', 'state', 'action', 'status', 'serial', 'wanted', 'tries', 'next try')
+    rows: list[tuple[str, ...]] = [head]
     notes = []
     for each in explained['servers']:
-        rows.append(('ok' if each['current'] else '--', each['name'], each['action'],
+        rows.append((_mark(each), each['name'], each['state'], each['action'],
                      each['status'] if each['begun'] else 'not begun', _or_dash(each['serial']),
                      'gone' if each['action'] == 'DELETE' else str(each['expected_serial']), str(each['attempts']),
                      _due(each)))
         notes.append(f'      {each["last_error"]}' if each['last_error'] and not each['current'] else None)
+    if all(each['state'] == 'active' for each in explained['servers']):
+        rows = [(*row[:2], *row[3:]) for row in rows]
     lines = [f'{explained["headline"]}.', '']
     for number, line in enumerate(_table(rows)):
         lines.append(line)
@@ -117,8 +158,17 @@ def text(explained: Json) -> str:
     lines.append('')
     if explained['lacks']:
         lines.append(f'The pool {explained["lacks"]}.')
+    if explained['short']:
+        lines.append(f'The pool {explained["short"]}.')
     lines.append(f'To do: {explained["to_do"]}.')
     return '\n'.join(lines) + '\n'
+
+
+def _mark(each: Json) -> str:
+    """What does not count is not lacking either."""
+    if each['current']:
+        return 'ok'
+    return '--' if each['counts'] else ''
 
 
 def _due(each: Json) -> str:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
+#: Digits of an id that are enough to be taken for its beginning.
+PREFIX = 4
 _ID = re.compile('[0-9a-fA-F]{32}|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}')
 
 
@@ -36,3 +40,18 @@ def in_zone(name: str, zone: str) -> str:
     if f'.{name.lower()}.'.endswith(f'.{zone.lower()}'):
         return name + '.'
     return f'{name}.' if zone == '.' else f'{name}.{zone}'
+
+
+def is_server(given: str, server: Mapping[str, Any]) -> bool:
+    """Whether *given* is the id or the name of *server*, as the API shows it."""
+    return given.lower() == server['name'].lower() or _plain(given) == _plain(server['id'])
+
+
+def may_be_server(given: str, server: Mapping[str, Any]) -> bool:
+    """Whether *given* is the host of *server* or the beginning of its id; others may have the same."""
+    plain = _plain(given)
+    return given.lower() == server['host'] or len(plain) >= PREFIX and _plain(server['id']).startswith(plain)
+
+
+def _plain(server_id: str) -> str:
+    return server_id.replace('-', '').lower()

@@ -102,7 +102,7 @@ def _reached(shown: Json, wanted: int) -> bool:
 
 def missing(shown: Json) -> str:
     """Which servers lack the change, and why."""
-    behind = [f'{each["name"]} ({each["last_error"] or each["status"]})' for each in shown['servers']
+    behind = [f'{each["name"]} ({each["last_error"] or each["status"]})' for each in explaining.counting(shown)
               if not each['current']]
     return f'lacking: {", ".join(behind)}.' if behind else 'no server lacks it.'
 
@@ -122,7 +122,7 @@ def _timed_out(shown: Json | None, change: Change, seconds: float, trouble: str)
 
 
 def _total(shown: Json) -> int:
-    return len(shown['servers']) if shown['total'] is None else int(shown['total'])
+    return len(explaining.counting(shown)) if shown['total'] is None else int(shown['total'])
 
 
 def _tell_news(shown: Json, seen: dict[str, Any], elapsed: float, tell: Callable[[Json, float], None]) -> None:

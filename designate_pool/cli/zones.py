@@ -9,11 +9,8 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
 from typing import Any, TextIO
 
-from cliff.formatters.base import SingleFormatter
-from stevedore.extension import Extension
-
 from designate_pool.cli import explaining, names
-from designate_pool.cli.base import ZONE_COLUMNS, ApiCommand, Change, Lister, ShowOne, columns
+from designate_pool.cli.base import ZONE_COLUMNS, ApiCommand, Change, Json, Lister, ShowOne, Told, columns
 from designate_pool.cli.client import Failure
 
 #: A zone file of a million records takes its time.
@@ -172,17 +169,8 @@ class ExportZone(ApiCommand):
             raise Failure(f'{parsed_args.file} cannot be written: {error.strerror or error}.') from error
 
 
-class ExplainZone(ShowOne):
+class ExplainZone(Told):
     """Tell why a zone is not ACTIVE, or not on every server."""
-
-    @property
-    def formatter_default(self) -> str:
-        return 'text'
-
-    def _load_formatter_plugins(self) -> Any:
-        found = super()._load_formatter_plugins()
-        found.extensions.append(Extension('text', None, None, _Text()))  # type: ignore[arg-type]
-        return found
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -195,16 +183,5 @@ class ExplainZone(ShowOne):
         explained = explaining.explain(shown, datetime.now(timezone.utc))
         return tuple(explained), tuple(explained.values())
 
-
-class _Text(SingleFormatter):
-    """The explanation for people."""
-
-    def add_argument_group(self, parser: argparse.ArgumentParser) -> None:
-        return
-
-    def emit_one(self, column_names: Sequence[str], data: Sequence[Any], stdout: TextIO,
-                 parsed_args: argparse.Namespace) -> None:
-        if parsed_args.columns:
-            stdout.writelines(f'{name}: {value}\n' for name, value in zip(column_names, data))
-        else:
-            stdout.write(explaining.text(dict(zip(column_names, data))))
+    def text(self, found: Json) -> str:
+        return explaining.text(found)

@@ -23,12 +23,13 @@ from designate_pool import runtime
 from designate_pool.api.app import create_app
 from designate_pool.api.server import ApiServer
 from designate_pool.central.service import Central
-from designate_pool.model import Action, Context, Domain, Endpoint, Outcome, Pool, Report, Server, ServerStatus, utcnow
+from designate_pool.model import (Action, Comparison, Context, Domain, Endpoint, Outcome, Pool, PoolServer, Reloaded,
+                                  Report, Server, ServerState, ServerStatus, utcnow)
 from designate_pool.rpc.central import TOPIC, CentralClient
 from designate_pool.rpc.direct import Direct
 from designate_pool.rpc.pool_manager import PoolManagerClient, topic
-from designate_pool.storage import migrate, statuses
-from designate_pool.storage.sessions import Storage
+from designate_pool.storage import migrate, servers, statuses
+from designate_pool.storage.sessions import Storage, Tx
 from tests.fixtures.processes import wait_until
 
 SERVERS = tuple(Server(id=digit * 32, driver='fake', host=f'192.0.2.{digit}') for digit in '123')
@@ -47,13 +48,19 @@ mail  IN AAAA 2001:db8::25
 
 
 class StandInPoolManager:
-    """Does at once what it is told, on servers that are either up or down."""
+    """Does at once what it is told, on servers that are either up or down.
 
-    def __init__(self, storage: Storage, central: CentralClient, needed: int) -> None:
+    :ivar sections: the servers that the configuration has
+    :ivar lost: zones that servers have lost, as (server id, domain)
+    """
+
+    def __init__(self, storage: Storage, central: CentralClient, threshold: int) -> None:
         self.down: set[str] = set()
+        self.sections = SERVERS
+        self.lost: list[tuple[str, Domain]] = []
         self._storage = storage
         self._central = central
-        self._needed = needed
+        self._threshold = threshold
         self._lock = threading.Lock()
         self._versions = iter(range(1, 100_000))
 
@@ -64,13 +71,46 @@ class StandInPoolManager:
 
     def change_domains(self, context: Context, domains: list[Domain]) -> None:
         with self._lock:
+            members = self._storage.read(servers.of_pool, 'default').servers
+            active = [each.id for each in members if each.state is ServerState.ACTIVE]
+            resting = [each.id for each in members if each.state is ServerState.MAINTENANCE]
             for domain in domains:
-                rows = [self._row(domain, server.id) for server in SERVERS]
-                self._storage.run(statuses.write, rows, utcnow())
+                rows = [self._row(domain, server_id) for server_id in active]
+                self._storage.run(statuses.write, [*rows, *(self._due(domain, each) for each in resting)], utcnow())
                 done = sum(row.status is Outcome.SUCCESS for row in rows)
-                status = Outcome.SUCCESS if done >= self._needed else Outcome.ERROR
+                status = Outcome.SUCCESS if 100 * done >= self._threshold * len(active) else Outcome.ERROR
                 self._central.update_statuses(context, [
                     Report(domain.id, domain.action, domain.generation, status, domain.serial)])
+
+    def reload_servers(self, context: Context) -> Reloaded:
+        wanted = [PoolServer(each.id, '', each.label, each.driver, ServerState.ACTIVE, 'f' * 64, position)
+                  for position, each in enumerate(self.sections)]
+        return self._storage.run(servers.register, 'default', wanted, False, True, utcnow())
+
+    def compare_server(self, context: Context, server_id: str, fix: bool, delete_extra: int | None) -> Comparison:
+        lost = [domain for server, domain in self.lost if server == server_id]
+        if fix:
+            self._storage.run(statuses.write, [self._due(domain, server_id) for domain in lost], utcnow())
+        return Comparison(server_id, 1, tuple(domain.name for domain in lost), extra=(),
+                          mending=len(lost) if fix else 0)
+
+    def catch_up(self, server_id: str, domain: Domain) -> None:
+        """Do what is due for *domain* on a server."""
+        self.lost = [each for each in self.lost if each != (server_id, domain)]
+        self._storage.run(statuses.write, [self._row(domain, server_id)], utcnow())
+
+    def put(self, server_id: str, state: ServerState, **values: object) -> None:
+        """Have a server come into *state*."""
+        def save(tx: Tx) -> None:
+            server = servers.get(tx, server_id)
+            assert server is not None
+            assert servers.save(tx, servers.in_state(server, state, utcnow(), **values), utcnow())
+
+        self._storage.run(save)
+
+    def _due(self, domain: Domain, server_id: str) -> ServerStatus:
+        return ServerStatus(server_id, domain.id, Action.UPDATE, domain.serial, next_attempt_at=utcnow(),
+                            version=next(self._versions))
 
     def _row(self, domain: Domain, server_id: str) -> ServerStatus:
         down = server_id in self.down
@@ -107,13 +147,14 @@ def system(request: pytest.FixtureRequest, tmp_path: pathlib.Path) -> Iterator[S
     direct = Direct(threads.workers(2, 'casts'))
     client = CentralClient(direct)
     pool = Pool('default', servers=SERVERS, threshold_percentage=request.param)
-    manager = StandInPoolManager(storage, client, -(-3 * request.param // 100))
+    manager = StandInPoolManager(storage, client, request.param)
     service = Central(storage, PoolManagerClient(direct), threads)
     direct.serve(TOPIC, service)
     direct.serve(topic(pool.name), manager)
+    manager.reload_servers(Context())
     [found] = client.find_pools(Context(), {'name': pool.name})
     client.update_pool(Context(), {'id': found.id, 'name_servers': ['ns1.example.org.', 'ns2.example.org.']})
-    server = ApiServer(create_app(client, pool), Endpoint('127.0.0.1', 0))
+    server = ApiServer(create_app(client, pool, pool_managers=PoolManagerClient(direct)), Endpoint('127.0.0.1', 0))
     server.start()
     yield System(f'http://{server.endpoint}', direct, client, manager)
     server.stop()
@@ -314,3 +355,90 @@ def test_a_wait_lasts_through_an_outage_of_central(system: System) -> None:
         system.direct.serve(TOPIC, endpoint)
         manager.change_domains(Context(), [system.central.get_domain(Context(), zone['id'].replace('-', ''))])
         assert waiting.result(60).returncode == 0
+
+
+def standing(system: System) -> list[tuple[str, str, int]]:
+    """The servers as they are listed."""
+    return [(each['name'], each['state'], each['waiting']) for each in system.json('server', 'list')]
+
+
+def in_the_api(system: System, server_id: str, name: str) -> object:
+    return requests.get(f'{system.url}/v2/servers/{server_id}').json()[name]
+
+
+def created(system: System) -> Domain:
+    """The zone example.com., on every server."""
+    zone = system.json('zone', 'create', 'example.com', '--email', 'hostmaster@example.com', '--wait')
+    return system.central.get_domain(Context(), zone['id'].replace('-', ''))
+
+
+@pytest.mark.parametrize('system', [100], indirect=True, ids=['threshold 100'])
+def test_a_server_rests_and_gets_what_it_missed(system: System) -> None:
+    created(system)
+    one = SERVERS[0].id
+    assert system.json('server', 'maintenance', '192.0.2.1')['note'] == 'put into maintenance by command'
+    changed = system.command('zone', 'set', 'example.com', '--ttl', '60', '--wait')
+    assert (changed.returncode, ' on 2 of 2 servers after ' in changed.stderr) == (0, True)
+    told = system.command('zone', 'explain', 'example.com').stdout
+    assert ' on every server that counts.' in told
+    assert 'The pool is short of one server: fake:192.0.2.1:53 has been in maintenance for ' in told
+    assert system.json('zone', 'explain', 'example.com')['degraded'] is False
+    assert standing(system) == [('fake:192.0.2.1:53', 'maintenance', 1), ('fake:192.0.2.2:53', 'active', 0),
+                                ('fake:192.0.2.3:53', 'active', 0)]
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        resumed = pool.submit(system.command, 'server', 'resume', '1111', '--wait', '30')
+        wait_until(lambda: in_the_api(system, one, 'state') == 'active', 'the server is resumed')
+        [domain] = system.central.find_domains(Context())
+        system.manager.catch_up(one, domain)
+        ran = resumed.result(60)
+    assert (ran.returncode, ran.stderr.splitlines()[-1]) == (
+        0, 'fake:192.0.2.1:53 is active and nothing waits for it.')
+    assert ' on every server.' in system.command('zone', 'explain', 'example.com').stdout
+    assert system.json('server', 'resume', '1111')['note'] == 'resumed by command'
+
+
+def test_a_server_has_lost_a_zone(system: System) -> None:
+    domain, one = created(system), SERVERS[0].id
+    assert system.command('server', 'resync', '192.0.2.1').returncode == 0
+    system.manager.lost = [(one, domain)]
+    found = system.command('server', 'resync', '192.0.2.1')
+    assert (found.returncode, '  example.com.\n' in found.stdout) == (1, True)
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        mended = pool.submit(system.command, 'server', 'resync', '192.0.2.1', '--fix')
+        wait_until(lambda: in_the_api(system, one, 'waiting') == 1, 'the zone is due')
+        system.manager.catch_up(one, domain)
+        assert mended.result(60).returncode == 0
+    assert system.json('server', 'resync', '192.0.2.1')['missing'] == []
+
+
+def test_a_server_joins_and_leaves(system: System) -> None:
+    created(system)
+    fourth = Server(id='4' * 32, driver='fake', host='192.0.2.4')
+    system.manager.sections = (*SERVERS, fourth)
+    assert system.json('server', 'reload') == {'joined': [fourth.label], 'changed': [], 'draining': []}
+    assert system.json('server', 'list')[3]['note'] == 'filled 0 of 1'
+    assert system.json('zone', 'explain', 'example.com')['total'] == 3
+    assert system.json('server', 'resume', '4444')['state'] == 'active'
+    assert system.json('zone', 'explain', 'example.com')['total'] == 4
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        drained = pool.submit(system.command, 'server', 'drain', '4444', '--wait', '30')
+        wait_until(lambda: in_the_api(system, fourth.id, 'state') == 'draining', 'the server drains')
+        system.manager.put(fourth.id, ServerState.REMOVED)
+        assert drained.result(60).returncode == 0
+    assert system.json('server', 'reload') == {'joined': [], 'changed': [], 'draining': []}
+    assert system.command('server', 'drain', '4444').returncode == 1
+    assert len(system.json('zone', 'explain', 'example.com')['servers']) == 3
+    assert system.json('server', 'resume', '4444')['state'] == 'joining'
+    system.manager.sections = SERVERS
+    assert system.json('server', 'reload')['draining'] == [fourth.label]
+    refused = system.command('server', 'resume', '4444')
+    assert (refused.returncode, 'add it again and reload' in refused.stderr) == (1, True)
+
+
+def test_a_command_to_a_pool_manager_that_is_away(system: System) -> None:
+    system.direct.serve(topic('default'), None)
+    for words in (('resync', '1111'), ('reload',)):
+        ran = system.command('server', *words)
+        assert (ran.returncode, ran.stderr.count('\n')) == (1, 1)
+        assert 'pool_manager.default does not answer' in ran.stderr
+    assert system.json('server', 'maintenance', '1111')['state'] == 'maintenance'

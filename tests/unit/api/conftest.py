@@ -4,7 +4,7 @@ import falcon.testing
 import pytest
 
 from designate_pool.api.app import create_app
-from tests.unit.api.stand_in import POOL, StandIn
+from tests.unit.api.stand_in import POOL, StandIn, StandInPoolManager
 
 
 @pytest.fixture
@@ -13,9 +13,14 @@ def central():
 
 
 @pytest.fixture
-def api(central):
+def pool_manager():
+    return StandInPoolManager()
+
+
+@pytest.fixture
+def api(central, pool_manager):
     """A client of the application, without a server between."""
-    return falcon.testing.TestClient(create_app(central, POOL, import_limit=1000))
+    return falcon.testing.TestClient(create_app(central, POOL, import_limit=1000, pool_managers=pool_manager))
 
 
 @pytest.fixture

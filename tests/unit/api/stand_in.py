@@ -1,34 +1,44 @@
-"""A small Central in memory, for testing the API alone: it keeps domains and recordsets and remembers who asked."""
+"""A small Central and pool manager in memory, for testing the API and the command alone.
+
+Central keeps domains, recordsets and servers, and remembers who asked; the pool manager says what it is told to say.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import fnmatch
 from collections.abc import Callable, Mapping
+from datetime import datetime, timezone
 from typing import Any
 
-from designate_pool.errors import DomainNotFound, DuplicateDomain, InvalidField, PoolError, RecordSetNotFound
-from designate_pool.model import (Action, Context, Domain, Outcome, Pool, Record, RecordSet, Server, ServerStatus,
-                                  Status, new_id, utcnow)
+from designate_pool.errors import (DomainNotFound, DuplicateDomain, InvalidField, PoolError, RecordSetNotFound,
+                                   ServerNotFound, WrongServerState)
+from designate_pool.model import (Action, Comparison, Context, Domain, Outcome, Pool, PoolServer, Record, RecordSet,
+                                  Reloaded, Server, ServerReport, ServerState, ServerStatus, Status, new_id, utcnow)
 
 POOL_ID = '794ccc2cd75144feb57f8894c9f5c842'
 SERVER_IDS = tuple(f'{digit * 32}' for digit in '123')
 POOL = Pool(name='default', threshold_percentage=66,
             servers=tuple(Server(id=each, driver='fake', host=f'192.0.2.{number}')
                           for number, each in enumerate(SERVER_IDS, 1)))
+SERVERS = tuple(PoolServer(each.id, POOL_ID, each.label, each.driver, ServerState.ACTIVE,
+                           state_since=datetime(2026, 5, 1, 11, 48, tzinfo=timezone.utc))
+                for each in POOL.servers)
 FIRST_SERIAL = 1_700_000_000
 
 
 class StandIn:
     """Has the methods of :class:`designate_pool.rpc.central.CentralClient` that the API calls.
 
-    :ivar steps: what happens in the pool, one step each time that somebody asks for the rows
+    :ivar steps: what happens in the pool, one step each time that somebody asks for a domain's rows or for one server
+    :ivar reports: how it goes with each server, by id
     """
 
     def __init__(self) -> None:
         self.domains: dict[str, Domain] = {}
         self.recordsets: dict[str, RecordSet] = {}
         self.rows: dict[str, list[ServerStatus]] = {}
+        self.reports = {each.id: ServerReport(each) for each in SERVERS}
         self.contexts: list[Context] = []
         self.fault: Exception | None = None
         self.steps: list[Callable[[], object]] = []
@@ -122,12 +132,55 @@ class StandIn:
             self.steps.pop(0)()
         return self.rows.get(domain_id, [])
 
+    def find_servers(self, context: Context, pool_name: str) -> list[PoolServer]:
+        self._enter(context)
+        return [each.server for each in self.reports.values()] if pool_name == POOL.name else []
+
+    def report_servers(self, context: Context, pool_name: str) -> list[ServerReport]:
+        self._enter(context)
+        assert pool_name == POOL.name
+        return list(self.reports.values())
+
+    def report_server(self, context: Context, server_id: str) -> ServerReport:
+        self._enter(context)
+        if self.steps:
+            self.steps.pop(0)()
+        if server_id not in self.reports:
+            raise ServerNotFound(server=server_id)
+        return self.reports[server_id]
+
+    def rest_server(self, context: Context, server_id: str) -> PoolServer:
+        return self._command(context, server_id, ServerState.MAINTENANCE)
+
+    def resume_server(self, context: Context, server_id: str) -> PoolServer:
+        return self._command(context, server_id, ServerState.ACTIVE)
+
+    def drain_server(self, context: Context, server_id: str, delete_zones: bool = False) -> PoolServer:
+        return self._command(context, server_id, ServerState.DRAINING, dismissed=True, delete_zones=delete_zones)
+
+    def _command(self, context: Context, server_id: str, state: ServerState, **values: Any) -> PoolServer:
+        self._enter(context)
+        if server_id not in self.reports:
+            raise ServerNotFound(server=server_id)
+        server = self.reports[server_id].server
+        if server.state is ServerState.REMOVED:
+            raise WrongServerState(server=server.label, state=server.state, why='it is gone')
+        return self.put(server_id, state, **values)
+
     def _raise_serial(self, domain: Domain, **values: Any) -> Domain:
         self.domains[domain.id] = dataclasses.replace(domain, serial=domain.serial + 1, action=Action.UPDATE,
                                                       status=Status.PENDING, **values)
         return self.domains[domain.id]
 
     # What the rest of the system would do.
+
+    def put(self, server_id: str, state: ServerState, **values: Any) -> PoolServer:
+        """Have a server in *state*, and in its report what *values* of it say."""
+        report = self.reports[server_id]
+        told = {name: values.pop(name) for name in list(values) if hasattr(report, name)}
+        server = dataclasses.replace(report.server, state=state, **values)
+        self.reports[server_id] = dataclasses.replace(report, server=server, **told)
+        return server
 
     def row(self, domain_id: str, server: int, action: Action, status: Outcome | None = None,
             serial: int | None = None, **values: Any) -> None:
@@ -154,6 +207,35 @@ class StandIn:
         for server in range(len(SERVER_IDS)):
             self.row(domain_id, server, Action.UPDATE, Outcome.ERROR, found.serial - 1, last_error=why, attempts=4)
         self.domains[domain_id] = dataclasses.replace(found, status=Status.ERROR)
+
+
+class StandInPoolManager:
+    """Has the methods of :class:`designate_pool.rpc.pool_manager.PoolManagerClient` that the API calls.
+
+    :ivar comparison: what it says of any server
+    :ivar asked: what it was asked, without who asked
+    """
+
+    def __init__(self) -> None:
+        self.comparison = Comparison(SERVER_IDS[0], total=3, extra=())
+        self.reloaded = Reloaded()
+        self.fault: Exception | None = None
+        self.asked: list[tuple[Any, ...]] = []
+
+    def reload_servers(self, context: Context, pool_name: str) -> Reloaded:
+        self.asked.append((pool_name,))
+        if self.fault is not None:
+            raise self.fault
+        return self.reloaded
+
+    def compare_server(self, context: Context, pool_name: str, server_id: str, fix: bool = False,
+                       delete_extra: int | None = None) -> Comparison:
+        self.asked.append((pool_name, server_id, fix, delete_extra))
+        if self.fault is not None:
+            raise self.fault
+        lacking = len(self.comparison.missing) + len(self.comparison.behind)
+        return dataclasses.replace(self.comparison, server_id=server_id, mending=lacking if fix else 0,
+                                   deleted=delete_extra or 0)
 
 
 class Failing(PoolError):

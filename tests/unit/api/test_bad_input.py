@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from designate_pool.api.app import create_app
-from tests.unit.api.stand_in import POOL, StandIn
+from tests.unit.api.stand_in import POOL, SERVER_IDS, StandIn, StandInPoolManager
 
 NIL = str(uuid.UUID(int=0))
 GOOD_ZONE = {'name': 'example.com.', 'email': 'hostmaster@example.com'}
@@ -74,6 +74,21 @@ def test_a_wrong_recordset(api, zone, field, body):
     assert_refused(api.simulate_post(f'/v2/zones/{zone["id"]}/recordsets', json=body), field)
 
 
+@pytest.mark.parametrize('field, command, body', [
+    ('delete_zones', 'drain', {'delete_zones': 'yes'}),
+    ('delete_zones', 'drain', {'delete_zones': None}),
+    ('zones', 'drain', {'zones': True}),
+    ('fix', 'resync', {'fix': 1}),
+    ('delete_extra', 'resync', {'delete_extra': True}),
+    ('delete_extra', 'resync', {'delete_extra': -1}),
+    ('for', 'maintenance', {'for': '5 minutes'}),
+    ('wait', 'resume', {'wait': True}),
+])
+def test_a_wrong_command_about_a_server(api, central, pool_manager, field, command, body):
+    assert_refused(api.simulate_post(f'/v2/servers/{SERVER_IDS[0]}/{command}', json=body), field)
+    assert (central.contexts, pool_manager.asked) == ([], [])
+
+
 @pytest.mark.parametrize('field, query', [
     ('limit', 'limit=0'), ('limit', 'limit=1001'), ('limit', 'limit=-1'), ('limit', 'limit=ten'), ('limit', 'limit='),
     ('limit', 'limit=%C2%B2'), ('limit', 'limit=1&limit=2'), ('marker', 'marker=here'), ('sort_dir', 'sort_dir=up'),
@@ -86,10 +101,16 @@ def test_a_wrong_query(api, field, query):
 @pytest.mark.parametrize('field, path', [
     ('zone_id', '/v2/zones/1234'), ('zone_id', '/v2/zones/1234/servers'), ('zone_id', '/v2/zones/1234/recordsets'),
     ('zone_id', '/v2/zones/{' + 'a' * 32 + '}'), ('import_id', '/v2/zones/tasks/imports/1'),
-    ('export_id', '/v2/zones/tasks/exports/1'), ('recordset_id', f'/v2/zones/{NIL}/recordsets/www'),
+    ('export_id', '/v2/zones/tasks/exports/1'), ('server_id', '/v2/servers/1234'),
+    ('recordset_id', f'/v2/zones/{NIL}/recordsets/www'),
 ])
 def test_a_wrong_id(api, field, path):
     assert_refused(api.simulate_get(path), field)
+
+
+@pytest.mark.parametrize('command', ['maintenance', 'resume', 'drain', 'resync'])
+def test_a_wrong_id_in_a_command(api, command):
+    assert_refused(api.simulate_post(f'/v2/servers/1234/{command}'), 'server_id')
 
 
 @pytest.mark.parametrize('header, value', [('X-Project-Id', 'a' * 37), ('X-Auth-Sudo-Project-Id', 'a b'),
@@ -153,12 +174,15 @@ def assert_refused(answer, field):
 # What nobody thought of.
 
 CENTRAL = StandIn()
-API = falcon.testing.TestClient(create_app(CENTRAL, POOL, import_limit=1000))
+API = falcon.testing.TestClient(create_app(CENTRAL, POOL, 1000, pool_managers=StandInPoolManager()))
 ZONE_ID = API.simulate_post('/v2/zones', json=GOOD_ZONE).json['id']
 RECORDSETS = f'/v2/zones/{ZONE_ID}/recordsets'
 RECORDSET_ID = API.simulate_post(RECORDSETS, json=GOOD_RECORDSET).json['id']
-PATHS = ['/v2/zones', f'/v2/zones/{ZONE_ID}', RECORDSETS, f'{RECORDSETS}/{RECORDSET_ID}', '/v2/zones/tasks/imports']
-NAMES = st.sampled_from(['name', 'email', 'ttl', 'type', 'records', 'description', 'masters', 'attributes']) | st.text()
+PATHS = ['/v2/zones', f'/v2/zones/{ZONE_ID}', RECORDSETS, f'{RECORDSETS}/{RECORDSET_ID}', '/v2/zones/tasks/imports',
+         '/v2/servers', '/v2/servers/reload', *(f'/v2/servers/{SERVER_IDS[0]}{command}'
+                                                for command in ('', '/drain', '/resync', '/resume'))]
+NAMES = st.sampled_from(['name', 'email', 'ttl', 'type', 'records', 'description', 'masters', 'attributes',
+                         'delete_zones', 'fix', 'delete_extra']) | st.text()
 VALUES = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
                       lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3),
                       max_leaves=5)

@@ -1,123 +1,117 @@
-"""Where a zone stands on each server: one test per situation."""
+"""``/v2/servers``."""
 
 from __future__ import annotations
 
-import dataclasses
 import uuid
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from designate_pool.api import views
-from designate_pool.model import Action, Domain, Outcome, Pool, Server, ServerStatus, Status
-from tests.unit.api.stand_in import FIRST_SERIAL, POOL, SERVER_IDS
+from designate_pool.errors import BadConfiguration, ServerNotFound, ServiceUnavailable, WrongServerState
+from designate_pool.model import Comparison, Reloaded, ServerState
+from tests.unit.api.stand_in import POOL_ID, SERVER_IDS
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=timezone.utc)
-CREATE, UPDATE, DELETE = Action.CREATE, Action.UPDATE, Action.DELETE
-SUCCESS, ERROR = Outcome.SUCCESS, Outcome.ERROR
+FIRST = f'/v2/servers/{SERVER_IDS[0]}'
 
 
-@pytest.fixture
-def seen(api, central, zone):
-    """Writes rows as ``server, action, status, serial`` and gives what the API shows of them."""
-    domain_id = uuid.UUID(zone['id']).hex
-
-    def show(*rows):
-        for row in rows:
-            central.row(domain_id, *row)
-        answer = api.simulate_get(f'/v2/zones/{zone["id"]}/servers')
-        assert answer.status_code == 200
-        return answer.json
-
-    return show
-
-
-def words(shown):
-    return [(each['action'], each['status'], each['current']) for each in shown['servers']]
-
-
-def test_nothing_has_begun(seen, zone):
-    shown = seen()
-    assert (shown['zone_id'], shown['zone_name'], shown['serial']) == (zone['id'], 'example.com.', FIRST_SERIAL)
-    assert (shown['status'], shown['action'], shown['current']) == ('PENDING', 'CREATE', 0)
-    assert (shown['threshold_percentage'], shown['needed'], shown['total']) == (66, 2, 3)
-    assert words(shown) == [('CREATE', 'PENDING', False)] * 3
-    assert shown['servers'][0] == {
-        'id': str(uuid.UUID(SERVER_IDS[0])), 'name': 'fake:192.0.2.1:53', 'driver': 'fake', 'host': '192.0.2.1',
-        'port': 53, 'action': 'CREATE', 'status': 'PENDING', 'current': False, 'serial': None,
-        'expected_serial': FIRST_SERIAL, 'last_error': None, 'attempts': 0, 'next_attempt_at': None,
-        'deadline_at': None, 'created_at': None, 'updated_at': None}
+def test_a_server_is_shown(api, central):
+    central.put(SERVER_IDS[0], ServerState.JOINING, filled_to='a' * 32, filled=512, note='joins', joined_at=NOON,
+                domains=1000, rows=600, waiting=7, failing=2, in_hand=3, oldest=NOON,
+                failures=(('example.com.', 'CREATE', 'refused'),))
+    answer = api.simulate_get(FIRST, headers={'Host': 'dns.example.net'})
+    server_id = str(uuid.UUID(SERVER_IDS[0]))
+    assert answer.json == {
+        'id': server_id, 'name': 'fake:192.0.2.1:53', 'driver': 'fake', 'host': '192.0.2.1', 'port': 53,
+        'pool_id': str(uuid.UUID(POOL_ID)), 'state': 'joining', 'state_since': '2026-05-01T11:48:00.000000',
+        'joined_at': '2026-05-01T12:00:00.000000', 'filling': True, 'filled': 512, 'dismissed': False,
+        'delete_zones': False, 'note': 'joins', 'version': 1, 'created_at': None, 'updated_at': None,
+        'links': {'self': f'http://dns.example.net/v2/servers/{server_id}'},
+        'domains': 1000, 'rows': 600, 'waiting': 7, 'failing': 2, 'in_hand': 3,
+        'oldest_due_at': '2026-05-01T12:00:00.000000',
+        'failures': [{'zone_name': 'example.com.', 'action': 'CREATE', 'error': 'refused'}]}
+    listed = api.simulate_get('/v2/servers', headers={'Host': 'dns.example.net'}).json
+    assert listed['servers'][0] == answer.json
+    assert [each['host'] for each in listed['servers']] == ['192.0.2.1', '192.0.2.2', '192.0.2.3']
+    assert listed['links'] == {'self': 'http://dns.example.net/v2/servers'}
 
 
-def test_created_but_not_yet_seen_serving(seen):
-    shown = seen((0, CREATE, SUCCESS, None), (0, UPDATE, None, None), (1, CREATE, SUCCESS, None),
-                 (2, CREATE, None, None))
-    assert words(shown) == [('UPDATE', 'PENDING', False), ('CREATE', 'SUCCESS', False), ('CREATE', 'PENDING', False)]
+def test_a_server_is_found_with_and_without_dashes_in_its_id(api):
+    dashed = str(uuid.UUID('a' * 32))
+    for server_id in (SERVER_IDS[0], str(uuid.UUID(SERVER_IDS[0]))):
+        assert api.simulate_get(f'/v2/servers/{server_id}').json['host'] == '192.0.2.1'
+    answer = api.simulate_get(f'/v2/servers/{dashed}')
+    assert (answer.status_code, answer.json['type']) == (404, 'server_not_found')
 
 
-def test_a_failed_create_is_what_matters_though_an_update_row_is_there(seen):
-    shown = seen((0, CREATE, ERROR, None), (0, UPDATE, SUCCESS, FIRST_SERIAL))
-    assert words(shown)[0] == ('CREATE', 'ERROR', False)
+def test_a_list_takes_no_filters(api):
+    assert api.simulate_get('/v2/servers?state=active').status_code == 400
 
 
-def test_why_and_when(api, central, zone, seen):
-    central.row(uuid.UUID(zone['id']).hex, 1, UPDATE, ERROR, FIRST_SERIAL - 5, attempts=4,
-                last_error='connection refused', next_attempt_at=NOON + timedelta(seconds=1.5), deadline_at=NOON)
-    server = seen()['servers'][1]
-    assert (server['last_error'], server['attempts']) == ('connection refused', 4)
-    assert (server['serial'], server['expected_serial']) == (FIRST_SERIAL - 5, FIRST_SERIAL)
-    assert server['next_attempt_at'] == '2026-05-01T12:00:01.500000'
-    assert server['deadline_at'] == '2026-05-01T12:00:00.000000'
+@pytest.mark.parametrize('options', [{}, {'json': {}}], ids=['no body', 'an empty object'])
+def test_maintenance_and_back(api, central, options):
+    rested = api.simulate_post(f'{FIRST}/maintenance', **options)
+    assert (rested.status_code, rested.json['state'], rested.json['host']) == (202, 'maintenance', '192.0.2.1')
+    assert 'waiting' not in rested.json
+    back = api.simulate_post(f'{FIRST}/resume', headers={'X-Project-Id': 'operators'}, **options)
+    assert (back.status_code, back.json['state']) == (202, 'active')
+    assert central.contexts[-1].project_id == 'operators'
 
 
-def test_a_row_that_succeeded_for_an_older_serial_is_behind(api, seen, zone):
-    assert words(seen((0, UPDATE, SUCCESS, FIRST_SERIAL)))[0] == ('UPDATE', 'SUCCESS', True)
-    api.simulate_patch(f'/v2/zones/{zone["id"]}', json={'ttl': 60})
-    shown = seen()
-    assert words(shown)[0] == ('UPDATE', 'SUCCESS', False)
-    assert shown['current'] == 0
+@pytest.mark.parametrize('body, delete_zones', [({}, False), ({'delete_zones': False}, False),
+                                                ({'delete_zones': True}, True)])
+def test_drain(api, body, delete_zones):
+    answer = api.simulate_post(f'{FIRST}/drain', json=body)
+    assert (answer.status_code, answer.json['state'], answer.json['dismissed'], answer.json['delete_zones']) == (
+        202, 'draining', True, delete_zones)
 
 
-def test_while_a_zone_goes_only_the_delete_rows_count(api, seen, zone):
-    api.simulate_delete(f'/v2/zones/{zone["id"]}')
-    shown = seen((0, UPDATE, SUCCESS, FIRST_SERIAL), (1, DELETE, SUCCESS, None), (2, DELETE, ERROR, FIRST_SERIAL))
-    assert words(shown) == [('DELETE', 'PENDING', False), ('DELETE', 'SUCCESS', True), ('DELETE', 'ERROR', False)]
-    assert shown['current'] == 1
+def test_a_state_that_does_not_allow_it(api, central):
+    central.put(SERVER_IDS[0], ServerState.REMOVED)
+    answer = api.simulate_post(f'{FIRST}/drain')
+    assert (answer.status_code, answer.json['type']) == (409, 'wrong_server_state')
+    assert answer.json['message'] == 'Server fake:192.0.2.1:53 is removed: it is gone.'
 
 
-def test_a_row_of_a_server_that_left_the_pool_is_not_shown(central, zone, seen):
-    central.rows[uuid.UUID(zone['id']).hex].append(
-        ServerStatus('f' * 32, uuid.UUID(zone['id']).hex, UPDATE, FIRST_SERIAL, status=SUCCESS))
-    assert len(seen()['servers']) == 3
+def test_a_comparison(api, pool_manager):
+    pool_manager.comparison = Comparison('', 3, ('a.example.',), (('b.example.', None, 7),), ('x.example.',))
+    answer = api.simulate_post(f'{FIRST}/resync')
+    assert (answer.status_code, pool_manager.asked) == (200, [('default', SERVER_IDS[0], False, None)])
+    shown = answer.json
+    assert shown.pop('links')['server'].endswith(f'/v2/servers/{uuid.UUID(SERVER_IDS[0])}')
+    assert shown == {
+        'server_id': str(uuid.UUID(SERVER_IDS[0])), 'total': 3, 'missing': ['a.example.'],
+        'behind': [{'zone_name': 'b.example.', 'serial': None, 'expected_serial': 7}], 'extra': ['x.example.'],
+        'mending': 0, 'deleted': 0}
 
 
-def test_a_zone_of_another_pool_shows_its_rows_without_a_count(central, zone, seen):
-    domain_id = uuid.UUID(zone['id']).hex
-    central.domains[domain_id] = dataclasses.replace(central.domains[domain_id], pool_name='elsewhere')
-    shown = seen((0, UPDATE, SUCCESS, FIRST_SERIAL))
-    assert (shown['needed'], shown['total'], shown['threshold_percentage']) == (None, None, None)
-    assert [(each['name'], each['host'], each['current']) for each in shown['servers']] == [
-        (str(uuid.UUID(SERVER_IDS[0])), None, True)]
+def test_a_comparison_that_mends(api, pool_manager):
+    pool_manager.comparison = Comparison('', 3, ('a.example.',), extra=None)
+    answer = api.simulate_post(f'{FIRST}/resync', json={'fix': True, 'delete_extra': None})
+    assert (answer.status_code, answer.json['mending'], answer.json['extra']) == (202, 1, None)
+    api.simulate_post(f'{FIRST}/resync', json={'fix': True, 'delete_extra': 4})
+    assert pool_manager.asked == [('default', SERVER_IDS[0], True, None), ('default', SERVER_IDS[0], True, 4)]
 
 
-def test_no_such_zone(api):
-    assert api.simulate_get(f'/v2/zones/{uuid.uuid4()}/servers').json['type'] == 'domain_not_found'
+@pytest.mark.parametrize('fault, status', [
+    (ServerNotFound(server='x'), 404), (WrongServerState(server='x', state='active', why='it has 3 extra zones'), 409),
+    (ServiceUnavailable(service='pool_manager.default', why='no answer in 600 s'), 503),
+])
+def test_a_comparison_that_is_refused(api, pool_manager, fault, status):
+    pool_manager.fault = fault
+    answer = api.simulate_post(f'{FIRST}/resync', json={'delete_extra': 2})
+    assert (answer.status_code, answer.json['message']) == (status, str(fault))
 
 
-@given(total=st.integers(1, 300), percent=st.integers(1, 100))
-def test_needed_is_the_least_number_that_reaches_the_threshold(total, percent):
-    pool = Pool('default', threshold_percentage=percent,
-                servers=tuple(Server(f'{number:032x}', 'fake', '192.0.2.1') for number in range(total)))
-    domain = Domain('a' * 32, 'example.com.', 'b' * 32, 'default', 'a@example.com', 60, 1)
-    needed = views.servers(domain, [], pool, '')['needed']
-    assert needed * 100 >= percent * total > (needed - 1) * 100
+def test_reload(api, pool_manager):
+    pool_manager.reloaded = Reloaded(joined=('fake:192.0.2.4:53',), draining=('fake:192.0.2.1:53',))
+    answer = api.simulate_post('/v2/servers/reload')
+    assert (answer.status_code, pool_manager.asked) == (200, [('default',)])
+    assert answer.json == {'joined': ['fake:192.0.2.4:53'], 'changed': [], 'draining': ['fake:192.0.2.1:53']}
 
 
-@given(serial=st.integers(0, 2**32 - 1), ahead=st.integers(-2**31 + 1, 2**31 - 1))
-def test_current_follows_rfc_1982_over_the_wrap(serial, ahead):
-    domain = Domain('a' * 32, 'example.com.', 'b' * 32, 'default', 'a@example.com', 60, serial, UPDATE, Status.PENDING)
-    row = ServerStatus(SERVER_IDS[0], domain.id, UPDATE, serial, status=SUCCESS, serial_number=(serial + ahead) % 2**32)
-    shown = views.servers(domain, [row], POOL, '')
-    assert shown['servers'][0]['current'] == (ahead >= 0)
+def test_a_reload_of_a_wrong_configuration_tells_every_mistake(api, pool_manager):
+    pool_manager.fault = BadConfiguration(count=2, listing='\n  [backend:x:1] host: missing\n  [backend:x:1] port: no')
+    answer = api.simulate_post('/v2/servers/reload')
+    assert (answer.status_code, answer.json['type']) == (409, 'bad_configuration')
+    assert answer.json['message'].splitlines()[1:] == ['  [backend:x:1] host: missing', '  [backend:x:1] port: no']

@@ -12,7 +12,7 @@ from designate_pool.api.app import create_app
 from designate_pool.api.server import ApiServer
 from designate_pool.cli.app import Shell
 from designate_pool.model import Endpoint
-from tests.unit.api.stand_in import POOL, StandIn
+from tests.unit.api.stand_in import POOL, StandIn, StandInPoolManager
 
 
 @dataclasses.dataclass
@@ -34,8 +34,13 @@ def central():
 
 
 @pytest.fixture
-def api(central):
-    server = ApiServer(create_app(central, POOL), Endpoint('127.0.0.1', 0), threads=2)
+def pool_manager():
+    return StandInPoolManager()
+
+
+@pytest.fixture
+def api(central, pool_manager):
+    server = ApiServer(create_app(central, POOL, pool_managers=pool_manager), Endpoint('127.0.0.1', 0), threads=2)
     server.start()
     yield f'http://{server.endpoint}'
     server.stop()

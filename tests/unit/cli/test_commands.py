@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from designate_pool.cli.app import Shell
 from designate_pool.cli.client import Client
 from designate_pool.cli.waiting import Progress
 from designate_pool.errors import ServiceUnavailable
@@ -40,6 +41,23 @@ def test_a_list_is_read_to_its_end(run, api, central):
     assert len(run('zone', 'list', '--name', '*.example.com', '-f', 'json').json) == 7
     assert len(run('zone', 'list', '--email', 'hostmaster@example.org', '-f', 'json').json) == 1
     assert run('zone', 'list', '--status', 'active', '-f', 'json').json == []
+
+
+@pytest.mark.parametrize('words, told', [
+    (('server', 'resync', '--help'), '--delete-extra N'),
+    (('help', 'server', 'resync'), '--delete-extra N'),
+    (('zone', 'create', '-h'), '--email EMAIL'),
+])
+def test_help(run, words, told):
+    assert told in run(*words).out
+
+
+def test_help_of_all():
+    out = io.StringIO()
+    with pytest.raises(SystemExit) as ended:
+        Shell(stdout=out).run(['--help'])
+    assert not ended.value.code
+    assert 'server resync  Compare what a server has' in out.getvalue()
 
 
 @pytest.mark.parametrize('form, told', [

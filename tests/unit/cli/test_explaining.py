@@ -10,8 +10,8 @@ import pytest
 
 from designate_pool.api import views
 from designate_pool.cli import explaining
-from designate_pool.model import Action, Domain, Outcome, ServerStatus, Status
-from tests.unit.api.stand_in import POOL, SERVER_IDS
+from designate_pool.model import Action, Domain, Outcome, ServerState, ServerStatus, Status
+from tests.unit.api.stand_in import POOL, SERVER_IDS, SERVERS
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=timezone.utc)
 ZONE = Domain('a' * 32, 'example.com.', 'b' * 32, 'default', 'a@example.com', 60, 2026050100, Action.UPDATE)
@@ -23,9 +23,14 @@ def row(server, status, serial, action=Action.UPDATE, **values):
                         created_at=NOON, **values)
 
 
-def explain(rows, threshold=100, **zone):
+def explain(rows, threshold=100, states=('active',) * 3, **zone):
+    """
+    :param states: of the servers; each has been in it since twelve minutes before noon
+    """
     pool = dataclasses.replace(POOL, threshold_percentage=threshold)
-    return explaining.explain(views.servers(dataclasses.replace(ZONE, **zone), rows, pool, ''), NOON)
+    servers = [dataclasses.replace(server, state=ServerState(state)) for server, state in zip(SERVERS, states)]
+    domain = dataclasses.replace(ZONE, **zone)
+    return explaining.explain(views.zone_servers(domain, servers, rows, pool, False, ''), NOON)
 
 
 def test_active():
@@ -95,6 +100,58 @@ def test_going():
 def test_enough_are_done_but_central_has_not_heard():
     told = explain([row(each, SUCCESS, 2026050100) for each in range(3)])
     assert told['headline'].endswith('enough servers are done, the report of it is under way')
+
+
+def test_short_of_a_server():
+    told = explain([row(0, ERROR, 2026050099, attempts=4, last_error='refused'), row(1, SUCCESS, 2026050100),
+                    row(2, SUCCESS, 2026050100)], states=('maintenance', 'active', 'active'), action=Action.NONE,
+                   status=Status.ACTIVE)
+    assert explaining.text(told) == """\
+example.com. is ACTIVE at serial 2026050100 on every server that counts.
+
+      server             state        action  status   serial      wanted      tries  next try
+      fake:192.0.2.1:53  maintenance  UPDATE  ERROR    2026050099  2026050100  4      -
+      refused
+  ok  fake:192.0.2.2:53  active       UPDATE  SUCCESS  2026050100  2026050100  0      -
+  ok  fake:192.0.2.3:53  active       UPDATE  SUCCESS  2026050100  2026050100  0      -
+
+The pool is short of one server: fake:192.0.2.1:53 has been in maintenance for 12 minutes.
+To do: nothing.
+"""
+    assert not told['degraded']
+
+
+def test_short_of_two_and_one_that_leaves():
+    told = explain([row(2, SUCCESS, 2026050100)], states=('joining', 'maintenance', 'draining'))
+    assert told['short'] == ('is short of 2 servers: fake:192.0.2.1:53 has been joining for 12 minutes, '
+                             'fake:192.0.2.2:53 has been in maintenance for 12 minutes')
+    assert told['headline'] == 'example.com. is PENDING, being changed: no server of its pool counts now'
+    assert told['lacks'] == 'needs 1 of 0 servers at serial 2026050100 (threshold 100 %), has 0'
+    assert told['to_do'] == "have a server count: 'designate-pool server list' shows where each stands"
+
+
+def test_active_while_no_server_counts():
+    told = explain([row(each, SUCCESS, 2026050100) for each in range(3)], states=('maintenance',) * 3,
+                   action=Action.NONE, status=Status.ACTIVE)
+    assert told['headline'] == 'example.com. is ACTIVE at serial 2026050100, but no server of its pool counts now'
+
+
+def test_only_servers_that_count_degrade_and_fail():
+    rows = [row(0, SUCCESS, 2026050100), row(1, ERROR, 1), row(2, ERROR, 1)]
+    told = explain(rows, states=('active', 'active', 'draining'), threshold=50, action=Action.NONE,
+                   status=Status.ACTIVE)
+    assert told['headline'].endswith('1 of 2 servers are behind (fake:192.0.2.2:53)')
+    assert told['short'] is None
+    told = explain(rows, states=('maintenance', 'active', 'joining'), status=Status.ERROR)
+    assert told['headline'].endswith('1 of 1 servers failed')
+
+
+@pytest.mark.parametrize('seconds, told', [
+    (-5, '0 seconds'), (0, '0 seconds'), (1, '1 second'), (59.9, '59 seconds'), (60, '1 minute'), (720, '12 minutes'),
+    (3600, '1 hour'), (86399, '23 hours'), (86400, '1 day'), (900000, '10 days'),
+])
+def test_ages(seconds, told):
+    assert explaining.age('2026-05-01T12:00:00.000000', NOON + timedelta(seconds=seconds)) == told
 
 
 def test_a_zone_of_another_pool():

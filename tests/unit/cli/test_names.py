@@ -45,3 +45,15 @@ def test_ids():
     assert names.is_id('a86dba58-0043-4cc6-a1bb-69d5e86f3ca3')
     assert names.is_id('a86dba5800434cc6a1bb69d5e86f3ca3')
     assert not names.is_id('a86dba58.example.com')
+
+
+@pytest.mark.parametrize('given_text, exact, perhaps', [
+    ('a86dba58-0043-4cc6-a1bb-69d5e86f3ca3', True, True), ('A86DBA5800434CC6A1BB69D5E86F3CA3', True, True),
+    ('bind9:192.0.2.1:53', True, False), ('BIND9:192.0.2.1:53', True, False), ('192.0.2.1', False, True),
+    ('a86d', False, True), ('a86dba58-00', False, True), ('a86', False, False), ('192.0.2', False, False),
+    ('86db', False, False), ('', False, False),
+])
+def test_what_a_server_is_called(given_text, exact, perhaps):
+    server = {'id': 'a86dba58-0043-4cc6-a1bb-69d5e86f3ca3', 'name': 'bind9:192.0.2.1:53', 'host': '192.0.2.1'}
+    assert names.is_server(given_text, server) == exact
+    assert names.may_be_server(given_text, server) == perhaps

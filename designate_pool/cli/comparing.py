@@ -1,0 +1,61 @@
+"""What a server has against what it should have, in words.  Pure: what the API shows in, text out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+Json = dict[str, Any]
+#: Zones of each kind that are named if not all are wanted.
+SOME = 20
+
+
+def result(found: Json, server: Json) -> Json:
+    """What ``/v2/servers/{id}/resync`` says, for machines."""
+    return {'server': server['name'],
+            **{name: found[name] for name in ('total', 'missing', 'behind', 'extra', 'mending', 'deleted')}}
+
+
+def text(told: Json, limit: int | None) -> str:
+    """For people.
+
+    :param told: see :func:`result`
+    :param limit: how many zones of each kind to name; None for all
+    """
+    return '\n'.join(_lines(told, limit)) + '\n'
+
+
+def _lines(told: Json, limit: int | None) -> Iterator[str]:
+    missing, behind, extra = told['missing'], told['behind'], told['extra']
+    if not missing and not behind:
+        yield f'{told["server"]} has all {told["total"]} zones that it should have, up to date.'
+    else:
+        yield (f'{told["server"]} should have {told["total"]} zones: {len(missing)} are missing, {len(behind)} are '
+               'behind.')
+    yield from _named('missing', missing, limit)
+    yield from _named('behind', [_behind(each) for each in behind], limit)
+    yield from _named('extra', extra or (), limit)
+    if (missing or behind) and not told['mending']:
+        yield '--fix mends what is missing or behind.'
+    elif told['mending']:
+        yield f'Begun to mend it: {told["mending"]} operations.'
+    if extra is None:
+        yield 'It cannot list its zones, so extra ones are not known.'
+    elif told['deleted']:
+        yield f'Deleted: {told["deleted"]} of {len(extra)} extra zones.'
+    elif extra:
+        yield f'Extra zones stay; --delete-extra {len(extra)} deletes them.'
+
+
+def _named(kind: str, names: Sequence[str], limit: int | None) -> Iterator[str]:
+    if not names:
+        return
+    yield f'{kind}: {len(names)}'
+    yield from (f'  {name}' for name in names[:limit])
+    if limit is not None and len(names) > limit:
+        yield f'  and {len(names) - limit} more; --all shows them'
+
+
+def _behind(each: Json) -> str:
+    serves = 'nothing' if each['serial'] is None else each['serial']
+    return f'{each["zone_name"]}  serves {serves}, should serve {each["expected_serial"]}'
