@@ -13,13 +13,17 @@ from typing import TYPE_CHECKING, Any
 from oslo_config import cfg
 
 from designate_pool import backends
+from designate_pool.backends import openness
+from designate_pool.backends.base import Backend
+from designate_pool.cmd import checking
 from designate_pool.config import early, load, pools, source
 from designate_pool.config.mistakes import Mistakes
 from designate_pool.errors import InvalidField, PoolError, PoolNotFound
+from designate_pool.minidns import access, signing
 from designate_pool.model import Context, Pool
 from designate_pool.rpc.direct import Direct
 from designate_pool.rpc.pool_manager import PoolManagerClient
-from designate_pool.runtime import Inline
+from designate_pool.runtime import Inline, Threads
 from designate_pool.storage import migrate
 from designate_pool.storage.sessions import Storage
 
@@ -63,18 +67,21 @@ def database_version(conf: cfg.ConfigOpts) -> None:
     print(f'The database is at {migrate.current(url)}, this program needs {migrate.head()}.')
 
 
-def config_check(conf: cfg.ConfigOpts) -> None:
-    """Name every mistake in the configuration, or the servers of the pool."""
+def config_check(conf: cfg.ConfigOpts) -> int:
+    """Name every mistake in the configuration; then look at the servers, MiniDNS and the database."""
     pool = pools.read_pool(conf, backends.options())
-    mistakes = Mistakes()
-    for server in pool.servers:
-        try:
-            backends.build(server)
-        except InvalidField as error:
-            mistakes.add(f'backend:{server.driver}:{uuid.UUID(server.id)}', error.kwargs['field'], error.kwargs['why'])
-    mistakes.raise_if_any()
-    number = f'{len(pool.servers)} server{"" if len(pool.servers) == 1 else "s"}'
-    print(f'{number}: {", ".join(server.label for server in pool.servers)}')
+    drivers = _drivers(pool)
+    if conf.command.offline:
+        number = f'{len(pool.servers)} server{"" if len(pool.servers) == 1 else "s"}'
+        print(f'{number}: {", ".join(server.label for server in pool.servers)}')
+        return 0
+    settings = load.read_settings(conf)
+    about_files = [finding for section, option, path in pools.secret_files(conf, backends.options())
+                   if (finding := openness.check(f'[{section}] {option}', path)) is not None]
+    report = checking.check(pool, drivers, about_files, settings.database.connection,
+                            settings.pool_manager.poll_timeout, Threads())
+    print(report.json() if conf.command.json else report.text())
+    return 0 if report.ok else 1
 
 
 def pool_show(conf: cfg.ConfigOpts) -> None:
@@ -90,6 +97,31 @@ def pool_set(conf: cfg.ConfigOpts) -> None:
     with _central(conf) as (central, _):
         pool = _find_pool(central, conf.command.pool_name)
         _print_pool(central.update_pool(EVERYTHING, {'id': pool.id, **changes}))
+
+
+def _drivers(pool: Pool) -> dict[str, Backend]:
+    """The driver of each server, by its id.
+
+    :raises BadConfiguration: with every mistake that only the drivers and MiniDNS know of
+    """
+    mistakes = Mistakes()
+    drivers, peers = {}, []
+    for server in pool.servers:
+        section = f'backend:{server.driver}:{uuid.UUID(server.id)}'
+        try:
+            drivers[server.id] = backends.build(server)
+            key = None if server.tsig_key is None else signing.key_from(server.tsig_key)
+            peers.append(access.Peer(server.id, server.label, (), server.port, key))
+        except InvalidField as error:
+            mistakes.add(section, error.kwargs['field'], error.kwargs['why'])
+        except ValueError as error:
+            mistakes.add(section, 'tsig_key', str(error))
+    try:
+        access.guests(peers)
+    except InvalidField as error:
+        mistakes.add('service:minidns', None, f'it cannot serve these servers: {error.kwargs["why"]}')
+    mistakes.raise_if_any()
+    return drivers
 
 
 def _settings(conf: cfg.ConfigOpts) -> load.Settings:
@@ -146,7 +178,10 @@ def _add_commands(commands: Any) -> None:
     _command(database, 'downgrade', database_downgrade).add_argument(
         'revision', help='its name, -1 for the one before, base for no tables')
     _command(database, 'version', database_version)
-    _command(_group(commands, 'config', 'the configuration'), 'check', config_check)
+    checks = _command(_group(commands, 'config', 'the configuration'), 'check', config_check)
+    how = checks.add_mutually_exclusive_group()
+    how.add_argument('--offline', action='store_true', help='look at the files alone')
+    how.add_argument('--json', action='store_true', help='print what was found as one JSON document')
     pool = _group(commands, 'pool', "the pool's name servers")
     _command(pool, 'show', pool_show).add_argument('pool_name', metavar='name', nargs='?',
                                                    help='not given: the pool of the configuration')

@@ -34,7 +34,7 @@ def manage(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> Manage
 
 
 def test_config_check_names_the_servers(manage: Manage) -> None:
-    assert manage('config', 'check') == (0, '1 server: fake:127.0.0.1:53\n', '')
+    assert manage('config', 'check', '--offline') == (0, '1 server: fake:127.0.0.1:53\n', '')
 
 
 def test_config_check_names_the_mistakes(manage: Manage, tmp_path: pathlib.Path) -> None:
@@ -51,6 +51,22 @@ def test_config_check_asks_the_drivers_too(manage: Manage, tmp_path: pathlib.Pat
     code, _, errors = manage('config', 'check')
     assert code == 1
     assert '[backend:bind9:11111111-1111-4111-8111-111111111111] view: ' in errors
+
+
+def test_config_check_names_the_keys_that_minidns_cannot_work_with(manage: Manage, tmp_path: pathlib.Path) -> None:
+    (tmp_path / 'pool.conf').write_text(SERVER + 'tsig_key = pool:hmac-sha256-128:c2VjcmV0\n')
+    code, _, errors = manage('config', 'check')
+    assert code == 1
+    assert '[backend:fake:11111111-1111-4111-8111-111111111111] tsig_key: ' in errors and 'c2VjcmV0' not in errors
+
+
+def test_config_check_names_two_keys_of_one_name(manage: Manage, tmp_path: pathlib.Path) -> None:
+    (tmp_path / 'pool.conf').write_text(SERVER + 'tsig_key = pool:hmac-sha256:c2VjcmV0\n'
+                                        + SERVER.replace('1111]', '1112]') + 'tsig_key = pool:hmac-sha256:b3RoZXI=\n')
+    code, _, errors = manage('config', 'check')
+    assert code == 1
+    assert '[service:minidns] it cannot serve these servers: pool. has another secret' in errors
+    assert 'c2VjcmV0' not in errors and 'b3RoZXI' not in errors
 
 
 def test_a_database_up_down_and_up_again(manage: Manage, tmp_path: pathlib.Path) -> None:
@@ -97,5 +113,5 @@ def test_as_a_process_of_its_own(tmp_path: pathlib.Path) -> None:
     path = tmp_path / 'pool.conf'
     path.write_text(SERVER)
     done = subprocess.run([sys.executable, '-m', 'designate_pool.cmd.manage', '--config-file', str(path), 'config',
-                           'check'], capture_output=True, text=True, timeout=60)
+                           'check', '--offline'], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, '1 server: fake:127.0.0.1:53\n', '')

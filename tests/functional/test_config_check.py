@@ -1,0 +1,283 @@
+"""``designate-pool-manage config check`` against real servers, and against answers that no server here would give."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import re
+import socket
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+
+import dns.message
+import dns.rcode
+import dns.tsig
+import pytest
+from oslo_config import cfg
+
+from designate_pool.cmd import manage as program
+from designate_pool.model import TsigKey
+from designate_pool.storage import migrate
+from tests.fixtures.answering import Scripted, soa_answer
+from tests.fixtures.bind import Named
+from tests.fixtures.minidns import MiniDnsProcess
+from tests.fixtures.nameservers import SecondaryServer
+from tests.fixtures.processes import free_port
+
+KEY = TsigKey('transfer.example.', 'hmac-sha256', 'dHJhbnNmZXIga2V5IGZvciB0ZXN0cyBvbmx5')
+OTHER = 'YW5vdGhlciBrZXkgZm9yIHRlc3RzIG9ubHk='
+SECRETS = (KEY.secret, OTHER)
+#: The exit code and what was printed.
+Check = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def check(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> Check:
+    """Run the check on a configuration of these sections; no secret may be in what it prints."""
+    (tmp_path / 'keys').mkdir()
+    database = f'sqlite:///{tmp_path}/pool.sqlite'
+    migrate.upgrade(database)
+
+    def check(*sections: str, words: tuple[str, ...] = ()) -> tuple[int, str]:
+        path = tmp_path / 'pool.conf'
+        path.write_text('\n'.join([f'[database]\nconnection = {database}', '[service:pool_manager]\npoll_timeout = 1',
+                                   *sections]))
+        code = program.main(['--config-file', str(path), 'config', 'check', *words], cfg.ConfigOpts())
+        printed, errors = capsys.readouterr()
+        assert errors == ''
+        assert not any(secret in printed for secret in SECRETS)
+        return code, printed
+
+    return check
+
+
+def keyed(key: TsigKey = KEY, secret: str = KEY.secret) -> str:
+    return f'{key.name}:{key.algorithm}:{secret}'
+
+
+def a_section(scripted: Scripted, **options: object) -> str:
+    """A server that does as it is told, and answers DNS by a script."""
+    lines = [f'[backend:fake:{uuid.uuid4()}]', f'host = {scripted.host}', f'port = {scripted.port}']
+    return '\n'.join([*lines, *(f'{name} = {value}' for name, value in options.items())]) + '\n'
+
+
+@pytest.fixture
+def scripted() -> Iterator[Callable[..., Scripted]]:
+    """Starts a :class:`Scripted`."""
+    started: list[Scripted] = []
+
+    def start(script: Callable[[dns.message.Message], dns.message.Message | bytes]) -> Scripted:
+        server = Scripted(lambda query, over_tcp: [script(query)],
+                          keyring=dns.tsig.Key(KEY.name, KEY.secret, KEY.algorithm))
+        started.append(server)
+        return server
+
+    yield start
+    for server in started:
+        server.close()
+
+
+def refused(query: dns.message.Message) -> dns.message.Message:
+    return soa_answer(query, 0, rcode=dns.rcode.REFUSED)
+
+
+class TestBind:
+    """As much of it as the drivers have in common; the words about BIND are its driver's."""
+
+    def test_in_good_order_stopped_and_back(self, check: Check, named: Callable[..., Named]) -> None:
+        bind = named(keys=[KEY])
+        section = bind.section(str(uuid.uuid4()), tsig_key=keyed(), call_timeout=2)
+        assert (0, f'ok  bind9:127.0.0.1:{bind.port}') == first_line(check(section))
+        bind.stop()
+        code, printed = check(section)
+        assert code == 1
+        assert 'the control channel does not answer' in printed and 'it does not answer DNS' in printed
+        bind.start()
+        assert check(section)[0] == 0
+
+    def test_one_that_takes_no_new_zones(self, check: Check, named: Callable[..., Named]) -> None:
+        code, printed = check(named(allow_new_zones=False).section(str(uuid.uuid4())))
+        assert code == 1
+        about_bind = printed.partition('MiniDNS at')[0]
+        assert 'no zone can be added' in about_bind and 'allow-new-zones' in about_bind
+        assert 'answer DNS' not in about_bind
+
+    def test_the_wrong_key_for_its_control_channel(self, check: Check, named: Callable[..., Named],
+                                                   tmp_path: pathlib.Path) -> None:
+        (tmp_path / 'keys' / 'rndc.key').write_text(
+            f'key "rndc-key" {{ algorithm hmac-sha256; secret "{OTHER}"; }};\n')
+        (tmp_path / 'keys' / 'rndc.key').chmod(0o600)
+        section = re.sub('rndc_key_file = .*', f'rndc_key_file = {tmp_path}/keys/rndc.key',
+                         named().section(str(uuid.uuid4())))
+        code, printed = check(section)
+        assert code == 1 and 'the control channel does not answer' in printed
+
+    def test_a_key_for_transfers_that_it_does_not_know(self, check: Check, named: Callable[..., Named]) -> None:
+        code, printed = check(named().section(str(uuid.uuid4()), tsig_key=keyed()))
+        assert code == 1 and 'it does not know the key transfer.example. with hmac-sha256 (BADKEY)' in printed
+
+    def test_another_secret_of_that_key(self, check: Check, named: Callable[..., Named]) -> None:
+        code, printed = check(named(keys=[KEY]).section(str(uuid.uuid4()), tsig_key=keyed(secret=OTHER)))
+        assert code == 1 and 'it has another secret for the key transfer.example. (BADSIG)' in printed
+
+    def test_a_key_file_that_everybody_can_read(self, check: Check, named: Callable[..., Named]) -> None:
+        bind = named()
+        section = bind.section(str(uuid.uuid4()))
+        (bind.folder / 'rndc.key').chmod(0o644)
+        code, printed = check(section)
+        assert code == 0 and f'-> chmod o= {bind.folder}/rndc.key' in printed
+        (bind.folder / 'rndc.key').chmod(0o640)
+        assert 'chmod' not in check(section)[1]
+
+
+def test_the_small_name_server(check: Check, secondary_server: Callable[..., SecondaryServer]) -> None:
+    server = secondary_server(keys=[KEY])
+    section = server.section(str(uuid.uuid4()), tsig_key=keyed())
+    for _ in range(2):
+        assert first_line(check(section)) == (0, f'ok  secondary:127.0.0.1:{server.port}')
+    assert server.control.ask('list_zones') == []
+
+
+def test_minidns_that_runs_not_yet_and_then_does(check: Check, secondary_server: Callable[..., SecondaryServer],
+                                                 tmp_path: pathlib.Path) -> None:
+    minidns = MiniDnsProcess(tmp_path, f'sqlite:///{tmp_path}/pool.sqlite', [], 'threading')
+    section = secondary_server().section(str(uuid.uuid4())) + f'primaries = 127.0.0.1:{minidns.port}\n'
+    code, printed = check(section)
+    assert code == 0 and f'MiniDNS at 127.0.0.1:{minidns.port}:\n  warning: it does not answer DNS' in printed
+    minidns.start()
+    try:
+        assert check(section)[1].splitlines()[1:] == [f'ok  MiniDNS at 127.0.0.1:{minidns.port}', 'ok  database']
+    finally:
+        minidns.stop()
+
+
+@pytest.mark.parametrize(('ahead', 'words'), [(3600, '3[56][0-9][0-9] s ahead of the one here'),
+                                              (-7200, '7[12][0-9][0-9] s behind the one here')])
+def test_a_clock_that_is_wrong(check: Check, scripted: Callable[..., Scripted], ahead: int, words: str) -> None:
+    def bad_time(query: dns.message.Message) -> dns.message.Message:
+        answer = soa_answer(query, 0, rcode=dns.rcode.NOTAUTH)
+        answer.use_tsig(query.keyring, fudge=300, original_id=query.id, tsig_error=dns.rcode.BADTIME,
+                        other_data=(int(time.time()) + ahead).to_bytes(6, 'big'))
+        return answer
+
+    code, printed = check(a_section(scripted(bad_time), tsig_key=keyed()))
+    assert code == 1 and re.search(f'its clock is {words} \\(BADTIME\\)', printed), printed
+
+
+@pytest.mark.parametrize(('rcode', 'code', 'words'), [
+    (dns.rcode.NOTAUTH, 1, 'error: it answers NOTAUTH without a signature to what is signed with the key transfer'),
+    (dns.rcode.REFUSED, 0, 'warning: whether it knows the key transfer.example. cannot be told'),
+])
+def test_an_answer_without_a_signature(check: Check, scripted: Callable[..., Scripted], rcode: dns.rcode.Rcode,
+                                       code: int, words: str) -> None:
+    def unsigned(query: dns.message.Message) -> dns.message.Message:
+        plain = dns.message.make_query(query.question[0].name, 'SOA', id=query.id)
+        return soa_answer(plain, 0, rcode=rcode)
+
+    found, printed = check(a_section(scripted(unsigned), tsig_key=keyed()))
+    assert found == code and words in printed
+
+
+def test_an_answer_signed_for_another_query(check: Check, scripted: Callable[..., Scripted]) -> None:
+    def replayed(query: dns.message.Message) -> dns.message.Message:
+        fresh = dns.message.make_query(query.question[0].name, 'SOA', id=query.id)
+        fresh.use_tsig(query.keyring)
+        fresh.to_wire()
+        return refused(fresh)
+
+    code, printed = check(a_section(scripted(replayed), tsig_key=keyed()))
+    assert code == 1 and 'the answer has a wrong signature (key transfer.example.)' in printed
+
+
+def test_what_answers_is_no_dns_server(check: Check, scripted: Callable[..., Scripted]) -> None:
+    server = scripted(lambda query: query.id.to_bytes(2, 'big') + b'hello')
+    code, printed = check(a_section(server))
+    assert code == 1 and f'what answers at 127.0.0.1:{server.port} is no DNS server' in printed
+
+
+def test_a_lost_datagram_is_no_finding(check: Check, scripted: Callable[..., Scripted]) -> None:
+    seen: set[object] = set()
+
+    def late(query: dns.message.Message) -> dns.message.Message | bytes:
+        if query.question[0].name in seen:
+            return refused(query)
+        seen.add(query.question[0].name)
+        return b'\0'
+
+    server = scripted(late)
+    assert first_line(check(a_section(server))) == (0, f'ok  fake:127.0.0.1:{server.port}')
+
+
+def test_a_host_without_an_address(check: Check, scripted: Callable[..., Scripted]) -> None:
+    section = a_section(scripted(refused), call_timeout=2).replace('host = 127.0.0.1', 'host = ns1.nowhere.invalid')
+    code, printed = check(section)
+    assert code == 1 and ('ns1.nowhere.invalid has no address' in printed or 'has not ended' in printed)
+
+
+def test_a_primary_on_loopback_for_a_server_elsewhere(check: Check, scripted: Callable[..., Scripted]) -> None:
+    server = scripted(refused)
+    options = {'primaries': f'127.0.0.1:{server.port}', 'call_timeout': 0.5}
+    elsewhere = a_section(server, **options).replace('host = 127.0.0.1', 'host = 192.0.2.1')
+    code, printed = check(a_section(server, **options), elsewhere)
+    assert code == 1
+    here, there = printed.split('fake:192.0.2.1', 1)
+    assert 'cannot transfer' not in here and f'it cannot transfer from 127.0.0.1:{server.port}' in there
+
+
+def test_the_files_of_secrets(check: Check, scripted: Callable[..., Scripted], tmp_path: pathlib.Path) -> None:
+    paths = [tmp_path / 'keys' / name for name in ('shared', 'own')]
+    for path, text in zip(paths, (KEY.secret, keyed()), strict=True):
+        path.write_text(text)
+        path.chmod(0o640)
+    server = scripted(refused)
+    sections = (f'[tsig:{KEY.name}]\nalgorithm = {KEY.algorithm}\nsecret = file:{paths[0]}\n',
+                a_section(server, tsig_key=KEY.name), a_section(server, tsig_key=f'file:{paths[1]}'))
+    code, printed = check(*sections)
+    assert code == 0 and 'chmod' not in printed
+    for path in paths:
+        path.chmod(0o644)
+    code, printed = check(*sections)
+    assert code == 0
+    assert printed.startswith('configuration:\n  warning: [tsig:transfer.example.] secret: every user of this host')
+    assert [f'-> chmod o= {path}' in printed for path in paths] == [True, True]
+
+
+def test_offline_nobody_is_asked(check: Check, scripted: Callable[..., Scripted]) -> None:
+    server = scripted(refused)
+    assert check(a_section(server), words=('--offline',)) == (0, f'1 server: fake:127.0.0.1:{server.port}\n')
+    assert server.queries == []
+
+
+def test_as_one_document(check: Check, scripted: Callable[..., Scripted]) -> None:
+    code, printed = check(a_section(scripted(refused)), a_section(scripted(refused), on_create='refuse'),
+                          words=('--json',))
+    told = json.loads(printed)
+    assert code == 1 and told['ok'] is False
+    assert [[finding['serious'] for finding in server['findings']] for server in told['servers']] == [[], [True]]
+
+
+def test_it_ends_when_every_server_is_silent(tmp_path: pathlib.Path) -> None:
+    """Their ports are taken, and nothing comes back: neither an answer nor the news that nobody listens."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent, socket.create_server(('127.0.0.1', 0)) as control:
+        silent.bind(('127.0.0.1', 0))
+        sections = [f'[backend:secondary:{uuid.uuid4()}]\nhost = 127.0.0.1\nport = {silent.getsockname()[1]}\n'
+                    f'control_port = {control.getsockname()[1]}\ncontrol_secret = x\ncall_timeout = 2\n'
+                    f'primaries = 127.0.0.1:{free_port()}\n' for _ in range(10)]
+        path = tmp_path / 'pool.conf'
+        path.write_text('\n'.join([f'[DEFAULT]\nstate_path = {tmp_path}', *sections]))
+        begun = time.monotonic()
+        done = subprocess.run([sys.executable, '-m', 'designate_pool.cmd.manage', '--config-file', str(path), 'config',
+                               'check'], capture_output=True, text=True, timeout=60)
+        took = time.monotonic() - begun
+    assert (done.returncode, done.stderr) == (1, '')
+    assert done.stdout.count('the control channel does not answer') == 10
+    assert done.stdout.count('it does not answer DNS') == 20
+    assert took < 12, 'the servers were looked at one after the other'
+
+
+def first_line(result: tuple[int, str]) -> tuple[int, str]:
+    code, printed = result
+    return code, printed.splitlines()[0]
