@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import importlib
+import uuid
+from collections.abc import Mapping
 
 from designate_pool import model
 from designate_pool.backends.base import Backend
-from designate_pool.errors import InvalidField
+from designate_pool.errors import BadConfiguration, InvalidField
 
 #: The user's word in ``[backend:<driver>:<uuid>]``, and where its class is; imported when it is first wanted.
 DRIVERS: dict[str, tuple[str, str]] = {
     'bind9': ('designate_pool.backends.bind9', 'Bind9'),
+    'catalog': ('designate_pool.backends.catalog', 'Catalog'),
     'fake': ('designate_pool.backends.fake', 'Fake'),
+    'knot': ('designate_pool.backends.knot', 'Knot'),
+    'nsd': ('designate_pool.backends.nsd', 'Nsd'),
+    'pdns': ('designate_pool.backends.pdns', 'Pdns'),
     'secondary': ('designate_pool.backends.secondary', 'Secondary'),
 }
 
@@ -34,6 +40,37 @@ def build(server: model.Server) -> Backend:
     :raises InvalidField: for an unknown driver, or an option that its driver cannot work with
     """
     return driver_class(server.driver)(server)
+
+
+def build_for(pool: model.Pool, server: model.Server) -> Backend:
+    """:func:`build`, for a server of *pool*.
+
+    :raises InvalidField: also when the pool lacks what the driver needs of it
+    """
+    if driver_class(server.driver).reads_catalog and pool.catalog_zone is None:
+        raise InvalidField(field='driver', why='it needs the option catalog_zone of [service:pool_manager]')
+    return build(server)
+
+
+def build_all(pool: model.Pool, kept: Mapping[str, Backend] | None = None) -> dict[str, Backend]:
+    """The driver of each of the pool's servers, by server id.
+
+    :param kept: drivers that are there already; those whose server is the same to the last secret are taken over
+    :raises BadConfiguration: with all that is wrong
+    """
+    kept = kept or {}
+    built: dict[str, Backend] = {}
+    mistakes: list[str] = []
+    for server in pool.servers:
+        here = kept.get(server.id)
+        try:
+            built[server.id] = here if here is not None and here.server == server else build_for(pool, server)
+        except InvalidField as error:
+            mistakes.append(f'\n  [backend:{server.driver}:{uuid.UUID(server.id)}] {error.kwargs["field"]}: '
+                            f'{error.kwargs["why"]}')
+    if mistakes:
+        raise BadConfiguration(count=len(mistakes), listing=''.join(mistakes))
+    return built
 
 
 def options() -> dict[str, tuple[model.Option, ...]]:

@@ -11,8 +11,9 @@ import pytest
 
 from designate_pool import backends
 from designate_pool.backends.base import Backend, Deadline
-from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, DomainNotFound, InvalidField
-from designate_pool.model import CallResult, Domain, Option, Server, new_id
+from designate_pool.errors import (BackendError, BackendRefused, BackendUnreachable, BadConfiguration, DomainNotFound,
+                                   InvalidField)
+from designate_pool.model import CallResult, Domain, Option, Pool, Server, new_id
 from tests.unit.backends.contract import a_domain
 
 
@@ -134,8 +135,21 @@ def test_deadline_runs_out(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_unknown_driver_is_named_with_those_there_are() -> None:
-    with pytest.raises(InvalidField, match="driver: 'bind' is unknown; there are bind9, fake, secondary"):
+    with pytest.raises(InvalidField, match="driver: 'bind' is unknown; there are bind9, catalog, fake, knot, "):
         backends.build(Server(new_id(), 'bind', '192.0.2.1'))
+
+
+def test_all_drivers_of_a_pool_are_built_or_all_mistakes_are_named() -> None:
+    good, reader = Server('1' * 32, 'fake', '192.0.2.1'), Server('2' * 32, 'catalog', '192.0.2.2')
+    wrong = Server('3' * 32, 'fake', '192.0.2.3', options={'on_create': 'dance'})
+    with pytest.raises(BadConfiguration) as caught:
+        backends.build_all(Pool('default', servers=(good, reader, wrong)))
+    assert 'mistakes (2)' in str(caught.value)
+    assert 'driver: it needs the option catalog_zone' in str(caught.value) and 'on_create:' in str(caught.value)
+    pool = Pool('default', servers=(good, reader), catalog_zone='catalog.example.')
+    built = backends.build_all(pool)
+    again = backends.build_all(Pool('default', servers=(good, Server('2' * 32, 'fake', '192.0.2.2'))), built)
+    assert again[good.id] is built[good.id] and again[reader.id] is not built[reader.id]
 
 
 def test_every_driver_says_its_options() -> None:

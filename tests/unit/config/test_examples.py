@@ -50,6 +50,14 @@ def test_the_example_for_bind_is_a_whole_configuration() -> None:
         backends.build(server)
 
 
+def test_the_example_for_a_catalog_is_a_whole_configuration() -> None:
+    pool = pools.read_pool(read(ETC / 'example-catalog.conf'), backends.options())
+    assert pool.catalog_zone == 'catalog.pool.example.'
+    assert [(server.host, bool(server.tsig_key)) for server in pool.servers] == [
+        ('192.0.2.1', True), ('192.0.2.2', True), ('198.51.100.1', False)]
+    assert all(backends.build(server).reads_catalog for server in pool.servers)
+
+
 def test_the_profile_goes_on_top() -> None:
     manager = load.read_settings(read(ETC / 'example-bind9.conf', ETC / 'profile-production.conf')).pool_manager
     assert (manager.poll_retry_interval, manager.poll_max_retries) == (15, 10)
@@ -81,6 +89,47 @@ def test_configurations_in_documents_can_be_loaded(tmp_path: pathlib.Path) -> No
             raise AssertionError(f'{name}: {error}') from error
 
 
-def test_every_driver_is_in_the_documentation() -> None:
-    text = (ROOT / 'doc' / 'source' / 'configuration.rst').read_text()
-    assert set(re.findall(r'^\.\. server-options:: (.+)$', text, re.MULTILINE)) == set(backends.DRIVERS)
+def test_every_driver_has_a_page_with_its_options() -> None:
+    pages = {path.stem: path.read_text() for path in (ROOT / 'doc' / 'source' / 'servers').glob('*.rst')}
+    assert pages.keys() == backends.DRIVERS.keys()
+    for driver, text in pages.items():
+        assert re.findall(r'^\.\. server-options:: (.+)$', text, re.MULTILINE) == [driver]
+
+
+def test_the_example_for_bind_and_its_named_conf_share_their_keys_and_addresses() -> None:
+    conf = read(ETC / 'example-bind9.conf')
+    server = pools.read_pool(conf, backends.options()).servers[0]
+    named = (ETC / 'example-bind9.named.conf').read_text()
+    assert server.tsig_key
+    for key in (server.tsig_key.name.rstrip('.'), server.options['rndc_key_name']):
+        assert f'key "{key}" {{' in named
+    for secret in (server.tsig_key.secret, server.options['rndc_key_secret']):
+        assert f'secret "{secret}";' in named
+    assert f"inet {server.host} port {server.options['rndc_port']} allow" in named
+    assert server.options['statistics_url'] == f'http://{server.host}:8053'
+    assert f'inet {server.host} port 8053 allow' in named
+
+
+def test_the_example_for_nsd_is_a_whole_configuration() -> None:
+    pool = pools.read_pool(read(ETC / 'example-nsd.conf'), backends.options())
+    assert [server.host for server in pool.servers] == ['192.0.2.1', '198.51.100.1']
+    assert all(server.tsig_key and server.options['pattern'] == 'pool' for server in pool.servers)
+    for server in pool.servers:
+        backends.build(server)
+
+
+def test_the_example_for_knot_is_a_whole_configuration() -> None:
+    pool = pools.read_pool(read(ETC / 'example-knot.conf'), backends.options())
+    assert [server.host for server in pool.servers] == ['192.0.2.1', '198.51.100.1']
+    assert all(server.tsig_key and server.options['template'] == 'pool' for server in pool.servers)
+    for server in pool.servers:
+        backends.build(server)
+
+
+def test_the_example_for_powerdns_is_a_whole_configuration() -> None:
+    pool = pools.read_pool(read(ETC / 'example-pdns.conf'), backends.options())
+    assert [server.host for server in pool.servers] == ['192.0.2.1', '198.51.100.1']
+    assert {str(endpoint) for server in pool.servers for endpoint in server.primaries} == {'192.0.2.10:5354'}
+    assert all(server.tsig_key for server in pool.servers)
+    for server in pool.servers:
+        backends.build(server)

@@ -1,0 +1,159 @@
+"""The HTTP that PowerDNS's API takes: one request on one connection, within a deadline.
+
+PowerDNS closes the connection after every answer, so none is kept.  Redirects are not followed: the key would go along.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import http.client
+import io
+import json
+import re
+import socket
+import ssl
+import urllib.parse
+from typing import Any
+
+from designate_pool.backends.base import Deadline
+from designate_pool.errors import BackendError, BackendUnreachable, InvalidField
+
+#: Octets; the list of a million zones has some 250 million.
+LONGEST_ANSWER = 1 << 29
+
+_PATH = re.compile(r'(/[A-Za-z0-9._~-]+)*')
+_PRINTABLE = re.compile(r'[\x21-\x7e]+')
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """What the API answered.
+
+    :ivar json: the body, None where it is not JSON
+    :ivar words: why a request failed, for people
+    """
+
+    status: int
+    json: Any
+    words: str
+
+
+class Api:
+    """The API at *url*, with *key* in every request.
+
+    :param url: ``http://`` or ``https://``, a host, and if need be a port and the path before ``/api/v1``
+    :param ca_file: certificates that an ``https`` server's has to descend from; the system's when None
+    :raises InvalidField: for values that cannot be used
+    """
+
+    def __init__(self, url: str, key: str, ca_file: str | None = None) -> None:
+        if not _PRINTABLE.fullmatch(key):
+            raise InvalidField(field='api_key', why='it may hold printable ASCII without spaces only')
+        scheme, self._host, port, path = _parts(url)
+        self.url = url.rstrip('/')
+        self._tls = None
+        if scheme == 'https':
+            self._tls = _trusting(ca_file)
+        elif ca_file:
+            raise InvalidField(field='ca_file', why='it is of use with an api_url of https:// only')
+        self._address = (self._host, port or (443 if self._tls else 80))
+        self._base = f'{path}/api/v1'
+        host = f'[{self._host}]' if ':' in self._host else self._host
+        self._headers = (f'Host: {host}:{self._address[1]}\r\nX-API-Key: {key}\r\nAccept: application/json\r\n'
+                         'Connection: close\r\n')
+
+    def ask(self, verb: str, path: str, deadline: Deadline, body: object = None) -> Answer:
+        """Make one request.
+
+        :param path: what follows ``/api/v1``, with nothing in it that a URL cannot hold
+        :param body: is sent as JSON
+        :raises BackendUnreachable: when there is no TLS with the server
+        :raises BackendError: when what answers does not speak HTTP
+        :raises OSError: when the server could not be talked to, or not before the deadline
+        """
+        content = b'' if body is None else json.dumps(body).encode()
+        head = (f'{verb} {self._base}{path} HTTP/1.1\r\n{self._headers}'
+                f'Content-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n')
+        try:
+            received = self._exchange(head.encode('ascii') + content, deadline)
+        except ssl.SSLError as error:  # its number is none of errno's, so its own words are needed
+            raise BackendUnreachable(why=f'no TLS with {self.url}: {_tls_words(error)}') from error
+        if not received:
+            raise ConnectionError('the connection was closed instead of an answer')
+        return self._parsed(received, verb)
+
+    def _exchange(self, request: bytes, deadline: Deadline) -> bytes:
+        with socket.create_connection(self._address, timeout=deadline.left()) as connected:
+            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self._tls is None:
+                return self._send_and_receive(connected, request, deadline)
+            connected.settimeout(deadline.left())
+            with self._tls.wrap_socket(connected, server_hostname=self._host) as encrypted:
+                return self._send_and_receive(encrypted, request, deadline)
+
+    def _send_and_receive(self, connected: socket.socket, request: bytes, deadline: Deadline) -> bytes:
+        connected.settimeout(deadline.left())
+        connected.sendall(request)
+        received = bytearray()
+        while True:
+            connected.settimeout(deadline.left())
+            piece = connected.recv(1 << 16)
+            if not piece:
+                return bytes(received)
+            received += piece
+            if len(received) > LONGEST_ANSWER:
+                raise BackendError(why=f'the answer of {self.url} does not end')
+
+    def _parsed(self, received: bytes, verb: str) -> Answer:
+        try:
+            response = http.client.HTTPResponse(_Received(received), method=verb)  # type: ignore[arg-type]
+            response.begin()
+            content = response.read()
+        except (http.client.HTTPException, ValueError) as error:
+            raise BackendError(why=f'what answers at {self.url} does not speak HTTP, or broke off') from error
+        try:
+            value = json.loads(content)
+        except (ValueError, RecursionError):
+            value = None
+        words = f'{response.status} {response.reason}'
+        if isinstance(value, dict) and isinstance(value.get('error'), str):
+            words = f"{value['error'][:500]} ({response.status})"
+        return Answer(response.status, value, words)
+
+
+class _Received:
+    """The octets of an answer, as what ``http.client`` takes them from."""
+
+    def __init__(self, octets: bytes) -> None:
+        self._octets = octets
+
+    def makefile(self, mode: str) -> io.BytesIO:
+        return io.BytesIO(self._octets)
+
+
+def _parts(url: str) -> tuple[str, str, int | None, str]:
+    """Scheme, host, port and path of *url*."""
+    try:
+        parts = urllib.parse.urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        raise InvalidField(field='api_url', why=str(error)) from error
+    path = parts.path.rstrip('/')
+    if parts.scheme not in ('http', 'https') or not host or parts.query or parts.fragment or '@' in parts.netloc:
+        raise InvalidField(field='api_url', why='it has to be like http://192.0.2.1:8081 or https://dns.example.com')
+    if not _PATH.fullmatch(path) or not _PRINTABLE.fullmatch(host) or path.endswith('/api/v1'):
+        raise InvalidField(field='api_url', why='its path may hold plain characters only, and ends before /api/v1')
+    return parts.scheme, host, port, path
+
+
+def _trusting(ca_file: str | None) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=ca_file)
+    except OSError as error:  # ssl.SSLError is one: a file without certificates
+        raise InvalidField(field='ca_file', why=f'{ca_file} holds no certificates, or cannot be read') from error
+
+
+def _tls_words(error: ssl.SSLError) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f'its certificate is not accepted ({error.verify_message})'
+    return str(error.reason or error)

@@ -1,0 +1,85 @@
+"""What in PowerDNS's own settings keeps it from following the pool."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import ipaddress
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from designate_pool.model import Finding, Server, TsigKey
+
+_OFF = ('no', 'off')
+
+
+def misfits(settings: Mapping[str, str], server: Server) -> Iterator[Finding]:
+    """What is wrong with *settings*, names with values as ``GET /config`` has them, for *server*.
+
+    A setting that is not in there, being of another version, is not judged.
+    """
+    # Versions before 4.5 know the older word only; where both are there, the newer one decides.
+    word = 'secondary' if 'secondary' in settings else 'slave'
+    if settings.get(word) in _OFF:
+        yield Finding(f'{word}={settings[word]}: PowerDNS fetches no zones', f'set {word}=yes and restart PowerDNS')
+    if server.tsig_key is not None:
+        return  # A signed NOTIFY is accepted whatever the following say.
+    if settings.get('allow-unsigned-notify') in _OFF:
+        yield Finding('allow-unsigned-notify=no, and the section has no tsig_key: every NOTIFY is refused',
+                      'give the section a tsig_key that PowerDNS knows, or set allow-unsigned-notify=yes')
+    accepted = settings.get('allow-notify-from')
+    if accepted is not None:
+        for primary in server.primaries:
+            if not _accepts(accepted, primary.host):
+                yield Finding(f'allow-notify-from does not have {primary.host}: a NOTIFY from there is refused',
+                              f'add {primary.host} to allow-notify-from, or give the section a tsig_key')
+
+
+def misfit_of_key(held: Mapping[str, Any] | None, key: TsigKey) -> Finding | None:
+    """What is wrong with the key that PowerDNS holds by *key*'s name.
+
+    :param held: it as ``GET /tsigkeys/{id}`` has it; None when there is none
+    """
+    name = key.name.rstrip('.')
+    if held is None:
+        return Finding(f'PowerDNS has no TSIG key {name}', how_to_import(key))
+    algorithm = str(held.get('algorithm')).lower().rstrip('.')
+    if _plain(algorithm) != _plain(key.algorithm):
+        return Finding(f'PowerDNS has the TSIG key {name} with the algorithm {algorithm}, not {key.algorithm}',
+                       how_to_import(key))
+    if _octets(str(held.get('key'))) != _octets(key.secret):
+        return Finding(f'PowerDNS has another secret for the TSIG key {name}', how_to_import(key))
+    return None
+
+
+def how_to_import(key: TsigKey) -> str:
+    """The command that makes PowerDNS know *key*, its secret left out."""
+    return f'on its host: pdnsutil import-tsig-key {key.name.rstrip(".")} {_plain(key.algorithm)} SECRET'
+
+
+def _accepts(networks: str, host: str) -> bool:
+    """Whether *networks*, with commas between them and ``!`` before what is shut out, have *host* in them.
+
+    The longest one that fits decides, as in PowerDNS.
+    """
+    address = ipaddress.ip_address(host)
+    best, accepted = -1, False
+    for text in networks.replace(',', ' ').split():
+        try:
+            network = ipaddress.ip_network(text.removeprefix('!'), strict=False)
+        except ValueError:
+            continue
+        if address in network and network.prefixlen > best:
+            best, accepted = network.prefixlen, not text.startswith('!')
+    return accepted
+
+
+def _plain(algorithm: str) -> str:
+    return algorithm.removesuffix('.sig-alg.reg.int')
+
+
+def _octets(text: str) -> bytes:
+    try:
+        return base64.b64decode(text)
+    except (binascii.Error, ValueError):
+        return text.encode()

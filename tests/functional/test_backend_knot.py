@@ -1,0 +1,307 @@
+"""The knot driver against real knotds."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import dns.name
+import dns.rcode
+import pytest
+
+from designate_pool import backends
+from designate_pool.config import pools
+from designate_pool.model import Endpoint, Server, TsigKey
+from tests.fixtures.knot import Knotd
+from tests.fixtures.nameservers import Primary, zone_text
+from tests.fixtures.processes import wait_until
+from tests.unit.backends.contract import NOWHERE, ODD_NAMES, RemoteContract, UnixRig, a_domain, opened
+from tests.unit.config.test_examples import ETC, read
+
+Start = Callable[..., Knotd]
+KEY = TsigKey('transfer.example.', 'hmac-sha256', 'dHJhbnNmZXIga2V5IGZvciB0ZXN0cyBvbmx5')
+
+
+class KnotRig(UnixRig):
+    path_option = 'control_socket'
+
+    def __init__(self, knotd: Knotd) -> None:
+        self.knotd = knotd
+        self.folder = knotd.run
+
+    def server(self, **facts: Any) -> Server:
+        return self.knotd.server([NOWHERE], **facts)
+
+    def holds(self, name: str) -> bool:
+        return self.knotd.query(name).rcode() != dns.rcode.REFUSED
+
+    def restart(self) -> None:
+        self.knotd.restart()
+
+    def stop(self) -> None:
+        self.knotd.stop()
+
+    def start(self) -> None:
+        self.knotd.start()
+
+
+@pytest.fixture
+def rig(knotd: Start) -> KnotRig:
+    return KnotRig(knotd())
+
+
+@pytest.fixture
+def keyed_primary() -> Iterator[Primary]:
+    server = Primary(keys=[KEY])
+    server.start()
+    yield server
+    server.stop()
+
+
+class TestContract(RemoteContract):
+    pass
+
+
+def test_zone_is_transferred_and_follows(knotd: Start, primary: Primary) -> None:
+    primary.publish('example.com.', zone_text(1, 'www A 192.0.2.1'))
+    server = knotd()
+    with opened(server.server([primary.endpoint])) as backend:
+        assert backend.create_domain(a_domain()).ok
+        wait_until(lambda: server.serial('example.com.') == 1, 'the first contents are served')
+        assert server.texts('www.example.com.', 'A') == ['192.0.2.1']
+        primary.publish('example.com.', zone_text(2, 'www A 192.0.2.2'))
+        assert server.notify('example.com.', 2).rcode() == dns.rcode.NOERROR
+        wait_until(lambda: server.serial('example.com.') == 2, 'the second contents are served')
+        assert server.texts('www.example.com.', 'A') == ['192.0.2.2']
+        assert backend.list_zones([]).serials == {'example.com.': 2}
+
+
+def test_transfer_and_notify_with_a_key(knotd: Start, keyed_primary: Primary) -> None:
+    keyed_primary.publish('example.com.', zone_text(7))
+    server = knotd(keys=[KEY])
+    with opened(server.server([keyed_primary.endpoint], tsig_key=KEY)) as backend:
+        assert backend.create_domain(a_domain()).ok
+    wait_until(lambda: server.serial('example.com.') == 7, 'the contents are served')
+    keyed_primary.publish('example.com.', zone_text(8))
+    assert server.notify('example.com.', 8).rcode() == dns.rcode.NOTAUTH
+    assert server.notify('example.com.', 8, key=KEY).rcode() == dns.rcode.NOERROR
+    wait_until(lambda: server.serial('example.com.') == 8, 'the new contents are served')
+
+
+def test_a_changed_section_is_applied_to_all_zones_by_creating_one_of_them_again(
+        knotd: Start, primary: Primary, keyed_primary: Primary) -> None:
+    names = ['one.example.com.', 'two.example.com.']
+    for name in names:
+        primary.publish(name, zone_text(1))
+        keyed_primary.publish(name, zone_text(2))
+    server = knotd(keys=[KEY])
+    before = server.server([primary.endpoint])
+    after = server.server([NOWHERE, keyed_primary.endpoint], before.id, tsig_key=KEY)
+    with opened(before) as backend:
+        assert all(result.ok for result in backend.create_domains([a_domain(name) for name in names]))
+        wait_until(lambda: all(server.serial(name) == 1 for name in names), 'the first contents are served')
+    with opened(after) as backend:
+        assert backend.create_domain(a_domain(names[0])).ok
+        for name in names:
+            assert server.notify(name, 2, key=KEY).rcode() == dns.rcode.NOERROR
+        wait_until(lambda: all(server.serial(name) == 2 for name in names), "the other primary's contents are served")
+    with opened(before) as backend:
+        assert backend.create_domain(a_domain(names[0])).ok
+        assert server.notify(names[0], 2).rcode() == dns.rcode.NOERROR
+    assert len(server.knotc('conf-read', 'remote.id').splitlines()) == 1
+
+
+def test_zones_take_the_template_of_their_section(knotd: Start) -> None:
+    server = knotd(templates='  - id: pool\n  - id: other\n')
+    for template, held in (('pool', 'pool'), ('other', 'other'), (None, '')):
+        with opened(server.server([NOWHERE], template=template)) as backend:
+            assert backend.create_domain(a_domain()).ok
+        assert server.setting('zone[example.com].template') == held
+
+
+def test_what_an_operator_has_set_for_a_zone_stays_but_for_its_primaries(knotd: Start) -> None:
+    server = knotd(sections='remote:\n  - id: theirs\n    address: 192.0.2.1\n')
+    with opened(server.server([NOWHERE])) as backend:
+        assert backend.create_domain(a_domain()).ok
+        server.change(['conf-set', 'zone[example.com].semantic-checks', 'on'],
+                      ['conf-unset', 'zone[example.com].master'], ['conf-set', 'zone[example.com].master', 'theirs'])
+        assert backend.create_domain(a_domain()).ok
+    assert server.setting('zone[example.com].semantic-checks') == 'on'
+    assert server.setting('zone[example.com].master').startswith('designate-pool-')
+
+
+def test_a_primary_zone_of_the_operators_is_left_alone(knotd: Start) -> None:
+    server = knotd()
+    server.change(['conf-set', 'zone[example.com]'])
+    domains = [a_domain('before.example.com.'), a_domain(), a_domain('after.example.com.')]
+    with opened(server.server([NOWHERE])) as backend:
+        for act in (backend.create_domains, backend.delete_domains):
+            results = act(domains)
+            assert [result.ok for result in results] == [True, False, True]
+            assert "is there already, without a 'master' of its own" in str(results[1].error)
+        assert backend.list_zones([]).serials == {}
+    assert server.knotc('conf-read', 'zone').splitlines() == ['zone.domain = example.com.']
+
+
+def test_creating_what_is_there_already_changes_nothing(knotd: Start) -> None:
+    server = knotd()
+    with opened(server.server([NOWHERE])) as backend:
+        assert backend.create_domain(a_domain()).ok
+        before = server.knotc('conf-read')
+        server.knotc('conf-begin')  # with which the driver could not change anything
+        assert backend.create_domain(a_domain()).ok
+        assert backend.delete_domain(a_domain('never.example.com.')).ok
+    server.knotc('conf-abort')
+    assert server.knotc('conf-read') == before
+
+
+def test_an_empty_zone_that_is_created_again_goes_for_its_contents_at_once(knotd: Start, primary: Primary) -> None:
+    server = knotd()
+    with opened(server.server([primary.endpoint])) as backend:
+        assert backend.create_domain(a_domain()).ok
+        wait_until(lambda: 'next retry at' in server.log, 'the primary has refused the zone')
+        primary.publish('example.com.', zone_text(1))
+        assert backend.create_domain(a_domain()).ok
+        assert server.log.count("control, received command 'zone-refresh'") == 1
+        wait_until(lambda: server.serial('example.com.') == 1, 'it is transferred')
+        assert backend.create_domain(a_domain()).ok
+        assert server.log.count("control, received command 'zone-refresh'") == 1
+
+
+@pytest.mark.parametrize('end', [Knotd.stop, Knotd.kill])
+def test_zones_survive_a_restart_whatever_their_names(knotd: Start, end: Callable[[Knotd], None]) -> None:
+    server = knotd()
+    with opened(server.server([NOWHERE])) as backend:
+        assert all(result.ok for result in backend.create_domains([a_domain(name) for name in ODD_NAMES.values()]))
+        end(server)
+        server.start()
+        listed = backend.list_zones([]).serials
+        assert sorted(map(dns.name.from_text, listed)) == sorted(map(dns.name.from_text, ODD_NAMES.values()))
+        assert all(result.ok for result in backend.delete_domains([a_domain(name) for name in ODD_NAMES.values()]))
+        server.restart()
+        assert backend.list_zones([]).serials == {}
+
+
+def test_lost_zones_are_created_again(knotd: Start, primary: Primary) -> None:
+    primary.publish('example.com.', zone_text(3))
+    server = knotd()
+    with opened(server.server([primary.endpoint])) as backend:
+        assert backend.create_domain(a_domain()).ok
+        wait_until(lambda: server.serial('example.com.') == 3, 'the contents are served')
+        server.forget_zones()
+        assert backend.list_zones([]).serials == {}
+        assert backend.create_domain(a_domain()).ok
+        wait_until(lambda: server.serial('example.com.') == 3, 'the contents are served again')
+
+
+@pytest.mark.parametrize('template', ['in-journal', 'in-file'])
+def test_nothing_is_left_of_a_deleted_zone(knotd: Start, primary: Primary, template: str) -> None:
+    server = knotd(templates='''
+  - id: in-journal
+    zonefile-sync: -1
+    zonefile-load: none
+    journal-content: all
+  - id: in-file
+    storage: "{folder}/zones"
+    file: "%s.db"
+''')
+    with opened(server.server([primary.endpoint], template=template)) as backend:
+        for serial in (9, 5, 1):
+            primary.publish('example.com.', zone_text(serial))
+            assert backend.create_domain(a_domain()).ok
+            wait_until(lambda serial=serial: server.serial('example.com.'), 'something is served')
+            assert server.serial('example.com.') == serial
+            if template == 'in-file':
+                wait_until(lambda: list(server.folder.rglob('example.com.db')), 'knotd has written the zone')
+            assert backend.delete_domain(a_domain()).ok
+            assert not list(server.folder.rglob('example.com.db'))
+
+
+def test_over_ipv6(knotd: Start) -> None:
+    server = knotd(host='::1')
+    primary = Endpoint('2001:DB8:0::1', 5354)
+    with opened(server.server([primary])) as backend:
+        assert backend.create_domain(a_domain()).ok
+        assert server.query('example.com.').rcode() == dns.rcode.SERVFAIL
+        assert server.knotc('conf-read', 'remote.address').endswith(' = 2001:db8::1@5354\n')
+        server.knotc('conf-begin')  # with which the driver could not change anything
+        assert backend.create_domain(a_domain()).ok
+
+
+@pytest.mark.parametrize('key', [None, KEY])
+def test_notify_and_questions_are_taken_by_our_rule_beside_those_of_the_template(knotd: Start,
+                                                                                 key: TsigKey | None) -> None:
+    server = knotd(keys=[KEY], sections='''
+acl:
+  - id: transfers
+    address: 192.0.2.0/24
+    action: transfer
+''', templates='''
+  - id: with
+    acl: transfers
+''')
+    for template in (None, 'with', 'with'):
+        with opened(server.server([NOWHERE], 'a' * 32, tsig_key=key, template=template)) as backend:
+            assert backend.create_domain(a_domain()).ok
+        assert server.notify('example.com.', 1, key=key).rcode() == dns.rcode.NOERROR
+        assert server.query('example.com.', key=key).rcode() == dns.rcode.SERVFAIL
+        rules = server.setting('zone[example.com].acl')
+        assert rules.split() == [f'designate-pool-{"a" * 32}', *(['transfers'] if template else [])]
+
+
+def test_check_finds_a_socket_that_everybody_can_use(knotd: Start) -> None:
+    server = knotd()
+    server.socket.chmod(0o222)
+    with opened(server.server([NOWHERE])) as backend:
+        finding, = backend.check()
+    assert 'every user of this host' in finding.what
+    assert not finding.serious
+
+
+def test_a_socket_that_we_may_not_use_is_permanent(knotd: Start) -> None:
+    server = knotd()
+    server.socket.chmod(0)
+    with opened(server.server([NOWHERE])) as backend, somebody_else():
+        result = backend.create_domain(a_domain())
+        finding = next(finding for finding in backend.check() if 'control channel' in finding.what)
+    assert result.error == f'control_socket: {server.socket}: permission denied'
+    assert not result.retryable
+    assert 'into the group of knotd' in finding.advice
+
+
+@contextlib.contextmanager
+def somebody_else() -> Iterator[None]:
+    """Be a user without rights, if we are root."""
+    us = os.geteuid()
+    if us == 0:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(us)
+
+
+def test_the_example_and_its_knot_conf_work_together(knotd: Start) -> None:
+    example = pools.read_pool(read(ETC / 'example-knot.conf'), backends.options()).servers[0]
+    assert example.tsig_key
+    server = knotd(configuration=(ETC / 'example-knot.knot.conf').read_text())
+    keyed = Primary(keys=[example.tsig_key])
+    keyed.start()
+    try:
+        keyed.publish('example.com.', zone_text(4))
+        here = dataclasses.replace(example, host=server.host, port=server.port, primaries=(keyed.endpoint,),
+                                   options={**example.options, 'control_socket': str(server.socket)})
+        with opened(here) as backend:
+            assert backend.check() == []
+            assert backend.create_domain(a_domain()).ok
+            wait_until(lambda: server.serial('example.com.') == 4, 'the contents are served')
+            keyed.publish('example.com.', zone_text(5))
+            assert server.notify('example.com.', 5, key=example.tsig_key).rcode() == dns.rcode.NOERROR
+            wait_until(lambda: server.serial('example.com.') == 5, 'the new contents are served')
+            assert backend.delete_domain(a_domain()).ok
+            assert server.query('example.com.').rcode() == dns.rcode.REFUSED
+    finally:
+        keyed.stop()
