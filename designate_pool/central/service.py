@@ -38,11 +38,12 @@ class Central:
 
     def __init__(self, storage: Storage, pool_managers: PoolManagerClient, runtime: Runtime, *,
                  clock: Callable[[], float] = time.time, default_pool_name: str = 'default',
-                 retention: float = 86400) -> None:
+                 retention: float = 86400, catalog_zone: str | None = None) -> None:
         self._storage = storage
         self._runtime = runtime
         self._clock = clock
         self._default_pool_name = default_pool_name
+        self._catalog_zone = catalog_zone
         self._casts = Casts(pool_managers, runtime)
         self._housekeeper = Housekeeper(storage, retention, clock)
 
@@ -184,6 +185,7 @@ class Central:
 
     def _create(self, context: Context, wanted: NewDomain, recordsets: Sequence[Wanted],
                 pool_name: str | None = None) -> Domain:
+        validation.not_in_catalog(wanted, self._catalog_zone)
         if wanted.pool_id is None:
             wanted = validation.in_pool(wanted, wanted.pool_name or pool_name or self._default_pool_name)
         return self._cast(context, self._run(transactions.create_domain, new_id(), wanted, recordsets,

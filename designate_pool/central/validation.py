@@ -69,6 +69,14 @@ def in_pool(domain: NewDomain, pool_name: str) -> NewDomain:
     return dataclasses.replace(domain, pool_name=pool_name)
 
 
+def not_in_catalog(domain: NewDomain, catalog_zone: str | None) -> None:
+    """
+    :raises InvalidField: for the name of the pool's catalog zone or one below it, which MiniDNS fills itself
+    """
+    if catalog_zone is not None and f'.{domain.name}'.endswith(f'.{catalog_zone}'):
+        raise InvalidField(field='name', why=f"it lies in the pool's catalog zone, {catalog_zone}")
+
+
 def domain_values(given: Mapping[str, Any]) -> dict[str, Any]:
     """What ``update_domain`` may change, checked."""
     fields.refuse_unknown(given, '', ('email', 'ttl', 'description'))

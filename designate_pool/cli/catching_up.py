@@ -16,6 +16,8 @@ FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 2.0
 #: So many seconds all that waits must have failed before the wait is given up: the next try may be under way.
 STUCK = 15.0
+#: Seconds after which every pool manager knows a server's new state.
+NOTICED = 2.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -139,10 +141,15 @@ class Drained:
 
 
 class Rested:
-    """Over when nothing is under way on the server any more, or when somebody has it work again."""
+    """Over when nothing is under way on the server any more, or when somebody has it work again.
 
-    def __init__(self, name: str) -> None:
+    The pool managers look once a second whether a server is to rest; until they have, they may begin something.
+    """
+
+    def __init__(self, name: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._name = name
+        self._clock = clock
+        self._known_at = clock() + NOTICED
         self._most = 0
 
     def __call__(self, shown: Json | None) -> Stand:
@@ -150,7 +157,7 @@ class Rested:
             return Stand(0, 1, 'not in maintenance', Ending(
                 DELETED_MEANWHILE, f'{self._name} is not in maintenance any more: someone else has seen to that.'))
         self._most = max(self._most, shown['in_hand'])
-        ending = None if shown['in_hand'] else Ending(
+        ending = None if shown['in_hand'] or self._clock() < self._known_at else Ending(
             DONE, f'{self._name} is in maintenance, and nothing is under way on it.')
         return Stand(self._most - shown['in_hand'], max(1, self._most), f'{shown["in_hand"]} under way', ending)
 

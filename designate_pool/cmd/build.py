@@ -50,16 +50,16 @@ class Service(Protocol):
 def build_central(parts: Parts) -> Service:
     service = Central(parts.storage, pool_manager.PoolManagerClient(parts.caller), parts.runtime,
                       default_pool_name=parts.settings.central.default_pool_name or parts.pool.name,
-                      retention=parts.settings.central.deleted_retention)
+                      retention=parts.settings.central.deleted_retention,
+                      catalog_zone=parts.pool.catalog_zone)
     service.start()
     parts.caller.serve(central.TOPIC, service)
     return service
 
 
 def build_pool_manager(parts: Parts) -> Service:
-    manager = Manager(parts.pool, {server.id: backends.build(server) for server in parts.pool.servers}, parts.storage,
-                      central.CentralClient(parts.caller), minidns.MiniDnsClient(parts.caller), parts.runtime,
-                      manager_settings(parts.settings))
+    manager = Manager(parts.pool, backends.build_all(parts.pool), parts.storage, central.CentralClient(parts.caller),
+                      minidns.MiniDnsClient(parts.caller), parts.runtime, manager_settings(parts.settings))
     kept = KeptServers(os.path.join(parts.settings.process.state_path, f'servers-of-{quote(parts.pool.name, "")}.json'))
     service = PoolManager(manager, Registrar(manager, parts.runtime, parts.read_pool, kept), parts.runtime)
     service.start()

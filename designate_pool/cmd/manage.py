@@ -109,7 +109,7 @@ def _drivers(pool: Pool) -> dict[str, Backend]:
     for server in pool.servers:
         section = f'backend:{server.driver}:{uuid.UUID(server.id)}'
         try:
-            drivers[server.id] = backends.build(server)
+            drivers[server.id] = backends.build_for(pool, server)
             key = None if server.tsig_key is None else signing.key_from(server.tsig_key)
             peers.append(access.Peer(server.id, server.label, (), server.port, key))
         except InvalidField as error:

@@ -122,12 +122,16 @@ class Registrar:
         manager = self._manager
         if pool.name != manager.pool.name:
             raise InvalidField(field='[service:pool_manager] pool_name', why='it takes a restart to change it')
-        made = {each.id: backends.build(each) for each in pool.servers
-                if each.id not in manager.all_lanes or manager.all_lanes[each.id].server != each}
-        for backend in made.values():
-            _warn(backend)
-        return {each.id: manager.new_lane(each, made[each.id]) if each.id in made else manager.all_lanes[each.id]
-                for each in pool.servers}
+        before = {key: lane.backend for key, lane in manager.all_lanes.items()}
+        after = backends.build_all(pool, before)
+        lanes: dict[str, Lane] = {}
+        for server in pool.servers:
+            lane = manager.all_lanes.get(server.id)
+            if lane is None or lane.server != server:
+                _warn(after[server.id])
+                lane = manager.new_lane(server, after[server.id])
+            lanes[server.id] = lane
+        return lanes
 
     def _seat(self, servers: Sequence[PoolServer], lanes: Mapping[str, Lane]) -> None:
         manager = self._manager

@@ -103,11 +103,14 @@ def test_someone_takes_it_back_while_it_drains():
 
 
 def test_nothing_is_under_way_on_it_any_more():
-    measure = Rested(NAME)
+    now = [0.0]
+    measure = Rested(NAME, lambda: now[0])
     first, second = (measure(server('maintenance', in_hand=count)) for count in (3, 0))
     assert (first.done, first.total, first.text, first.ending) == (0, 3, '3 under way', None)
-    assert second.done == 3
-    assert ended(second) == (0, f'{NAME} is in maintenance, and nothing is under way on it.')
+    assert (second.done, second.ending) == (3, None), 'a pool manager may not know yet'
+    now[0] = 2.0
+    assert measure(server('maintenance', in_hand=1)).ending is None
+    assert ended(measure(server('maintenance'))) == (0, f'{NAME} is in maintenance, and nothing is under way on it.')
     assert ended(measure(server('active')))[0] == 1
 
 
