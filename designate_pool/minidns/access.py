@@ -32,10 +32,32 @@ class Peer:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Guests:
-    """Everybody who may ask, found by what a query shows."""
+    """Everybody who may ask, found by what a query shows.
+
+    :ivar by_address: those without a key, who need not sign
+    :ivar signing: those with one, by address, to say who it is that does not sign rightly
+    """
 
     by_key: Mapping[dns.name.Name, tuple[dns.tsig.Key, tuple[Peer, ...]]]
     by_address: Mapping[str, tuple[Peer, ...]]
+    signing: Mapping[str, tuple[Peer, ...]]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Refusal:
+    """Somebody is not let in.
+
+    :ivar answer: what is sent back
+    :ivar key: the name of the key in the query, empty for none
+    :ivar kind: which refusals are the same; :attr:`why` may hold numbers that differ
+    :ivar why: in words, without the final dot
+    """
+
+    answer: bytes
+    address: str
+    key: str
+    kind: str
+    why: str
 
 
 def guests(peers: Iterable[Peer]) -> Guests:
@@ -45,14 +67,16 @@ def guests(peers: Iterable[Peer]) -> Guests:
     """
     by_key: dict[dns.name.Name, tuple[dns.tsig.Key, tuple[Peer, ...]]] = {}
     by_address: dict[str, tuple[Peer, ...]] = {}
+    signing: dict[str, tuple[Peer, ...]] = {}
     for peer in peers:
+        at = by_address if peer.key is None else signing
+        for address in peer.addresses:
+            at[address] = (*at.get(address, ()), peer)
         if peer.key is None:
-            for address in peer.addresses:
-                by_address[address] = (*by_address.get(address, ()), peer)
             continue
         key, others = by_key.get(peer.key.name, (peer.key, ()))
         if key != peer.key:
             raise InvalidField(field='tsig_key', why=f'{peer.key.name} has another secret or algorithm at '
                                                      f'{peer.label} than at {others[0].label}')
         by_key[key.name] = (key, (*others, peer))
-    return Guests(by_key, by_address)
+    return Guests(by_key, by_address, signing)

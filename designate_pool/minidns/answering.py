@@ -4,38 +4,54 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from designate_pool.errors import PoolError
 from designate_pool.minidns import responder
+from designate_pool.minidns.access import Refusal
+from designate_pool.minidns.catalog import CATALOG, Catalogs
+from designate_pool.minidns.complaints import Complaints
+from designate_pool.minidns.kept import Kept
 from designate_pool.minidns.packing import PackedZone
 from designate_pool.minidns.responder import Query, Responder, Transfer
+from designate_pool.minidns.roster import Roster
 from designate_pool.minidns.zones import Zones
 from designate_pool.model import ZoneHead
+from designate_pool.storage.sessions import Storage
 
 LOG = logging.getLogger(__name__)
 
 
 class Answering:
-    """Answers queries out of *zones*."""
+    """Answers queries of the servers out of the database.
 
-    def __init__(self, zones: Zones, reader: Responder) -> None:
-        self._zones = zones
-        self._responder = reader
+    :param roster: gives the servers of now
+    :param keep: octets of packed zones that are kept
+    """
+
+    def __init__(self, storage: Storage, roster: Callable[[], Roster], keep: int) -> None:
+        kept = Kept(keep)
+        self._zones = Zones(storage, kept)
+        self._catalogs = Catalogs(storage, kept)
+        self._roster = roster
+        self._complaints = Complaints()
         self._outage = False
 
     def answers(self, messages: Sequence[tuple[bytes, str]], over_tcp: bool) -> list[bytes | Transfer | None]:
         """The answer to each of *messages* (octets, address), in their order; None for silence."""
         now = int(time.time())
-        read = [self._responder.read(message, address, over_tcp, now) for message, address in messages]
+        roster = self._roster()
+        reader = Responder(roster.guests)
+        read = [reader.read(message, address, over_tcp, now) for message, address in messages]
         names = {each.name for each in read if isinstance(each, Query)}
-        heads = self._heads(names) if names else {}
-        return [self._answer(each, heads, now) if isinstance(each, Query) else each for each in read]
+        heads = self._heads(names, roster) if names else {}
+        return [self._answer(each, heads, now) for each in read]
 
     def packed(self, transfer: Transfer) -> PackedZone | bytes:
         """The zone to transfer, or the answer that says why there is none."""
         try:
-            zone = self._zones.packed(transfer.head)
+            zone = (self._catalogs.packed(transfer.head, transfer.query.peers) if transfer.head.domain_id == CATALOG
+                    else self._zones.packed(transfer.head))
         except (ValueError, PoolError) as error:
             LOG.error('zone %s cannot be transferred: %s', transfer.head.name, error)
         except Exception as error:  # the database's errors are storage's own
@@ -44,17 +60,32 @@ class Answering:
             return zone or _said(responder.answer(transfer.query, None, int(time.time())))
         return responder.failure(transfer.query, int(time.time()))
 
-    def _heads(self, names: set[str]) -> Mapping[str, ZoneHead] | None:
+    def _heads(self, names: set[str], roster: Roster) -> Mapping[str, ZoneHead] | None:
         """The heads of *names*; None when the database does not say."""
+        catalog = roster.catalog_zone
         try:
-            found = self._zones.heads(names)
+            if catalog is None or catalog not in names:
+                found = self._zones.heads(names)
+            else:  # never the zone of a domain that has the same name
+                head = self._catalogs.head(catalog, roster.pool_name)
+                others = self._zones.heads(names - {catalog}) if len(names) > 1 else {}
+                found = {**others, catalog: head} if head is not None else \
+                    {name: each for name, each in others.items() if name != catalog}
         except Exception as error:  # the database's errors are storage's own
             self._log_outage(error)
             return None
         self._outage = False
         return found
 
-    def _answer(self, query: Query, heads: Mapping[str, ZoneHead] | None, now: int) -> bytes | Transfer:
+    def _answer(self, read: Query | Refusal | bytes | None, heads: Mapping[str, ZoneHead] | None,
+                now: int) -> bytes | Transfer | None:
+        if isinstance(read, Refusal):
+            self._complaints.refused(read)
+            return read.answer
+        if not isinstance(read, Query):
+            return read
+        query = read
+        self._complaints.worked(query.address, '' if query.key is None else query.key.name.to_text())
         if heads is None:
             return responder.failure(query, now)
         try:

@@ -12,7 +12,7 @@ import logging
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from designate_pool.minidns.access import Peer
 from designate_pool.minidns.answering import Answering
@@ -96,15 +96,16 @@ class Connections:
 
     :param served: told of each transfer that has been sent whole
     :param most: connections at the same time; more wait, and the longest idle one makes room
-    :param servers: how many servers an address stands for; one address may take half of the connections for each
+    :param servers: tells how many servers an address stands for; it may take half of the connections for each
     """
 
-    def __init__(self, answering: Answering, served: Served, most: int, servers: Mapping[str, int]) -> None:
+    def __init__(self, answering: Answering, served: Served, most: int,
+                 servers: Callable[[str], int]) -> None:
         self._answering = answering
         self._served = served
         self._most = most
         self._most_of_one = max(1, most // 2)
-        self._servers = dict(servers)
+        self._servers = servers
         self._open: set[Connection] = set()
         self._by_address: collections.Counter[str] = collections.Counter()
         self._changed = threading.Condition()
@@ -168,7 +169,7 @@ class Connections:
 
     def _enter(self, connection: Connection) -> bool:
         with self._changed:
-            most = self._most_of_one * self._servers.get(connection.address, 1)
+            most = self._most_of_one * max(1, self._servers(connection.address))
             if self._stopping or self._by_address[connection.address] >= most:
                 return False
             self._open.add(connection)

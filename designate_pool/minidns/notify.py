@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from designate_pool import serial as serials
 from designate_pool.minidns import questions, wire
@@ -58,6 +58,11 @@ class Notifier:
         notify = Notify(peer, name, serial, schedule, self._forget)
         self._under_way[peer.id, name] = notify
         self._exchange.begin(notify)
+
+    def drop(self, peer_ids: Collection[str]) -> None:
+        """End what is under way to these.  Called in the exchange's loop."""
+        for key in [key for key in self._under_way if key[0] in peer_ids]:
+            self._exchange.end(self._under_way.pop(key))
 
     def _forget(self, notify: Notify) -> None:
         if self._under_way.get((notify.peer.id, notify.name)) is notify:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from designate_pool import serial as serials
 from designate_pool.minidns import questions, wire
@@ -99,11 +99,12 @@ class Poll(_Question):
     :ivar seen: the serial that the latest answer had
     """
 
-    __slots__ = ('recipients', 'seen', '_notify', '_delay', '_notified')
+    __slots__ = ('request', 'recipients', 'seen', '_notify', '_delay', '_notified')
 
     def __init__(self, request: Request, schedule: Schedule, over: Callable[[Poll, Said], None],
                  notify: Callable[[], None] | None) -> None:
         super().__init__(request.peer, request.domain_id, request.name, request.serial, schedule, over)
+        self.request = request
         self.recipients = [request.recipient]
         self.seen: int | None = None
         self._notify = notify
@@ -191,6 +192,13 @@ class Poller:
         """One of *peers* has just fetched a zone: look at once; from any thread."""
         self._exchange.submit(lambda: self._look(peers, domain_id, name, serial, pool_name))
 
+    def replace(self, peers: Mapping[str, Peer | None]) -> None:
+        """Servers have changed, or are gone (None): polls under way go on with them as they are now, or end untold.
+
+        :param peers: by id
+        """
+        self._exchange.submit(lambda: self._replace(peers))
+
     def _begin(self, requests: Sequence[Request], schedule: Schedule) -> None:
         for request in requests:
             if request.notify and not request.delay:
@@ -214,6 +222,18 @@ class Poller:
         again = functools.partial(self._notify, request, schedule) if request.notify else None
         poll = self._polls[key] = Poll(request, schedule, self._polled, again)
         self._exchange.begin(poll)
+
+    def _replace(self, peers: Mapping[str, Peer | None]) -> None:
+        self._notifier.drop(peers.keys())
+        for key in [key for key in self._glances if key[0] in peers]:
+            self._exchange.end(self._glances.pop(key))
+        for key in [key for key in self._polls if key[0] in peers]:
+            former = self._polls.pop(key)
+            self._exchange.end(former)
+            peer = peers[key[0]]
+            if peer is not None:
+                self._begin([dataclasses.replace(former.request, peer=peer, recipient=recipient)
+                             for recipient in former.recipients], former.schedule)
 
     def _polled(self, poll: Poll, said: Said) -> None:
         """*poll* is over."""

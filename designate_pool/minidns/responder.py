@@ -13,7 +13,7 @@ from dns.tsig import Key
 
 from designate_pool import serial
 from designate_pool.minidns import packing, signing, wire
-from designate_pool.minidns.access import Guests, Peer
+from designate_pool.minidns.access import Guests, Peer, Refusal
 from designate_pool.minidns.transfer import soa_rdata
 from designate_pool.model import ZoneHead
 
@@ -33,6 +33,7 @@ class Query:
     :ivar opt: the OPT record of the answer; empty when the query had none
     :ivar have: in an IXFR query, the serial that the server has
     :ivar peers: the servers that this may be; several when they share an address
+    :ivar address: whom it came from
     """
 
     id: int
@@ -45,6 +46,7 @@ class Query:
     opt: bytes
     have: int | None
     peers: tuple[Peer, ...]
+    address: str
     key: Key | None = None
     mac: bytes = b''
 
@@ -91,8 +93,8 @@ class Responder:
     def __init__(self, guests: Guests) -> None:
         self._guests = guests
 
-    def read(self, message: bytes, address: str, over_tcp: bool, now: int) -> Query | bytes | None:
-        """The query in *message*, or the answer that needs no zone, or None for silence.
+    def read(self, message: bytes, address: str, over_tcp: bool, now: int) -> Query | Refusal | bytes | None:
+        """The query in *message*, or how it is refused, or the answer that needs no zone, or None for silence.
 
         :param address: whom it came from
         :param now: seconds since 1970
@@ -104,7 +106,7 @@ class Responder:
         except wire.Malformed:
             return _bare(message, wire.FORMERR)
 
-    def _read(self, message: bytes, address: str, over_tcp: bool, now: int) -> Query | bytes:
+    def _read(self, message: bytes, address: str, over_tcp: bool, now: int) -> Query | Refusal | bytes:
         message_id, flags, questions, answers, authorities, additional = wire.HEADER.unpack_from(message)
         if (flags & wire.OPCODE) >> 11 != wire.QUERY:
             return _bare(message, wire.NOTIMP)
@@ -132,9 +134,9 @@ class Responder:
 
         opt, room = _edns(options)
         query = Query(message_id, flags & wire.RD, question, wire.text_of(message[12:name_end]), rtype, over_tcp,
-                      65535 if over_tcp else room, opt, have, ())
-        known = self._identify(query, message, seal, address, now)
-        if isinstance(known, bytes):
+                      65535 if over_tcp else room, opt, have, (), address)
+        known = self._identify(query, message, seal, now)
+        if isinstance(known, Refusal):
             return known
         if options is not None and options.ttl >> 16 & 0xff:  # an EDNS version that is not 0 (RFC 6891 section 6.1.3)
             return dataclasses.replace(known, opt=_opt(extended=1)).reply(wire.BADVERS & 15, now)
@@ -144,24 +146,35 @@ class Responder:
             return known.reply(wire.FORMERR, now)
         return known
 
-    def _identify(self, query: Query, message: bytes, seal: signing.Seal | None, address: str,
-                  now: int) -> Query | bytes:
+    def _identify(self, query: Query, message: bytes, seal: signing.Seal | None, now: int) -> Query | Refusal:
         """*query* with those who may have sent it, or how it is refused."""
+        guests, address = self._guests, query.address
         if seal is None:
-            peers = self._guests.by_address.get(address, ())
-            if not peers:
-                return query.reply(wire.REFUSED, now)
-            return dataclasses.replace(query, peers=peers)
-        key, peers = self._guests.by_key.get(seal.owner, (None, ()))
+            peers = guests.by_address.get(address, ())
+            if peers:
+                return dataclasses.replace(query, peers=peers)
+            there = guests.signing.get(address, ())
+            why = (f'{self._who(address)} does not sign with the key {_key_name(there[0])}' if there
+                   else f'{address} is no server of the pool')
+            return Refusal(query.reply(wire.REFUSED, now), address, '', 'unsigned', why)
+        key, peers = guests.by_key.get(seal.owner, (None, ()))
         error = signing.BADKEY if key is None else signing.check_query(message, seal, key, now)
-        if error:
-            refusal = query.reply(wire.NOTAUTH, now)
-            if key is not None and error == signing.BADTIME:
-                return signing.bad_time(refusal, seal, key, now)
-            return signing.refuse(refusal, seal, error)
-        # Servers may share a key; the address then says which of them it is, unless it is a translated one.
-        there = tuple(peer for peer in peers if address in peer.addresses)
-        return dataclasses.replace(query, peers=there or peers, key=key, mac=seal.mac)
+        if not error:
+            # Servers may share a key; the address then says which of them it is, unless it is a translated one.
+            there = tuple(peer for peer in peers if address in peer.addresses)
+            return dataclasses.replace(query, peers=there or peers, key=key, mac=seal.mac)
+        refusal = query.reply(wire.NOTAUTH, now)
+        if key is not None and error == signing.BADTIME:
+            refusal = signing.bad_time(refusal, seal, key, now)
+        else:
+            refusal = signing.refuse(refusal, seal, error)
+        return Refusal(refusal, address, seal.owner.to_text(), signing.ERRORS[error],
+                       f'{self._who(address)} {signing.complaint(seal, key, error, now)}')
+
+    def _who(self, address: str) -> str:
+        """*address*, and the server that it is, if it is only one."""
+        there = [*self._guests.signing.get(address, ()), *self._guests.by_address.get(address, ())]
+        return f'{address} ({there[0].label})' if len(there) == 1 else address
 
 
 def answer(query: Query, head: ZoneHead | None, now: int) -> bytes | Transfer:
@@ -186,6 +199,10 @@ def answer(query: Query, head: ZoneHead | None, now: int) -> bytes | Transfer:
 def failure(query: Query, now: int) -> bytes:
     """The answer when the zone could not be read."""
     return query.reply(wire.SERVFAIL, now)
+
+
+def _key_name(peer: Peer) -> str:
+    return '' if peer.key is None else peer.key.name.to_text()
 
 
 def _bare(message: bytes, rcode: int) -> bytes:

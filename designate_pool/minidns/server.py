@@ -11,7 +11,7 @@ import ipaddress
 import logging
 import socket
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from designate_pool.minidns.answering import Answering
 from designate_pool.minidns.concurrency import Runtime, Task
@@ -34,11 +34,11 @@ class Server:
     """Answers on *endpoints*.
 
     :param served: told of each transfer that has been sent whole
-    :param servers: how many servers an address stands for
+    :param servers: tells how many servers an address stands for
     """
 
     def __init__(self, endpoints: Sequence[Endpoint], answering: Answering, served: Served, tcp_connections: int,
-                 servers: Mapping[str, int]) -> None:
+                 servers: Callable[[str], int]) -> None:
         self._wanted = tuple(endpoints)
         self._answering = answering
         self._connections = Connections(answering, served, tcp_connections, servers)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import dns.exception
 import dns.name
+import dns.rcode
 import dns.tsig
 
 from designate_pool.minidns import wire
@@ -134,6 +135,21 @@ def check_query(message: bytes, seal: Seal, key: dns.tsig.Key, now: int) -> int:
     return BADTIME if abs(seal.time - now) > seal.fudge else 0
 
 
+def complaint(seal: Seal, key: dns.tsig.Key | None, error: int, now: int) -> str:
+    """What is wrong with a query that :func:`check_query` answers with *error*, in words that go on from who sent it.
+
+    :param key: ours of that name, None when we have none
+    """
+    name = seal.owner.to_text()
+    if key is None:
+        return f'signs with the key {name}, which no server of the pool has (BADKEY)'
+    if error == BADKEY:
+        return f'signs with the key {name} by {_word(seal.algorithm)}, not by {_word(key.algorithm)} (BADKEY)'
+    if error == BADSIG:
+        return f'has another secret for the key {name} (BADSIG)'
+    return f'signs with the key {name} at a time {_apart(seal.time - now)} ours: the clocks differ (BADTIME)'
+
+
 def check_reply(message: bytes, key: dns.tsig.Key, request_mac: bytes, now: int) -> None:
     """Check the signature of the answer to a query that was signed with *key*.
 
@@ -142,16 +158,16 @@ def check_reply(message: bytes, key: dns.tsig.Key, request_mac: bytes, now: int)
     """
     seal = last(message)
     if seal is None:
-        raise BadSignature('the answer is not signed')
+        rcode = message[3] & 15
+        raise BadSignature('the answer is not signed' + (f' ({_rcode(rcode)})' if rcode else ''))
     if seal.error:
-        name = ERRORS.get(seal.error, str(seal.error))
-        raise BadSignature(f'the server does not accept our signature ({name})')
+        raise BadSignature(_rejection(seal, key, now))
     if seal.owner != key.name or seal.algorithm != key.algorithm:
         raise BadSignature('the answer is signed with another key')
     if not _matches(message, seal, key, request_mac):
         raise BadSignature('the answer has a wrong signature')
     if abs(seal.time - now) > seal.fudge:
-        raise BadSignature(f'the answer was signed {abs(seal.time - now)} s away from our time')
+        raise BadSignature(f'the answer is signed at a time {_apart(seal.time - now)} ours: the clocks differ')
 
 
 class Signer:
@@ -193,6 +209,32 @@ def refuse(message: bytes, seal: Seal, error: int) -> bytes:
 def bad_time(message: bytes, seal: Seal, key: dns.tsig.Key, now: int) -> bytes:
     """*message* signed, with the querier's time and, as other data, ours (RFC 8945 section 5.2.3)."""
     return Signer(key, seal.mac).sign(message, seal.time, BADTIME, now.to_bytes(6, 'big'))
+
+
+def _rejection(seal: Seal, key: dns.tsig.Key, now: int) -> str:
+    """Why the server does not accept our signature, as it says (RFC 8945 section 5.2)."""
+    name = key.name.to_text()
+    if seal.error == BADKEY:
+        return f'the server does not know the key {name} by {_word(key.algorithm)} (BADKEY)'
+    if seal.error == BADSIG:
+        return f'the server has another secret for the key {name} (BADSIG)'
+    if seal.error == BADTIME:
+        theirs = int.from_bytes(seal.other, 'big') if len(seal.other) == 6 else None
+        apart = '' if theirs is None else f': it is {_apart(theirs - now)} ours'
+        return f"the server's clock differs from ours{apart} (BADTIME)"
+    return f'the server does not accept our signature ({ERRORS.get(seal.error, seal.error)})'
+
+
+def _apart(seconds: int) -> str:
+    return f'{abs(seconds)} s {"behind" if seconds < 0 else "ahead of"}'
+
+
+def _word(algorithm: dns.name.Name) -> str:
+    return algorithm.to_text(omit_final_dot=True)
+
+
+def _rcode(rcode: int) -> str:
+    return dns.rcode.to_text(dns.rcode.Rcode.make(rcode))
 
 
 def _matches(message: bytes, seal: Seal, key: dns.tsig.Key, request_mac: bytes) -> bool:

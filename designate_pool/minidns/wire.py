@@ -20,7 +20,7 @@ QR, AA, TC, RD = 0x8000, 0x0400, 0x0200, 0x0100
 OPCODE = 0x7800
 QUERY, NOTIFY = 0, 4
 NOERROR, FORMERR, SERVFAIL, NXDOMAIN, NOTIMP, REFUSED, NOTAUTH, BADVERS = 0, 1, 2, 3, 4, 5, 9, 16
-SOA, OPT, TSIG, IXFR, AXFR = 6, 41, 250, 251, 252
+NS, SOA, PTR, TXT, OPT, TSIG, IXFR, AXFR = 2, 6, 12, 16, 41, 250, 251, 252
 IN, ANY = 1, 255
 
 #: A pointer to the name in the question, which always stands at offset 12.
@@ -153,6 +153,14 @@ def text_of(name: bytes) -> str:
 
 @functools.lru_cache(4096)
 def wire_of(name: str) -> bytes:
+    """:func:`encode`, remembered: for names that come again.
+
+    :raises ValueError: when it is no name
+    """
+    return encode(name)
+
+
+def encode(name: str) -> bytes:
     """A name's text, absolute and with escapes as usual, in lower case wire form.
 
     :raises ValueError: when it is no name

@@ -49,11 +49,9 @@ def heads(tx: Tx, names: Collection[str]) -> dict[str, ZoneHead]:
 def snapshot(tx: Tx, domain_id: str) -> ZoneSnapshot | None:
     """A zone's whole contents at one serial; None when it is not served.
 
-    It must be the first that its transaction does: its statements have to see the same state of the database, and the
-    isolation that gives this can only be chosen at the start.
+    It must be the first that its transaction does (see :func:`one_state`).
     """
-    if tx.dialect.name != 'sqlite':  # there, a transaction sees one state anyway
-        tx.exec_driver_sql('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ')
+    one_state(tx)
     found = _read_heads(tx, _HEAD_BY_ID, domain_id=domain_id)
     if not found:
         return None
@@ -71,6 +69,15 @@ def snapshot(tx: Tx, domain_id: str) -> ZoneSnapshot | None:
         (name, rtype, ttl, rdatas[recordset_id])
         for recordset_id, name, rtype, ttl in tx.execute(_RECORDSETS, {'domain_id': domain_id}).all()
         if recordset_id in rdatas])
+
+
+def one_state(tx: Tx) -> None:
+    """Have all statements of *tx* see the same state of the database.
+
+    It must be the first that a transaction does: the isolation that gives this can only be chosen at the start.
+    """
+    if tx.dialect.name != 'sqlite':  # there, a transaction sees one state anyway
+        tx.exec_driver_sql('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ')
 
 
 def _read_heads(tx: Tx, statement: sa.Select[Any], **parameters: object) -> list[ZoneHead]:

@@ -16,7 +16,7 @@ import pytest
 
 from designate_pool.errors import ServiceUnavailable
 from designate_pool.minidns.service import MiniDns
-from designate_pool.model import Context, Endpoint, PollResult, Server, TsigKey
+from designate_pool.model import Context, Endpoint, PollResult, Pool, Server, TsigKey
 from designate_pool.runtime import Threads
 from designate_pool.storage.schema import metadata
 from designate_pool.storage.sessions import Storage
@@ -28,6 +28,10 @@ WRONG = TsigKey('pool-key.', 'hmac-sha256', base64.b64encode(b'another secret').
 PLAIN = Server(id='a' * 32, driver='fake', host='127.0.0.1', port=1)
 PLAIN6 = Server(id='c' * 32, driver='fake', host='::1', port=1)
 KEYED = Server(id='b' * 32, driver='fake', host='192.0.2.2', port=1, tsig_key=KEY)
+
+
+def a_pool(*servers: Server, catalog_zone: str | None = None) -> Pool:
+    return Pool('default', servers=servers, catalog_zone=catalog_zone)
 
 
 class Listening:
@@ -81,8 +85,9 @@ class World:
         self._started: list[MiniDns] = []
 
     def start(self, *servers: Server, hosts: tuple[str, ...] = ('127.0.0.1',), **options: Any) -> MiniDns:
-        service = MiniDns(self.storage, servers or (PLAIN, PLAIN6, KEYED), [Endpoint(host, 0) for host in hosts],
-                          self.pool_manager, Threads(), **options)  # type: ignore[arg-type]
+        pool = a_pool(*servers or (PLAIN, PLAIN6, KEYED))
+        service = MiniDns(self.storage, pool, [Endpoint(host, 0) for host in hosts], self.pool_manager, Threads(),
+                          **options)  # type: ignore[arg-type]
         service.start()
         self._started.append(service)
         return service

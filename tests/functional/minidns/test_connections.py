@@ -16,7 +16,7 @@ from designate_pool.model import Endpoint
 from designate_pool.runtime import Threads
 from tests.fixtures.processes import wait_until
 from tests.fixtures.zones import EXAMPLE, insert_big_zone
-from tests.functional.minidns.conftest import PLAIN, World, ask, serial_of, transfer, zone_of
+from tests.functional.minidns.conftest import PLAIN, World, a_pool, ask, serial_of, transfer, zone_of
 
 
 def dial(endpoint: Endpoint) -> socket.socket:
@@ -140,7 +140,7 @@ def test_servers_that_share_an_address_have_each_their_part_of_the_connections(w
 
 def test_a_port_that_is_taken_shows_at_start(world: World) -> None:
     taken = world.start().endpoints[0]
-    service = MiniDns(world.storage, [], [Endpoint('127.0.0.1', 0), taken],
+    service = MiniDns(world.storage, a_pool(), [Endpoint('127.0.0.1', 0), taken],
                       world.pool_manager, Threads())  # type: ignore[arg-type]
     with pytest.raises(OSError):
         service.start()
@@ -153,7 +153,7 @@ def test_after_stop_the_ports_are_free_again(world: World) -> None:
     with dial(endpoint) as sock:
         service.stop()
         assert closed(sock)
-    again = MiniDns(world.storage, [PLAIN], [endpoint], world.pool_manager, Threads())  # type: ignore[arg-type]
+    again = MiniDns(world.storage, a_pool(PLAIN), [endpoint], world.pool_manager, Threads())  # type: ignore[arg-type]
     again.start()
     assert serial_of(ask(endpoint)) == 7
     again.stop()

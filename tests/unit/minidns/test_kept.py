@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import concurrent.futures
+
+import pytest
+
 from designate_pool.minidns.kept import Kept
 from designate_pool.minidns.packing import PackedZone
+from tests.fixtures.processes import wait_until
 
 
 def zone(domain_id: str, serial: int, size: int) -> PackedZone:
@@ -13,28 +18,55 @@ def zone(domain_id: str, serial: int, size: int) -> PackedZone:
 def test_zones_are_kept_within_the_budget_and_the_latest_used_longest() -> None:
     kept = Kept(100)
     for name in 'abc':
-        kept.put(zone(name, 1, 30))
+        kept.put(name, zone(name, 1, 30))
     assert kept.get('a', 1)
-    kept.put(zone('d', 1, 30))
+    kept.put('d', zone('d', 1, 30))
     assert [name for name in 'abcd' if kept.get(name, 1)] == ['a', 'c', 'd']
 
 
-def test_another_serial_is_another_zone() -> None:
+def test_another_serial_takes_the_place_of_the_one_before() -> None:
     kept = Kept(100)
-    kept.put(zone('a', 1, 10))
+    kept.put('a', zone('a', 1, 60))
     assert kept.get('a', 2) is None
+    kept.put('a', zone('a', 2, 60))
+    assert kept.get('a', 2) and not kept.get('a', 1)
+
+
+def test_a_zone_is_packed_once_for_all_who_ask_at_the_same_time() -> None:
+    kept, packed = Kept(100), []
+
+    def pack() -> PackedZone:
+        packed.append(1)
+        wait_until(lambda: kept._busy['a'][1] == 4, 'the others have come')
+        return zone('a', 1, 10)
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: kept.get_or_pack('a', 1, pack), range(4)))
+    assert packed == [1] and len({id(each) for each in found}) == 1
+
+
+def test_a_zone_that_cannot_be_packed_is_tried_again() -> None:
+    kept = Kept(100)
+
+    def fail() -> PackedZone:
+        raise ValueError('no name')
+
+    with pytest.raises(ValueError, match='no name'):
+        kept.get_or_pack('a', 1, fail)
+    assert kept.get_or_pack('a', 1, lambda: None) is None
+    assert kept.get_or_pack('a', 1, lambda: zone('a', 1, 10))
 
 
 def test_putting_the_same_zone_again_costs_nothing() -> None:
     kept = Kept(100)
     for _ in range(5):
-        kept.put(zone('a', 1, 60))
-    kept.put(zone('b', 1, 40))
+        kept.put('a', zone('a', 1, 60))
+    kept.put('b', zone('b', 1, 40))
     assert kept.get('a', 1) and kept.get('b', 1)
 
 
 def test_a_zone_larger_than_the_budget_displaces_nothing() -> None:
     kept = Kept(100)
-    kept.put(zone('a', 1, 60))
-    kept.put(zone('b', 1, 101))
+    kept.put('a', zone('a', 1, 60))
+    kept.put('b', zone('b', 1, 101))
     assert kept.get('a', 1) and not kept.get('b', 1)

@@ -125,19 +125,46 @@ def test_a_rightly_signed_answer() -> None:
     (reply(SOA).to_wire(), 'not signed'),
     (signed(reply(SOA), b'the mac of another query'), 'wrong signature'),
     (signed(reply(SOA), b'the mac of the query', OTHER_KEY), 'wrong signature'),
-    (signed(reply(SOA), b'the mac of the query', now=NOW - 1000), '1000 s away'),
+    (signed(reply(SOA), b'the mac of the query', now=NOW - 1000), 'at a time 1000 s behind ours'),
+    (reply(rcode=dns.rcode.NXDOMAIN).to_wire(), 'not signed (NXDOMAIN)'),
 ])
 def test_a_wrongly_signed_answer_is_bad(octets: bytes, reason: str) -> None:
     found = read_signed(octets)
     assert found.answer is Answer.BAD and reason in found.reason
 
 
-def test_a_server_that_does_not_know_the_key_says_so() -> None:
-    query = signing.Signer(signing.key_from(KEY)).sign(QUERY, NOW)
-    seal = signing.last(query)
+def test_that_there_is_no_such_zone_may_be_said_unsigned() -> None:
+    assert read_signed(reply(rcode=dns.rcode.REFUSED).to_wire()).answer is Answer.NO_ZONE
+    assert read_signed(signed(reply(rcode=dns.rcode.REFUSED), b'another mac')).answer is Answer.BAD
+
+
+@pytest.mark.parametrize(('error', 'reason'), [
+    (signing.BADKEY, 'the server does not know the key pool-key. by hmac-sha256 (BADKEY)'),
+    (signing.BADSIG, 'the server has another secret for the key pool-key. (BADSIG)'),
+    (22, 'the server does not accept our signature (BADTRUNC)'),
+    (99, 'the server does not accept our signature (99)'),
+])
+def test_a_server_that_does_not_accept_our_signature_says_why(error: int, reason: str) -> None:
+    refusal = signing.refuse(reply(rcode=dns.rcode.NOTAUTH).to_wire(), our_seal(), error)
+    found = read_signed(refusal)
+    assert (found.answer, found.reason) == (Answer.BAD, reason)
+    acknowledged = questions.read_notify(signing.refuse(reply(to=NOTIFY, rcode=9).to_wire(), our_seal(), error),
+                                         NOTIFY_TEMPLATE, signing.key_from(KEY), b'', NOW)
+    assert acknowledged is not None and acknowledged.reason == reason
+
+
+@pytest.mark.parametrize(('theirs', 'apart'), [(NOW - 1000, 'it is 1000 s behind ours'),
+                                               (NOW + 7200, 'it is 7200 s ahead of ours')])
+def test_a_server_whose_clock_differs_says_by_how_much(theirs: int, apart: str) -> None:
+    message = reply(rcode=dns.rcode.NOTAUTH).to_wire()
+    found = read_signed(signing.bad_time(message, our_seal(), signing.key_from(KEY), theirs))
+    assert found.reason == f"the server's clock differs from ours: {apart} (BADTIME)"
+
+
+def our_seal() -> signing.Seal:
+    seal = signing.last(signing.Signer(signing.key_from(KEY)).sign(QUERY, NOW))
     assert seal is not None
-    found = read_signed(signing.refuse(reply(rcode=dns.rcode.NOTAUTH).to_wire(), seal, signing.BADKEY))
-    assert found.answer is Answer.BAD and 'BADKEY' in found.reason
+    return seal
 
 
 @pytest.mark.parametrize(('rcode', 'answer'), [(dns.rcode.NOERROR, Answer.SERIAL), (dns.rcode.REFUSED, Answer.BAD)])

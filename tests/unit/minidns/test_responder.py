@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from designate_pool.errors import InvalidField
 from designate_pool.minidns import packing, responder, signing, transfer, wire
-from designate_pool.minidns.access import Peer, guests
+from designate_pool.minidns.access import Peer, Refusal, guests
 from designate_pool.minidns.responder import Query, Transfer
 from designate_pool.model import TsigKey, ZoneHead
 from tests.unit.minidns.values import (HEAD, KEY, KEYED, NOW, OTHER_KEY, RESPONDER, SECRET, SOA_TEXT, UNKEYED, dns_key,
@@ -31,6 +31,8 @@ FRIEND, KEYED_FRIEND, STRANGER = '192.0.2.1', '192.0.2.2', '203.0.113.9'
 def answer(message: bytes, address: str = FRIEND, over_tcp: bool = False,
            head: ZoneHead | None = HEAD) -> bytes | Transfer | None:
     read = RESPONDER.read(message, address, over_tcp, NOW)
+    if isinstance(read, Refusal):
+        return read.answer
     return responder.answer(read, head, NOW) if isinstance(read, Query) else read
 
 
@@ -284,6 +286,27 @@ def test_a_query_from_another_time_is_badtime_signed_and_says_our_time() -> None
     rdata = dns.rdata.from_wire('ANY', 'TSIG', said, len(said) - len(tsig_rdata(said)), len(tsig_rdata(said)))
     context = dns.tsig._digest(said[:10] + b'\0\0' + said[12:seal.at], signing.key_from(KEY), rdata, None, asked.mac)
     context.verify(rdata.mac)
+
+
+@pytest.mark.parametrize(('message', 'address', 'key', 'kind', 'why'), [
+    (query(), STRANGER, '', 'unsigned', '203.0.113.9 is no server of the pool'),
+    (query(), KEYED_FRIEND, '', 'unsigned', '192.0.2.2 (two) does not sign with the key pool-key.'),
+    (query(key=TsigKey('nobody.', 'hmac-sha256', SECRET)), FRIEND, 'nobody.', 'BADKEY',
+     '192.0.2.1 (one) signs with the key nobody., which no server of the pool has (BADKEY)'),
+    (query(key=TsigKey(KEY.name, 'hmac-sha512', SECRET)), KEYED_FRIEND, 'pool-key.', 'BADKEY',
+     '192.0.2.2 (two) signs with the key pool-key. by hmac-sha512, not by hmac-sha256 (BADKEY)'),
+    (query(key=OTHER_KEY), STRANGER, 'pool-key.', 'BADSIG',
+     '203.0.113.9 has another secret for the key pool-key. (BADSIG)'),
+    (sign(dns.message.make_query('example.com.', 'SOA'), KEY, NOW - 3600), KEYED_FRIEND, 'pool-key.', 'BADTIME',
+     '192.0.2.2 (two) signs with the key pool-key. at a time 3600 s behind ours: the clocks differ (BADTIME)'),
+    (sign(dns.message.make_query('example.com.', 'SOA'), KEY, NOW + 301), KEYED_FRIEND, 'pool-key.', 'BADTIME',
+     '192.0.2.2 (two) signs with the key pool-key. at a time 301 s ahead of ours: the clocks differ (BADTIME)'),
+])
+def test_a_refusal_says_who_and_why(message: bytes, address: str, key: str, kind: str, why: str) -> None:
+    refusal = RESPONDER.read(message, address, False, NOW)
+    assert isinstance(refusal, Refusal)
+    assert (refusal.address, refusal.key, refusal.kind, refusal.why) == (address, key, kind, why)
+    assert all(secret.secret not in repr(refusal) for secret in (KEY, OTHER_KEY))
 
 
 def test_a_tsig_that_is_not_last_is_malformed() -> None:

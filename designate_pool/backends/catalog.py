@@ -1,0 +1,77 @@
+"""A server that learns its zones from the pool's catalog zone (RFC 9432), whatever its make.
+
+A domain is in the catalog from the moment that it is in the database, and MiniDNS serves the catalog; so a create has
+nothing to do, and a delete only waits until the server, asked over DNS, no longer serves the zone.  There is no control
+channel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from designate_pool import model
+from designate_pool.backends import soa
+from designate_pool.backends.base import Backend, Deadline, Outcomes
+from designate_pool.backends.soa import Answer, Said
+from designate_pool.errors import BackendError, BackendUnreachable
+
+#: Seconds in which a server answers a question, or is taken for silent.
+_PATIENCE = 5.0
+
+
+class Catalog(Backend):
+    """A consumer of the catalog zone."""
+
+    fetches_on_create = True
+    reads_catalog = True
+    batch_size = 500
+
+    def check(self) -> list[model.Finding]:
+        """Ask whether the server answers; whether it reads the catalog, only a domain shows."""
+        result = self.ping()
+        return [] if result.ok else [model.Finding(f'it does not answer: {result.error}', self._advice(result))]
+
+    def _create_many(self, domains: Sequence[model.Domain], timeout: float) -> Outcomes:
+        return [None] * len(domains)
+
+    def _delete_many(self, domains: Sequence[model.Domain], timeout: float) -> Outcomes:
+        said = soa.ask(self.server, {domain.name for domain in domains}, Deadline(timeout),
+                       lambda said: said.answer is Answer.ABSENT)
+        if not any(said.values()):
+            raise BackendUnreachable(why=f'no answer within {timeout:g} s')
+        return [_still_there(domain.name, said[domain.name]) for domain in domains]
+
+    def _list(self, names: Collection[str], timeout: float) -> tuple[dict[str, int | None], bool]:
+        found: dict[str, int | None] = {}
+        asked = sorted(names)
+        deadline = Deadline(timeout)
+        for start in range(0, len(asked), self.batch_size):
+            part = asked[start:start + self.batch_size]
+            for name, said in soa.ask(self.server, part, Deadline(min(_PATIENCE, deadline.left()))).items():
+                if said is None:
+                    raise BackendUnreachable(why=f'no answer when asked for {name}')
+                if said.answer is not Answer.ABSENT:
+                    found[name] = said.serial
+        return found, False
+
+    def _ping(self, timeout: float) -> None:
+        if soa.ask(self.server, ['.'], Deadline(timeout))['.'] is None:
+            raise TimeoutError
+
+    def _advice(self, result: model.CallResult) -> str:
+        if not result.retryable:
+            return (f'give {self.server.label} the key of its tsig_key, with the same name, algorithm and secret, and '
+                    'see that both clocks are right')
+        return (f'see whether {self.server.label} runs and answers DNS over UDP to this host, and that its '
+                'configuration names the catalog zone')
+
+
+def _still_there(name: str, said: Said | None) -> BackendError | None:
+    """Why the zone *name* cannot be taken for gone; None when it can."""
+    if said is None:
+        return BackendUnreachable(why=f'no answer when asked for {name}')
+    if said.answer is Answer.SERVED:
+        return BackendError(why=f'it still serves {name} ({said.reason}), though it is no longer in the catalog')
+    if said.answer is Answer.UNSURE:
+        return BackendError(why=f'whether it still serves {name} is not clear: it gives {said.reason}')
+    return None

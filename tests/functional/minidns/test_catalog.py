@@ -1,0 +1,277 @@
+"""The catalog zone: what is in it, at which serial, and how it is served."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timezone
+
+import dns.exception
+import dns.rcode
+import dns.xfr
+import dns.zone
+import pytest
+import sqlalchemy as sa
+
+from designate_pool import serial as serials
+from designate_pool.errors import PoolNotFound
+from designate_pool.minidns.service import MiniDns
+from designate_pool.model import Action, Context, Outcome, PollRequest, Server, ServerState, new_id
+from designate_pool.storage import catalog
+from designate_pool.storage.catalog import CatalogHead, Member
+from designate_pool.storage.schema import domains, pool_servers, pools
+from designate_pool.storage.sessions import Storage, Tx
+from tests.fixtures.answering import Scripted, soa_answer
+from tests.fixtures.processes import wait_until
+from tests.fixtures.rows import insert_domains
+from tests.fixtures.zones import EXAMPLE, insert_zone
+from tests.functional.minidns.conftest import KEY, KEYED, PLAIN, World, a_pool, ask, serial_of, transfer, zone_of
+
+NOW = datetime(2030, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
+CLOCK = int(NOW.timestamp())
+CATALOG = 'catalog.example.'
+
+
+def set_serial(tx: Tx, serial: int | None) -> None:
+    tx.execute(pools.update().values(catalog_serial=serial))
+
+
+def everything(head: CatalogHead, members: object) -> tuple[CatalogHead, list[Member]]:
+    return head, list(members)  # type: ignore[call-overload]
+
+
+# In the database
+
+@pytest.mark.parametrize(('before', 'after'), [
+    (None, CLOCK),
+    (1, CLOCK),
+    (CLOCK - 1, CLOCK),
+    (CLOCK, CLOCK + 1),
+    (CLOCK + 10, CLOCK + 11),
+    ((CLOCK + serials.HALF - 1), CLOCK + serials.HALF),
+    ((CLOCK + serials.HALF) % serials.SPACE, (CLOCK + serials.HALF + 1) % serials.SPACE),
+    ((CLOCK + serials.HALF + 1) % serials.SPACE, CLOCK),
+    (serials.SPACE - 1, CLOCK if serials.newer(CLOCK, serials.SPACE - 1) else 0),
+])
+def test_the_serial_rises_as_those_of_zones_do(storage: Storage, before: int | None, after: int) -> None:
+    storage.run(set_serial, before)
+    assert storage.run(catalog.bump, 'default', NOW) == after
+    assert after == serials.next_serial(before, CLOCK)
+    head = storage.read(catalog.head, 'default')
+    assert head is not None and head.serial == after
+
+
+def test_the_serial_starts_again_after_the_end_of_the_numbers(storage: Storage) -> None:
+    storage.run(set_serial, serials.SPACE - 1)
+    end = datetime.fromtimestamp(serials.SPACE - 100, timezone.utc)
+    assert [storage.run(catalog.bump, 'default', end) for _ in range(2)] == [0, 1]
+
+
+def test_all_who_raise_the_serial_at_once_get_each_their_own(storage: Storage) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        got = list(pool.map(lambda _: storage.run(catalog.bump, 'default', NOW), range(40)))
+    assert sorted(got) == list(range(CLOCK, CLOCK + 40))
+
+
+def test_a_pool_that_is_not_there(storage: Storage) -> None:
+    with pytest.raises(PoolNotFound, match='nowhere'):
+        storage.run(catalog.bump, 'nowhere', NOW)
+    assert storage.read(catalog.head, 'nowhere') is None
+    assert storage.read(catalog.snapshot, 'nowhere', (), everything) is None
+
+
+def test_a_catalog_that_was_never_changed(storage: Storage) -> None:
+    found = storage.read(catalog.snapshot, 'default', ['f' * 32], everything)
+    assert found is not None
+    head, members = found
+    assert (head.serial, head.epoch, members) == (catalog.FIRST_SERIAL, 0, [])
+
+
+def test_the_members_are_those_that_are_to_be_served_page_by_page(storage: Storage,
+                                                                  monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalog, '_PAGE', 3)
+    ids = storage.run(insert_domains, 10)
+
+    def some_go(tx: Tx) -> None:
+        tx.execute(domains.update().where(domains.c.id == ids[0]).values(action=Action.DELETE))
+        tx.execute(domains.update().where(domains.c.id == ids[1]).values(deleted=ids[1]))
+        tx.execute(domains.update().where(domains.c.id == ids[2]).values(generation=5))
+
+    storage.run(some_go)
+    for count in range(8, 5, -1):  # a last page that is full, and ones that are not
+        found = storage.read(catalog.snapshot, 'default', (), everything)
+        assert found is not None
+        members = found[1]
+        assert {member[0] for member in members} == set(ids[10 - count:])
+        assert len(members) == count and [member[0] for member in members] == sorted(ids[10 - count:])
+        if count == 8:
+            assert dict((member[0], member[1]) for member in members)[ids[2]] == 5
+        storage.run(lambda tx: tx.execute(
+            domains.update().where(domains.c.id == ids[10 - count]).values(action=Action.DELETE)) and None)
+
+
+def test_a_snapshot_sees_one_state_of_the_database(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+    if storage.engine.dialect.name == 'sqlite':
+        storage = Storage(str(storage.engine.url), patience=5)
+    monkeypatch.setattr(catalog, '_PAGE', 3)
+    storage.run(insert_domains, 6)
+    begun, changed = threading.Event(), threading.Event()
+
+    def slowly(head: CatalogHead, members: object) -> tuple[int, int]:
+        rows = iter(members)  # type: ignore[call-overload]
+        next(rows)
+        begun.set()
+        assert changed.wait(10)
+        return head.serial, 1 + len(list(rows))
+
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(storage.read, catalog.snapshot, 'default', (), slowly)
+        assert begun.wait(10)
+        storage.run(lambda tx: (tx.execute(domains.update().values(action=Action.DELETE)),
+                                catalog.bump(tx, 'default', NOW)) and None)
+        changed.set()
+        assert reading.result(10) == (catalog.FIRST_SERIAL, 6)
+
+
+def test_of_several_servers_the_largest_epoch_counts(storage: Storage) -> None:
+    pool_id = storage.read(lambda tx: tx.execute(sa.select(pools.c.id)).scalar_one())
+    ids = [storage.run(insert_server, pool_id, epoch) for epoch in (0, 2, 1)]
+    for servers, epoch in ((ids, 2), (ids[:1], 0), (ids[2:], 1), ([], 0), (['f' * 32], 0)):
+        head = storage.read(catalog.head, 'default', servers)
+        assert head is not None and head.epoch == epoch
+
+
+def insert_server(tx: Tx, pool_id: str, epoch: int, server_id: str = '') -> str:
+    server_id = server_id or new_id()
+    tx.execute(pool_servers.insert(), {
+        'id': server_id, 'pool_id': pool_id, 'label': 'test', 'driver': 'catalog', 'state': ServerState.ACTIVE,
+        'state_since': NOW, 'fingerprint': '', 'catalog_epoch': epoch, 'created_at': NOW, 'updated_at': NOW})
+    return server_id
+
+
+# On the wire
+
+@pytest.fixture
+def serving(world: World) -> MiniDns:
+    service = world.start()
+    service.set_pool(a_pool(PLAIN, KEYED, catalog_zone=CATALOG))
+    return service
+
+
+def catalog_text(world: World, serial: int, suffix: str = '') -> str:
+    rows = world.storage.read(lambda tx: tx.execute(
+        sa.select(domains.c.id, domains.c.generation, domains.c.name).where(domains.c.action != Action.DELETE)).all())
+    return '\n'.join([f'@ 0 IN SOA invalid. hostmaster.invalid. {serial} 60 10 2147483647 0', '@ 0 IN NS invalid.',
+                      'version 0 IN TXT "2"',
+                      *(f'{row[0]}-{row[1]}{suffix}.zones 0 IN PTR {row[2]}' for row in rows)])
+
+
+def test_the_catalog_names_every_domain(world: World, serving: MiniDns) -> None:
+    (endpoint,) = serving.endpoints
+    for name in ('b.example.com.', 'a\\.b.example.com.', '\\@.example.net.'):
+        world.storage.run(lambda tx, name=name: insert_zone(tx, name=name))
+    for key in (None, KEY):
+        assert transfer(endpoint, CATALOG, key) == zone_of(catalog_text(world, 1), CATALOG)
+    answer = ask(endpoint, CATALOG)
+    assert (answer.rcode(), serial_of(answer)) == (dns.rcode.NOERROR, 1)
+
+
+def test_a_change_shows_at_its_serial(world: World, serving: MiniDns) -> None:
+    (endpoint,) = serving.endpoints
+    transfer(endpoint, CATALOG)
+    for number in range(2):
+        world.storage.run(lambda tx: insert_zone(tx, name=f'{number}.example.net.'))
+        serial = world.storage.run(catalog.bump, 'default', NOW)
+        assert serial_of(ask(endpoint, CATALOG)) == serial == CLOCK + number
+        assert transfer(endpoint, CATALOG) == zone_of(catalog_text(world, serial), CATALOG)
+    world.storage.run(lambda tx: (tx.execute(domains.update().values(action=Action.DELETE)),
+                                  catalog.bump(tx, 'default', NOW)) and None)
+    assert transfer(endpoint, CATALOG) == zone_of(catalog_text(world, CLOCK + 2), CATALOG)
+
+
+def test_ixfr_of_the_catalog(world: World, serving: MiniDns) -> None:
+    (endpoint,) = serving.endpoints
+    zone = transfer(endpoint, CATALOG)
+    world.storage.run(lambda tx: (insert_zone(tx, name='new.example.'), catalog.bump(tx, 'default', NOW)) and None)
+    for _ in ('behind', 'current'):
+        query, _ = dns.xfr.make_query(zone)
+        dns.query.inbound_xfr(endpoint.host, zone, query, port=endpoint.port, timeout=10, lifetime=20)
+        assert zone == zone_of(catalog_text(world, CLOCK), CATALOG)
+
+
+def test_each_server_sees_its_own_epoch(world: World, serving: MiniDns) -> None:
+    (endpoint,) = serving.endpoints
+    pool_id = world.storage.read(lambda tx: tx.execute(sa.select(pools.c.id)).scalar_one())
+    world.storage.run(insert_server, pool_id, 3, KEYED.id)
+    world.storage.run(insert_server, pool_id, 0, PLAIN.id)
+    for _ in ('packed', 'kept'):
+        assert transfer(endpoint, CATALOG, KEY) == zone_of(catalog_text(world, 1, '-e3'), CATALOG)
+        assert transfer(endpoint, CATALOG) == zone_of(catalog_text(world, 1), CATALOG)
+
+
+def test_a_catalog_that_has_not_changed_is_not_read_again(world: World, serving: MiniDns) -> None:
+    (endpoint,) = serving.endpoints
+    transfer(endpoint, CATALOG)
+    with world.storage.count_statements() as counter:
+        transfer(endpoint, CATALOG)
+    assert not [statement for statement in counter if 'domains' in statement]
+
+
+def test_a_stranger_gets_no_catalog(serving: MiniDns) -> None:
+    serving.set_pool(a_pool(KEYED, catalog_zone=CATALOG))
+    (endpoint,) = serving.endpoints
+    assert ask(endpoint, CATALOG).rcode() == dns.rcode.REFUSED
+    with pytest.raises(dns.xfr.TransferError, match='REFUSED'):
+        transfer(endpoint, CATALOG)
+
+
+def test_without_the_setting_there_is_no_catalog(serving: MiniDns) -> None:
+    (endpoint,) = serving.endpoints
+    assert ask(endpoint, CATALOG).rcode() == dns.rcode.NOERROR
+    serving.set_pool(a_pool(PLAIN))
+    assert ask(endpoint, CATALOG).rcode() == dns.rcode.REFUSED
+    serving.set_pool(dataclasses.replace(a_pool(PLAIN, catalog_zone=CATALOG), name='nowhere'))
+    assert ask(endpoint, CATALOG).rcode() == dns.rcode.REFUSED
+
+
+def test_a_domain_of_the_same_name_does_not_hide_the_catalog(world: World, serving: MiniDns) -> None:
+    (endpoint,) = serving.endpoints
+    world.storage.run(lambda tx: insert_zone(tx, name=CATALOG))
+    assert serial_of(ask(endpoint, CATALOG)) == 1
+    assert transfer(endpoint, CATALOG) == zone_of(catalog_text(world, 1), CATALOG)
+    assert transfer(endpoint) == zone_of(EXAMPLE)
+
+
+def test_a_large_catalog_takes_several_messages(world: World, serving: MiniDns) -> None:
+    world.storage.run(insert_domains, 3000)
+    assert transfer(serving.endpoints[0], CATALOG) == zone_of(catalog_text(world, 1), CATALOG)
+
+
+# NOTIFY and polls
+
+def test_a_server_is_notified_of_the_catalog_and_polled_for_it(world: World) -> None:
+    serials = [1, 2]
+    name_server = Scripted(lambda query, over_tcp: [soa_answer(query, serials[0])])
+    with contextlib.closing(name_server):
+        server = Server(new_id(), 'catalog', '127.0.0.1', name_server.port)
+        service = world.start(server)
+        service.set_pool(a_pool(server, catalog_zone=CATALOG))
+        service.notify_and_poll(Context(), 'default', [PollRequest('any text', CATALOG, 2, server.id)], 10, 0.05, 100)
+        wait_until(lambda: name_server.notifies() and name_server.polls(), 'it is notified and polled')
+        assert {query.question[0].name.to_text() for query in name_server.queries} == {CATALOG}
+        serials.pop(0)
+        (result,) = wait_until(lambda: world.pool_manager.results, 'it is confirmed')
+        assert (result.domain_id, result.serial_number, result.status) == ('any text', 2, Outcome.SUCCESS)
+
+
+def test_a_transfer_of_the_catalog_has_its_receiver_polled(world: World) -> None:
+    name_server = Scripted(lambda query, over_tcp: [soa_answer(query, 1)])
+    with contextlib.closing(name_server):
+        server = Server(new_id(), 'catalog', '127.0.0.1', name_server.port)
+        service = world.start(server)
+        service.set_pool(a_pool(server, catalog_zone=CATALOG))
+        transfer(service.endpoints[0], CATALOG)
+        (result,) = wait_until(lambda: world.pool_manager.results, 'it is confirmed unasked')
+        assert (result.domain_id, result.server_id, result.serial_number) == ('catalog', server.id, 1)

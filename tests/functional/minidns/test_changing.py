@@ -1,0 +1,259 @@
+"""Servers that join, change and leave while MiniDNS runs."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import logging
+import socket
+from collections.abc import Callable
+
+import dns.message
+import dns.rcode
+import dns.tsig
+import pytest
+import sqlalchemy as sa
+
+from designate_pool.errors import BadConfiguration, InvalidField
+from designate_pool.minidns.service import MiniDns
+from designate_pool.model import Context, Outcome, PollRequest, Pool, Server, TsigKey, new_id
+from designate_pool.storage.schema import pools
+from tests.fixtures.answering import Scripted, soa_answer
+from tests.fixtures.processes import wait_until
+from tests.fixtures.zones import EXAMPLE, insert_big_zone
+from tests.functional.minidns.conftest import KEY, KEYED, PLAIN, WRONG, World, a_pool, ask, transfer, zone_of
+from tests.functional.minidns.test_connections import dial, framed, read_message
+
+
+def at(name_server: Scripted, **facts: object) -> Server:
+    return Server(id=new_id(), driver='fake', host=name_server.host, port=name_server.port,
+                  **facts)  # type: ignore[arg-type]
+
+
+def poll(service: MiniDns, server_id: str, serial: int = 7, retries: int = 1000) -> None:
+    service.notify_and_poll(Context(), 'default', [PollRequest('d1', 'example.com.', serial, server_id)], 10, 0.05,
+                            retries)
+
+
+def reload(world: World) -> None:
+    """What a pool manager does in the database when it has read its configuration anew."""
+    world.storage.run(lambda tx: tx.execute(pools.update().values(reloads=pools.c.reloads + 1)) and None)
+
+
+# Who may ask
+
+def test_a_server_that_joins_is_served_and_one_that_leaves_is_refused(world: World) -> None:
+    service = world.start(KEYED)
+    (endpoint,) = service.endpoints
+    assert ask(endpoint).rcode() == dns.rcode.REFUSED
+    for _ in range(2):
+        service.set_pool(a_pool(KEYED, PLAIN))
+        assert transfer(endpoint) == zone_of(EXAMPLE)
+        service.set_pool(a_pool(KEYED))
+        assert ask(endpoint).rcode() == dns.rcode.REFUSED
+        assert transfer(endpoint, key=KEY) == zone_of(EXAMPLE)
+
+
+def test_another_key_takes_the_place_of_the_one_before(world: World) -> None:
+    service = world.start(KEYED)
+    (endpoint,) = service.endpoints
+    service.set_pool(a_pool(dataclasses.replace(KEYED, tsig_key=WRONG)))
+    assert transfer(endpoint, key=WRONG) == zone_of(EXAMPLE)
+    service.set_pool(a_pool(KEYED))
+    assert transfer(endpoint, key=KEY) == zone_of(EXAMPLE)
+
+
+def test_servers_with_a_wrong_key_change_nothing(world: World) -> None:
+    service = world.start(KEYED)
+    for key in (TsigKey('pool-key.', 'hmac-rot13', 'AAAA'), WRONG):
+        with pytest.raises(InvalidField, match='tsig_key'):
+            service.set_pool(a_pool(KEYED, dataclasses.replace(PLAIN, tsig_key=key)))
+        assert transfer(service.endpoints[0], key=KEY) == zone_of(EXAMPLE)
+
+
+def test_a_transfer_that_has_begun_is_sent_to_its_end(world: World) -> None:
+    world.storage.run(insert_big_zone, 20000)
+    service = world.start(PLAIN)
+    transfers = 20  # more than the buffers of both sides hold
+    with dial(service.endpoints[0]) as sock, sock.makefile('rb') as stream:
+        sock.sendall(framed(*[dns.message.make_query('example.org', 'AXFR')] * transfers))
+        assert stream.peek(1)
+        (connection,) = service._server._connections._open
+        service.set_pool(a_pool(KEYED))
+        assert ask(service.endpoints[0]).rcode() == dns.rcode.REFUSED
+        assert connection.idle_since is None, 'it is still being served'
+        count = 0
+        while count < transfers * 20003:
+            message = stream.read(int.from_bytes(stream.read(2), 'big'))
+            assert message[3] & 15 == dns.rcode.NOERROR
+            count += int.from_bytes(message[6:8], 'big')
+        assert count == transfers * 20003
+
+
+def test_more_servers_at_an_address_may_have_more_connections(world: World) -> None:
+    service = world.start(PLAIN, tcp_connections=4)
+    (endpoint,) = service.endpoints
+    service.set_pool(a_pool(PLAIN, dataclasses.replace(PLAIN, id='d' * 32, port=2)))
+    with contextlib.ExitStack() as stack:
+        socks: list[socket.socket] = [stack.enter_context(dial(endpoint)) for _ in range(4)]
+        for sock in socks:
+            sock.sendall(framed(dns.message.make_query('example.com', 'SOA')))
+            assert read_message(sock).rcode() == dns.rcode.NOERROR
+
+
+# Whom it asks
+
+def test_polls_of_a_server_that_leaves_end_and_the_others_go_on(world: World) -> None:
+    serials = {'gone': 6, 'here': 6}
+    gone = Scripted(lambda query, over_tcp: [soa_answer(query, serials['gone'])])
+    here = Scripted(lambda query, over_tcp: [soa_answer(query, serials['here'])])
+    with contextlib.closing(gone), contextlib.closing(here):
+        leaving, staying = at(gone), at(here)
+        service = world.start(leaving, staying)
+        poll(service, leaving.id)
+        poll(service, staying.id)
+        wait_until(lambda: gone.polls() and here.polls(), 'both are polled')
+        service.set_pool(a_pool(staying))
+        settle(service)
+        asked = len(gone.queries)
+        polled = len(here.polls())
+        wait_until(lambda: len(here.polls()) > polled + 2, 'the other is polled on')
+        assert len(gone.queries) <= asked + 2  # what was on its way
+        serials['here'] = 7
+        (result,) = wait_until(lambda: world.pool_manager.results, 'the other is confirmed')
+        assert (result.server_id, result.status) == (staying.id, Outcome.SUCCESS)
+
+
+def test_a_poll_follows_a_server_that_moves(world: World) -> None:
+    old = Scripted(lambda query, over_tcp: [soa_answer(query, 6)])
+    new = Scripted(lambda query, over_tcp: [soa_answer(query, 7)])
+    with contextlib.closing(old), contextlib.closing(new):
+        server = at(old)
+        service = world.start(server)
+        poll(service, server.id)
+        wait_until(old.polls, 'it is polled where it is')
+        service.set_pool(a_pool(dataclasses.replace(server, port=new.port)))
+        (result,) = wait_until(lambda: world.pool_manager.results, 'it is confirmed')
+        assert (result.server_id, result.serial_number, result.status) == (server.id, 7, Outcome.SUCCESS)
+        assert new.notifies()
+
+
+def settle(service: MiniDns) -> None:
+    """Wait until the loop has done all that was handed in so far."""
+    done: list[bool] = []
+    service._exchange.submit(lambda: done.append(True))
+    wait_until(lambda: done, 'the loop is there')
+
+
+# Following the configuration
+
+class Configuration:
+    """What a file of configuration would say."""
+
+    def __init__(self, *servers: Server) -> None:
+        self.says: Pool | Exception = a_pool(*servers)
+        self.read = 0
+
+    def __call__(self) -> Pool:
+        self.read += 1
+        if isinstance(self.says, Exception):
+            raise self.says
+        return self.says
+
+
+def serves(world: World, service: MiniDns) -> Callable[[], bool]:
+    return lambda: ask(service.endpoints[0]).rcode() == dns.rcode.NOERROR
+
+
+def test_a_reload_is_followed_and_so_is_the_next(world: World) -> None:
+    configuration = Configuration(KEYED)
+    service = world.start(KEYED, read_pool=configuration)
+    for servers, served in (((KEYED, PLAIN), True), ((KEYED,), False), ((PLAIN,), True)):
+        configuration.says = a_pool(*servers)
+        reload(world)
+        wait_until(lambda: serves(world, service)() is served, 'the change is followed')
+
+
+def test_without_a_reload_the_configuration_is_not_read(world: World) -> None:
+    configuration = Configuration(KEYED)
+    service = world.start(KEYED, read_pool=configuration)
+    wait_until(lambda: configuration.read == 1, 'it is read once at the start')
+    looks = []
+    read = world.storage.read
+    world.storage.read = lambda work, *args: looks.append(work) or read(work, *args)  # type: ignore[method-assign]
+    wait_until(lambda: len(looks) >= 2, 'it has looked twice more')
+    assert configuration.read == 1
+    service.stop()
+
+
+def test_a_wrong_configuration_is_told_of_once_and_changes_nothing(world: World,
+                                                                   caplog: pytest.LogCaptureFixture) -> None:
+    configuration = Configuration(PLAIN)
+    service = world.start(PLAIN, read_pool=configuration)
+    wait_until(lambda: configuration.read == 1, 'it is read')
+    configuration.says = BadConfiguration(count=1, listing=' it is wrong')
+    reload(world)
+    wait_until(lambda: configuration.read >= 3, 'it is tried again')
+    assert serves(world, service)()
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == [
+        'the servers stay as they were: The configuration has mistakes (1): it is wrong']
+    configuration.says = a_pool(KEYED)
+    wait_until(lambda: not serves(world, service)(), 'it is followed when it is mended')
+
+
+def test_a_database_that_is_away_does_not_end_the_following(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    configuration = Configuration(KEYED)
+    service = world.start(KEYED, read_pool=configuration)
+    wait_until(lambda: configuration.read == 1, 'it is read')
+    world.storage.run(lambda tx: tx.execute(sa.text('ALTER TABLE pools RENAME TO away')) and None)
+    wait_until(lambda: [each for each in caplog.records if 'cannot be seen' in each.getMessage()], 'it is noticed')
+    world.storage.run(lambda tx: tx.execute(sa.text('ALTER TABLE away RENAME TO pools')) and None)
+    configuration.says = a_pool(PLAIN)
+    reload(world)
+    wait_until(serves(world, service), 'it is followed')
+
+
+def test_a_request_for_an_unknown_server_has_the_configuration_read_at_once(world: World) -> None:
+    name_server = Scripted(lambda query, over_tcp: [soa_answer(query, 7)])
+    with contextlib.closing(name_server):
+        server = at(name_server)
+        configuration = Configuration(PLAIN)
+        service = world.start(PLAIN, read_pool=configuration)
+        wait_until(lambda: configuration.read == 1, 'it is read')
+        configuration.says = a_pool(PLAIN, server)
+        # Two of them within a second are one reading, so the first may come too early.
+        wait_until(lambda: poll(service, server.id) or
+                   [each for each in world.pool_manager.results if each.status is Outcome.SUCCESS], 'it is polled')
+        read = configuration.read
+        for _ in range(10):
+            poll(service, 'f' * 32)
+        assert configuration.read <= read + 1
+        wait_until(lambda: [each for each in world.pool_manager.results if each.server_id == 'f' * 32],
+                   'who is in no configuration is told of')
+
+
+# What the log says
+
+def refusals(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.getMessage().startswith('refused')]
+
+
+def test_a_stranger_is_logged_once(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    (endpoint,) = world.start(KEYED).endpoints
+    for _ in range(5):
+        ask(endpoint)
+        ask(endpoint, 'example.net.')
+    assert refusals(caplog) == ['refused: 127.0.0.1 is no server of the pool']
+
+
+def test_a_wrong_secret_is_logged_once_and_again_when_it_has_worked_in_between(
+        world: World, caplog: pytest.LogCaptureFixture) -> None:
+    (endpoint,) = world.start(dataclasses.replace(KEYED, host='127.0.0.1')).endpoints
+    line = 'refused: 127.0.0.1 (fake:127.0.0.1:1) has another secret for the key pool-key. (BADSIG)'
+    for count in (1, 2):
+        for _ in range(3):
+            with pytest.raises(dns.tsig.PeerBadSignature):
+                ask(endpoint, key=WRONG)
+        assert refusals(caplog) == [line] * count
+        assert ask(endpoint, key=KEY).rcode() == dns.rcode.NOERROR
+    assert KEY.secret not in caplog.text and WRONG.secret not in caplog.text

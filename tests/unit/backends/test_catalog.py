@@ -1,0 +1,245 @@
+"""The catalog driver against servers that answer as the test says."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import dns.flags
+import dns.message
+import dns.rcode
+import dns.rrset
+import dns.tsig
+import pytest
+
+from designate_pool.backends import soa
+from designate_pool.backends.base import Backend
+from designate_pool.model import Server, TsigKey, new_id
+from tests.fixtures.answering import Answers, Scripted, soa_answer
+from tests.fixtures.processes import free_port
+from tests.unit.backends.contract import ODD_NAMES, a_domain, opened
+
+KEY = TsigKey('transfer.example.', 'hmac-sha256', 'dHJhbnNmZXIga2V5IGZvciB0ZXN0cyBvbmx5')
+Script = Callable[[dns.message.Message, bool], Answers]
+
+
+@contextlib.contextmanager
+def driver(script: Script, keyring: object = None, **facts: Any) -> Iterator[tuple[Backend, Scripted]]:
+    facts = {'call_timeout': 1.0, **facts}
+    with contextlib.closing(Scripted(script, keyring=keyring)) as name_server:
+        with opened(Server(new_id(), 'catalog', '127.0.0.1', name_server.port, **facts)) as backend:
+            yield backend, name_server
+
+
+def refused(query: dns.message.Message) -> dns.message.Message:
+    return soa_answer(query, 0, flags=0, rcode=dns.rcode.REFUSED)
+
+
+def test_a_create_has_nothing_to_do() -> None:
+    with opened(Server(new_id(), 'catalog', '127.0.0.1', free_port())) as backend:
+        results = backend.create_domains([a_domain(f'{number}.example.com.') for number in range(500)])
+    assert len(results) == 500 and all(result.ok for result in results)
+    assert backend.reads_catalog and backend.fetches_on_create
+
+
+def no_soa(query: dns.message.Message) -> dns.message.Message:
+    """There is such a name in the zone above, and it has no SOA."""
+    answer = dns.message.make_response(query)
+    answer.flags |= dns.flags.AA
+    answer.authority.append(dns.rrset.from_text('example.com.', 60, 'IN', 'SOA', '. . 1 1 1 1 1'))
+    return answer
+
+
+def referral(query: dns.message.Message) -> dns.message.Message:
+    answer = dns.message.make_response(query)
+    answer.authority.append(dns.rrset.from_text(query.question[0].name, 60, 'IN', 'NS', 'ns1.example.net.'))
+    return answer
+
+
+@pytest.mark.parametrize('say', [
+    refused,
+    lambda query: soa_answer(query, 0, rcode=dns.rcode.NOTAUTH),
+    lambda query: soa_answer(query, 0, rcode=dns.rcode.NXDOMAIN),
+    lambda query: soa_answer(query, 7, owner='example.com.'),
+    lambda query: soa_answer(query, 7, flags=0),
+    no_soa,
+    referral,
+], ids=['REFUSED', 'NOTAUTH', 'NXDOMAIN', "the parent's SOA", 'no authority', 'NODATA', 'referral'])
+def test_what_proves_that_a_zone_is_gone(say: Callable[[dns.message.Message], dns.message.Message]) -> None:
+    with driver(lambda query, over_tcp: [say(query)]) as (backend, name_server):
+        assert backend.delete_domain(a_domain('gone.example.com.')).ok
+        assert len(name_server.queries) == 1
+
+
+@pytest.mark.parametrize(('say', 'error'), [
+    (lambda query: soa_answer(query, 7),
+     'it still serves gone.example.com. (serial 7), though it is no longer in the catalog'),
+    (lambda query: soa_answer(query, 0, rcode=dns.rcode.SERVFAIL),
+     'whether it still serves gone.example.com. is not clear: it gives SERVFAIL'),
+    (lambda query: soa_answer(query, 7, flags=dns.flags.AA | dns.flags.TC),
+     'whether it still serves gone.example.com. is not clear: it gives a truncated answer'),
+])
+def test_what_does_not_prove_it_is_asked_for_until_the_time_is_up(
+        say: Callable[[dns.message.Message], dns.message.Message], error: str) -> None:
+    with driver(lambda query, over_tcp: [say(query)]) as (backend, name_server):
+        result = backend.delete_domain(a_domain('gone.example.com.'))
+        assert (result.error, result.retryable, result.unreachable) == (error, True, False)
+        assert 1 <= result.seconds < 2
+        assert 5 <= len(name_server.queries) <= 10
+
+
+def test_a_zone_that_goes_while_it_is_asked_for() -> None:
+    end = time.monotonic() + 0.3
+    with driver(lambda query, over_tcp: [soa_answer(query, 7) if time.monotonic() < end else refused(query)]
+                ) as (backend, _):
+        result = backend.delete_domain(a_domain())
+        assert result.ok and 0.3 <= result.seconds < 1
+
+
+def test_of_many_each_has_its_own_result() -> None:
+    def script(query: dns.message.Message, over_tcp: bool) -> Answers:
+        number = int(query.question[0].name[0])
+        if number % 3 == 0:
+            return [soa_answer(query, number)]
+        return [] if number == 1 else [refused(query)]
+
+    with driver(script) as (backend, _):
+        results = backend.delete_domains([a_domain(f'{number}.example.com.') for number in range(300)])
+    assert [number for number, result in enumerate(results) if not result.ok] == sorted([*range(0, 300, 3), 1])
+    assert results[1].unreachable and results[1].error == 'no answer when asked for 1.example.com.'
+    assert not results[0].unreachable
+
+
+def test_a_lost_datagram_is_sent_again() -> None:
+    seen: list[int] = []
+
+    def script(query: dns.message.Message, over_tcp: bool) -> Answers:
+        seen.append(query.id)
+        return [] if len(seen) == 1 else [refused(query)]
+
+    with driver(script, call_timeout=5) as (backend, _):
+        assert backend.delete_domain(a_domain()).ok
+    assert seen[0] == seen[1]
+
+
+def test_a_late_answer_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(soa, 'RESEND', 0.05)
+
+    def script(query: dns.message.Message, over_tcp: bool) -> Answers:
+        time.sleep(0.2)
+        return [refused(query)]
+
+    with driver(script, call_timeout=3) as (backend, _):
+        assert backend.delete_domain(a_domain()).seconds < 1
+
+
+def test_what_answers_another_question_is_not_heard() -> None:
+    def script(query: dns.message.Message, over_tcp: bool) -> Answers:
+        other_id, other_name = refused(query), refused(dns.message.make_query('other.example.', 'SOA', id=query.id))
+        other_id.id ^= 1
+        return [other_id, other_name, b'', b'\0' * 5, query.to_wire(), query.to_wire()[:2] + b'\xff' * 20]
+
+    with driver(script) as (backend, _):
+        result = backend.delete_domain(a_domain())
+        assert result.unreachable and result.error == 'no answer within 1 s'
+
+
+def test_nobody_listens_and_somebody_is_silent() -> None:
+    with opened(Server(new_id(), 'catalog', '127.0.0.1', free_port(), call_timeout=1)) as backend:
+        for result in (backend.delete_domain(a_domain()), backend.ping(), backend.list_zones(['a.example.']).result):
+            assert result.unreachable and result.error == 'connection failed: Connection refused'
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
+        silent.bind(('127.0.0.1', 0))
+        with opened(Server(new_id(), 'catalog', '127.0.0.1', silent.getsockname()[1], call_timeout=0.2)) as backend:
+            for result in (backend.delete_domain(a_domain()), backend.ping()):
+                assert result.unreachable and result.error == 'no answer within 0.2 s'
+            assert backend.check()[0].advice.startswith('see whether catalog:127.0.0.1')
+
+
+def test_a_list_asks_for_each_zone() -> None:
+    def script(query: dns.message.Message, over_tcp: bool) -> Answers:
+        label = query.question[0].name[0]
+        if label == b'broken':
+            return [soa_answer(query, 0, rcode=dns.rcode.SERVFAIL)]
+        return [refused(query) if label == b'absent' else soa_answer(query, 7)]
+
+    names = ['absent.example.', 'broken.example.', *(f'{number}.example.' for number in range(1200))]
+    with driver(script) as (backend, _):
+        listing = backend.list_zones(names)
+    assert listing.result.ok and not listing.complete
+    assert listing.serials == {'broken.example.': None, **{name: 7 for name in names[2:]}}
+
+
+def test_a_list_that_is_not_answered_whole_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr('designate_pool.backends.catalog._PATIENCE', 0.2)
+    with driver(lambda query, over_tcp: [] if query.question[0].name[0] == b'a' else [refused(query)]) as (backend, _):
+        listing = backend.list_zones(['a.example.', 'b.example.'])
+    assert listing.result.unreachable and listing.serials == {}
+    assert listing.result.error == 'no answer when asked for a.example.'
+
+
+def test_odd_names() -> None:
+    asked = set()
+
+    def script(query: dns.message.Message, over_tcp: bool) -> Answers:
+        asked.add(query.question[0].name)
+        return [refused(query)]
+
+    with driver(script) as (backend, _):
+        assert all(result.ok for result in backend.delete_domains([a_domain(name) for name in ODD_NAMES.values()]))
+    assert asked == {dns.name.from_text(name) for name in ODD_NAMES.values()}
+
+
+def test_with_a_key_queries_and_answers_are_signed() -> None:
+    key = dns.tsig.Key(KEY.name, KEY.secret, KEY.algorithm)
+    with driver(lambda query, over_tcp: [refused(query)], key, tsig_key=KEY) as (backend, name_server):
+        assert backend.delete_domain(a_domain()).ok
+        assert name_server.queries[0].had_tsig and backend.check() == []
+
+
+@pytest.mark.parametrize(('rcode', 'error'), [
+    (dns.rcode.NXDOMAIN, 'is not clear: it gives an answer that is not signed (NXDOMAIN)'),
+    (dns.rcode.REFUSED, 'None'),
+])
+def test_an_answer_that_is_not_signed_proves_nothing_unless_it_is_a_refusal(rcode: int, error: str) -> None:
+    def script(query: dns.message.Message, over_tcp: bool) -> Answers:
+        return [soa_answer(dns.message.make_query(query.question[0].name, 'SOA', id=query.id), 0, rcode=rcode)]
+
+    with driver(script, dns.tsig.Key(KEY.name, KEY.secret, KEY.algorithm), tsig_key=KEY) as (backend, _):
+        result = backend.delete_domain(a_domain())
+    assert str(result.error).endswith(error)
+
+
+def test_a_key_that_the_server_refuses_is_permanent() -> None:
+    def script(query: dns.message.Message, over_tcp: bool) -> Answers:
+        answer = refused(query)
+        answer.set_rcode(dns.rcode.NOTAUTH)
+        answer.use_tsig(key, tsig_error=dns.rcode.BADKEY)
+        return [answer]
+
+    key = dns.tsig.Key(KEY.name, KEY.secret, KEY.algorithm)
+    with driver(script, key, tsig_key=KEY) as (backend, _):
+        for result in (backend.delete_domain(a_domain()), backend.ping()):
+            assert not result.retryable
+            assert result.error == 'the server does not accept our signature: it does not know the key (BADKEY)'
+        assert 'the key of its tsig_key' in backend.check()[0].advice
+    assert KEY.secret not in str(result)
+
+
+def test_a_zone_for_which_the_server_knows_no_key_for_a_moment() -> None:
+    seen: list[int] = []
+
+    def script(query: dns.message.Message, over_tcp: bool) -> Answers:
+        seen.append(query.id)
+        answer = refused(query)
+        if len(seen) < 3:
+            answer.set_rcode(dns.rcode.NOTAUTH)
+            answer.use_tsig(key, tsig_error=dns.rcode.BADKEY)
+        return [answer]
+
+    key = dns.tsig.Key(KEY.name, KEY.secret, KEY.algorithm)
+    with driver(script, key, tsig_key=KEY) as (backend, _):
+        assert backend.delete_domain(a_domain()).ok
