@@ -77,7 +77,7 @@ class Registrar:
         with self._lock:
             roll = self._manager.storage.read(server_store.of_pool, self._manager.pool.name)
             if self._reloads is not None and roll.reloads != self._reloads:
-                self._follow()
+                self._follow(roll.servers)
             self._reloads = roll.reloads
             self._seat(roll.servers, self._manager.all_lanes)
 
@@ -104,8 +104,11 @@ class Registrar:
         self._remember(last, former)
         return done
 
-    def _follow(self) -> None:
-        """Somebody read the configuration anew: do the same with ours, without entering anything."""
+    def _follow(self, servers: Sequence[PoolServer]) -> None:
+        """Somebody read the configuration anew: do the same with ours, without entering anything.
+
+        :param servers: as they stand since then
+        """
         try:
             pool = self._read_pool()
             lanes = self._lanes(pool)
@@ -114,7 +117,7 @@ class Registrar:
             return
         last = {key: lane.server for key, lane in self._manager.all_lanes.items()}
         self._manager.pool = pool
-        self._seat(self._manager.members.servers, lanes)
+        self._seat(servers, lanes)
         self._remember(last, self._former_settings)
 
     def _lanes(self, pool: Pool) -> dict[str, Lane]:

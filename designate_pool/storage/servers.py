@@ -104,8 +104,8 @@ def register(tx: Tx, pool_name: str, wanted: Sequence[PoolServer], delete_zones:
         if former.state is ServerState.REMOVED:
             tx.execute(TABLE.delete().where(TABLE.c.id == former.id))
         elif former.state is not ServerState.DRAINING:
-            _write(tx, in_state(former, ServerState.DRAINING, now, delete_zones=delete_zones, filled_to=None, note=None),
-                   now)
+            _write(tx, in_state(former, ServerState.DRAINING, now, delete_zones=delete_zones, filled_to=None,
+                                note=None), now)
             draining.append(former.label)
         elif former.dismissed:
             _write(tx, dataclasses.replace(former, dismissed=False), now)

@@ -387,6 +387,23 @@ def test_others_follow_and_an_older_file_undoes_nothing(town: Town) -> None:
     assert D in manager.lanes
 
 
+def test_another_takes_over_the_draining_when_the_one_that_read_the_configuration_dies(town: Town) -> None:
+    some(town)
+    town.deleting = True
+    town.start('one')
+    other = Registrar(manager := town.new_manager('two'), town.runtime, town.read_pool,
+                      KeptServers(str(town.folder / 'two')))
+    other.start()
+    del town.configured[C]
+    town.registrar.reload()
+    other.refresh()
+    follower = Filling(manager, other)
+    for _ in range(10):
+        follower.run()
+    assert town.states[C] == 'removed'
+    assert town.machines[C, 'fake'].zones == {}
+
+
 def test_settings_that_no_zone_is_made_with_replace_the_driver_and_refill_nothing(town: Town) -> None:
     some(town)
     lane = town.manager.lanes[A]
