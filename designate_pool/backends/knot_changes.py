@@ -133,8 +133,16 @@ def _change(control: Control, shared: Change, zones: Mapping[str, Change], deadl
 
 
 def _commit(control: Control, zones: Mapping[str, Change], deadline: Deadline) -> Refused:
-    """Commit; the first zone whose settings are not in order as a whole."""
-    trouble = error_in(list(control.ask({'command': 'conf-commit'}, deadline)))
+    """Commit; the first zone whose settings are not in order as a whole.
+
+    :raises BackendError: also when that takes too long, as it does while knotd waits for refreshes; it is busy then,
+        and does it all the same
+    """
+    try:
+        trouble = error_in(list(control.ask({'command': 'conf-commit'}, deadline)))
+    except TimeoutError as error:
+        raise BackendError(why=f'conf-commit has not ended within {deadline.seconds:g} s, for which knotd waits for the'
+                               ' refreshes that are under way') from error
     if trouble is None:
         return {}
     name = absolute(trouble['id']) if trouble.get('section') == 'zone' and 'id' in trouble else ''

@@ -9,6 +9,10 @@ import threading
 from collections.abc import Callable
 
 
+#: A server that answers questions and fails at work is asked less and less often, down to this many intervals apart.
+LONGEST = 16
+
+
 class Circuit:
     """Closed while the server answers.
 
@@ -25,6 +29,8 @@ class Circuit:
         self._count = 0
         self._open_since: float | None = None
         self._next_probe = 0.0
+        self._pause = probe_interval
+        self._proven = True
 
     @property
     def is_open(self) -> bool:
@@ -37,15 +43,21 @@ class Circuit:
             if self._open_since is not None or self._count < self._limit:
                 return False
             self._open_since = self._clock()
-            self._next_probe = self._open_since + self._probe_interval
+            self._pause = self._probe_interval if self._proven else min(2 * self._pause,
+                                                                        LONGEST * self._probe_interval)
+            self._next_probe = self._open_since + self._pause
             return True
 
-    def answered(self) -> bool:
-        """The server answered, whatever it said; whether this closed the circuit."""
+    def answered(self, probe: bool = False) -> bool:
+        """The server answered, whatever it said; whether this closed the circuit.
+
+        :param probe: it was only asked the cheap question, which proves little
+        """
         with self._lock:
             self._count = 0
             was_open = self._open_since is not None
             self._open_since = None
+            self._proven = not probe
             return was_open
 
     def probe_due(self) -> bool:
@@ -53,5 +65,5 @@ class Circuit:
         with self._lock:
             if self._open_since is None or self._clock() < self._next_probe:
                 return False
-            self._next_probe = self._clock() + self._probe_interval
+            self._next_probe = self._clock() + self._pause
             return True

@@ -24,10 +24,14 @@ class Work:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Called:
-    """How the driver's call for *work* ended."""
+    """How the driver's call for *work* ended.
+
+    :ivar leads: whether it stands for its call, where that was for several works
+    """
 
     work: Work
     result: CallResult
+    leads: bool = True
 
 
 class Lane:
@@ -78,7 +82,8 @@ class Lane:
                 and (work.row.claimed_until is None or work.row.claimed_until > now)]
         for deletes, together in itertools.groupby(mine, lambda work: work.row.action is Action.DELETE):
             batch = list(together)
-            self._done([Called(work, result) for work, result in zip(batch, self._call(batch, deletes), strict=True)])
+            self._done([Called(work, result, work is batch[0])
+                        for work, result in zip(batch, self._call(batch, deletes), strict=True)])
 
     def _call(self, works: Sequence[Work], deletes: bool) -> Sequence[CallResult]:
         if self.control.is_open:

@@ -334,7 +334,8 @@ class Manager:
     def _mind_circuit(self, outcome: Called | PollResult) -> str | None:
         """Count failures and answers; the id of the server that is back, when this is the first that is heard of it."""
         lane = self.lanes.get(_server_id(outcome))
-        if lane is None:  # it rests, or is gone
+        # It rests or is gone; and what was one call counts once.
+        if lane is None or isinstance(outcome, Called) and not outcome.leads:
             return None
         if isinstance(outcome, Called):
             circuit, what, why = lane.control, 'its control channel', outcome.result.error

@@ -121,7 +121,7 @@ class Periodic:
         """Ask servers whose circuit is open whether they are back."""
         manager = self._manager
         for server_id, lane in manager.lanes.items():
-            if lane.control.probe_due() and not lane.probe().unreachable and lane.control.answered():
+            if lane.control.probe_due() and not lane.probe().unreachable and lane.control.answered(probe=True):
                 manager.wake(server_id)
             if lane.dns.probe_due():
                 self._probe_dns(server_id)

@@ -73,6 +73,29 @@ def test_what_waits_goes_together_in_its_order_and_no_more_than_fit(backend: Bul
     assert [each.work for each in done] == works and all(each.result.ok for each in done)
 
 
+def test_a_call_for_several_counts_once(backend: Bulky) -> None:
+    assert [each.leads for each in called(backend, [work('a.'), work('b.'), work('c.'), work('d.')])] == [
+        True, False, False, True]
+
+
+def test_a_server_that_answers_questions_and_fails_at_work_is_asked_less_and_less() -> None:
+    now = [0.0]
+    circuit = Circuit(1, 2.0, lambda: now[0])
+
+    def waits() -> float:
+        """Fail, and wait for the probe that closes the circuit again."""
+        assert circuit.failed()
+        began = now[0]
+        while not circuit.probe_due():
+            now[0] += 0.5
+        circuit.answered(probe=True)
+        return now[0] - began
+
+    assert [waits() for _ in range(6)] == [2, 4, 8, 16, 32, 32]
+    circuit.answered()
+    assert waits() == 2
+
+
 def test_one_that_fails_does_not_fail_the_others(backend: Bulky) -> None:
     done = called(backend, [work('a.'), work('wrong.'), work('c.')])
     assert [each.result.error for each in done] == [None, 'no', None]
