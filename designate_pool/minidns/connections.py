@@ -1,18 +1,20 @@
 """DNS over TCP (RFC 7766): many connections, many queries on each, answered in their order.
 
-The number of connections is bounded, in all and for one address.  A connection that is not heard of for a while, sends
-slowly or takes slowly is closed.
+The number of connections is bounded, in all and for one address; more wait until others have ended, since a server that
+is turned away may come back only after a minute.  A connection that is not heard of for a while, sends slowly or takes
+slowly is closed.
 """
 
 from __future__ import annotations
 
 import collections
 import contextlib
+import itertools
 import logging
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from designate_pool.minidns.access import Peer
 from designate_pool.minidns.answering import Answering
@@ -24,6 +26,8 @@ LOG = logging.getLogger(__name__)
 
 #: Seconds without a query, for a query to arrive whole, and for a message to be taken.
 IDLE, ARRIVAL, TAKING = 30.0, 10.0, 30.0
+#: Seconds in which the first query of a connection is on its way.
+ARRIVING = 1.0
 _BACKLOG = 1024
 _CHUNK = 65536
 
@@ -96,7 +100,8 @@ class Connections:
 
     :param served: told of each transfer that has been sent whole
     :param most: connections at the same time; more wait, and the longest idle one makes room
-    :param servers: tells how many servers an address stands for; it may take half of the connections for each
+    :param servers: tells how many servers an address stands for; it may take half of the connections for each, and have
+        as many again waiting
     """
 
     def __init__(self, answering: Answering, served: Served, most: int,
@@ -108,6 +113,7 @@ class Connections:
         self._servers = servers
         self._open: set[Connection] = set()
         self._by_address: collections.Counter[str] = collections.Counter()
+        self._waiting: dict[str, collections.deque[Connection]] = {}
         self._changed = threading.Condition()
         self._listeners: list[socket.socket] = []
         self._tasks: list[Task] = []
@@ -130,6 +136,9 @@ class Connections:
             self._changed.notify_all()
             for connection in self._open:
                 connection.hang_up(socket.SHUT_RD)
+            for connection in itertools.chain.from_iterable(self._waiting.values()):
+                connection.sock.close()
+            self._waiting.clear()
         for task in self._tasks:
             task.join(grace)
         for sock in self._listeners:
@@ -151,37 +160,51 @@ class Connections:
                 with self._changed:
                     self._changed.wait(0.1)  # out of file descriptors, say: others must be closed first
                 continue
-            connection = Connection(sock, address[0])
-            if self._wait_for_room() and self._enter(connection):
-                self._runtime.spawn(self._serve, connection, name='minidns-tcp')
-            else:
-                sock.close()
+            self._wait_for_room()
+            self._admit(Connection(sock, address[0]))
 
-    def _wait_for_room(self) -> bool:
-        """Whether one more connection may be served, having asked the longest idle one to leave; False at the end."""
+    def _wait_for_room(self) -> None:
+        """Wait until one more connection may be served, having hung up the longest idle one, or until the end."""
         with self._changed:
             while len(self._open) >= self._most and not self._stopping:
-                idle = [each for each in self._open if each.idle_since is not None]
-                if idle:
-                    min(idle, key=lambda each: each.idle_since or 0.0).hang_up()
+                _make_room(self._open)
                 self._changed.wait(1.0)
-            return not self._stopping
 
-    def _enter(self, connection: Connection) -> bool:
+    def _admit(self, connection: Connection) -> None:
+        """Serve *connection*, or have it wait for the others of its address; close it when too many wait already."""
+        address = connection.address
         with self._changed:
-            most = self._most_of_one * max(1, self._servers(connection.address))
-            if self._stopping or self._by_address[connection.address] >= most:
-                return False
-            self._open.add(connection)
-            self._by_address[connection.address] += 1
-            return True
+            if self._stopping:
+                connection.sock.close()
+            elif self._by_address[address] < self._share(address):
+                self._begin(connection)
+            elif len(waiting := self._waiting.setdefault(address, collections.deque())) < self._share(address):
+                waiting.append(connection)
+                _make_room((each for each in self._open if each.address == address), ARRIVING)
+            else:
+                connection.sock.close()
+
+    def _share(self, address: str) -> int:
+        return self._most_of_one * max(1, self._servers(address))
+
+    def _begin(self, connection: Connection) -> None:
+        assert self._runtime is not None
+        self._open.add(connection)
+        self._by_address[connection.address] += 1
+        self._runtime.spawn(self._serve, connection, name='minidns-tcp')
 
     def _leave(self, connection: Connection) -> None:
+        """Let those in that wait."""
         with self._changed:
             self._open.discard(connection)
             self._by_address[connection.address] -= 1
             if not self._by_address[connection.address]:
                 del self._by_address[connection.address]
+            for address, waiting in list(self._waiting.items()):
+                if len(self._open) < self._most and self._by_address[address] < self._share(address):
+                    self._begin(waiting.popleft())
+                if not waiting:
+                    del self._waiting[address]
             self._changed.notify_all()
 
     def _serve(self, connection: Connection) -> None:
@@ -209,6 +232,14 @@ class Connections:
         while message := messages.next(int(time.time())):
             connection.send(message)
         self._served(transfer.query.peers, zone)
+
+
+def _make_room(connections: Iterable[Connection], least: float = 0.0) -> None:
+    """Hang up the one that has been idle the longest, if one is, and for *least* seconds."""
+    before = time.monotonic() - least
+    idle = [each for each in connections if each.idle_since is not None and each.idle_since <= before]
+    if idle:
+        min(idle, key=lambda each: each.idle_since or 0.0).hang_up()
 
 
 def listen(family: int, host: str, port: int) -> socket.socket:

@@ -119,13 +119,40 @@ def test_the_longest_idle_connection_makes_room_for_a_new_one(world: World) -> N
             assert read_message(third).rcode() == dns.rcode.REFUSED
 
 
-def test_one_client_cannot_take_all_connections(world: World) -> None:
+def test_one_client_cannot_take_all_connections_and_those_too_many_wait(world: World) -> None:
     (endpoint,) = world.start(tcp_connections=4, hosts=('127.0.0.8',)).endpoints
+    question = framed(dns.message.make_query('example.com', 'SOA'))
     with contextlib.ExitStack() as stack:
-        socks = [stack.enter_context(dial(endpoint)) for _ in range(3)]
-        assert closed(socks[2])
-        socks[0].sendall(framed(dns.message.make_query('example.com', 'SOA')))
-        assert serial_of(read_message(socks[0])) == 7
+        socks = [stack.enter_context(dial(endpoint)) for _ in range(5)]
+        assert closed(socks[4]), 'two are served, two wait, and no more'
+        for sock in socks[:4]:
+            sock.sendall(question)
+        assert [serial_of(read_message(sock)) for sock in socks[:2]] == [7, 7]
+        socks[2].settimeout(0.3)
+        with pytest.raises(TimeoutError):
+            socks[2].recv(1)
+        for done, waiting in ((0, 2), (1, 3)):
+            socks[done].close()
+            socks[waiting].settimeout(10)
+            assert serial_of(read_message(socks[waiting])) == 7
+
+
+def test_one_that_waits_takes_the_place_of_one_that_has_been_idle(world: World,
+                                                                  monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, 'ARRIVING', 0.0)
+    (endpoint,) = world.start(tcp_connections=2, hosts=('127.0.0.8',)).endpoints
+    with dial(endpoint) as idle, dial(endpoint) as next_one:
+        assert closed(idle)
+        next_one.sendall(framed(dns.message.make_query('example.com', 'SOA')))
+        assert serial_of(read_message(next_one)) == 7
+
+
+def test_those_that_wait_are_closed_at_the_end(world: World) -> None:
+    service = world.start(tcp_connections=2, hosts=('127.0.0.8',))
+    with dial(service.endpoints[0]) as served, dial(service.endpoints[0]) as waiting:
+        wait_until(lambda: service._server._connections._waiting, 'it waits')
+        service.stop()
+        assert closed(served) and closed(waiting)
 
 
 def test_servers_that_share_an_address_have_each_their_part_of_the_connections(world: World) -> None:
