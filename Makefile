@@ -16,7 +16,7 @@ help:
 	@sed -n '1s/^# //p' Makefile
 
 test: $(SERVERS) $(PYTHON_PACKAGES)
-	$(BIN)/pytest -n 2 --dist loadfile $(PYTEST_ARGS)
+	$(BIN)/pytest -n 3 --dist loadfile $(PYTEST_ARGS)
 
 demo: $(PYTHON_PACKAGES)
 	$(BIN)/python -m designate_pool.cmd.demo

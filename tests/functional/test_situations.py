@@ -163,15 +163,22 @@ def test_a_server_that_lost_its_zones_is_given_them_again_and_only_that_server(w
         assert world.stack.zone(zone)['status'] == 'ACTIVE'
 
 
-def test_a_server_that_answers_servfail_is_named_with_its_reason_and_heals(world: World) -> None:
-    # The server has a zone of this name already, and fetches it from where nothing is.
-    world.rndc(2, 'addzone', 'sick.example.com { type secondary; primaries { 127.0.0.1 port 9; }; file "sick.db"; };')
-    zone, _ = world.begin('sick.example.com.')
+def test_a_zone_of_the_operator_s_own_is_named_and_what_to_do_about_it(world: World) -> None:
+    world.rndc(2, 'addzone', 'own.example.com { type static-stub; server-addresses { 127.0.0.1; }; };')
+    zone, _ = world.begin('own.example.com.')
     world.stack.wait_for(zone, 'ERROR')
     row = world.wait_for_row(zone, 2, lambda row: row['status'] == 'ERROR', 'the server is in ERROR')
-    assert 'SERVFAIL' in row['last_error'] and row['next_attempt_at']
-    world.all_serve('sick.example.com.', '192.0.2.1', [0, 1])
-    world.rndc(2, 'delzone', 'sick.example.com')
+    assert "as a static-stub zone that was added by hand: take it away with 'rndc delzone'" in row['last_error']
+    assert row['next_attempt_at']
+    world.all_serve('own.example.com.', '192.0.2.1', [0, 1])
+    world.rndc(2, 'delzone', 'own.example.com')
+    world.stack.wait_for(zone)
+    world.all_serve('own.example.com.', '192.0.2.1')
+
+
+def test_a_secondary_zone_that_answers_servfail_since_its_primary_is_nowhere_is_given_ours(world: World) -> None:
+    world.rndc(2, 'addzone', 'sick.example.com { type secondary; primaries { 127.0.0.1 port 9; }; file "sick.db"; };')
+    zone, _ = world.begin('sick.example.com.')
     world.stack.wait_for(zone)
     world.all_serve('sick.example.com.', '192.0.2.1')
 

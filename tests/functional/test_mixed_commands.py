@@ -1,0 +1,126 @@
+"""What an operator commands about one server of a mixed pool: maintenance, comparing and mending, reading anew.
+
+No sweep comes along: what is mended is mended by command.  The threshold is 100 %.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.fixtures.mixed import MAKES, Mixed
+from tests.fixtures.processes import wait_until
+
+
+@pytest.fixture(scope='module')
+def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mixed]:
+    folder = tmp_path_factory.mktemp('mixed')
+    with Mixed(folder, f'sqlite:///{folder}/pool.sqlite', manager={'periodic_sync_interval': '3600'}) as running:
+        yield running
+
+
+@pytest.mark.parametrize('make', MAKES)
+def test_nothing_is_sent_to_a_server_in_maintenance_and_it_catches_up_afterwards(pool: Mixed, make: str) -> None:
+    name = f'{make}.rest.example.com.'
+    others = [each for each in MAKES if each != make]
+    server = pool.servers[make]
+    changed, recordset = pool.create(f'changed.{name}')
+    deleted, _ = pool.create(f'deleted.{name}')
+    before = server.serial(f'changed.{name}')
+    rest(pool, make)
+    log = len(server.log)
+    created, _ = pool.begin(f'created.{name}')
+    pool.stack.set_recordset(changed, recordset, '192.0.2.2')
+    pool.stack.delete_zone(deleted)
+    for zone in (created, changed):
+        pool.stack.wait_for(zone)
+    pool.stack.wait_for(deleted, 'gone')
+    pool.all_serve(f'created.{name}', '192.0.2.1', others)
+    pool.all_serve(f'changed.{name}', '192.0.2.2', others)
+    explained = pool.stack.command('zone', 'explain', created)
+    assert f'The pool is short of one server: {pool.server_state(make)["name"]} has been in maintenance' in explained
+    assert 'on every server that counts' in explained
+    assert name not in server.log[log:]
+    assert pool.listed(make, [f'created.{name}', f'changed.{name}', f'deleted.{name}']) == {
+        f'changed.{name}': before, f'deleted.{name}': server.serial(f'deleted.{name}')}
+
+    pool.stack.command('server', 'resume', pool.ids[make], '--wait', '60')
+    assert pool.server_state(make)['state'] == 'active'
+    pool.all_serve(f'created.{name}', '192.0.2.1', [make])
+    pool.all_serve(f'changed.{name}', '192.0.2.2', [make])
+    pool.wait_until_gone([f'deleted.{name}'])
+    pool.stack.set_recordset(changed, recordset, '192.0.2.3')
+    pool.stack.wait_for(changed)
+    pool.all_serve(f'changed.{name}', '192.0.2.3')
+
+
+def test_a_server_restarted_during_its_maintenance_is_left_alone_until_it_is_resumed(pool: Mixed) -> None:
+    zone, recordset = pool.create('restarted.example.com.')
+    for make in MAKES[:2]:
+        rest(pool, make)
+        pool.servers[make].stop()
+    pool.stack.set_recordset(zone, recordset, '192.0.2.2')
+    pool.stack.wait_for(zone)
+    pool.all_serve('restarted.example.com.', '192.0.2.2', MAKES[2:])
+    for make in MAKES[:2]:
+        pool.servers[make].start()
+        pool.stack.command('server', 'resume', pool.ids[make], '--wait', '60')
+    pool.wait_until_served('restarted.example.com.', '192.0.2.2')
+    pool.stack.set_recordset(zone, recordset, '192.0.2.3')
+    pool.stack.wait_for(zone)
+    pool.all_serve('restarted.example.com.', '192.0.2.3')
+
+
+@pytest.mark.parametrize('make', MAKES)
+def test_an_emptied_server_is_compared_and_mended(pool: Mixed, make: str) -> None:
+    names = [f'resync{number}.{make}.example.com.' for number in range(5)]
+    for name in names:
+        pool.create(name)
+    everything = pool.expected()
+    assert found(pool, make) == {'missing': [], 'behind': [], 'extra': found(pool, make)['extra']}
+    pool.servers[make].forget_zones()
+    assert found(pool, make, code=1)['missing'] == sorted(everything)
+    assert pool.listed(make, names) == {}, 'only looked at'
+    pool.stack.command('server', 'resync', pool.ids[make], '--fix', '--wait', '60')
+    assert pool.serials(make, everything) == everything
+    assert found(pool, make)['missing'] == found(pool, make)['behind'] == []
+    pool.stack.command('server', 'resync', pool.ids[make], '--fix', '--wait', '60')
+
+
+def test_a_wrong_file_is_told_and_changes_nothing(pool: Mixed) -> None:
+    before = pool.stack.servers_state()
+    wrong = [pool.section('bind9').replace('rndc_port', 'rndc_prot'), pool.section('nsd', call_timeout='soon'),
+             '[backend:bnid9:1]\nhost = 192.0.2.1\n']
+    pool.stack.configure(pool.stack.config, wrong, 100)
+    try:
+        told = pool.stack.complaint('server', 'reload')
+        for word in ('rndc_prot', 'did you mean rndc_port', 'call_timeout', 'soon', 'bnid9'):
+            assert word in told
+        pool.stack.reload(wrong)
+        zone, _ = pool.create('after-wrong-file.example.com.')
+        assert {key: (each['state'], each['version']) for key, each in pool.stack.servers_state().items()} == {
+            key: (each['state'], each['version']) for key, each in before.items()}
+    finally:
+        pool.stack.reload(pool.sections())
+    assert json.loads(pool.stack.command('server', 'reload', '-f', 'json')) == {
+        'joined': [], 'changed': [], 'draining': []}
+    pool.create('after-right-file.example.com.')
+    pool.stack.delete_zone(zone)
+    pool.stack.wait_for(zone, 'gone')
+
+
+def rest(pool: Mixed, make: str) -> None:
+    """Put a server into maintenance; returns when the pool manager has seen it, which looks once a second."""
+    log = pool.stack.processes['all'].log
+    seen = len(log.read_text())
+    answer = pool.command_server(make, 'maintenance')
+    assert answer['state'] == 'maintenance'
+    wait_until(lambda: f'{answer["name"]} is maintenance now' in log.read_text()[seen:], 'the pool manager has seen it')
+
+
+def found(pool: Mixed, make: str, code: int = 0) -> dict[str, list[object]]:
+    """What ``server resync`` finds without mending."""
+    told = json.loads(pool.stack.command('server', 'resync', pool.ids[make], '-f', 'json', code=code))
+    return {key: told[key] for key in ('missing', 'behind', 'extra')}

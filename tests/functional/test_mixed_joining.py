@@ -1,0 +1,132 @@
+"""Servers that join a mixed pool with three hundred domains, are filled, are taken out and emptied, and come back."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from tests.fixtures.mixed import MAKES, Mixed
+from tests.fixtures.processes import wait_until
+
+LATE = 'pdns'
+NAMES = [f'domain{number}.example.org.' for number in range(300)]
+
+
+@pytest.fixture(scope='module')
+def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mixed]:
+    """With all servers but the one that comes late, and with the domains."""
+    folder = tmp_path_factory.mktemp('mixed')
+    with Mixed(folder, f'sqlite:///{folder}/pool.sqlite', makes=all_but(LATE),
+               manager={'delete_zones_of_removed_servers': 'true'}) as running:
+        running.import_all(NAMES)
+        running.wait_for_all()
+        yield running
+
+
+@pytest.fixture(scope='module')
+def full(pool: Mixed) -> Mixed:
+    """With all servers."""
+    if pool.server_state(LATE) is None:
+        joins(pool, LATE)
+    return pool
+
+
+def test_a_server_that_is_added_late_gets_every_domain(pool: Mixed) -> None:
+    assert pool.listed(LATE, NAMES) == {}
+    joins(pool, LATE)
+
+
+@pytest.mark.parametrize('make', MAKES)
+def test_a_server_is_taken_out_emptied_and_filled_again(full: Mixed, make: str) -> None:
+    leaves(full, make)
+    joins(full, make)
+
+
+def test_a_server_that_was_taken_out_says_so(full: Mixed) -> None:
+    leaves(full, LATE)
+    assert full.server_state(LATE)['note'] == 'it was drained'
+    joins(full, LATE)
+
+
+@pytest.mark.parametrize('make', ['nsd', 'pdns'])
+def test_changes_are_active_while_a_server_that_joins_is_silent(full: Mixed, make: str) -> None:
+    leaves(full, make)
+    with standing_still(full, make):
+        full.stack.reload(full.sections())
+        full.wait_for_state(make, 'joining')
+        zone, recordset = full.create(f'now.{make}.example.com.', makes=all_but(make))
+        full.stack.set_recordset(zone, recordset, '192.0.2.2')
+        full.stack.wait_for(zone)
+        full.all_serve(f'now.{make}.example.com.', '192.0.2.2', all_but(make))
+        assert full.server_state(make)['state'] == 'joining'
+    is_filled(full, make)
+    full.all_serve(f'now.{make}.example.com.', '192.0.2.2')
+
+
+@pytest.mark.parametrize('make', ['bind9', 'knot'])
+def test_killed_in_the_middle_of_draining_and_of_filling_it_goes_on(full: Mixed, make: str) -> None:
+    with standing_still(full, make):
+        full.stack.reload(full.sections(all_but(make)))
+        full.wait_for_state(make, 'draining')
+        full.stack.kill('all')
+    full.stack.launch('all')
+    is_gone(full, make)
+    with standing_still(full, make):
+        full.stack.reload(full.sections())
+        full.wait_for_state(make, 'joining')
+        wait_until(lambda: full.server_state(make)['waiting'], 'the filling has begun')
+        full.stack.kill('all')
+    full.stack.launch('all')
+    is_filled(full, make)
+
+
+def all_but(make: str) -> tuple[str, ...]:
+    return tuple(each for each in MAKES if each != make)
+
+
+def joins(pool: Mixed, make: str) -> None:
+    """The server joins, while a change of that moment does not wait for it."""
+    pool.stack.reload(pool.sections())
+    pool.wait_for_joining(make)
+    zone, _ = pool.create(f'{make}.while-joining.example.com.', makes=all_but(make))
+    is_filled(pool, make)
+    pool.stack.delete_zone(zone)
+    pool.stack.wait_for(zone, 'gone')
+    pool.wait_until_gone([f'{make}.while-joining.example.com.'])
+
+
+def is_filled(pool: Mixed, make: str) -> None:
+    """It becomes active, and has every domain by then."""
+    joined = pool.wait_for_state(make, 'active', 60)
+    expected = pool.expected()
+    assert pool.serials(make, expected) == expected
+    assert pool.listed(make, expected) == expected
+    assert (joined['filling'], joined['failing'], joined['domains']) == (False, 0, len(expected))
+
+
+def leaves(pool: Mixed, make: str) -> None:
+    pool.stack.reload(pool.sections(all_but(make)))
+    is_gone(pool, make)
+
+
+def is_gone(pool: Mixed, make: str) -> None:
+    """It is removed, with all that was known of it, and its zones are gone from it."""
+    pool.wait_for_state(make, 'removed', 60)
+    report = pool.stack.request('GET', f'/v2/servers/{pool.ids[make]}', 200)
+    assert (report['rows'], report['waiting']) == (0, 0)
+    pool.wait_until_gone(NAMES[::30], [make])
+    assert pool.listed(make, NAMES) == {}
+
+
+@contextlib.contextmanager
+def standing_still(pool: Mixed, make: str) -> Iterator[None]:
+    """The server's process is stopped meanwhile: it takes connections and answers nothing."""
+    os.kill(pool.servers[make].pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pool.servers[make].pid, signal.SIGCONT)

@@ -1,0 +1,56 @@
+"""One server of a mixed pool is stopped or killed while the others go on, and is back again.
+
+Three of the four servers are enough for a change to be ACTIVE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.fixtures.mixed import MAKES, Mixed
+from tests.fixtures.processes import wait_until
+
+
+@pytest.fixture(scope='module')
+def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mixed]:
+    folder = tmp_path_factory.mktemp('mixed')
+    with Mixed(folder, f'sqlite:///{folder}/pool.sqlite', threshold=75) as running:
+        yield running
+
+
+@pytest.mark.parametrize('make', MAKES)
+@pytest.mark.parametrize('end', [lambda server: server.stop(), lambda server: server.kill()], ids=['stopped', 'killed'])
+def test_changes_go_on_without_a_server_and_it_catches_up(
+        pool: Mixed, make: str, end: Callable[[object], None], request: pytest.FixtureRequest) -> None:
+    name = f'{make}.{request.node.callspec.id.split("-")[0]}.example.com.'
+    others = [each for each in MAKES if each != make]
+    changed, recordset = pool.create(f'changed.{name}')
+    deleted, _ = pool.create(f'deleted.{name}')
+    again, _ = pool.create(f'again.{name}')
+    end(pool.servers[make])
+    try:
+        created, _ = pool.begin(f'created.{name}')
+        pool.stack.set_recordset(changed, recordset, '192.0.2.2')
+        for zone in (deleted, again):
+            pool.stack.delete_zone(zone)
+        again, _ = pool.begin(f'again.{name}', '192.0.2.2')
+        for zone in (created, changed, again):
+            pool.stack.wait_for(zone)
+        pool.stack.wait_for(deleted, 'gone')
+        for each, address in (('created', '192.0.2.1'), ('changed', '192.0.2.2'), ('again', '192.0.2.2')):
+            pool.wait_until_served(f'{each}.{name}', address, others)
+        pool.wait_until_gone([f'deleted.{name}'], others)
+        wait_until(lambda: pool.row(created, make)['last_error'], 'what is wrong with the server is told')
+        assert pool.row(created, make)['next_attempt_at'] and not pool.row(changed, make)['current']
+    finally:
+        pool.servers[make].start()
+    pool.wait_until_all_served([make])
+    pool.wait_until_served(f'again.{name}', '192.0.2.2', [make])
+    pool.wait_until_gone([f'deleted.{name}'], [make])
+    pool.wait_for_rest(make)
+    assert all(pool.row(zone, make)['current'] for zone in (created, changed, again))
+    pool.stack.set_recordset(changed, recordset, '192.0.2.3')
+    pool.stack.wait_for(changed)
+    pool.wait_until_served(f'changed.{name}', '192.0.2.3')

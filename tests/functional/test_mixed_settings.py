@@ -1,0 +1,60 @@
+"""Sections that change: MiniDNS moves to another port, and zones are given another template."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.fixtures.mixed import MAKES, Mixed
+
+NAMES = [f'moved{number}.example.com.' for number in range(20)]
+
+
+@pytest.fixture(scope='module')
+def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mixed]:
+    folder = tmp_path_factory.mktemp('mixed')
+    with Mixed(folder, f'sqlite:///{folder}/pool.sqlite') as running:
+        yield running
+
+
+def test_minidns_moves_to_another_port_and_the_servers_follow(pool: Mixed) -> None:
+    for name in NAMES[1:]:
+        pool.import_zone(name)
+    zone, recordset = pool.create(NAMES[0])
+    for there in (1, 0):
+        pool.change_sections({make: pool.section(make, there) for make in MAKES})
+        assert {each['state'] for each in pool.stack.servers_state().values()} == {'active'}
+        assert uses(pool, NAMES) == dict.fromkeys(MAKES, {pool.primaries[there].port})
+        pool.stack.listen_at(pool.primaries[there])
+        address = f'192.0.2.{2 + there}'
+        pool.stack.set_recordset(zone, recordset, address)
+        pool.stack.wait_for(zone)
+        pool.all_serve(NAMES[0], address)
+        pool.create(f'after{there}.example.com.')
+        pool.stack.listen_at(*pool.primaries)
+
+
+def test_zones_of_knot_are_given_another_template(pool: Mixed) -> None:
+    zone, recordset = pool.create('template.example.com.')
+    knot = pool.servers['knot']
+    assert knot.setting('zone[template.example.com].template') == ''
+    pool.change_sections({'knot': pool.section('knot', template='other')})
+    assert knot.setting('zone[template.example.com].template') == 'other'
+    pool.stack.set_recordset(zone, recordset, '192.0.2.2')
+    pool.stack.wait_for(zone)
+    pool.all_serve('template.example.com.', '192.0.2.2')
+
+
+def uses(pool: Mixed, names: list[str]) -> dict[str, set[int]]:
+    """The ports that each server fetches these zones from, as it shows them itself."""
+    bind, nsd, knot, pdns = (pool.servers[make] for make in MAKES)
+    texts = {
+        'bind9': [bind.command(f'showzone {name}').text for name in names],
+        'nsd': [next(line for line in nsd.control('zonestatus', name).splitlines() if 'pattern:' in line)
+                for name in names],
+        'knot': [knot.setting(f'remote[{knot.setting(f"zone[{name}].master")}].address') for name in names],
+        'pdns': [str(found) for found in pdns.zones().values()],
+    }
+    return {make: {endpoint.port for endpoint in pool.primaries if any(str(endpoint.port) in text for text in found)}
+            for make, found in texts.items()}
