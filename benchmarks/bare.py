@@ -98,10 +98,8 @@ class Bare:
 
     def create(self) -> float:
         """Seconds from the first ``addzone`` until both secondaries answer for every zone."""
-        primary = f'{self.primary.host} port {self.primary.port}'
-        return self._tell(
-            [f'addzone "{name}" IN _default {{ type secondary; primaries {{ {primary}; }}; file "{name}db"; }};'
-             for name in self._zones], self.secondaries, self._wanted())
+        primary = Endpoint(self.primary.host, self.primary.port)
+        return self._tell([addzone(name, primary) for name in self._zones], self.secondaries, self._wanted())
 
     def change(self) -> float:
         """Seconds from the first ``reload`` of the primary, which finds every zone changed, to the new serials."""
@@ -134,10 +132,10 @@ class Bare:
     def _tell(self, commands: Sequence[str], servers: Sequence[Named], wanted: Mapping[str, int | None],
               pause: float = 0.01) -> float:
         """Give *commands* to each of *servers* and wait for both secondaries."""
-        channels = [(server, _connect(server), commands[number::CHANNELS])
+        channels = [(server, connect(server), commands[number::CHANNELS])
                     for server in servers for number in range(min(CHANNELS, len(commands)))]
         failures: list[str] = []
-        threads = [threading.Thread(target=_give, args=(channel, some, failures)) for _, channel, some in channels]
+        threads = [threading.Thread(target=give, args=(channel, some, failures)) for _, channel, some in channels]
         started = time.monotonic()
         for thread in threads:
             thread.start()
@@ -150,20 +148,28 @@ class Bare:
         return ended - started
 
 
+def addzone(name: str, primary: Endpoint) -> str:
+    """The command that makes the zone *name*, transferred from *primary*."""
+    return (f'addzone "{name}" IN _default {{ type secondary; primaries {{ {primary.host} port {primary.port}; }};'
+            f' file "{name}db"; }};')
+
+
+def connect(server: Named) -> rndc.Channel:
+    """A control channel to *server*."""
+    key = rndc.Key.read(str(server.folder / 'rndc.key'))
+    return rndc.connect(server.host, server.rndc_port, key, Deadline(_SECONDS))
+
+
+def give(channel: rndc.Channel, commands: Sequence[str], failures: list[str]) -> None:
+    """Give *commands* one after the other; what named refuses is added to *failures*."""
+    for command in commands:
+        answer = channel.ask(command, Deadline(_SECONDS))
+        if answer.result:
+            failures.append(f'{command}: {answer.words}')
+
+
 def _zone_file(records: int) -> str:
     return '\n'.join([
         '$TTL 3600', '@ IN SOA ns1.example.org. hostmaster.example.com. {serial} 3600 600 86400 3600',
         '@ IN NS ns1.example.org.', '@ IN NS ns2.example.org.', 'host IN TXT "{serial}"',
         *(f'host{number} IN A 192.0.2.{number % 250}' for number in range(records - 1)), ''])
-
-
-def _connect(server: Named) -> rndc.Channel:
-    key = rndc.Key.read(str(server.folder / 'rndc.key'))
-    return rndc.connect(server.host, server.rndc_port, key, Deadline(_SECONDS))
-
-
-def _give(channel: rndc.Channel, commands: Sequence[str], failures: list[str]) -> None:
-    for command in commands:
-        answer = channel.ask(command, Deadline(_SECONDS))
-        if answer.result:
-            failures.append(f'{command}: {answer.words}')
