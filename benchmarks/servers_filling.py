@@ -57,7 +57,7 @@ class Filling:
         url = self._database.create_database()
         server = make.new(self._folder / word)
         with contextlib.ExitStack() as stack:
-            stack.callback(make.end, server)
+            stack.callback(server.remove)
             server.start()
             second = server.section(server_ids[1], [minidns])
             system = stack.enter_context(Stack(

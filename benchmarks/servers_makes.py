@@ -6,7 +6,6 @@ import concurrent.futures
 import dataclasses
 import json
 import pathlib
-import shutil
 import socket
 import threading
 from collections.abc import Callable, Sequence
@@ -34,12 +33,10 @@ class Make:
     """
     :ivar new: a server with a folder of its own, not started yet
     :ivar add: what gives such a server zones that it is to transfer from a primary, ready to be done
-    :ivar end: stops the server and removes what it wrote
     """
 
     new: Callable[[pathlib.Path], Any]
     add: Callable[[Any, Sequence[str], Endpoint], Add]
-    end: Callable[[Any], None]
 
 
 def add_to_bind(server: Named, names: Sequence[str], primary: Endpoint) -> Add:
@@ -145,15 +142,10 @@ def _all_of(sock: socket.socket) -> bytes:
     return b''.join(pieces)
 
 
-def _end_bind(server: Named) -> None:
-    server.stop()
-    shutil.rmtree(server.folder, ignore_errors=True)
-
-
 #: By the word of their driver.
 MAKES = {
-    'bind9': Make(Named, add_to_bind, _end_bind),
-    'nsd': Make(Nsd, add_to_nsd, Nsd.remove),
-    'knot': Make(Knotd, add_to_knot, Knotd.end),
-    'pdns': Make(PowerDns, add_to_powerdns, PowerDns.remove),
+    'bind9': Make(Named, add_to_bind),
+    'nsd': Make(Nsd, add_to_nsd),
+    'knot': Make(Knotd, add_to_knot),
+    'pdns': Make(PowerDns, add_to_powerdns),
 }

@@ -108,7 +108,7 @@ class Told:
                 timed(self._place.asker, server, loaded, add, {})
             yield server
         finally:
-            self._make.end(server)
+            server.remove()
 
 
 @contextlib.contextmanager
