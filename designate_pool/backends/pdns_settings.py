@@ -10,6 +10,8 @@ from typing import Any
 
 from designate_pool.model import Finding, Server, TsigKey
 
+#: Seconds for which answers are kept.
+CACHES = ('cache-ttl', 'query-cache-ttl', 'negquery-cache-ttl')
 _OFF = ('no', 'off')
 
 
@@ -22,6 +24,10 @@ def misfits(settings: Mapping[str, str], server: Server) -> Iterator[Finding]:
     word = 'secondary' if 'secondary' in settings else 'slave'
     if settings.get(word) in _OFF:
         yield Finding(f'{word}={settings[word]}: PowerDNS fetches no zones', f'set {word}=yes and restart PowerDNS')
+    kept = [f'{name}={settings[name]}' for name in CACHES if settings.get(name, '0') != '0']
+    if kept:
+        yield Finding(f'{", ".join(kept)}: PowerDNS may give old answers for so many seconds after a change',
+                      f'set {", ".join(f"{name}=0" for name in CACHES)} unless its load does not allow it', False)
     if server.tsig_key is not None:
         return  # A signed NOTIFY is accepted whatever the following say.
     if settings.get('allow-unsigned-notify') in _OFF:

@@ -105,6 +105,8 @@ def test_server_without_primaries_takes_no_zone_and_is_not_asked() -> None:
     ({'slave': 'no'}, ['slave=no']),
     ({'slave': 'yes'}, []),
     ({'secondary': 'yes', 'allow-unsigned-notify': 'no'}, ['allow-unsigned-notify=no']),
+    ({'cache-ttl': '0', 'query-cache-ttl': '0', 'negquery-cache-ttl': '0'}, []),
+    ({'cache-ttl': '20', 'query-cache-ttl': '0', 'negquery-cache-ttl': '60'}, ['cache-ttl=20, negquery-cache-ttl=60:']),
     ({'allow-notify-from': '0.0.0.0/0,::/0'}, []),
     ({'allow-notify-from': '192.0.2.10'}, []),
     ({'allow-notify-from': '192.0.2.0/24, !192.0.2.10'}, ['does not have 192.0.2.10']),
