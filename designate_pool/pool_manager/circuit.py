@@ -8,7 +8,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-
 #: A server that answers questions and fails at work is asked less and less often, down to this many intervals apart.
 LONGEST = 16
 
