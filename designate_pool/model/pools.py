@@ -110,7 +110,7 @@ class ServerReport:
     :ivar domains: how many the pool has
     :ivar rows: how many rows of pool_manager_status the server has; None where they were not counted
     :ivar waiting: how many operations are due on it or tried again later; *failing* of these are in ERROR
-    :ivar in_hand: how many of the waiting operations a pool manager is at work on
+    :ivar in_hand: how many of the waiting operations a pool manager or MiniDNS is at work on
     :ivar oldest: when the first of the waiting operations is or was due
     :ivar failures: some of the failing ones, as (domain name, action, error)
     """

@@ -185,7 +185,7 @@ def report(tx: Tx, server: PoolServer, domains_total: int, now: datetime, whole:
     """
     due = (ROWS.c.server_id == server.id) & ROWS.c.next_attempt_at.is_not(None)
     failing = sa.func.count(sa.case((ROWS.c.status == Outcome.ERROR, 1)))
-    held = sa.func.count(sa.case((ROWS.c.claimed_until > now, 1)))
+    held = sa.func.count(sa.case(((ROWS.c.claimed_until > now) | (ROWS.c.deadline_at > now), 1)))
     count, failed, in_hand, oldest = tx.execute(
         sa.select(sa.func.count(), failing, held, sa.func.min(ROWS.c.next_attempt_at)).where(due)).one()
     rows: int | None = None

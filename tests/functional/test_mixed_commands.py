@@ -112,12 +112,13 @@ def test_a_wrong_file_is_told_and_changes_nothing(pool: Mixed) -> None:
 
 
 def rest(pool: Mixed, make: str) -> None:
-    """Put a server into maintenance; returns when the pool manager has seen it, which looks once a second."""
+    """Put a server into maintenance; returns when the pool manager has seen it, and nothing is under way on it."""
     log = pool.stack.processes['all'].log
     seen = len(log.read_text())
     answer = pool.command_server(make, 'maintenance')
     assert answer['state'] == 'maintenance'
     wait_until(lambda: f'{answer["name"]} is maintenance now' in log.read_text()[seen:], 'the pool manager has seen it')
+    wait_until(lambda: not pool.server_state(make)['in_hand'], 'nothing is under way on it')
 
 
 def found(pool: Mixed, make: str, code: int = 0) -> dict[str, list[object]]:

@@ -169,6 +169,8 @@ def test_what_waits_on_a_server_is_counted_and_told(storage: Storage) -> None:
             for number, key in enumerate(ids)]
     rows[0] = dataclasses.replace(rows[0], next_attempt_at=None, status=Outcome.SUCCESS)
     rows[1] = dataclasses.replace(rows[1], status=Outcome.ERROR, last_error='no', claimed_until=NOW + MINUTE)
+    rows[2] = dataclasses.replace(rows[2], deadline_at=NOW + MINUTE)
+    rows[3] = dataclasses.replace(rows[3], deadline_at=NOW - MINUTE)
     storage.run(statuses.write, rows, NOW)
     assert storage.read(servers.waiting, A) == 4
     assert storage.read(servers.waiting, A, 3) == 3
@@ -178,7 +180,7 @@ def test_what_waits_on_a_server_is_counted_and_told(storage: Storage) -> None:
     server = storage.read(servers.get, A)
     assert server is not None
     report = storage.read(servers.report, server, 5, NOW, True)
-    assert (report.rows, report.waiting, report.failing, report.in_hand) == (5, 4, 1, 1)
+    assert (report.rows, report.waiting, report.failing, report.in_hand) == (5, 4, 1, 2)
     assert report.oldest == NOW + MINUTE
     assert report.failures == ((f'{ids[1]}.example.com.', 'CREATE', 'no'),)
     assert storage.read(servers.report, server, 5, NOW).rows is None

@@ -94,7 +94,7 @@ def test_a_driver_that_keeps_no_deadline_is_not_waited_for(check: Check, monkeyp
 
 def test_the_drivers_do_not_log_what_is_told(check: Check, caplog: pytest.LogCaptureFixture) -> None:
     check({'on_ping': 'unreachable'})
-    assert caplog.records == []
+    assert [record for record in caplog.records if record.name.startswith('designate_pool')] == []
 
 
 def test_warnings_alone_are_no_failure(check: Check) -> None:
