@@ -192,7 +192,7 @@ class Control:
                 plain.settimeout(deadline.left())
                 # An answer ends with the connection: only TLS's own goodbye tells a whole one from one cut short.
                 return context.wrap_socket(plain, suppress_ragged_eofs=False)
-        except BaseException:
+        except BaseException:  # a timeout of eventlet's too must not leave the socket open
             plain.close()
             raise
 
@@ -248,7 +248,7 @@ def _connected(path: str, deadline: Deadline) -> socket.socket:
         except BlockingIOError:
             plain.close()
             time.sleep(min(0.01, deadline.left()))
-        except BaseException:
+        except BaseException:  # a timeout of eventlet's too must not leave the socket open
             plain.close()
             raise
 
