@@ -252,7 +252,7 @@ def test_zones_and_their_serials_are_listed(named: Start, primary: Primary, stat
         zone "hint.example" { type forward; };''')
     (server.folder / 'own.db').write_text(zone_text(1))
     server.command('reload')
-    assert server.serial('own.example.') == 1
+    wait_until(lambda: server.serial('own.example.') == 1, 'its own zone is loaded')
     facts = server.server([primary.endpoint], **({'statistics_url': server.statistics_url} if statistics else {}))
     names = ['example.com.', *ODD_NAMES.values()]
     with opened(facts) as backend:
