@@ -191,3 +191,98 @@ class BackendRefused(BackendError):
 
 class BackendUnreachable(BackendError):
     """{why}"""
+
+
+class ZoneError(BadInput):
+    """A zone cannot be so."""
+
+    type = 'invalid_zone'
+
+
+class RRsetOutsideZone(ZoneError):
+    """{name} is not inside the zone {zone}."""
+
+
+class RRsetInSubZone(ZoneError):
+    """{name} {rtype} belongs to the zone {sub_zone}, which is kept elsewhere."""
+
+
+class RRsetBesideCname(ZoneError):
+    """{name} has a CNAME and {rtype}, and a CNAME must be alone at its name."""
+
+
+class DuplicateRRset(ZoneError):
+    """{name} {rtype} is there already."""
+
+
+class RRsetNotFound(ZoneError):
+    """There is no {name} {rtype}."""
+
+
+class ZoneNotEmpty(ZoneError):
+    """The zone {zone} holds {count} RRsets already."""
+
+
+class SupportsException(BadInput):
+    """{target}: {why}."""
+
+    type = 'not_supported'
+
+
+class ProcessorException(BadInput):
+    """{processor}: {why}."""
+
+    type = 'processor_refused'
+
+
+class SourceError(PoolError):
+    """{source} cannot be read: {why}."""
+
+    code = 502
+    type = 'source_error'
+
+
+class UnsafePlan(Conflict):
+    """{zone} on {target}: {why}; it needs force."""
+
+    type = 'unsafe_plan'
+
+
+class TooManyUpdates(UnsafePlan):
+    """{zone} on {target}: {count} of {existing} RRsets would be updated, over {limit} ({names}); it needs force."""
+
+
+class TooManyDeletes(UnsafePlan):
+    """{zone} on {target}: {count} of {existing} RRsets would be deleted, over {limit} ({names}); it needs force."""
+
+
+class EverythingDeleted(UnsafePlan):
+    """{zone} on {target}: all of its {existing} RRsets would be deleted ({names}); it needs force."""
+
+
+class ApexDeleted(UnsafePlan):
+    """{zone} on {target}: {names} would be deleted at the apex; it needs force."""
+
+
+class RootNsChange(UnsafePlan):
+    """{zone} on {target}: the NS records of the zone itself would change ({names}); it needs force."""
+
+
+class EmptySource(UnsafePlan):
+    """{zone} on {target}: the sources have nothing, the target has {existing} RRsets; it needs force."""
+
+
+class TooManyDeletesInHour(UnsafePlan):
+    """{zone} on {target}: {count} deletes after {before} in the last hour are more than {limit}; it needs force."""
+
+
+class PlanNotFound(NotFound):
+    """There is no plan {plan}."""
+
+    type = 'plan_not_found'
+
+
+class PlanMoved(Conflict):
+    """The plan {plan} is not applied: {why}."""
+
+    type = 'plan_moved'

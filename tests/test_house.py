@@ -12,13 +12,16 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 LONGEST = 400
 
 VALUES = {'errors', 'serial', 'model'}
+#: What speaks to servers from more than one room: the time left for it, and PowerDNS's API.
+TOOLS = {'deadline', 'powerdns'}
 EDGES = {'config', 'rpc', 'storage', 'backends'}
 SERVICES = {'central', 'pool_manager', 'minidns', 'api'}
 
 #: Files that decide with values: they import values and each other.
 PURE = {
     'central.status', 'pool_manager.consensus', 'pool_manager.due', 'minidns.access', 'minidns.packing',
-    'minidns.responder', 'minidns.signing', 'minidns.transfer', 'minidns.wire',
+    'minidns.responder', 'minidns.signing', 'minidns.transfer', 'minidns.wire', 'planner.records', 'planner.zone',
+    'planner.changes', 'planner.plan',
 }
 
 #: The rooms from which each room may import, besides itself.  ``cmd`` is not here: it may see everything.
@@ -26,11 +29,16 @@ MAY_IMPORT: dict[str, set[str]] = {
     **{room: set() for room in VALUES},
     **{room: VALUES for room in EDGES},
     **{room: VALUES | {'rpc', 'storage'} for room in SERVICES},
-    'pool_manager': VALUES | {'rpc', 'storage', 'backends'},
+    'backends': VALUES | TOOLS | {'planner'},
+    'pool_manager': VALUES | {'rpc', 'storage', 'backends', 'planner'},
+    'deadline': set(),
+    'powerdns': VALUES | TOOLS,
     'runtime': VALUES,
     'nameserver': VALUES,
-    'planner': VALUES,
-    'cli': VALUES,
+    'planner': VALUES | TOOLS,
+    'cli': VALUES | {'planner'},
+    'webhook': VALUES | {'planner'},
+    'octodns_provider': VALUES | {'planner'},
     'migrations': VALUES | {'storage'},
 }
 
@@ -41,10 +49,12 @@ KEPT = {
     'sqlalchemy': {'storage', 'migrations'},
     'alembic': {'storage', 'migrations'},
     'oslo_config': {'config', 'cmd'},
-    'falcon': {'api'},
-    'waitress': {'api'},
+    'falcon': {'api', 'webhook'},
+    'waitress': {'api', 'webhook'},
     'cliff': {'cli', 'cmd'},
-    'requests': {'backends', 'cli', 'cmd'},
+    'requests': {'backends', 'cli', 'cmd', 'planner'},
+    'yaml': {'config', 'planner'},
+    'octodns': {'planner', 'octodns_provider'},
     'asyncio': set(),
 }
 

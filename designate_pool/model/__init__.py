@@ -7,6 +7,7 @@ Serials are whole numbers from 0 to 4294967295; None means never seen.
 from designate_pool.model.domains import Context, Domain, Record, RecordChange, RecordSet, ZoneHead, ZoneSnapshot
 from designate_pool.model.operations import (CallResult, Comparison, Finding, Listing, PollRequest, PollResult, Report,
                                              ServerStatus, Verdict)
+from designate_pool.model.plans import PlanState, StoredPlan
 from designate_pool.model.pools import Endpoint, Option, Pool, PoolServer, Reloaded, Server, ServerReport, TsigKey
 from designate_pool.model.words import Action, Answer, Outcome, ServerState, Status, Task, Word, new_id, utcnow
 
@@ -44,4 +45,6 @@ __all__ = [
     'Listing',
     'Finding',
     'Comparison',
+    'PlanState',
+    'StoredPlan',
 ]

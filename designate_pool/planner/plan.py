@@ -1,0 +1,155 @@
+"""A plan: what a target has, what it should have, and the changes between the two.
+
+Processors may change :attr:`Plan.changes` or put another plan in its place, so whatever is counted is counted when it
+is asked for.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from designate_pool.errors import InvalidField
+from designate_pool.planner.changes import KINDS, Change
+from designate_pool.planner.records import NO_EXTRA, Extra, RRset
+from designate_pool.planner.zone import Zone
+
+MAX_SAFE_UPDATE_PCENT = 0.3
+MAX_SAFE_DELETE_PCENT = 0.3
+MIN_EXISTING_RECORDS = 10
+
+#: Why a change is not made: a policy, what somebody else owns, a failure before it.
+BLOCKED_BY_POLICY = 'policy'
+CONFLICT = 'conflict'
+
+
+class Counts(NamedTuple):
+    """How many RRsets are created, updated, deleted.  What a Replace takes away counts as updated."""
+
+    creates: int
+    updates: int
+    deletes: int
+
+
+class ApplyResult(NamedTuple):
+    """What became of a plan's changes: how many were made, failed, and were not tried.
+
+    :ivar errors: why, a line for each failure
+    """
+
+    applied: int = 0
+    failed: int = 0
+    skipped: int = 0
+    errors: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        return not self.failed and not self.skipped
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Blocked:
+    """A change that is not made.
+
+    :ivar by: :data:`BLOCKED_BY_POLICY` or :data:`CONFLICT`
+    :ivar why: in words
+    """
+
+    change: Change
+    by: str
+    why: str
+
+
+@dataclasses.dataclass(slots=True)
+class Plan:
+    """The changes of one zone on one target.
+
+    :ivar changes: in the order of applying
+    :ivar exists: whether the target has the zone
+    :ivar meta: what the provider adds for people; has to be fit for JSON
+    :ivar blocked: changes that would be needed and are not made
+    :ivar target_id: the provider's id
+    :ivar update_pcent_threshold: the zone's where it says one, else the target's
+    """
+
+    existing: Zone
+    desired: Zone
+    changes: list[Change]
+    exists: bool
+    update_pcent_threshold: float = MAX_SAFE_UPDATE_PCENT
+    delete_pcent_threshold: float = MAX_SAFE_DELETE_PCENT
+    meta: Mapping[str, Any] | None = None
+    blocked: tuple[Blocked, ...] = ()
+    target_id: str = ''
+    min_existing_records: int = MIN_EXISTING_RECORDS
+
+    @property
+    def zone(self) -> str:
+        """The zone's name."""
+        return self.desired.name
+
+    @property
+    def counts(self) -> Counts:
+        kinds = [change.kind for change in self.changes]
+        replaced = sum(len(change.existing) for change in self.changes if change.kind == 'Replace')
+        return Counts(kinds.count('Create'), kinds.count('Update') + replaced, kinds.count('Delete'))
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing is to be done, and nothing that should be done is kept back."""
+        return not self.changes and not self.meta and not self.blocked and self.exists
+
+    def summary(self) -> str:
+        """In a line, for people."""
+        counts = self.counts
+        told = f'{counts.creates} to create, {counts.updates} to update, {counts.deletes} to delete'
+        kept_back = f', {len(self.blocked)} kept back' if self.blocked else ''
+        return f'{told}{kept_back}; {len(self.existing)} RRsets there now'
+
+    def document(self) -> dict[str, Any]:
+        """The plan as JSON has it; :func:`change_of` makes its changes again."""
+        return {
+            'zone': self.zone, 'target': self.target_id, 'exists': self.exists,
+            'existing_digest': self.existing.digest(), 'desired_digest': self.desired.digest(),
+            'existing_records': len(self.existing), 'counts': self.counts._asdict(),
+            'changes': [change_document(change) for change in self.changes],
+            'blocked': [{'change': change_document(each.change), 'by': each.by, 'why': each.why}
+                        for each in self.blocked],
+            'meta': None if self.meta is None else json.loads(json.dumps(self.meta, default=str)),
+        }
+
+
+def change_document(change: Change) -> dict[str, Any]:
+    """*change* as JSON has it."""
+    return {'kind': change.kind, 'existing': [_record_document(each) for each in change.existing],
+            'new': [_record_document(each) for each in change.new]}
+
+
+def change_of(document: Mapping[str, Any]) -> Change:
+    """The inverse of :func:`change_document`.
+
+    :raises InvalidField: for what is not such a document
+    """
+    try:
+        kind = KINDS[document['kind']]
+        return kind(tuple(_record_of(each) for each in document['existing']),
+                    tuple(_record_of(each) for each in document['new']))
+    except (KeyError, TypeError, ValueError) as error:
+        raise InvalidField(field='change', why=f'it is not the document of a change ({error!r})') from error
+
+
+def _record_document(rrset: RRset) -> dict[str, Any]:
+    found: dict[str, Any] = {'name': rrset.name, 'type': rrset.type, 'ttl': rrset.ttl, 'records': list(rrset.rdatas)}
+    if rrset.extra != NO_EXTRA:
+        found['extra'] = {field.name: value for field in dataclasses.fields(Extra)
+                          if (value := getattr(rrset.extra, field.name)) != getattr(NO_EXTRA, field.name)}
+    return found
+
+
+def _record_of(document: Mapping[str, Any]) -> RRset:
+    extra: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value
+                             for name, value in document.get('extra', {}).items()}
+    return RRset(document['name'], document['type'], int(document['ttl']), tuple(document['records']),
+                 Extra(**extra) if extra else NO_EXTRA)
