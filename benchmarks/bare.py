@@ -17,7 +17,7 @@ from benchmarks.measure import Processors
 from benchmarks.serials import await_serials
 from benchmarks.system import names
 from designate_pool.backends import rndc
-from designate_pool.backends.base import Deadline
+from designate_pool.deadline import Deadline
 from designate_pool.model import Endpoint
 from tests.fixtures.bind import Named
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from benchmarks import bare
-from designate_pool.backends.base import Deadline
 from designate_pool.backends.knot_control import Block, Control, error_in
+from designate_pool.deadline import Deadline
 from designate_pool.model import Endpoint, new_id
 from tests.fixtures.bind import Named
 from tests.fixtures.knot import Knotd

@@ -33,24 +33,6 @@ LISTING_SECONDS = 120.0
 Outcomes = Sequence[BackendError | None]
 
 
-class Deadline:
-    """The seconds that are left of a call."""
-
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
-        self._end = time.monotonic() + seconds
-
-    def left(self) -> float:
-        """Seconds left, more than 0.
-
-        :raises TimeoutError: when there are none
-        """
-        left = self._end - time.monotonic()
-        if left <= 0:
-            raise TimeoutError
-        return left
-
-
 class Backend:
     """One server, acted on through its driver.  Any number of calls may be under way at once.
 
@@ -58,6 +40,9 @@ class Backend:
     :cvar fetches_on_create: whether the server goes to fetch a zone as soon as it was created, without a NOTIFY
     :cvar serves_on_create: whether a successful create means that the zone's contents are served already; without it
         a create only announces the zone, and a poll must see it served
+    :cvar fed_by_records: whether it gets a zone's records from the pool manager (see
+        :class:`designate_pool.backends.records.RecordBackend`), since it cannot transfer them
+    :cvar keeps_serial: whether it has a zone at the serial that the zone has here
     :cvar reads_catalog: whether the server learns its zones from the pool's catalog zone (RFC 9432)
     :cvar batch_size: how many domains one call takes
     :cvar most_in_flight: how many calls the server takes at once, whatever ``server.max_in_flight`` says
@@ -66,6 +51,8 @@ class Backend:
     OPTIONS: ClassVar[tuple[model.Option, ...]] = ()
     fetches_on_create = False
     serves_on_create = False
+    fed_by_records = False
+    keeps_serial = True
     reads_catalog = False
     batch_size: ClassVar[int] = 1
     most_in_flight: ClassVar[int] = 1000

@@ -20,8 +20,9 @@ import dns.name
 
 from designate_pool import model
 from designate_pool.backends import bind_statistics, named_conf, rndc
-from designate_pool.backends.base import Backend, Deadline
+from designate_pool.backends.base import Backend
 from designate_pool.backends.connections import Connections
+from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused, InvalidField
 
 # What named says, as the result in words or in the text beside it.

@@ -16,7 +16,7 @@ from typing import Any
 import dns.exception
 import dns.name
 
-from designate_pool.backends.base import Deadline
+from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, InvalidField
 
 PATH = '/json/v1/zones'

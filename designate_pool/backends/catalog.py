@@ -11,8 +11,9 @@ from collections.abc import Collection, Sequence
 
 from designate_pool import model
 from designate_pool.backends import soa
-from designate_pool.backends.base import Backend, Deadline, Outcomes
+from designate_pool.backends.base import Backend, Outcomes
 from designate_pool.backends.soa import Answer, Said
+from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendUnreachable
 
 #: Seconds in which a server answers a question, or is taken for silent.

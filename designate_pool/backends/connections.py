@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
-from designate_pool.backends.base import Deadline
+from designate_pool.deadline import Deadline
 
 
 class Connection(Protocol):

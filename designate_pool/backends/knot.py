@@ -23,9 +23,10 @@ import dns.name
 
 from designate_pool import model
 from designate_pool.backends import knot_changes
-from designate_pool.backends.base import Backend, Deadline, Outcomes
+from designate_pool.backends.base import Backend, Outcomes
 from designate_pool.backends.knot_changes import Change, Refused, Settings, TransactionIsOpen
 from designate_pool.backends.knot_control import Block, Control, error_in
+from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused, InvalidField
 
 T = TypeVar('T')

@@ -16,8 +16,8 @@ from collections.abc import Mapping, Sequence
 
 import dns.name
 
-from designate_pool.backends.base import Deadline
 from designate_pool.backends.knot_control import Block, Control, Unit, error_in
+from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused
 
 #: What the ids of our own sections begin with.

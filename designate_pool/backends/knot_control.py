@@ -19,7 +19,7 @@ import struct
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
-from designate_pool.backends.base import Deadline
+from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError
 
 #: A unit: the values of its items by their names.

@@ -15,8 +15,9 @@ from typing import ClassVar, TypeVar
 
 from designate_pool import model
 from designate_pool.backends import nsd_check, nsd_zones
-from designate_pool.backends.base import Backend, Deadline, Outcomes
+from designate_pool.backends.base import Backend, Outcomes
 from designate_pool.backends.nsd_control import Control, Said, Tls
+from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused, InvalidField
 
 EXISTS = 'already exists'

@@ -16,7 +16,7 @@ import ssl
 import time
 from collections.abc import Iterator, Sequence
 
-from designate_pool.backends.base import Deadline
+from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused
 
 MAGIC = b'NSDCT1 '

@@ -9,10 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 import logging
-import random
-import re
 import threading
-import time
 from collections.abc import Collection
 from typing import Any, ClassVar
 
@@ -21,9 +18,10 @@ import dns.name
 
 from designate_pool import model
 from designate_pool.backends import pdns_settings
-from designate_pool.backends.base import Backend, Deadline
-from designate_pool.backends.pdns_http import Answer, Api
+from designate_pool.backends.base import Backend
+from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused, InvalidField
+from designate_pool.powerdns import Answer, Api, Server, absolute, api_id, api_text
 
 LOG = logging.getLogger(__name__)
 
@@ -31,14 +29,15 @@ LOG = logging.getLogger(__name__)
 KIND = 'Slave'
 KINDS = ('slave', 'secondary')
 
-#: How often a request is made that is answered with 500: with SQLite that is mostly two transactions that met.
-TRIES = 5
-PAUSE = 0.02
-
-_PLAIN_OCTETS = frozenset(b'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_/')
-_PLAIN_NAME = re.compile(r'([a-z0-9_/-]+\.)+')
-_PLAIN_ID = re.compile(r'[A-Za-z0-9_-]+')
-_NOT_IN_ID = re.compile(r'[^A-Za-z0-9.-]')
+#: Where the API of a server is.
+API_OPTIONS = (
+    model.Option('api_url', 'Where the HTTP API is, without /api/v1; port 8081 of the host when not set.'),
+    model.Option('api_key', 'The api-key of its pdns.conf.', required=True, secret=True),
+    model.Option('server_id', "The server's id in the API; 'localhost' unless something stands in between.",
+                 default='localhost'),
+    model.Option('ca_file', 'File with the certificates that the one of an https api_url has to descend from; those'
+                 ' of the system when not set.', 'path'),
+)
 
 
 class Pdns(Backend):
@@ -46,23 +45,14 @@ class Pdns(Backend):
 
     fetches_on_create = True
 
-    OPTIONS: ClassVar[tuple[model.Option, ...]] = (
-        model.Option('api_url', 'Where the HTTP API is, without /api/v1; port 8081 of the host when not set.'),
-        model.Option('api_key', 'The api-key of its pdns.conf.', required=True, secret=True),
-        model.Option('server_id', "The server's id in the API; 'localhost' unless something stands in between.",
-                     default='localhost'),
-        model.Option('ca_file', 'File with the certificates that the one of an https api_url has to descend from; those'
-                     ' of the system when not set.', 'path'),
-    )
+    OPTIONS: ClassVar[tuple[model.Option, ...]] = API_OPTIONS
 
     def __init__(self, server: model.Server) -> None:
         super().__init__(server)
         if not self.options['api_key']:
             raise InvalidField(field='api_key', why='it must be given')
-        if not _PLAIN_ID.fullmatch(self.options['server_id']):
-            raise InvalidField(field='server_id', why='it may hold letters, digits, hyphens and underscores only')
-        url = self.options['api_url'] or f'http://{model.Endpoint(server.host, 8081)}'
-        self._api = Api(url, self.options['api_key'], self.options['ca_file'])
+        api = Api(api_url(server), self.options['api_key'], self.options['ca_file'])
+        self._api = Server(api, self.options['server_id'])
         self._primaries = [_primary(endpoint) for endpoint in server.primaries]
         self._keys = [] if server.tsig_key is None else [api_id(dns.name.from_text(server.tsig_key.name))]
         # With SQLite a fourth of the deletes that meet another one fail.
@@ -83,51 +73,49 @@ class Pdns(Backend):
             raise BackendRefused(why=f'server {self.server.label} has no primaries to transfer zones from')
         deadline = Deadline(timeout)
         name = _name(domain)
-        answer = self._ask('POST', '/zones?rrsets=false', deadline, {'name': api_text(name)} | self._settings)
+        answer = self._api.ask('POST', '/zones?rrsets=false', deadline, {'name': api_text(name)} | self._settings)
         if answer.status == 409:
             self._adjust(name, domain, deadline)
         elif answer.status != 201:
-            raise self._trouble(f'create {domain.name}', answer)
+            raise self._api.trouble(f'create {domain.name}', answer)
         self._retrieve(name, domain, deadline)
 
     def _delete(self, domain: model.Domain, timeout: float) -> None:
         deadline = Deadline(timeout)
         path = f'/zones/{api_id(_name(domain))}'
-        held = self._ask('GET', f'{path}?rrsets=false', deadline)
+        held = self._api.ask('GET', f'{path}?rrsets=false', deadline)
         if held.status == 200:
             self._is_secondary(domain, held)
         if not self._one_delete.acquire(timeout=deadline.left()):
             raise TimeoutError
         try:
-            answer = held if held.status == 404 else self._ask('DELETE', path, deadline)
+            answer = held if held.status == 404 else self._api.ask('DELETE', path, deadline)
         finally:
             self._one_delete.release()
         if answer.status == 404:
-            self._greet(deadline)  # A wrong server_id or api_url is answered with 404 too.
+            self._api.greet(deadline)  # A wrong server_id or api_url is answered with 404 too.
         elif answer.status != 204:
-            raise self._trouble(f'delete {domain.name}', answer)
+            raise self._api.trouble(f'delete {domain.name}', answer)
 
     def _list(self, names: Collection[str], timeout: float) -> tuple[dict[str, int | None], bool]:
-        answer = self._ask('GET', '/zones?dnssec=false', Deadline(timeout))
+        answer = self._api.ask('GET', '/zones?dnssec=false', Deadline(timeout))
         if answer.status != 200:
-            raise self._trouble('list', answer)
+            raise self._api.trouble('list', answer)
         try:
             # A zone that was never fetched has the serial 0 as well, but was never checked either.
-            return {_absolute(zone['name']): zone['serial'] if zone['serial'] or zone['last_check'] else None
+            return {absolute(zone['name']): zone['serial'] if zone['serial'] or zone['last_check'] else None
                     for zone in answer.json if zone['kind'].lower() in KINDS}, True
         except (TypeError, KeyError, AttributeError, dns.exception.DNSException) as error:
-            raise self._stranger() from error
+            raise self._api.stranger() from error
 
     def _ping(self, timeout: float) -> None:
-        self._greet(Deadline(timeout))
+        self._api.greet(Deadline(timeout))
 
     def _advice(self, result: model.CallResult) -> str:
         error = result.error or ''
-        if result.unreachable:
-            return ('see whether PowerDNS runs with api=yes and webserver=yes, whether its webserver-address can be'
-                    ' reached from here, and whether its webserver-allow-from has the address of this host')
-        if 'api_key' in error:
-            return 'give the section the api-key of its pdns.conf'
+        advice = advice_on_api(result)
+        if advice is not None:
+            return advice
         if self.server.tsig_key is not None and 'TSIG key' in error:
             return pdns_settings.how_to_import(self.server.tsig_key)
         return super()._advice(result)
@@ -135,23 +123,23 @@ class Pdns(Backend):
     def _adjust(self, name: dns.name.Name, domain: model.Domain, deadline: Deadline) -> None:
         """Give the zone, which exists, the settings that it is to have, if it has others."""
         path = f'/zones/{api_id(name)}'
-        answer = self._ask('GET', f'{path}?rrsets=false', deadline)
+        answer = self._api.ask('GET', f'{path}?rrsets=false', deadline)
         if answer.status == 200:
             self._is_secondary(domain, answer)
             if self._is_as_it_should_be(answer.json):
                 return
-            answer = self._ask('PUT', path, deadline, self._settings)
+            answer = self._api.ask('PUT', path, deadline, self._settings)
         if answer.status == 404:
             raise BackendError(why=f'create {domain.name}: it was there, and was deleted meanwhile')
         if answer.status != 204:
-            raise self._trouble(f'change {domain.name}', answer)
+            raise self._api.trouble(f'change {domain.name}', answer)
 
     def _is_secondary(self, domain: model.Domain, answer: Answer) -> None:
         """
         :raises BackendError: for a zone of another kind, which is an operator's own
         """
         if not isinstance(answer.json, dict):
-            raise self._stranger()
+            raise self._api.stranger()
         kind = str(answer.json.get('kind'))
         if kind.lower() not in KINDS:
             raise BackendError(why=f"{domain.name} is there already, as a {kind} zone: take it away with 'pdnsutil"
@@ -164,85 +152,47 @@ class Pdns(Backend):
     def _retrieve(self, name: dns.name.Name, domain: model.Domain, deadline: Deadline) -> None:
         """Have the server fetch the zone now; where that fails, a NOTIFY will do it."""
         try:
-            answer = self._ask('PUT', f'/zones/{api_id(name)}/axfr-retrieve', deadline)
+            answer = self._api.ask('PUT', f'/zones/{api_id(name)}/axfr-retrieve', deadline)
             said = None if answer.status == 200 else answer.words
         except (BackendError, OSError) as error:
             said = str(error) or type(error).__name__
         if said is not None:
             LOG.debug('%s: retrieve %s: %s', self.server.label, domain.name, said)
 
-    def _greet(self, deadline: Deadline) -> None:
-        """See that what answers is an authoritative server of PowerDNS with our server_id."""
-        answer = self._ask('GET', '', deadline)
-        if answer.status != 200:
-            raise self._trouble('see the server', answer)
-        kind = answer.json.get('daemon_type') if isinstance(answer.json, dict) else None
-        if kind != 'authoritative':
-            raise self._stranger()
-
     def _misfits(self, deadline: Deadline) -> list[model.Finding]:
-        answer = self._ask('GET', '/config', deadline)
+        answer = self._api.ask('GET', '/config', deadline)
         if answer.status != 200:
-            raise self._trouble('read the settings', answer)
+            raise self._api.trouble('read the settings', answer)
         try:
             settings = {setting['name']: setting['value'] for setting in answer.json}
         except (TypeError, KeyError) as error:
-            raise self._stranger() from error
+            raise self._api.stranger() from error
         findings = list(pdns_settings.misfits(settings, self.server))
         if self.server.tsig_key is not None:
-            answer = self._ask('GET', f'/tsigkeys/{self._keys[0]}', deadline)
+            answer = self._api.ask('GET', f'/tsigkeys/{self._keys[0]}', deadline)
             if answer.status not in (200, 404):
-                raise self._trouble('read the TSIG key', answer)
+                raise self._api.trouble('read the TSIG key', answer)
             if not isinstance(answer.json, dict) and answer.status == 200:
-                raise self._stranger()
+                raise self._api.stranger()
             held = answer.json if answer.status == 200 else None
             misfit = pdns_settings.misfit_of_key(held, self.server.tsig_key)
             findings += [misfit] if misfit else []
         return findings
 
-    def _ask(self, verb: str, path: str, deadline: Deadline, body: object = None) -> Answer:
-        path = f'/servers/{self.options["server_id"]}{path}'
-        answer = self._api.ask(verb, path, deadline, body)
-        for _ in range(TRIES - 1):
-            if answer.status != 500:
-                break
-            time.sleep(random.uniform(0, PAUSE))
-            answer = self._api.ask(verb, path, deadline, body)
-        return answer
 
-    def _trouble(self, what: str, answer: Answer) -> BackendError:
-        if answer.status in (401, 403):
-            return BackendRefused(why=f'the API at {self._api.url} refuses the api_key ({answer.status})')
-        if answer.status == 404:
-            return BackendRefused(why=f'what answers at {self._api.url} has no API for a server'
-                                      f" '{self.options['server_id']}': api=yes is missing, or api_url or server_id is"
-                                      ' wrong')
-        if 300 <= answer.status < 400:
-            return BackendRefused(why=f'{self._api.url} redirects to somewhere else ({answer.status}); api_url has to'
-                                      " be the API's own address")
-        # 422: the API understood the request, and cannot do it for what is in it.
-        kind = BackendRefused if answer.status == 422 else BackendError
-        return kind(why=f'{what}: {answer.words}')
-
-    def _stranger(self) -> BackendRefused:
-        return BackendRefused(why=f'what answers at {self._api.url} is not the API of a PowerDNS Authoritative Server')
+def api_url(server: model.Server) -> str:
+    """Where the API of *server* is."""
+    return str(server.options.get('api_url') or f'http://{model.Endpoint(server.host, 8081)}')
 
 
-def api_text(name: dns.name.Name) -> str:
-    """*name* as the API takes it in JSON: every octet but letters, digits and ``-_/`` as ``\\DDD``."""
-    labels = (''.join(chr(octet) if octet in _PLAIN_OCTETS else f'\\{octet:03d}' for octet in label)
-              for label in name.labels[:-1])
-    return '.'.join(labels).lower() + '.'
-
-
-def api_id(name: dns.name.Name) -> str:
-    """*name* as the API takes it in a path: ``api_text``, all but letters, digits and ``.-`` as ``=XX``."""
-    return _NOT_IN_ID.sub(lambda found: f'={ord(found[0]):02X}', api_text(name))
-
-
-def _absolute(text: str) -> str:
-    """A name that the API gave, as the pool writes it."""
-    return text if _PLAIN_NAME.fullmatch(text) else dns.name.from_text(text).to_text().lower()
+def advice_on_api(result: model.CallResult) -> str | None:
+    """What an operator can do about a call that failed for the API itself; None for other failures."""
+    if result.unreachable:
+        return ('see whether PowerDNS runs with api=yes and webserver=yes, whether its webserver-address can be'
+                ' reached from here, and whether its webserver-allow-from has the address of this host')
+    if 'api_key' in (result.error or ''):
+        return 'give the section the api-key of its pdns.conf'
+    return None
 
 
 def _name(domain: model.Domain) -> dns.name.Name:

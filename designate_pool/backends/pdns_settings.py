@@ -24,10 +24,7 @@ def misfits(settings: Mapping[str, str], server: Server) -> Iterator[Finding]:
     word = 'secondary' if 'secondary' in settings else 'slave'
     if settings.get(word) in _OFF:
         yield Finding(f'{word}={settings[word]}: PowerDNS fetches no zones', f'set {word}=yes and restart PowerDNS')
-    kept = [f'{name}={settings[name]}' for name in CACHES if settings.get(name, '0') != '0']
-    if kept:
-        yield Finding(f'{", ".join(kept)}: PowerDNS may give old answers for so many seconds after a change',
-                      f'set {", ".join(f"{name}=0" for name in CACHES)} unless its load does not allow it', False)
+    yield from misfits_of_caches(settings)
     if server.tsig_key is not None:
         return  # A signed NOTIFY is accepted whatever the following say.
     if settings.get('allow-unsigned-notify') in _OFF:
@@ -39,6 +36,26 @@ def misfits(settings: Mapping[str, str], server: Server) -> Iterator[Finding]:
             if not _accepts(accepted, primary.host):
                 yield Finding(f'allow-notify-from does not have {primary.host}: a NOTIFY from there is refused',
                               f'add {primary.host} to allow-notify-from, or give the section a tsig_key')
+
+
+def misfits_of_primary(settings: Mapping[str, str], kind: str) -> Iterator[Finding]:
+    """What is wrong with *settings* for a server that is fed by records.
+
+    :param kind: what zones are made there
+    """
+    yield from misfits_of_caches(settings)
+    word = 'primary' if 'primary' in settings else 'master'
+    if kind.lower() != 'native' and settings.get(word) in _OFF:
+        yield Finding(f'{word}={settings[word]}: the secondaries of its zones are not told of changes',
+                      f'set {word}=yes and restart PowerDNS, or set kind = Native')
+
+
+def misfits_of_caches(settings: Mapping[str, str]) -> Iterator[Finding]:
+    """Caches that keep what was before a change."""
+    kept = [f'{name}={settings[name]}' for name in CACHES if settings.get(name, '0') != '0']
+    if kept:
+        yield Finding(f'{", ".join(kept)}: PowerDNS may give old answers for so many seconds after a change',
+                      f'set {", ".join(f"{name}=0" for name in CACHES)} unless its load does not allow it', False)
 
 
 def misfit_of_key(held: Mapping[str, Any] | None, key: TsigKey) -> Finding | None:

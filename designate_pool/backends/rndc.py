@@ -21,7 +21,7 @@ import time
 from collections.abc import Mapping
 from typing import Union
 
-from designate_pool.backends.base import Deadline
+from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused, InvalidField
 
 #: The key algorithms, with their numbers on the wire.

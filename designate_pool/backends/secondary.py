@@ -12,8 +12,9 @@ from collections.abc import Collection
 from typing import Any, ClassVar
 
 from designate_pool import model
-from designate_pool.backends.base import Backend, Deadline
+from designate_pool.backends.base import Backend
 from designate_pool.backends.connections import Connections
+from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused, InvalidField
 
 LONGEST_ANSWER = 1 << 24

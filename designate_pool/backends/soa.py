@@ -29,7 +29,7 @@ import dns.rrset
 import dns.tsig
 
 from designate_pool import model
-from designate_pool.backends.base import Deadline
+from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused
 
 MOST_IN_FLIGHT = 64

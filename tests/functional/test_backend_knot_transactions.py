@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from designate_pool.backends import knot_changes
-from designate_pool.backends.base import Deadline
 from designate_pool.backends.knot_control import Control
+from designate_pool.deadline import Deadline
 from designate_pool.model import Endpoint
 from tests.fixtures.knot import Knotd
 from tests.fixtures.processes import wait_until

@@ -183,9 +183,9 @@ def test_create_again_with_the_same_settings_changes_nothing(
         assert backend.create_domain(a_domain()).ok
         before = holding(server)
         asked: list[tuple[str, str]] = []
-        ask = backend._ask  # type: ignore[attr-defined]
-        monkeypatch.setattr(backend, '_ask', lambda verb, path, *rest: asked.append((verb, path)) or ask(
-            verb, path, *rest))
+        api = backend._api  # type: ignore[attr-defined]
+        ask = api.ask
+        monkeypatch.setattr(api, 'ask', lambda verb, path, *rest: asked.append((verb, path)) or ask(verb, path, *rest))
         assert backend.create_domain(a_domain()).ok
     assert holding(server) == before
     assert asked == [('POST', '/zones?rrsets=false'), ('GET', '/zones/example.com.?rrsets=false'),
@@ -208,14 +208,15 @@ def test_retrieval_that_fails_does_not_fail_the_create(powerdns: Start, monkeypa
                                                        caplog: pytest.LogCaptureFixture) -> None:
     server = powerdns()
     with opened(server.server([NOWHERE])) as backend:
-        ask = backend._ask  # type: ignore[attr-defined]
+        api = backend._api  # type: ignore[attr-defined]
+        ask = api.ask
 
         def ask_but_stop_the_server_first(verb: str, path: str, *rest: Any) -> Any:
             if path.endswith('/axfr-retrieve'):
                 server.kill()
             return ask(verb, path, *rest)
 
-        monkeypatch.setattr(backend, '_ask', ask_but_stop_the_server_first)
+        monkeypatch.setattr(api, 'ask', ask_but_stop_the_server_first)
         with caplog.at_level(logging.DEBUG):
             assert backend.create_domain(a_domain()).ok
     assert holding(server) == ('SLAVE', str(NOWHERE))

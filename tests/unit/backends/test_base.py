@@ -10,7 +10,8 @@ import time
 import pytest
 
 from designate_pool import backends
-from designate_pool.backends.base import Backend, Deadline
+from designate_pool.backends.base import Backend
+from designate_pool.deadline import Deadline
 from designate_pool.errors import (BackendError, BackendRefused, BackendUnreachable, BadConfiguration, DomainNotFound,
                                    InvalidField)
 from designate_pool.model import CallResult, Domain, Option, Pool, Server, new_id

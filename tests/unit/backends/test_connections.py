@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from designate_pool.backends.base import Deadline
 from designate_pool.backends.connections import Connections
+from designate_pool.deadline import Deadline
 
 
 class Line:

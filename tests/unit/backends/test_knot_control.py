@@ -7,8 +7,8 @@ import socket
 import pytest
 
 from designate_pool.backends import knot_control
-from designate_pool.backends.base import Deadline
 from designate_pool.backends.knot_control import Control, Unit, encode, error_in
+from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError
 
 BEGIN: Unit = {'command': 'conf-begin'}

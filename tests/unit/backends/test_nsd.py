@@ -20,9 +20,10 @@ from hypothesis import strategies as st
 
 from designate_pool import backends
 from designate_pool.backends import nsd_check, nsd_control, nsd_zones
-from designate_pool.backends.base import Backend, Deadline
+from designate_pool.backends.base import Backend
 from designate_pool.backends.nsd_control import Control, Said
 from designate_pool.backends.nsd_zones import ZoneStatus
+from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, InvalidField
 from designate_pool.model import Endpoint, Server, TsigKey, new_id
 from tests.unit.backends.contract import a_domain

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from designate_pool import backends
-from designate_pool.backends.pdns import api_id, api_text
 from designate_pool.backends.pdns_settings import misfit_of_key, misfits
 from designate_pool.errors import InvalidField
 from designate_pool.model import Endpoint, Server, TsigKey
+from designate_pool.powerdns import api_id, api_text
 from tests.unit.backends.contract import ODD_NAMES, a_domain
 
 PRIMARIES = (Endpoint('192.0.2.10', 53),)

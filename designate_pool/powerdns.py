@@ -1,4 +1,4 @@
-"""The HTTP that PowerDNS's API takes: one request on one connection, within a deadline.
+"""The HTTP API of PowerDNS Authoritative: one request on one connection, within a deadline; and names as it has them.
 
 PowerDNS closes the connection after every answer, so none is kept.  Redirects are not followed: the key would go along.
 """
@@ -9,18 +9,30 @@ import dataclasses
 import http.client
 import io
 import json
+import random
 import re
 import socket
 import ssl
+import time
 import urllib.parse
 from typing import Any
 
-from designate_pool.backends.base import Deadline
-from designate_pool.errors import BackendError, BackendUnreachable, InvalidField
+import dns.name
+
+from designate_pool.deadline import Deadline
+from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, InvalidField
 
 #: Octets; the list of a million zones has some 250 million.
 LONGEST_ANSWER = 1 << 29
 
+#: How often a request is made that is answered with 500: with SQLite that is mostly two transactions that met.
+TRIES = 5
+PAUSE = 0.02
+
+_PLAIN_OCTETS = frozenset(b'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_/')
+_PLAIN_NAME = re.compile(r'([a-z0-9_/-]+\.)+')
+_PLAIN_ID = re.compile(r'[A-Za-z0-9_-]+')
+_NOT_IN_ID = re.compile(r'[^A-Za-z0-9.-]')
 _PATH = re.compile(r'(/[A-Za-z0-9._~-]+)*')
 _PRINTABLE = re.compile(r'[\x21-\x7e]+')
 
@@ -119,6 +131,85 @@ class Api:
         if isinstance(value, dict) and isinstance(value.get('error'), str):
             words = f"{value['error'][:500]} ({response.status})"
         return Answer(response.status, value, words)
+
+
+class Server:
+    """The authoritative server called *server_id* in the API.
+
+    :param server_id: 'localhost' unless something stands in between
+    :raises InvalidField: for a value that cannot be used
+    """
+
+    def __init__(self, api: Api, server_id: str) -> None:
+        if not _PLAIN_ID.fullmatch(server_id):
+            raise InvalidField(field='server_id', why='it may hold letters, digits, hyphens and underscores only')
+        self.url = api.url
+        self._api = api
+        self._id = server_id
+
+    def ask(self, verb: str, path: str, deadline: Deadline, body: object = None) -> Answer:
+        """Make one request, which has to do the same when it is made twice; see :meth:`Api.ask`.
+
+        :param path: what follows the server's own
+        """
+        path = f'/servers/{self._id}{path}'
+        answer = self._api.ask(verb, path, deadline, body)
+        for _ in range(TRIES - 1):
+            if answer.status != 500:
+                break
+            time.sleep(random.uniform(0, PAUSE))
+            answer = self._api.ask(verb, path, deadline, body)
+        return answer
+
+    def greet(self, deadline: Deadline) -> None:
+        """See that what answers is an authoritative server of PowerDNS with our server_id.
+
+        :raises BackendError: when it is not
+        """
+        answer = self.ask('GET', '', deadline)
+        if answer.status != 200:
+            raise self.trouble('see the server', answer)
+        kind = answer.json.get('daemon_type') if isinstance(answer.json, dict) else None
+        if kind != 'authoritative':
+            raise self.stranger()
+
+    def trouble(self, what: str, answer: Answer) -> BackendError:
+        """What to raise for an *answer* that is none of those expected."""
+        if answer.status in (401, 403):
+            return BackendRefused(why=f'the API at {self.url} refuses the api_key ({answer.status})')
+        if answer.status == 404:
+            return BackendRefused(why=f"what answers at {self.url} has no API for a server '{self._id}': api=yes is"
+                                      ' missing, or api_url or server_id is wrong')
+        if 300 <= answer.status < 400:
+            return BackendRefused(why=f"{self.url} redirects to somewhere else ({answer.status}); api_url has to be the"
+                                      " API's own address")
+        # 422: the API understood the request, and cannot do it for what is in it.
+        kind = BackendRefused if answer.status == 422 else BackendError
+        return kind(why=f'{what}: {answer.words}')
+
+    def stranger(self) -> BackendRefused:
+        """What to raise for an answer that no such server gives."""
+        return BackendRefused(why=f'what answers at {self.url} is not the API of a PowerDNS Authoritative Server')
+
+
+def api_text(name: dns.name.Name) -> str:
+    """*name* as the API takes it in JSON: every octet but letters, digits and ``-_/`` as ``\\DDD``."""
+    labels = (''.join(chr(octet) if octet in _PLAIN_OCTETS else f'\\{octet:03d}' for octet in label)
+              for label in name.labels[:-1])
+    return '.'.join(labels).lower() + '.'
+
+
+def api_id(name: dns.name.Name) -> str:
+    """*name* as the API takes it in a path: ``api_text``, all but letters, digits and ``.-`` as ``=XX``."""
+    return _NOT_IN_ID.sub(lambda found: f'={ord(found[0]):02X}', api_text(name))
+
+
+def absolute(text: str) -> str:
+    """A name that the API gave, as the pool writes it.
+
+    :raises dns.exception.DNSException: for what is no name
+    """
+    return text if _PLAIN_NAME.fullmatch(text) else dns.name.from_text(text).to_text().lower()
 
 
 class _Received:
