@@ -146,6 +146,18 @@ class WrongServerState(Conflict):
     type = 'wrong_server_state'
 
 
+class SerialMoved(Conflict):
+    """The domain {domain} is at serial {found}, not {wanted}: it was changed meanwhile."""
+
+    type = 'serial_moved'
+
+
+class WrongPlanState(Conflict):
+    """The plan {plan} is {state}: {why}."""
+
+    type = 'wrong_plan_state'
+
+
 class BadConfiguration(PoolError):
     """The configuration has mistakes ({count}):{listing}"""
 
@@ -286,3 +298,21 @@ class PlanMoved(Conflict):
     """The plan {plan} is not applied: {why}."""
 
     type = 'plan_moved'
+
+
+class ApiRefused(PoolError):
+    """{message}
+
+    :ivar code: of HTTP
+    :ivar type: the API's word for the error
+    """
+
+    def __init__(self, message: str, code: int, type: str) -> None:
+        super().__init__(message=message, code=code, type=type)
+
+    def __str__(self) -> str:
+        return str(self.kwargs['message'])
+
+
+class ApiUnreachable(ServiceUnavailable):
+    """The API at {url} does not answer: {why}."""

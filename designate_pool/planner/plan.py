@@ -49,6 +49,10 @@ class ApplyResult(NamedTuple):
         return not self.failed and not self.skipped
 
 
+#: Whether a change of the kind has RRsets that are there before, and such as are there after.
+_SIDES = {'Create': (False, True), 'Delete': (True, False), 'Update': (True, True), 'Replace': (True, True)}
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Blocked:
     """A change that is not made.
@@ -134,10 +138,13 @@ def change_of(document: Mapping[str, Any]) -> Change:
     """
     try:
         kind = KINDS[document['kind']]
-        return kind(tuple(_record_of(each) for each in document['existing']),
-                    tuple(_record_of(each) for each in document['new']))
-    except (KeyError, TypeError, ValueError) as error:
+        found = kind(tuple(_record_of(each) for each in document['existing']),
+                     tuple(_record_of(each) for each in document['new']))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise InvalidField(field='change', why=f'it is not the document of a change ({error!r})') from error
+    if (bool(found.existing), bool(found.new)) != _SIDES[kind.__name__]:
+        raise InvalidField(field='change', why=f'{kind.__name__} is not what its two sides make')
+    return found
 
 
 def _record_document(rrset: RRset) -> dict[str, Any]:
@@ -151,5 +158,7 @@ def _record_document(rrset: RRset) -> dict[str, Any]:
 def _record_of(document: Mapping[str, Any]) -> RRset:
     extra: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value
                              for name, value in document.get('extra', {}).items()}
-    return RRset(document['name'], document['type'], int(document['ttl']), tuple(document['records']),
-                 Extra(**extra) if extra else NO_EXTRA)
+    name, rtype, *records = texts = [document['name'], document['type'], *document['records']]
+    if isinstance(document['records'], str) or not all(isinstance(each, str) for each in texts):
+        raise TypeError(f'{document!r} is not all text')
+    return RRset(name, rtype, int(document['ttl']), tuple(records), Extra(**extra) if extra else NO_EXTRA)

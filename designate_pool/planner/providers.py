@@ -186,8 +186,10 @@ class BaseProvider(BaseSource):
 
     def _process_existing_zone(self, existing: Zone, desired: Zone, lenient: bool = False) -> Zone:
         """Leave out of *existing* what is not to be compared; *desired* is to read.  Who overrides it calls it too."""
+        # A zone is never without a SOA: where none is given, the server minds its own.
+        soa = self.SUPPORTS_SOA and desired.get(desired.name, 'SOA') is not None
         for rrset in existing:
-            if rrset.type == 'SOA' and not self.SUPPORTS_SOA or rrset.type in GENERATED:
+            if rrset.type == 'SOA' and not soa or rrset.type in GENERATED:
                 existing.remove_record(rrset)
         root_ns = existing.root_ns
         if root_ns is not None and (not self.SUPPORTS_ROOT_NS or desired.root_ns is None):
@@ -256,6 +258,11 @@ class ServerProvider(BaseProvider):
     """
 
     timeout: float = 10.0
+
+    def apply(self, plan: Plan) -> ApplyResult:
+        if not plan.exists and not self.apply_disabled:
+            self.create_zone(plan.desired)
+        return super().apply(plan)
 
     def create_zone(self, desired: Zone) -> None:
         """Have the server be ready to be given the records of *desired*; a zone that is there is left as it is."""

@@ -30,7 +30,7 @@ LOWER = frozenset({'AFSDB', 'CNAME', 'DNAME', 'KX', 'MX', 'NS', 'PTR', 'RP', 'SO
 GENERATED = frozenset({'RRSIG', 'NSEC', 'NSEC3', 'NSEC3PARAM', 'DNSKEY', 'CDS', 'CDNSKEY', 'TYPE65534'})
 #: A name, as nearly all are; the rest is left to dnspython.
 _PLAIN_NAME = re.compile(r'(?:[a-z0-9_-]{1,63}\.)+|\*\.(?:[a-z0-9_-]{1,63}\.)+')
-_PLAIN_A = re.compile(r'(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!\Z)|\Z)){4}')
+_PLAIN_A = re.compile(r'(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!\Z)|\Z)){4}', re.ASCII)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -93,6 +93,10 @@ class Zone:
         value = self._rrsets.get(key)
         return None if value is None else unpack(key, value, self._extras.get(key, NO_EXTRA))
 
+    def holds(self, name: str) -> bool:
+        """Whether *name* is the zone's own or below it, whatever the zone has there."""
+        return name == self.name or _is_below(name, self._suffix)
+
     def at(self, name: str) -> list[RRset]:
         """The RRsets of one name, by type."""
         return [found for rtype in sorted(self._types) if (found := self.get(name, rtype)) is not None]
@@ -108,7 +112,7 @@ class Zone:
         :raises RRsetBesideCname: when a CNAME would not be alone at its name
         """
         key = rrset.key
-        if not (rrset.name == self.name or rrset.name.endswith(self._suffix)):
+        if not self.holds(rrset.name):
             raise RRsetOutsideZone(name=rrset.name, zone=self.name)
         if not replace and key in self._rrsets:
             raise DuplicateRRset(name=rrset.name, rtype=rrset.type)
@@ -155,7 +159,7 @@ class Zone:
         suffix, sub_zones = self._suffix, self.sub_zones
         for key in found:
             name, _, rtype = key.partition('\t')
-            if not name.endswith(suffix) and name != self.name:
+            if not (name.endswith(suffix) and '\\' not in name) and not self.holds(name):
                 raise RRsetOutsideZone(name=name, zone=self.name)
             if sub_zones and not lenient:
                 self._check_sub_zones(name, rtype)
@@ -191,7 +195,7 @@ class Zone:
         for sub_zone in self.sub_zones:
             if name == sub_zone and rtype in ('NS', 'DS'):
                 continue
-            if name == sub_zone or name.endswith(f'.{sub_zone}'):
+            if name == sub_zone or _is_below(name, f'.{sub_zone}'):
                 raise RRsetInSubZone(name=name, rtype=rtype, sub_zone=sub_zone)
 
     def _check_cname(self, name: str, rtype: str) -> None:
@@ -209,8 +213,23 @@ def digest(pairs: Iterable[tuple[str, str]], extras: Mapping[str, Extra] = Mappi
     for key, value in pairs:
         summed.update(f'{key}\t{value}\n'.encode())
     for key, served in sorted(_served(extras).items()):
-        summed.update(f'{key}\t{served!r}\n'.encode())
+        summed.update(f'{key}\t{_plain(served)!r}\n'.encode())
     return summed.hexdigest()
+
+
+def _is_below(name: str, suffix: str) -> bool:
+    if not name.endswith(suffix):
+        return False
+    # After an odd number of backslashes the dot is part of a label, and the label another zone's.
+    before = name[:-len(suffix)]
+    return (len(before) - len(before.rstrip('\\'))) % 2 == 0
+
+
+def _plain(value: object) -> object:
+    """*value* so that it looks the same whatever order its mappings came in."""
+    if isinstance(value, Mapping):
+        return sorted((str(key), _plain(each)) for key, each in value.items())
+    return [_plain(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 
 def _served(extras: Mapping[str, Extra]) -> dict[str, object]:

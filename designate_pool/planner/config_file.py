@@ -1,0 +1,96 @@
+"""A YAML file as it is read: nothing in it twice, and all that is wrong with it told at once."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import yaml
+
+from designate_pool.errors import BadConfiguration
+
+#: The one written in C, where PyYAML was built with it.
+_LOADER: type[yaml.SafeLoader] = getattr(yaml, 'CSafeLoader', yaml.SafeLoader)
+
+
+class Mistakes:
+    """Notes of what is wrong, by place, in the order in which they were found."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def note(self, place: str, why: str) -> None:
+        """
+        :param place: such as ``zones.example.com..targets[0]``
+        :param why: must not contain a secret
+        """
+        line = f'{place}: {" ".join(why.split()).rstrip(".")}'
+        if line not in self.lines:
+            self.lines.append(line)
+
+    def raise_if_any(self) -> None:
+        """
+        :raises BadConfiguration: with every mistake on a line of its own
+        """
+        if self.lines:
+            raise BadConfiguration(count=len(self.lines), listing=''.join(f'\n  {line}' for line in self.lines))
+
+
+def load(path: str | os.PathLike[str]) -> Mapping[str, Any]:
+    """The mapping that the file at *path* is.
+
+    :raises BadConfiguration: when it cannot be read, is not YAML, says something twice, or is no mapping
+    """
+    mistakes = Mistakes()
+    found: Any = None
+    try:
+        with open(path, encoding='utf-8') as file:
+            loader = _LOADER(file)
+            try:
+                node = loader.get_single_node()
+                for line, key in _doubles(node, set()):
+                    mistakes.note(f'{path} line {line}', f'{key} is there twice')
+                found = loader.construct_document(node) if node is not None else None
+            finally:
+                loader.dispose()
+    except OSError as error:
+        mistakes.note(str(path), f'it cannot be read ({error.strerror})')
+    except UnicodeDecodeError as error:
+        mistakes.note(str(path), f'it is not a text in UTF-8 (octet {error.start})')
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f' line {mark.line + 1} column {mark.column + 1}' if mark is not None else ''
+        mistakes.note(f'{path}{where}', error.problem or error.context or 'it is not YAML')
+    except yaml.YAMLError as error:
+        mistakes.note(str(path), str(error))
+    else:
+        if not isinstance(found, dict):
+            mistakes.note(str(path), 'it has to be a mapping, with zones and providers')
+    mistakes.raise_if_any()
+    return dict(found)
+
+
+def hint(word: object, known: Iterable[str]) -> str:
+    """`` (did you mean ...?)`` when *word* is nearly one of *known*, else nothing."""
+    close = difflib.get_close_matches(str(word).lower(), list(known), n=1, cutoff=0.7)
+    return f' (did you mean {close[0]}?)' if close else ''
+
+
+def _doubles(node: Any, seen: set[int]) -> Iterator[tuple[int, str]]:
+    """Keys that a mapping has twice, with their lines; what an alias repeats is looked at once."""
+    if node is None or id(node) in seen:
+        return
+    seen.add(id(node))
+    if isinstance(node, yaml.SequenceNode):
+        for each in node.value:
+            yield from _doubles(each, seen)
+    elif isinstance(node, yaml.MappingNode):
+        keys = set()
+        for key, value in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                if (key.tag, key.value) in keys:
+                    yield key.start_mark.line + 1, key.value
+                keys.add((key.tag, key.value))
+            yield from _doubles(value, seen)

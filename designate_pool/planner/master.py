@@ -1,0 +1,135 @@
+"""Zone files to packed pairs, and zones to zone files.
+
+What is read is whole and in the normal form of :mod:`designate_pool.planner.records`, or it is an error that names the
+file and the line: a file that was cut short is never a smaller zone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from designate_pool.planner.master_lines import Records
+from designate_pool.planner.zone import Zone
+
+
+def read(lines: str | Iterable[str], origin: str, file: str = 'the zone file', require_soa: bool = True,
+         outside: Callable[[str], object] | None = None) -> dict[str, str]:
+    """All of a zone file as packed pairs, in no particular order.
+
+    :param lines: its text, or its lines
+    :param origin: the zone's name
+    :param file: what errors call it
+    :param require_soa: whether a file without the zone's SOA is an error
+    :param outside: called with a sentence for each record that is outside the zone, which is then left out; without
+        it, such a record is an error
+    :raises SourceError: for what cannot be read, with the line
+    """
+    found: dict[str, str] = {}
+    several: dict[str, tuple[int, set[str]]] = {}
+    records = Records(lines, origin, file, outside)
+    for key, ttl, data in records:
+        value = f'{ttl}\t{data}'
+        if key not in found:
+            found[key] = value
+        elif found[key] != value:
+            ttl_there, there = several.get(key) or _unpacked(found[key])
+            if data not in there:
+                records.check_alone(key)
+                there.add(data)
+            several[key] = min(ttl, ttl_there), there
+    found.update((key, _packed(*each)) for key, each in several.items())
+    if require_soa:
+        records.check_soa()
+    return found
+
+
+def stream(lines: str | Iterable[str], origin: str, file: str = 'the zone file', require_soa: bool = True,
+           outside: Callable[[str], object] | None = None) -> Iterator[tuple[str, str]]:
+    """The packed pairs of a zone file that is in the order of keys, as :func:`write` makes it, one after the other.
+
+    No more than one RRset is in memory.  The SOA, which may be first in the file, comes at its place.
+
+    :param lines: and the others are those of :func:`read`
+    :raises SourceError: also for a record that is out of order; what came before is no zone then
+    """
+    records = Records(lines, origin, file, outside)
+    soa_key = f'{records.zone}\tSOA'
+    soa: str | None = None
+    for key, value in _grouped(records):
+        if key == soa_key:
+            soa = value
+            continue
+        if soa is not None and key > soa_key:
+            yield soa_key, soa
+            soa = None
+        yield key, value
+    if soa is not None:
+        yield soa_key, soa
+    if require_soa:
+        records.check_soa()
+
+
+def write(zone: Zone) -> Iterator[str]:
+    """The lines of the zone file of *zone*: the SOA where there is one, then all else in the order of keys.
+
+    A record a line, names absolute.  What DNS has no words for (:class:`~designate_pool.planner.records.Extra`) is not
+    in it.
+    """
+    packed = zone.packed
+    soa = f'{zone.name}\tSOA'
+    if soa in packed:
+        yield from _lines(soa, packed[soa])
+    for key in sorted(packed):
+        if key != soa:
+            yield from _lines(key, packed[key])
+
+
+def _lines(key: str, value: str) -> Iterator[str]:
+    name, _, rtype = key.partition('\t')
+    ttl, *rdatas = value.split('\t')
+    for data in rdatas:
+        yield f'{name} {ttl} IN {rtype} {data}\n'
+
+
+def _grouped(records: Records) -> Iterator[tuple[str, str]]:
+    """Records one after the other that are of one RRset, as that; keys have to rise, but for the SOA's."""
+    soa_key = f'{records.zone}\tSOA'
+    soa = ''
+    last, last_ttl, there = '', 0, {''}
+    for key, ttl, data in records:
+        if key == last:
+            if data not in there:
+                records.check_alone(key)
+                there.add(data)
+            last_ttl = min(ttl, last_ttl)
+        elif key == soa_key:
+            # It is first in most files, and at both ends in what is written down from a transfer.
+            value = f'{ttl}\t{data}'
+            if not soa and key > last:
+                yield key, value
+            elif value != soa:
+                records.fail('the SOA comes after what it has to come before, or twice and not the same')
+            soa = value
+        elif key < last:
+            records.fail(f'{_words(key)} comes after {_words(last)}, and to be read as a stream a file has to be in '
+                         'the order of its names')
+        else:
+            if last:
+                yield last, _packed(last_ttl, there)
+            last, last_ttl, there = key, ttl, {data}
+    if last:
+        yield last, _packed(last_ttl, there)
+
+
+def _packed(ttl: int, datas: set[str]) -> str:
+    # Most RRsets have one record, and sorting costs.
+    return '\t'.join((str(ttl), *(sorted(datas) if len(datas) > 1 else datas)))
+
+
+def _unpacked(value: str) -> tuple[int, set[str]]:
+    ttl, *datas = value.split('\t')
+    return int(ttl), set(datas)
+
+
+def _words(key: str) -> str:
+    return key.replace('\t', ' ')

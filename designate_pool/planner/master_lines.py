@@ -1,0 +1,270 @@
+"""The records of a zone file (RFC 1035 section 5, RFC 2308 section 4), one by one.
+
+The invariant: what is read is what dnspython reads, or an error that names the line.
+
+Nearly all lines of nearly all files are of a plain form, and these are read with a few regular expressions.  Whatever
+is not certain to be plain is gathered to a whole record and left to dnspython.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NoReturn, cast
+
+import dns.exception
+import dns.name
+import dns.rdata
+import dns.rdataclass
+import dns.rdatatype
+import dns.tokenizer
+import dns.transaction
+import dns.zonefile
+
+from designate_pool.errors import InvalidField, SourceError
+from designate_pool.planner.records import LOWER, MAX_TTL, normal_name, normal_rdata
+
+#: A record: its key, TTL and data.
+Record = tuple[str, int, str]
+
+#: What one $GENERATE may make; a line that asks for more is a mistake, or meant to fill the memory.
+MOST_GENERATED = 1_000_000
+#: Types of which a name has one record at most.
+_ALONE = ('\tCNAME', '\tDNAME', '\tSOA')
+
+_NAME = r'(?:\*\.)?(?:[a-z0-9_-]{1,63}\.)+'
+_NUMBER = r'(?:0|[1-9][0-9]{0,3})'
+_OCTET = r'(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])'
+_GROUP = r'[1-9a-f][0-9a-f]{0,3}'
+_STRING = r'"[ !#-\[\]-~]{0,255}"'
+
+#: Owner, TTL before or after the class, type, data.  It matches what may be plain; the rest tells whether it is.
+_LINE = re.compile(r'([^\s"$();\\]+)?[ \t]+(?:([0-9]{1,10})[ \t]+(?:IN[ \t]+)?|IN[ \t]+(?:([0-9]{1,10})[ \t]+)?)?'
+                   r'(A|AAAA|CNAME|MX|NS|PTR|SRV|TXT)[ \t]+(.*[^ \t\r\n])')
+_OWNER = re.compile(_NAME).fullmatch
+#: Data that is in normal form as it stands.  An IPv6 address is when no group is zero and '::' is two groups or more.
+_PLAIN: dict[str, Callable[[str], object]] = {
+    'A': re.compile(rf'(?:{_OCTET}\.){{3}}{_OCTET}').fullmatch,
+    'AAAA': re.compile(rf'(?:{_GROUP}:){{7}}{_GROUP}|'
+                       rf'(?!(?:[^:]*:){{7}})(?:{_GROUP}:)+:(?:{_GROUP}(?::{_GROUP})*)?').fullmatch,
+    'MX': re.compile(f'{_NUMBER} {_NAME}').fullmatch,
+    'SRV': re.compile(f'{_NUMBER} {_NUMBER} {_NUMBER} {_NAME}').fullmatch,
+    'TXT': re.compile(f'{_STRING}(?: {_STRING})*').fullmatch,
+    **{rtype: re.compile(_NAME).fullmatch for rtype in ('CNAME', 'NS', 'PTR')},
+}
+#: Words without quotes, escapes, parentheses and comments.
+_WORDS = re.compile(r"[!#-'*-:<-\[\]-~ \t]+").fullmatch
+_NAME_LAST = frozenset({'CNAME', 'MX', 'NS', 'PTR', 'SRV'})
+#: Longer texts may be longer than a name or an RRset's data can be.
+_LONGEST = {'TXT': 60_000}
+_LONGEST_NAME = 250
+
+_NOTHING = re.compile(r'[ \t\r\n]*(?:;.*)?[\r\n]*').fullmatch
+_QUOTED = re.compile(r'\\.|"(?:[^"\\]|\\.)*"|;.*')
+_WHERE = re.compile(r'\A<string>:\d+: ')
+
+
+class Records:
+    """The records of a zone file, in its order.
+
+    :param lines: its text, or its lines
+    :param origin: the zone's name
+    :param file: what errors call it
+    :param outside: called with a sentence for a record that is outside the zone and left out; None makes it an error
+    :ivar zone: the zone's name in normal form
+    """
+
+    def __init__(self, lines: str | Iterable[str], origin: str, file: str,
+                 outside: Callable[[str], object] | None = None) -> None:
+        self.zone = normal_name(origin)
+        self._lines = iter(lines.split('\n') if isinstance(lines, str) else lines)
+        self._file = file
+        self._outside = outside
+        self._number = 0
+        self._has_soa = False
+        self._made: list[tuple[dns.name.Name, int, dns.rdata.Rdata]] = []
+        # To dnspython everything is inside the root: what is outside the zone it would drop without a word.
+        self._reader: Any = dns.zonefile.Reader(
+            dns.tokenizer.Tokenizer(''), dns.rdataclass.IN, cast(dns.transaction.Transaction, _Collector(self._made)),
+            allow_directives=('$GENERATE', '$ORIGIN', '$TTL'))
+        self._reader.current_origin = self._reader.last_name = dns.name.from_text(self.zone)
+
+    def __iter__(self) -> Iterator[Record]:
+        """
+        :raises SourceError: for what cannot be read
+        """
+        reader, is_inside = self._reader, self._is_inside
+        suffix, default_ttl, last_ttl = _suffix(self.zone), None, None
+        owner, written, inside = self.zone, '', True
+        for line in self._lines:
+            self._number += 1
+            found = _LINE.match(line)
+            if found is not None:
+                name, before, after, rtype, data = found.groups()
+                if name is None or name == written:
+                    there = owner
+                else:
+                    there = _plain_owner(name, suffix)
+                digits = before or after
+                ttl = int(digits) if digits else last_ttl if default_ttl is None else default_ttl
+                if there and ttl is not None and ttl <= MAX_TTL:
+                    plain = self._plain_data(rtype, data, suffix)
+                    if plain:
+                        if digits:
+                            last_ttl = ttl
+                        if there is not owner:
+                            owner, written, inside = there, name, is_inside(there)
+                        if inside:
+                            yield f'{owner}\t{rtype}', ttl, plain
+                        else:
+                            self._leave_out(owner, rtype)
+                        continue
+            if not _NOTHING(line):
+                reader.last_name, reader.last_ttl = dns.name.from_text(owner), last_ttl or 0
+                reader.last_ttl_known = last_ttl is not None
+                yield from self._read(line)
+                owner, written = reader.last_name.canonicalize().to_text(), ''
+                inside, suffix = is_inside(owner), _suffix(reader.current_origin.canonicalize().to_text())
+                last_ttl = reader.last_ttl if reader.last_ttl_known else None
+                default_ttl = None
+                if reader.default_ttl_known and not getattr(reader, 'default_ttl_from_soa', False):
+                    default_ttl = reader.default_ttl
+
+    def check_soa(self) -> None:
+        """
+        :raises SourceError: when there was no SOA so far
+        """
+        if not self._has_soa:
+            raise SourceError(source=self._file, why=f'it has no SOA record of {self.zone}')
+
+    def check_alone(self, key: str) -> None:
+        """
+        :raises SourceError: when there cannot be a second record of this key
+        """
+        if key.endswith(_ALONE):
+            name, _, rtype = key.partition('\t')
+            self.fail(f'a second {rtype} record of {name}, and there can be one only')
+
+    def fail(self, why: str) -> NoReturn:
+        """
+        :raises SourceError: with the line that is being read
+        """
+        raise SourceError(source=f'{self._file}, line {self._number}', why=why) from None
+
+    def _plain_data(self, rtype: str, data: str, suffix: str) -> str | None:
+        """*data* in normal form; None for what is to be left to dnspython."""
+        if len(data) > _LONGEST.get(rtype, _LONGEST_NAME):
+            return None
+        if _PLAIN[rtype](data):
+            return data
+        data = data.partition(';')[0].rstrip(' \t')
+        if not _WORDS(data):
+            return None
+        words = data.split()
+        if rtype in _NAME_LAST and words[-1][-1] != '.':
+            words[-1] = suffix[1:] or '.' if words[-1] == '@' else words[-1] + suffix
+        try:
+            return normal_rdata(rtype, ' '.join(words))
+        except InvalidField as error:
+            self.fail(str(error))
+
+    def _read(self, line: str) -> Iterator[Record]:
+        """What dnspython reads from *line* and those that belong to it."""
+        first = self._number
+        self._reader.tok = dns.tokenizer.Tokenizer(self._whole(line, first))
+        try:
+            self._reader.read()
+            for name, ttl, rdata in self._made:
+                rdata.to_wire()
+                if ttl > MAX_TTL:
+                    raise ValueError(f'its TTL {ttl} is more than {MAX_TTL}')
+                owner, rtype = name.canonicalize().to_text(), dns.rdatatype.to_text(rdata.rdtype)
+                if not self._is_inside(owner):
+                    self._leave_out(owner, rtype)
+                    continue
+                if rtype == 'SOA':
+                    self._check_apex(owner)
+                data = rdata.to_text()
+                yield f'{owner}\t{rtype}', ttl, data.lower() if rtype in LOWER else data
+        except (dns.exception.DNSException, ValueError) as error:
+            self._number = first
+            self.fail(_WHERE.sub('', ' '.join(str(error).split()).rstrip('.')) or 'it is not the line of a zone file')
+        self._made.clear()
+
+    def _whole(self, line: str, first: int) -> str:
+        """*line* with those after it until all parentheses are closed."""
+        parts: list[str] = []
+        deep = 0
+        while True:
+            line = line.rstrip('\r\n')
+            parts.append(line)
+            bare = _QUOTED.sub('', line)
+            if '"' in bare:
+                self.fail('a quoted string has no end')
+            if not bare.isascii():
+                self.fail("it has letters that are not ASCII; write international names as 'xn--…'")
+            deep += bare.count('(') - bare.count(')')
+            if deep <= 0:
+                return '\n'.join(parts)
+            following = next(self._lines, None)
+            if following is None:
+                self._number = first
+                self.fail('a parenthesis is not closed before the file ends')
+            line = following
+            self._number += 1
+
+    def _is_inside(self, owner: str) -> bool:
+        return self.zone == '.' or owner == self.zone or owner.endswith(f'.{self.zone}')
+
+    def _leave_out(self, owner: str, rtype: str) -> None:
+        if self._outside is None:
+            self.fail(f'{owner} {rtype} is not inside the zone {self.zone}')
+        self._outside(f'{self._file}, line {self._number}: {owner} {rtype} is not inside the zone {self.zone} and is '
+                      'left out')
+
+    def _check_apex(self, owner: str) -> None:
+        if owner != self.zone:
+            self.fail(f'a SOA record of {owner}, and the zone is {self.zone}')
+        self._has_soa = True
+
+
+class _Collector:
+    """What :class:`dns.zonefile.Reader` writes to, of its transactions."""
+
+    manager: Any
+
+    def __init__(self, made: list[tuple[dns.name.Name, int, dns.rdata.Rdata]]) -> None:
+        self.manager = self
+        self._made = made
+
+    def origin_information(self) -> tuple[dns.name.Name, bool, dns.name.Name]:
+        return dns.name.root, False, dns.name.root
+
+    def check_put_rdataset(self, check: object) -> None:
+        """What the zone checks is checked where the zone is."""
+
+    def _set_origin(self, origin: dns.name.Name) -> None:
+        """The reader keeps it."""
+
+    def add(self, name: dns.name.Name, ttl: int, rdata: dns.rdata.Rdata) -> None:
+        if len(self._made) >= MOST_GENERATED:
+            raise ValueError(f'one $GENERATE makes more than {MOST_GENERATED} records')
+        self._made.append((name, ttl, rdata))
+
+
+def _suffix(origin: str) -> str:
+    """What makes a relative name absolute."""
+    return '.' if origin == '.' else f'.{origin}'
+
+
+def _plain_owner(name: str, suffix: str) -> str:
+    """*name* absolute and in normal form; empty for what is to be left to dnspython."""
+    if not _OWNER(name):
+        if not name.isascii():
+            return ''
+        name = name.lower()
+        if name[-1] != '.':
+            name = suffix[1:] if name == '@' else name + suffix
+        if not _OWNER(name):
+            return ''
+    return name if len(name) < _LONGEST_NAME else ''

@@ -1,0 +1,261 @@
+"""A DNS server as the planner talks to it: over TCP, signed where there is a key (RFC 8945), each call before its end.
+
+An answer counts when it is one to the very question, and signed where the question was.  A refusal may be unsigned: it
+is never taken for more than a refusal.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import dataclasses
+import os
+import random
+import socket
+import struct
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator
+from types import TracebackType
+from typing import Any
+
+import dns.exception
+import dns.message
+import dns.name
+import dns.rcode
+import dns.tsig
+
+from designate_pool.deadline import Deadline
+from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, InvalidField
+
+#: How many questions are under way on one connection.
+WINDOW = 32
+ALGORITHM = 'hmac-sha256'
+_ALGORITHMS = {name.to_text(omit_final_dot=True): name for name in dns.tsig.mac_sizes if name != dns.tsig.GSS_TSIG}
+
+
+def key_of(name: str | None, secret: str | None, algorithm: str | None = None) -> dns.tsig.Key | None:
+    """A TSIG key; None where no name is given.
+
+    :param secret: in Base64
+    :param algorithm: ``hmac-sha256`` when None
+    :raises InvalidField: for what makes no key
+    """
+    if name is None and secret is None:
+        return None
+    if not name or not secret:
+        raise InvalidField(field='key_secret' if name else 'key_name', why='a key has a name and a secret')
+    word = (algorithm or ALGORITHM).lower().rstrip('.')
+    if word == 'hmac-md5':
+        word = dns.tsig.HMAC_MD5.to_text(omit_final_dot=True).lower()
+    known = {each.lower(): found for each, found in _ALGORITHMS.items()}
+    if word not in known:
+        raise InvalidField(field='key_algorithm', why=f"'{algorithm}' is none of {', '.join(sorted(known))}")
+    try:
+        octets = base64.b64decode(secret, validate=True)
+    except (binascii.Error, ValueError):
+        raise InvalidField(field='key_secret', why='it is not Base64') from None
+    try:
+        return dns.tsig.Key(dns.name.from_text(name), octets, known[word])
+    except dns.exception.DNSException:
+        raise InvalidField(field='key_name', why=f'{name!r} is not a domain name') from None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Peer:
+    """Where a server is, and the key that it and we know.
+
+    :ivar host: an address, or a name that has one
+    """
+
+    host: str
+    port: int
+    key: dns.tsig.Key | None = dataclasses.field(default=None, repr=False)
+
+    def ask(self, question: dns.message.Message, seconds: float) -> dns.message.Message:
+        """The answer to *question*, whatever its RCODE.
+
+        :raises BackendUnreachable: when there is none
+        :raises BackendRefused: when our signature is not accepted
+        :raises BackendError: when it is none to the question, or cannot be trusted
+        """
+        with self.connect(Deadline(seconds)) as connection:
+            connection.send(question)
+            return connection.answer(question)
+
+    def ask_each(self, questions: Iterable[dns.message.Message], seconds: float) -> Iterator[
+            tuple[dns.message.Message, dns.message.Message]]:
+        """Questions with their answers, in the order these come; many are under way at once.
+
+        :raises BackendError: as :meth:`ask`
+        """
+        left = deque(questions)
+        deadline = Deadline(seconds)
+        while left:
+            answered = 0
+            with self.connect(deadline) as connection:
+                try:
+                    for pair in connection.each(left):
+                        answered += 1
+                        yield pair
+                except BackendUnreachable:
+                    # A server may close a connection that has had its share of questions.
+                    deadline.left()
+                    if not answered:
+                        raise
+
+    def connect(self, deadline: Deadline) -> Connection:
+        """
+        :raises BackendUnreachable: when nobody listens there, or not in time
+        """
+        return Connection(self, deadline)
+
+
+class Connection:
+    """A TCP connection that carries DNS messages, until *deadline*."""
+
+    def __init__(self, peer: Peer, deadline: Deadline) -> None:
+        self._key = peer.key
+        self._deadline = deadline
+        self._received = bytearray()
+        with _in_words(deadline):
+            self._socket = socket.create_connection((peer.host, peer.port), deadline.left())
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self._socket.close()
+
+    def send(self, *messages: dns.message.Message) -> None:
+        """Sign and send *messages*."""
+        octets = b''
+        for message in messages:
+            if self._key is not None:
+                message.use_tsig(self._key)
+            try:
+                wire = message.to_wire()
+            except dns.exception.TooBig:
+                raise BackendRefused(why='a message would be longer than 65535 octets') from None
+            octets += struct.pack('>H', len(wire)) + wire
+        with _in_words(self._deadline):
+            self._socket.settimeout(self._deadline.left())
+            self._socket.sendall(octets)
+
+    def receive(self) -> bytes:
+        """The next message."""
+        with _in_words(self._deadline):
+            length, = struct.unpack('>H', self._take(2))
+            return self._take(length)
+
+    def answer(self, question: dns.message.Message) -> dns.message.Message:
+        """The answer to *question*, the only one that is under way."""
+        answer = parsed(self.receive(), question)
+        if not question.is_response(answer):
+            raise BackendError(why='the server answered something that was not asked')
+        return answer
+
+    def each(self, left: deque[dns.message.Message]) -> Iterator[tuple[dns.message.Message, dns.message.Message]]:
+        """Ask all of *left*; what is not answered in the end stays in it."""
+        waiting: dict[int, dns.message.Message] = {}
+        try:
+            while left or waiting:
+                more = [left.popleft() for _ in range(min(len(left), WINDOW - len(waiting)))]
+                for question in more:
+                    question.id = _number(waiting)
+                    waiting[question.id] = question
+                self.send(*more)
+                wire = self.receive()
+                question = waiting.get(int.from_bytes(wire[:2], 'big'), question)
+                answer = parsed(wire, question)
+                if not question.is_response(answer):
+                    raise BackendError(why='the server answered something that was not asked')
+                del waiting[question.id]
+                yield question, answer
+        finally:
+            left.extendleft(waiting.values())
+
+    def _take(self, count: int) -> bytes:
+        while len(self._received) < count:
+            self._socket.settimeout(self._deadline.left())
+            piece = self._socket.recv(65536)
+            if not piece:
+                raise ConnectionError('the server hung up')
+            self._received += piece
+        taken = bytes(self._received[:count])
+        del self._received[:count]
+        return taken
+
+
+def parsed(wire: bytes, question: dns.message.Message, **transfer: Any) -> dns.message.Message:
+    """*wire* as an answer to *question*, its signature checked.
+
+    :param transfer: what :func:`dns.message.from_wire` needs for one message of many
+    :raises BackendError: when it is no DNS message, or its signature is missing or wrong
+    """
+    key = question.keyring
+    try:
+        if key is not None and not transfer:
+            unchecked = dns.message.from_wire(wire, keyring=False)
+            if not unchecked.had_tsig:
+                return _unsigned(unchecked)
+        return dns.message.from_wire(wire, keyring=key or False, request_mac=question.mac, **transfer)
+    except dns.tsig.PeerError as error:
+        raise _key_refused(error, wire) from None
+    except dns.tsig.BadTime:
+        raise BackendError(why='the clocks differ: the answer is signed at a time too far from ours') from None
+    except (dns.tsig.BadSignature, dns.tsig.BadKey, dns.tsig.BadAlgorithm, dns.message.UnknownTSIGKey):
+        raise BackendRefused(why='the signature of the answer is wrong: it was made with another key or secret than '
+                                 'ours, or the answer was changed on its way') from None
+    except (dns.exception.DNSException, ValueError, struct.error) as error:
+        raise BackendError(why=f'the answer is not a DNS message ({error or type(error).__name__})') from None
+
+
+def _unsigned(answer: dns.message.Message) -> dns.message.Message:
+    if answer.rcode() == dns.rcode.NOERROR:
+        raise BackendError(why='the answer is not signed')
+    return answer
+
+
+def _key_refused(error: dns.tsig.PeerError, wire: bytes) -> BackendError:
+    if isinstance(error, dns.tsig.PeerBadTime):
+        return BackendError(why=f'the clocks differ (BADTIME){_seconds(wire)}')
+    words = {dns.tsig.PeerBadKey: 'the server does not know the key (BADKEY)',
+             dns.tsig.PeerBadSignature: 'the server has another secret for the key (BADSIG)',
+             dns.tsig.PeerBadTruncation: 'the server wants longer signatures of the key (BADTRUNC)'}
+    return BackendRefused(why=words.get(type(error), f'the server does not accept the key ({error})'))
+
+
+def _seconds(wire: bytes) -> str:
+    """By how much: a server that says BADTIME tells its own time (RFC 8945 section 5.2.3)."""
+    signature = dns.message.from_wire(wire, keyring=False).tsig
+    if signature is None or len(signature[0].other) != 6:
+        return ''
+    ahead = int.from_bytes(signature[0].other, 'big') - int(time.time())
+    return f": the server's is {abs(ahead)} seconds {'ahead of' if ahead > 0 else 'behind'} ours"
+
+
+def _number(taken: Iterable[int]) -> int:
+    while (number := random.SystemRandom().randrange(1 << 16)) in taken:
+        pass
+    return number
+
+
+class _in_words:
+    """Turns what goes wrong with a socket into :class:`BackendUnreachable`."""
+
+    def __init__(self, deadline: Deadline) -> None:
+        self._deadline = deadline
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        if isinstance(error, TimeoutError):
+            raise BackendUnreachable(why=f'no answer within {self._deadline.seconds:g} s') from None
+        if isinstance(error, OSError):
+            words = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error.strerror or error)
+            raise BackendUnreachable(why=f'connection failed: {words}') from None

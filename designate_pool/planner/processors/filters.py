@@ -1,0 +1,234 @@
+"""Filters: which RRsets are managed at all.
+
+The invariant: what a filter leaves out is left out of both sides, so the target keeps it as it is; unless
+``include_target`` is off, and what was filtered at the source is deleted at the target.  The SOA is no record of the
+user's, and is filtered only by whoever names it.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable, Iterator, Sequence
+
+import dns.rdata
+import dns.rdataclass
+import dns.rdatatype
+from dns.rdtypes.txtbase import TXTBase
+
+from designate_pool.errors import ProcessorException
+from designate_pool.planner.processors import checks
+from designate_pool.planner.providers import BaseProcessor, BaseProvider, BaseSource
+from designate_pool.planner.records import RRset
+from designate_pool.planner.zone import Zone
+
+
+class Filter(BaseProcessor):
+    """Leaves out the RRsets that a subclass does not want.
+
+    :param include_target: whether these are left out of what the target has as well
+    """
+
+    def __init__(self, id: str, include_target: bool = True, lenient: bool = False) -> None:
+        super().__init__(id, lenient)
+        self.include_target = include_target
+
+    def process_source_zone(self, desired: Zone, sources: Sequence[BaseSource], lenient: bool = False) -> Zone:
+        return self._filtered(desired)
+
+    def process_target_zone(self, existing: Zone, target: BaseProvider, lenient: bool = False) -> Zone:
+        return self._filtered(existing) if self.include_target else existing
+
+    def _filtered(self, zone: Zone) -> Zone:
+        for rrset in zone:
+            if self._concerns(rrset) and not self._wants(zone, rrset):
+                zone.remove_record(rrset)
+        return zone
+
+    def _concerns(self, rrset: RRset) -> bool:
+        """Whether the filter has anything to say about *rrset*."""
+        return rrset.type != 'SOA'
+
+    def _wants(self, zone: Zone, rrset: RRset) -> bool:
+        raise NotImplementedError
+
+
+class ListFilter(Filter):
+    """A filter that asks whether an RRset matches a list.
+
+    :cvar OPTION: the list's name among the options
+    :cvar WANTED: whether what matches is what is managed
+    """
+
+    OPTION: str
+    WANTED: bool
+
+    def __init__(self, id: str, given: Iterable[object], include_target: bool = True, lenient: bool = False) -> None:
+        super().__init__(id, include_target, lenient)
+        self._read(given)
+
+    def _wants(self, zone: Zone, rrset: RRset) -> bool:
+        return self._matches(zone, rrset) is self.WANTED
+
+    def _read(self, given: Iterable[object]) -> None:
+        raise NotImplementedError
+
+    def _matches(self, zone: Zone, rrset: RRset) -> bool:
+        raise NotImplementedError
+
+
+class _Allow(ListFilter):
+    OPTION = 'allowlist'
+    WANTED = True
+
+    def __init__(self, id: str, allowlist: Iterable[object], include_target: bool = True,
+                 lenient: bool = False) -> None:
+        super().__init__(id, allowlist, include_target, lenient)
+
+
+class _Reject(ListFilter):
+    OPTION = 'rejectlist'
+    WANTED = False
+
+    def __init__(self, id: str, rejectlist: Iterable[object], include_target: bool = True,
+                 lenient: bool = False) -> None:
+        super().__init__(id, rejectlist, include_target, lenient)
+
+
+class _ByType(ListFilter):
+
+    def _read(self, given: Iterable[object]) -> None:
+        self.types = frozenset(each.upper() for each in checks.words(self.id, self.OPTION, given))
+
+    def _concerns(self, rrset: RRset) -> bool:
+        return rrset.type != 'SOA' or 'SOA' in self.types
+
+    def _matches(self, zone: Zone, rrset: RRset) -> bool:
+        return rrset.type in self.types
+
+
+class _ByName(ListFilter):
+    """By the name relative to the zone: ``www``, ``a.b``, the empty text or ``@`` for the zone's own; or by the
+    absolute name, with its final dot; or by a ``/regular expression/`` that is found somewhere in the relative name.
+    """
+
+    def _read(self, given: Iterable[object]) -> None:
+        exact, self.patterns = checks.patterns(self.id, self.OPTION, given)
+        self.exact = frozenset('' if each == '@' else each.lower() for each in exact)
+
+    def _matches(self, zone: Zone, rrset: RRset) -> bool:
+        name = relative(rrset.name, zone.name)
+        return name in self.exact or rrset.name in self.exact or any(each.search(name) for each in self.patterns)
+
+
+class _ByValue(ListFilter):
+    """By data: an RRset matches when one of its records does.  Data is written as in a zone file, that of text records
+    without quotes and in one piece; or it is a ``/regular expression/`` that is found somewhere in it.
+    """
+
+    def _read(self, given: Iterable[object]) -> None:
+        self.exact, self.patterns = checks.patterns(self.id, self.OPTION, given)
+
+    def _matches(self, zone: Zone, rrset: RRset) -> bool:
+        return any(text in self.exact or any(each.search(text) for each in self.patterns) for text in texts(rrset))
+
+
+class _ByNetwork(ListFilter):
+    """By address: an RRset matches when one of its addresses is in one of the networks.  Other types are let be."""
+
+    def _read(self, given: Iterable[object]) -> None:
+        self.networks = [_network(self.id, self.OPTION, each)
+                         for each in checks.words(self.id, self.OPTION, given)]
+
+    def _concerns(self, rrset: RRset) -> bool:
+        return rrset.type in ('A', 'AAAA')
+
+    def _matches(self, zone: Zone, rrset: RRset) -> bool:
+        return any(ipaddress.ip_address(each) in network for each in rrset.rdatas for network in self.networks)
+
+
+class TypeAllow(_Allow, _ByType):
+    """Manage only RRsets of some types."""
+
+
+class TypeReject(_Reject, _ByType):
+    """Do not manage RRsets of some types."""
+
+
+class NameAllow(_Allow, _ByName):
+    """Manage only RRsets of some names."""
+
+
+class NameReject(_Reject, _ByName):
+    """Do not manage RRsets of some names."""
+
+
+class ValueAllow(_Allow, _ByValue):
+    """Manage only RRsets with some data."""
+
+
+class ValueReject(_Reject, _ByValue):
+    """Do not manage RRsets with some data."""
+
+
+class NetworkAllow(_Allow, _ByNetwork):
+    """Of addresses, manage only those in some networks."""
+
+
+class NetworkReject(_Reject, _ByNetwork):
+    """Do not manage addresses in some networks."""
+
+
+class ZoneNameFilter(Filter):
+    """Finds names that end in the zone's name twice, as they do where a final dot was forgotten.
+
+    :param error: whether such a name is an error; without it the RRset is left out
+    """
+
+    def __init__(self, id: str, error: bool = True, include_target: bool = True, lenient: bool = False) -> None:
+        super().__init__(id, include_target, lenient)
+        self.error = error
+
+    def _wants(self, zone: Zone, rrset: RRset) -> bool:
+        is_doubled = f'.{relative(rrset.name, zone.name)}.'.endswith(f'.{zone.name}')
+        if is_doubled and self.error:
+            raise ProcessorException(processor=self.id, why=f'{rrset.name} {rrset.type} ends in {zone.name} twice')
+        return not is_doubled
+
+
+class IgnoreRootNs(Filter):
+    """Leaves the NS records of the zone itself as they are."""
+
+    def _wants(self, zone: Zone, rrset: RRset) -> bool:
+        return rrset.type != 'NS' or rrset.name != zone.name
+
+
+def relative(name: str, zone: str) -> str:
+    """*name* without the zone's; empty for the zone's own."""
+    if name == zone:
+        return ''
+    return name.removesuffix(zone).removesuffix('.')
+
+
+def texts(rrset: RRset) -> Iterator[str]:
+    """What data of *rrset* is matched as.
+
+    Text records are matched in one piece and without quotes; also with a backslash before each semicolon, as octoDNS
+    has them.
+    """
+    for data in rrset.rdatas:
+        if rrset.type not in ('TXT', 'SPF'):
+            yield data
+            continue
+        parsed = dns.rdata.from_text(dns.rdataclass.IN, dns.rdatatype.from_text(rrset.type), data)
+        assert isinstance(parsed, TXTBase)
+        text = b''.join(parsed.strings).decode('utf-8', 'backslashreplace')
+        yield text
+        if ';' in text:
+            yield text.replace(';', '\\;')
+
+
+def _network(processor: str, option: str, text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
+    try:
+        return ipaddress.ip_network(text)
+    except ValueError as error:
+        raise ProcessorException(processor=processor, why=f'{option}: {error}') from None

@@ -1,0 +1,172 @@
+"""Rules for a zone's contents, and small changes of them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+
+from designate_pool.errors import ProcessorException
+from designate_pool.planner.plan import Plan
+from designate_pool.planner.processors import checks
+from designate_pool.planner.providers import BaseProcessor, BaseProvider, BaseSource
+from designate_pool.planner.records import RRset
+from designate_pool.planner.zone import Zone
+
+WEEK = 7 * 24 * 3600
+
+
+class TtlClamp(BaseProcessor):
+    """Raises TTLs that are too low and lowers those that are too high; that of the SOA is let be.
+
+    :param min_ttl: seconds
+    :param max_ttl: seconds
+    """
+
+    def __init__(self, id: str, min_ttl: int = 300, max_ttl: int = 86400, lenient: bool = False) -> None:
+        super().__init__(id, lenient)
+        self.min_ttl, self.max_ttl = _limits(id, min_ttl, max_ttl)
+
+    def process_source_zone(self, desired: Zone, sources: Sequence[BaseSource], lenient: bool = False) -> Zone:
+        for rrset in desired:
+            ttl = max(self.min_ttl, min(self.max_ttl, rrset.ttl))
+            if ttl != rrset.ttl and rrset.type != 'SOA':
+                desired.add_record(rrset._replace(ttl=ttl), replace=True, lenient=self.lenient or lenient)
+        return desired
+
+
+class TtlRestriction(BaseProcessor):
+    """Refuses TTLs that are not allowed; that of the SOA, and of records that say ``octodns: lenient``, is let be.
+
+    :param min_ttl: seconds
+    :param max_ttl: seconds
+    :param allowed_ttls: the only ones that may be; the other two are not looked at then
+    """
+
+    def __init__(self, id: str, min_ttl: int = 1, max_ttl: int = WEEK, allowed_ttls: Iterable[object] | None = None,
+                 lenient: bool = False) -> None:
+        super().__init__(id, lenient)
+        self.min_ttl, self.max_ttl = _limits(id, min_ttl, max_ttl)
+        self.allowed_ttls = frozenset(checks.whole(id, 'allowed_ttls', each)
+                                      for each in checks.words(id, 'allowed_ttls', allowed_ttls or ()))
+
+    def process_source_zone(self, desired: Zone, sources: Sequence[BaseSource], lenient: bool = False) -> Zone:
+        for rrset in desired:
+            why = self._why_not(rrset.ttl)
+            if why is not None and rrset.type != 'SOA' and not _is_lenient(rrset):
+                raise ProcessorException(processor=self.id,
+                                         why=f'the TTL {rrset.ttl} of {rrset.name} {rrset.type} {why}')
+        return desired
+
+    def _why_not(self, ttl: int) -> str | None:
+        if self.allowed_ttls:
+            allowed = ', '.join(map(str, sorted(self.allowed_ttls)))
+            return None if ttl in self.allowed_ttls else f'is none of {allowed}'
+        if ttl < self.min_ttl:
+            return f'is under {self.min_ttl}'
+        return f'is over {self.max_ttl}' if ttl > self.max_ttl else None
+
+
+class ExcludeRootNsChanges(BaseProcessor):
+    """Forbids changes of the zone's own NS records.
+
+    :param error: whether such a change is an error; without it, it is not made, and a line is logged
+    """
+
+    def __init__(self, id: str, error: bool = True, lenient: bool = False) -> None:
+        super().__init__(id, lenient)
+        self.error = error
+
+    def process_plan(self, plan: Plan | None, sources: Sequence[BaseSource], target: BaseProvider,
+                     lenient: bool = False) -> Plan | None:
+        if plan is None:
+            return None
+        found = [change for change in plan.changes
+                 if any(each.type == 'NS' and each.name == plan.zone for each in (*change.existing, *change.new))]
+        if not found:
+            return plan
+        if self.error:
+            raise ProcessorException(processor=self.id, why=f'{found[0]}: the NS records of {plan.zone} itself would '
+                                                            f'change')
+        self.log.warning('%s: not made on %s: %s', self.id, plan.target_id, ', '.join(map(str, found)))
+        left = dataclasses.replace(plan, changes=[change for change in plan.changes if change not in found])
+        return None if left.is_empty else left
+
+
+class EmptyZoneGuard(BaseProcessor):
+    """Refuses a zone for which the sources hold nothing, or next to nothing.
+
+    :param min_records: how many RRsets it has to have, the SOA and NS records of the zone itself not counted
+    """
+
+    def __init__(self, id: str, min_records: int = 1, lenient: bool = False) -> None:
+        super().__init__(id, lenient)
+        self.min_records = checks.whole(id, 'min_records', min_records)
+
+    def process_source_zone(self, desired: Zone, sources: Sequence[BaseSource], lenient: bool = False) -> Zone:
+        own = sum(f'{desired.name}\t{rtype}' in desired for rtype in ('SOA', 'NS'))
+        count = len(desired) - own
+        if count < self.min_records:
+            raise ProcessorException(processor=self.id,
+                                     why=f'the sources hold {count} RRsets for {desired.name}, its SOA and NS not '
+                                         f'counted; it has to be {self.min_records} at least')
+        return desired
+
+
+class AcmeManaging(BaseProcessor):
+    """Shares the names of ACME challenges with others who put TXT records there.
+
+    Ours are marked with one more text, ``*octoDNS*`` as octoDNS marks its own.  What the target has without that mark
+    and the sources do not have is somebody else's, and is left as it is.
+    """
+
+    MARK = '"*octoDNS*"'
+
+    def process_source_zone(self, desired: Zone, sources: Sequence[BaseSource], lenient: bool = False) -> Zone:
+        for rrset in desired:
+            if _is_challenge(rrset) and self.MARK not in rrset.rdatas:
+                marked = rrset._replace(rdatas=tuple(sorted((*rrset.rdatas, self.MARK))))
+                desired.add_record(marked, replace=True, lenient=self.lenient or lenient)
+        return desired
+
+    def process_source_and_target_zones(self, desired: Zone, existing: Zone, target: BaseProvider,
+                                        lenient: bool = False) -> tuple[Zone, Zone]:
+        for rrset in existing:
+            if _is_challenge(rrset) and self.MARK not in rrset.rdatas and rrset.key not in desired:
+                self.log.info('%s: %s is left alone', self.id, rrset.name)
+                existing.remove_record(rrset)
+        return desired, existing
+
+
+class EnsureTrailingDots(BaseProcessor):
+    """Does nothing to a zone: no name in it can be without its final dot.
+
+    It is for sources to ask, by :meth:`complete`, before they make RRsets of their texts.
+    """
+
+    #: For each type, which word of the data is a name that people write without its dot.
+    NAMES = {'ALIAS': 0, 'CNAME': 0, 'DNAME': 0, 'NS': 0, 'PTR': 0, 'MX': 1, 'SRV': 3}
+
+    @classmethod
+    def complete(cls, rtype: str, text: str) -> str:
+        """*text*, data as in a zone file, with the final dot that its name lacks; as it is where none is lacking."""
+        position = cls.NAMES.get(rtype.upper())
+        words = text.split()
+        if position is None or len(words) <= position or words[position].endswith('.'):
+            return text
+        words[position] += '.'
+        return ' '.join(words)
+
+
+def _limits(processor: str, min_ttl: object, max_ttl: object) -> tuple[int, int]:
+    low, high = checks.whole(processor, 'min_ttl', min_ttl), checks.whole(processor, 'max_ttl', max_ttl)
+    if low > high:
+        raise ProcessorException(processor=processor, why=f'min_ttl {low} is over max_ttl {high}')
+    return low, high
+
+
+def _is_lenient(rrset: RRset) -> bool:
+    return bool((rrset.extra.octodns or {}).get('lenient'))
+
+
+def _is_challenge(rrset: RRset) -> bool:
+    return rrset.type == 'TXT' and rrset.name.startswith('_acme-challenge')

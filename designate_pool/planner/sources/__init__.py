@@ -1,0 +1,1 @@
+"""What zones can be read from: zone files, other servers by transfer, octoDNS's YAML."""

@@ -1,0 +1,270 @@
+"""Folders of octoDNS's YAML: a file for each zone, or a folder of files for each, or both."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from designate_pool.errors import InvalidField, SourceError
+from designate_pool.planner.providers import BaseSource
+from designate_pool.planner.records import NO_EXTRA, Extra, RRset, normal_name, rrset
+from designate_pool.planner.sources import octodns_values as values
+from designate_pool.planner.sources import yaml_files
+from designate_pool.planner.sources.adding import add_all
+from designate_pool.planner.zone import Zone
+
+#: Types that octoDNS has, and DNS has not.
+NOT_DNS = frozenset({'ALIAS', 'URLFWD'})
+#: Types of which a name has one record, whose data is ``value``.
+_SINGLE = frozenset({'CNAME', 'DNAME'})
+_TEXTS = frozenset({'SPF', 'TXT'})
+
+
+class Entry(NamedTuple):
+    """One record set of a file, as it is written there.
+
+    :ivar name: relative to the zone, empty for its apex
+    :ivar line: of the mapping, from 1
+    """
+
+    path: pathlib.Path
+    name: str
+    line: int
+    data: Mapping[str, Any]
+
+    @property
+    def type(self) -> str:
+        return str(self.data.get('type'))
+
+    @property
+    def is_lenient(self) -> bool:
+        block = self.data.get('octodns')
+        return isinstance(block, Mapping) and block.get('lenient') is True
+
+
+class YamlSource(BaseSource):
+    """octoDNS's YAML; the options are those of octoDNS's ``YamlProvider``.
+
+    :param directory: where the files are
+    :param default_ttl: for record sets without one
+    :param enforce_order: whether keys that are out of order are an error
+    :param order_mode: ``natural`` (2 before 12) or ``simple``
+    :param populate_should_replace: whether what is here takes the place of what other sources have of its name and type
+    :param supports_root_ns: whether the zone's own NS records are written, and compared with what is written
+    :param split_extension: of the folders with the files of one zone each, ``.`` for ``example.com.``; None for none
+    :param split_catchall: whether the apex and ``*`` are written to a file called ``$`` and the zone
+    :param shared_filename: a file whose records are in all zones, when they are read as sources
+    :param disable_zonefile: whether to leave files of whole zones alone, and take folders only
+    :param escaped_semicolons: whether semicolons in TXT values are written ``\\;``
+    :param ignore_missing_zones: whether a zone that is not here is no error
+    """
+
+    SUPPORTS = values.types()
+    SUPPORTS_GEO = True
+    SUPPORTS_DYNAMIC = True
+    SUPPORTS_POOL_VALUE_STATUS = True
+    SUPPORTS_DYNAMIC_SUBNETS = True
+
+    def __init__(self, id: str, directory: str, default_ttl: int = 3600, enforce_order: bool = True,
+                 order_mode: str = 'natural', populate_should_replace: bool = False, supports_root_ns: bool = True,
+                 split_extension: str | None = None, split_catchall: bool = True, shared_filename: str | None = None,
+                 disable_zonefile: bool = False, escaped_semicolons: bool | None = None,
+                 ignore_missing_zones: bool = False, **settings: Any) -> None:
+        super().__init__(id, **settings)
+        self.directory = pathlib.Path(directory)
+        self.default_ttl = default_ttl
+        self.order = yaml_files.order(order_mode)
+        self.enforce_order = enforce_order
+        self.populate_should_replace = populate_should_replace
+        self.SUPPORTS_ROOT_NS = supports_root_ns  # type: ignore[misc]  # an option here
+        self.split_extension = split_extension or None
+        self.split_catchall = split_catchall
+        self.shared_filename = shared_filename or None
+        self.disable_zonefile = disable_zonefile
+        self.escaped_semicolons = escaped_semicolons is not False
+        self.ignore_missing_zones = ignore_missing_zones
+        if self.disable_zonefile and self.split_extension is None and self.shared_filename is None:
+            raise InvalidField(field=id, why="with 'disable_zonefile' there has to be a 'split_extension' or a "
+                                             "'shared_filename'; else it has no files")
+
+    def list_zones(self) -> list[str]:
+        try:
+            names = list(self._zone_names())
+        except OSError as error:
+            raise SourceError(source=self.directory, why=error.strerror) from error
+        return sorted({normal_name(values.ascii_name(name)) for name in names})
+
+    def files(self, zone: str, with_shared: bool = True) -> list[pathlib.Path]:
+        """The files with records of *zone*, in the order in which they are read.
+
+        :raises SourceError: when the zone is there under its name in ASCII and its name in Unicode
+        """
+        found: list[pathlib.Path] = []
+        folder = self.split_folder(zone)
+        if folder is not None and folder.is_dir():
+            found.extend(folder.glob('*.yaml'))
+        if not self.disable_zonefile and (path := self.zone_file(zone)).is_file():
+            found.append(path)
+        if with_shared and self.shared_filename is not None:
+            found.append(self.directory / self.shared_filename)
+        return sorted(found)
+
+    def zone_file(self, zone: str) -> pathlib.Path:
+        """The file of the whole of *zone*, whether it is there or not."""
+        return self._one_of(zone, 'yaml')
+
+    def split_folder(self, zone: str) -> pathlib.Path | None:
+        """The folder with the files of *zone*, whether it is there or not; None when there are to be none."""
+        return None if self.split_extension is None else self._one_of(zone.removesuffix('.'), self.split_extension)
+
+    def entries(self, path: pathlib.Path) -> Iterator[Entry]:
+        """What a file has.
+
+        :raises SourceError: for what cannot be read, or is no mapping of names to record sets
+        """
+        for name, data in yaml_files.load(path, self.order if self.enforce_order else None).items():
+            for each in data if isinstance(data, list) else [data]:
+                if not isinstance(each, yaml_files.Located):
+                    raise SourceError(source=path, why=f'{name!r} has {each!r}, and no mapping with a type and values')
+                yield Entry(path, name, each.line, each)
+
+    def rrset_of(self, entry: Entry, zone: str, lenient: bool) -> RRset | None:
+        """*entry* as an RRset of *zone*; None for what DNS has not, when it is *lenient*.
+
+        :raises SourceError: for what is no record set, with its line
+        """
+        data, rtype, name = entry.data, entry.type, entry.name
+        try:
+            if rtype in NOT_DNS and lenient:
+                self.log.warning('%s, line %d: %r has type %s, which DNS has not; it is left out', entry.path,
+                                 entry.line, name, rtype)
+                return None
+            if 'type' not in data:
+                raise ValueError("'type' is missing")
+            if rtype not in values.types():
+                raise ValueError('DNS has no such type' if rtype in NOT_DNS else 'octoDNS has no such type')
+            rdatas = [values.to_rdata(rtype, each, lenient or entry.is_lenient) for each in self._values(data, rtype)]
+            return rrset(absolute(name, zone), rtype, _ttl(data.get('ttl', self.default_ttl)), rdatas, extra_of(data))
+        except (ValueError, InvalidField) as error:
+            where = f'{name!r} {rtype}' if 'type' in data else repr(name)
+            why = error.kwargs['why'] if isinstance(error, InvalidField) else error
+            raise SourceError(source=f'{entry.path}, line {entry.line}', why=f'{where}: {why}') from error
+
+    def _populate(self, zone: Zone, target: bool, lenient: bool) -> bool:
+        files = self.files(zone.name, with_shared=not target)
+        if not files:
+            if target or self.ignore_missing_zones:
+                return False
+            raise SourceError(source=self.directory, why=f'it has no YAML of {zone.name}')
+        found = [(each, entry.is_lenient) for path in files for entry in self.entries(path)
+                 if (each := self.rrset_of(entry, zone.name, lenient)) is not None]
+        # What is to be taken leniently comes last, so that it alone is.
+        parts = [([each for each, is_lenient in found if is_lenient is loose], lenient or loose)
+                 for loose in (False, True)]
+        trial = zone.copy()
+        for each_zone in (trial, zone) if parts[1][0] else (zone,):
+            for rrsets, is_lenient in parts:
+                add_all(each_zone, rrsets, is_lenient, self.populate_should_replace)
+        return True
+
+    def _zone_names(self) -> Iterator[str]:
+        end = self.split_extension
+        for path in self.directory.iterdir():
+            if end is not None and path.name.endswith(end) and path.is_dir():
+                yield f'{path.name.removesuffix(end)}.'
+            elif not self.disable_zonefile and path.name.endswith('.yaml') and path.name.count('.') > 1 \
+                    and path.is_file():
+                yield path.name.removesuffix('yaml')
+
+    def _one_of(self, zone: str, end: str) -> pathlib.Path:
+        paths = dict.fromkeys(self.directory / f'{name.replace("/", "-")}{end}'
+                              for name in (values.unicode_name(zone), zone))
+        there = [path for path in paths if path.exists()]
+        if len(there) > 1:
+            raise SourceError(source=self.directory, why=f'it has both {there[0].name} and {there[1].name}')
+        return there[0] if there else next(iter(paths))
+
+    def _values(self, data: Mapping[str, Any], rtype: str) -> list[Any]:
+        if rtype in _SINGLE and 'value' not in data:
+            raise ValueError("'value' is missing")
+        found = data['value'] if rtype in _SINGLE else data.get('values', data.get('value', []))
+        found = found if isinstance(found, list) else [found]
+        if None in found or not found:
+            raise ValueError('a value is missing')
+        if rtype in _TEXTS and not self.escaped_semicolons:
+            return [each.replace(';', '\\;') if isinstance(each, str) else each for each in found]
+        return found
+
+
+def extra_of(data: Mapping[str, Any]) -> Extra:
+    """What a record set has beside its data.
+
+    ``lenient`` is about reading, and is not kept.
+
+    :raises ValueError: for what is not of the kind that it has to be
+    """
+    block = data.get('octodns') or {}
+    dynamic = data.get('dynamic') or {}
+    geo = data.get('geo') or {}
+    if not (block or dynamic or geo):
+        return NO_EXTRA
+    if not all(isinstance(each, Mapping) for each in (block, dynamic, geo)):
+        raise ValueError("'octodns', 'dynamic' and 'geo' are mappings")
+    rest = {name: value for name, value in block.items()
+            if name not in ('ignored', 'included', 'excluded', 'lenient')}
+    return Extra(_flag(block, 'ignored'), _ids(block, 'included'), _ids(block, 'excluded'),
+                 {**dynamic, **({'geo': geo} if geo else {})} or None, rest or None)
+
+
+def data_of(found: RRset, default_ttl: int, escaped_semicolons: bool) -> dict[str, Any]:
+    """The inverse of :meth:`YamlSource.rrset_of`: the record set as YAML has it.
+
+    :raises ValueError: for data that YAML cannot have
+    """
+    each = [values.from_rdata(found.type, rdata) for rdata in found.rdatas]
+    block: dict[str, Any] = dict(found.extra.octodns or {})
+    block |= {'ignored': True} if found.extra.ignored else {}
+    block |= {name: list(ids) for name, ids in (('included', found.extra.included), ('excluded', found.extra.excluded))
+              if ids}
+    if any(values.needs_leniency(found.type, value) for value in each):
+        block['lenient'] = True
+    if found.type in _TEXTS and not escaped_semicolons:
+        each = [value.replace('\\;', ';') for value in each]
+    dynamic = dict(found.extra.dynamic or {})
+    geo = dynamic.pop('geo', None)
+    return {'type': found.type,
+            **({} if found.ttl == default_ttl else {'ttl': found.ttl}),
+            **({'value': each[0]} if len(each) == 1 else {'values': each}),
+            **{name: value for name, value in (('octodns', block), ('dynamic', dynamic), ('geo', geo)) if value}}
+
+
+def absolute(name: str, zone: str) -> str:
+    """
+    :raises ValueError: for a name that is not written relative to the zone
+    """
+    if name == '@' or name.endswith('.') or any(each.isspace() for each in name):
+        raise ValueError("names are relative to the zone, without blanks and a final dot; the apex is ''")
+    return zone if not name else f'{values.ascii_name(name)}.{"" if zone == "." else zone}'
+
+
+def _ttl(value: Any) -> int:
+    if isinstance(value, str) and value.isdecimal():
+        return int(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(f'its TTL {value!r} is not a whole number')
+    return value
+
+
+def _flag(block: Mapping[str, Any], name: str) -> bool:
+    value = block.get(name, False)
+    if not isinstance(value, bool):
+        raise ValueError(f"'{name}' is true or false, not {value!r}")
+    return value
+
+
+def _ids(block: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    value = block.get(name) or []
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise ValueError(f"'{name}' is a list of names of targets, not {value!r}")
+    return tuple(value)

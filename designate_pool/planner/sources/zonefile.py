@@ -1,0 +1,84 @@
+"""Zone files in a folder, one for each zone."""
+
+from __future__ import annotations
+
+import contextlib
+import pathlib
+from collections.abc import Iterator
+from typing import IO
+
+from designate_pool.errors import InvalidField, SourceError
+from designate_pool.planner import master
+from designate_pool.planner.providers import BaseSource
+from designate_pool.planner.records import normal_name
+from designate_pool.planner.sources.adding import add_pairs
+from designate_pool.planner.zone import Zone
+
+
+class ZoneFileSource(BaseSource):
+    """Zone files; the options are those that octodns-bind's class of this name has for reading.
+
+    :param directory: where the files are
+    :param file_extension: what follows the zone's name without its final dot: ``.`` for ``example.com.``, ``.zone`` for
+        ``example.com.zone``; a ``/`` in the name is ``-`` in the file's
+    :param check_origin: whether a file without the zone's SOA, or without its NS, is an error
+    :param file: instead of *directory*: the one file, for whatever zone is asked for
+    """
+
+    SUPPORTS_SOA = True
+
+    def __init__(self, id: str, directory: str | None = None, file_extension: str = '.', check_origin: bool = True,
+                 file: str | None = None) -> None:
+        super().__init__(id)
+        if (directory is None) == (file is None):
+            raise InvalidField(field=id, why="one of 'directory' and 'file' has to be given")
+        self.directory = None if directory is None else pathlib.Path(directory)
+        self.file = None if file is None else pathlib.Path(file)
+        self.file_extension = file_extension
+        self.check_origin = check_origin
+
+    def list_zones(self) -> list[str]:
+        if self.directory is None:
+            return super().list_zones()
+        end = self.file_extension
+        try:
+            names = [path.name for path in self.directory.iterdir() if path.name.endswith(end) and path.is_file()]
+        except OSError as error:
+            raise SourceError(source=self.directory, why=error.strerror) from error
+        return sorted(normal_name(f'{name.removesuffix(end)}.') for name in names)
+
+    def stream(self, name: str) -> Iterator[tuple[str, str]]:
+        """The packed pairs of the zone *name* as :func:`designate_pool.planner.master.stream` has them.
+
+        :raises SourceError: when the file cannot be read to its end, or is not in the order of its names
+        """
+        path = self.path(name)
+        with _opened(path) as lines:
+            yield from master.stream(lines, name, str(path), self.check_origin)
+
+    def path(self, name: str) -> pathlib.Path:
+        """Where the file of the zone *name* is."""
+        if self.file is not None:
+            return self.file
+        assert self.directory is not None
+        return self.directory / f'{name.removesuffix(".").replace("/", "-")}{self.file_extension}'
+
+    def _populate(self, zone: Zone, target: bool, lenient: bool) -> bool:
+        path = self.path(zone.name)
+        with _opened(path) as lines:
+            pairs = master.read(lines, zone.name, str(path), self.check_origin, self.log.warning if lenient else None)
+        if self.check_origin and f'{zone.name}\tNS' not in pairs:
+            raise SourceError(source=path, why=f'it has no NS records of {zone.name}')
+        add_pairs(zone, pairs.items(), lenient)
+        return True
+
+
+@contextlib.contextmanager
+def _opened(path: pathlib.Path) -> Iterator[IO[str]]:
+    try:
+        with path.open(encoding='utf-8') as file:
+            yield file
+    except OSError as error:
+        raise SourceError(source=path, why=error.strerror) from error
+    except UnicodeDecodeError as error:
+        raise SourceError(source=path, why=f'it is not a text in UTF-8 (octet {error.start})') from error

@@ -1,0 +1,311 @@
+"""Zones read from real servers by transfer, and from files that real servers read as well."""
+
+from __future__ import annotations
+
+import contextlib
+import pathlib
+import socket
+import threading
+from collections.abc import Callable, Iterator
+
+import dns.message
+import dns.rdatatype
+import pytest
+
+from designate_pool.errors import InvalidField, RRsetOutsideZone, SourceError, SupportsException
+from designate_pool.model import TsigKey
+from designate_pool.planner import changes, master
+from designate_pool.planner.records import rrset
+from designate_pool.planner.sources.axfr import AxfrSource
+from designate_pool.planner.sources.zonefile import ZoneFileSource
+from designate_pool.planner.zone import Zone
+from tests.fixtures.bind import Named
+from tests.fixtures.knot import Knotd
+from tests.fixtures.processes import free_port, wait_until
+from tests.fixtures.proxy import Proxy
+
+ZONE = 'example.com.'
+KEY = TsigKey('transfer.', 'hmac-sha512', 'c2VjcmV0IG9ubHkgZm9yIHRlc3RzLCAzMiBvY3RldHM=')
+TEXT = r'''$TTL 1h
+@ SOA ns1.example.net. Hostmaster.example.net. ( 7 ; serial
+    3600 600 86400 300 )
+@ NS ns1.example.net.
+@ 60 IN MX 10 Mail
+www A 192.0.2.2
+    A 192.0.2.1
+    AAAA 2001:DB8::1
+a\.b IN 5m CNAME WWW
+\*.quoted TXT ( "one ; two" "a \"b\" \200" )
+$ORIGIN sub.example.com.
+$GENERATE 1-2 host$ A 192.0.2.1$
+_sip._tcp SRV 1 2 5060 @
+@ CAA 0 issue "ca.example.net"
+'''
+EXPECTED = r'''
+*.quoted.example.com. 3600 TXT "one ; two" "a \"b\" \200"
+_sip._tcp.sub.example.com. 3600 SRV 1 2 5060 sub.example.com.
+a\.b.example.com. 300 CNAME www.example.com.
+example.com. 3600 NS ns1.example.net.
+example.com. 3600 SOA ns1.example.net. hostmaster.example.net. 7 3600 600 86400 300
+example.com. 60 MX 10 mail.example.com.
+host1.sub.example.com. 3600 A 192.0.2.11
+host2.sub.example.com. 3600 A 192.0.2.12
+sub.example.com. 3600 CAA 0 issue "ca.example.net"
+www.example.com. 3600 A 192.0.2.1, 192.0.2.2
+www.example.com. 3600 AAAA 2001:db8::1
+'''
+LARGE = 3000
+
+
+def shown(zone: Zone) -> str:
+    return '\n' + '\n'.join(sorted(map(str, zone))) + '\n'
+
+
+def primary(named: Callable[..., Named], folder: pathlib.Path, text: str = TEXT, allow: str = 'any',
+            **options: object) -> Named:
+    """A BIND that has *text* for its zone."""
+    folder.mkdir(exist_ok=True)
+    (folder / 'example.com.master').write_text(text)
+    return named(folder.name, statements=f'zone "{ZONE}" {{ type primary; file "example.com.master"; '
+                                         f'allow-transfer {{ {allow}; }}; }};', **options)
+
+
+def source(server: Named | Knotd, **options: object) -> AxfrSource:
+    return AxfrSource('primary', server.host, server.port, **options)  # type: ignore[arg-type]
+
+
+def read(each: AxfrSource | ZoneFileSource, zone: str = ZONE) -> Zone:
+    found = Zone(zone)
+    assert each.populate(found)
+    return found
+
+
+def refused(each: AxfrSource, zone: str = ZONE) -> str:
+    found = Zone(zone)
+    with pytest.raises(SourceError) as caught:
+        each.populate(found)
+    assert len(found) == 0
+    return str(caught.value)
+
+
+def large(serial: int = 1) -> str:
+    return ''.join([f'@ 60 SOA ns1 hostmaster {serial} 3600 600 86400 60\n@ 60 NS ns1\nns1 60 A 192.0.2.1\n',
+                    *(f'host{number:05} 60 A 192.0.2.{number % 250}\n' for number in range(LARGE))])
+
+
+@contextlib.contextmanager
+def cut(server: Named, octets: int) -> Iterator[int]:
+    """A port behind which *server* hangs up after its first *octets*."""
+    listener = socket.create_server(('127.0.0.1', 0))
+
+    def serve() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = listener.accept()
+                with client, socket.create_connection((server.host, server.port), 5) as behind:
+                    behind.sendall(client.recv(65536))
+                    left = octets
+                    while left and (data := behind.recv(min(left, 65536))):
+                        client.sendall(data)
+                        left -= len(data)
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    try:
+        yield listener.getsockname()[1]
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        thread.join(5)
+
+
+def test_a_zone_comes_from_bind_as_its_file_says(named: Callable[..., Named], tmp_path: pathlib.Path) -> None:
+    server = primary(named, tmp_path / 'ns1')
+    found = read(source(server))
+    assert shown(found) == EXPECTED
+    (tmp_path / 'files').mkdir()
+    (tmp_path / 'files' / 'example.com.').write_text(TEXT)
+    from_file = read(ZoneFileSource('files', str(tmp_path / 'files')))
+    assert from_file == found and changes.between(from_file, found) == []
+
+
+def test_what_we_write_is_what_bind_serves(named: Callable[..., Named], tmp_path: pathlib.Path) -> None:
+    zone = Zone(ZONE)
+    zone.fill(master.read(TEXT, ZONE).items())
+    server = primary(named, tmp_path / 'ns1', ''.join(master.write(zone)))
+    assert read(source(server)) == zone
+
+
+def test_a_zone_comes_from_knot(knotd: Callable[..., Knotd], tmp_path: pathlib.Path) -> None:
+    folder = tmp_path / 'ns1' / 'zones'
+    folder.mkdir(parents=True)
+    generated = 'host1 A 192.0.2.11\nhost2 A 192.0.2.12'
+    (folder / 'example.com.zone').write_text(TEXT.replace('$GENERATE 1-2 host$ A 192.0.2.1$', generated))
+    sections = (f'acl:\n  - id: to-us\n    key: {KEY.name}\n    action: transfer\n'
+                f'zone:\n  - domain: {ZONE}\n    storage: {folder}\n    file: example.com.zone\n'
+                '    zonefile-load: whole\n    acl: to-us\n')
+    server = knotd('ns1', keys=[KEY], sections=sections)
+    wait_until(lambda: server.serial(ZONE) == 7, 'Knot has loaded the zone')
+    key = {'key_name': KEY.name, 'key_secret': KEY.secret, 'key_algorithm': KEY.algorithm}
+    assert shown(read(source(server, **key))) == EXPECTED
+    assert 'does not let example.com. be transferred' in refused(source(server))
+
+
+def test_keys_that_are_right_and_wrong(named: Callable[..., Named], tmp_path: pathlib.Path) -> None:
+    server = primary(named, tmp_path / 'ns1', allow=f'key {KEY.name}', keys=[KEY])
+    right = {'key_name': KEY.name, 'key_secret': KEY.secret, 'key_algorithm': KEY.algorithm}
+    assert shown(read(source(server, **right))) == EXPECTED
+    assert 'does not let example.com. be transferred (REFUSED)' in refused(source(server))
+    assert 'has another secret for the key (BADSIG)' in refused(source(server, **right | {'key_secret': 'AAAAAAAA'}))
+    assert 'does not know the key (BADKEY)' in refused(source(server, **right | {'key_name': 'other.'}))
+    for field, value in (('key_secret', 'not Base64!'), ('key_algorithm', 'rot13'), ('key_name', None)):
+        with pytest.raises(InvalidField, match=field) as caught:
+            source(server, **right | {field: value})
+        assert KEY.secret not in str(caught.value)
+    assert shown(read(source(server, **right))) == EXPECTED, 'and again'
+
+
+def test_a_zone_that_the_server_has_not(named: Callable[..., Named], tmp_path: pathlib.Path) -> None:
+    server = primary(named, tmp_path / 'ns1')
+    assert 'example.org. of 127.0.0.1 port' in refused(source(server), 'example.org.')
+
+
+def test_a_server_that_is_not_there_and_then_is(named: Callable[..., Named], tmp_path: pathlib.Path) -> None:
+    nobody = AxfrSource('primary', '127.0.0.1', free_port())
+    assert 'Connection refused' in refused(nobody)
+    server = primary(named, tmp_path / 'ns1')
+    server.stop()
+    assert 'Connection refused' in refused(source(server))
+    server.start()
+    assert shown(read(source(server))) == EXPECTED
+
+
+@pytest.mark.parametrize('signed', [False, True])
+def test_a_transfer_that_breaks_off_is_an_error_wherever_it_does(
+        named: Callable[..., Named], tmp_path: pathlib.Path, signed: bool) -> None:
+    server = primary(named, tmp_path / 'ns1', large(), keys=[KEY])
+    key = {'key_name': KEY.name, 'key_secret': KEY.secret, 'key_algorithm': KEY.algorithm} if signed else {}
+    whole, length = read(source(server, **key)), message_lengths(server)
+    assert len(whole) == LARGE + 3 and len(length) > 1
+    ends = {0, 1, 2, 100, length[0] // 2, length[0], length[0] + 2, sum(length) // 2, sum(length) - 1}
+    for octets in sorted(ends):
+        with cut(server, octets) as port:
+            assert 'the server hung up' in refused(AxfrSource('primary', '127.0.0.1', port, **key))  # type: ignore
+    assert read(source(server, **key)) == whole, 'and again'
+
+
+def message_lengths(server: Named) -> list[int]:
+    """The octets of each message of a transfer, the two of its length among them."""
+    found: list[int] = []
+    question = dns.message.make_query(ZONE, 'AXFR', flags=0).to_wire()
+    with socket.create_connection((server.host, server.port), 5) as asked, asked.makefile('rb') as answers:
+        asked.sendall(len(question).to_bytes(2, 'big') + question)
+        soas = 0
+        while soas < 2:
+            length = int.from_bytes(answers.read(2), 'big')
+            answer = dns.message.from_wire(answers.read(length), xfr=True, one_rr_per_rrset=True)
+            soas += sum(each.rdtype == dns.rdatatype.SOA for each in answer.answer)
+            found.append(length + 2)
+    return found
+
+
+def test_a_server_that_says_nothing_is_given_up_in_time(named: Callable[..., Named], tmp_path: pathlib.Path) -> None:
+    server = primary(named, tmp_path / 'ns1')
+    proxy = Proxy(server.port)
+    try:
+        proxy.hold()
+        assert 'no answer within 0.2 s' in refused(AxfrSource('primary', '127.0.0.1', proxy.port, timeout=0.2))
+        proxy.release()
+        assert shown(read(AxfrSource('primary', '127.0.0.1', proxy.port, timeout=20))) == EXPECTED
+    finally:
+        proxy.stop()
+
+
+def test_a_host_by_its_name(named: Callable[..., Named], tmp_path: pathlib.Path) -> None:
+    server = primary(named, tmp_path / 'ns1')
+    assert shown(read(AxfrSource('primary', 'localhost', server.port))) == EXPECTED
+    assert 'cannot be read' in refused(AxfrSource('primary', 'no-such-host.invalid', server.port))
+    with pytest.raises(SupportsException, match='have to be named'):
+        source(server).list_zones()
+
+
+def test_a_second_transfer_shows_what_has_changed(named: Callable[..., Named], tmp_path: pathlib.Path) -> None:
+    server = primary(named, tmp_path / 'ns1')
+    before = read(source(server))
+    assert changes.between(before, read(source(server))) == []
+    (tmp_path / 'ns1' / 'example.com.master').write_text(TEXT.replace('7 ;', '8 ;').replace('192.0.2.2', '192.0.2.9'))
+    assert server.command(f'reload {ZONE}').result == 0
+    assert server.command('sync').result == 0
+    found = changes.between(before, read(source(server)))
+    assert sorted((each.kind, each.record.type) for each in found) == [('Update', 'A'), ('Update', 'SOA')]
+
+
+def test_zones_are_listed_by_the_ends_of_their_files(tmp_path: pathlib.Path) -> None:
+    for name in ('example.com.zone', '0-25.2.0.192.in-addr.arpa.zone', 'example.com.', 'readme'):
+        (tmp_path / name).write_text(TEXT)
+    assert ZoneFileSource('files', str(tmp_path), '.zone').list_zones() == ['0-25.2.0.192.in-addr.arpa.', ZONE]
+    assert ZoneFileSource('files', str(tmp_path)).list_zones() == [ZONE]
+    with pytest.raises(SupportsException):
+        ZoneFileSource('file', file=str(tmp_path / 'example.com.')).list_zones()
+    with pytest.raises(SourceError, match='No such file'):
+        ZoneFileSource('files', str(tmp_path / 'none')).list_zones()
+
+
+def test_one_file_for_whatever_zone_is_asked_for(tmp_path: pathlib.Path) -> None:
+    (tmp_path / 'zone').write_text(TEXT)
+    assert shown(read(ZoneFileSource('file', file=str(tmp_path / 'zone')))) == EXPECTED
+    for both in ({}, {'directory': 'a', 'file': 'b'}):
+        with pytest.raises(InvalidField, match="one of 'directory' and 'file'"):
+            ZoneFileSource('file', **both)
+
+
+def test_the_file_of_a_name_with_a_slash_is_in_the_folder(tmp_path: pathlib.Path) -> None:
+    (tmp_path / '0-25.2.0.192.in-addr.arpa.zone').write_text(
+        '@ 60 SOA a. b. 1 2 3 4 5\n@ 60 NS a.\n1 60 PTR www.example.com.\n')
+    found = read(ZoneFileSource('files', str(tmp_path), '.zone'), '0/25.2.0.192.in-addr.arpa.')
+    assert len(found) == 3
+
+
+@pytest.mark.parametrize(('text', 'words'), [
+    (None, 'example.com.zone cannot be read: No such file or directory'),
+    ('', 'it has no SOA record of example.com.'),
+    ('@ 60 SOA a. b. 1 2 3 4 5\n', 'it has no NS records of example.com.'),
+    (TEXT[:60], 'line 2 cannot be read: a parenthesis is not closed before the file ends'),
+    (TEXT + 'www.example.org. A 192.0.2.1\n', 'line 15 cannot be read: www.example.org. A is not inside the zone'),
+])
+def test_a_file_that_is_missing_or_wrong_is_no_empty_zone(tmp_path: pathlib.Path, text: str | None, words: str) -> None:
+    if text is not None:
+        (tmp_path / 'example.com.zone').write_text(text)
+    zone = Zone(ZONE)
+    with pytest.raises(SourceError) as caught:
+        ZoneFileSource('files', str(tmp_path), '.zone').populate(zone)
+    assert words in str(caught.value) and len(zone) == 0
+
+
+def test_a_file_that_is_no_text(tmp_path: pathlib.Path) -> None:
+    (tmp_path / 'example.com.').write_bytes(TEXT.encode() + b'www TXT "\xff"\n')
+    with pytest.raises(SourceError, match='not a text in UTF-8'):
+        read(ZoneFileSource('files', str(tmp_path)))
+
+
+def test_parts_of_a_zone_and_records_outside_where_that_is_wanted(
+        tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / 'example.com.').write_text('www 60 A 192.0.2.1\nwww.example.org. 60 A 192.0.2.1\n')
+    part = ZoneFileSource('files', str(tmp_path), check_origin=False)
+    zone = Zone(ZONE)
+    zone.add_record(rrset(ZONE, 'NS', 60, ['ns1.example.net.']))
+    with pytest.raises((SourceError, RRsetOutsideZone)):
+        part.populate(zone)
+    assert len(zone) == 1 and part.populate(zone, lenient=True) and len(zone) == 2
+    assert 'line 2: www.example.org. A is not inside the zone example.com. and is left out' in caplog.text
+
+
+def test_files_are_compared_as_streams(tmp_path: pathlib.Path) -> None:
+    zone = Zone(ZONE)
+    zone.fill(master.read(large(), ZONE).items())
+    (tmp_path / 'example.com.old').write_text(''.join(master.write(zone)))
+    zone.remove_record(rrset(f'host00007.{ZONE}', 'A', 60, ['192.0.2.7']))
+    (tmp_path / 'example.com.new').write_text(''.join(master.write(zone)))
+    old, new = (ZoneFileSource('files', str(tmp_path), end).stream(ZONE) for end in ('.old', '.new'))
+    assert [str(each) for each in changes.of_streams(old, new)] == [
+        'Delete host00007.example.com. 60 A 192.0.2.7']

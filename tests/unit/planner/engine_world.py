@@ -1,0 +1,148 @@
+"""A small world for the engine: sources and targets in memory that remember what was asked of them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from designate_pool.errors import SourceError
+from designate_pool.planner import changes
+from designate_pool.planner.engine import Manager, Setup, ZoneSetting
+from designate_pool.planner.outcome import Part
+from designate_pool.planner.plan import ApplyResult, Plan
+from designate_pool.planner.providers import BaseProcessor, BaseProvider, BaseSource
+from designate_pool.planner.records import RRset, rrset
+from designate_pool.planner.zone import Zone
+
+ORIGIN = 'example.com.'
+
+
+def rrsets(text: str, origin: str = ORIGIN) -> list[RRset]:
+    """Lines of ``name ttl type data``; names relative to *origin*, ``@`` for itself, data one RRset may share."""
+    found: dict[tuple[str, str], tuple[int, list[str]]] = {}
+    for line in text.strip().splitlines():
+        name, ttl, rtype, data = line.split(None, 3)
+        full = origin if name == '@' else name if name.endswith('.') else f'{name}.{origin}'
+        found.setdefault((full, rtype), (int(ttl), []))[1].append(data)
+    return [rrset(name, rtype, ttl, data) for (name, rtype), (ttl, data) in found.items()]
+
+
+def zone(text: str, origin: str = ORIGIN) -> Zone:
+    found = Zone(origin)
+    for each in rrsets(text, origin):
+        found.add_record(each, lenient=True)
+    return found
+
+
+class Memory(BaseProvider):
+    """A source and target that holds zones in memory, and writes its calls into a diary.
+
+    :ivar fails_at: a change that fails when its turn comes: by number, of all that it ever makes
+    """
+
+    def __init__(self, id: str, diary: list[str] | None = None, **settings: Any) -> None:
+        super().__init__(id, root_ns_warnings=False, **settings)
+        self.zones: dict[str, Zone] = {}
+        self.diary = diary if diary is not None else []
+        self.broken: str | None = None
+        self.made: list[str] = []
+        self.fails_at: int | None = None
+        self.before_apply: Callable[[Plan], object] = lambda plan: None
+        self._lock = threading.Lock()
+
+    def has(self, text: str, origin: str = ORIGIN) -> Memory:
+        self.zones[origin] = zone(text, origin)
+        return self
+
+    def list_zones(self) -> list[str]:
+        if self.broken:
+            raise SourceError(source=self.id, why=self.broken)
+        return sorted(self.zones)
+
+    def _populate(self, zone: Zone, target: bool, lenient: bool) -> bool:
+        self.diary.append(f'{self.id}: populate {"existing" if target else "desired"} {zone.name}')
+        if zone.name in self.zones:
+            for each in list(self.zones[zone.name])[:1 if self.broken else None]:
+                zone.add_record(each, lenient=lenient)
+        if self.broken:
+            raise SourceError(source=self.id, why=self.broken)
+        return zone.name in self.zones
+
+    def _process_desired_zone(self, desired: Zone) -> Zone:
+        self.diary.append(f'{self.id}: desired')
+        return super()._process_desired_zone(desired)
+
+    def _process_existing_zone(self, existing: Zone, desired: Zone, lenient: bool = False) -> Zone:
+        self.diary.append(f'{self.id}: existing')
+        return super()._process_existing_zone(existing, desired, lenient)
+
+    def _include_change(self, change: changes.Change) -> bool:
+        self.diary.append(f'{self.id}: include')
+        return super()._include_change(change)
+
+    def _extra_changes(self, existing: Zone, desired: Zone,
+                       changes: Sequence[changes.Change]) -> Sequence[changes.Change]:
+        self.diary.append(f'{self.id}: extra')
+        return super()._extra_changes(existing, desired, changes)
+
+    def _plan_meta(self, existing: Zone, desired: Zone, changes: Sequence[changes.Change]) -> None:
+        self.diary.append(f'{self.id}: meta')
+
+    def _apply(self, plan: Plan) -> ApplyResult | None:
+        self.diary.append(f'{self.id}: apply {plan.zone}')
+        self.before_apply(plan)
+        there = self.zones.setdefault(plan.zone, Zone(plan.zone))
+        for change in plan.changes:
+            if self.fails_at == len(self.made):
+                raise ConnectionError('the connection broke')
+            # As a server would that is told twice: a change that does not fit is an error here.
+            there = self.zones[plan.zone] = changes.apply(there, [change])
+            self.made.append(str(change))
+        return None
+
+
+class Diarist(BaseProcessor):
+    """A processor that changes nothing and writes down when it is called."""
+
+    def __init__(self, id: str, diary: list[str]) -> None:
+        super().__init__(id=id)
+        self.diary = diary
+
+    def process_source_zone(self, desired: Zone, sources: Sequence[BaseSource], lenient: bool = False) -> Zone:
+        self.diary.append(f'{self.id}: source zone from {len(sources)}{" leniently" if lenient else ""}')
+        return desired
+
+    def process_target_zone(self, existing: Zone, target: BaseProvider, lenient: bool = False) -> Zone:
+        self.diary.append(f'{self.id}: target zone')
+        return existing
+
+    def process_source_and_target_zones(self, desired: Zone, existing: Zone, target: BaseProvider,
+                                        lenient: bool = False) -> tuple[Zone, Zone]:
+        self.diary.append(f'{self.id}: both zones')
+        return desired, existing
+
+    def process_plan(self, plan: Plan | None, sources: Sequence[BaseSource], target: BaseProvider,
+                     lenient: bool = False) -> Plan | None:
+        self.diary.append(f'{self.id}: plan {"None" if plan is None else len(plan.changes)}')
+        return plan
+
+
+class Showing:
+    """An output that remembers what it was shown."""
+
+    def __init__(self, diary: list[str] | None = None) -> None:
+        self.id = 'showing'
+        self.diary = diary if diary is not None else []
+        self.shown: list[list[Part]] = []
+
+    def run(self, parts: Sequence[Part], file: Any) -> None:
+        self.diary.append('output')
+        self.shown.append(list(parts))
+
+
+def manager(*providers: BaseSource, zones: dict[str, ZoneSetting] | None = None, **setup: Any) -> Manager:
+    """One that feeds example.com. from the first of *providers* to the others, unless told which zones there are."""
+    ids = [each.id for each in providers]
+    zones = zones if zones is not None else {ORIGIN: ZoneSetting(sources=(ids[0],), targets=tuple(ids[1:]))}
+    return Manager(Setup(zones=zones, providers={each.id: each for each in providers}, **setup))

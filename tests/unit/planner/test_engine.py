@@ -1,0 +1,458 @@
+"""One run: what happens in which order, to which zones, and what does not."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from designate_pool.errors import EmptySource, EverythingDeleted, InvalidField, TooManyDeletes, UnsafePlan
+from designate_pool.planner.engine import ZoneSetting, plan_for
+from designate_pool.planner.providers import BaseProcessor
+from designate_pool.planner.records import rrset
+from designate_pool.planner.zone import Zone
+from tests.unit.planner.engine_world import ORIGIN, Diarist, Memory, Showing, manager, rrsets, zone
+
+TWO = 'www 300 A 192.0.2.1\nmail 300 A 192.0.2.2'
+MANY = '\n'.join(f'h{number} 300 A 192.0.2.{number}' for number in range(10))
+
+
+def setting(*targets: str, source: str = 'source', **more: object) -> ZoneSetting:
+    return ZoneSetting(sources=(source,), targets=targets, **more)  # type: ignore[arg-type]
+
+
+def test_the_whole_life_of_a_zone_is_in_order() -> None:
+    """Z-03 to Z-24, Z-27, Z-29, Z-33, Z-37, Q-03, Q-11."""
+    diary: list[str] = []
+    more = Memory('more', diary).has('more 300 A 192.0.2.9')
+    source = Memory('source', diary).has(TWO)
+    a, b = Memory('a', diary).has('www 300 A 192.0.2.1'), Memory('b', diary)
+    run = manager(source, more, a, b, zones={ORIGIN: ZoneSetting(('source', 'more'), ('a', 'b'), ('own',))},
+                  processors={each: Diarist(each, diary) for each in ('first', 'own', 'last')},
+                  first_processors=('first',), last_processors=('last',), outputs=[Showing(diary)])
+    assert run.sync(dry_run=False).applied == 5
+    per_target = [['populate existing example.com.', 'desired', 'existing'], ['include'] * 2 + ['extra', 'meta']]
+    expected = ['source: populate desired example.com.', 'more: populate desired example.com.',
+                'first: source zone from 2', 'own: source zone from 2', 'last: source zone from 2']
+    for target, count in (('a', 2), ('b', 3)):
+        expected += [f'{target}: {each}' for each in per_target[0]]
+        expected += [f'{each}: target zone' for each in ('first', 'own', 'last')]
+        expected += [f'{each}: both zones' for each in ('first', 'own', 'last')]
+        expected += [f'{target}: {each}' for each in ['include'] * count + ['extra', 'meta']]
+        expected += [f'{each}: plan {count}' for each in ('first', 'own', 'last')]
+    assert diary == [*expected, 'output', 'a: apply example.com.', 'b: apply example.com.']
+
+
+def test_a_second_run_finds_nothing_to_do_and_its_processors_see_none() -> None:
+    diary: list[str] = []
+    source, target = Memory('source').has(TWO), Memory('target')
+    run = manager(source, target, processors={'own': Diarist('own', diary)}, first_processors=('own',))
+    first = run.sync(dry_run=False)
+    assert (first.changes, first.applied, first.failed) == (2, 2, [])
+    assert target.zones[ORIGIN] == source.zones[ORIGIN]
+    diary.clear()
+    second = run.sync(dry_run=False)
+    assert [(part.plan, part.result) for part in second.parts] == [(None, None)]
+    assert (second.changes, second.applied, second.failed) == (0, 0, [])
+    assert 'own: plan None' in diary and len(target.made) == 2
+
+
+def test_a_dry_run_changes_nothing_and_says_what_it_would() -> None:
+    source, target = Memory('source').has(TWO), Memory('target')
+    outcome = manager(source, target).sync()
+    assert (outcome.changes, outcome.applied) == (2, 0) and outcome.parts[0].result is None
+    assert target.zones == {}
+
+
+def test_a_processor_may_make_a_plan_where_there_was_none() -> None:
+    """Q-12."""
+    source, target = Memory('source').has(TWO), Memory('target').has(TWO)
+    other = manager(Memory('source').has(f'{TWO}\nnew 60 A 192.0.2.3'), target).sync().parts[0].plan
+
+    class Making(BaseProcessor):
+        def process_plan(self, plan, sources, target, lenient=False):  # type: ignore[no-untyped-def]
+            assert plan is None
+            return other
+
+    run = manager(source, target, processors={'making': Making('making')}, last_processors=('making',))
+    assert run.sync(dry_run=False).applied == 1
+    assert target.zones[ORIGIN].get('new.example.com.', 'A') is not None
+
+
+def test_a_source_that_breaks_off_fails_its_zone_and_the_others_go_on() -> None:
+    good, bad, target = Memory('good').has(TWO), Memory('bad').has(TWO, 'example.net.'), Memory('target')
+    target.has(MANY, 'example.net.')
+    bad.broken = 'it broke off'
+    run = manager(good, bad, target, zones={'example.net.': setting('target', source='bad'),
+                                            'example.com.': setting('target', source='good')})
+    outcome = run.sync(dry_run=False)
+    assert [(part.zone, part.error) for part in outcome.failed] == [
+        ('example.net.', 'bad cannot be read: it broke off.')]
+    assert outcome.applied == 2 and len(target.zones['example.net.']) == 10
+    bad.broken = None
+    with pytest.raises(UnsafePlan):
+        run.sync(dry_run=False)
+
+
+def test_a_target_that_cannot_be_read_fails_alone() -> None:
+    source, bad, good = Memory('source').has(TWO), Memory('bad').has(TWO), Memory('good')
+    bad.broken = 'no answer'
+    outcome = manager(source, bad, good).sync(dry_run=False)
+    assert [(part.target_id, part.error) for part in outcome.parts] == [
+        ('bad', 'bad cannot be read: no answer.'), ('good', None)]
+    assert outcome.applied == 2
+
+
+def test_an_error_that_nobody_expected_fails_alone_too() -> None:
+    class Wrong(Memory):
+        def _plan_meta(self, *_: object) -> None:
+            raise LookupError('a bug')
+
+    outcome = manager(Memory('source').has(TWO), Wrong('wrong'), Memory('good')).sync(dry_run=False)
+    assert [part.error for part in outcome.parts] == ['LookupError: a bug', None]
+
+
+def test_a_target_that_fails_half_way_does_not_keep_the_others_and_is_done_the_next_time() -> None:
+    """A69."""
+    source, bad, good = Memory('source').has(TWO), Memory('bad'), Memory('good')
+    bad.fails_at = 1
+    run = manager(source, bad, good)
+    outcome = run.sync(dry_run=False)
+    assert [(part.target_id, part.error, part.result and part.result.ok) for part in outcome.parts] == [
+        ('bad', 'the connection broke', False), ('good', None, True)]
+    assert outcome.applied == 2 and [part.target_id for part in outcome.failed] == ['bad']
+    bad.fails_at = None
+    assert run.sync(dry_run=False).applied == 1
+    assert bad.zones[ORIGIN] == good.zones[ORIGIN] == source.zones[ORIGIN]
+
+
+def test_what_is_unsafe_keeps_everything_from_being_applied_and_is_shown_before() -> None:
+    """Z-29 to Z-32, A68."""
+    source = Memory('source').has('h0 300 A 192.0.2.0\nh1 300 A 192.0.2.1').has(TWO, 'example.net.')
+    target, showing = Memory('target').has(MANY), Showing()
+    run = manager(source, target, zones={each: setting('target') for each in ('example.net.', ORIGIN)},
+                  outputs=[showing])
+    with pytest.raises(TooManyDeletes, match='8 of 10'):
+        run.sync(dry_run=False)
+    assert list(target.zones) == [ORIGIN] and not target.made
+    assert [[part.is_unsafe for part in parts] for parts in showing.shown] == [[True, False]]
+    dry = run.sync()
+    assert [part.zone for part in dry.unsafe] == [ORIGIN]
+    with pytest.raises(TooManyDeletes):
+        run.sync(dry_run=False, force=['example.net.'])
+    assert not target.made
+    outcome = run.sync(dry_run=False, force=[ORIGIN])
+    assert outcome.applied == 10 and outcome.unsafe == []
+    assert run.sync(dry_run=False, force=()).applied == 0
+
+
+def test_force_is_for_this_run_and_its_zones_only() -> None:
+    run = manager(Memory('source').has(TWO), Memory('target'))
+    with pytest.raises(InvalidField, match='force: this run does not change example.org.'):
+        run.sync(force=['example.org.'])
+    with pytest.raises(InvalidField, match='the final dot is missing'):
+        run.sync(force=['example.com'])
+
+
+def test_an_empty_source_is_told_from_one_that_has_less() -> None:
+    target = Memory('target').has(TWO)
+    run = manager(Memory('source').has('@ 300 NS ns.example.net.'), target)
+    found = run.sync().parts[0].dangers
+    assert isinstance(found[0], EmptySource)
+
+    class Adding(BaseProcessor):
+        def process_source_zone(self, desired, sources, lenient=False):  # type: ignore[no-untyped-def]
+            desired.add_record(rrset('meta.example.com.', 'TXT', 60, ['"x"']))
+            return desired
+
+    run = manager(Memory('source'), target, processors={'adding': Adding('adding')}, first_processors=('adding',))
+    assert [type(each) for each in run.sync().parts[0].dangers] == [EmptySource, EverythingDeleted]
+
+
+def test_thresholds_of_the_zone_stand_above_those_of_the_target() -> None:
+    """A62."""
+    few = 'h0 300 A 192.0.2.0\nh1 300 A 192.0.2.1\nh2 300 A 192.0.2.2\nh3 300 A 192.0.2.3\nh4 300 A 192.0.2.4'
+    for of_zone, of_target, is_safe in ((0.9, 0.1, True), (0.1, 0.9, False), (None, 0.9, True), (None, 0.1, False)):
+        source, target = Memory('source').has(few), Memory('target', delete_pcent_threshold=of_target).has(MANY)
+        run = manager(source, target, zones={ORIGIN: setting('target', delete_pcent_threshold=of_zone)})
+        assert (not run.sync().unsafe) is is_safe
+        assert run.get_zone(ORIGIN).delete_pcent_threshold == of_zone
+
+
+def test_a_zone_that_is_only_planned_is_not_applied_and_endangers_nothing() -> None:
+    source = Memory('source').has('h0 300 A 192.0.2.0').has(TWO, 'example.net.')
+    target = Memory('target').has(MANY)
+    run = manager(source, target, zones={ORIGIN: setting('target', always_dry_run=True),
+                                         'example.net.': setting('target')})
+    outcome = run.sync(dry_run=False)
+    assert outcome.applied == 2 and outcome.changes == 11 and len(target.zones[ORIGIN]) == 10
+
+
+def test_a_target_that_is_disabled_is_planned_and_not_changed() -> None:
+    """P-03."""
+    target = Memory('target', apply_disabled=True)
+    outcome = manager(Memory('source').has(TWO), target).sync(dry_run=False)
+    assert (outcome.changes, outcome.applied, target.diary.count('target: apply example.com.')) == (2, 0, 0)
+
+
+def test_policies_of_zone_and_target_intersect_and_what_they_keep_back_is_seen() -> None:
+    """E-05 to E-10, E-17, A66."""
+    source = Memory('source').has('www 60 A 192.0.2.1\nnew 300 A 192.0.2.5')
+    everything, some, few = (Memory(id).has(TWO) for id in ('everything', 'some', 'few'))
+    run = manager(source, everything, some, few, zones={ORIGIN: setting('everything', 'some', 'few')},
+                  target_policies={'some': ('upsert-only',), 'few': ('create-only', 'upsert-only')})
+    parts = run.sync(dry_run=False).parts
+    assert [[each.kind for each in part.plan.changes] for part in parts if part.plan] == [
+        ['Delete', 'Update', 'Create'], ['Update', 'Create'], ['Create']]
+    assert [len(part.plan.blocked) for part in parts if part.plan] == [0, 1, 2]
+    assert everything.zones[ORIGIN] == source.zones[ORIGIN]
+    assert few.zones[ORIGIN] == zone(f'{TWO}\nnew 300 A 192.0.2.5')
+    again = run.sync(dry_run=False)
+    assert again.applied == 0 and [part.changes for part in again.parts] == [0, 0, 0]
+
+
+def test_a_target_allows_no_more_than_the_zone_does_and_the_other_way_round() -> None:
+    source, target = Memory('source').has('www 60 A 192.0.2.1\nnew 300 A 192.0.2.5'), Memory('target').has(TWO)
+    for of_zone, of_target in ((('create-only',), ('upsert-only',)), (('upsert-only',), ('create-only',))):
+        run = manager(source, target, zones={ORIGIN: setting('target', policy=of_zone)},
+                      target_policies={'target': of_target})
+        plan = run.sync().parts[0].plan
+        assert plan is not None and [each.kind for each in plan.changes] == ['Create']
+
+
+def test_the_policy_of_the_setup_is_for_zones_that_say_none() -> None:
+    source, target = Memory('source').has(TWO).has(TWO, 'example.net.'), Memory('target')
+    target.has('old 300 A 192.0.2.7').has('old 300 A 192.0.2.7', 'example.net.')
+    run = manager(source, target, policy=('create-only',),
+                  zones={ORIGIN: setting('target'), 'example.net.': setting('target', policy=('sync',))})
+    run.sync(dry_run=False, force=['example.net.'])
+    assert len(target.zones[ORIGIN]) == 3 and len(target.zones['example.net.']) == 2
+
+
+def test_a_zone_that_a_policy_keeps_back_whole_is_not_made() -> None:
+    target = Memory('target')
+    run = manager(Memory('source').has(TWO), target, policy=('update-only',))
+    assert run.sync(dry_run=False).applied == 0 and target.zones == {}
+
+
+def test_an_alias_has_the_records_of_the_other_zone_and_its_own_settings() -> None:
+    """A70."""
+    diary: list[str] = []
+    source = Memory('source').has('@ 300 MX 10 mail.example.com.\nwww 300 A 192.0.2.1')
+    a, b = Memory('a'), Memory('b')
+    zones = {'example.net.': ZoneSetting(alias=ORIGIN, processors=('of_alias',), targets=('b',), lenient=True),
+             'example.org.': ZoneSetting(alias=ORIGIN),
+             ORIGIN: setting('a', processors=('of_zone',))}
+    run = manager(source, a, b, zones=zones,
+                  processors={each: Diarist(each, diary) for each in ('of_alias', 'of_zone')})
+    run.sync(dry_run=False)
+    assert list(b.zones) == ['example.net.'] and sorted(a.zones) == [ORIGIN, 'example.org.']
+    assert b.zones['example.net.'] == zone('@ 300 MX 10 mail.example.com.\nwww 300 A 192.0.2.1', 'example.net.')
+    assert [each for each in diary if 'source zone' in each] == [
+        'of_zone: source zone from 1', 'of_alias: source zone from 0 leniently']
+    assert source.diary == ['source: populate desired example.com.']
+
+
+def test_an_alias_alone_reads_the_other_zone_and_leaves_that_as_it_is() -> None:
+    source, target = Memory('source').has(TWO), Memory('target')
+    run = manager(source, target, zones={'example.net.': ZoneSetting(alias=ORIGIN), ORIGIN: setting('target')})
+    assert [part.zone for part in run.sync(['example.net.'], dry_run=False).parts] == ['example.net.']
+    assert list(target.zones) == ['example.net.']
+    assert run.dump('example.net.') == target.zones['example.net.']
+    source.broken = 'it broke off'
+    failed = run.sync(['example.net.'])
+    assert [part.error for part in failed.parts] == ['example.com. cannot be read: it failed itself.']
+
+
+def test_an_alias_is_as_strict_as_it_says() -> None:
+    source = Memory('source').has('www 300 A 192.0.2.1\nwww 300 CNAME mail.example.com.')
+    run = manager(source, Memory('target'), zones={ORIGIN: setting('target', lenient=True),
+                                                   'example.net.': ZoneSetting(alias=ORIGIN),
+                                                   'example.org.': ZoneSetting(alias=ORIGIN, lenient=True)})
+    assert [(part.zone, part.has_failed) for part in run.sync().parts] == [
+        (ORIGIN, False), ('example.net.', True), ('example.org.', False)]
+
+
+def test_an_alias_of_nothing_or_of_an_alias_is_refused() -> None:
+    zones = {'a.example.': ZoneSetting(alias='b.example.'), 'b.example.': ZoneSetting(alias='c.example.')}
+    with pytest.raises(InvalidField, match='a.example.: it is an alias of b.example., which is an alias itself'):
+        manager(Memory('source'), zones=zones).sync(['a.example.'])
+    with pytest.raises(InvalidField, match='b.example.: it is an alias of c.example., and there is no such zone'):
+        manager(Memory('source'), zones=zones).sync(['b.example.'])
+
+
+def test_a_star_stands_for_the_zones_that_sources_list() -> None:
+    source = Memory('source')
+    for name in ('example.com.', 'a.example.com.', 'example.net.', '2.0.192.in-addr.arpa.'):
+        source.has('www 300 TXT "x"', name)
+    target, arpa, other = Memory('target'), Memory('arpa'), Memory('other')
+    zones = {'*': setting('target'), '*.arpa': setting('arpa', glob='*.arpa.'), 'example.net.': setting('other')}
+    zones = {'*.arpa': zones['*.arpa'], **zones}
+    run = manager(source, target, arpa, other, zones=zones)
+    assert run.sync(dry_run=False).applied == 4
+    assert sorted(target.zones) == ['a.example.com.', 'example.com.'] and list(other.zones) == ['example.net.']
+    assert list(arpa.zones) == ['2.0.192.in-addr.arpa.']
+    assert run.get_zone('example.com.').sub_zones == {'a.example.com.'}
+    source.has('www 300 TXT "x"', 'example.org.')
+    assert run.sync(dry_run=False).applied == 1 and 'example.org.' in target.zones
+
+
+def test_a_star_whose_source_cannot_list_fails_visibly_and_named_zones_go_on() -> None:
+    bad, good, target = Memory('bad'), Memory('good').has(TWO), Memory('target')
+    bad.broken = 'no answer'
+    run = manager(bad, good, target, zones={'*': setting('target', source='bad'),
+                                            ORIGIN: setting('target', source='good')})
+    outcome = run.sync(dry_run=False)
+    assert [(part.zone, part.error) for part in outcome.failed] == [('*', 'bad cannot be read: no answer.')]
+    assert outcome.applied == 2
+    assert run.sync([ORIGIN]).failed == []
+
+
+def test_zones_below_are_their_own_and_come_first() -> None:
+    """Z-02."""
+    source, target = Memory('source').has(TWO).has('www 300 A 192.0.2.9', 'a.example.com.'), Memory('target')
+    zones = {each: setting('target') for each in (ORIGIN, 'a.example.com.', 'xexample.com.')}
+    run = manager(source, target, zones=zones)
+    assert run.get_zone(ORIGIN).sub_zones == {'a.example.com.'}
+    assert [part.zone for part in run.sync(dry_run=False).parts] == ['a.example.com.', ORIGIN, 'xexample.com.']
+    source.has(f'{TWO}\nwww.a 300 A 192.0.2.9\na 300 NS ns.example.net.')
+    assert run.sync().failed[0].error == \
+        'www.a.example.com. A belongs to the zone a.example.com., which is kept elsewhere.'
+
+
+def test_what_a_source_has_of_zones_below_can_be_left_out() -> None:
+    source, target = Memory('source').has(f'{TWO}\nwww.a 300 A 192.0.2.9\na 300 NS ns.example.net.'), Memory('target')
+    run = manager(source, target, zones={ORIGIN: setting('target', ignore_subzone_adds=True),
+                                         'a.example.com.': setting('target')})
+    run.sync([ORIGIN], dry_run=False)
+    assert target.zones[ORIGIN] == zone(f'{TWO}\na 300 NS ns.example.net.')
+
+
+def test_a_run_can_be_for_some_zones_sources_and_targets() -> None:
+    one, two = Memory('one').has(TWO), Memory('two').has(TWO, 'example.net.')
+    a, b = Memory('a'), Memory('b')
+    zones = {ORIGIN: setting('a', 'b', source='one'), 'example.net.': setting('a', source='two')}
+    run = manager(one, two, a, b, zones=zones)
+
+    def pairs(*args: object) -> list[tuple[str, str]]:
+        return [(part.zone, part.target_id) for part in run.sync(*args).parts]  # type: ignore[arg-type]
+
+    assert pairs() == [(ORIGIN, 'a'), (ORIGIN, 'b'), ('example.net.', 'a')]
+    assert pairs(['example.net.']) == [('example.net.', 'a')]
+    assert pairs((), ['one']) == [(ORIGIN, 'a'), (ORIGIN, 'b')]
+    assert pairs((), (), ['b']) == [(ORIGIN, 'b')]
+    assert pairs(['example.net.'], (), ['b']) == []
+    for args, why in ((([ORIGIN, 'nowhere.'],), 'zones: there is no nowhere.'), (((), ['three']), 'sources: .* three'),
+                      (((), (), ['c', 'd']), 'targets: there is no c and no d')):
+        with pytest.raises(InvalidField, match=why):
+            pairs(*args)
+
+
+def test_zones_are_planned_at_once_and_told_in_order() -> None:
+    names = [f'{letter}.example.' for letter in 'dacb']
+    together = threading.Barrier(4, timeout=10)
+
+    class Slow(Memory):
+        def _populate(self, zone: Zone, target: bool, lenient: bool) -> bool:
+            together.wait()
+            return super()._populate(zone, target, lenient)
+
+    source, target = Slow('source'), Memory('target')
+    for name in names:
+        source.has(TWO, name)
+    outcome = manager(source, target, zones={each: setting('target') for each in names}, max_workers=4).sync(
+        dry_run=False)
+    assert [part.zone for part in outcome.parts] == sorted(names) and outcome.applied == 8
+
+
+def test_targets_are_changed_at_once_and_the_zones_of_one_in_turn() -> None:
+    together = threading.Barrier(2, timeout=10)
+    source, a, b = Memory('source').has(TWO).has(TWO, 'example.net.'), Memory('a'), Memory('b')
+    for each in (a, b):
+        each.before_apply = lambda plan: together.wait()
+    run = manager(source, a, b, zones={each: setting('a', 'b') for each in (ORIGIN, 'example.net.')}, max_workers=2)
+    assert run.sync(dry_run=False).applied == 8
+    assert [each for each in a.diary if 'apply' in each] == ['a: apply example.com.', 'a: apply example.net.']
+
+
+def test_a_provider_that_keeps_what_it_read_is_asked_anew_by_each_run() -> None:
+    class Keeping(Memory):
+        known: Zone | None = None
+
+        def _populate(self, zone: Zone, target: bool, lenient: bool) -> bool:
+            if self.known is None:
+                self.known = self.zones[zone.name].copy()
+            for each in self.known:
+                zone.add_record(each)
+            return True
+
+        def close(self) -> None:
+            self.known = None
+
+    source, target = Keeping('source').has(TWO), Memory('target')
+    run = manager(source, target)
+    run.sync(dry_run=False)
+    source.has(f'{TWO}\nnew 60 A 192.0.2.3')
+    assert run.sync(dry_run=False).applied == 1
+    source.has(TWO)
+    assert len(run.compare(['source'], ['target'], ORIGIN)) == 1
+
+
+def test_plan_for_one_target_is_what_a_run_plans() -> None:
+    source, target = Memory('source').has(TWO), Memory('target').has('www 300 A 192.0.2.1')
+    plan = plan_for(target, source.zones[ORIGIN])
+    assert plan is not None and list(map(str, plan.changes)) == ['Create mail.example.com. 300 A 192.0.2.2']
+    target.apply(plan)
+    assert plan_for(target, source.zones[ORIGIN]) is None
+
+
+def test_a_zone_is_dumped_as_sources_and_processors_make_it() -> None:
+    other, source = Memory('other').has('www 60 A 192.0.2.8'), Memory('source').has(TWO)
+    run = manager(source, Memory('target'), other, zones={ORIGIN: setting('target')})
+    assert run.dump(ORIGIN) == source.zones[ORIGIN]
+    assert run.dump(ORIGIN, ['other']) == other.zones[ORIGIN]
+    with pytest.raises(InvalidField, match='source: there is no nobody'):
+        run.dump(ORIGIN, ['nobody'])
+    with pytest.raises(InvalidField, match='zone: there is no example.org.'):
+        run.dump('example.org.')
+    source.has('www 60 A 192.0.2.8\nwww 60 CNAME mail.example.com.')
+    with pytest.raises(Exception, match='CNAME must be alone'):
+        run.dump(ORIGIN)
+    assert len(run.dump(ORIGIN, lenient=True)) == 2
+
+
+def test_two_sides_are_compared_in_what_both_can_hold() -> None:
+    class Addresses(Memory):
+        SUPPORTS = frozenset({'A'})
+
+    a = Memory('a').has('www 300 A 192.0.2.1\nwww 300 TXT "only here"')
+    b = Addresses('b').has('www 300 A 192.0.2.2\nold 300 A 192.0.2.3')
+    found = manager(a, b).compare(['a'], ['b'], ORIGIN)
+    assert list(map(str, found)) == [
+        'Delete old.example.com. 300 A 192.0.2.3',
+        'Update www.example.com. 300 A 192.0.2.2 -> www.example.com. 300 A 192.0.2.1']
+
+
+def test_validating_reads_every_source_and_tells_all_that_is_wrong() -> None:
+    source, bad = Memory('source').has(TWO), Memory('bad').has(TWO, 'example.net.')
+    zones = {ORIGIN: setting('source'), 'example.net.': setting('source', source='bad'),
+             'example.org.': ZoneSetting(alias='example.info.'), '*': setting('source', source='bad')}
+    run = manager(source, bad, zones=zones)
+    bad.broken = 'it broke off'
+    assert run.validate() == ['zones.*: bad cannot be read: it broke off.',
+                              'zones.example.net.: bad cannot be read: it broke off.',
+                              'zones.example.org.: example.org.: it is an alias of example.info., and there is no such '
+                              'zone.']
+    bad.broken = None
+    assert manager(source, bad, zones={ORIGIN: setting('source'), '*': setting('source', source='bad')}
+                   ).validate() == []
+
+
+def test_a_source_that_cannot_be_written_is_no_target() -> None:
+    from designate_pool.planner.providers import BaseSource
+    with pytest.raises(InvalidField, match='target: only can only be read from'):
+        manager(Memory('source'), BaseSource('only')).sync()
+
+
+def test_rrsets_of_the_tests_are_what_they_say() -> None:
+    assert [each.key for each in rrsets('@ 1 A 192.0.2.1\nw 1 A 192.0.2.1')] == ['example.com.\tA', 'w.example.com.\tA']

@@ -1,0 +1,318 @@
+"""Stored plans: applied exactly, refused, interrupted and applied again."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import pathlib
+
+import pytest
+
+from designate_pool.errors import InvalidField, PlanMoved, PlanNotFound, UnsafePlan, WrongPlanState
+from designate_pool.model import PlanState, utcnow
+from designate_pool.planner.engine import Manager, Outcome, ZoneSetting
+from designate_pool.planner.plan import Plan
+from designate_pool.planner.stored import FolderStore
+from designate_pool.planner.zone import Zone
+from tests.unit.planner.engine_world import ORIGIN, Memory, manager, zone
+
+BEFORE = 'www 300 A 192.0.2.1\nalias 300 A 192.0.2.2\nold 300 A 192.0.2.3\nsame 300 A 192.0.2.4'
+AFTER = 'www 60 A 192.0.2.9\nalias 300 CNAME www.example.com.\nnew 300 TXT "a|b"\nsame 300 A 192.0.2.4'
+CHANGES = 4
+
+
+@pytest.fixture
+def store(tmp_path: pathlib.Path) -> FolderStore:
+    return FolderStore(tmp_path / 'plans')
+
+
+class World:
+    """Two targets to be brought from BEFORE to AFTER, and a plan for that in *store*."""
+
+    def __init__(self, store: FolderStore, **setup: object) -> None:
+        self.store = store
+        self.source = Memory('source').has(AFTER)
+        self.targets = [Memory(id).has(BEFORE) for id in ('a', 'b')]
+        self.manager: Manager = manager(self.source, *self.targets, **setup)
+        self.plan_id = self.manager.sync(store=store).plan_id or ''
+
+    def apply(self) -> Outcome:
+        return self.manager.apply(self.plan_id, self.store)
+
+    @property
+    def state(self) -> PlanState:
+        return self.store.get(self.plan_id).state
+
+    @property
+    def is_done(self) -> bool:
+        return all(target.zones[ORIGIN] == self.source.zones[ORIGIN] for target in self.targets)
+
+
+def test_exactly_what_was_stored_is_applied_and_only_once(store: FolderStore) -> None:
+    world = World(store)
+    assert world.state == 'STORED' and not world.is_done
+    outcome = world.apply()
+    assert (outcome.applied, outcome.failed, outcome.plan_id) == (2 * CHANGES, [], world.plan_id)
+    assert world.is_done and world.state == 'APPLIED'
+    made = [list(target.made) for target in world.targets]
+    with pytest.raises(WrongPlanState, match='is APPLIED since .* UTC: it is not applied; make a new one'):
+        world.apply()
+    assert [target.made for target in world.targets] == made and world.state == 'APPLIED'
+
+
+def test_the_stored_plan_tells_what_it_will_do(store: FolderStore) -> None:
+    world = World(store)
+    stored = store.get(world.plan_id)
+    assert (stored.zone, stored.target) == (ORIGIN, 'a, b')
+    assert (stored.creates, stored.updates, stored.deletes) == (2, 4, 2)
+    first, second = json.loads(stored.document)['parts']
+    assert [first[each] for each in ('zone', 'target')] == [ORIGIN, 'a'] and second['target'] == 'b'
+    assert first['existing_digest'] == zone(BEFORE).digest() and first['after_digest'] == zone(AFTER).digest()
+    assert first['source_digest'] == zone(AFTER).digest() == world.source.zones[ORIGIN].digest()
+    world.apply()
+    assert world.targets[0].zones[ORIGIN].digest() == first['after_digest']
+
+
+def test_nothing_to_do_is_not_stored(store: FolderStore) -> None:
+    source, target = Memory('source').has(AFTER), Memory('a').has(AFTER)
+    assert manager(source, target).sync(store=store).plan_id is None and store.find() == []
+
+
+@pytest.mark.parametrize('step', range(2 * CHANGES))
+def test_interrupted_at_any_step_and_then_again(store: FolderStore, step: int) -> None:
+    """The process ends in the middle of a change: nothing is settled, and nothing is done twice."""
+    world = World(store)
+
+    class Killed(BaseException):
+        pass
+
+    class Dying(list[str]):
+        def append(self, change: str) -> None:
+            super().append(change)
+            if sum(len(target.made) for target in world.targets) == step + 1:
+                raise Killed
+
+    for target in world.targets:
+        target.made = Dying()
+    with pytest.raises(Killed):
+        world.apply()
+    assert world.state == 'STORED'
+    again = world.apply()
+    assert world.is_done and world.state == 'APPLIED'
+    assert again.applied == 2 * CHANGES - step - 1
+    assert sum(part.earlier for part in again.parts) == step + 1
+    assert [sorted(target.made) for target in world.targets] == [sorted(set(target.made)) for target in world.targets]
+    assert sum(len(target.made) for target in world.targets) == 2 * CHANGES
+
+
+@pytest.mark.parametrize('step', range(CHANGES))
+def test_a_target_that_fails_leaves_a_plan_that_can_be_applied_again(store: FolderStore, step: int) -> None:
+    world = World(store)
+    bad, good = world.targets
+    bad.fails_at = step
+    outcome = world.apply()
+    assert [part.target_id for part in outcome.failed] == ['a'] and outcome.applied == CHANGES
+    assert good.zones[ORIGIN] == zone(AFTER)
+    assert world.state == 'FAILED'
+    assert store.get(world.plan_id).why == 'example.com. on a: the connection broke'
+    bad.fails_at = None
+    assert world.apply().applied == CHANGES - step
+    assert world.is_done and world.state == 'APPLIED'
+
+
+def test_a_replacement_that_stopped_between_its_halves_is_finished(store: FolderStore) -> None:
+    world = World(store)
+    half = world.targets[0].zones[ORIGIN]
+    half.remove_record(half.at('alias.example.com.')[0])
+    assert world.apply().applied == 2 * CHANGES and world.is_done
+
+
+def test_an_interruption_before_the_plan_was_settled_is_finished_without_changes(store: FolderStore) -> None:
+    world = World(store)
+    for target in world.targets:
+        target.has(AFTER)
+    outcome = world.apply()
+    assert (outcome.applied, [part.earlier for part in outcome.parts]) == (0, [CHANGES, CHANGES])
+    assert world.state == 'APPLIED' and not world.targets[0].made
+
+
+@pytest.mark.parametrize(('side', 'text', 'why'), [
+    ('source', f'{AFTER}\nmore 60 A 192.0.2.7', 'example.com. on a: the sources have moved; '
+                                                'example.com. on b: the sources have moved'),
+    ('a', BEFORE.replace('192.0.2.1', '192.0.2.77'), 'example.com. on a: the target has moved (www.example.com. A)'),
+    ('b', f'{BEFORE}\nnew 300 TXT "other"', 'example.com. on b: the target has moved (new.example.com. TXT)'),
+    ('b', BEFORE.replace('192.0.2.4', '192.0.2.5'),
+     'example.com. on b: the target has moved, in what the plan leaves as it is'),
+    ('a', f'{BEFORE}\nstranger 60 A 192.0.2.7',
+     'example.com. on a: the target has moved, in what the plan leaves as it is'),
+])
+def test_a_side_that_moved_is_named_and_nothing_is_applied(store: FolderStore, side: str, text: str,
+                                                           why: str) -> None:
+    world = World(store)
+    next(each for each in (world.source, *world.targets) if each.id == side).has(text)
+    with pytest.raises(PlanMoved) as caught:
+        world.apply()
+    assert str(caught.value) == f'The plan {world.plan_id} is not applied: {why}.'
+    assert not any(target.made for target in world.targets)
+    assert (world.state, store.get(world.plan_id).why) == ('DROPPED', why)
+    with pytest.raises(WrongPlanState, match='is DROPPED'):
+        world.apply()
+
+
+def test_what_came_since_on_a_target_that_had_nothing_to_do_is_not_applied(store: FolderStore) -> None:
+    source, a, b = Memory('source').has(AFTER), Memory('a').has(BEFORE), Memory('b').has(AFTER)
+    run = manager(source, a, b)
+    plan_id = run.sync(store=store).plan_id or ''
+    b.has(BEFORE)
+    assert run.apply(plan_id, store).applied == CHANGES
+    assert b.zones[ORIGIN] == zone(BEFORE)
+
+
+def test_a_plan_that_the_configuration_would_not_make_any_more_is_refused(store: FolderStore) -> None:
+    world = World(store)
+    strict = manager(world.source, *world.targets, policy=('upsert-only',))
+    with pytest.raises(PlanMoved, match=r'the configuration gives other changes now \(alias.example.com. A, '
+                                        r'alias.example.com. CNAME, old.example.com. A\)'):
+        strict.apply(world.plan_id, store)
+    other = World(store)
+    gone = manager(other.source, other.targets[0])
+    with pytest.raises(PlanMoved, match='b is not configured any more'):
+        gone.apply(other.plan_id, store)
+    third = World(store)
+    elsewhere = manager(third.source, *third.targets, zones={'example.net.': ZoneSetting(('source',), ('a',))})
+    with pytest.raises(PlanMoved, match='example.com. is not configured any more'):
+        elsewhere.apply(third.plan_id, store)
+    fourth = World(store)
+    apart = manager(fourth.source, *fourth.targets, zones={ORIGIN: ZoneSetting(('source',), ('a',))})
+    with pytest.raises(PlanMoved, match='example.com. on b: it is not configured any more'):
+        apart.apply(fourth.plan_id, store)
+    assert not any(target.made for each in (world, other, third, fourth) for target in each.targets)
+
+
+def test_a_plan_that_is_too_old_is_refused(store: FolderStore) -> None:
+    world = World(store, plan_lifetime=datetime.timedelta(hours=2))
+    world.manager.now = lambda: utcnow() + datetime.timedelta(hours=1, minutes=59)
+    kept = store.get(world.plan_id)
+    assert kept.expires_at is not None and kept.created_at is not None
+    assert kept.expires_at - kept.created_at == datetime.timedelta(hours=2)
+    world.manager.now = lambda: kept.expires_at or utcnow()
+    with pytest.raises(PlanMoved, match='it could be applied until .* UTC'):
+        world.apply()
+    assert world.state == 'DROPPED' and not world.targets[0].made
+
+
+def test_a_side_that_cannot_be_read_keeps_the_plan_for_later(store: FolderStore) -> None:
+    world = World(store)
+    world.targets[1].broken = 'no answer'
+    outcome = world.apply()
+    assert [part.error for part in outcome.failed] == ['b cannot be read: no answer.']
+    assert outcome.applied == 0 and world.state == 'STORED' and not world.targets[0].made
+    world.targets[1].broken = None
+    world.source.broken = 'it broke off'
+    assert len(world.apply().failed) == 2 and world.state == 'STORED'
+    world.source.broken = None
+    assert world.apply().applied == 2 * CHANGES and world.is_done
+
+
+def test_an_unsafe_plan_needs_force_for_its_zone_and_can_then_be_applied(store: FolderStore) -> None:
+    source, target = Memory('source').has('a 300 A 192.0.2.1'), Memory('target').has('b 300 A 192.0.2.2')
+    run = manager(source, target)
+    plan_id = run.sync(store=store).plan_id or ''
+    assert (store.get(plan_id).why or '').startswith('example.com. on target: all of its 1 RRsets would be deleted')
+    with pytest.raises(UnsafePlan):
+        run.apply(plan_id, store)
+    with pytest.raises(InvalidField, match='force: this run does not change example.net.'):
+        run.apply(plan_id, store, force=['example.net.'])
+    assert store.get(plan_id).state == 'STORED' and not target.made
+    assert run.apply(plan_id, store, force=[ORIGIN]).applied == 2
+    assert store.get(plan_id).state == 'APPLIED'
+
+
+def test_a_serial_that_the_server_raised_meanwhile_does_not_count(store: FolderStore) -> None:
+    class WithSoa(Memory):
+        SUPPORTS_SOA = True
+
+    soa = '@ 300 SOA ns.example.net. hostmaster.example.com. {} 3600 600 86400 300\n'
+    source, target = WithSoa('source').has(soa.format(9) + AFTER), WithSoa('target').has(soa.format(1) + BEFORE)
+    run = manager(source, target)
+    plan_id = run.sync(store=store).plan_id or ''
+
+    def dying(plan: Plan) -> None:
+        target.has(soa.format(2) + BEFORE.replace('old 300 A 192.0.2.3\n', ''))
+        raise KeyboardInterrupt
+
+    target.before_apply = dying
+    with pytest.raises(KeyboardInterrupt):
+        run.apply(plan_id, store)
+    target.before_apply = lambda plan: None
+    run.apply(plan_id, store)
+    assert target.zones[ORIGIN] == source.zones[ORIGIN] and store.get(plan_id).state == 'APPLIED'
+
+
+def test_a_serial_that_the_plan_did_not_have_is_not_slipped_in(store: FolderStore) -> None:
+    class WithSoa(Memory):
+        SUPPORTS_SOA = True
+
+    soa = '@ 300 SOA ns.example.net. hostmaster.example.com. {} 3600 600 86400 300\n'
+    source, target = WithSoa('source').has(soa.format(1) + AFTER), WithSoa('target').has(soa.format(1) + BEFORE)
+    run = manager(source, target)
+    plan_id = run.sync(store=store).plan_id or ''
+    source.has(soa.format(2) + AFTER)
+    assert run.apply(plan_id, store).applied == CHANGES
+    assert target.zones[ORIGIN] == zone(soa.format(1) + AFTER)
+
+
+def test_a_zone_that_is_new_on_the_target_is_made_and_half_made_then_finished(store: FolderStore) -> None:
+    source, target = Memory('source').has(AFTER), Memory('target')
+    run = manager(source, target)
+    plan_id = run.sync(store=store).plan_id or ''
+    target.fails_at = 1
+    assert run.apply(plan_id, store).failed
+    target.fails_at = None
+    assert run.apply(plan_id, store).applied == 3 and target.zones[ORIGIN] == source.zones[ORIGIN]
+
+
+def test_an_empty_zone_is_made(store: FolderStore) -> None:
+    source, target = Memory('source').has(AFTER), Memory('target')
+    source.zones[ORIGIN] = Zone(ORIGIN)
+    run = manager(source, target)
+    plan_id = run.sync(store=store).plan_id or ''
+    run.apply(plan_id, store)
+    assert target.zones == {ORIGIN: Zone(ORIGIN)} and store.get(plan_id).state == 'APPLIED'
+
+
+def test_a_run_that_applies_with_a_store_leaves_a_note_of_what_became_of_it(store: FolderStore) -> None:
+    source, target = Memory('source').has(AFTER), Memory('target')
+    run = manager(source, target)
+    target.fails_at = 0
+    failed = run.sync(dry_run=False, store=store)
+    target.fails_at = None
+    done = run.sync(dry_run=False, store=store)
+    assert [store.get(each.plan_id or '').state for each in (failed, done)] == ['FAILED', 'APPLIED']
+
+
+def test_many_zones_are_one_plan(store: FolderStore) -> None:
+    source, target = Memory('source').has(AFTER).has(AFTER, 'example.net.'), Memory('target').has(BEFORE)
+    zones = {each: ZoneSetting(('source',), ('target',)) for each in (ORIGIN, 'example.net.')}
+    run = manager(source, target, zones=zones, max_workers=2)
+    plan_id = run.sync(store=store).plan_id or ''
+    assert store.get(plan_id).zone == '2 zones'
+    assert run.apply(plan_id, store).applied == 8 and set(target.zones) == set(zones)
+
+
+def test_very_many_targets_are_counted(store: FolderStore) -> None:
+    targets = [Memory(f'target-{number}') for number in range(30)]
+    plan_id = manager(Memory('source').has(AFTER), *targets).sync(store=store).plan_id or ''
+    assert store.get(plan_id).target == '30 targets'
+
+
+def test_no_such_plan_and_no_plan_of_a_run(store: FolderStore) -> None:
+    world = World(store)
+    with pytest.raises(PlanNotFound):
+        world.manager.apply('f' * 32, store)
+    kept = store.get(world.plan_id)
+    for document, why in (('{}', 'not that of a run'), ('{"version": 2, "parts": []}', 'version 2'), ('x', 'not that')):
+        object.__setattr__(kept, 'document', document)
+        store.put(kept)
+        with pytest.raises(InvalidField, match=why):
+            world.apply()
