@@ -43,13 +43,15 @@ def _project(header: str, value: str | None) -> str:
     return value or ''
 
 
-def body(req: falcon.Request, table: Mapping[str, fields.Field], optional: bool = False) -> dict[str, Any]:
+def body(req: falcon.Request, table: Mapping[str, fields.Field], optional: bool = False,
+         limit: int = JSON_LIMIT) -> dict[str, Any]:
     """The JSON object in the body, checked by a table of :mod:`designate_pool.api.fields`.
 
     :param optional: whether no body at all stands for an empty object
+    :param limit: how many bytes it may have
     """
     _expect(req, 'application/json', required=False)
-    content = _content(req, JSON_LIMIT)
+    content = _content(req, limit)
     if optional and not content:
         return {}
     try:

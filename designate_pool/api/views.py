@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
@@ -77,7 +77,7 @@ def recordset(found: RecordSet, domain: Domain, base: str) -> Json:
 
 
 def zone_servers(domain: Domain, servers: Sequence[PoolServer], rows: Iterable[ServerStatus], pool: Pool,
-                 count_joining: bool, base: str) -> Json:
+                 count_joining: bool, base: str, parked: Mapping[str | None, str] | None = None) -> Json:
     """Where a domain stands on each server of its pool, and how many of them are needed.
 
     A server is *current* when it has what is due: the domain's serial or a newer one, or no zone where the domain is
@@ -87,6 +87,7 @@ def zone_servers(domain: Domain, servers: Sequence[PoolServer], rows: Iterable[S
 
     :param servers: of the domain's pool; the removed ones are left out
     :param pool: the API's own; for a domain of another pool the counts are null
+    :param parked: ids of the plans that wait for approval, by server
     """
     by_server: dict[str, dict[Action, ServerStatus]] = {}
     for row in rows:
@@ -96,7 +97,7 @@ def zone_servers(domain: Domain, servers: Sequence[PoolServer], rows: Iterable[S
         counts = each.state is ServerState.ACTIVE or count_joining and each.state is ServerState.JOINING
         found = by_server.get(each.id, {})
         if counts or each.state is not ServerState.REMOVED and (found or not domain.is_going):
-            shown.append(_on_server(domain, each, found, counts))
+            shown.append(_on_server(domain, each, found, counts, (parked or {}).get(each.id)))
     ours = pool.name == domain.pool_name
     total = sum(each['counts'] for each in shown)
     return {
@@ -117,7 +118,8 @@ def zone_servers(domain: Domain, servers: Sequence[PoolServer], rows: Iterable[S
     }
 
 
-def _on_server(domain: Domain, server: PoolServer, rows: dict[Action, ServerStatus], counts: bool) -> Json:
+def _on_server(domain: Domain, server: PoolServer, rows: dict[Action, ServerStatus], counts: bool,
+               plan_id: str | None) -> Json:
     row = row_that_matters(domain, rows)
     due = Action.DELETE if domain.action is Action.DELETE else Action.CREATE
     return {
@@ -132,6 +134,7 @@ def _on_server(domain: Domain, server: PoolServer, rows: dict[Action, ServerStat
         'attempts': row.attempts if row else 0,
         'next_attempt_at': moment(row.next_attempt_at) if row else None,
         'deadline_at': moment(row.deadline_at) if row else None,
+        'plan_id': plan_id and dashed(plan_id),
         'created_at': moment(row.created_at) if row else None,
         'updated_at': moment(row.updated_at) if row else None,
     }

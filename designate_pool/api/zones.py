@@ -7,13 +7,18 @@ import falcon
 from designate_pool.api import fields, reading, views
 from designate_pool.api.answering import answer, asker
 from designate_pool.errors import BadInput
-from designate_pool.model import Pool
+from designate_pool.model import PlanState, Pool, RecordChange, utcnow
 from designate_pool.rpc.central import CentralClient
 
 
 class Zones:
-    def __init__(self, central: CentralClient) -> None:
+    """
+    :param limit: how many bytes a new zone with its recordsets may have
+    """
+
+    def __init__(self, central: CentralClient, limit: int) -> None:
         self._central = central
+        self._limit = limit
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
         wanted = reading.listing(req, fields.ZONE_FILTERS)
@@ -22,9 +27,10 @@ class Zones:
         answer(resp, views.page('zones', [views.zone(domain, req.prefix) for domain in page], links))
 
     def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
-        given = reading.body(req, fields.ZONE_CREATE)
+        given = reading.body(req, fields.ZONE_CREATE, limit=self._limit)
+        recordsets = given.pop('recordsets', ())
         wanted = {name: value for name, value in given.items() if value is not None}
-        created = self._central.create_domain(asker(req), wanted)
+        created = self._central.create_domain(asker(req), wanted, recordsets)
         answer(resp, views.zone(created, req.prefix), 202, at=views.zone_address(created.id, req.prefix))
 
 
@@ -49,6 +55,25 @@ class Zone:
         answer(resp, views.zone(deleted, req.prefix), 202)
 
 
+class ZoneChanges:
+    """Many changes of a zone at once: all of them or none, at one serial.
+
+    :param limit: how many bytes they may have
+    """
+
+    def __init__(self, central: CentralClient, limit: int) -> None:
+        self._central = central
+        self._limit = limit
+
+    def on_post(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
+        domain_id = fields.identifier('zone_id', zone_id)
+        given = reading.body(req, fields.ZONE_CHANGES, limit=self._limit)
+        changes = [RecordChange(each['name'], each['type'], tuple(each['records']), each.get('ttl'))
+                   for each in given['changes']]
+        changed = self._central.apply_changes(asker(req), domain_id, changes, given.get('serial'))
+        answer(resp, views.zone(changed, req.prefix), 202)
+
+
 class ZoneServers:
     """The rows of pool_manager_status, one entry per server of the zone's pool.
 
@@ -66,4 +91,8 @@ class ZoneServers:
         domain = self._central.get_domain(asker(req), domain_id)
         servers = self._central.find_servers(asker(req), domain.pool_name)
         rows = self._central.server_statuses(asker(req), domain_id)
-        answer(resp, views.zone_servers(domain, servers, rows, self._pool, self._count_joining, req.prefix))
+        parked = self._central.find_plans(asker(req), {'domain_id': domain_id, 'state': PlanState.PARKED.value},
+                                          sort_key='created_at', sort_dir='asc')
+        answer(resp, views.zone_servers(domain, servers, rows, self._pool, self._count_joining, req.prefix,
+                                        {each.server_id: each.id for each in parked
+                                         if each.expires_at is None or each.expires_at > utcnow()}))

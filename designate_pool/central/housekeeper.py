@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 
-from designate_pool.storage import housekeeping
+from designate_pool.storage import housekeeping, plans
 from designate_pool.storage.sessions import Storage
 
 LOG = logging.getLogger(__name__)
@@ -17,6 +17,8 @@ INTERVAL = 300.0
 BITE = 500
 #: Transactions in one turn.
 BITES = 40
+#: How long expired plans are kept at least: those applied in the last hour are still counted.
+PLANS_KEPT = timedelta(hours=2)
 
 
 class Housekeeper:
@@ -42,8 +44,9 @@ class Housekeeper:
 
     def turn(self) -> int:
         """Take a few bites, going on where the last turn ended; how many rows were removed."""
-        before = datetime.fromtimestamp(self._clock(), timezone.utc) - timedelta(seconds=self._retention)
-        removed = 0
+        now = datetime.fromtimestamp(self._clock(), timezone.utc)
+        before = now - timedelta(seconds=self._retention)
+        removed = self._storage.run(plans.expire, min(before, now - PLANS_KEPT), BITE)
         for _ in range(BITES):
             bite = self._storage.run(housekeeping.purge, before, BITE, self._next_id)
             removed += bite.removed

@@ -12,13 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any, TypeVar
 
-from designate_pool.central import fields, pools, reading, servers, transactions, validation, zonefile
+from designate_pool.central import fields, plans, pools, reading, servers, transactions, validation, zonefile
 from designate_pool.central.casts import Casts, Runtime
 from designate_pool.central.housekeeper import Housekeeper
 from designate_pool.central.validation import NewDomain, Wanted
 from designate_pool.errors import DomainNotFound, LostRace, PoolNotFound, RecordSetNotFound, ServerNotFound
-from designate_pool.model import (Context, Domain, Outcome, Pool, PoolServer, RecordChange, RecordSet, Report,
-                                  ServerReport, ServerStatus, new_id)
+from designate_pool.model import (Context, Domain, Outcome, PlanState, Pool, PoolServer, RecordChange, RecordSet,
+                                  Report, ServerReport, ServerStatus, StoredPlan, new_id)
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.storage.sessions import Storage
 
@@ -120,10 +120,36 @@ class Central:
         return deleted
 
     def apply_changes(self, context: Context, domain_id: str,
-                      changes: Sequence[RecordChange | Mapping[str, Any]]) -> Domain:
+                      changes: Sequence[RecordChange | Mapping[str, Any]], serial: int | None = None) -> Domain:
+        if serial is not None:
+            fields.serial_number('serial', serial)
         domain, changed = self._run(transactions.apply, context, _domain_id(domain_id), validation.changes(changes),
-                                    self._now())
+                                    self._now(), serial)
         return self._cast(context, domain, changed)
+
+    # Plans
+
+    def put_plan(self, context: Context, plan: StoredPlan) -> StoredPlan:
+        return self._run(plans.put, plans.checked(plan, self._default_pool_name), self._now())
+
+    def find_plans(self, context: Context, criterion: Mapping[str, Any] | None = None, marker: str | None = None,
+                   limit: int | None = None, sort_key: str | None = None,
+                   sort_dir: str | None = None) -> list[StoredPlan]:
+        return self._storage.read(plans.find, context, criterion or {}, marker, limit, sort_key, sort_dir)
+
+    def get_plan(self, context: Context, plan_id: str) -> StoredPlan:
+        return self._storage.read(plans.get, context, plan_id)
+
+    def approve_plan(self, context: Context, plan_id: str) -> StoredPlan:
+        plan, domain = self._run(plans.approve, context, plan_id, self._now())
+        self._cast(context, domain)
+        return plan
+
+    def drop_plan(self, context: Context, plan_id: str) -> StoredPlan:
+        return self._run(plans.drop, context, plan_id, self._now())
+
+    def settle_plan(self, context: Context, plan_id: str, state: PlanState, why: str | None = None) -> StoredPlan:
+        return self._run(plans.settle, context, plan_id, *plans.outcome(state, why), self._now())
 
     # Pools
 

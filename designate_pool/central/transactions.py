@@ -15,9 +15,9 @@ from designate_pool.central import domains as rules
 from designate_pool.central import status, validation
 from designate_pool.central.validation import NewDomain, Wanted
 from designate_pool.errors import (DomainBeingDeleted, DomainNotFound, DuplicateDomain, ManagedRecordSet, PoolNotFound,
-                                   PoolWithoutNameServers, RecordSetNotFound)
+                                   PoolWithoutNameServers, RecordSetNotFound, SerialMoved)
 from designate_pool.model import Context, Domain, RecordSet, Report, Status, Task
-from designate_pool.storage import domains, pools, recordsets
+from designate_pool.storage import domains, plans, pools, recordsets
 from designate_pool.storage.sessions import Tx
 
 
@@ -91,12 +91,22 @@ def delete_domain(tx: Tx, context: Context, domain_id: str, now: datetime) -> Do
         return domain
     domain = rules.end(domain, now)
     domains.save(tx, domain)
+    plans.drop_live(tx, domain.id, None, f'{domain.name} is being deleted', now)
     return domain
 
 
-def apply(tx: Tx, context: Context, domain_id: str, wanted: Sequence[Wanted], now: datetime) -> tuple[Domain, bool]:
-    """Make the recordsets as *wanted*; the domain, and whether what is served changes."""
+def apply(tx: Tx, context: Context, domain_id: str, wanted: Sequence[Wanted], now: datetime,
+          serial: int | None = None) -> tuple[Domain, bool]:
+    """Make the recordsets as *wanted*; the domain, and whether what is served changes.
+
+    :param serial: the one that the domain must have for that
+    :raises SerialMoved: when it has another one
+    """
     domain = lock_domain(tx, context, domain_id)
+    if serial is not None and domain.serial != serial:
+        if domain.updated_at == now:
+            return domain, True  # the commit came through, the answer to it did not
+        raise SerialMoved(domain=domain.name, found=domain.serial, wanted=serial)
     present = recordsets.at_names(tx, domain.id, [each.name for each in wanted])
     return _carry_out(tx, domain, changes.plan(domain, present, wanted), now)
 

@@ -140,6 +140,17 @@ class ZoneHead:
     minimum: int
     name_servers: tuple[str, ...]
 
+    @property
+    def soa(self) -> str:
+        """The SOA's data as text (RFC 1035 section 3.3.13).
+
+        :raises IndexError: when the pool has no name servers
+        """
+        local, _, host = self.email.rpartition('@')
+        label = local.replace('.', r'\.').replace('$', r'\$')  # one label, its dots included (section 8)
+        return (f'{self.name_servers[0]} {label}.{host}. {self.serial} {self.refresh} {self.retry} {self.expire} '
+                f'{self.minimum}')
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ZoneSnapshot:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from designate_pool.model import (Context, Domain, Outcome, Pool, PoolServer, RecordChange, RecordSet, Report,
-                                  ServerReport, ServerStatus)
+from designate_pool.model import (Context, Domain, Outcome, PlanState, Pool, PoolServer, RecordChange, RecordSet,
+                                  Report, ServerReport, ServerStatus, StoredPlan)
 from designate_pool.rpc.caller import Caller
 
 TOPIC = 'central'
@@ -31,7 +31,8 @@ class CentralClient:
         :param domain: ``name`` and ``email``; optional ``ttl``, ``description``, ``pool_name`` or ``pool_id``
         :param recordsets: mappings with ``name``, ``type``, ``records`` (texts), optional ``ttl``, ``description``
         """
-        return self._call(context, 'create_domain', domain=dict(domain), recordsets=[dict(each) for each in recordsets])
+        return self._caller.call(TOPIC, context, 'create_domain', patience=LONG if recordsets else None,
+                                 domain=dict(domain), recordsets=[dict(each) for each in recordsets])
 
     def get_domain(self, context: Context, domain_id: str) -> Domain:
         return self._call(context, 'get_domain', domain_id=domain_id)
@@ -72,9 +73,16 @@ class CentralClient:
     def delete_recordset(self, context: Context, domain_id: str, recordset_id: str) -> RecordSet:
         return self._call(context, 'delete_recordset', domain_id=domain_id, recordset_id=recordset_id)
 
-    def apply_changes(self, context: Context, domain_id: str, changes: Sequence[RecordChange]) -> Domain:
-        """Make many record changes in one transaction and at one serial."""
-        return self._call(context, 'apply_changes', domain_id=domain_id, changes=list(changes))
+    def apply_changes(self, context: Context, domain_id: str, changes: Sequence[RecordChange],
+                      serial: int | None = None) -> Domain:
+        """Make many record changes in one transaction and at one serial.
+
+        :param serial: the domain's when it was read
+        :raises SerialMoved: when it has another one by now; nothing is changed then
+        :raises RecordSetNotFound: when a recordset that is to go is not there
+        """
+        return self._caller.call(TOPIC, context, 'apply_changes', patience=LONG, domain_id=domain_id,
+                                 changes=list(changes), serial=serial)
 
     def import_zone(self, context: Context, text: str, pool_name: str | None = None) -> Domain:
         """Create a domain from a whole zone file (RFC 1035 section 5)."""
@@ -138,6 +146,48 @@ class CentralClient:
         :param delete_zones: delete its zones there, if it answers
         """
         return self._call(context, 'drain_server', server_id=server_id, delete_zones=delete_zones)
+
+    def put_plan(self, context: Context, plan: StoredPlan) -> StoredPlan:
+        """Keep an operator's plan, to be applied or not."""
+        return self._call(context, 'put_plan', plan=plan)
+
+    def find_plans(self, context: Context, criterion: Mapping[str, Any] | None = None, marker: str | None = None,
+                   limit: int | None = None, sort_key: str | None = None,
+                   sort_dir: str | None = None) -> list[StoredPlan]:
+        """Plans that match, without their documents, the newest first: ``state`` (one, or several with commas),
+        ``zone`` (``*`` stands for anything), ``domain_id``, ``server_id``, ``pool_name``.
+
+        Of plans of domains, those of the domains that the asker sees; plans of operators are everybody's.
+        """
+        return self._call(context, 'find_plans', criterion=dict(criterion or {}), marker=marker, limit=limit,
+                          sort_key=sort_key, sort_dir=sort_dir)
+
+    def get_plan(self, context: Context, plan_id: str) -> StoredPlan:
+        """
+        :param plan_id: or its first digits, four at least; for the methods below too
+        """
+        return self._call(context, 'get_plan', plan_id=plan_id)
+
+    def approve_plan(self, context: Context, plan_id: str) -> StoredPlan:
+        """Have a parked plan applied by its pool manager.
+
+        :raises WrongPlanState: when it is not parked, or has expired
+        """
+        return self._call(context, 'approve_plan', plan_id=plan_id)
+
+    def drop_plan(self, context: Context, plan_id: str) -> StoredPlan:
+        """Have a plan not applied.
+
+        :raises WrongPlanState: when it was applied already
+        """
+        return self._call(context, 'drop_plan', plan_id=plan_id)
+
+    def settle_plan(self, context: Context, plan_id: str, state: PlanState, why: str | None = None) -> StoredPlan:
+        """Tell what became of an operator's plan: APPLIED, FAILED or DROPPED.
+
+        :raises WrongPlanState: when that was told already, or it is a pool manager's
+        """
+        return self._call(context, 'settle_plan', plan_id=plan_id, state=state, why=why)
 
     def update_status(self, context: Context, domain: Domain, status: Outcome, serial_number: int) -> None:
         """Tell what the pool agrees on for one domain."""

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import sqlalchemy as sa
 
 from designate_pool.model import Status
+from designate_pool.storage import owned
 from designate_pool.storage.domains import chunks
 from designate_pool.storage.schema import (ALIVE, domains, plans, pool_manager_status, record_changes, records,
                                            recordsets)
@@ -77,7 +78,9 @@ def _purge_tombstones(tx: Tx, ids: list[str], limit: int) -> int:
         return 0
     waited_for = sa.exists().where(pool_manager_status.c.domain_id == domains.c.id)
     ids = list(tx.execute(sa.select(domains.c.id).where(domains.c.id.in_(ids), ~waited_for)).scalars())
-    removed = 0
+    removed = owned.purge_domains(tx, ids, limit)
+    if removed >= limit:
+        return removed
     for table in (records, recordsets, record_changes, plans):
         rows = list(tx.execute(sa.select(table.c.id).where(table.c.domain_id.in_(ids))
                                .limit(limit - removed)).scalars())

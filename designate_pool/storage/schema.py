@@ -11,7 +11,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from designate_pool.model import Action, Outcome, ServerState, Status, Task
+from designate_pool.model import Action, Outcome, PlanState, ServerState, Status, Task
 from designate_pool.storage.columns import (Time, ascii_text, deletion_mark, domain_name, exact_text, identifier,
                                             long_text, rdata)
 
@@ -205,12 +205,33 @@ plans = sa.Table(
     'plans', metadata,
     sa.Column('id', identifier(), primary_key=True),
     *times(),
-    sa.Column('expires_at', Time, nullable=False),
-    sa.Column('domain_id', identifier(), sa.ForeignKey('domains.id'), nullable=False),
-    sa.Column('server_id', ascii_text(32), nullable=False),
-    sa.Column('state', ascii_text(16), nullable=False),
+    sa.Column('pool_name', exact_text(50), nullable=False),
+    sa.Column('zone', domain_name(), nullable=False),
+    sa.Column('target', sa.String(300), nullable=False),
+    sa.Column('state', words(PlanState, 'state'), nullable=False),
+    sa.Column('domain_id', identifier(), sa.ForeignKey('domains.id')),
+    sa.Column('server_id', ascii_text(32)),
     sa.Column('desired_digest', ascii_text(96), nullable=False),
     sa.Column('existing_digest', ascii_text(96), nullable=False),
-    sa.Column('changes', long_text(), nullable=False),
+    sa.Column('creates', sa.Integer, nullable=False, server_default='0'),
+    sa.Column('updates', sa.Integer, nullable=False, server_default='0'),
+    sa.Column('deletes', sa.Integer, nullable=False, server_default='0'),
+    sa.Column('why', long_text()),
+    sa.Column('document', long_text(), nullable=False),
+    sa.Column('asked_by', sa.String(64)),
+    sa.Column('expires_at', Time, nullable=False),
+    sa.Column('applied_at', Time),
     sa.Index(None, 'domain_id', 'server_id'),
+    sa.Index(None, 'state', 'expires_at'),
+    sa.Index(None, 'pool_name', 'applied_at'),
+)
+
+#: Which RRsets on a server that is fed by records are ours.
+owned_rrsets = sa.Table(
+    'owned_rrsets', metadata,
+    sa.Column('server_id', ascii_text(32), primary_key=True),
+    sa.Column('domain_id', identifier(), sa.ForeignKey('domains.id'), primary_key=True),
+    sa.Column('name', domain_name(), primary_key=True),
+    sa.Column('type', ascii_text(16), primary_key=True),
+    sa.Index(None, 'domain_id'),
 )

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 
-from designate_pool.model import Action, ServerStatus
+from designate_pool.model import Action, Outcome, ServerStatus
 from designate_pool.storage.schema import pool_manager_status
 from designate_pool.storage.sessions import Tx
 
@@ -103,6 +103,18 @@ def wake(tx: Tx, server_id: str, now: datetime) -> int:
     later = (TABLE.c.server_id == server_id) & (TABLE.c.next_attempt_at > now) & _unclaimed(now)
     return tx.execute(TABLE.update().where(later).values(next_attempt_at=now, updated_at=now,
                                                          version=TABLE.c.version + 1)).rowcount
+
+
+def wake_domain(tx: Tx, server_id: str, domain_id: str, now: datetime) -> int:
+    """Have this server tried for this domain now, whoever is at it; how many rows that is.
+
+    That is the UPDATE row, and the CREATE row where that has not succeeded.
+    """
+    wanted = (TABLE.c.action == Action.UPDATE) | (TABLE.c.action == Action.CREATE) & (
+        TABLE.c.status.is_(None) | (TABLE.c.status != Outcome.SUCCESS))
+    return tx.execute(TABLE.update().where(TABLE.c.server_id == server_id, TABLE.c.domain_id == domain_id, wanted)
+                      .values(next_attempt_at=now, claimed_by=None, claimed_until=None, updated_at=now,
+                              version=TABLE.c.version + 1)).rowcount
 
 
 def release(tx: Tx, claimed_by: str) -> int:

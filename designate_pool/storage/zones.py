@@ -37,6 +37,11 @@ _RECORDS = (
     .where(records.c.domain_id == sa.bindparam('domain_id'), records.c.task != Task.DELETE,
            records.c.status != Status.DELETED)
 )
+_TEXTS = (
+    sa.select(records.c.recordset_id, records.c.data)
+    .where(records.c.domain_id == sa.bindparam('domain_id'), records.c.task != Task.DELETE,
+           records.c.status != Status.DELETED)
+)
 
 
 def heads(tx: Tx, names: Collection[str]) -> dict[str, ZoneHead]:
@@ -69,6 +74,25 @@ def snapshot(tx: Tx, domain_id: str) -> ZoneSnapshot | None:
         (name, rtype, ttl, rdatas[recordset_id])
         for recordset_id, name, rtype, ttl in tx.execute(_RECORDSETS, {'domain_id': domain_id}).all()
         if recordset_id in rdatas])
+
+
+def texts(tx: Tx, domain_id: str) -> tuple[ZoneHead, list[tuple[str, str, int | None, str]]] | None:
+    """A zone's head, and name, type, TTL (None for the zone's) and data of every record but its SOA, at one serial.
+
+    The records come by name and type.  None when the zone is not served.  As :func:`snapshot`, it must be the first
+    that its transaction does.
+    """
+    one_state(tx)
+    found = _read_heads(tx, _HEAD_BY_ID, domain_id=domain_id)
+    if not found:
+        return None
+    held: dict[str, list[str]] = {}
+    for recordset_id, data in tx.execute(_TEXTS, {'domain_id': domain_id}).all():
+        held.setdefault(recordset_id, []).append(data)
+    return found[0], [
+        (name, rtype, ttl, data)
+        for recordset_id, name, rtype, ttl in tx.execute(_RECORDSETS, {'domain_id': domain_id}).all()
+        for data in sorted(held.get(recordset_id, ()))]
 
 
 def one_state(tx: Tx) -> None:

@@ -122,6 +122,7 @@ def test_each_revision_up_and_down(database: Database) -> None:
     tables['0003'] = tables['0002'] | {'pool_manager_status'}
     tables['0004'] = tables['0003'] | {'record_changes', 'plans'}
     tables['0005'] = tables['0004'] | {'pool_servers'}
+    tables['0006'] = tables['0005'] | {'owned_rrsets'}
     assert migrate.current(database.url) is None
     for revision in sorted(tables):
         migrate.upgrade(database.url, revision)
@@ -198,6 +199,14 @@ def test_later_revisions_leave_the_rows_of_earlier_ones_alone(database: Database
     (pool_id,) = database.rows('pools', 'id')[0]
     database.insert('pool_servers', id='0' * 32, created_at=THEN, updated_at=THEN, pool_id=pool_id, label='ns1',
                     driver='bind9', state='joining', state_since=THEN, fingerprint='')
+    migrate.upgrade(database.url, '0006')
+    assert database.rows('plans', 'id') == []
+    database.insert('plans', id='f' * 32, created_at=THEN, updated_at=THEN, expires_at=THEN, pool_name='default',
+                    zone='example.com.', target='ns1', state='STORED', desired_digest='', existing_digest='',
+                    document='{}')
+    database.insert('owned_rrsets', server_id='0' * 32, domain_id=LIVE, name='www.example.com.', type='A')
+    migrate.downgrade(database.url, '0005')
+    assert (database.rows('plans', 'id', 'changes'), database.rows('pool_servers', 'label')) == ([], [('ns1',)])
     migrate.downgrade(database.url, '0004')
     assert everything(database) == before
     migrate.downgrade(database.url, '0003')
@@ -308,7 +317,7 @@ def test_a_program_refuses_a_database_of_another_revision(empty_database_url: st
             migrate.upgrade(empty_database_url, revision)
         with pytest.raises(errors.DatabaseNotReady) as caught:
             migrate.check(storage)
-        assert caught.value.kwargs == {'found': revision or 'none', 'wanted': '0005'}
+        assert caught.value.kwargs == {'found': revision or 'none', 'wanted': '0006'}
     migrate.upgrade(empty_database_url)
     migrate.check(storage)
     storage.close()
@@ -327,7 +336,7 @@ def test_the_migrations_are_found_in_an_installed_package(installed: pathlib.Pat
     assert migrate.folder() == installed
     url = f'sqlite:///{installed.parent}/database.sqlite'
     migrate.upgrade(url)
-    assert migrate.current(url) == '0005' == migrate.head()
+    assert migrate.current(url) == '0006' == migrate.head()
 
 
 def test_a_new_revision_holds_what_the_database_lacks(installed: pathlib.Path) -> None:
@@ -337,9 +346,9 @@ def test_a_new_revision_holds_what_the_database_lacks(installed: pathlib.Path) -
     storage.run(lambda tx: tx.exec_driver_sql('DROP INDEX ix_records_recordset_id').close())
     storage.close()
     migrate.revise(url, 'find records again')
-    text = (installed / 'versions' / '0006_find_records_again.py').read_text()
-    assert "down_revision = '0005'" in text and text.count('ix_records_recordset_id') == 2
+    text = (installed / 'versions' / '0007_find_records_again.py').read_text()
+    assert "down_revision = '0006'" in text and text.count('ix_records_recordset_id') == 2
     migrate.upgrade(url)
     migrate.revise(url, 'nothing')
-    text = (installed / 'versions' / '0007_nothing.py').read_text()
+    text = (installed / 'versions' / '0008_nothing.py').read_text()
     assert re.search(r'def upgrade\(\) -> None:\n(    #.*\n)*    pass\n', text), text

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import dataclasses
 import fnmatch
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
-from designate_pool.errors import (DomainNotFound, DuplicateDomain, InvalidField, PoolError, RecordSetNotFound,
-                                   ServerNotFound, WrongServerState)
-from designate_pool.model import (Action, Comparison, Context, Domain, Outcome, Pool, PoolServer, Record, RecordSet,
-                                  Reloaded, Server, ServerReport, ServerState, ServerStatus, Status, new_id, utcnow)
+from designate_pool.errors import (DomainNotFound, DuplicateDomain, InvalidField, PlanNotFound, PoolError,
+                                   RecordSetNotFound, SerialMoved, ServerNotFound, WrongPlanState, WrongServerState)
+from designate_pool.model import (Action, Comparison, Context, Domain, Outcome, PlanState, Pool, PoolServer, Record,
+                                  RecordChange, RecordSet, Reloaded, Server, ServerReport, ServerState, ServerStatus,
+                                  Status, StoredPlan, new_id, utcnow)
 
 POOL_ID = '794ccc2cd75144feb57f8894c9f5c842'
 SERVER_IDS = tuple(f'{digit * 32}' for digit in '123')
@@ -32,12 +33,15 @@ class StandIn:
 
     :ivar steps: what happens in the pool, one step each time that somebody asks for a domain's rows or for one server
     :ivar reports: how it goes with each server, by id
+    :ivar changes: what came as changes of zones
     """
 
     def __init__(self) -> None:
         self.domains: dict[str, Domain] = {}
         self.recordsets: dict[str, RecordSet] = {}
         self.rows: dict[str, list[ServerStatus]] = {}
+        self.changes: list[list[RecordChange]] = []
+        self.plans: dict[str, StoredPlan] = {}
         self.reports = {each.id: ServerReport(each) for each in SERVERS}
         self.contexts: list[Context] = []
         self.fault: Exception | None = None
@@ -52,7 +56,8 @@ class StandIn:
         self._enter(context)
         return [POOL]
 
-    def create_domain(self, context: Context, domain: Mapping[str, Any]) -> Domain:
+    def create_domain(self, context: Context, domain: Mapping[str, Any],
+                      recordsets: Sequence[Mapping[str, Any]] = ()) -> Domain:
         self._enter(context)
         values = {'ttl': 3600, 'pool_id': POOL_ID, **domain}
         if not values['name'].endswith('.'):
@@ -63,6 +68,8 @@ class StandIn:
                       project_id=context.project_id, created_at=utcnow(), **values)
         self.domains[made.id] = made
         self.rows[made.id] = []
+        for each in recordsets:
+            self._put_recordset(made.id, each)
         return made
 
     def get_domain(self, context: Context, domain_id: str) -> Domain:
@@ -85,6 +92,9 @@ class StandIn:
 
     def create_recordset(self, context: Context, domain_id: str, recordset: Mapping[str, Any]) -> RecordSet:
         self._raise_serial(self.get_domain(context, domain_id))
+        return self._put_recordset(domain_id, recordset)
+
+    def _put_recordset(self, domain_id: str, recordset: Mapping[str, Any]) -> RecordSet:
         values = dict(recordset)
         records = tuple(Record(data=data) for data in values.pop('records'))
         made = RecordSet(id=new_id(), domain_id=domain_id, records=records, created_at=utcnow(), **values)
@@ -116,6 +126,48 @@ class StandIn:
         found = self.get_recordset(context, domain_id, recordset_id)
         self._raise_serial(self.domains[domain_id])
         return self.recordsets.pop(found.id)
+
+    def apply_changes(self, context: Context, domain_id: str, changes: Sequence[RecordChange],
+                      serial: int | None = None) -> Domain:
+        domain = self.get_domain(context, domain_id)
+        if serial not in (None, domain.serial):
+            raise SerialMoved(domain=domain.name, found=domain.serial, wanted=serial)
+        self.changes.append(list(changes))
+        return self._raise_serial(domain)
+
+    def put_plan(self, context: Context, plan: StoredPlan) -> StoredPlan:
+        self._enter(context)
+        self.plans[plan.id] = dataclasses.replace(plan, pool_name=plan.pool_name or POOL.name, created_at=utcnow())
+        return self.plans[plan.id]
+
+    def find_plans(self, context: Context, criterion: Mapping[str, Any], marker: str | None = None,
+                   limit: int = 1000, sort_key: str | None = None, sort_dir: str | None = None) -> list[StoredPlan]:
+        self._enter(context)
+        found = [dataclasses.replace(each, document='') for each in self.plans.values()]
+        return _select(found, criterion, marker, limit, sort_key, sort_dir)
+
+    def get_plan(self, context: Context, plan_id: str) -> StoredPlan:
+        self._enter(context)
+        found = [each for each in self.plans.values() if each.id.startswith(plan_id)]
+        if not found:
+            raise PlanNotFound(plan=plan_id)
+        return found[0]
+
+    def approve_plan(self, context: Context, plan_id: str) -> StoredPlan:
+        plan = self.get_plan(context, plan_id)
+        if plan.state is not PlanState.PARKED:
+            raise WrongPlanState(plan=plan.id, state=plan.state, why='only a parked plan can be approved')
+        return self._settle_plan(plan, PlanState.APPROVED, plan.why)
+
+    def drop_plan(self, context: Context, plan_id: str) -> StoredPlan:
+        return self._settle_plan(self.get_plan(context, plan_id), PlanState.DROPPED, 'dropped by command')
+
+    def settle_plan(self, context: Context, plan_id: str, state: PlanState, why: str | None = None) -> StoredPlan:
+        return self._settle_plan(self.get_plan(context, plan_id), state, why)
+
+    def _settle_plan(self, plan: StoredPlan, state: PlanState, why: str | None) -> StoredPlan:
+        self.plans[plan.id] = dataclasses.replace(plan, state=state, why=why)
+        return self.plans[plan.id]
 
     def import_zone(self, context: Context, text: str) -> Domain:
         self._enter(context)

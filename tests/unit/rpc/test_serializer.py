@@ -24,6 +24,9 @@ VALUES = [
     model.Report('d' * 32, model.Action.DELETE, 4, model.Outcome.SUCCESS, 9),
     model.PollRequest('d' * 32, 'example.com.', 9, 's' * 32, False),
     model.PollResult('d' * 32, 's' * 32, model.Outcome.SUCCESS, model.Answer.SERIAL, 9),
+    model.StoredPlan('p' * 32, 'default', 'example.com.', 'bind9:192.0.2.1:53', model.PlanState.APPROVED, 'd' * 32,
+                     's' * 32, deletes=3, why='one\ntwo', document='{"changes": []}', expires_at=NOW),
+    model.StoredPlan('p' * 32, 'default', '2 zones', 'ns1, ns2', model.PlanState.STORED),
 ]
 
 

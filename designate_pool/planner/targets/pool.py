@@ -1,0 +1,156 @@
+"""Our own pool as a target, and as a source: Central, over its HTTP API.
+
+The invariant: a plan is applied in one request, at one serial, and only to the zone as it was read; else nothing of it
+is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import dns.rdata
+import dns.rdataclass
+import dns.rdatatype
+
+from designate_pool.errors import ApiRefused, ApiUnreachable, PlanMoved, SourceError
+from designate_pool.planner import master
+from designate_pool.planner.changes import Change
+from designate_pool.planner.plan import ApplyResult, Plan
+from designate_pool.planner.pool_api import PoolApi
+from designate_pool.planner.providers import BaseProvider
+from designate_pool.planner.records import GENERATED, RRset
+from designate_pool.planner.sources.adding import add_pairs
+from designate_pool.planner.zone import Zone
+
+T = TypeVar('T')
+DEFAULT_URL = 'http://127.0.0.1:9001'
+#: Answers that say that the zone is not as it was read.
+_MOVED = (404, 409)
+
+
+class PoolProvider(BaseProvider):
+    """The zones of a pool.
+
+    The NS records of a zone itself are made from the pool, so those that are given are left out.
+
+    :param url: where the API is, without a path
+    :param timeout: seconds that one answer may take
+    :param email: of zones that it creates; without it ``hostmaster`` at the zone
+    :param root_ns_warnings: whether to log that the zone's own NS records are left out
+    :param options: of :class:`~designate_pool.planner.providers.BaseProvider`
+    """
+
+    SUPPORTS_ROOT_NS = False
+
+    def __init__(self, id: str, url: str = DEFAULT_URL, timeout: float = 90.0, email: str | None = None,
+                 root_ns_warnings: bool = False, **options: Any) -> None:
+        super().__init__(id, root_ns_warnings=root_ns_warnings, **options)
+        self._api = PoolApi(url, timeout)
+        self._email = email
+        #: The id and serial of each zone, as it was last read to be planned for.
+        self._read: dict[str, tuple[str, int]] = {}
+
+    @property
+    def url(self) -> str:
+        """Where the API is."""
+        return self._api.url
+
+    def supports(self, rrset: RRset) -> bool:
+        return rrset.type not in GENERATED and rrset.type != 'SOA' and _is_known(rrset.type)
+
+    def list_zones(self) -> list[str]:
+        return self._ask(self._api.zones)
+
+    def close(self) -> None:
+        self._api.close()
+
+    def _populate(self, zone: Zone, target: bool, lenient: bool) -> bool:
+        found = self._ask(lambda: self._api.zone(zone.name))
+        if found is None:
+            self._read.pop(zone.name, None)
+            return False
+        if found['action'] == 'DELETE':
+            raise SourceError(source=self.id, why=f'{zone.name} is being deleted; try again when it is gone')
+        text = self._ask(lambda: self._api.contents(found['id']))
+        pairs = master.read(text, zone.name, f'{self.id}: {zone.name}')
+        soa = pairs.pop(f'{zone.name}\tSOA')
+        add_pairs(zone, pairs.items(), lenient)
+        if target:
+            # From the export itself, which is of one state of the zone.
+            self._read[zone.name] = found['id'], int(soa.split('\t')[1].split()[2])
+        return True
+
+    def _process_root_ns(self, desired: Zone) -> None:
+        root_ns = desired.root_ns
+        if root_ns is not None:
+            if self.root_ns_warnings:
+                self.log.warning('%s: the NS records of %s itself are made from the pool; those given are left out',
+                                 self.id, desired.name)
+            desired.remove_record(root_ns)
+
+    def _apply(self, plan: Plan) -> ApplyResult | None:
+        wanted = [each for change in plan.changes for each in _requests(change)]
+        try:
+            self._send(plan, wanted)
+        except ApiRefused as error:
+            if error.code not in _MOVED:
+                return ApplyResult(failed=len(plan.changes), errors=(str(error),))
+            if not self._is_done(plan):
+                raise PlanMoved(plan=self._called(plan), why=str(error).rstrip('.')) from error
+        return None
+
+    def _send(self, plan: Plan, wanted: list[dict[str, Any]]) -> None:
+        if not plan.exists:
+            email = self._email or f'hostmaster@{plan.zone.rstrip(".")}'
+            self._api.create_zone(plan.zone, email, recordsets=[each for each in wanted if each['records']])
+        elif wanted:
+            if plan.zone not in self._read:
+                raise PlanMoved(plan=self._called(plan), why='the zone is not there any more')
+            zone_id, serial = self._read[plan.zone]
+            self._api.change(zone_id, wanted, serial)
+
+    def _is_done(self, plan: Plan) -> bool:
+        """Whether all that *plan* changes is there as it should be: it was applied before, and the answer was lost."""
+        there = plan.existing.empty()
+        try:
+            if not self._populate(there, target=False, lenient=True):
+                return False
+        except SourceError:  # it is being deleted, say: what the API said first tells more
+            return False
+        new = {each.key: each.packed for change in plan.changes for each in change.new}
+        gone = {each.key for change in plan.changes for each in change.existing} - new.keys()
+        return all(there.packed.get(key) == value for key, value in new.items()) and not any(
+            key in there for key in gone)
+
+    def _called(self, plan: Plan) -> str:
+        return f'of {plan.zone} on {self.id}'
+
+    def _ask(self, ask: Callable[[], T]) -> T:
+        """
+        :raises SourceError: when the API cannot be asked, or refuses
+        """
+        try:
+            return ask()
+        except (ApiRefused, ApiUnreachable) as error:
+            raise SourceError(source=self.id, why=str(error).rstrip('.')) from error
+
+
+def _requests(change: Change) -> Iterator[dict[str, Any]]:
+    """*change* in the API's words; without records, an RRset goes."""
+    new = {each.key for each in change.new}
+    for old in change.existing:
+        if old.key not in new:
+            yield {'name': old.name, 'type': old.type, 'records': []}
+    for each in change.new:
+        yield {'name': each.name, 'type': each.type, 'records': list(each.rdatas), 'ttl': each.ttl}
+
+
+def _is_known(rtype: str) -> bool:
+    """Whether Central can check records of this type."""
+    try:
+        value = dns.rdatatype.from_text(rtype)
+    except (dns.rdatatype.UnknownRdatatype, ValueError):
+        return False
+    known = dns.rdata.get_rdata_class(dns.rdataclass.IN, value)  # type: ignore[no-untyped-call]
+    return known not in (None, dns.rdata.GenericRdata)

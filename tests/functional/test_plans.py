@@ -1,0 +1,509 @@
+"""Plans that are kept, and which RRsets on a server are ours, on each database."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import random
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from designate_pool import errors
+from designate_pool.central import plans as rules
+from designate_pool.central.housekeeper import Housekeeper
+from designate_pool.central.service import Central
+from designate_pool.model import (Action, Context, Domain, Outcome, PlanState, RecordChange, ServerStatus, StoredPlan,
+                                  new_id, utcnow)
+from designate_pool.storage import owned, plans, schema, statuses, zones
+from designate_pool.storage.sessions import Storage
+from tests.fixtures.central import WHO, WWW, Caller, Clock, contents, create
+
+ONE, TWO = '1' * 32, '2' * 32
+STORED, PARKED, APPROVED, APPLIED, FAILED, DROPPED = PlanState
+HOUR = timedelta(hours=1)
+TENANT, OTHER = Context(project_id='tenant'), Context(project_id='other')
+
+
+def at(clock: Clock) -> datetime:
+    return datetime.fromtimestamp(clock.now, timezone.utc)
+
+
+def stored(**facts: Any) -> StoredPlan:
+    """An operator's plan."""
+    return StoredPlan(**{'id': new_id(), 'pool_name': 'default', 'zone': 'example.com.', 'target': 'ns1, ns2',
+                         'state': STORED, 'document': '{"parts": []}', **facts})
+
+
+def parked(domain: Domain, server_id: str = ONE, **facts: Any) -> StoredPlan:
+    """A pool manager's plan."""
+    return stored(**{'zone': domain.name, 'target': f'fake:{server_id[0]}', 'state': PARKED, 'domain_id': domain.id,
+                     'server_id': server_id, 'why': 'all of it would be deleted', **facts})
+
+
+def put(database: Storage, plan: StoredPlan, now: datetime) -> StoredPlan:
+    return database.run(plans.put, plan, now)
+
+
+def states(database: Storage, *kept: StoredPlan) -> list[PlanState]:
+    found = [database.read(plans.get, each.id) for each in kept]
+    return [each.state for each in found if each is not None]
+
+
+class TestKept:
+    def test_every_column_comes_back_as_it_was_written(self, central: Central, database: Storage, clock: Clock) -> None:
+        now = at(clock)
+        plan = parked(create(central), desired_digest='a' * 64, existing_digest='b' * 64, creates=1, updates=2,
+                      deletes=3, why='zu viel\n多すぎる', document='{"zone": "münchen"}', asked_by='tenant',
+                      expires_at=now + HOUR, applied_at=now - HOUR)
+        kept = put(database, plan, now)
+        assert kept == dataclasses.replace(plan, created_at=now, updated_at=now)
+        assert database.read(plans.get, plan.id) == kept
+        assert database.read(plans.get, new_id()) is None
+
+    def test_one_that_is_kept_stays_as_it_is(self, central: Central, database: Storage, clock: Clock) -> None:
+        kept = put(database, parked(create(central)), at(clock))
+        assert kept.expires_at == at(clock) + plans.DEFAULT_LIFE
+        again = put(database, dataclasses.replace(kept, state=DROPPED, why='x'), at(clock) + HOUR)
+        assert again == kept == database.read(plans.get, kept.id)
+
+    def test_a_plan_that_deletes_all_of_a_large_zone_is_kept(self, database: Storage, clock: Clock) -> None:
+        document = json.dumps({'changes': [{'kind': 'Delete', 'existing': [{
+            'name': f'host-{number}.example.com.', 'type': 'A', 'ttl': 300, 'records': [f'10.0.0.{number % 256}']}],
+            'new': []} for number in range(200_000)]})
+        assert len(document) > 16 << 20
+        kept = put(database, stored(document=document), at(clock))
+        assert database.read(plans.get, kept.id) == kept
+        (listed,) = database.read(plans.find, {})
+        assert listed == dataclasses.replace(kept, document='')
+
+    def test_what_cannot_be_made_short_enough_is_refused(self, database: Storage, clock: Clock) -> None:
+        noise = json.dumps({'noise': random.Random(1).randbytes(plans.MAX_DOCUMENT // 2).hex()})
+        with pytest.raises(errors.InvalidField, match='document: it is too long'):
+            put(database, stored(document=noise * 2), at(clock))
+        assert database.read(plans.find, {}) == []
+
+    def test_a_plan_is_of_a_domain_that_exists(self, database: Storage, clock: Clock) -> None:
+        with pytest.raises(sa.exc.IntegrityError):
+            put(database, stored(domain_id=new_id(), server_id=ONE), at(clock))
+
+
+class TestLive:
+    def test_the_newest_that_waits_and_has_not_expired(self, central: Central, database: Storage, clock: Clock) -> None:
+        domain, now = create(central), at(clock)
+        put(database, parked(domain, state=DROPPED), now + 5 * HOUR)
+        first = put(database, parked(domain), now)
+        second = put(database, parked(domain, state=APPROVED, expires_at=now + HOUR), now + timedelta(seconds=1))
+        put(database, parked(domain, TWO), now + 2 * HOUR)
+
+        def live(when: datetime) -> StoredPlan | None:
+            return database.read(plans.live, domain.id, ONE, when)
+
+        assert live(now) == second
+        assert live(now + HOUR) == first
+        assert live(now + plans.DEFAULT_LIFE) is None
+        assert database.read(plans.live, domain.id, ONE) == second
+
+    def test_dropping_what_waits_on_a_server_and_again(self, central: Central, database: Storage, clock: Clock) -> None:
+        domain, now = create(central), at(clock)
+        here = [put(database, parked(domain, state=state), now) for state in (PARKED, APPROVED, APPLIED)]
+        there = put(database, parked(domain, TWO), now)
+        assert database.run(plans.drop_live, domain.id, ONE, 'the zone moved', now + HOUR) == 2
+        assert states(database, *here, there) == [DROPPED, DROPPED, APPLIED, PARKED]
+        gone = database.read(plans.get, here[0].id)
+        assert gone is not None and (gone.why, gone.updated_at) == ('the zone moved', now + HOUR)
+        assert database.run(plans.drop_live, domain.id, ONE, 'the zone moved', now) == 0
+
+    def test_of_many_who_settle_one_plan_one_does(self, central: Central, database: Storage, clock: Clock) -> None:
+        plan = put(database, parked(create(central), state=APPROVED), at(clock))
+
+        def settle(number: int) -> bool:
+            return database.run(plans.settle, plan.id, (PARKED, APPROVED), APPLIED, None, at(clock), f'w{number}')
+
+        with ThreadPoolExecutor(4) as threads:
+            won = list(threads.map(settle, range(8)))
+        found = database.read(plans.get, plan.id)
+        assert won.count(True) == 1 and found is not None
+        assert (found.state, found.asked_by, found.applied_at, found.why) == (
+            APPLIED, f'w{won.index(True)}', at(clock), plan.why)
+
+    def test_deletes_of_the_last_hour(self, central: Central, database: Storage, clock: Clock) -> None:
+        domain, now = create(central), at(clock)
+        for state, ago, deletes, facts in ((APPLIED, 10, 5, {}), (FAILED, 60, 7, {}), (APPLIED, 61, 100, {}),
+                                           (DROPPED, 1, 200, {}), (APPLIED, 1, 400, {'pool_name': 'other'}),
+                                           (APPLIED, 1, 800, {'domain_id': None})):
+            put(database, parked(domain, state=state, deletes=deletes, applied_at=now - timedelta(minutes=ago),
+                                 **facts), now)
+        assert database.read(plans.deletes_since, 'default', now - HOUR) == 12
+        assert database.read(plans.deletes_since, 'none', now - HOUR) == 0
+
+
+class TestFinding:
+    def test_the_newest_first_in_pages(self, database: Storage, clock: Clock) -> None:
+        kept = [put(database, stored(zone=f'{number}.example.com.'), at(clock) + timedelta(seconds=number))
+                for number in range(5)]
+        newest = [each.zone for each in reversed(kept)]
+        first = database.read(plans.find, {}, limit=3)
+        assert [each.zone for each in first] == newest[:3]
+        assert [each.zone for each in database.read(plans.find, {}, marker=first[-1].id)] == newest[3:]
+        assert [each.zone for each in database.read(plans.find, {}, sort_key='zone')] == newest[::-1]
+
+    def test_by_what_is_known_of_them(self, central: Central, database: Storage, clock: Clock) -> None:
+        domain, now = create(central), at(clock)
+        here, there = put(database, parked(domain), now), put(database, parked(domain, TWO, state=APPROVED), now)
+        operators = put(database, stored(zone='2 zones'), now)
+
+        def found(**criterion: str) -> set[str]:
+            return {each.id for each in database.read(plans.find, criterion)}
+
+        assert found() == {here.id, there.id, operators.id}
+        assert found(state='PARKED') == {here.id}
+        assert found(state='approved, STORED') == {there.id, operators.id}
+        assert found(zone='*.com.') == found(domain_id=domain.id) == {here.id, there.id}
+        assert found(server_id=TWO) == found(zone='example.com.', server_id=TWO) == {there.id}
+        assert found(pool_name='other') == set()
+        for wrong in ({'state': 'NEW'}, {'colour': 'red'}, {'zone': 7}):
+            with pytest.raises(errors.InvalidField, match=next(iter(wrong))):
+                database.read(plans.find, wrong)
+
+
+class TestHousekeeping:
+    def turn(self, database: Storage, clock: Clock, retention: float = 1000) -> None:
+        keeper = Housekeeper(database, retention, clock)
+        while keeper.turn():
+            pass
+
+    def test_an_expired_plan_stays_for_a_while(self, central: Central, database: Storage, clock: Clock) -> None:
+        domain, now = create(central), at(clock)
+        kept = [put(database, parked(domain, state=state, expires_at=now + HOUR), now) for state in PlanState]
+        later = put(database, parked(domain, expires_at=now + 100 * HOUR), now)
+        clock.now += 2.9 * 3600
+        self.turn(database, clock)
+        assert len(states(database, *kept)) == len(kept)
+        clock.now += 1800
+        self.turn(database, clock)
+        assert states(database, *kept, later) == [PARKED]
+
+    def test_what_was_applied_just_now_still_counts_though_nothing_is_retained(
+            self, central: Central, database: Storage, clock: Clock) -> None:
+        plan = put(database, parked(create(central), deletes=3, expires_at=at(clock)), at(clock))
+        clock.now += 100_000
+        assert database.run(plans.settle, plan.id, (PARKED,), APPLIED, None, at(clock))
+        clock.now += 3000
+        self.turn(database, clock, retention=0)
+        assert database.read(plans.deletes_since, 'default', at(clock) - HOUR) == 3
+
+    def test_with_a_deleted_domain_go_its_plans_and_what_was_ours(self, central: Central, database: Storage,
+                                                                  clock: Clock) -> None:
+        for _ in range(2):
+            domain = create(central, 'example.com.', WWW)
+            put(database, parked(domain), at(clock))
+            database.run(owned.note, ONE, domain.id, [f'h{number}.example.com.\tA' for number in range(1200)], ())
+            gone = central.delete_domain(WHO, domain.id)
+            central.update_status(WHO, gone, Outcome.SUCCESS, gone.serial)
+        clock.now += 5000
+        self.turn(database, clock)
+        counts = database.read(lambda tx: [
+            tx.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
+            for table in (schema.plans, schema.owned_rrsets, schema.domains)])
+        assert counts == [0, 0, 1]
+
+
+class TestOwned:
+    KEYS = ('example.com.\tMX', 'www.example.com.\tA', 'www.example.com.\tAAAA', '\\000\\\\.example.com.\tTXT')
+
+    def keys(self, database: Storage, server_id: str, domain: Domain) -> frozenset[str]:
+        return database.read(owned.keys, server_id, domain.id)
+
+    def test_what_was_made_is_ours_until_it_is_deleted(self, central: Central, database: Storage) -> None:
+        domain, other = create(central), create(central, 'example.org.')
+        for _ in range(2):
+            database.run(owned.note, ONE, domain.id, self.KEYS, ())
+            assert self.keys(database, ONE, domain) == set(self.KEYS)
+        assert self.keys(database, TWO, domain) == self.keys(database, ONE, other) == frozenset()
+        for _ in range(2):
+            database.run(owned.note, ONE, domain.id, ['new.example.com.\tA', self.KEYS[0]], self.KEYS[1:])
+            assert self.keys(database, ONE, domain) == {'new.example.com.\tA', self.KEYS[0]}
+
+    def test_the_same_name_of_another_type_is_not_meant(self, central: Central, database: Storage) -> None:
+        domain = create(central)
+        database.run(owned.note, ONE, domain.id, self.KEYS, ())
+        database.run(owned.note, ONE, domain.id, (), ['www.example.com.\tA', 'example.com.\tTXT'])
+        assert self.keys(database, ONE, domain) == set(self.KEYS) - {'www.example.com.\tA'}
+
+    def test_a_whole_large_zone_in_few_statements(self, central: Central, database: Storage) -> None:
+        domain = create(central)
+        many = {f'h{number}.example.com.\tA' for number in range(20_000)}
+        with database.count_statements() as statements:
+            database.run(owned.note, ONE, domain.id, many, ())
+        assert statements.total() < 100
+        assert self.keys(database, ONE, domain) == many
+        database.run(owned.note, ONE, domain.id, (), many)
+        assert self.keys(database, ONE, domain) == frozenset()
+
+    def test_forgetting_a_domain_or_a_server(self, central: Central, database: Storage) -> None:
+        domain, other = create(central), create(central, 'example.org.')
+        for server in (ONE, TWO):
+            for each in (domain, other):
+                database.run(owned.note, server, each.id, [f'{each.name}\tMX'], ())
+        assert database.run(owned.forget, ONE, domain.id) == 1
+        assert [len(self.keys(database, *each)) for each in ((ONE, domain), (ONE, other), (TWO, domain))] == [0, 1, 1]
+        assert database.run(owned.forget, TWO) == 2
+        assert database.run(owned.forget, TWO) == 0
+        assert self.keys(database, ONE, other) == {'example.org.\tMX'}
+
+    def test_two_who_note_the_same_at_once(self, central: Central, database: Storage,
+                                           monkeypatch: pytest.MonkeyPatch) -> None:
+        """The other one's rows come between our looking and our writing."""
+        domain = create(central)
+        database.run(owned.note, ONE, domain.id, self.KEYS, ())
+        monkeypatch.setattr(owned, '_known', lambda *args: set())
+        with pytest.raises(errors.LostRace):
+            database.run(owned.note, ONE, domain.id, [*self.KEYS, 'new.example.com.\tA'], ())
+        monkeypatch.undo()
+        assert self.keys(database, ONE, domain) == set(self.KEYS)
+
+
+class TestTexts:
+    def test_what_is_served_but_the_soa(self, central: Central, database: Storage) -> None:
+        domain = create(central, 'example.com.', WWW, ('a.example.com.', 'TXT', ['"x" "y"']),
+                        ('gone.example.com.', 'A', ['192.0.2.9']))
+        changed = central.apply_changes(WHO, domain.id, [
+            RecordChange('gone.example.com.', 'A'), RecordChange('www.example.com.', 'A', ('192.0.2.2',), 60)])
+        found = database.run(zones.texts, domain.id)
+        assert found is not None
+        head, rows = found
+        assert (head.name, head.serial, head.name_servers) == (
+            'example.com.', changed.serial, ('ns1.example.net.', 'ns2.example.net.'))
+        assert rows == [('a.example.com.', 'TXT', None, '"x" "y"'), ('example.com.', 'NS', None, 'ns1.example.net.'),
+                        ('example.com.', 'NS', None, 'ns2.example.net.'), ('www.example.com.', 'A', 60, '192.0.2.2')]
+
+    def test_what_goes_or_is_not_there_is_not_served(self, central: Central, database: Storage) -> None:
+        domain = create(central)
+        central.delete_domain(WHO, domain.id)
+        assert database.run(zones.texts, domain.id) is None
+        assert database.run(zones.texts, new_id()) is None
+
+
+class TestChangesOfASerial:
+    CHANGE = [RecordChange('www.example.com.', 'A', ('192.0.2.7',), 60)]
+
+    def test_of_the_one_that_was_read(self, central: Central, clock: Clock) -> None:
+        domain = create(central)
+        changed = central.apply_changes(WHO, domain.id, self.CHANGE, domain.serial)
+        assert changed.serial > domain.serial
+        clock.now += 1
+        assert central.apply_changes(WHO, domain.id, self.CHANGE, changed.serial) == changed
+
+    def test_of_one_that_moved_nothing_is_done(self, central: Central, caller: Caller, clock: Clock) -> None:
+        domain = create(central)
+        clock.now += 1
+        changed = central.apply_changes(WHO, domain.id, [RecordChange('a.example.com.', 'A', ('192.0.2.1',))])
+        before, cast = contents(central, domain), len(caller.cast_domains)
+        clock.now += 1
+        with pytest.raises(errors.SerialMoved) as caught:
+            central.apply_changes(WHO, domain.id, self.CHANGE, domain.serial)
+        assert caught.value.kwargs == {'domain': 'example.com.', 'found': changed.serial, 'wanted': domain.serial}
+        assert contents(central, domain) == before
+        assert len(caller.cast_domains) == cast
+        assert central.get_domain(WHO, domain.id) == changed
+
+    def test_done_twice_since_the_answer_of_the_commit_was_lost(self, central: Central, database: Storage,
+                                                                monkeypatch: pytest.MonkeyPatch) -> None:
+        domain = create(central, 'example.com.', WWW)
+        run = database.run
+
+        def twice(work: Any, *args: Any) -> Any:
+            run(work, *args)
+            return run(work, *args)
+
+        monkeypatch.setattr(database, 'run', twice)
+        changed = central.apply_changes(WHO, domain.id, [RecordChange('www.example.com.', 'A')], domain.serial)
+        assert changed == central.get_domain(WHO, domain.id)
+        assert 'www' not in ' '.join(contents(central, domain))
+
+    @pytest.mark.parametrize('serial', ['7', -1, 2**32, True])
+    def test_what_is_no_serial(self, central: Central, serial: Any) -> None:
+        with pytest.raises(errors.InvalidField, match='serial'):
+            central.apply_changes(WHO, create(central).id, self.CHANGE, serial)
+
+
+class TestApproving:
+    def row(self, database: Storage, domain: Domain, now: datetime, **facts: Any) -> ServerStatus:
+        row = ServerStatus(**{
+            'server_id': ONE, 'domain_id': domain.id, 'action': Action.UPDATE, 'expected_serial': domain.serial,
+            'status': Outcome.ERROR, 'next_attempt_at': now + HOUR, 'claimed_by': 'manager',
+            'claimed_until': now + HOUR, 'version': 4, **facts})
+        database.run(statuses.write, [row], now)
+        return row
+
+    def rows(self, database: Storage, domain: Domain) -> dict[tuple[str, Action], ServerStatus]:
+        found = database.read(statuses.for_domains, [domain.id])[domain.id]
+        return {(each.server_id, each.action): each for each in found}
+
+    def test_its_server_is_tried_now(self, central: Central, database: Storage, caller: Caller, clock: Clock) -> None:
+        domain, now = create(central), at(clock)
+        self.row(database, domain, now)
+        self.row(database, domain, now, server_id=TWO)
+        self.row(database, domain, now, action=Action.CREATE, status=Outcome.SUCCESS, next_attempt_at=None)
+        plan = put(database, parked(domain), now)
+        caller.cast_domains.clear()
+        before = self.rows(database, domain)
+        approved = central.approve_plan(WHO, plan.id)
+        assert approved == dataclasses.replace(plan, state=APPROVED, updated_at=now)
+        rows = self.rows(database, domain)
+        woken = rows[ONE, Action.UPDATE]
+        assert (woken.next_attempt_at, woken.claimed_by, woken.claimed_until, woken.version, woken.status) == (
+            now, None, None, 5, Outcome.ERROR)
+        assert {key: row for key, row in rows.items() if row != before[key]} == {(ONE, Action.UPDATE): woken}
+        assert [(method, each.id) for method, each in caller.cast_domains] == [('create_domain', domain.id)]
+
+    def test_a_server_that_never_had_the_zone(self, central: Central, database: Storage, clock: Clock) -> None:
+        domain, now = create(central), at(clock)
+        self.row(database, domain, now, action=Action.CREATE)
+        central.approve_plan(WHO, put(database, parked(domain), now).id)
+        assert self.rows(database, domain)[ONE, Action.CREATE].next_attempt_at == now
+
+    def test_twice_is_once(self, central: Central, database: Storage, clock: Clock) -> None:
+        who = Context(project_id='tenant')
+        plan = put(database, parked(create(central, who=who)), at(clock))
+        approved = central.approve_plan(who, plan.id)
+        clock.now += 1
+        assert central.approve_plan(who, plan.id) == approved
+        assert approved.asked_by == 'tenant'
+
+    @pytest.mark.parametrize('state', [STORED, APPLIED, FAILED, DROPPED])
+    def test_not_what_is_not_parked(self, central: Central, database: Storage, clock: Clock, state: PlanState) -> None:
+        plan = put(database, parked(create(central), state=state), at(clock))
+        with pytest.raises(errors.WrongPlanState, match=f'{plan.id} is {state}'):
+            central.approve_plan(WHO, plan.id)
+        assert states(database, plan) == [state]
+
+    def test_not_what_has_expired(self, central: Central, database: Storage, clock: Clock) -> None:
+        plan = put(database, parked(create(central), expires_at=at(clock) + HOUR), at(clock))
+        clock.now += 3600
+        with pytest.raises(errors.WrongPlanState, match='expired'):
+            central.approve_plan(WHO, plan.id)
+
+    def test_of_a_domain_that_goes_the_plans_are_dropped(self, central: Central, database: Storage,
+                                                         clock: Clock) -> None:
+        domain = create(central)
+        plan = put(database, parked(domain), at(clock))
+        central.delete_domain(WHO, domain.id)
+        assert states(database, plan) == [DROPPED]
+        late = put(database, parked(domain), at(clock))
+        with pytest.raises(errors.DomainBeingDeleted):
+            central.approve_plan(WHO, late.id)
+        assert states(database, late) == [PARKED]
+
+    def test_dropped_and_dropped_again(self, central: Central, database: Storage, clock: Clock) -> None:
+        plan = put(database, parked(create(central), state=APPROVED), at(clock))
+        dropped = central.drop_plan(WHO, plan.id)
+        assert (dropped.state, dropped.why) == (DROPPED, 'dropped by command')
+        clock.now += 1
+        assert central.drop_plan(WHO, plan.id) == dropped
+        with pytest.raises(errors.WrongPlanState):
+            central.approve_plan(WHO, plan.id)
+
+    @pytest.mark.parametrize('state', [APPLIED, FAILED])
+    def test_what_was_applied_is_not_dropped(self, central: Central, database: Storage, clock: Clock,
+                                             state: PlanState) -> None:
+        plan = put(database, parked(create(central), state=state), at(clock))
+        with pytest.raises(errors.WrongPlanState):
+            central.drop_plan(WHO, plan.id)
+        assert states(database, plan) == [state]
+
+
+class TestOperatorsPlans:
+    def test_stored_and_applied(self, central: Central, clock: Clock) -> None:
+        plan = central.put_plan(WHO, stored(pool_name='', creates=4))
+        assert (plan.pool_name, plan.created_at, plan.expires_at) == (
+            'default', at(clock), at(clock) + plans.DEFAULT_LIFE)
+        assert central.get_plan(WHO, plan.id) == central.put_plan(WHO, plan) == plan
+        clock.now += 1
+        failed = central.settle_plan(WHO, plan.id, FAILED, 'ns2: refused')
+        assert (failed.state, failed.why, failed.applied_at) == (FAILED, 'ns2: refused', at(clock))
+        clock.now += 1
+        applied = central.settle_plan(OTHER, plan.id, APPLIED)
+        assert (applied.state, applied.asked_by, applied.applied_at) == (APPLIED, 'other', at(clock))
+        clock.now += 1
+        assert central.settle_plan(WHO, plan.id, APPLIED) == applied
+        with pytest.raises(errors.WrongPlanState, match='cannot become FAILED'):
+            central.settle_plan(WHO, plan.id, FAILED)
+
+    def test_when_it_expires_can_be_said(self, central: Central, clock: Clock) -> None:
+        assert central.put_plan(WHO, stored(expires_at=at(clock) + HOUR)).expires_at == at(clock) + HOUR
+
+    def test_a_pool_managers_plan_is_settled_by_none_else(self, central: Central, database: Storage,
+                                                          clock: Clock) -> None:
+        plan = put(database, parked(create(central)), at(clock))
+        with pytest.raises(errors.WrongPlanState, match='pool manager'):
+            central.settle_plan(WHO, plan.id, APPLIED)
+
+    def test_another_plan_of_the_same_id(self, central: Central) -> None:
+        plan = central.put_plan(WHO, stored())
+        with pytest.raises(errors.Conflict):
+            central.put_plan(WHO, dataclasses.replace(plan, document='{"parts": [1]}'))
+
+    @pytest.mark.parametrize(('field', 'facts'), [
+        ('state', {'state': PARKED}), ('state', {'domain_id': 'd' * 32}), ('id', {'id': 'x'}), ('zone', {'zone': None}),
+        ('zone', {'zone': 'münchen.example.'}), ('target', {'target': 't' * 301}), ('creates', {'creates': -1}),
+        ('deletes', {'deletes': True}), ('updates', {'updates': 2**31}), ('document', {'document': '[]'}),
+        ('document', {'document': '{'}), ('document', {'document': '[' * 100_000}), ('why', {'why': 7}),
+        ('desired_digest', {'desired_digest': 'd' * 97}), ('expires_at', {'expires_at': 'soon'}),
+    ])
+    def test_what_cannot_be(self, central: Central, field: str, facts: dict[str, Any]) -> None:
+        with pytest.raises(errors.InvalidField, match=f'^{field}: '):
+            central.put_plan(WHO, stored(**facts))
+        assert central.find_plans(WHO) == []
+
+    def test_what_is_no_plan_and_no_end(self, central: Central) -> None:
+        with pytest.raises(errors.InvalidField, match='plan: not a plan'):
+            central.put_plan(WHO, {'zone': 'example.com.'})  # type: ignore[arg-type]
+        plan = central.put_plan(WHO, stored())
+        for state in (STORED, PARKED, 'DONE', None):
+            with pytest.raises(errors.InvalidField, match='state'):
+                central.settle_plan(WHO, plan.id, state)  # type: ignore[arg-type]
+
+
+class TestWhoSeesWhat:
+    def test_a_domains_plan_is_seen_with_the_domain(self, central: Central, database: Storage, clock: Clock) -> None:
+        plan = put(database, parked(create(central, who=TENANT)), at(clock))
+        everybodys = central.put_plan(TENANT, stored())
+        for who in (TENANT, WHO, Context(project_id='other', all_projects=True)):
+            assert {each.id for each in central.find_plans(who)} == {plan.id, everybodys.id}
+            assert central.get_plan(who, plan.id).id == plan.id
+        assert [each.id for each in central.find_plans(OTHER)] == [everybodys.id]
+        for ask in (central.get_plan, central.approve_plan, central.drop_plan):
+            for given in (plan.id, plan.id[:8]):
+                with pytest.raises(errors.PlanNotFound):
+                    ask(OTHER, given)
+        assert states(database, plan) == [PARKED]
+
+    def test_by_its_first_digits(self, central: Central) -> None:
+        one, two = (central.put_plan(WHO, stored(id=f'abcd{digit}' + '0' * 27)) for digit in '12')
+        assert central.get_plan(WHO, 'ABCD1') == one
+        assert central.get_plan(WHO, '-'.join(('abcd2000', '0000'))) == two
+        assert central.drop_plan(WHO, 'abcd1').id == one.id
+        with pytest.raises(errors.InvalidField, match='plan_id: abcd may be any of several'):
+            central.get_plan(WHO, 'abcd')
+        for unknown in ('abc', 'abcd3', 'f' * 32, '%%%%', 'abcd1' + '0' * 28, '', None):
+            with pytest.raises(errors.PlanNotFound):
+                central.get_plan(WHO, unknown)  # type: ignore[arg-type]
+
+
+def test_a_lost_approval_is_found_by_who_tries_next(central: Central, database: Storage, clock: Clock) -> None:
+    """The cast that follows an approval may be lost; the row is due all the same."""
+    domain, now = create(central), at(clock)
+    row = ServerStatus(ONE, domain.id, Action.UPDATE, domain.serial, status=Outcome.ERROR,
+                       next_attempt_at=now + HOUR, version=1)
+    database.run(statuses.write, [row], now)
+    plan = put(database, parked(domain), now)
+    database.run(rules.approve, WHO, plan.id, now)
+    (due,) = database.run(statuses.claim_due, {ONE: 5}, utcnow() + timedelta(seconds=1), 'manager', now + HOUR)
+    assert due.domain_id == domain.id
+    live = database.read(plans.live, domain.id, ONE, now)
+    assert live is not None and live.state is APPROVED

@@ -1,0 +1,392 @@
+"""The pool itself as a target and a source: the real programs and a BIND, written to over HTTP."""
+
+from __future__ import annotations
+
+import logging
+import pathlib
+import uuid
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import dns.rcode
+import pytest
+
+from designate_pool import errors
+from designate_pool.model import PlanState, StoredPlan, new_id, utcnow
+from designate_pool.planner import master
+from designate_pool.planner.plan import ApplyResult, Plan
+from designate_pool.planner.pool_api import ApiStore, PoolApi
+from designate_pool.planner.targets.pool import PoolProvider
+from designate_pool.planner.zone import Zone
+from designate_pool.storage import plans
+from designate_pool.storage.sessions import Storage
+from tests.fixtures.bind import Named
+from tests.fixtures.processes import free_port, wait_until
+from tests.fixtures.proxy import Proxy
+from tests.fixtures.stack import Stack
+
+CONTENTS = r"""
+@       300 IN NS    ns1.example.org.
+@       300 IN NS    ns2.example.org.
+@       300 IN MX    10 mail
+@       300 IN TXT   "v=spf1 mx -all" "a \"quoted\" \\ part; with all"
+www      60 IN A     192.0.2.1
+www      60 IN A     192.0.2.2
+mail    300 IN AAAA  2001:db8::25
+old     300 IN A     192.0.2.9
+*.any   300 IN CNAME www
+_x._tcp 300 IN SRV   1 2 443 www
+a\.b    300 IN A     192.0.2.3
+"""
+
+
+class Pool:
+    """A pool of one BIND; the provider speaks to its API through a proxy."""
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self.named = Named(folder / 'named')
+        self.server_id = str(uuid.uuid4())
+        self.database_url = f'sqlite:///{folder}/database.sqlite'
+        self.stack = Stack(folder / 'stack', [self.named.section(self.server_id, call_timeout=2)], self.database_url)
+        self.proxy = Proxy(self.stack.api_port)
+        self.url = f'http://127.0.0.1:{self.proxy.port}'
+
+    def changes_sent(self, since: int = 0) -> int:
+        """How many requests that write something came through the proxy, of those after the first *since*."""
+        return self.proxy.asked.count(b'POST /v2/') - since
+
+    def served(self, name: str, rtype: str) -> list[str] | None:
+        """What the BIND answers; None while it does not have the zone."""
+        answer = self.named.query(name, rtype)
+        if answer.rcode() not in (dns.rcode.NOERROR, dns.rcode.NXDOMAIN):
+            return None
+        return sorted(rdata.to_text() for rrset in answer.answer for rdata in rrset)
+
+
+@pytest.fixture(scope='module')
+def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
+    made = Pool(tmp_path_factory.mktemp('target-pool'))
+    made.named.start()
+    try:
+        with made.stack:
+            yield made
+    finally:
+        made.named.stop()
+        made.proxy.stop()
+
+
+@pytest.fixture
+def provider(pool: Pool) -> Iterator[PoolProvider]:
+    provider = PoolProvider('pool', url=pool.url)
+    yield provider
+    provider.close()
+
+
+@pytest.fixture
+def name() -> str:
+    """Of a zone that no other test has."""
+    return f'z{uuid.uuid4().hex[:10]}.example.com.'
+
+
+def zone(name: str, text: str = CONTENTS) -> Zone:
+    found = Zone(name)
+    found.fill(master.read(text, name, require_soa=False).items())
+    return found
+
+
+def planned(provider: PoolProvider, desired: Zone) -> Plan:
+    plan = provider.plan(desired)
+    assert plan is not None
+    return plan
+
+
+def put(provider: PoolProvider, desired: Zone) -> ApplyResult:
+    return provider.apply(planned(provider, desired))
+
+
+def kinds(plan: Plan) -> list[str]:
+    return [change.kind for change in plan.changes]
+
+
+def read(provider: PoolProvider, name: str) -> Zone:
+    found = Zone(name)
+    assert provider.populate(found)
+    return found
+
+
+def zone_id(pool: Pool, name: str) -> str:
+    found = PoolApi(pool.stack.url).zone(name)
+    assert found is not None
+    return str(found['id'])
+
+
+class TestRounds:
+    def test_a_new_zone_comes_whole_in_one_request_and_is_served(self, pool: Pool, provider: PoolProvider,
+                                                                 name: str) -> None:
+        before = pool.changes_sent()
+        plan = planned(provider, zone(name))
+        assert (plan.exists, kinds(plan)) == (False, ['Create'] * 8)
+        assert provider.apply(plan) == ApplyResult(applied=8)
+        assert pool.changes_sent(before) == 1
+        shown = pool.stack.wait_for(zone_id(pool, name))
+        assert shown['email'] == f'hostmaster@{name.rstrip(".")}'
+        assert pool.served(f'www.{name}', 'A') == ['192.0.2.1', '192.0.2.2']
+        assert pool.served(name, 'TXT') == [r'"v=spf1 mx -all" "a \"quoted\" \\ part; with all"']
+        assert pool.served(name, 'NS') == ['ns1.example.org.', 'ns2.example.org.']
+        assert provider.plan(zone(name)) is None
+
+    def test_all_changes_come_at_one_serial_and_the_second_round_is_empty(self, pool: Pool, provider: PoolProvider,
+                                                                          name: str) -> None:
+        put(provider, zone(name))
+        first = pool.stack.wait_for(zone_id(pool, name))
+        desired = zone(name, CONTENTS.replace('old     300 IN A     192.0.2.9', 'new 300 IN A 192.0.2.10')
+                       .replace('*.any   300 IN CNAME www', '*.any 300 IN A 192.0.2.4')
+                       .replace('mail    300 IN AAAA  2001:db8::25', 'mail 300 IN CNAME www')
+                       .replace('www      60 IN A     192.0.2.2', 'www 60 IN A 192.0.2.5'))
+        before = pool.changes_sent()
+        plan = planned(provider, desired)
+        assert kinds(plan) == ['Delete', 'Replace', 'Replace', 'Update', 'Create']
+        assert provider.apply(plan).ok
+        assert pool.changes_sent(before) == 1
+        second = pool.stack.wait_for(first['id'])
+        assert second['serial'] > first['serial']
+        assert pool.served(f'www.{name}', 'A') == ['192.0.2.1', '192.0.2.5']
+        assert pool.served(f'mail.{name}', 'AAAA') == [f'www.{name}']
+        assert pool.served(f'old.{name}', 'A') == []
+        assert provider.plan(desired) is None
+        assert pool.stack.zone(first['id'])['serial'] == second['serial']
+
+    def test_a_ttl_alone(self, provider: PoolProvider, name: str) -> None:
+        put(provider, zone(name))
+        desired = zone(name, CONTENTS.replace('mail    300', 'mail    301'))
+        assert kinds(planned(provider, desired)) == ['Update']
+        assert put(provider, desired).ok
+        assert provider.plan(desired) is None
+
+    def test_more_than_other_requests_may_hold(self, pool: Pool, provider: PoolProvider, name: str) -> None:
+        text = '\n'.join(f'host-{number} 300 IN TXT "{number:0>80}"' for number in range(9000))
+        before = pool.changes_sent()
+        assert put(provider, zone(name, text)) == ApplyResult(applied=9000)
+        assert provider.plan(zone(name, text)) is None
+        fewer = zone(name, text.replace(' 300 ', ' 60 '))
+        assert put(provider, fewer) == ApplyResult(applied=9000)
+        assert provider.plan(fewer) is None
+        assert pool.changes_sent(before) == 2
+
+    def test_an_empty_zone(self, pool: Pool, provider: PoolProvider, name: str) -> None:
+        plan = planned(provider, Zone(name))
+        assert (plan.exists, plan.changes) == (False, [])
+        assert provider.apply(plan).ok
+        assert provider.plan(Zone(name)) is None
+        assert zone_id(pool, name)
+
+
+class TestWhatIsMadeFromThePool:
+    def test_an_octodns_users_apex_ns_are_left_out_without_a_word(self, provider: PoolProvider, name: str,
+                                                                  caplog: pytest.LogCaptureFixture) -> None:
+        caplog.set_level(logging.WARNING)
+        other = CONTENTS.replace('ns1.example.org.', 'ns9.example.net.')
+        assert put(provider, zone(name, other)).ok
+        assert provider.plan(zone(name, other)) is None
+        without = CONTENTS.replace('@       300 IN NS', 'deep 300 IN NS')
+        assert kinds(planned(provider, zone(name, without))) == ['Create']
+        assert caplog.records == []
+
+    def test_they_are_told_of_where_that_is_wanted(self, pool: Pool, name: str,
+                                                   caplog: pytest.LogCaptureFixture) -> None:
+        PoolProvider('pool', url=pool.url, root_ns_warnings=True).plan(zone(name))
+        assert f'the NS records of {name} itself are made from the pool' in caplog.text
+
+    def test_what_cannot_be_held_is_refused_or_left_out(self, pool: Pool, name: str,
+                                                        caplog: pytest.LogCaptureFixture) -> None:
+        desired = zone(name, 'www 60 IN A 192.0.2.1\nodd 60 IN TYPE65400 \\# 1 00')
+        with pytest.raises(errors.SupportsException, match=f'pool: it cannot hold odd.{name} TYPE65400'):
+            PoolProvider('pool', url=pool.url).plan(desired)
+        lenient = PoolProvider('pool', url=pool.url, strict_supports=False)
+        assert put(lenient, desired) == ApplyResult(applied=1)
+        assert lenient.plan(desired) is None
+        assert 'it is left out' in caplog.text
+
+    def test_what_central_refuses_is_told_and_nothing_is_done(self, provider: PoolProvider, name: str) -> None:
+        put(provider, zone(name))
+        plan = planned(provider, zone(name, '@ 60 IN CNAME www.example.org.\nnew 60 IN A 192.0.2.1'))
+        result = provider.apply(plan)
+        assert (result.applied, result.failed) == (0, len(plan.changes))
+        assert 'a CNAME cannot be at the apex' in result.errors[0]
+        assert provider.plan(zone(name)) is None
+
+
+class TestSomebodyElse:
+    def test_changes_the_zone_meanwhile(self, pool: Pool, provider: PoolProvider, name: str) -> None:
+        put(provider, zone(name))
+        desired = zone(name, CONTENTS.replace('192.0.2.9', '192.0.2.10') + 'new 60 IN A 192.0.2.11')
+        plan = planned(provider, desired)
+        pool.stack.create_recordset(zone_id(pool, name), f'theirs.{name}', 'A', '192.0.2.99')
+        for _ in range(2):
+            with pytest.raises(errors.PlanMoved, match=f'The plan of {name} on pool is not applied: .* changed mean'):
+                provider.apply(plan)
+        left = read(provider, name)
+        assert left.get(f'new.{name}', 'A') is None and left.get(f'theirs.{name}', 'A') is not None
+        assert kinds(planned(provider, desired)) == ['Delete', 'Update', 'Create']
+        assert put(provider, desired).ok
+        assert provider.plan(desired) is None
+
+    def test_makes_the_zone_meanwhile(self, pool: Pool, provider: PoolProvider, name: str) -> None:
+        plan = planned(provider, zone(name))
+        pool.stack.create_zone(name)
+        with pytest.raises(errors.PlanMoved, match='exists already'):
+            provider.apply(plan)
+        assert put(provider, zone(name)).ok
+        assert provider.plan(zone(name)) is None
+
+    def test_deletes_the_zone_meanwhile(self, pool: Pool, provider: PoolProvider, name: str) -> None:
+        put(provider, zone(name))
+        key = zone_id(pool, name)
+        pool.stack.wait_for(key)
+        plan = planned(provider, zone(name, CONTENTS.replace('192.0.2.9', '192.0.2.10')))
+        pool.named.stop()
+        try:
+            pool.stack.delete_zone(key)
+            with pytest.raises(errors.PlanMoved):
+                provider.apply(plan)
+            with pytest.raises(errors.SourceError, match='is being deleted'):
+                provider.plan(zone(name))
+            assert name not in provider.list_zones()
+        finally:
+            pool.named.start()
+        pool.stack.wait_for(key, 'gone')
+        with pytest.raises(errors.PlanMoved):
+            provider.apply(plan)
+        assert put(provider, zone(name)).ok
+        assert provider.plan(zone(name)) is None
+
+
+class TestTroubleOnTheWay:
+    @pytest.mark.parametrize('there', [False, True])
+    def test_the_answer_is_lost_and_it_is_applied_again(self, pool: Pool, provider: PoolProvider, name: str,
+                                                        there: bool) -> None:
+        if there:
+            put(provider, zone(name))
+        impatient = PoolProvider('pool', url=pool.url, timeout=3)
+        desired = zone(name, CONTENTS.replace('old ', 'new ').replace('192.0.2.1', '192.0.2.7'))
+        plan = planned(impatient, desired)
+        pool.proxy.hold()
+        try:
+            with pytest.raises(errors.ApiUnreachable, match='nothing came within 3 s; what was asked may still be'):
+                impatient.apply(plan)
+        finally:
+            pool.proxy.release()
+        wait_until(lambda: provider.plan(desired) is None, 'the changes are made')
+        key = zone_id(pool, name)
+        serial = pool.stack.zone(key)['serial']
+        for _ in range(2):
+            assert impatient.apply(plan) == ApplyResult(applied=len(plan.changes))
+        assert pool.stack.zone(key)['serial'] == serial
+
+    def test_the_api_is_down(self, name: str) -> None:
+        provider = PoolProvider('pool', url=f'http://127.0.0.1:{free_port()}')
+        for ask in (lambda: provider.plan(zone(name)), lambda: provider.populate(Zone(name)), provider.list_zones):
+            with pytest.raises(errors.SourceError, match='pool cannot be read: The API at .* connection refused'):
+                ask()
+        plan = Plan(Zone(name), zone(name), [], exists=False, target_id='pool')
+        with pytest.raises(errors.ApiUnreachable):
+            provider.apply(plan)
+
+    def test_something_else_answers(self, pool: Pool, name: str) -> None:
+        rndc = PoolProvider('pool', url=f'http://127.0.0.1:{pool.named.rndc_port}', timeout=2)
+        with pytest.raises(errors.SourceError):
+            rndc.plan(zone(name))
+        nonsense = PoolProvider('pool', url='gopher:/nowhere')
+        with pytest.raises(errors.SourceError):
+            nonsense.list_zones()
+
+    def test_a_plan_of_a_zone_that_it_did_not_read(self, provider: PoolProvider, name: str) -> None:
+        put(provider, zone(name))
+        plan = planned(provider, zone(name, CONTENTS.replace('192.0.2.9', '192.0.2.10')))
+        with pytest.raises(errors.PlanMoved):
+            PoolProvider('pool', url=provider._api.url).apply(plan)
+
+
+class TestSource:
+    def test_it_gives_what_the_servers_serve(self, provider: PoolProvider, name: str) -> None:
+        put(provider, zone(name))
+        found = read(provider, name)
+        assert found == zone(name, CONTENTS.replace('300 IN NS', '3600 IN NS'))
+        assert found.get(name, 'SOA') is None
+
+    def test_beside_what_another_source_gave(self, provider: PoolProvider, name: str) -> None:
+        put(provider, zone(name))
+        both = zone(name, 'other 60 IN A 192.0.2.1')
+        assert provider.populate(both)
+        assert len(both) == len(read(provider, name)) + 1
+        clash = zone(name, 'zzz 60 IN A 192.0.2.1\nwww 60 IN A 192.0.2.1')
+        with pytest.raises(errors.DuplicateRRset):
+            provider.populate(clash)
+        assert len(clash) == 2
+
+    def test_what_is_not_there(self, provider: PoolProvider, name: str) -> None:
+        found = Zone(name)
+        assert provider.populate(found) is False and len(found) == 0
+
+    def test_it_lists_its_zones(self, provider: PoolProvider, name: str) -> None:
+        names = [f'{number}.{name}' for number in range(3)]
+        for each in names:
+            put(provider, Zone(each))
+        found = provider.list_zones()
+        assert [each for each in found if each.endswith(f'.{name}')] == names
+        assert len(found) == len(set(found))
+
+
+class TestStore:
+    @pytest.fixture
+    def store(self, pool: Pool) -> ApiStore:
+        return ApiStore(PoolApi(pool.url))
+
+    def plan(self, **facts: Any) -> StoredPlan:
+        return StoredPlan(**{
+            'id': new_id(), 'pool_name': '', 'zone': '2 zones', 'target': 'ns1, ns2', 'state': PlanState.STORED,
+            'desired_digest': 'd' * 64, 'existing_digest': 'e' * 64, 'creates': 1, 'updates': 2, 'deletes': 3,
+            'why': 'one\ntwo', 'document': '{"parts": ["münchen"]}', 'expires_at': utcnow() + timedelta(hours=1),
+            **facts})
+
+    def test_kept_found_and_settled(self, store: ApiStore) -> None:
+        plan = self.plan()
+        kept = store.put(plan)
+        for field in ('id', 'zone', 'target', 'state', 'desired_digest', 'creates', 'deletes', 'why', 'expires_at'):
+            assert getattr(kept, field) == getattr(plan, field), field
+        assert (kept.pool_name, kept.document) == ('default', '{"parts": ["m\\u00fcnchen"]}')
+        assert store.get(plan.id) == store.get(plan.id[:12]) == kept == store.put(plan)
+        (listed,) = (each for each in store.find() if each.id == plan.id)
+        assert (listed.document, listed.zone, listed.created_at) == ('', '2 zones', kept.created_at)
+        store.settle(plan.id, PlanState.FAILED, 'ns2: refused')
+        assert (store.get(plan.id).state, store.get(plan.id).why) == (PlanState.FAILED, 'ns2: refused')
+        for _ in range(2):
+            store.settle(plan.id, PlanState.APPLIED, None)
+        assert store.get(plan.id).state is PlanState.APPLIED
+        with pytest.raises(errors.ApiRefused, match='cannot become DROPPED') as caught:
+            store.settle(plan.id, PlanState.DROPPED, None)
+        assert (caught.value.code, caught.value.type) == (409, 'wrong_plan_state')
+
+    def test_a_plan_that_is_not_there(self, store: ApiStore) -> None:
+        for ask in (lambda: store.get(new_id()), lambda: store.settle(new_id(), PlanState.APPLIED, None)):
+            with pytest.raises(errors.PlanNotFound):
+                ask()
+
+    def test_a_parked_plan_is_seen_at_its_server_and_approved(self, pool: Pool, provider: PoolProvider,
+                                                              name: str) -> None:
+        put(provider, zone(name))
+        key = zone_id(pool, name)
+        pool.stack.wait_for(key)
+        parked = self.plan(pool_name='default', zone=name, state=PlanState.PARKED, domain_id=uuid.UUID(key).hex,
+                           server_id=uuid.UUID(pool.server_id).hex)
+        database = Storage(pool.database_url)
+        database.run(plans.put, parked, utcnow())
+        database.close()
+        assert pool.stack.servers(key)[pool.server_id]['plan_id'] == str(uuid.UUID(parked.id))
+        api = PoolApi(pool.url)
+        assert [each['id'] for each in api.plans(state='PARKED', zone=name)] == [str(uuid.UUID(parked.id))]
+        assert api.approve_plan(parked.id[:8])['state'] == 'APPROVED'
+        assert pool.stack.servers(key)[pool.server_id]['plan_id'] is None
+        assert pool.stack.wait_for(key)['status'] == 'ACTIVE'
+        assert api.drop_plan(parked.id)['state'] == 'DROPPED'
