@@ -17,7 +17,10 @@ DRIVERS: dict[str, tuple[str, str]] = {
     'fake': ('designate_pool.backends.fake', 'Fake'),
     'knot': ('designate_pool.backends.knot', 'Knot'),
     'nsd': ('designate_pool.backends.nsd', 'Nsd'),
+    'octodns': ('designate_pool.backends.octodns', 'Octodns'),
     'pdns': ('designate_pool.backends.pdns', 'Pdns'),
+    'pdns-native': ('designate_pool.backends.pdns_native', 'PdnsNative'),
+    'rfc2136': ('designate_pool.backends.rfc2136', 'Rfc2136'),
     'secondary': ('designate_pool.backends.secondary', 'Secondary'),
 }
 

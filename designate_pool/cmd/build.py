@@ -116,6 +116,8 @@ def manager_settings(settings: Settings) -> ManagerSettings:
         batch_size=found.batch_size,
         circuit_failures=found.circuit_failures,
         circuit_probe_interval=found.circuit_probe_interval,
+        max_deletes_per_hour=found.max_deletes_per_hour,
+        plan_lifetime=found.plan_lifetime,
         count_joining_servers=found.count_joining_servers,
         delete_zones_of_removed_servers=found.delete_zones_of_removed_servers)
 

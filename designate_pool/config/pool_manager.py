@@ -41,6 +41,11 @@ OPTIONS: list[cfg.Opt] = [
                       'it dies, the others take them over after this time.'),
     cfg.IntOpt('batch_size', default=200, min=1, max=10000,
                help='How many due rows are claimed at a time.'),
+    cfg.IntOpt('max_deletes_per_hour', default=1000, min=0,
+               help='How many RRsets may be deleted within an hour from the servers that are fed by records; beyond '
+                    'that, plans that delete are parked until an operator approves them. 0: any number.'),
+    cfg.FloatOpt('plan_lifetime', default=604800, min=60,
+                 help='Seconds for which a parked plan can be approved.'),
     cfg.BoolOpt('count_joining_servers', default=False,
                 help='Whether a server counts in thresholds from the moment that it joins the pool; otherwise it '
                      'counts as soon as it has every domain.'),
@@ -69,6 +74,8 @@ class PoolManagerSettings:
     circuit_probe_interval: float
     claim_seconds: float
     batch_size: int
+    max_deletes_per_hour: int
+    plan_lifetime: float
     count_joining_servers: bool
     delete_zones_of_removed_servers: bool
     catalog_zone: str | None

@@ -58,7 +58,8 @@ class Comparing:
         for name, domain in wanted.items():
             if name not in listing.serials:
                 missing.append(name)
-            elif (serial := listing.serials[name]) is None or not at_least(serial, domain.serial):
+            elif lane.backend.keeps_serial and (
+                    (serial := listing.serials[name]) is None or not at_least(serial, domain.serial)):
                 behind.append((name, serial, domain.serial))
         extra = None
         if listing.complete:

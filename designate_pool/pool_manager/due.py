@@ -206,6 +206,16 @@ def ready(row: ServerStatus, now: datetime) -> ServerStatus:
     return _written(row, next_attempt_at=now)
 
 
+def is_at_rest(row: ServerStatus) -> bool:
+    """Whether *row* has succeeded and nothing is due for it."""
+    return row.status is Outcome.SUCCESS and row.next_attempt_at is None
+
+
+def again(row: ServerStatus, now: datetime) -> ServerStatus:
+    """A *row* at rest, to be looked at once more; it counts as done until that has failed."""
+    return _written(row, attempts=0, next_attempt_at=now)
+
+
 def by_server_and_action(rows: Sequence[ServerStatus]) -> dict[tuple[str, Action], ServerStatus]:
     return {(row.server_id, row.action): row for row in rows}
 

@@ -13,6 +13,9 @@ from designate_pool.backends.base import Backend
 from designate_pool.model import Action, CallResult, Domain, Server, ServerStatus
 from designate_pool.pool_manager.circuit import Circuit
 
+Fed = tuple[CallResult, int | None]
+Feed = Callable[[Backend, Domain], Fed]
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Work:
@@ -27,11 +30,13 @@ class Called:
     """How the driver's call for *work* ended.
 
     :ivar leads: whether it stands for its call, where that was for several works
+    :ivar serial: the serial that the server was fed, where it is fed by records
     """
 
     work: Work
     result: CallResult
     leads: bool = True
+    serial: int | None = None
 
 
 class Lane:
@@ -39,17 +44,19 @@ class Lane:
 
     What waits together goes to the driver together, as much as it takes in one call.
 
+    :param feed: feeds a server that is fed by records a domain's contents: the result, and the serial that it has then
     :param done: told of every call, of those made together at once
     :param depth: how much work may wait here; the rest stays in the database
     """
 
     def __init__(self, server: Server, backend: Backend, control: Circuit, dns: Circuit, depth: int, runtime: Any,
-                 done: Callable[[Sequence[Called]], None], now: Callable[[], datetime]) -> None:
+                 feed: Feed, done: Callable[[Sequence[Called]], None], now: Callable[[], datetime]) -> None:
         self.server = server
         self.backend = backend
         self.control = control
         self.dns = dns
         self._depth = depth
+        self._feed = feed
         self._done = done
         self._now = now
         self._stopping = False
@@ -82,12 +89,14 @@ class Lane:
                 and (work.row.claimed_until is None or work.row.claimed_until > now)]
         for deletes, together in itertools.groupby(mine, lambda work: work.row.action is Action.DELETE):
             batch = list(together)
-            self._done([Called(work, result, work is batch[0])
-                        for work, result in zip(batch, self._call(batch, deletes), strict=True)])
+            self._done([Called(work, result, work is batch[0], serial)
+                        for work, (result, serial) in zip(batch, self._call(batch, deletes), strict=True)])
 
-    def _call(self, works: Sequence[Work], deletes: bool) -> Sequence[CallResult]:
+    def _call(self, works: Sequence[Work], deletes: bool) -> Sequence[Fed]:
         if self.control.is_open:
             silent = CallResult(error=f'{self.server.label} has not answered its control channel', unreachable=True)
-            return [silent] * len(works)
+            return [(silent, None)] * len(works)
+        if self.backend.fed_by_records and not deletes:
+            return [self._feed(self.backend, work.domain) for work in works]
         act = self.backend.delete_domains if deletes else self.backend.create_domains
-        return act([work.domain for work in works])
+        return [(result, None) for result in act([work.domain for work in works])]

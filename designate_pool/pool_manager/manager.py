@@ -23,12 +23,14 @@ from designate_pool.model import (Action, Answer, CallResult, Context, Domain, O
 from designate_pool.pool_manager import consensus, due, situations
 from designate_pool.pool_manager.alarms import Alarms
 from designate_pool.pool_manager.circuit import Circuit
+from designate_pool.pool_manager.feeding import Feeder
 from designate_pool.pool_manager.lane import Called, Lane, Work
 from designate_pool.pool_manager.members import Members
 from designate_pool.pool_manager.settings import Settings
 from designate_pool.pool_manager.situations import Orders, Situation
 from designate_pool.rpc.central import CentralClient
 from designate_pool.rpc.minidns import MiniDnsClient
+from designate_pool.serial import at_least
 from designate_pool.storage import catalog
 from designate_pool.storage import domains as domain_store
 from designate_pool.storage import statuses
@@ -71,6 +73,7 @@ class Manager:
         # From reading rows to writing them: whoever else is here would overtake, and have it done again.
         self.deciding = threading.RLock()
         self._alarms = Alarms()
+        self._feeder = Feeder(storage, pool, settings)
         self.all_lanes: dict[str, Lane] = {}
         self.lanes: dict[str, Lane] = {}
         self.seat(Members.of(PoolServer(each.id, pool.id, each.label, each.driver, ServerState.ACTIVE)
@@ -79,7 +82,7 @@ class Manager:
 
     def new_lane(self, server: Server, backend: Backend) -> Lane:
         return Lane(server, backend, self._circuit(), self._circuit(), 2 * self.settings.batch_size, self._runtime,
-                    self._called, utcnow)
+                    self._feeder.feed, self._called, utcnow)
 
     def seat(self, members: Members, lanes: Mapping[str, Lane]) -> None:
         """From now on these are the servers."""
@@ -93,8 +96,9 @@ class Manager:
         self._casts.put(*domain_ids)
 
     def heard(self, results: Iterable[PollResult]) -> None:
-        """MiniDNS has heard from servers."""
-        self._outcomes.put(*(result for result in results if result.server_id in self.lanes))
+        """MiniDNS has heard from servers.  What one says that counts serials of its own means nothing here."""
+        self._outcomes.put(*(result for result in results if (lane := self.lanes.get(result.server_id)) is not None
+                             and lane.backend.keeps_serial))
 
     def stop(self) -> None:
         """Finish what is under way and give back what was only taken."""
@@ -159,7 +163,7 @@ class Manager:
         orders = Orders()
         standing = {situation.domain.id: situation for situation in changed}
         for work in claimed:
-            if work.row.action is Action.UPDATE:
+            if work.row.action is Action.UPDATE and not self.all_lanes[work.row.server_id].backend.fed_by_records:
                 self._order(orders, standing[work.domain.id], work.row, 0.0, now)
             else:
                 orders.calls.append(work)
@@ -250,7 +254,7 @@ class Manager:
         :param delay: seconds in which the server may fetch the zone by itself
         """
         domain, lane, tries = situation.domain, self.lanes[row.server_id], self.settings.tries
-        if row.action is not Action.UPDATE:
+        if row.action is not Action.UPDATE or lane.backend.fed_by_records:
             if lane.room > orders.taken[row.server_id]:
                 orders.taken[row.server_id] += 1
                 row = due.claim(row, self.settings.name, now + timedelta(seconds=self.settings.claim_seconds))
@@ -280,6 +284,9 @@ class Manager:
             if delete is not None and called.result.ok and delete.status is Outcome.SUCCESS:
                 situation.change(due.renew(delete, domain, now))
             return
+        if action is Action.UPDATE and called.result.ok:
+            self._after_feed(situation, called, now)
+            return
         if row.status is Outcome.SUCCESS and not mine:
             return
         situation.change(due.after_call(row, called.result, now, self.settings.tries, random.random()))
@@ -287,12 +294,22 @@ class Manager:
         if action is Action.CREATE and called.result.ok and update is not None:
             backend = self.all_lanes[server].backend
             if backend.serves_on_create:
-                served = PollResult(domain.id, server, Outcome.SUCCESS, Answer.SERIAL, work.domain.serial)
-                situation.change(due.after_poll(update, served, now, self.settings.tries, random.random()))
+                self._after_feed(situation, called, now)
             elif update.status is not Outcome.SUCCESS:
                 situation.change(due.ready(update, now))
                 if backend.fetches_on_create:
                     situation.fetching.add(server)
+
+    def _after_feed(self, situation: Situation, called: Called, now: datetime) -> None:
+        """The server has the contents, as surely as a poll could tell."""
+        work = called.work
+        row = situation.rows[work.row.server_id, Action.UPDATE]
+        serial = work.domain.serial if called.serial is None else called.serial
+        served = PollResult(work.domain.id, work.row.server_id, Outcome.SUCCESS, Answer.SERIAL, serial)
+        after = due.after_poll(row, served, now, self.settings.tries, random.random())
+        if not at_least(serial, row.expected_serial):
+            after = due.ready(after, now)  # a change came meanwhile
+        situation.change(due.unclaim(row) if after is row else after)
 
     def _after_poll(self, situation: Situation, result: PollResult, now: datetime) -> None:
         create = situation.rows.get((result.server_id, Action.CREATE))

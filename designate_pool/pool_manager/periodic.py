@@ -18,7 +18,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from designate_pool.model import Action, Outcome, PollRequest, ServerStatus, Status, utcnow
@@ -161,6 +161,7 @@ class Periodic:
                 if situation.domain.status is Status.ACTIVE:
                     situation.change(*due.begin(situation.domain, situation.rows, self._swept(), now))
                 requests.extend(self._audit(situation))
+                situation.change(*self._read_again(situation, now))
             orders = manager.write(situations.values(), now)
         manager.carry_out(orders)
         if requests:
@@ -195,7 +196,21 @@ class Periodic:
         return [PollRequest(domain.id, domain.name, row.expected_serial, server, notify=False)
                 for (server, action), row in situation.rows.items()
                 if action is Action.UPDATE and row.status is Outcome.SUCCESS and row.next_attempt_at is None
-                and server in self._manager.lanes and not self._manager.lanes[server].dns.is_open]
+                and (lane := self._manager.lanes.get(server)) is not None and lane.backend.keeps_serial
+                and not lane.dns.is_open]
+
+    def _read_again(self, situation: Situation, now: datetime) -> list[ServerStatus]:
+        """Rows of servers that are fed by records and were read long ago: their serials tell little."""
+        found = []
+        for (server, action), row in situation.rows.items():
+            lane = self._manager.lanes.get(server)
+            if lane is None or not lane.backend.fed_by_records or action is not Action.UPDATE:
+                continue
+            interval = lane.backend.options['audit_interval']
+            if interval and due.is_at_rest(row) and row.updated_at is not None \
+                    and row.updated_at + timedelta(seconds=interval) <= now:
+                found.append(due.again(row, now))
+        return found
 
     def _probe_dns(self, server_id: str) -> None:
         """One poll, for a domain that the server should have, with a single short try."""

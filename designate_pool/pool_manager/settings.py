@@ -16,6 +16,9 @@ class Settings:
     :ivar claim_seconds: how long work that one pool manager took is left to it; longer than any driver's call
     :ivar count_joining_servers: whether a server counts before it has every domain
     :ivar delete_zones_of_removed_servers: whether the zones are deleted from a server whose section is gone
+    :ivar max_deletes_per_hour: how many RRsets may be deleted in an hour from the servers that are fed by records,
+        before an operator has to approve each further plan that deletes; 0 for any number
+    :ivar plan_lifetime: how long a plan waits to be approved
     :ivar batch_size: how many domains are worked on with one statement
     """
 
@@ -24,6 +27,8 @@ class Settings:
     periodic_sync_interval: float = 120.0
     claim_seconds: float = 30.0
     batch_size: int = 200
+    max_deletes_per_hour: int = 1000
+    plan_lifetime: float = 604800.0
     circuit_failures: int = 3
     circuit_probe_interval: float = 2.0
     count_joining_servers: bool = False

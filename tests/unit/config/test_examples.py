@@ -133,3 +133,19 @@ def test_the_example_for_powerdns_is_a_whole_configuration() -> None:
     assert all(server.tsig_key for server in pool.servers)
     for server in pool.servers:
         backends.build(server)
+
+
+def test_the_example_for_powerdns_fed_by_records_is_a_whole_configuration() -> None:
+    pool = pools.read_pool(read(ETC / 'example-pdns-native.conf'), backends.options())
+    assert [server.host for server in pool.servers] == ['192.0.2.1', '198.51.100.1']
+    assert all(server.options['delete_pcent_threshold'] == 0.1 for server in pool.servers)
+    for server in pool.servers:
+        backends.build(server)
+
+
+def test_the_example_for_octodns_is_a_whole_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv('PDNS_API_KEY', 'an-example-of-a-key')
+    pool = pools.read_pool(read(ETC / 'example-octodns.conf'), backends.options())
+    assert [server.host for server in pool.servers] == ['192.0.2.1', '198.51.100.1']
+    for server in pool.servers:
+        backends.build(server)

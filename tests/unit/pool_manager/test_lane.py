@@ -12,7 +12,7 @@ from designate_pool.backends.base import Backend, Outcomes
 from designate_pool.errors import BackendError, BackendUnreachable
 from designate_pool.model import Action, Domain, Server, ServerStatus, utcnow
 from designate_pool.pool_manager.circuit import Circuit
-from designate_pool.pool_manager.lane import Called, Lane, Work
+from designate_pool.pool_manager.lane import Called, Fed, Lane, Work
 from designate_pool.runtime import Threads
 from tests.fixtures.processes import wait_until
 from tests.unit.backends.contract import a_domain
@@ -59,7 +59,7 @@ def called(backend: Backend, works: Sequence[Work], control: Circuit | None = No
     """How *works* end that wait together."""
     done: list[Called] = []
     closed = Circuit(3, 60, lambda: 0.0)
-    lane = Lane(backend.server, backend, control or closed, closed, 100, Threads(), done.extend, utcnow)
+    lane = Lane(backend.server, backend, control or closed, closed, 100, Threads(), never, done.extend, utcnow)
     lane._queues[0].put(*works)
     wait_until(lambda: not lane._queues[0], 'all are taken')
     lane.stop()
@@ -119,9 +119,13 @@ def test_nothing_is_sent_while_the_circuit_is_open(backend: Bulky) -> None:
     assert backend.calls == [] and all(each.result.unreachable for each in done)
 
 
+def never(backend: Backend, domain: Domain) -> Fed:
+    raise AssertionError('this server is not fed by records')
+
+
 def test_the_driver_says_how_many_calls_it_takes_at_once(backend: Bulky) -> None:
     closed = Circuit(3, 60, lambda: 0.0)
-    lane = Lane(backend.server, backend, closed, closed, 100, Threads(), lambda done: None, utcnow)
+    lane = Lane(backend.server, backend, closed, closed, 100, Threads(), never, lambda done: None, utcnow)
     assert len(lane._queues) == 1
     lane.stop()
 

@@ -1,0 +1,115 @@
+"""octoDNS's YAML as a target.
+
+The invariant: what a plan does not change stays as it is written, and each file is whole at every moment.  A name stays
+in the file that it is in, so that plans that end half-way leave nothing in two files, and can be applied again.
+"""
+
+from __future__ import annotations
+
+import pathlib
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from designate_pool.errors import BackendError, InvalidField, SourceError
+from designate_pool.planner.plan import ApplyResult, Plan
+from designate_pool.planner.providers import BaseProvider
+from designate_pool.planner.records import RRset, normal_name
+from designate_pool.planner.sources import octodns_values as values
+from designate_pool.planner.sources import yaml_files
+from designate_pool.planner.sources.yaml_source import Entry, YamlSource, absolute, data_of
+from designate_pool.planner.zone import Zone
+
+#: Types that come back from YAML as they were, whatever is in them.
+_EXACT = frozenset({'A', 'AAAA', 'CNAME', 'DNAME', 'MX', 'NS', 'OPENPGPKEY', 'PTR', 'SRV'})
+_CATCH_ALL = ('', '*')
+
+
+class YamlProvider(YamlSource, BaseProvider):
+    """A folder of octoDNS's YAML that is read and written; the options are those of octoDNS's class of this name."""
+
+    def _process_desired_zone(self, desired: Zone) -> Zone:
+        desired = super()._process_desired_zone(desired)
+        for found in desired:
+            if found.type not in _EXACT and found.extra.is_for(self.id):
+                self._fit_data(desired, found)
+        return desired
+
+    def _apply(self, plan: Plan) -> ApplyResult | None:
+        new = {each.key: each for change in plan.changes for each in change.new}
+        old = {each.key for change in plan.changes for each in change.existing}
+        entries = [entry for path in self.files(plan.zone, with_shared=False) for entry in self.entries(path)]
+        homes = {_owner(entry, plan.zone): entry for entry in reversed(entries)}
+        documents: dict[pathlib.Path, dict[str, list[Mapping[str, Any]]]] = defaultdict(lambda: defaultdict(list))
+        touched: set[pathlib.Path] = set()
+        for entry in entries:
+            if f'{_owner(entry, plan.zone)}\t{entry.type}' in old | new.keys():
+                touched.add(entry.path)
+                documents[entry.path].setdefault(entry.name, [])
+            else:
+                documents[entry.path][entry.name].append(entry.data)
+        for found in new.values():
+            home = homes.get(found.name)
+            name = home.name if home else self._relative(found.name, plan.zone)
+            path = home.path if home else self._home(name, plan.zone)
+            documents[path][name].append(data_of(found, self.default_ttl, self.escaped_semicolons))
+            touched.add(path)
+        try:
+            if not plan.exists and not touched:
+                touched.add(self._home('', plan.zone))
+            self._write(touched, plan.exists, documents)
+        except OSError as error:
+            raise BackendError(why=f'{error.filename or self.directory} cannot be written: {error.strerror}') from error
+        return None
+
+    def _write(self, paths: Iterable[pathlib.Path], exists: bool,
+               documents: Mapping[pathlib.Path, Mapping[str, list[Mapping[str, Any]]]]) -> None:
+        for path in sorted(paths):
+            document = {name: found[0] if len(found) == 1 else sorted(found, key=_type)
+                        for name, found in documents.get(path, {}).items() if found}
+            if not document and self._is_split(path) and exists:
+                path.unlink(missing_ok=True)
+                continue
+            path.parent.mkdir(parents=True, exist_ok=True)
+            yaml_files.dump(path, document, self.order)
+
+    def _home(self, name: str, zone: str) -> pathlib.Path:
+        """The file for a name that is in none yet."""
+        folder = self.split_folder(zone)
+        if folder is None:
+            return self.zone_file(zone)
+        if self.split_catchall and name in _CATCH_ALL:
+            return folder / f'${values.unicode_name(zone).removesuffix(".").replace("/", "-")}.yaml'
+        return folder / f'{name.replace("/", "-")}.yaml'
+
+    def _is_split(self, path: pathlib.Path) -> bool:
+        return self.split_extension is not None and path.parent != self.directory
+
+    def _relative(self, name: str, zone: str) -> str:
+        return '' if name == zone else values.unicode_name(name.removesuffix('.' if zone == '.' else f'.{zone}'))
+
+    def _fit_data(self, desired: Zone, found: RRset) -> None:
+        """Have *desired* hold what comes back from YAML, where that is not the very same."""
+        try:
+            data = data_of(found, self.default_ttl, self.escaped_semicolons)
+            entry = Entry(self.directory, '', 0, data)
+            again = self.rrset_of(entry, found.name, lenient=True)
+        except (ValueError, SourceError) as error:
+            self.supports_warn_or_except(f'it cannot hold {found.name} {found.type} ({error})', 'it is left out')
+            desired.remove_record(found)
+            return
+        assert again is not None
+        if again.rdatas != found.rdatas:
+            self.log.info('%s: %s %s becomes %s', self.id, found.name, found.type, ', '.join(again.rdatas))
+            desired.add_record(found._replace(rdatas=again.rdatas), replace=True, lenient=True)
+
+
+def _owner(entry: Entry, zone: str) -> str:
+    try:
+        return normal_name(absolute(entry.name, zone))
+    except (ValueError, InvalidField) as error:
+        raise SourceError(source=f'{entry.path}, line {entry.line}', why=f'{entry.name!r}: {error}') from error
+
+
+def _type(data: Mapping[str, Any]) -> str:
+    return str(data.get('type'))

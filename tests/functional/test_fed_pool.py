@@ -1,0 +1,134 @@
+"""One pool, one threshold: a BIND that transfers beside a PowerDNS fed through its API and a BIND fed by updates.
+
+Everything is real: the programs, the servers, the commands.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+import uuid
+from collections.abc import Callable, Iterator
+
+import dns.rcode
+import pytest
+
+from tests.fixtures.bind import Named
+from tests.fixtures.daemon import Daemon
+from tests.fixtures.pdns import PowerDns
+from tests.fixtures.processes import wait_until
+from tests.fixtures.stack import QUICK, Stack
+from tests.fixtures.updates import KEY, NEW, named_with
+
+NAME = 'example.com.'
+OTHER = 'example.net.'
+
+
+@dataclasses.dataclass
+class Fed:
+    """The pool; *servers* by the driver that each has."""
+
+    stack: Stack
+    servers: dict[str, Daemon]
+    ids: dict[str, str]
+
+    def hosts(self, *numbers: int, gone: bool = False) -> list[dict[str, object]]:
+        return [{'name': f'h{number}.{NAME}', 'type': 'A', 'records': [] if gone else [f'192.0.2.{number}']}
+                for number in numbers]
+
+    def change(self, zone: str, changes: list[dict[str, object]]) -> int:
+        return int(self.stack.request('POST', f'/v2/zones/{zone}/changes', 202, json={'changes': changes})['serial'])
+
+    def answers(self, driver: str, name: str) -> list[str]:
+        server = self.servers[driver]
+        assert isinstance(server, (Named, PowerDns))
+        reply = server.query(name, 'A')
+        return sorted(str(each) for rrset in reply.answer for each in rrset)
+
+    def serials(self, name: str = NAME) -> dict[str, int | None]:
+        return {driver: server.serial(name) for driver, server in self.servers.items()
+                if isinstance(server, (Named, PowerDns))}
+
+    def row(self, zone: str, driver: str) -> dict[str, object]:
+        found: dict[str, object] = self.stack.servers(zone)[self.ids[driver]]
+        return found
+
+
+@pytest.fixture
+def fed(tmp_path: pathlib.Path, named: Callable[..., Named], powerdns: Callable[..., PowerDns]) -> Iterator[Fed]:
+    servers: dict[str, Daemon] = {
+        'bind9': named(), 'pdns-native': powerdns(),
+        'rfc2136': named_with(named, tmp_path, {name: NEW.format(serial=5) for name in (NAME, OTHER)}, name='ns2')}
+    ids = {driver: str(uuid.uuid4()) for driver in servers}
+    native, updated = servers['pdns-native'], servers['rfc2136']
+    assert isinstance(native, PowerDns) and isinstance(updated, Named)
+    assert isinstance(servers['bind9'], Named)
+    sections = [
+        servers['bind9'].section(ids['bind9'], call_timeout=2),
+        native.section(ids['pdns-native'], call_timeout=2).replace('[backend:pdns:', '[backend:pdns-native:'),
+        f'[backend:rfc2136:{ids["rfc2136"]}]\nhost = {updated.host}\nport = {updated.port}\ncall_timeout = 2\n'
+        f'tsig_key = {KEY.name}:{KEY.algorithm}:{KEY.secret}\n']
+    stack = Stack(tmp_path / 'stack', sections, f'sqlite:///{tmp_path}/pool.sqlite',
+                  manager={**QUICK, 'periodic_sync_interval': '3'})
+    with stack:
+        yield Fed(stack, servers, ids)
+
+
+def test_a_zone_s_life_on_servers_of_three_kinds(fed: Fed) -> None:
+    zone = fed.stack.create_zone(NAME)['id']
+    created = fed.stack.wait_for(zone)
+    assert set(fed.serials().values()) == {created['serial']}
+
+    serial = fed.change(zone, fed.hosts(*range(1, 21)))
+    assert fed.stack.wait_for(zone)['serial'] == serial
+    assert fed.serials() == dict.fromkeys(fed.servers, serial)
+    for driver in fed.servers:
+        assert fed.answers(driver, f'h7.{NAME}') == ['192.0.2.7']
+
+    # Too many at once: those that are fed wait for an operator, and say so.
+    serial = fed.change(zone, fed.hosts(*range(1, 11), gone=True))
+    fed.stack.wait_for(zone, 'ERROR')
+    assert fed.serials()['bind9'] == serial
+    plans = fed.stack.request('GET', '/v2/plans', 200)['plans']
+    assert {plan['state'] for plan in plans} == {'PARKED'} and len(plans) == 2
+    for driver in ('pdns-native', 'rfc2136'):
+        row = fed.row(zone, driver)
+        assert '10 of 21 RRsets would be deleted, over 30 %' in str(row['last_error'])
+        assert row['plan_id'] in {plan['id'] for plan in plans}
+        assert fed.answers(driver, f'h7.{NAME}') == ['192.0.2.7']
+    for plan in plans:
+        fed.stack.request('POST', f'/v2/plans/{plan["id"]}/approve', 202)
+    assert fed.stack.wait_for(zone)['serial'] == serial
+    assert fed.serials() == dict.fromkeys(fed.servers, serial)
+    for driver in fed.servers:
+        assert fed.answers(driver, f'h7.{NAME}') == [] and fed.answers(driver, f'h17.{NAME}') == ['192.0.2.17']
+
+    fed.stack.delete_zone(zone)
+    fed.stack.wait_for(zone, 'gone')
+    assert fed.serials() | {'rfc2136': None} == dict.fromkeys(fed.servers, None)
+    assert fed.answers('rfc2136', f'h17.{NAME}') == [], 'a zone cannot be removed by an update, but it is empty'
+
+
+def test_each_that_is_fed_is_down_changed_by_hand_and_back(fed: Fed) -> None:
+    zone = fed.stack.create_zone(NAME)['id']
+    fed.change(zone, fed.hosts(1, 2))
+    fed.stack.wait_for(zone)
+    for number, driver in enumerate(('pdns-native', 'rfc2136'), 3):
+        fed.servers[driver].stop()
+        serial = fed.change(zone, fed.hosts(number))
+        fed.stack.wait_for(zone, 'ERROR')
+        assert fed.row(zone, driver)['status'] == 'ERROR'
+        fed.servers[driver].start()
+        assert fed.stack.wait_for(zone)['serial'] == serial
+        wait_until(lambda: fed.serials() == dict.fromkeys(fed.servers, serial), 'all serve it')
+        assert fed.answers(driver, f'h{number}.{NAME}') == [f'192.0.2.{number}']
+
+
+def test_a_zone_that_the_server_has_not_is_named_and_served_once_it_is_there(fed: Fed) -> None:
+    zone = fed.stack.create_zone('example.org.')['id']
+    fed.stack.wait_for(zone, 'ERROR')
+    error = str(fed.row(zone, 'rfc2136')['last_error'])
+    assert 'example.org.' in error
+    server = fed.servers['rfc2136']
+    assert isinstance(server, Named)
+    assert server.query('example.org.').rcode() == dns.rcode.REFUSED

@@ -1,0 +1,456 @@
+"""A real PowerDNS as a target of plans."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+import dns.zone
+import pytest
+
+from designate_pool.deadline import Deadline
+from designate_pool.errors import BackendRefused, DuplicateRRset, SourceError, SupportsException
+from designate_pool.planner.plan import ApplyResult
+from designate_pool.planner.records import rrset
+from designate_pool.planner.targets.pdns import PdnsProvider
+from designate_pool.planner.zone import Zone
+from designate_pool.powerdns import Answer, Api, Server
+from tests.fixtures.pdns import PowerDns
+from tests.fixtures.processes import binary
+
+Start = Callable[..., PowerDns]
+
+#: A record of every type, and what is odd about some; the owner is the number of the line.
+EVERY_TYPE = r'''
+A 192.0.2.1
+AAAA 2001:db8::1
+AAAA ::ffff:192.0.2.1
+AAAA ::192.0.2.1
+AAAA 2001:db8:0:1:1:1:1:1
+AFSDB 1 afs.example.com.
+APL 1:192.0.2.0/24 !1:192.0.2.64/28
+CAA 0 issue "ca.example.net; account=230123; x=\"y\""
+CAA 128 iodef "mailto:security@example.com"
+CAA 0 issue ""
+CERT PGP 0 0 MIIBdDCCAR2g
+CERT PKIX 1 RSASHA256 MIIBdDCCAR2g
+CNAME Target.example.com.
+CNAME _dmarc.example.net.
+CNAME a\.b.example.com.
+CNAME a\$b\"c\(d\;e\@f.example.com.
+CNAME a\032b\000c\255.example.com.
+CNAME a\\b.example.com.
+CNAME *.example.com.
+CSYNC 66 3 A NS AAAA
+DHCID AAIBY2/AuCccgoJbsaxcQc9TUapptP69lOjxfNuVAA2kjEA=
+DNAME example.org.
+DS 60485 5 1 2BB183AF5F22588179A53B0A98631FAD1A292118
+DS 60485 13 4 D4B7D520E7BB5F0F67674A0CCEB1E3E0614B93C4F9E99B8383F6A1E4469DA50AD4B7D520E7BB5F0F67674A0CCEB1E3E0
+EUI48 00-00-5e-00-53-2a
+EUI64 00-00-5e-ef-10-00-00-2a
+HINFO "PC" "Linux"
+HTTPS 1 . alpn=h2,h3 port=8443 ipv4hint=192.0.2.1,192.0.2.2 ipv6hint=2001:db8::1
+HTTPS 0 alias.example.com.
+HTTPS 1 svc.example.com. mandatory=alpn,port alpn=h2 no-default-alpn port=443 key65333="ex1"
+IPSECKEY 10 1 2 192.0.2.38 AQNRU3mG7TVTO2BkR47usntb102uFJtugbo6BSGvgqt4AQ==
+KX 10 kx.example.com.
+L32 10 10.1.2.0
+LOC 52 22 23 N 4 53 32 E -2m 0m 10000m 10m
+LOC 52 14 05 N 00 08 50 E 10m
+LOC 33 51 35.9 S 151 12 40 E 10m 20m 2000m 20m
+LP 10 l64-subnet1.example.com.
+MX 10 Mail.Example.com.
+MX 0 .
+NAPTR 100 10 "S" "SIP+D2U" "" _sip._udp.example.com.
+NAPTR 100 50 "u" "E2U+sip" "!^(\\+441632960083)$!sip:\\1@example.com!" .
+NAPTR 100 50 "u" "E2U+sip" "" a\$b.example.com.
+OPENPGPKEY AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8gISIjJCUmJygpKissLS4vMDEyMzQ1Njc4OTo7PD0+P0BBQkNERUZHSElK
+PTR host.example.com.
+RP mbox.example.com. txt.example.com.
+SMIMEA 3 1 1 d2abde240d7cd3ee6b4b28c54df034b97983a1d16e8a410e4561cb106618e971
+SPF "v=spf1 -all"
+SRV 0 5 5060 sip.example.com.
+SRV 0 0 0 .
+SSHFP 4 2 123456789abcdef67890123456789abcdef67890123456789abcdef67890abcd
+SVCB 16 foo.example.org. alpn="f\\\\oo\\,bar,h2"
+SVCB 1 svc.example.com. alpn=h2 dohpath=/dns-query{?dns}
+SVCB 1 a\$b.example.com. key667="hello\210qoo"
+SVCB 1 . ech=AEn+DQBFKwAgACABWIHUGj4u+PIggYXcR5JF0gYk3dCRioBW8uJq9H4mKAAIAAEAAQABAANAEnB1YmxpYy50bHMtZWNoLmRldgAA
+TLSA 3 1 1 d2abde240d7cd3ee6b4b28c54df034b97983a1d16e8a410e4561cb106618e971
+TXT "plain" "Upper Case"
+TXT ""
+TXT "with \"quotes\" and \\backslash\\ and ; semicolon and $ORIGIN @ (x)"
+TXT "\000\001\255\200\127 tab\009" "\123x" "caf\195\169"
+URI 10 1 "https://example.com/a?b=c&d=%20"
+URI 10 1 "ftp://ftp.example.com/\"x\""
+'''
+
+LONG = {'TXT': ' '.join(['"' + 'x' * 255 + '"'] * 40), 'TLSA': '3 0 0 ' + 'ab' * 400, 'OPENPGPKEY': 'AAEC' * 500}
+
+
+def a_zone(text: str = '', number: int = 1, name: str = 'example.com.') -> Zone:
+    """A zone with a SOA of the serial *number*, NS records, and *text* in the form of a zone file."""
+    head = (f'$TTL 300\n@ SOA ns1 hostmaster {number} 3600 600 86400 300\n@ NS ns1.example.net.\n'
+            '@ NS ns2.example.net.\n')
+    parsed = dns.zone.from_text(head + text, name, relativize=False, check_origin=False)
+    found = Zone(name)
+    for owner, rdatas in parsed.iterate_rdatasets():
+        found.add_record(rrset(owner.to_text(), rdatas.rdtype.name, rdatas.ttl, [each.to_text() for each in rdatas]))
+    return found
+
+
+def many(count: int) -> str:
+    """So many A records."""
+    return ''.join(f'h{number} A 192.0.2.{number % 250}\n' for number in range(count))
+
+
+def provider_of(server: PowerDns, **options: Any) -> PdnsProvider:
+    return PdnsProvider('ns1', **{'api_key': server.api_key, 'api_url': server.api_url} | options)
+
+
+def sync(provider: PdnsProvider, desired: Zone) -> ApplyResult:
+    """Plan and apply; then there is nothing left to do."""
+    plan = provider.plan(desired)
+    assert plan is not None
+    result = provider.apply(plan)
+    assert result.errors == () and result.ok and result.applied == len(plan.changes)
+    assert provider.plan(desired) is None
+    return result
+
+
+def ask(server: PowerDns, verb: str, path: str, body: object = None) -> Any:
+    """What the API says to somebody else."""
+    answer = Server(Api(server.api_url, server.api_key), 'localhost').ask(verb, path, Deadline(10), body)
+    assert answer.status < 300, answer
+    return answer.json
+
+
+def put(server: PowerDns, name: str, rtype: str, *contents: str, **more: Any) -> None:
+    """Somebody else changes an RRset of example.com."""
+    records = [{'content': each, 'disabled': each in more.get('off', ())} for each in contents]
+    change = {'name': name, 'type': rtype, 'ttl': 300, 'changetype': 'REPLACE', 'records': records}
+    change |= {'comments': more['comments']} if 'comments' in more else {}
+    ask(server, 'PATCH', '/zones/example.com.', {'rrsets': [change]})
+
+
+def there(server: PowerDns, rtype: str, name: str = 'www.example.com.') -> dict[str, Any]:
+    """An RRset of example.com. as the API has it."""
+    for each in ask(server, 'GET', '/zones/example.com.')['rrsets']:
+        if (each['name'], each['type']) == (name, rtype):
+            return dict(each)
+    return {}
+
+
+@pytest.fixture
+def server(powerdns: Start) -> PowerDns:
+    return powerdns()
+
+
+@pytest.fixture
+def provider(server: PowerDns) -> PdnsProvider:
+    return provider_of(server)
+
+
+def requests(provider: PdnsProvider, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """What is asked of the API from here on: verb and path."""
+    found: list[tuple[str, str]] = []
+    api = provider._server._api
+    real = api.ask
+
+    def watched(verb: str, path: str, *rest: Any) -> Answer:
+        found.append((verb, path.removeprefix('/servers/localhost')))
+        return real(verb, path, *rest)
+
+    monkeypatch.setattr(api, 'ask', watched)
+    return found
+
+
+def test_first_sync_second_sync_changes_and_the_end(server: PowerDns, provider: PdnsProvider) -> None:
+    first = a_zone('www A 192.0.2.1\nold A 192.0.2.9\n', 7)
+    assert sync(provider, first).applied == 4
+    assert server.serial('example.com.') == 7
+    assert server.texts('www.example.com.', 'A') == ['192.0.2.1']
+    assert sorted(server.texts('example.com.', 'NS')) == ['ns1.example.net.', 'ns2.example.net.']
+    assert ask(server, 'GET', '/zones/example.com.?rrsets=false')['soa_edit_api'] == ''
+    assert sync(provider, a_zone('www 600 A 192.0.2.1\nwww A 192.0.2.2\nnew AAAA 2001:db8::1\n', 8)).applied == 4
+    assert server.serial('example.com.') == 8
+    assert server.texts('www.example.com.', 'A') == ['192.0.2.1', '192.0.2.2']
+    assert server.texts('old.example.com.', 'A') == []
+    assert server.texts('new.example.com.', 'AAAA') == ['2001:db8::1']
+    for _ in range(2):
+        provider.delete_zone('example.com.')
+        assert server.serial('example.com.') is None
+    assert sync(provider, first).applied == 4
+
+
+def test_all_changes_of_a_plan_are_one_request(server: PowerDns, provider: PdnsProvider,
+                                               monkeypatch: pytest.MonkeyPatch) -> None:
+    sync(provider, a_zone('www CNAME other\nalias A 192.0.2.1\nalias TXT "x"\nold A 192.0.2.9\n', 1))
+    asked = requests(provider, monkeypatch)
+    plan = provider.plan(a_zone('www A 192.0.2.1\nwww TXT "y"\nalias CNAME other\nnew MX 10 mail\n', 2))
+    assert plan is not None and {change.kind for change in plan.changes} == {'Create', 'Delete', 'Replace', 'Update'}
+    assert provider.apply(plan).ok
+    assert [verb for verb, _ in asked] == ['GET', 'GET', 'PATCH']
+    assert server.texts('www.example.com.', 'A') == ['192.0.2.1']
+    assert server.texts('alias.example.com.', 'CNAME') == ['other.example.com.']
+    assert server.serial('example.com.') == 2
+
+
+def test_every_type_comes_back_as_it_was_given(server: PowerDns, provider: PdnsProvider) -> None:
+    lines = EVERY_TYPE.strip().splitlines() + [f'{rtype} {text}' for rtype, text in LONG.items()]
+    desired = a_zone(''.join(f'n{number} {line}\n' for number, line in enumerate(lines)))
+    assert {each.type for each in desired} == provider.SUPPORTS
+    sync(provider, desired)
+    read = Zone('example.com.')
+    assert PdnsProvider('source', server.api_key, server.api_url).populate(read)
+    assert read == desired
+    for each in desired:
+        if each.name != 'example.com.' and each.type != 'NS':
+            answer = server.query(each.name, each.type, tcp=True).answer
+            assert rrset(each.name, each.type, 300, [rdata.to_text() for found in answer if
+                                                     found.rdtype.name == each.type for rdata in found]) == each
+
+
+def test_as_one_of_two_sources_it_gives_all_or_nothing(server: PowerDns, provider: PdnsProvider) -> None:
+    sync(provider, a_zone('www A 192.0.2.1\nb A 192.0.2.1\n'))
+    zone = Zone('example.com.')
+    zone.add_record(rrset('other.example.com.', 'A', 300, ['192.0.2.9']))
+    assert provider.populate(zone) and len(zone) == 5
+    zone = Zone('example.com.')
+    zone.add_record(rrset('www.example.com.', 'A', 300, ['192.0.2.9']))
+    with pytest.raises(DuplicateRRset):
+        provider.populate(zone)
+    assert len(zone) == 1
+
+
+def test_names_that_powerdns_takes(server: PowerDns, provider: PdnsProvider) -> None:
+    sync(provider, a_zone('* A 192.0.2.1\n*.deep A 192.0.2.2\n_sip._tcp SRV 0 5 5060 sip\n0/26 NS ns1.example.net.\n'
+                          '-clean A 192.0.2.3\nUPPER A 192.0.2.4\n' + 'x' * 63 + ' A 192.0.2.5\n'))
+    assert server.texts('anything.example.com.', 'A') == ['192.0.2.1']
+    assert server.texts('upper.example.com.', 'A') == ['192.0.2.4']
+
+
+def test_one_bad_record_does_not_keep_the_others_back(server: PowerDns, provider: PdnsProvider) -> None:
+    """The refusal names it.  The serial stays until all of the zone is there."""
+    sync(provider, a_zone('www A 192.0.2.1\n', 1))
+    text = ''.join(f'h{number} A 192.0.2.1\n' for number in range(50)) + 'www A 192.0.2.2\n'
+    desired = a_zone(text + 'at\\@sign A 192.0.2.1\nodd SRV 0 0 0 a\\(b\n', 2)
+    for applied in (51, 0):
+        plan = provider.plan(desired)
+        assert plan is not None
+        result = provider.apply(plan)
+        assert (result.applied, result.failed, result.skipped) == (applied, 2, 1)
+        assert sorted(result.errors) == [
+            "at\\@sign.example.com. A: Name 'at@sign.example.com.' contains unsupported characters (422)",
+            'odd.example.com. SRV: RRset odd.example.com. IN SRV non-hostname content a(b.example.com. (422)']
+        assert server.texts('h49.example.com.', 'A') == ['192.0.2.1']
+        assert server.serial('example.com.') == 1
+    assert sync(provider, a_zone(text, 3)).applied == 1
+    assert server.serial('example.com.') == 3
+
+
+def test_a_bad_soa_does_not_keep_the_others_back(server: PowerDns, provider: PdnsProvider) -> None:
+    sync(provider, a_zone('', 1))
+    desired = a_zone('www A 192.0.2.1\n', 2)
+    soa = desired.get('example.com.', 'SOA')
+    assert soa is not None
+    desired.add_record(soa._replace(rdatas=('a\\(b.example.com. hostmaster.example.com. 2 3600 600 86400 x',)),
+                       replace=True)
+    plan = provider.plan(desired)
+    assert plan is not None
+    result = provider.apply(plan)
+    assert (result.applied, result.failed, result.skipped) == (1, 1, 0)
+    assert result.errors[0].startswith('example.com. SOA: ')
+    assert server.texts('www.example.com.', 'A') == ['192.0.2.1']
+
+
+def test_a_cname_beside_what_is_left_alone_is_refused_alone(server: PowerDns, provider: PdnsProvider) -> None:
+    sync(provider, a_zone('', 1))
+    put(server, 'lua.example.com.', 'LUA', 'A "ifportup(443, {\'192.0.2.1\'})"')
+    plan = provider.plan(a_zone('lua CNAME www\nwww A 192.0.2.1\n', 2))
+    assert plan is not None
+    result = provider.apply(plan)
+    assert (result.applied, result.failed, result.skipped) == (1, 1, 1)
+    assert 'lua.example.com. IN CNAME: Conflicts with pre-existing RRset' in result.errors[0]
+
+
+def test_what_only_powerdns_knows_is_left_alone(server: PowerDns, provider: PdnsProvider) -> None:
+    sync(provider, a_zone('www A 192.0.2.1\n', 1))
+    put(server, 'lua.example.com.', 'LUA', 'A "ifportup(443, {\'192.0.2.1\'})"')
+    put(server, 'alias.example.com.', 'ALIAS', 'www.example.com.')
+    put(server, 'odd.example.com.', 'TYPE65280', '\\# 2 abcd')
+    assert provider.plan(a_zone('www A 192.0.2.1\n', 1)) is None
+    sync(provider, a_zone('', 2))
+    kept = {each['name'] for each in ask(server, 'GET', '/zones/example.com.')['rrsets']}
+    assert kept == {'example.com.', 'lua.example.com.', 'alias.example.com.', 'odd.example.com.'}
+
+
+def test_what_powerdns_takes_and_nobody_else_reads_is_replaced(server: PowerDns, provider: PdnsProvider) -> None:
+    sync(provider, a_zone('www HTTPS 1 . alpn=h2\n', 1))
+    put(server, 'www.example.com.', 'HTTPS', '1 . ipv4hint=auto')
+    with pytest.raises(SourceError, match='ns1 cannot be read: example.com.: HTTPS: .*ipv4hint=auto'):
+        provider.populate(Zone('example.com.'))
+    sync(provider, a_zone('www HTTPS 1 . alpn=h2\n', 1))
+
+
+def test_records_that_are_disabled_are_not_there_and_are_kept(server: PowerDns, provider: PdnsProvider) -> None:
+    sync(provider, a_zone('www A 192.0.2.1\n', 1))
+    put(server, 'www.example.com.', 'A', '192.0.2.1', '192.0.2.7', off=['192.0.2.7'])
+    put(server, 'off.example.com.', 'A', '192.0.2.8', off=['192.0.2.8'])
+    assert provider.plan(a_zone('www A 192.0.2.1\n', 1)) is None
+    sync(provider, a_zone('www A 192.0.2.2\noff A 192.0.2.9\n', 2))
+    held = {each['content']: each['disabled'] for each in there(server, 'A')['records']}
+    assert held == {'192.0.2.2': False, '192.0.2.7': True}
+    sync(provider, a_zone('www A 192.0.2.7\n', 3))
+    assert there(server, 'A')['records'] == [{'content': '192.0.2.7', 'disabled': False}]
+    assert there(server, 'A', 'off.example.com.')['records'] == [{'content': '192.0.2.8', 'disabled': True}]
+    assert server.texts('off.example.com.', 'A') == []
+
+
+def test_comments_are_kept(server: PowerDns, provider: PdnsProvider) -> None:
+    sync(provider, a_zone('www A 192.0.2.1\n', 1))
+    comments = [{'account': 'ops', 'content': 'the web', 'modified_at': 1}]
+    put(server, 'www.example.com.', 'A', '192.0.2.1', comments=comments)
+    sync(provider, a_zone('www A 192.0.2.2\n', 2))
+    assert there(server, 'A')['comments'] == comments
+
+
+def test_five_thousand_rrsets_in_one_request(server: PowerDns, provider: PdnsProvider,
+                                             monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = requests(provider, monkeypatch)
+    desired = a_zone(many(5000))
+    plan = provider.plan(desired)
+    assert plan is not None
+    assert provider.apply(plan).applied == 5002
+    assert [verb for verb, _ in asked].count('PATCH') == 1
+    assert provider.plan(desired) is None
+
+
+@pytest.mark.parametrize(('megabytes', 'count', 'pieces'), [('2', 14500, 2), ('1', 7500, 2), ('20', 14500, 1)])
+def test_what_does_not_fit_into_one_request_goes_in_several_and_the_serial_last(
+        powerdns: Start, monkeypatch: pytest.MonkeyPatch, megabytes: str, count: int, pieces: int) -> None:
+    server = powerdns(settings={'webserver-max-bodysize': megabytes})
+    provider = provider_of(server)
+    desired = a_zone(many(count), 9)
+    seen = []
+    real = provider._patch
+
+    def then_look(*given: Any) -> Answer:
+        answer = real(*given)
+        seen.append(server.serial('example.com.'))
+        return answer
+
+    monkeypatch.setattr(provider, '_patch', then_look)
+    plan = provider.plan(desired)
+    assert plan is not None
+    assert provider.apply(plan).applied == count + 2
+    assert seen == [8] * (pieces - 1) + [9]
+    assert provider.plan(desired) is None
+
+
+@pytest.mark.parametrize('kind', ['Slave', 'Producer'])
+def test_a_zone_of_another_kind_is_an_operator_s_own(server: PowerDns, provider: PdnsProvider, kind: str) -> None:
+    ask(server, 'POST', '/zones', {'name': 'example.com.', 'kind': kind, 'masters': ['192.0.2.1']})
+    desired = a_zone('www A 192.0.2.1\n')
+    for act in (lambda: provider.plan(desired), lambda: provider.create_zone(desired),
+                lambda: provider.delete_zone('example.com.')):
+        with pytest.raises(BackendRefused, match=f"example.com. is there already, as a {kind} zone: take it away with"):
+            act()
+    assert provider.zones(['example.com.']) == ({}, True)
+    assert provider.populate(Zone('example.com.'))
+    assert provider.list_zones() == ['example.com.']
+
+
+def test_zones_are_listed_with_their_serials(server: PowerDns, provider: PdnsProvider) -> None:
+    for number, name in enumerate(['example.com.', '_sip._tcp.example.org.', '0/26.2.0.192.in-addr.arpa.'], 5):
+        sync(provider, a_zone('', number, name))
+    serials, complete = provider.zones(['never.example.'])
+    assert complete
+    assert serials == {'example.com.': 5, '_sip._tcp.example.org.': 6, '0/26.2.0.192.in-addr.arpa.': 7}
+
+
+@pytest.mark.parametrize(('given', 'called'), [('Native', 'Native'), ('Primary', 'Master'), ('master', 'Master')])
+def test_kind_of_zones_that_are_made(server: PowerDns, given: str, called: str) -> None:
+    sync(provider_of(server, kind=given), a_zone())
+    assert ask(server, 'GET', '/zones/example.com.?rrsets=false')['kind'] == called
+
+
+def test_a_serial_there_that_is_newer_is_not_wound_back(server: PowerDns, provider: PdnsProvider) -> None:
+    sync(provider, a_zone('www A 192.0.2.1\n', 100))
+    assert provider.plan(a_zone('www A 192.0.2.1\n', 5)) is None
+    sync(provider, a_zone('www A 192.0.2.2\n', 6))
+    assert server.serial('example.com.') == 101
+    other = a_zone('www A 192.0.2.2\n', 7)
+    soa = other.get('example.com.', 'SOA')
+    assert soa is not None
+    other.add_record(rrset('example.com.', 'SOA', 60, soa.rdatas), replace=True)
+    sync(provider, other)
+    assert server.serial('example.com.') == 102
+    sync(provider, a_zone('', 103))
+    assert server.serial('example.com.') == 103
+
+
+@pytest.mark.parametrize(('counting', 'numbers'), [('INCREASE', [101, 102]), ('DEFAULT', None), ('OFF', [100, 101])])
+def test_a_zone_that_counts_its_serial_itself(server: PowerDns, provider: PdnsProvider, counting: str,
+                                              numbers: list[int] | None) -> None:
+    sync(provider_of(server, soa_edit_api=counting), a_zone('www A 192.0.2.1\n', 99))
+    found = []
+    for number, address in ((100, '192.0.2.2'), (101, '192.0.2.3')):
+        sync(provider, a_zone(f'www A {address}\n', number))
+        found.append(server.serial('example.com.') or 0)
+    assert found[0] < found[1]
+    assert numbers is None or all(there >= wanted for there, wanted in zip(found, numbers, strict=True))
+
+
+def test_a_zone_that_counts_its_serial_so_that_ours_is_never_reached(server: PowerDns, provider: PdnsProvider) -> None:
+    sync(provider_of(server, soa_edit_api='EPOCH'), a_zone('www A 192.0.2.1\n', 1))
+    epoch = server.serial('example.com.') or 0
+    plan = provider.plan(a_zone('www A 192.0.2.2\n', epoch + 1_000_000))
+    assert plan is not None
+    result = provider.apply(plan)
+    assert result.failed == 1
+    assert "the zone's SOA-EDIT-API is EPOCH, which made the serial" in result.errors[0]
+    assert 'pdnsutil set-meta example.com SOA-EDIT-API OFF' in result.errors[0]
+    pdnsutil(server, 'set-meta', 'example.com', 'SOA-EDIT-API', 'OFF')
+    sync(provider, a_zone('www A 192.0.2.2\n', epoch + 1_000_000))
+
+
+def test_where_no_soa_is_given_powerdns_keeps_its_own_and_counts(server: PowerDns, provider: PdnsProvider) -> None:
+    def without(text: str) -> Zone:
+        zone = a_zone(text)
+        soa = zone.get('example.com.', 'SOA')
+        assert soa is not None
+        zone.remove_record(soa)
+        return zone
+
+    sync(provider, without('www A 192.0.2.1\n'))
+    first = server.serial('example.com.') or 0
+    sync(provider, without('www A 192.0.2.2\n'))
+    second = server.serial('example.com.') or 0
+    pdnsutil(server, 'set-meta', 'example.com', 'SOA-EDIT-API', 'OFF')
+    sync(provider, without('www A 192.0.2.3\n'))
+    assert first < second < (server.serial('example.com.') or 0)
+
+
+def pdnsutil(server: PowerDns, *arguments: str) -> None:
+    subprocess.run([binary('pdnsutil'), f'--config-dir={server.folder}', *arguments], check=True, capture_output=True)
+
+
+def test_a_signed_zone(server: PowerDns, provider: PdnsProvider) -> None:
+    sync(provider, a_zone('www A 192.0.2.1\n', 1))
+    pdnsutil(server, 'secure-zone', 'example.com')
+    assert provider.plan(a_zone('www A 192.0.2.1\n', 1)) is None
+    sync(provider, a_zone('www A 192.0.2.2\nnew A 192.0.2.3\n', 2))
+    server.restart()
+    answer = server.query('new.example.com.', 'A', tcp=True)
+    assert [each.to_text() for each in answer.answer[0]] == ['192.0.2.3']
+    assert server.texts('example.com.', 'DNSKEY')
+
+
+def test_a_type_that_powerdns_does_not_know(server: PowerDns) -> None:
+    desired = a_zone('hip HIP 2 200100107b1a74df365639cc39f1d578 AwEAAbdxyhNuSutc\nwww A 192.0.2.1\n')
+    with pytest.raises(SupportsException, match='cannot hold hip.example.com. HIP'):
+        provider_of(server).plan(desired)
+    sync(provider_of(server, strict_supports=False), desired)
+    assert server.texts('www.example.com.', 'A') == ['192.0.2.1']

@@ -1,0 +1,416 @@
+"""A server that is fed by records beside two that transfer: one threshold, plans that are parked, whatever fails.
+
+Everything is real but for the servers: the one that is fed is a provider in memory that does as the test says.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from designate_pool.backends.base import Backend
+from designate_pool.backends.records import RecordBackend
+from designate_pool.model import (Action, Domain, Outcome, PlanState, RecordChange, Server, ServerStatus, Status,
+                                  StoredPlan, utcnow)
+from designate_pool.planner.records import rrset
+from designate_pool.planner.targets.fake import FakeProvider
+from designate_pool.planner.zone import Zone
+from designate_pool.pool_manager import feeding
+from designate_pool.pool_manager.periodic import Periodic
+from designate_pool.storage import domains, plans, statuses
+from tests.unit.pool_manager.test_manager import CONTEXT, SERVERS, Clock, World, clock, later  # noqa: F401  a fixture
+
+FED = SERVERS[2]
+NAME = 'example.com.'
+
+
+class FedServer(RecordBackend):
+    """Fed by records, in memory."""
+
+    provider: FakeProvider
+
+    def _new_provider(self) -> FakeProvider:
+        return FakeProvider('fed')
+
+    # What the world of the other tests asks of a server.
+    zones: dict[str, int | None] = {}
+
+
+class FedWorld(World):
+    """Two servers that transfer and one that is fed.
+
+    :ivar fed: the latter
+    """
+
+    options: dict[str, Any] = {}
+
+    def __init__(self, folder: pathlib.Path, threshold: int) -> None:
+        super().__init__(folder, threshold)
+        self.refit()
+
+    def refit(self, **options: Any) -> None:
+        """Have the fed server begin again with these options; what it holds stays."""
+        before = getattr(self, 'fed', None)
+        self.fed = FedServer(Server(FED, 'fed', '192.0.2.1', 55, max_in_flight=1, call_timeout=5, options=options))
+        if before is not None:
+            for name in before.provider.zones(())[0]:
+                self.fed.provider.put(before.provider.zone(name))
+        self.servers[FED] = self.fed  # type: ignore[assignment]
+        lanes = {**self.manager.all_lanes, FED: self.manager.new_lane(self.fed.server, self.fed)}
+        self.manager.seat(self.manager.members, lanes)
+
+    def poll(self, request: Any) -> Any:
+        assert request.server_id != FED, 'a server that is fed is not told to transfer'
+        return super().poll(request)
+
+    def apply(self, domain: Domain, *records: str) -> Domain:
+        """Change RRsets: each "name [TTL type data]"; without data it goes."""
+        changes = []
+        for each in records:
+            name, rtype, *data = each.split(' ', 2)
+            changes.append(RecordChange(name, rtype, tuple(data[0].split(', ')) if data else ()))
+        changed = self.central.apply_changes(CONTEXT, domain.id, changes)
+        self.deliver()
+        return changed
+
+    def fill(self, count: int = 20) -> Domain:
+        """A domain with so many hosts."""
+        return self.apply(self.create(), *(f'h{number}.{NAME} A 192.0.2.{number}' for number in range(count)))
+
+    def row(self, domain: Domain, action: Action = Action.UPDATE) -> ServerStatus:
+        return self.rows(domain)[FED, action]
+
+    def there(self) -> list[str]:
+        """What the fed server holds, but for the SOA."""
+        zone = self.fed.provider.zone(NAME)
+        return [] if zone is None else sorted(str(each) for each in zone if each.type != 'SOA')
+
+    def served_serial(self) -> int | None:
+        return self.fed.provider.zones(())[0].get(NAME)
+
+    def live(self, domain: Domain) -> StoredPlan | None:
+        return self.storage.read(plans.live, domain.id, FED, utcnow())
+
+
+@pytest.fixture(params=[100])
+def world(tmp_path: pathlib.Path, clock: Clock, request: pytest.FixtureRequest) -> Iterator[FedWorld]:  # noqa: F811
+    made = FedWorld(tmp_path, request.param)
+    yield made
+    made.storage.close()
+
+
+two_of_three = pytest.mark.parametrize('world', [66], indirect=True)
+
+
+def is_settled(world: FedWorld, domain: Domain) -> bool:
+    return world.get(domain).status is Status.ACTIVE and world.row(domain).status is Outcome.SUCCESS
+
+
+def test_create_change_and_delete(world: FedWorld) -> None:
+    domain = world.create()
+    assert is_settled(world, domain)
+    assert world.there() == [f'{NAME} 3600 NS ns1.example.org.']
+    assert world.served_serial() == domain.serial
+
+    changed = world.apply(domain, f'www.{NAME} A 192.0.2.1, 192.0.2.2', f'a.{NAME} CNAME www.{NAME}')
+    assert is_settled(world, domain)
+    assert world.there() == [f'a.{NAME} 3600 CNAME www.{NAME}', f'{NAME} 3600 NS ns1.example.org.',
+                             f'www.{NAME} 3600 A 192.0.2.1, 192.0.2.2']
+    assert (world.served_serial(), world.get(domain).reported_serial) == (changed.serial, changed.serial)
+
+    world.delete(domain)
+    assert world.get(domain).status is Status.DELETED
+    assert world.fed.provider.zone(NAME) is None
+
+
+def test_the_same_cast_once_more_reads_nothing(world: FedWorld) -> None:
+    domain = world.create()
+    calls = len(world.fed.provider.calls)
+    world.endpoint.create_domain(CONTEXT, domain)
+    assert len(world.fed.provider.calls) == calls
+
+
+def test_it_counts_only_when_what_was_applied_is_read_back(world: FedWorld, clock: Clock) -> None:  # noqa: F811
+    domain = world.create()
+    world.fed.provider.behave('apply', 'lie')
+    changed = world.apply(domain, f'www.{NAME} A 192.0.2.1')
+    assert world.get(domain).status is Status.PENDING
+    assert 'it said yes to all, and 2 changes are still to be made' in (world.row(domain).last_error or '')
+    world.fed.provider.behave('apply', 'succeed')
+    later(world, clock, 2.1)
+    assert is_settled(world, domain) and world.row(domain).serial_number == changed.serial
+
+
+@two_of_three
+def test_one_that_is_down_costs_the_others_nothing_and_gets_it_when_it_is_back(
+        world: FedWorld, clock: Clock) -> None:  # noqa: F811
+    domain = world.create()
+    for operation in ('populate', 'ping'):
+        world.fed.provider.behave(operation, 'unreachable')
+    changed = world.apply(domain, f'www.{NAME} A 192.0.2.1')
+    assert world.get(domain).status is Status.ACTIVE
+    assert world.row(domain).serial_number == domain.serial
+    for _ in range(4):
+        later(world, clock, 2.1)
+    assert world.manager.lanes[FED].control.is_open
+    assert world.row(domain).status is Outcome.ERROR
+    for operation in ('populate', 'ping'):
+        world.fed.provider.behave(operation, 'succeed')
+    later(world, clock, 3)
+    assert is_settled(world, domain) and world.served_serial() == changed.serial
+
+
+@pytest.mark.parametrize('step', range(6))
+def test_interrupted_at_every_step_then_again(world: FedWorld, clock: Clock, step: int) -> None:  # noqa: F811
+    domain = world.apply(world.create(), f'c.{NAME} CNAME x.{NAME}', f'd.{NAME} A 192.0.2.1', f'u.{NAME} A 192.0.2.1',
+                         *(f'h{number}.{NAME} A 192.0.2.9' for number in range(9)))
+    world.fed.provider.fail_after = step
+    changed = world.apply(domain, f'c.{NAME} A 192.0.2.1', f'c.{NAME} CNAME', f'd.{NAME} A', f'u.{NAME} A 192.0.2.2',
+                          f'n.{NAME} A 192.0.2.1')
+    done = step > 4  # delete, replace, two updates (one is the SOA's), create
+    assert (world.row(domain).status is Outcome.SUCCESS) is done
+    if not done:
+        assert f'{step} of 5 changes were made' in (world.row(domain).last_error or '')
+    world.fed.provider.fail_after = None
+    later(world, clock, 2.1)
+    assert is_settled(world, domain) and world.served_serial() == changed.serial
+    assert [line for line in world.there() if line.startswith(('c.', 'd.', 'n.', 'u.'))] == [
+        f'c.{NAME} 3600 A 192.0.2.1', f'n.{NAME} 3600 A 192.0.2.1', f'u.{NAME} 3600 A 192.0.2.2']
+
+
+@two_of_three
+def test_a_dangerous_plan_is_parked_while_the_others_go_on(world: FedWorld, clock: Clock) -> None:  # noqa: F811
+    domain = world.fill()
+    before = world.there()
+    changed = world.apply(domain, *(f'h{number}.{NAME} A' for number in range(10)))
+    assert world.get(domain).status is Status.ACTIVE
+    assert world.there() == before
+    parked = world.live(domain)
+    assert parked is not None and parked.state is PlanState.PARKED
+    assert (parked.deletes, parked.zone) == (10, NAME)
+    row = world.row(domain)
+    assert row.status is Outcome.ERROR
+    assert parked.id in (row.last_error or '') and '10 of 21 RRsets would be deleted, over 30 %' in str(row.last_error)
+
+    later(world, clock, 400)
+    assert world.live(domain) == parked, 'looked at again, it is the same plan'
+
+    world.central.approve_plan(CONTEXT, parked.id)
+    later(world, clock, 0)
+    assert is_settled(world, domain) and world.row(domain).serial_number == changed.serial
+    assert len(world.there()) == 11
+    assert world.storage.read(plans.get, parked.id).state is PlanState.APPLIED
+    assert world.live(domain) is None
+
+
+@two_of_three
+def test_an_approved_plan_that_was_interrupted_is_finished(world: FedWorld, clock: Clock) -> None:  # noqa: F811
+    domain = world.fill()
+    world.apply(domain, *(f'h{number}.{NAME} A' for number in range(10)))
+    parked = world.live(domain)
+    assert parked is not None
+    world.fed.provider.fail_after = 2
+    world.central.approve_plan(CONTEXT, parked.id)
+    later(world, clock, 0)
+    assert len(world.there()) == 19
+    world.fed.provider.fail_after = None
+    later(world, clock, 400)
+    assert is_settled(world, domain) and len(world.there()) == 11
+
+
+@two_of_three
+def test_an_approval_is_for_that_plan_only(world: FedWorld, clock: Clock) -> None:  # noqa: F811
+    domain = world.fill()
+    world.apply(domain, *(f'h{number}.{NAME} A' for number in range(10)))
+    parked = world.live(domain)
+    assert parked is not None
+    world.fed.provider.behave('populate', 'fail')
+    world.central.approve_plan(CONTEXT, parked.id)
+    later(world, clock, 0)
+    world.fed.provider.behave('populate', 'succeed')
+    world.apply(domain, f'h10.{NAME} A')
+    assert len(world.there()) == 21, 'eleven are not the ten that were approved'
+    second = world.live(domain)
+    assert second is not None and (second.state, second.deletes) == (PlanState.PARKED, 11)
+    assert world.storage.read(plans.get, parked.id).state is PlanState.DROPPED
+
+
+@two_of_three
+def test_a_parked_plan_that_is_no_longer_needed_is_dropped(world: FedWorld, clock: Clock) -> None:  # noqa: F811
+    domain = world.fill()
+    world.apply(domain, *(f'h{number}.{NAME} A' for number in range(10)))
+    parked = world.live(domain)
+    assert parked is not None
+    world.apply(domain, *(f'h{number}.{NAME} A 192.0.2.{number}' for number in range(10)))
+    later(world, clock, 0)
+    assert is_settled(world, domain)
+    assert world.live(domain) is None
+    assert world.storage.read(plans.get, parked.id).state is PlanState.DROPPED
+
+
+def test_deletes_of_an_hour_are_limited_across_the_pool(world: FedWorld, clock: Clock,  # noqa: F811
+                                                        monkeypatch: pytest.MonkeyPatch) -> None:
+    feeder: Any = world.manager._feeder
+    monkeypatch.setattr(feeder, '_settings', world.manager.settings.__class__(max_deletes_per_hour=3))
+    domain = world.fill()
+    world.apply(domain, f'h1.{NAME} A', f'h2.{NAME} A')
+    assert is_settled(world, domain)
+    world.apply(domain, f'h3.{NAME} A', f'h4.{NAME} A')
+    parked = world.live(domain)
+    assert parked is not None and '2 deletes after 2 in the last hour are more than 3' in str(parked.why)
+    monkeypatch.setattr(feeding, 'utcnow', lambda: utcnow() + timedelta(hours=1, seconds=1))
+    later(world, clock, 400)
+    assert is_settled(world, domain)
+
+
+def policy_of(world: FedWorld, policy: str) -> Domain:
+    domain = world.fill(3)
+    world.refit(policy=policy)
+    return domain
+
+
+@two_of_three
+@pytest.mark.parametrize(('policy', 'change', 'kept'), [
+    ('upsert-only', f'h1.{NAME} A', 'Delete h1'),
+    ('create-only', f'h1.{NAME} A 192.0.2.99', 'Update h1'),
+    ('create+update', f'h1.{NAME} A', 'Delete h1'),
+])
+def test_what_the_policy_keeps_back_is_told_and_never_done(world: FedWorld, policy: str, change: str,
+                                                           kept: str) -> None:
+    domain = policy_of(world, policy)
+    before = world.there()
+    world.apply(domain, change)
+    assert world.there() == before
+    row = world.row(domain)
+    assert row.status is Outcome.ERROR and kept in str(row.last_error) and policy in str(row.last_error)
+    assert world.get(domain).status is Status.ACTIVE, 'the other two have it'
+
+
+@two_of_three
+def test_what_the_policy_allows_is_done_beside_what_it_keeps_back(world: FedWorld) -> None:
+    domain = policy_of(world, 'upsert-only')
+    world.apply(domain, f'h1.{NAME} A', f'n.{NAME} A 192.0.2.7')
+    assert f'n.{NAME} 3600 A 192.0.2.7' in world.there()
+    assert world.row(domain).status is Outcome.ERROR
+
+
+def test_a_domain_is_not_deleted_where_the_policy_forbids_it(world: FedWorld) -> None:
+    domain = policy_of(world, 'upsert-only')
+    world.delete(domain)
+    assert world.fed.provider.zone(NAME) is not None
+    assert world.get(domain).status is Status.ERROR
+    assert 'does not let example.com. be deleted' in str(world.row(domain, Action.DELETE).last_error)
+
+
+def foreign(world: FedWorld, *records: Sequence[Any]) -> None:
+    """Somebody else has put records into the zone there."""
+    zone = world.fed.provider.zone(NAME) or Zone(NAME)
+    for name, rtype, data in records:
+        zone.add_record(rrset(f'{name}.{NAME}', rtype, 60, [data]), replace=True)
+    world.fed.provider.put(zone)
+
+
+@pytest.mark.parametrize('ownership', ['database', 'txt'])
+def test_a_zone_that_is_shared(world: FedWorld, clock: Clock, ownership: str) -> None:  # noqa: F811
+    world.refit(ownership=ownership)
+    domain = world.apply(world.create(), f'ours.{NAME} A 192.0.2.1')
+    assert is_settled(world, domain)
+    foreign(world, ('theirs', 'A', '198.51.100.1'), ('both', 'A', '198.51.100.2'))
+    domain = world.apply(domain, f'ours.{NAME} A 192.0.2.2', f'more.{NAME} A 192.0.2.3')
+    assert is_settled(world, domain), world.row(domain).last_error
+    lines = world.there()
+    assert f'ours.{NAME} 3600 A 192.0.2.2' in lines and f'theirs.{NAME} 60 A 198.51.100.1' in lines
+
+    world.apply(domain, f'both.{NAME} A 192.0.2.4')
+    assert f'both.{NAME} 60 A 198.51.100.2' in world.there()
+    assert f'Update both.{NAME}' in str(world.row(domain).last_error)
+
+    world.apply(domain, f'both.{NAME} A', f'ours.{NAME} A')
+    later(world, clock, 0)
+    assert is_settled(world, domain)
+    assert [line for line in world.there() if line.startswith(('ours', 'both', 'theirs'))] == [
+        f'both.{NAME} 60 A 198.51.100.2', f'theirs.{NAME} 60 A 198.51.100.1']
+
+
+def test_what_the_server_cannot_hold_is_an_error_or_left_out(world: FedWorld) -> None:
+    vars(world.fed.provider)['SUPPORTS'] = frozenset({'A', 'NS'})
+    domain = world.apply(world.create(), f't.{NAME} TXT "x"')
+    assert f'it cannot hold t.{NAME} TXT' in str(world.row(domain).last_error)
+    world.refit(lenient_supports=True)
+    vars(world.fed.provider)['SUPPORTS'] = frozenset({'A', 'NS'})
+    world.apply(domain, f'a.{NAME} A 192.0.2.1')
+    assert is_settled(world, domain)
+    assert world.there() == [f'a.{NAME} 3600 A 192.0.2.1', f'{NAME} 3600 NS ns1.example.org.']
+
+
+def test_drift_is_found_by_reading_again_and_mended(world: FedWorld, clock: Clock) -> None:  # noqa: F811
+    domain = world.apply(world.create(), f'www.{NAME} A 192.0.2.1')
+    foreign(world, ('www', 'A', '198.51.100.66'), ('extra', 'A', '198.51.100.1'))
+    sweep(world, clock, 3000)
+    assert f'www.{NAME} 60 A 198.51.100.66' in world.there(), 'it is not time yet'
+    sweep(world, clock, 700)
+    assert is_settled(world, domain)
+    assert world.there() == [f'{NAME} 3600 NS ns1.example.org.', f'www.{NAME} 3600 A 192.0.2.1']
+    calls = len(world.fed.provider.calls)
+    sweep(world, clock, 60)
+    assert len(world.fed.provider.calls) == calls
+
+
+def sweep(world: FedWorld, clock: Clock, seconds: float) -> None:  # noqa: F811
+    clock.offset += timedelta(seconds=seconds)
+    Periodic(world.manager, world.registrar, world.runtime).run_sweep()
+    world.asked = [each for each in world.asked if each.server_id != FED]
+    world.deliver()
+
+
+def test_a_driver_whose_serials_say_nothing_is_not_polled(world: FedWorld, clock: Clock,  # noqa: F811
+                                                          monkeypatch: pytest.MonkeyPatch) -> None:
+    world.create()
+    for keeps in (True, False):
+        monkeypatch.setattr(Backend, 'keeps_serial', keeps)
+        monkeypatch.setattr(RecordBackend, 'keeps_serial', keeps)
+        world.asked.clear()
+        Periodic(world.manager, world.registrar, world.runtime).run_sweep()
+        assert (FED in {each.server_id for each in world.asked}) is keeps
+
+
+def test_a_row_that_was_claimed_by_one_that_died_is_taken_by_the_next(world: FedWorld, clock: Clock) -> None:  # noqa: F811,E501
+    domain = world.create()
+    row = world.row(domain)
+    taken = dataclasses.replace(row, claimed_by='dead', claimed_until=utcnow() + timedelta(seconds=30),
+                                next_attempt_at=utcnow(), version=row.version + 1)
+    world.storage.run(statuses.write, [taken], utcnow())
+    foreign(world, ('extra', 'A', '198.51.100.1'))
+    later(world, clock, 10)
+    assert len(world.there()) == 2
+    later(world, clock, 25)
+    assert is_settled(world, domain) and len(world.there()) == 1
+
+
+def test_a_change_while_the_zone_is_made_there_is_brought_as_well(world: FedWorld) -> None:
+    changed: list[Domain] = []
+
+    def change_meanwhile(zone: Zone) -> None:
+        domain = next(iter(world.storage.read(domains.live_by_name, [NAME]).values()))
+        changed.append(world.central.apply_changes(CONTEXT, domain.id, [
+            RecordChange(f'www.{NAME}', 'A', ('192.0.2.1',))]))
+
+    world.fed.provider.meddle(change_meanwhile)
+    domain = world.create()
+    assert is_settled(world, domain)
+    assert world.row(domain).serial_number == changed[0].serial
+    assert f'www.{NAME} 3600 A 192.0.2.1' in world.there()
+
+
+def test_a_zone_that_was_made_there_by_hand_is_taken_over(world: FedWorld) -> None:
+    zone = Zone(NAME)
+    zone.add_record(rrset(NAME, 'NS', 300, ['ns.example.net.']))
+    zone.add_record(rrset(NAME, 'SOA', 300, ['ns.example.net. hostmaster.example.net. 1 3600 600 86400 300']))
+    world.fed.provider.put(zone)
+    assert is_settled(world, world.create())
+    assert world.there() == [f'{NAME} 3600 NS ns1.example.org.']
