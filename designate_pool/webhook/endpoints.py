@@ -1,0 +1,138 @@
+"""external-dns's endpoints, as its webhook interface has them in JSON, to RRsets and back.
+
+An endpoint is one RRset: ``dnsName`` and the names among its ``targets`` have no final dot, TXT data is quoted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from designate_pool.errors import InvalidField
+from designate_pool.planner.records import RRset, rrset
+from designate_pool.planner.zone import Zone
+
+Json = dict[str, Any]
+
+#: Types whose data ends with a name.
+_ENDS_WITH_NAME = frozenset({'CNAME', 'DNAME', 'MX', 'NAPTR', 'NS', 'PTR', 'SRV'})
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"(?:\s+"(?:[^"\\]|\\.)*")*', re.DOTALL)
+#: Octets of one string of a TXT record (RFC 1035 section 3.3).
+_STRING = 255
+
+
+def endpoint_of(found: RRset) -> Json:
+    """What external-dns is told of an RRset."""
+    targets = [_without_dot(each) if found.type in _ENDS_WITH_NAME else each for each in found.rdatas]
+    return {'dnsName': _without_dot(found.name), 'targets': targets, 'recordType': found.type, 'recordTTL': found.ttl}
+
+
+def adjusted(given: Any) -> list[Json]:
+    """Endpoints that external-dns wants, as they will be told of once they are there; what is not ours is kept."""
+    found = []
+    for place, each in enumerate(_list(given, 'endpoints')):
+        wanted = _rrset(each, f'endpoints[{place}]', 0)
+        told = endpoint_of(wanted)
+        if not each.get('recordTTL'):
+            del told['recordTTL']
+        found.append({**each, **told})
+    return found
+
+
+def apply_changes(zones: Mapping[str, Zone], default_ttl: int, given: Any) -> None:
+    """Make the changes that external-dns sends in the zones that they are about.
+
+    Deleting what is not there and creating what is there does nothing: changes may be sent again.
+
+    :param zones: by name; they are changed
+    :param default_ttl: seconds, for endpoints that give none and are new
+    :raises InvalidField: for what is no set of changes, or about none of the zones
+    :raises ZoneError: for what cannot be in a zone
+    """
+    if not isinstance(given, dict):
+        raise InvalidField(field='changes', why='they have to be an object')
+    changes = {str(key).lower(): value for key, value in given.items()}
+    for kind in ('delete', 'updateold'):
+        for place, each in enumerate(_list(changes.get(kind), kind)):
+            old = _rrset(each, f'{kind}[{place}]', default_ttl)
+            zone = zone_of(zones, old.name)
+            if old.key in zone and not (kind == 'updateold' and _comes_back(changes, old)):
+                zone.remove_record(old)
+    for new in _together(zones, default_ttl, changes):
+        zone_of(zones, new.name).add_record(new, replace=True)
+
+
+def zone_of(zones: Mapping[str, Zone], name: str) -> Zone:
+    """The zone that *name* lies in: the one with the longest name.
+
+    :raises InvalidField: when it lies in none
+    """
+    labels = name.split('.')
+    for start in range(len(labels) - 1):
+        found = zones.get('.'.join(labels[start:]))
+        if found is not None:
+            return found
+    raise InvalidField(field=name, why='it lies in none of the zones that are served here')
+
+
+def _together(zones: Mapping[str, Zone], default_ttl: int, changes: Mapping[str, Any]) -> Iterable[RRset]:
+    """The RRsets that come; endpoints of one name and type are one RRset."""
+    found: dict[str, RRset] = {}
+    for kind in ('create', 'updatenew'):
+        for place, each in enumerate(_list(changes.get(kind), kind)):
+            new = _rrset(each, f'{kind}[{place}]', default_ttl)
+            there = zone_of(zones, new.name).get(new.name, new.type)
+            if there is not None and not each.get('recordTTL'):
+                new = new._replace(ttl=there.ttl)
+            earlier = found.get(new.key)
+            found[new.key] = new if earlier is None else rrset(new.name, new.type, new.ttl,
+                                                               (*earlier.rdatas, *new.rdatas))
+    return found.values()
+
+
+def _comes_back(changes: Mapping[str, Any], old: RRset) -> bool:
+    return any(_rrset(each, 'updateNew', 0).key == old.key for each in _list(changes.get('updatenew'), 'updateNew'))
+
+
+def _rrset(given: Any, place: str, default_ttl: int) -> RRset:
+    if not isinstance(given, dict):
+        raise InvalidField(field=place, why='an endpoint has to be an object')
+    if given.get('setIdentifier'):
+        raise InvalidField(field=f'{place}.setIdentifier', why='answers that depend on who asks are not served here')
+    for key, kind in (('dnsName', str), ('recordType', str), ('targets', list)):
+        if not isinstance(given.get(key), kind):
+            raise InvalidField(field=f'{place}.{key}', why='missing, or of the wrong kind')
+    rtype = given['recordType'].upper()
+    ttl = given.get('recordTTL') or default_ttl
+    return rrset(_with_dot(given['dnsName']), rtype, ttl, [_data(rtype, each) for each in given['targets']])
+
+
+def _data(rtype: str, target: Any) -> str:
+    text = str(target)
+    if rtype in _ENDS_WITH_NAME:
+        return _with_dot(text)
+    if rtype in ('TXT', 'SPF') and not _QUOTED.fullmatch(text):
+        return ' '.join(_quoted(text[start:start + _STRING]) for start in range(0, max(len(text), 1), _STRING))
+    return text
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace('\\', '\\\\').replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _list(given: Any, place: str) -> Sequence[Any]:
+    if given is None:
+        return ()
+    if not isinstance(given, list):
+        raise InvalidField(field=place, why='it has to be a list')
+    return given
+
+
+def _with_dot(name: str) -> str:
+    return name if name.endswith('.') else f'{name}.'
+
+
+def _without_dot(name: str) -> str:
+    return name.removesuffix('.') if name != '.' else name

@@ -1,0 +1,151 @@
+"""external-dns's side of its webhook interface, against the webhook, the pool behind it, and a BIND behind that."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+import signal
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import requests
+
+from tests.fixtures.bind import Named
+from tests.fixtures.processes import Process, free_port, wait_until
+from tests.fixtures.stack import Stack
+
+MEDIA_TYPE = 'application/external.dns.webhook+json;version=1'
+ZONE = 'example.com.'
+
+
+@dataclasses.dataclass
+class Client:
+    """What external-dns asks a webhook provider, written from its published interface."""
+
+    url: str
+
+    def negotiate(self) -> Any:
+        return self._json(requests.get(self.url + '/', headers={'Accept': MEDIA_TYPE}, timeout=30))
+
+    def records(self) -> list[dict[str, Any]]:
+        found = self._json(requests.get(f'{self.url}/records', headers={'Accept': MEDIA_TYPE}, timeout=30))
+        return sorted(found, key=lambda each: (each['dnsName'], each['recordType']))
+
+    def adjust(self, endpoints: list[dict[str, Any]]) -> Any:
+        return self._json(requests.post(f'{self.url}/adjustendpoints', json=endpoints, timeout=30,
+                                        headers={'Content-Type': MEDIA_TYPE, 'Accept': MEDIA_TYPE}))
+
+    def apply(self, **changes: list[dict[str, Any]]) -> requests.Response:
+        return requests.post(f'{self.url}/records', json=changes, headers={'Content-Type': MEDIA_TYPE}, timeout=30)
+
+    def run_once(self, wanted: list[dict[str, Any]]) -> int:
+        """external-dns's loop, policy sync: how many changes it sent."""
+        there = {(each['dnsName'], each['recordType']): each for each in self.records()}
+        desired = {(each['dnsName'], each['recordType']): each for each in self.adjust(wanted)}
+        both = [key for key in desired if key in there and differs(there[key], desired[key])]
+        changes = {'create': [each for key, each in desired.items() if key not in there],
+                   'updateOld': [there[key] for key in both], 'updateNew': [desired[key] for key in both],
+                   'delete': [each for key, each in there.items() if key not in desired]}
+        count = sum(map(len, changes.values()))
+        if count:
+            answer = self.apply(**changes)
+            assert answer.status_code == 204, answer.text
+        return count
+
+    @staticmethod
+    def _json(answer: requests.Response) -> Any:
+        assert answer.status_code == 200, answer.text
+        assert answer.headers['Content-Type'] == MEDIA_TYPE
+        return answer.json()
+
+
+def differs(there: dict[str, Any], wanted: dict[str, Any]) -> bool:
+    return sorted(there['targets']) != sorted(wanted['targets']) or (
+        'recordTTL' in wanted and there['recordTTL'] != wanted['recordTTL'])
+
+
+def endpoint(name: str, rtype: str, *targets: str, **more: Any) -> dict[str, Any]:
+    return {'dnsName': name, 'recordType': rtype, 'targets': list(targets), **more}
+
+
+@pytest.fixture
+def stack(tmp_path: pathlib.Path, named: Callable[..., Named]) -> Iterator[Stack]:
+    server = named()
+    folder = tmp_path / 'pool'
+    with Stack(folder, [server.section(str(uuid.uuid4()), call_timeout=2)], f'sqlite:///{folder}/pool.sqlite') as running:
+        running.server = server  # type: ignore[attr-defined]
+        yield running
+
+
+@pytest.fixture
+def client(stack: Stack, tmp_path: pathlib.Path) -> Iterator[Client]:
+    port = free_port()
+    process = Process([sys.executable, '-m', 'designate_pool.cmd.webhook', '--listen', f'127.0.0.1:{port}', '--url',
+                       stack.url], tmp_path / 'webhook.log').start()
+    wait_until(lambda: process.running() and b': ready' in process.log.read_bytes(), 'the webhook is ready')
+    yield Client(f'http://127.0.0.1:{port}')
+    process.signal(signal.SIGTERM)
+    assert process.wait(30) == 0
+
+
+def test_a_cluster_is_brought_into_step_and_then_there_is_nothing_to_do(stack: Stack, client: Client) -> None:
+    zone = stack.create_zone(ZONE)
+    assert client.negotiate() == {'include': ['example.com']}
+    assert client.records() == []
+    wanted = [endpoint('web.example.com', 'A', '192.0.2.1', '192.0.2.2', recordTTL=60),
+              endpoint('alias.example.com', 'CNAME', 'Web.example.com'),
+              endpoint('a-web.example.com', 'TXT', '"heritage=external-dns,external-dns/owner=one"'),
+              endpoint('note.example.com', 'TXT', 'two words')]
+    assert client.run_once(wanted) == 4
+    stack.wait_for(zone['id'])
+    server: Named = stack.server  # type: ignore[attr-defined]
+    answer = server.query('alias.example.com.', 'A')
+    assert {str(each) for rrset in answer.answer for each in rrset} == {'web.example.com.', '192.0.2.1', '192.0.2.2'}
+    assert client.run_once(wanted) == 0
+
+    wanted[1] = endpoint('alias.example.com', 'A', '192.0.2.9')
+    del wanted[3]
+    before = stack.zone(zone['id'])['serial']
+    assert client.run_once(wanted) == 3
+    assert stack.wait_for(zone['id'])['serial'] > before
+    assert [(each['dnsName'], each['recordType']) for each in client.records()] == [
+        ('a-web.example.com', 'TXT'), ('alias.example.com', 'A'), ('web.example.com', 'A')]
+    assert client.run_once(wanted) == 0
+
+
+def test_changes_that_are_sent_again_do_no_harm(stack: Stack, client: Client) -> None:
+    zone = stack.create_zone(ZONE)
+    changes = {'create': [endpoint('a.example.com', 'A', '192.0.2.1')],
+               'delete': [endpoint('gone.example.com', 'A', '192.0.2.1')]}
+    assert client.apply(**changes).status_code == 204
+    serial = stack.zone(zone['id'])['serial']
+    assert client.apply(**changes).status_code == 204
+    assert stack.zone(zone['id'])['serial'] == serial
+
+
+def test_what_cannot_be_is_told_and_nothing_is_done(stack: Stack, client: Client) -> None:
+    stack.create_zone(ZONE)
+    for changes, why in [({'create': [endpoint('a.example.net', 'A', '192.0.2.1')]}, 'in none of the zones'),
+                         ({'create': [endpoint('ok.example.com', 'A', '192.0.2.1'),
+                                      endpoint('a.example.com', 'A', 'x')]}, 'not A data')]:
+        answer = client.apply(**changes)
+        assert answer.status_code == 400 and why in answer.text
+    assert client.records() == []
+    assert requests.post(f'{client.url}/records', data=b'{', timeout=30).status_code == 400
+    assert requests.get(client.url, headers={'Accept': 'text/html'}, timeout=30).status_code == 406
+    assert requests.get(f'{client.url}/nothing', timeout=30).status_code == 404
+
+
+def test_while_the_pool_is_down_it_says_try_again(stack: Stack, client: Client) -> None:
+    stack.create_zone(ZONE)
+    assert requests.get(f'{client.url}/healthz', timeout=30).text == 'ok\n'
+    stack.stop()
+    for answer in (requests.get(f'{client.url}/healthz', timeout=30), requests.get(f'{client.url}/records', timeout=30),
+                   client.apply(create=[endpoint('a.example.com', 'A', '192.0.2.1')])):
+        assert answer.status_code == 503 and 'cannot be' in answer.text
+    stack.launch('all')
+    assert client.apply(create=[endpoint('a.example.com', 'A', '192.0.2.1')]).status_code == 204
+    assert [each['dnsName'] for each in client.records()] == ['a.example.com']

@@ -1,0 +1,128 @@
+"""external-dns's endpoints to RRsets and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from designate_pool.errors import InvalidField, RRsetBesideCname
+from designate_pool.planner.records import rrset
+from designate_pool.planner.zone import Zone
+from designate_pool.webhook.endpoints import adjusted, apply_changes, endpoint_of, zone_of
+
+Json = dict[str, Any]
+
+
+def endpoint(name: str, rtype: str, *targets: str, ttl: int | None = None, **more: Any) -> Json:
+    found: Json = {'dnsName': name, 'recordType': rtype, 'targets': list(targets), **more}
+    return found if ttl is None else {**found, 'recordTTL': ttl}
+
+
+def zones(*records: str) -> dict[str, Zone]:
+    """``example.com.`` with *records*, each "name TTL type data", and an empty ``sub.example.com.``."""
+    found = {name: Zone(name) for name in ('example.com.', 'sub.example.com.')}
+    for each in records:
+        name, ttl, rtype, data = each.split(' ', 3)
+        found['example.com.'].add_record(rrset(name, rtype, int(ttl), data.split(', ')))
+    return found
+
+
+def lines(zone: Zone) -> list[str]:
+    return sorted(map(str, zone))
+
+
+@pytest.mark.parametrize(('rtype', 'data', 'target'), [
+    ('A', '192.0.2.1', '192.0.2.1'),
+    ('CNAME', 'www.example.com.', 'www.example.com'),
+    ('MX', '10 mail.example.com.', '10 mail.example.com'),
+    ('SRV', '1 2 443 www.example.com.', '1 2 443 www.example.com'),
+    ('NS', 'ns1.example.org.', 'ns1.example.org'),
+    ('TXT', '"heritage=external-dns,external-dns/owner=one"', '"heritage=external-dns,external-dns/owner=one"'),
+])
+def test_an_rrset_is_told_and_comes_back_the_same(rtype: str, data: str, target: str) -> None:
+    told = endpoint_of(rrset('a.example.com.', rtype, 60, [data]))
+    assert told == {'dnsName': 'a.example.com', 'recordType': rtype, 'targets': [target], 'recordTTL': 60}
+    there = zones()
+    apply_changes(there, 300, {'create': [told]})
+    assert lines(there['example.com.']) == [f'a.example.com. 60 {rtype} {data}']
+
+
+def test_what_is_wanted_is_adjusted_to_what_will_be_told() -> None:
+    wanted = [endpoint('WWW.example.com', 'CNAME', 'Web.example.com.', labels={'owner': 'one'}),
+              endpoint('t.example.com.', 'TXT', 'two words', ttl=5),
+              endpoint('*.example.com', 'A', '192.0.2.2', '192.0.2.1')]
+    assert adjusted(wanted) == [
+        {'dnsName': 'www.example.com', 'recordType': 'CNAME', 'targets': ['web.example.com'],
+         'labels': {'owner': 'one'}},
+        {'dnsName': 't.example.com', 'recordType': 'TXT', 'targets': ['"two words"'], 'recordTTL': 5},
+        {'dnsName': '*.example.com', 'recordType': 'A', 'targets': ['192.0.2.1', '192.0.2.2']}]
+    assert adjusted(adjusted(wanted)) == adjusted(wanted)
+
+
+def test_a_long_text_becomes_several_strings() -> None:
+    (found,) = adjusted([endpoint('t.example.com', 'TXT', 'x' * 300)])
+    assert found['targets'] == [f'"{"x" * 255}" "{"x" * 45}"']
+
+
+def test_changes_of_all_kinds_and_the_same_once_more() -> None:
+    there = zones('old.example.com. 60 A 192.0.2.1', 'www.example.com. 60 A 192.0.2.1',
+                  'type.example.com. 60 A 192.0.2.1', 'kept.example.com. 60 A 192.0.2.9')
+    changes = {'create': [endpoint('new.example.com', 'A', '192.0.2.3'),
+                          endpoint('a.sub.example.com', 'A', '192.0.2.4', ttl=30)],
+               'updateOld': [endpoint('www.example.com', 'A', '192.0.2.1'),
+                             endpoint('type.example.com', 'A', '192.0.2.1')],
+               'updateNew': [endpoint('www.example.com', 'A', '192.0.2.2'),
+                             endpoint('type.example.com', 'CNAME', 'www.example.com')],
+               'delete': [endpoint('old.example.com', 'A', '192.0.2.1')]}
+    for _ in range(2):
+        apply_changes(there, 300, changes)
+        assert lines(there['example.com.']) == [
+            'kept.example.com. 60 A 192.0.2.9', 'new.example.com. 300 A 192.0.2.3',
+            'type.example.com. 300 CNAME www.example.com.', 'www.example.com. 60 A 192.0.2.2']
+        assert lines(there['sub.example.com.']) == ['a.sub.example.com. 30 A 192.0.2.4']
+
+
+def test_keys_as_older_versions_write_them() -> None:
+    there = zones('old.example.com. 60 A 192.0.2.1')
+    apply_changes(there, 300, {'Create': [endpoint('new.example.com', 'A', '192.0.2.3')], 'UpdateOld': None,
+                               'Delete': [endpoint('old.example.com', 'A', '192.0.2.1')]})
+    assert lines(there['example.com.']) == ['new.example.com. 300 A 192.0.2.3']
+
+
+def test_endpoints_of_one_name_and_type_are_one_rrset() -> None:
+    there = zones()
+    apply_changes(there, 300, {'create': [endpoint('a.example.com', 'A', '192.0.2.2'),
+                                          endpoint('a.example.com', 'A', '192.0.2.1')]})
+    assert lines(there['example.com.']) == ['a.example.com. 300 A 192.0.2.1, 192.0.2.2']
+
+
+def test_the_longest_zone_has_the_name() -> None:
+    there = zones()
+    assert zone_of(there, 'a.b.sub.example.com.').name == 'sub.example.com.'
+    assert zone_of(there, 'sub.example.com.').name == 'sub.example.com.'
+    assert zone_of(there, 'xsub.example.com.').name == 'example.com.'
+    with pytest.raises(InvalidField, match='example.net'):
+        zone_of(there, 'www.example.net.')
+
+
+@pytest.mark.parametrize(('given', 'why'), [
+    ([], 'an object'),
+    ({'create': {}}, 'create: it has to be a list'),
+    ({'create': ['x']}, r'create\[0\]: an endpoint'),
+    ({'create': [{'dnsName': 'a.example.com', 'recordType': 'A'}]}, r'create\[0\]\.targets'),
+    ({'create': [{'recordType': 'A', 'targets': []}]}, r'create\[0\]\.dnsName'),
+    ({'create': [endpoint('a.example.com', 'A')]}, 'no data'),
+    ({'create': [endpoint('a.example.com', 'A', 'not an address')]}, 'not A data'),
+    ({'create': [endpoint('a.example.net', 'A', '192.0.2.1')]}, 'in none of the zones'),
+    ({'create': [endpoint('a.example.com', 'A', '192.0.2.1', setIdentifier='eu')]}, 'setIdentifier'),
+])
+def test_what_is_no_set_of_changes(given: Any, why: str) -> None:
+    with pytest.raises(InvalidField, match=why):
+        apply_changes(zones(), 300, given)
+
+
+def test_a_cname_beside_other_data_is_refused() -> None:
+    with pytest.raises(RRsetBesideCname):
+        apply_changes(zones('a.example.com. 60 TXT "x"'), 300,
+                      {'create': [endpoint('a.example.com', 'CNAME', 'b.example.com')]})
