@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import pathlib
 import signal
 import sys
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import requests
 
 from tests.fixtures.bind import Named
+from tests.fixtures.daemon import starter
 from tests.fixtures.processes import Process, free_port, wait_until
 from tests.fixtures.stack import Stack
 
@@ -71,27 +71,42 @@ def endpoint(name: str, rtype: str, *targets: str, **more: Any) -> dict[str, Any
     return {'dnsName': name, 'recordType': rtype, 'targets': list(targets), **more}
 
 
-@pytest.fixture
-def stack(tmp_path: pathlib.Path, named: Callable[..., Named]) -> Iterator[Stack]:
-    server = named()
-    folder = tmp_path / 'pool'
-    with Stack(folder, [server.section(str(uuid.uuid4()), call_timeout=2)], f'sqlite:///{folder}/pool.sqlite') as running:
-        running.server = server  # type: ignore[attr-defined]
+@pytest.fixture(scope='module')
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Named]:
+    for start in starter(Named, tmp_path_factory.mktemp('named')):
+        yield start()
+
+
+@pytest.fixture(scope='module')
+def pool(tmp_path_factory: pytest.TempPathFactory, server: Named) -> Iterator[Stack]:
+    folder = tmp_path_factory.mktemp('pool')
+    section = server.section(str(uuid.uuid4()), call_timeout=2)
+    with Stack(folder, [section], f'sqlite:///{folder}/pool.sqlite') as running:
         yield running
 
 
 @pytest.fixture
-def client(stack: Stack, tmp_path: pathlib.Path) -> Iterator[Client]:
+def stack(pool: Stack) -> Iterator[Stack]:
+    """The pool, without zones when the test is over."""
+    yield pool
+    for zone in pool.request('GET', '/v2/zones', 200)['zones']:
+        pool.delete_zone(zone['id'])
+        pool.wait_for(zone['id'], 'gone')
+
+
+@pytest.fixture(scope='module')
+def client(pool: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     port = free_port()
     process = Process([sys.executable, '-m', 'designate_pool.cmd.webhook', '--listen', f'127.0.0.1:{port}', '--url',
-                       stack.url], tmp_path / 'webhook.log').start()
+                       pool.url], tmp_path_factory.mktemp('webhook') / 'log').start()
     wait_until(lambda: process.running() and b': ready' in process.log.read_bytes(), 'the webhook is ready')
     yield Client(f'http://127.0.0.1:{port}')
     process.signal(signal.SIGTERM)
     assert process.wait(30) == 0
 
 
-def test_a_cluster_is_brought_into_step_and_then_there_is_nothing_to_do(stack: Stack, client: Client) -> None:
+def test_a_cluster_is_brought_into_step_and_then_there_is_nothing_to_do(stack: Stack, client: Client,
+                                                                        server: Named) -> None:
     zone = stack.create_zone(ZONE)
     assert client.negotiate() == {'include': ['example.com']}
     assert client.records() == []
@@ -101,7 +116,6 @@ def test_a_cluster_is_brought_into_step_and_then_there_is_nothing_to_do(stack: S
               endpoint('note.example.com', 'TXT', 'two words')]
     assert client.run_once(wanted) == 4
     stack.wait_for(zone['id'])
-    server: Named = stack.server  # type: ignore[attr-defined]
     answer = server.query('alias.example.com.', 'A')
     assert {str(each) for rrset in answer.answer for each in rrset} == {'web.example.com.', '192.0.2.1', '192.0.2.2'}
     assert client.run_once(wanted) == 0
