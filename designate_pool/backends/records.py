@@ -47,8 +47,7 @@ class RecordBackend(Backend):
                      default='zone'),
         model.Option('owner_id', 'With ownership = txt: the name that those TXT records know us by.',
                      default='designate-pool'),
-        model.Option('txt_prefix', 'With ownership = txt: what goes before the first label of their names.',
-                     default=''),
+        model.Option('txt_prefix', 'With ownership = txt: what goes before the first label of their names.'),
         model.Option('lenient_supports', 'Whether records that the server cannot hold are left out, with a line in '
                                          'the log; without it the zone is in ERROR there.', 'bool', False),
         model.Option('audit_interval', 'Seconds after which a zone that is at rest is read and compared again; 0 '

@@ -22,21 +22,22 @@ class Rfc2136(RecordBackend):
     )
 
     def check(self) -> list[model.Finding]:
-        """Whether it answers and accepts the key.  Nothing can be tried out: it makes no zones."""
+        """Whether it answers and accepts the key.  Whether it takes updates, only a zone of the pool's shows."""
         result = self.ping()
-        return self.check_files() if result.ok else [
-            *self.check_files(), model.Finding(f'the server does not answer: {result.error}', self._advice(result))]
+        found = [] if result.ok else [model.Finding(f'it does not answer as it should: {result.error}',
+                                                    self._advice(result))]
+        return [*self.check_files(), *found]
 
     def _new_provider(self) -> Rfc2136Provider:
         server = self.server
         key = server.tsig_key
-        return Rfc2136Provider(
-            server.label, server.host, server.port, None if key is None else key.name,
-            None if key is None else key.secret, None if key is None else key.algorithm,
-            server.call_timeout, self.options['update_port'])
+        signed = {} if key is None else {'key_name': key.name, 'key_secret': key.secret, 'key_algorithm': key.algorithm}
+        return Rfc2136Provider(server.id, server.host, server.port, timeout=server.call_timeout,
+                               update_port=self.options['update_port'], **signed)
 
     def _advice(self, result: model.CallResult) -> str:
+        if not result.unreachable and 'BADTIME' in str(result.error):
+            return f'set the clocks of {self.server.label} and of this host'
         if not result.unreachable and not result.retryable:
-            return (f'give {self.server.label} the key of its section, and let it update and transfer the zones of the '
-                    'pool')
+            return f'have {self.server.label} know the key of its section, by the same name, algorithm and secret'
         return super()._advice(result)

@@ -193,7 +193,7 @@ class _Feeding:
     def _new_registry(self) -> Registry | None:
         options = self._backend.options
         if options['ownership'] == 'txt':
-            return TxtRegistry(options['owner_id'], prefix=options['txt_prefix'])
+            return TxtRegistry(options['owner_id'], prefix=options['txt_prefix'] or '')
         if options['ownership'] == 'database':
             return _DatabaseRegistry(self._storage, self._server.id, self._domain.id)
         return None

@@ -29,7 +29,7 @@ class ServerOptions(Directive):
 def _described(option: Option) -> list[str]:
     if option.required:
         fate = 'required'
-    elif option.default is None:
+    elif option.default in (None, ''):
         fate = 'optional'
     else:
         fate = f'default ``{str(option.default).lower() if isinstance(option.default, bool) else option.default}``'

@@ -149,3 +149,13 @@ def test_the_example_for_octodns_is_a_whole_configuration(monkeypatch: pytest.Mo
     assert [server.host for server in pool.servers] == ['192.0.2.1', '198.51.100.1']
     for server in pool.servers:
         backends.build(server)
+
+
+def test_the_example_for_dynamic_updates_is_a_whole_configuration() -> None:
+    pool = pools.read_pool(read(ETC / 'example-rfc2136.conf'), backends.options())
+    assert [(server.host, server.options['update_port']) for server in pool.servers] == [
+        ('192.0.2.1', None), ('198.51.100.1', 5353)]
+    named = (ETC / 'example-rfc2136.named.conf').read_text()
+    for server in pool.servers:
+        assert server.tsig_key and f'secret "{server.tsig_key.secret}";' in named
+        backends.build(server)

@@ -15,8 +15,8 @@ import pytest
 
 from designate_pool.backends.base import Backend
 from designate_pool.backends.records import RecordBackend
-from designate_pool.model import (Action, Domain, Outcome, PlanState, RecordChange, Server, ServerStatus, Status,
-                                  StoredPlan, utcnow)
+from designate_pool.model import (Action, Answer, Domain, Outcome, PlanState, PollResult, RecordChange, Server,
+                                  ServerStatus, Status, StoredPlan, utcnow)
 from designate_pool.planner.records import rrset
 from designate_pool.planner.targets.fake import FakeProvider
 from designate_pool.planner.zone import Zone
@@ -377,6 +377,17 @@ def test_a_driver_whose_serials_say_nothing_is_not_polled(world: FedWorld, clock
         world.asked.clear()
         Periodic(world.manager, world.registrar, world.runtime).run_sweep()
         assert (FED in {each.server_id for each in world.asked}) is keeps
+
+
+def test_what_a_poll_says_of_a_server_that_counts_serials_of_its_own_means_nothing(
+        world: FedWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FedServer, 'keeps_serial', False)
+    domain = world.create()
+    for server, counts in ((FED, False), (SERVERS[0], True)):
+        before = world.rows(domain)[server, Action.UPDATE]
+        world.endpoint.update_statuses(CONTEXT, [PollResult(
+            domain.id, server, Outcome.ERROR, Answer.BAD, 1, 'an old serial', domain.serial)])
+        assert (world.rows(domain)[server, Action.UPDATE] != before) is counts
 
 
 def test_a_row_that_was_claimed_by_one_that_died_is_taken_by_the_next(world: FedWorld, clock: Clock) -> None:  # noqa: F811,E501

@@ -1,0 +1,112 @@
+"""A pool of designate-pool as a provider of octoDNS, for octoDNS's own configuration to name::
+
+    providers:
+      pool:
+        class: designate_pool.octodns_provider.DesignatePoolProvider
+        url: http://127.0.0.1:9001
+
+What one zone gets is one request, and so one serial.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+from octodns.provider.base import BaseProvider
+from octodns.provider.plan import Plan
+from octodns.record import Record
+from octodns.zone import Zone
+
+from designate_pool.errors import InvalidField
+from designate_pool.planner import master
+from designate_pool.planner.octodns_records import record_of, rrset_of
+from designate_pool.planner.pool_api import PoolApi
+from designate_pool.planner.records import RRset, unpack
+
+#: Of the types that octoDNS knows, those that DNS knows as well.
+TYPES = ('A', 'AAAA', 'CAA', 'CNAME', 'DNAME', 'DS', 'HTTPS', 'LOC', 'MX', 'NAPTR', 'NS', 'OPENPGPKEY', 'PTR', 'SPF',
+         'SRV', 'SSHFP', 'SVCB', 'TLSA', 'TXT', 'URI')
+
+
+class DesignatePoolProvider(BaseProvider):
+    """
+    :param url: where the pool's API is
+    :param timeout: seconds that one answer of the API may take
+    :param email: of who is responsible for zones that are made; ``hostmaster@`` and the zone's name when None
+    """
+
+    SUPPORTS = frozenset(TYPES)
+    SUPPORTS_GEO = False
+    SUPPORTS_DYNAMIC = False
+    SUPPORTS_MULTIVALUE_PTR = True
+    # They are made from the pool's name servers.
+    SUPPORTS_ROOT_NS = False
+
+    def __init__(self, id: str, url: str = 'http://127.0.0.1:9001', timeout: float = 90.0, email: str | None = None,
+                 *args: Any, **kwargs: Any) -> None:
+        self.log = logging.getLogger(f'{type(self).__name__}[{id}]')
+        super().__init__(id, *args, **kwargs)
+        self._api = PoolApi(url, float(timeout))
+        self._email = email
+        self._serials: dict[str, int] = {}
+
+    def list_zones(self) -> list[str]:
+        return self._api.zones()
+
+    def populate(self, zone: Zone, target: bool = False, lenient: bool = False) -> bool:
+        found = self._api.zone(zone.name)
+        if found is None or found['action'] == 'DELETE':
+            return False
+        for rrset in self._contents(zone.name, found['id']):
+            if rrset.type == 'SOA':
+                self._serials[zone.name] = int(rrset.rdatas[0].split()[2])
+            elif rrset.type in self.SUPPORTS and (rrset.name, rrset.type) != (zone.name, 'NS'):
+                record = self._record(rrset, zone)
+                if record is not None:
+                    zone.add_record(record, lenient=lenient)
+        self.log.info('populate: %s has %d records', zone.name, len(zone.records))
+        return True
+
+    def _process_desired_zone(self, desired: Zone) -> Zone:
+        """Data that DNS cannot have is seen here, and so in a dry run: octoDNS takes what looks much like data."""
+        for record in desired.records:
+            if record._type in self.SUPPORTS:
+                try:
+                    rrset_of(record, lenient=False)
+                except InvalidField as error:
+                    self.supports_warn_or_except(str(error).rstrip('.'), 'omitting record')
+                    desired.remove_record(record)
+        return super()._process_desired_zone(desired)
+
+    def _contents(self, name: str, zone_id: str) -> Iterator[RRset]:
+        for key, value in master.read(self._api.contents(zone_id), name, file='the export of the pool').items():
+            yield unpack(key, value)
+
+    def _record(self, rrset: RRset, zone: Zone) -> Record | None:
+        try:
+            record = record_of(rrset, zone)
+        except InvalidField as error:
+            self.log.warning('%s %s: %s; it is left alone', rrset.name, rrset.type, error.kwargs['why'])
+            return None
+        record.source = self
+        return record
+
+    def _apply(self, plan: Plan) -> None:
+        """All changes or none; none as well when somebody else changed the zone since it was read."""
+        name = plan.desired.name
+        changes = [_change(each) for each in plan.changes]
+        found = self._api.zone(name) if plan.exists else None
+        if found is None:
+            email = self._email or f'hostmaster@{name.rstrip(".")}'
+            self._api.create_zone(name, email, recordsets=[each for each in changes if each['records']])
+        else:
+            self._api.change(found['id'], changes, self._serials.pop(name, None))
+
+
+def _change(change: Any) -> dict[str, Any]:
+    """One of octoDNS's changes as the API takes it."""
+    rrset = rrset_of(change.record, lenient=False)
+    records = [] if change.new is None else list(rrset.rdatas)
+    return {'name': rrset.name, 'type': rrset.type, 'ttl': rrset.ttl, 'records': records}

@@ -1,0 +1,313 @@
+"""octoDNS's own providers, sources and processors in our plans, against real servers."""
+
+from __future__ import annotations
+
+import pathlib
+import textwrap
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, PoolError, SourceError
+from designate_pool.planner.engine import plan_for
+from designate_pool.planner.octodns_adapter import AdaptedProvider, OctodnsServer, adapt_processor, adapt_provider
+from designate_pool.planner.plan import Plan
+from designate_pool.planner.policy import PolicyProcessor, parse
+from designate_pool.planner.providers import BaseProcessor
+from designate_pool.planner.records import rrset
+from designate_pool.planner.targets.fake import FakeProvider, zone_of
+from designate_pool.planner.zone import Zone
+from tests.fixtures.bind import Named
+from tests.fixtures.pdns import PowerDns
+from tests.fixtures.processes import free_port
+from tests.fixtures.updates import KEY, NEW, named_with
+
+#: octodns-bind and octodns-powerdns use what octoDNS 1.22 calls old.
+pytestmark = pytest.mark.filterwarnings('ignore::DeprecationWarning')
+NAME = 'example.com.'
+#: octodns-bind cannot read a LOC record with the usual size and precisions, which dnspython leaves out.
+BIND, PDNS = 'octodns_bind.Rfc2136Provider', 'octodns_powerdns.PowerDnsProvider'
+RECORDS = '''
+@        300 NS    ns1.example.net.
+@        300 MX    10 mail
+@        300 TXT   "v=spf1 -all"
+@        300 CAA   0 issue "ca.example.net"
+@        300 HTTPS 1 . alpn="h2,h3" ipv4hint=192.0.2.1
+www       60 A     192.0.2.1
+www       60 A     192.0.2.2
+www      300 AAAA  2001:db8::1
+alias    300 CNAME www
+*.wild   300 A     192.0.2.9
+dkim     300 TXT   "v=DKIM1; k=rsa; p=MIGf"
+_sip._tcp 300 SRV  0 5 5060 sip.example.org.
+_443._tcp.www 300 TLSA 3 1 1 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
+host     300 SSHFP 4 2 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
+host     300 LOC   52 22 23.000 N 4 53 32.000 E -2.00m 2m 10000m 10m
+host     300 NAPTR 100 10 "U" "E2U+sip" "!^.*$!sip:info@example.com!" .
+ptr      300 PTR   host.example.net.
+ptr      300 PTR   other.example.net.
+mail     300 A     192.0.2.3
+sub      300 NS    ns.sub
+sub      300 DS    12345 13 2 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
+ns.sub   300 A     192.0.2.53
+'''
+
+
+def zone(text: str = RECORDS) -> Zone:
+    return zone_of(NAME, text)
+
+
+def of_bind(server: Named, **settings: object) -> AdaptedProvider:
+    return OctodnsServer('bind', _class(BIND), {
+        'host': server.host, 'port': server.port, 'key_name': KEY.name, 'key_secret': KEY.secret,
+        'key_algorithm': KEY.algorithm, 'timeout': 5, **settings})
+
+
+def of_pdns(server: PowerDns, **settings: object) -> AdaptedProvider:
+    return OctodnsServer('pdns', _class(PDNS), {
+        'host': server.host, 'port': server.api_port, 'api_key': server.api_key, **settings})
+
+
+def _class(path: str) -> type:
+    module, _, name = path.rpartition('.')
+    found: type = getattr(__import__(module), name)
+    return found
+
+
+@pytest.fixture(params=['bind', 'pdns'])
+def target(request: pytest.FixtureRequest, tmp_path: pathlib.Path) -> AdaptedProvider:
+    if request.param == 'bind':
+        return of_bind(named_with(request.getfixturevalue('named'), tmp_path, {NAME: NEW.format(serial=5)}))
+    return of_pdns(request.getfixturevalue('powerdns')())
+
+
+def bring(target: AdaptedProvider, desired: Zone, processors: Sequence[BaseProcessor] = ()) -> Plan:
+    """Plan, apply all of it, and see that nothing is left."""
+    plan = plan_for(target, desired, processors)
+    assert plan is not None
+    result = target.apply(plan)
+    assert result.ok and result.applied == len(plan.changes)
+    assert plan_for(target, desired, processors) is None
+    return plan
+
+
+def there(target: AdaptedProvider) -> Zone:
+    found = Zone(NAME)
+    assert target.populate(found, target=True, lenient=True)
+    return found
+
+
+def test_a_zone_is_filled_and_the_second_round_is_empty(target: AdaptedProvider) -> None:
+    bring(target, zone())
+    assert there(target) == zone()
+
+
+def test_a_zone_follows_from_one_state_to_the_next(target: AdaptedProvider) -> None:
+    bring(target, zone())
+    after = zone(RECORDS.replace('60 A     192.0.2.1', '60 A     192.0.2.77').replace('mail     300 A', 'mail 60 A')
+                 .replace('dkim ', 'dkom '))
+    plan = bring(target, after)
+    assert plan.counts == (1, 2, 1)
+    assert there(target) == after
+
+
+def test_a_cname_takes_the_place_of_addresses_and_these_its_place(target: AdaptedProvider) -> None:
+    bring(target, zone())
+    other = zone(RECORDS.replace('alias    300 CNAME www', 'alias 300 A 192.0.2.5')
+                 .replace('mail     300 A     192.0.2.3', 'mail 300 CNAME mx.example.net.'))
+    plan = bring(target, other)
+    assert [change.kind for change in plan.changes] == ['Replace', 'Replace']
+    assert there(target) == other
+    bring(target, zone())
+    assert there(target) == zone()
+
+
+def test_what_a_policy_keeps_back_is_not_done(target: AdaptedProvider) -> None:
+    bring(target, zone())
+    less = zone(RECORDS.replace('mail     300 A     192.0.2.3', '')
+                .replace('alias    300 CNAME www', 'new 60 A 192.0.2.8'))
+    plan = plan_for(target, less, [PolicyProcessor('policy', parse('upsert-only'))])
+    assert plan is not None and [change.kind for change in plan.changes] == ['Create']
+    assert len(plan.blocked) == 2
+    assert target.apply(plan).applied == 1
+    assert there(target).get('new.example.com.', 'A') and there(target).get('mail.example.com.', 'A')
+
+
+def test_a_plan_that_lost_octodns_side_is_applied_all_the_same(target: AdaptedProvider) -> None:
+    bring(target, zone())
+    after = zone(RECORDS.replace('192.0.2.3', '192.0.2.4').replace('dkim ', 'dkom '))
+    found = target.plan(after)
+    assert found is not None
+    plain = Plan(found.existing, found.desired, found.changes, found.exists, target_id=found.target_id)
+    assert target.apply(plain).applied == 3
+    assert target.plan(after) is None
+    assert there(target) == after
+
+
+def test_processors_of_octodns_have_their_say(target: AdaptedProvider) -> None:
+    chain = [adapt_processor('no mail', 'octodns.processor.filter.TypeRejectlistFilter', {'rejectlist': ['MX', 'CAA']}),
+             adapt_processor('longer', 'octodns.processor.clamp.TtlClampProcessor', {'min_ttl': 120})]
+    desired = zone()
+    for each in chain:
+        desired = each.process_source_zone(desired, ())
+    bring(target, desired, chain)
+    found = there(target)
+    assert not {each.type for each in found} & {'MX', 'CAA'}
+    www = found.get('www.example.com.', 'A')
+    assert www is not None and www.ttl == 120
+
+
+def test_octodns_ownership_leaves_alone_what_is_not_ours(target: AdaptedProvider) -> None:
+    strangers = zone_of(NAME, '@ 300 NS ns1.example.net.\nsomebody 300 A 192.0.2.200\nwww 60 TXT "theirs"\n')
+    bring(target, strangers)
+    owner = adapt_processor('owner', 'octodns.processor.ownership.OwnershipProcessor', {})
+    ours = owner.process_source_zone(zone_of(NAME, '@ 300 NS ns1.example.net.\nwww 60 A 192.0.2.1\n'), ())
+    bring(target, ours, [owner])
+    found = there(target)
+    assert found.get('somebody.example.com.', 'A') and found.get('www.example.com.', 'TXT')
+    assert found.get('_owner.a.www.example.com.', 'TXT') and found.get('www.example.com.', 'A')
+    gone = owner.process_source_zone(zone_of(NAME, '@ 300 NS ns1.example.net.\n'), ())
+    bring(target, gone, [owner])
+    assert {each.key for each in there(target)} == {each.key for each in strangers} | {'_owner.ns.example.com.\tTXT'}
+
+
+def test_an_octodns_target_is_fed_from_octodns_yaml(target: AdaptedProvider, tmp_path: pathlib.Path) -> None:
+    (tmp_path / 'example.com.yaml').write_text(textwrap.dedent(r'''
+        ? ''
+        : - type: MX
+            value: {exchange: mail.example.net., preference: 10}
+          - type: NS
+            value: ns1.example.net.
+          - type: TXT
+            value: v=DKIM1\; k=rsa
+        mail:
+          octodns:
+            excluded: [bind, pdns]
+          type: A
+          value: 192.0.2.3
+        www:
+          ttl: 60
+          type: A
+          values: [192.0.2.1, 192.0.2.2]
+        '''))
+    source = adapt_provider('yaml', 'octodns.provider.yaml.YamlProvider',
+                            {'directory': str(tmp_path), 'escaped_semicolons': True})
+    assert source.list_zones() == [NAME]
+    desired = Zone(NAME)
+    assert source.populate(desired)
+    bring(target, desired)
+    expected = desired.copy()
+    excluded = expected.get('mail.example.com.', 'A')
+    assert excluded is not None and excluded.extra.excluded == ('bind', 'pdns')
+    expected.remove_record(excluded)
+    assert there(target) == expected
+
+
+def test_what_octodns_cannot_hold_is_an_error_unless_it_is_to_be_left_out(target: AdaptedProvider) -> None:
+    desired = zone(RECORDS + 'host 300 HINFO "PC" "Linux"\n')
+    with pytest.raises(PoolError, match='cannot hold host.example.com. HINFO: octoDNS does not know this type'):
+        target.plan(desired)
+    target.strict_supports = False
+    bring(target, desired)
+    assert there(target) == zone()
+
+
+def test_a_type_that_the_provider_does_not_have_is_an_error_of_its_own(target: AdaptedProvider) -> None:
+    with pytest.raises(PoolError, match='OPENPGPKEY records not supported for key.example.com.'):
+        target.plan(zone(RECORDS + 'key 300 OPENPGPKEY aGVsbG8=\n'))
+
+
+def test_a_zone_is_deleted_by_deleting_its_records_and_may_be_deleted_again(target: OctodnsServer) -> None:
+    bring(target, zone())
+    target.delete_zone(NAME)
+    # A server may keep the NS records that a zone must have (RFC 2136 section 3.4.2.4).
+    assert {each.type for each in there(target)} <= {'NS'}
+    target.delete_zone(NAME)
+    bring(target, zone())
+    assert there(target) == zone()
+
+
+def test_a_powerdns_zone_that_is_missing_is_made(powerdns: Callable[..., PowerDns]) -> None:
+    server = powerdns()
+    target = of_pdns(server)
+    plan = target.plan(zone())
+    assert plan is not None and not plan.exists
+    assert target.zones([]) == ({}, True)  # type: ignore[attr-defined]
+    bring(target, zone())
+    assert target.zones([]) == ({NAME: None}, True)  # type: ignore[attr-defined]
+    assert server.texts('www.example.com.', 'A') == ['192.0.2.1', '192.0.2.2']
+
+
+def test_bind_is_asked_for_each_zone_since_octodns_cannot_list_them(
+        named: Callable[..., Named], tmp_path: pathlib.Path) -> None:
+    target = of_bind(named_with(named, tmp_path, {NAME: NEW.format(serial=5)}))
+    assert target.zones([NAME]) == ({NAME: None}, False)  # type: ignore[attr-defined]
+
+
+def test_a_refused_key_and_a_server_that_is_away_are_told_apart(powerdns: Callable[..., PowerDns]) -> None:
+    server = powerdns()
+    target = of_pdns(server)
+    wrong = of_pdns(server, api_key='another')
+    with pytest.raises(BackendError, match='unauthorized'):
+        wrong.plan(zone())
+    with pytest.raises(BackendRefused):
+        wrong.ping()  # type: ignore[attr-defined]
+    plan = target.plan(zone())
+    assert plan is not None
+    server.stop()
+    with pytest.raises(BackendUnreachable, match='refused'):
+        target.plan(zone())
+    with pytest.raises(BackendUnreachable, match='refused'):
+        target.apply(plan)
+    with pytest.raises(BackendUnreachable):
+        target.ping()  # type: ignore[attr-defined]
+    server.start()
+    target.ping()  # type: ignore[attr-defined]
+    bring(target, zone())
+
+
+def test_bind_that_refuses_the_key_or_is_away_is_an_error_and_never_an_empty_zone(
+        named: Callable[..., Named], tmp_path: pathlib.Path) -> None:
+    server = named_with(named, tmp_path, {NAME: NEW.format(serial=5)})
+    source = adapt_provider('source', 'octodns_bind.AxfrSource', {'host': server.host, 'port': server.port})
+    found = zone()
+    with pytest.raises(SourceError, match='source cannot be read: Unable to Perform Zone Transfer'):
+        source.populate(found)
+    assert found == zone()
+    away = of_bind(server, port=free_port())
+    with pytest.raises(BackendUnreachable):
+        away.plan(zone())
+
+
+def test_two_sources_make_one_zone_and_twice_the_same_record_is_an_error(
+        named: Callable[..., Named], tmp_path: pathlib.Path) -> None:
+    text = NEW.format(serial=5) + 'www 60 A 192.0.2.1\n'
+    server = named_with(named, tmp_path, {NAME: text})
+    transferred = of_bind(server)
+    (tmp_path / 'example.com.yaml').write_text('mail:\n  type: A\n  value: 192.0.2.3\n')
+    yaml_settings = {'directory': str(tmp_path), 'escaped_semicolons': True}
+    source = adapt_provider('yaml', 'octodns.provider.yaml.YamlProvider', yaml_settings)
+    found = Zone(NAME)
+    transferred.populate(found)
+    source.populate(found)
+    assert {each.key for each in found} == {f'{NAME}\tNS', 'www.example.com.\tA', 'mail.example.com.\tA'}
+    (tmp_path / 'example.com.yaml').write_text('a:\n  type: A\n  value: 192.0.2.9\n'
+                                               'mail:\n  type: A\n  value: 192.0.2.4\n')
+    before = found.copy()
+    with pytest.raises(PoolError, match='Duplicate record mail.example.com.'):
+        source.populate(found)
+    assert found == before
+    replacing = adapt_provider('yaml', 'octodns.provider.yaml.YamlProvider',
+                               {**yaml_settings, 'populate_should_replace': True})
+    replacing.populate(found)
+    assert found.get('mail.example.com.', 'A') == rrset('mail.example.com.', 'A', 3600, ['192.0.2.4'])
+
+
+def test_octodns_processors_serve_targets_of_ours(powerdns: Callable[..., PowerDns]) -> None:
+    target = FakeProvider('fake')
+    owner = adapt_processor('owner', 'octodns.processor.ownership.OwnershipProcessor', {})
+    desired = owner.process_source_zone(zone(RECORDS + 'host 300 HINFO "PC" "Linux"\n'), ())
+    plan = plan_for(target, desired, [owner])
+    assert plan is not None and plan.counts.creates == len(desired)
+    assert target.apply(plan).ok
+    assert plan_for(target, desired, [owner]) is None
