@@ -21,7 +21,8 @@ SERVICES = {'central', 'pool_manager', 'minidns', 'api'}
 PURE = {
     'central.status', 'pool_manager.consensus', 'pool_manager.due', 'minidns.access', 'minidns.packing',
     'minidns.responder', 'minidns.signing', 'minidns.transfer', 'minidns.wire', 'planner.records', 'planner.zone',
-    'planner.changes', 'planner.plan', 'planner.safety', 'planner.targets.pdns_text',
+    'planner.changes', 'planner.plan', 'planner.safety', 'planner.outcome', 'planner.keeping', 'planner.master',
+    'planner.master_lines', 'planner.targets.pdns_text', 'planner.targets.standing', 'planner.targets.update_messages',
     'webhook.endpoints',
 }
 

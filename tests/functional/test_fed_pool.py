@@ -21,7 +21,7 @@ from tests.fixtures.stack import QUICK, Stack
 from tests.fixtures.updates import KEY, NEW, named_with
 
 NAME = 'example.com.'
-OTHER = 'example.net.'
+MANY = tuple(f'z{number}.example.net.' for number in range(25))
 
 
 @dataclasses.dataclass
@@ -58,7 +58,7 @@ class Fed:
 def fed(tmp_path: pathlib.Path, named: Callable[..., Named], powerdns: Callable[..., PowerDns]) -> Iterator[Fed]:
     servers: dict[str, Daemon] = {
         'bind9': named(), 'pdns-native': powerdns(),
-        'rfc2136': named_with(named, tmp_path, {name: NEW.format(serial=5) for name in (NAME, OTHER)}, name='ns2')}
+        'rfc2136': named_with(named, tmp_path, {name: NEW.format(serial=5) for name in (NAME, *MANY)}, name='ns2')}
     ids = {driver: str(uuid.uuid4()) for driver in servers}
     native, updated = servers['pdns-native'], servers['rfc2136']
     assert isinstance(native, PowerDns) and isinstance(updated, Named)
@@ -132,3 +132,19 @@ def test_a_zone_that_the_server_has_not_is_named_and_served_once_it_is_there(fed
     server = fed.servers['rfc2136']
     assert isinstance(server, Named)
     assert server.query('example.org.').rcode() == dns.rcode.REFUSED
+
+
+def test_killed_in_the_midst_of_feeding_and_begun_again(fed: Fed) -> None:
+    zones = {name: fed.stack.create_zone(name)['id'] for name in MANY}
+    for name, zone in zones.items():
+        fed.stack.create_recordset(zone, f'www.{name}', 'A', '192.0.2.1')
+    # Some are on the servers, some are not; nobody can say which.
+    wait_until(lambda: any(fed.stack.zone(zone)['status'] == 'ACTIVE' for zone in zones.values()), 'some are there')
+    fed.stack.kill('all')
+    fed.stack.launch('all')
+    for name, zone in zones.items():
+        serial = fed.stack.wait_for(zone, seconds=60)['serial']
+        assert fed.serials(name) == dict.fromkeys(fed.servers, serial)
+        for driver in fed.servers:
+            assert fed.answers(driver, f'www.{name}') == ['192.0.2.1']
+    assert fed.stack.request('GET', '/v2/plans', 200)['plans'] == []

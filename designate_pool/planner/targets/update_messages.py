@@ -217,17 +217,12 @@ def _edits(zone: str, change: Change, loose: bool) -> Iterator[Edit]:
 def _own_ns(name: dns.name.Name, old: RRset, new: RRset, loose: bool) -> Iterator[Edit]:
     """A server ignores the deletion of the zone's own NS RRset, and of the last record of it (section 3.4.2.4).
 
-    Where the TTL changes all records have to go, since some servers (Knot) keep the TTL of those that are there; so
-    another one takes their place within the message.
+    All records have to go all the same, since some servers (Knot) keep the TTL of those that are there; so another one
+    takes their place within the message.
     """
-    before, after = _data(old), _data(new)
-    needs = None if loose else before
-    if old.ttl == new.ttl:
-        yield Edit(name, 'NS', needs, add=tuple(each for each in after if each not in before),
-                   drop=tuple(each for each in before if each not in after), ttl=new.ttl)
-    else:
-        yield Edit(name, 'NS', needs, add=_PLACEHOLDER, drop=before, ttl=new.ttl)
-        yield Edit(name, 'NS', None, add=after, drop=_PLACEHOLDER, ttl=new.ttl)
+    before = _data(old)
+    yield Edit(name, 'NS', None if loose else before, add=_PLACEHOLDER, drop=before, ttl=new.ttl)
+    yield Edit(name, 'NS', None, add=_data(new), drop=_PLACEHOLDER, ttl=new.ttl)
 
 
 def _in_parts(zone: str, unit: tuple[Change, ...]) -> Iterator[Message]:

@@ -49,6 +49,9 @@ class Simple(Rfc2136Provider):
         self.lose: int | None = None
         self.exacting = False
 
+    def create_zone(self, desired: Zone) -> None:
+        assert desired.name == NAME
+
     def send(self, zone: str, message: Message) -> dns.rcode.Rcode:
         if self.lose is not None and len(self.got) >= self.lose:
             raise BackendUnreachable(why='lost')
