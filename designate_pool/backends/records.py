@@ -35,7 +35,8 @@ class RecordBackend(Backend):
                                      'reading the zone, applying the plan, reading back.', 'float', default=12.0,
                      minimum=0.01),
         model.Option('policy', 'What may be done to records there: sync, upsert-only, create-only, or the verbs '
-                               'create, update and delete with + between them.', default='sync'),
+                               'create, update and delete with + between them. Not set: sync; it has to be set '
+                               "unless ownership is 'zone'."),
         model.Option('update_pcent_threshold', 'The fraction of the RRsets there that one plan may update before an '
                                                'operator has to approve it.', 'float', 0.3, minimum=0, maximum=1),
         model.Option('delete_pcent_threshold', 'The same for RRsets that it would delete.', 'float', 0.3, minimum=0,
@@ -59,10 +60,12 @@ class RecordBackend(Backend):
 
     def __init__(self, server: model.Server) -> None:
         super().__init__(server)
-        self.policy = policy.parse(self.options['policy'])
-        if self.options['ownership'] not in OWNERSHIPS:
-            raise InvalidField(field='ownership',
-                               why=f"'{self.options['ownership']}' is none of {', '.join(OWNERSHIPS)}")
+        ownership = self.options['ownership']
+        if ownership not in OWNERSHIPS:
+            raise InvalidField(field='ownership', why=f"'{ownership}' is none of {', '.join(OWNERSHIPS)}")
+        if self.options['policy'] is None and ownership != 'zone':
+            raise InvalidField(field='policy', why='it has to be given where zones are shared with others: sync is all')
+        self.policy = policy.parse(self.options['policy'] or 'sync')
         self.provider = self._new_provider()
         self.provider.timeout = server.call_timeout
         self.provider.update_pcent_threshold = self.options['update_pcent_threshold']

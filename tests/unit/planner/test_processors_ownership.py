@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from designate_pool.errors import ProcessorException
@@ -202,6 +202,22 @@ def test_a_filter_after_it_does_not_hide_the_marks() -> None:
     assert target.has is not None and text_of(target.has) == ['spf.example.com. 300 TXT "v=spf1 -all"']
 
 
+def test_no_processor_after_it_minds_the_marks() -> None:
+    (ownership,) = mine()
+    there = zone(f'{A}\na-www 300 TXT {OURS}\na-x 300 TXT {THEIRS}\nx 300 TXT "x"')
+    seen = ownership.process_target_zone(there.copy(), Target())
+    assert text_of(seen) == ['www.example.com. 300 A 192.0.2.1', 'x.example.com. 300 TXT "x"']
+    desired, existing = ownership.process_source_and_target_zones(zone(A), seen, Target())
+    assert existing == there
+    assert text_of(desired) == text_of(zone(f'{A}\na-www 300 TXT {OURS}\na-x 300 TXT {THEIRS}'))
+
+
+def test_an_older_mark_stays_while_what_a_filter_hides_needs_it() -> None:
+    target = Target(zone(f'{A}\nwww 300 MX 10 mx.example.net.\nwww 300 TXT {OURS}'))
+    plan = synced(target, zone(), [*mine(), PROCESSORS['type-allow']('few', allowlist=['A'])])
+    assert found(plan) == (['Delete www 300 A 192.0.2.1'], [])
+
+
 def test_what_a_filter_hides_keeps_its_mark() -> None:
     target = Target(zone())
     plan = synced(target, zone(f'{A}\nx 300 MX 10 mx.example.net.'), mine())
@@ -253,6 +269,7 @@ def test_what_is_not_for_the_target_is_not_marked_and_keeps_what_it_has() -> Non
     assert synced(Target(zone()), desired, mine()) is None
     target = Target(zone(f'{B}\na-www 300 TXT {OURS}\nx 300 A 192.0.2.9\na-x 300 TXT {OURS}'))
     assert synced(target, desired, mine()) is None
+    assert synced(Target(zone(f'{B}\nx 300 A 192.0.2.9')), desired, mine(adopt=True)) is None
 
 
 def test_what_the_target_does_not_support_keeps_its_mark() -> None:
@@ -388,7 +405,6 @@ def made(found: dict[str, dict[str, int]]) -> str:
 
 
 @given(RECORDS, st.lists(RECORDS, min_size=1, max_size=3), st.integers(0, 9), st.sampled_from(['', 'own.']))
-@settings(max_examples=100)
 def test_whatever_happens_theirs_stays_and_ours_is_marked(theirs: dict[str, dict[str, int]],
                                                           rounds: list[dict[str, dict[str, int]]], breaks_after: int,
                                                           prefix: str) -> None:

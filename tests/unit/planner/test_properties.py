@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from designate_pool.planner import changes
@@ -149,7 +149,6 @@ def test_a_zone_filled_at_once_is_the_zone_filled_one_by_one(found: Zone) -> Non
 
 
 @given(zones(), zones(), st.floats(0, 1))
-@settings(max_examples=100)
 def test_what_needs_no_force_keeps_within_the_limits(existing: Zone, desired: Zone, limit: float) -> None:
     made = plan(existing, desired, update=limit, delete=limit)
     made.min_existing_records = 0

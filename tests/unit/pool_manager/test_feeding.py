@@ -15,6 +15,7 @@ import pytest
 
 from designate_pool.backends.base import Backend
 from designate_pool.backends.records import RecordBackend
+from designate_pool.errors import InvalidField
 from designate_pool.model import (Action, Answer, Domain, Outcome, PlanState, PollResult, RecordChange, Server,
                                   ServerStatus, Status, StoredPlan, utcnow)
 from designate_pool.planner.records import rrset
@@ -317,7 +318,9 @@ def foreign(world: FedWorld, *records: Sequence[Any]) -> None:
 
 @pytest.mark.parametrize('ownership', ['database', 'txt'])
 def test_a_zone_that_is_shared(world: FedWorld, clock: Clock, ownership: str) -> None:  # noqa: F811
-    world.refit(ownership=ownership)
+    with pytest.raises(InvalidField, match='policy'):
+        world.refit(ownership=ownership)
+    world.refit(ownership=ownership, policy='sync')
     domain = world.apply(world.create(), f'ours.{NAME} A 192.0.2.1')
     assert is_settled(world, domain)
     foreign(world, ('theirs', 'A', '198.51.100.1'), ('both', 'A', '198.51.100.2'))
