@@ -21,9 +21,10 @@ SERVICES = {'central', 'pool_manager', 'minidns', 'api'}
 PURE = {
     'central.status', 'pool_manager.consensus', 'pool_manager.due', 'minidns.access', 'minidns.packing',
     'minidns.responder', 'minidns.signing', 'minidns.transfer', 'minidns.wire', 'planner.records', 'planner.zone',
-    'planner.changes', 'planner.plan', 'planner.safety', 'planner.outcome', 'planner.keeping', 'planner.master',
-    'planner.master_lines', 'planner.targets.pdns_text', 'planner.targets.standing', 'planner.targets.update_messages',
-    'webhook.endpoints',
+    'planner.changes', 'planner.plan', 'planner.policy', 'planner.safety', 'planner.outcome', 'planner.keeping',
+    'planner.master', 'planner.master_lines', 'planner.processors.checks', 'planner.processors.conflicts',
+    'planner.processors.registries', 'planner.targets.pdns_text', 'planner.targets.standing',
+    'planner.targets.update_messages', 'webhook.endpoints',
 }
 
 #: The rooms from which each room may import, besides itself.  ``cmd`` is not here: it may see everything.

@@ -21,7 +21,7 @@ from designate_pool.planner.changes import Change
 from designate_pool.planner.keeping import Kept
 from designate_pool.planner.outcome import Outcome, Part
 from designate_pool.planner.plan import ApplyResult, Plan
-from designate_pool.planner.policy import PolicyProcessor
+from designate_pool.planner.processors.policies import PolicyProcessor
 from designate_pool.planner.providers import BaseProcessor, BaseProvider, BaseSource
 from designate_pool.planner.records import normal_name
 from designate_pool.planner.safety import dangers, has_contents

@@ -21,8 +21,8 @@ from designate_pool.model import CallResult, Domain, PlanState, Pool, StoredPlan
 from designate_pool.planner import safety
 from designate_pool.planner.engine import plan_for
 from designate_pool.planner.plan import ApplyResult, Plan
-from designate_pool.planner.policy import PolicyProcessor
 from designate_pool.planner.processors.ownership import Ownership, Registry, TxtRegistry
+from designate_pool.planner.processors.policies import PolicyProcessor
 from designate_pool.planner.providers import BaseProcessor, ServerProvider
 from designate_pool.planner.records import LOWER
 from designate_pool.planner.zone import Zone
@@ -130,7 +130,7 @@ class _Feeding:
         """
         :raises BackendError: when not all of it was done
         """
-        if not plan.changes and plan.exists:
+        if not plan.changes and (plan.exists or plan.blocked):
             return
         new = {each.key for change in plan.changes for each in change.new}
         old = {each.key for change in plan.changes for each in change.existing}

@@ -12,7 +12,8 @@ from designate_pool.errors import BackendError, BackendRefused, BackendUnreachab
 from designate_pool.planner.engine import plan_for
 from designate_pool.planner.octodns_adapter import AdaptedProvider, OctodnsServer, adapt_processor, adapt_provider
 from designate_pool.planner.plan import Plan
-from designate_pool.planner.policy import PolicyProcessor, parse
+from designate_pool.planner.policy import parse
+from designate_pool.planner.processors.policies import PolicyProcessor
 from designate_pool.planner.providers import BaseProcessor
 from designate_pool.planner.records import rrset
 from designate_pool.planner.targets.fake import FakeProvider, zone_of

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from designate_pool.planner.policy import PolicyProcessor
 from designate_pool.planner.processors.filters import (IgnoreRootNs, NameAllow, NameReject, NetworkAllow, NetworkReject,
                                                        TypeAllow, TypeReject, ValueAllow, ValueReject, ZoneNameFilter)
 from designate_pool.planner.processors.ownership import OctodnsOwnership, TxtOwnership
+from designate_pool.planner.processors.policies import PolicyProcessor
 from designate_pool.planner.processors.rules import (AcmeManaging, EmptyZoneGuard, EnsureTrailingDots,
                                                      ExcludeRootNsChanges, TtlClamp, TtlRestriction)
 from designate_pool.planner.providers import BaseProcessor

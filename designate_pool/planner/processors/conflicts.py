@@ -33,7 +33,7 @@ def judge(changes: Sequence[Change], seen: Zone, owned: frozenset[str], registry
     passed, foreign = _sifted(others, case.why_foreign)
     taken = {each.key for change, _ in foreign for each in change.new if case.is_mark(each)}
     passed, unmarkable = _sifted(passed, lambda change: case.why_unmarkable(change, taken))
-    gone = {each.key for change in (*passed, *about_marks) for each in change.existing}
+    gone = {each.key for change in passed for each in change.existing}
     passed, colliding = _sifted(passed, lambda change: case.why_colliding(change, gone))
     refused = sorted([*foreign, *unmarkable, *colliding], key=lambda found: found[0].order)
     return _with_marks(case, passed, [change for change, _ in refused], about_marks), refused

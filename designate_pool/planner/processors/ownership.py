@@ -49,7 +49,7 @@ class Ownership(BaseProcessor):
 
     def process_target_zone(self, existing: Zone, target: BaseProvider, lenient: bool = False) -> Zone:
         """Note all that is there, and take the marks out, so that no processor after this one minds them."""
-        self._local.seen = (existing.name, target.id), existing.copy()
+        self._local.about, self._local.seen = (existing.name, target.id), existing.copy()
         for key in self._marks(existing):
             existing.remove_record(_at(existing, key))
         return existing
@@ -76,8 +76,10 @@ class Ownership(BaseProcessor):
     def process_plan(self, plan: Plan | None, sources: Sequence[BaseSource], target: BaseProvider,
                      lenient: bool = False) -> Plan | None:
         if plan is None:
+            self._forget()
             return None
         seen = self._seen(plan.existing, target)
+        self._forget()
         marks = self._marks(seen)
         owned = self._owned(plan, seen, marks, target)
         allowed, refused = judge(plan.changes, seen, owned, self._marking, marks, self.takeover)
@@ -89,8 +91,11 @@ class Ownership(BaseProcessor):
 
     def _seen(self, existing: Zone, target: BaseProvider) -> Zone:
         """What the target has, as it was before any processor left something out of it."""
-        about, seen = getattr(self._local, 'seen', (None, existing))
-        return seen if about == (existing.name, target.id) else existing
+        about = getattr(self._local, 'about', None)
+        return self._local.seen if about == (existing.name, target.id) else existing
+
+    def _forget(self) -> None:
+        self._local.about = self._local.seen = None
 
     def _marks(self, zone: Zone) -> Mapping[str, str]:
         return {} if self._marking is None else self._marking.marks(zone)

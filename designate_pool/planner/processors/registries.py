@@ -34,12 +34,14 @@ class MarkRegistry:
     """A registry that has a mark in the zone for each RRset; a subclass knows what its marks look like.
 
     :param owner_id: who we are
+    :param text: the data of our marks, as in a zone file
     :param ttl: of marks that are written, in seconds
+    :raises InvalidField: when that can be no TXT record
     """
 
-    def __init__(self, owner_id: str, ttl: int = 300) -> None:
+    def __init__(self, owner_id: str, text: str, ttl: int) -> None:
         self.owner_id = owner_id
-        self.ttl = ttl
+        self._mark = rrset('.', 'TXT', ttl, [text])
 
     def owned(self, zone: Zone, target_id: str) -> frozenset[str]:
         marks = self.marks(zone)
@@ -65,7 +67,7 @@ class MarkRegistry:
     def new_mark(self, key: str, zone: Zone) -> RRset | None:
         """The mark that makes the RRset with *key* ours; None when it has no name that fits."""
         name = self.name(key, zone)
-        return None if name is None else rrset(name, 'TXT', self.ttl, [self.text()])
+        return None if name is None else self._mark._replace(name=name)
 
     def names(self, key: str, zone: Zone) -> Sequence[str]:
         """The names that a mark of the RRset with *key* may have, the one that is believed first."""
@@ -74,10 +76,6 @@ class MarkRegistry:
 
     def name(self, key: str, zone: Zone) -> str | None:
         """The name of the mark that is written; None when it would be too long for a name."""
-        raise NotImplementedError
-
-    def text(self) -> str:
-        """The data of our marks."""
         raise NotImplementedError
 
     def owner(self, found: RRset) -> str | None:
@@ -101,13 +99,13 @@ class TxtRegistry(MarkRegistry):
 
     def __init__(self, owner_id: str, prefix: str = '', suffix: str = '', heritage: str = 'external-dns',
                  wildcard_replacement: str = '', ttl: int = 300) -> None:
-        super().__init__(owner_id, ttl)
         for option, value in (('owner_id', owner_id), ('heritage', heritage)):
             if not _OWNER_ID.fullmatch(value):
                 raise InvalidField(field=option, why=f'{value!r} has to be 1 to 100 printable characters, without '
                                                      f'spaces, commas, quotes, backslashes and equals signs')
         if prefix and suffix:
             raise InvalidField(field='suffix', why='there can be a prefix or a suffix, not both')
+        super().__init__(owner_id, f'"heritage={heritage},{heritage}/owner={owner_id}"', ttl)
         self.prefix, self.suffix = prefix.lower(), suffix.lower()
         self.heritage = heritage
         self.wildcard_replacement = wildcard_replacement.lower()
@@ -119,9 +117,6 @@ class TxtRegistry(MarkRegistry):
         name, _, rtype = key.partition('\t')
         found = self._affixed(*_split(name), rtype.lower(), zone)
         return self._affixed('', name, rtype.lower(), zone) if found is None and name == zone.name else found
-
-    def text(self) -> str:
-        return f'"heritage={self.heritage},{self.heritage}/owner={self.owner_id}"'
 
     def owner(self, found: RRset) -> str | None:
         if len(found.rdatas) != 1 or '=' not in found.rdatas[0]:
@@ -161,9 +156,8 @@ class OctodnsRegistry(MarkRegistry):
     """
 
     def __init__(self, txt_name: str = '_owner', txt_value: str = '*octodns*', txt_ttl: int = 60) -> None:
-        super().__init__(txt_value, txt_ttl)
+        super().__init__(txt_value, '"' + re.sub(r'(["\\])', r'\\\1', txt_value) + '"', txt_ttl)
         self.txt_name = txt_name.lower()
-        self._text = rrset('.', 'TXT', 0, ['"' + re.sub(r'(["\\])', r'\\\1', txt_value) + '"']).rdatas[0]
 
     def name(self, key: str, zone: Zone) -> str | None:
         name, _, rtype = key.partition('\t')
@@ -172,13 +166,10 @@ class OctodnsRegistry(MarkRegistry):
         except InvalidField:
             return None
 
-    def text(self) -> str:
-        return self._text
-
     def owner(self, found: RRset) -> str | None:
         if not found.name.startswith(f'{self.txt_name}.'):
             return None
-        return self.owner_id if found.rdatas == (self._text,) else ' '.join(found.rdatas)
+        return self.owner_id if found.rdatas == self._mark.rdatas else ' '.join(found.rdatas)
 
 
 def _split(name: str) -> tuple[str, str]:

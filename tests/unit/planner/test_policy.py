@@ -10,7 +10,8 @@ import pytest
 from designate_pool.errors import InvalidField
 from designate_pool.planner import changes
 from designate_pool.planner.plan import Blocked
-from designate_pool.planner.policy import POLICIES, PolicyProcessor, parse
+from designate_pool.planner.policy import POLICIES, parse
+from designate_pool.planner.processors.policies import PolicyProcessor
 from tests.unit.planner.values import Target, plan, record, synced, told, zone
 
 EXISTING = 'old 300 A 192.0.2.1\nwww 300 A 192.0.2.1\nx 300 CNAME a.example.net.'

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from designate_pool.errors import ProcessorException
 from designate_pool.planner import changes
 from designate_pool.planner.plan import Plan
-from designate_pool.planner.policy import PolicyProcessor
 from designate_pool.planner.processors import PROCESSORS
 from designate_pool.planner.processors.ownership import OctodnsOwnership, Ownership, TxtOwnership, TxtRegistry
+from designate_pool.planner.processors.policies import PolicyProcessor
 from designate_pool.planner.providers import BaseProcessor
 from designate_pool.planner.records import Extra
 from designate_pool.planner.zone import Zone

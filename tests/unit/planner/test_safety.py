@@ -8,7 +8,7 @@ from designate_pool.errors import (ApexDeleted, EmptySource, EverythingDeleted, 
                                    TooManyUpdates, UnsafePlan)
 from designate_pool.planner import changes
 from designate_pool.planner.plan import Plan
-from designate_pool.planner.policy import PolicyProcessor
+from designate_pool.planner.processors.policies import PolicyProcessor
 from designate_pool.planner.safety import dangers, raise_if_unsafe, too_many_in_an_hour
 from designate_pool.planner.zone import Zone
 from tests.unit.planner.values import Target, hosts, plan, zone

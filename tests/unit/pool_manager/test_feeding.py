@@ -300,6 +300,14 @@ def test_what_the_policy_allows_is_done_beside_what_it_keeps_back(world: FedWorl
     assert world.row(domain).status is Outcome.ERROR
 
 
+def test_a_zone_is_not_made_where_the_policy_forbids_it(world: FedWorld) -> None:
+    world.refit(policy='update-only')
+    domain = world.create()
+    assert world.fed.provider.zone(NAME) is None
+    assert world.get(domain).status is Status.ERROR
+    assert 'the policy update-only does not allow create' in str(world.row(domain, Action.CREATE).last_error)
+
+
 def test_a_domain_is_not_deleted_where_the_policy_forbids_it(world: FedWorld) -> None:
     domain = policy_of(world, 'upsert-only')
     world.delete(domain)
