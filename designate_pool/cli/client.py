@@ -23,6 +23,10 @@ _HINTS = {
     'server_not_found': "'designate-pool server list' shows the servers there are.",
     'wrong_server_state': "'designate-pool server list' shows where each stands.",
     'bad_configuration': 'Nothing has changed; mend the file and reload again.',
+    'plan_not_found': "'designate-pool plan list' shows the plans there are.",
+    'wrong_plan_state': "'designate-pool plan list' shows where each stands; 'designate-pool plan' makes a new one.",
+    'plan_moved': "Nothing was changed; make a new plan with 'designate-pool plan' and look at it.",
+    'serial_moved': "Nothing was changed; make a new plan with 'designate-pool plan' and look at it.",
     'service_unavailable': 'Look whether designate-pool-central and what it needs are running, then try again.',
     'internal_error': "The API's log says more; look for {request_id}.",
 }
@@ -50,8 +54,16 @@ class Refused(Failure):
         message = str(fault.get('message') or f'The API answered with {status}.')
         if self.type != 'bad_configuration':
             message = ' '.join(message.split())
-        hint = _HINTS.get(self.type, '').format(request_id=fault.get('request_id', 'the request'))
-        super().__init__('\n'.join((message, hint)) if '\n' in message else f'{message} {hint}'.strip())
+        super().__init__(hinted(message, self.type, fault.get('request_id', 'the request')))
+
+
+def hinted(message: str, type: str, request_id: str = 'the request') -> str:
+    """*message* and what to do about it.
+
+    :param type: the API's word for the error
+    """
+    hint = _HINTS.get(type, '').format(request_id=request_id)
+    return '\n'.join((message, hint)) if '\n' in message else f'{message} {hint}'.strip()
 
 
 class Client:

@@ -101,6 +101,12 @@ def to_do(shown: Json, behind: list[Json]) -> str:
     if not behind:
         return 'nothing'
     failed = [each['name'] for each in behind if each['status'] == 'ERROR']
+    plans = [each['plan_id'] for each in behind if each.get('plan_id')]
+    if plans:
+        short = plans[0].replace('-', '')[:8]
+        others = f', and {len(plans) - 1} more like it' if len(plans) > 1 else ''
+        return (f"decide on the plan that waits{others}: 'designate-pool plan show {short}' shows it, "
+                f"'designate-pool apply {short}' approves it")
     if failed:
         return f'mend {", ".join(failed)}; the pool tries again by itself and brings it up to date'
     if shown['status'] == 'ACTIVE':
@@ -121,6 +127,7 @@ def server(each: Json, now: datetime) -> Json:
         'expected_serial': each['expected_serial'],
         'attempts': each['attempts'],
         'last_error': each['last_error'],
+        'plan_id': each.get('plan_id'),
         'next_try_in': _seconds(each['next_attempt_at'], now),
         'begun': each['created_at'] is not None,
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from designate_pool.planner.processors.filters import (IgnoreRootNs, NameAllow, NameReject, NetworkAllow, NetworkReject,
+from designate_pool.planner.processors.filters import (DomainFilter, IgnoreRootNs, NameAllow, NameReject, NetworkAllow, NetworkReject,
                                                        TypeAllow, TypeReject, ValueAllow, ValueReject, ZoneNameFilter)
 from designate_pool.planner.processors.ownership import OctodnsOwnership, TxtOwnership
 from designate_pool.planner.processors.policies import PolicyProcessor
@@ -12,6 +12,7 @@ from designate_pool.planner.providers import BaseProcessor
 
 PROCESSORS: dict[str, type[BaseProcessor]] = {
     'acme': AcmeManaging,
+    'domain-filter': DomainFilter,
     'empty-zone-guard': EmptyZoneGuard,
     'exclude-root-ns-changes': ExcludeRootNsChanges,
     'ignore-root-ns': IgnoreRootNs,

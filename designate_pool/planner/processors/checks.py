@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from designate_pool.errors import ProcessorException
+from designate_pool.errors import InvalidField, ProcessorException
+from designate_pool.planner.records import normal_name
 
 
 def words(processor: str, option: str, given: Iterable[object]) -> list[str]:
@@ -42,9 +43,27 @@ def patterns(processor: str, option: str, given: Iterable[object]) -> tuple[froz
         elif len(text) < 2 or not text.endswith('/'):
             raise ProcessorException(processor=processor, why=f'{option}: {text!r} has no slash at its end')
         else:
-            try:
-                found.append(re.compile(text[1:-1]))
-            except re.error as error:
-                raise ProcessorException(processor=processor,
-                                         why=f'{option}: {text!r} is no regular expression ({error})') from None
+            found.append(pattern(processor, option, text[1:-1]))
     return frozenset(exact), found
+
+
+def pattern(processor: str, option: str, given: object) -> re.Pattern[str]:
+    """
+    :raises ProcessorException: for what is no regular expression
+    """
+    try:
+        return re.compile(str(given))
+    except re.error as error:
+        raise ProcessorException(processor=processor,
+                                 why=f'{option}: {given!r} is no regular expression ({error})') from None
+
+
+def domains(processor: str, option: str, given: Iterable[object]) -> list[str]:
+    """*given* as names in normal form; the final dot may be left out, and one at the beginning is allowed.
+
+    :raises ProcessorException: for what is no name
+    """
+    try:
+        return [normal_name(f'{each.strip(".").lower()}.') for each in words(processor, option, given)]
+    except InvalidField as error:
+        raise ProcessorException(processor=processor, why=f'{option}: {error}') from error

@@ -195,11 +195,41 @@ class ZoneNameFilter(Filter):
         return not is_doubled
 
 
+class DomainFilter(Filter):
+    """Manage only names that lie in some domains, as external-dns filters them: by suffix, or by regular expression.
+
+    :param include: domains; a name has to be one of them or below it; empty for all
+    :param exclude: domains of which, and below which, nothing is managed, whatever else says yes
+    :param regex: a name has to match it somewhere, without its final dot; takes the place of *include*
+    :param regex_exclude: a name must not match it; takes the place of *exclude*
+    """
+
+    def __init__(self, id: str, include: Iterable[str] = (), exclude: Iterable[str] = (), regex: str | None = None,
+                 regex_exclude: str | None = None, include_target: bool = True, lenient: bool = False) -> None:
+        super().__init__(id, include_target, lenient)
+        self._include = None if regex is None else checks.pattern(id, 'regex', regex)
+        self._exclude = None if regex_exclude is None else checks.pattern(id, 'regex_exclude', regex_exclude)
+        self._inside = checks.domains(id, 'include', include)
+        self._outside = checks.domains(id, 'exclude', exclude)
+
+    def _wants(self, zone: Zone, rrset: RRset) -> bool:
+        name = rrset.name.removesuffix('.')
+        if self._exclude is not None and self._exclude.search(name) or _lies_in(rrset.name, self._outside):
+            return False
+        if self._include is not None:
+            return self._include.search(name) is not None
+        return not self._inside or _lies_in(rrset.name, self._inside)
+
+
 class IgnoreRootNs(Filter):
     """Leaves the NS records of the zone itself as they are."""
 
     def _wants(self, zone: Zone, rrset: RRset) -> bool:
         return rrset.type != 'NS' or rrset.name != zone.name
+
+
+def _lies_in(name: str, domains: Iterable[str]) -> bool:
+    return any(f'.{name}'.endswith(f'.{domain}') for domain in domains)
 
 
 def relative(name: str, zone: str) -> str:

@@ -1,0 +1,214 @@
+"""``designate-pool-sync`` as a process: once, in a loop, told by files and by signals, and how it ends."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.fixtures.commands import Folder
+from tests.fixtures.processes import Process, wait_until
+
+CONFIG = '''
+providers:
+  files: {class: zonefile, directory: zones, file_extension: .zone, check_origin: false}
+  out: {class: yaml, directory: out, root_ns_warnings: false}
+zones:
+  '*': {sources: [files], targets: [out]}
+'''
+HOSTS = ''.join(f'host{number} 300 A 192.0.2.{number}\n' for number in range(100, 112))
+ZONE = 'example.com'
+COMMAND = (sys.executable, '-m', 'designate_pool.cmd.sync', '--config', 'sync.yaml')
+
+
+class Repository(Folder):
+    """A folder with zone files, and one that the zones are written to as YAML."""
+
+    def target(self, zone: str = ZONE) -> str:
+        path = self.path / 'out' / f'{zone}.yaml'
+        return path.read_text() if path.exists() else ''
+
+    def once(self, *words: str, code: int = 0) -> str:
+        """What one run tells."""
+        done = subprocess.run([*COMMAND, '--once', *words], cwd=self.path, capture_output=True, text=True, timeout=60,
+                              check=False)
+        assert done.returncode == code, done
+        return done.stderr
+
+
+class Loop:
+    """The program in its loop."""
+
+    def __init__(self, repository: Repository, *words: str) -> None:
+        self.process = Process([*COMMAND, *words], repository.path / 'log', cwd=repository.path,
+                               env={**os.environ, 'PYTHONUNBUFFERED': '1'}).start()
+        wait_until(lambda: self.process.running() and 'sync: ready' in self.log, 'the program is ready')
+
+    @property
+    def log(self) -> str:
+        return self.process.log.read_text()
+
+    @property
+    def runs(self) -> int:
+        """How many runs have been told of."""
+        return self.log.count('Nothing to do') + self.log.count('In all ')
+
+    def until(self, condition: Callable[[], object], what: str) -> None:
+        wait_until(lambda: self.process.running() and condition(), f'{what}\n{self.log}', seconds=20)
+
+    def ends(self, number: int = signal.SIGTERM) -> float:
+        """The seconds that it takes to end in good order."""
+        began = time.monotonic()
+        self.process.signal(number)
+        assert self.process.wait(20) == 0
+        return time.monotonic() - began
+
+
+@pytest.fixture
+def git(tmp_path: pathlib.Path) -> Repository:
+    made = Repository(tmp_path)
+    made.write('sync.yaml', CONFIG)
+    made.write(f'zones/{ZONE}.zone', 'www 300 A 192.0.2.1\n')
+    return made
+
+
+@pytest.fixture
+def loop(git: Repository) -> Iterator[Callable[..., Loop]]:
+    started: list[Loop] = []
+
+    def start(*words: str) -> Loop:
+        started.append(Loop(git, *words))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.process.kill()
+
+
+class TestOnce:
+    def test_twice(self, git: Repository) -> None:
+        assert 'In all 1 to create' in git.once()
+        assert '192.0.2.1' in git.target()
+        assert 'Nothing to do' in git.once()
+
+    def test_a_dry_run_changes_nothing(self, git: Repository) -> None:
+        assert 'In all 1 to create' in git.once('--dry-run')
+        assert git.target() == ''
+
+    def test_what_cannot_be_read_is_a_failure_and_the_rest_is_done(self, git: Repository) -> None:
+        git.write('zones/broken.example.zone', 'www A x\n')
+        assert 'broken.example.zone, line 1' in git.once(code=1)
+        assert '192.0.2.1' in git.target()
+
+    def test_what_is_unsafe_keeps_all_from_being_done(self, git: Repository) -> None:
+        git.write(f'zones/{ZONE}.zone', HOSTS)
+        git.once()
+        git.write(f'zones/{ZONE}.zone', 'host100 300 A 192.0.2.100\n')
+        git.write('zones/example.net.zone', 'www 300 A 192.0.2.1\n')
+        assert '11 of 12 RRsets would be deleted' in git.once(code=1)
+        assert git.target('example.net') == ''
+        git.once('--force', ZONE)
+        assert '192.0.2.1' in git.target('example.net') and 'host111' not in git.target()
+
+    def test_a_broken_configuration(self, git: Repository) -> None:
+        git.change('sync.yaml', 'targets', 'target')
+        told = git.once(code=1)
+        assert 'zones.*.target: there is no such key (did you mean targets?)' in told
+
+
+class TestLoop:
+    def test_at_the_start_and_then_again_and_again(self, git: Repository, loop: Callable[..., Loop]) -> None:
+        running = loop('--interval', '1', '--min-event-interval', '0.1')
+        running.until(lambda: '192.0.2.1' in git.target(), 'the first run is done')
+        git.change(f'zones/{ZONE}.zone', '192.0.2.1', '192.0.2.2')
+        running.until(lambda: '192.0.2.2' in git.target(), 'the next run is done')
+        assert 'out: 1 changes applied, 0 zones failed' in running.log
+        assert running.ends() < 2
+
+    def test_when_files_change(self, git: Repository, loop: Callable[..., Loop]) -> None:
+        running = loop('--interval', '1000', '--events', '--min-event-interval', '0.1')
+        running.until(lambda: '192.0.2.1' in git.target(), 'the first run is done')
+        git.write('zones/example.net.zone', 'www 300 A 192.0.2.3\n')
+        running.until(lambda: '192.0.2.3' in git.target('example.net'), 'the new file is seen')
+        git.write(f'zones/{ZONE}.zone', 'www 300 A 192.0.2.4\n')
+        running.until(lambda: '192.0.2.4' in git.target(), 'the changed file is seen')
+        # What is removed is seen as well, and left as it is: nobody said that the zone is to go.
+        before = running.runs
+        (git.path / 'zones' / 'example.net.zone').unlink()
+        running.until(lambda: running.runs > before, 'the removed file is seen')
+        assert '192.0.2.3' in git.target('example.net')
+        assert running.ends() < 2
+
+    def test_when_files_change_too_often(self, git: Repository, loop: Callable[..., Loop]) -> None:
+        running = loop('--interval', '1000', '--events', '--min-event-interval', '1000')
+        running.until(lambda: running.runs == 1 and '192.0.2.1' in git.target(), 'the first run is done')
+        git.write(f'zones/{ZONE}.zone', 'www 300 A 192.0.2.4\n')
+        running.until(lambda: 'files have changed' in running.log, 'the change is seen')
+        assert running.ends() < 2
+        assert running.runs == 1 and '192.0.2.1' in git.target()
+
+    def test_at_sighup(self, git: Repository, loop: Callable[..., Loop]) -> None:
+        running = loop('--interval', '1000', '--min-event-interval', '0.1')
+        running.until(lambda: '192.0.2.1' in git.target(), 'the first run is done')
+        for address in ('192.0.2.2', '192.0.2.3'):
+            git.write(f'zones/{ZONE}.zone', f'www 300 A {address}\n')
+            running.process.signal(signal.SIGHUP)
+            running.until(lambda: address in git.target(), f'{address} is there')
+        assert running.ends(signal.SIGINT) < 2
+
+    def test_the_configuration_is_read_again_and_a_broken_one_changes_nothing(
+            self, git: Repository, loop: Callable[..., Loop]) -> None:
+        running = loop('--interval', '1000', '--events', '--min-event-interval', '0.1')
+        running.until(lambda: '192.0.2.1' in git.target(), 'the first run is done')
+        git.write('sync.yaml', CONFIG + 'zone: {}\n')
+        running.until(lambda: 'sync.yaml is left as it was' in running.log and running.runs == 2, 'it is seen')
+        assert 'zone: there is no such key (did you mean zones?)' in running.log
+        git.write(f'zones/{ZONE}.zone', 'www 300 A 192.0.2.2\n')
+        running.until(lambda: '192.0.2.2' in git.target(), 'the old configuration is kept')
+        assert running.log.count('sync.yaml is left as it was') == 1, 'told once, and not at every run'
+        git.write('sync.yaml', CONFIG.replace('directory: out', 'directory: new'))
+        running.until(lambda: (git.path / 'new' / f'{ZONE}.yaml').exists(), 'the new one is read')
+        assert running.ends() < 2
+
+    def test_what_is_unsafe_waits_and_what_fails_is_tried_again_and_the_rest_goes_on(
+            self, git: Repository, loop: Callable[..., Loop]) -> None:
+        git.write(f'zones/{ZONE}.zone', HOSTS)
+        git.write('zones/broken.example.zone', 'www A x\n')
+        running = loop('--interval', '1000', '--events', '--min-event-interval', '0.1')
+        running.until(lambda: 'host111' in git.target(), 'the first run is done')
+        git.write(f'zones/{ZONE}.zone', 'host100 300 A 192.0.2.100\n')
+        git.write('zones/example.net.zone', 'www 300 A 192.0.2.3\n')
+        running.until(lambda: '192.0.2.3' in git.target('example.net'), 'what is safe is done')
+        assert '11 of 12 RRsets would be deleted' in running.log and 'host111' in git.target()
+        hint = f'designate-pool apply --yes {ZONE}. --target out --force {ZONE}. --config sync.yaml'
+        assert hint in running.log
+        git.write('zones/broken.example.zone', 'www 300 A 192.0.2.5\n')
+        running.until(lambda: '192.0.2.5' in git.target('broken.example'), 'what was broken is mended')
+        git.run(*hint.split()[1:])
+        assert 'host111' not in git.target()
+        assert running.ends() < 2
+
+    def test_a_dry_run_changes_nothing(self, git: Repository, loop: Callable[..., Loop]) -> None:
+        running = loop('--interval', '0.1', '--min-event-interval', '0.1', '--dry-run')
+        running.until(lambda: running.runs >= 2, 'two runs are done')
+        assert git.target() == ''
+        assert running.ends() < 2
+
+    def test_a_run_that_hangs_does_not_keep_it_from_ending(self, git: Repository, loop: Callable[..., Loop]) -> None:
+        git.change('sync.yaml', '{class: yaml, directory: out, root_ns_warnings: false}',
+                   '{class: fake, on_populate: hang, timeout: 1000}')
+        git.change('sync.yaml', 'providers:', 'manager: {max_workers: 2}\nproviders:')
+        running = loop('--interval', '1')
+        assert running.ends() < 4
+        assert 'a run is under way' in running.log
+
+
+def test_what_cannot_be_asked_for(git: Repository) -> None:
+    for words in (['--interval', '0'], ['--min-event-interval', 'x'], ['--force', 'a..b'], ['--nothing']):
+        assert words[0] in git.once(*words, code=2)
