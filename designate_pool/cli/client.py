@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import urllib.parse
 from collections.abc import Iterator
 from typing import Any
 
 import requests
 
 from designate_pool.cli import names
+from designate_pool.planner.pool_api import new_session, reason
 
 DEFAULT_URL = 'http://127.0.0.1:9001'
 Json = dict[str, Any]
@@ -75,9 +75,7 @@ class Client:
     def __init__(self, url: str, timeout: float = 90.0) -> None:
         self.url = url.rstrip('/')
         self._timeout = timeout
-        self._session = requests.Session()
-        # A proxy in the environment cannot reach our own loopback.
-        self._session.trust_env = _host(self.url) not in ('localhost', '127.0.0.1', '::1')
+        self._session = new_session(self.url)
 
     def get(self, path: str, **parameters: Any) -> Json:
         return self._json(self.send('GET', path, params=parameters))
@@ -112,7 +110,7 @@ class Client:
             raise Failure(f'The API at {self.url} has not answered in {timeout or self._timeout:g} s; what was asked '
                           'may still be done: look before you try again.') from error
         except requests.exceptions.RequestException as error:
-            raise Failure(f'The API at {self.url} cannot be reached ({_reason(error)}); look whether '
+            raise Failure(f'The API at {self.url} cannot be reached ({reason(error)}); look whether '
                           'designate-pool-api is running and whether --url or DESIGNATE_POOL_URL is right.') from error
         return answer
 
@@ -183,22 +181,3 @@ class Client:
                           f'{answer.headers.get("Content-Type", "something")} with status {answer.status_code}); '
                           'look whether --url or DESIGNATE_POOL_URL is right.')
         return found
-
-
-def _host(url: str) -> str | None:
-    try:
-        return urllib.parse.urlsplit(url).hostname
-    except ValueError:
-        return None
-
-
-def _reason(error: BaseException) -> str:
-    """The innermost reason in words."""
-    found: BaseException | None = error
-    while found is not None:
-        if isinstance(found, OSError) and found.strerror:
-            return str(found.strerror).lower()
-        inner = getattr(found, 'reason', None)
-        arguments = [each for each in found.args if isinstance(each, BaseException)]
-        found = inner if isinstance(inner, BaseException) else arguments[0] if arguments else found.__context__
-    return type(error).__name__

@@ -10,20 +10,20 @@ import json
 import logging
 import os
 import pathlib
-import re
 import signal
 import sys
 import threading
 from collections.abc import Sequence
 
+from designate_pool.cmd import arguments
 from designate_pool.errors import InvalidField
 from designate_pool.model import Endpoint, TsigKey
 from designate_pool.nameserver.faults import KINDS, Fault
 from designate_pool.nameserver.server import NameServer
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    options = _parser().parse_args(arguments)
+def main(argv: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(argv)
     logging.basicConfig(level=logging.DEBUG if options.debug else logging.INFO, stream=sys.stderr,
                         format='%(asctime)s %(levelname)s %(name)s: %(message)s')
     stop = threading.Event()
@@ -55,9 +55,9 @@ def _parser() -> argparse.ArgumentParser:
         prog='designate-pool-nameserver',
         description='A small secondary name server with scripted faults, for demonstrations and rehearsals. '
                     'Not for production.')
-    parser.add_argument('--listen', type=_endpoint, default=Endpoint('127.0.0.1', 0), metavar='ADDRESS:PORT',
+    parser.add_argument('--listen', type=arguments.endpoint, default=Endpoint('127.0.0.1', 0), metavar='ADDRESS:PORT',
                         help='where it answers DNS over UDP and TCP; port 0 takes any (default: 127.0.0.1:0)')
-    parser.add_argument('--control', type=_endpoint, default=Endpoint('127.0.0.1', 0), metavar='ADDRESS:PORT',
+    parser.add_argument('--control', type=arguments.endpoint, default=Endpoint('127.0.0.1', 0), metavar='ADDRESS:PORT',
                         help='where its control socket is, on loopback (default: 127.0.0.1:0)')
     parser.add_argument('--secret-file', type=pathlib.Path, required=True, metavar='FILE',
                         help='holds the secret that the control socket asks for')
@@ -71,13 +71,6 @@ def _parser() -> argparse.ArgumentParser:
                         help='the longest wait before a failed transfer is tried again (default: 30)')
     parser.add_argument('--debug', action='store_true', help='log more')
     return parser
-
-
-def _endpoint(text: str) -> Endpoint:
-    found = re.fullmatch(r'(?:\[([0-9a-fA-F:.]+)\]|([0-9.]+)):([0-9]{1,5})', text)
-    if found is None or int(found[3]) > 65535:
-        raise argparse.ArgumentTypeError(f"'{text}' is not ADDRESS:PORT or [ADDRESS]:PORT")
-    return Endpoint(found[1] or found[2], int(found[3]))
 
 
 def _fault(text: str) -> Fault:

@@ -19,13 +19,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from designate_pool.errors import InvalidField, PoolError
+from designate_pool.cmd import arguments
+from designate_pool.errors import PoolError
 from designate_pool.planner import config
 from designate_pool.planner.controller import Controller
 from designate_pool.planner.engine import Manager
 from designate_pool.planner.keeping import is_due
 from designate_pool.planner.outcome import Outcome
-from designate_pool.planner.records import normal_name
 from designate_pool.planner.setup import Setup
 
 LOG = logging.getLogger(__name__)
@@ -38,8 +38,8 @@ GRACE = 1.0
 Stamp = tuple[int, int, int]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    options = _parser().parse_args(arguments)
+def main(argv: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(argv)
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format='%(asctime)s %(levelname)s %(name)s: %(message)s')
     runs = Runs(options.config, options.force, options.dry_run)
     try:
@@ -241,7 +241,7 @@ def _parser() -> argparse.ArgumentParser:
                         help='between the beginnings of two runs, however much changes (default: '
                              f'{MIN_EVENT_INTERVAL:g})')
     parser.add_argument('--dry-run', action='store_true', help='only show what would be done')
-    parser.add_argument('--force', type=_zone, action='append', default=[], metavar='ZONE',
+    parser.add_argument('--force', type=arguments.zone, action='append', default=[], metavar='ZONE',
                         help='a zone that may be changed though its plan is unsafe; may be given more than once')
     return parser
 
@@ -254,13 +254,6 @@ def _seconds(text: str) -> float:
     if not 0 < value < 1e9:
         raise argparse.ArgumentTypeError(f'{text!r} is no number of seconds')
     return value
-
-
-def _zone(text: str) -> str:
-    try:
-        return normal_name(text if text.endswith('.') else f'{text}.')
-    except InvalidField as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 if __name__ == '__main__':

@@ -15,15 +15,14 @@ from collections.abc import Sequence
 
 from designate_pool.api.server import ApiServer
 from designate_pool.cli.client import DEFAULT_URL
-from designate_pool.errors import InvalidField
+from designate_pool.cmd import arguments
 from designate_pool.model import Endpoint
-from designate_pool.planner.records import normal_name
 from designate_pool.planner.targets.pool import PoolProvider
 from designate_pool.webhook.app import LARGEST_BODY, create_app
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    options = _parser().parse_args(arguments)
+def main(argv: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(argv)
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format='%(asctime)s %(levelname)s %(name)s: %(message)s')
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -47,29 +46,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog='designate-pool-webhook',
                                      description='The pool as a webhook provider for external-dns.')
-    parser.add_argument('--listen', type=_endpoint, action='append', metavar='ADDRESS:PORT',
+    parser.add_argument('--listen', type=arguments.endpoint, action='append', metavar='ADDRESS:PORT',
                         help='where external-dns reaches it; may be given more than once (default: 127.0.0.1:8888)')
     parser.add_argument('--url', default=os.environ.get('DESIGNATE_POOL_URL') or DEFAULT_URL,
                         help=f"where the pool's API is; DESIGNATE_POOL_URL if not given, else {DEFAULT_URL}")
-    parser.add_argument('--zone', type=_zone, action='append', default=[], metavar='ZONE',
+    parser.add_argument('--zone', type=arguments.zone, action='append', default=[], metavar='ZONE',
                         help='a zone that external-dns may see and change; may be given more than once (default: all)')
     parser.add_argument('--ttl', type=int, default=300, metavar='SECONDS',
                         help='for new records that external-dns gives none (default: 300)')
     return parser
-
-
-def _endpoint(text: str) -> Endpoint:
-    host, colon, port = text.rpartition(':')
-    if not colon or not port.isdecimal() or int(port) > 65535:
-        raise argparse.ArgumentTypeError(f'{text!r} is no ADDRESS:PORT')
-    return Endpoint(host.strip('[]'), int(port))
-
-
-def _zone(text: str) -> str:
-    try:
-        return normal_name(text if text.endswith('.') else f'{text}.')
-    except InvalidField as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 if __name__ == '__main__':

@@ -29,9 +29,7 @@ class PoolApi:
     def __init__(self, url: str, timeout: float = 90.0) -> None:
         self.url = url.rstrip('/')
         self._timeout = timeout
-        self._session = requests.Session()
-        # A proxy in the environment cannot reach our own loopback.
-        self._session.trust_env = _host(self.url) not in _LOOPBACK
+        self._session = new_session(self.url)
 
     def zone(self, name: str) -> Json | None:
         """The zone of that name as the API shows it; None when there is none."""
@@ -120,7 +118,7 @@ class PoolApi:
             raise ApiUnreachable(url=self.url, why=f'nothing came within {self._timeout:g} s; what was asked may still '
                                                    'be done') from error
         except requests.exceptions.RequestException as error:
-            raise ApiUnreachable(url=self.url, why=_reason(error)) from error
+            raise ApiUnreachable(url=self.url, why=reason(error)) from error
         if answer.status_code >= 300:
             fault = self._object(answer)
             message = ' '.join(str(fault.get('message') or f'The API answered with {answer.status_code}.').split())
@@ -202,15 +200,19 @@ def _quoted(plan_id: str) -> str:
     return urllib.parse.quote(plan_id, safe='')
 
 
-def _host(url: str) -> str | None:
+def new_session(url: str) -> requests.Session:
+    """A session for the API at *url*."""
+    session = requests.Session()
     try:
-        return urllib.parse.urlsplit(url).hostname
-    except ValueError:
-        return None
+        # A proxy in the environment cannot reach our own loopback.
+        session.trust_env = urllib.parse.urlsplit(url).hostname not in _LOOPBACK
+    except ValueError:  # of what is no URL; the first request says so
+        pass
+    return session
 
 
-def _reason(error: BaseException) -> str:
-    """The innermost reason in words."""
+def reason(error: BaseException) -> str:
+    """Why a request could not be made: the innermost reason in words."""
     found: BaseException | None = error
     while found is not None:
         if isinstance(found, OSError) and found.strerror:
@@ -220,6 +222,5 @@ def _reason(error: BaseException) -> str:
 
 
 def _inner(error: BaseException) -> BaseException | None:
-    reason = getattr(error, 'reason', None)
-    arguments: Iterable[Any] = (reason, *error.args, error.__context__)
+    arguments: Iterable[Any] = (getattr(error, 'reason', None), *error.args, error.__context__)
     return next((each for each in arguments if isinstance(each, BaseException)), None)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from designate_pool.planner.processors.filters import (DomainFilter, IgnoreRootNs, NameAllow, NameReject, NetworkAllow, NetworkReject,
-                                                       TypeAllow, TypeReject, ValueAllow, ValueReject, ZoneNameFilter)
+from designate_pool.planner.processors.filters import (DomainFilter, IgnoreRootNs, NameAllow, NameReject, NetworkAllow,
+                                                       NetworkReject, TypeAllow, TypeReject, ValueAllow, ValueReject,
+                                                       ZoneNameFilter)
 from designate_pool.planner.processors.ownership import OctodnsOwnership, TxtOwnership
 from designate_pool.planner.processors.policies import PolicyProcessor
 from designate_pool.planner.processors.rules import (AcmeManaging, EmptyZoneGuard, EnsureTrailingDots,
