@@ -120,9 +120,11 @@ def between(existing: Zone, desired: Zone, target_id: str = '',
     :param supports: whether the target can hold an RRset
     """
     before, after = existing.packed, desired.packed
-    plain = not existing.extras and not desired.extras
     found = [_change(key, value, after.get(key), existing.extras, desired.extras)
-             for key, value in before.items() if after.get(key) != value or not plain]
+             for key, value in before.items() if after.get(key) != value]
+    # What only its extras may make different.
+    found += [_change(key, before[key], after[key], existing.extras, desired.extras)
+              for key in {**existing.extras, **desired.extras} if key in before and before[key] == after.get(key)]
     found += [_change(key, None, value, existing.extras, desired.extras)
               for key, value in after.items() if key not in before]
     return _finished(found, target_id, supports)

@@ -6,14 +6,16 @@ file and the line: a file that was cut short is never a smaller zone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
 
 from designate_pool.planner.master_lines import Records
 from designate_pool.planner.zone import Zone
 
 
 def read(lines: str | Iterable[str], origin: str, file: str = 'the zone file', require_soa: bool = True,
-         outside: Callable[[str], object] | None = None) -> dict[str, str]:
+         outside: Callable[[str], object] | None = None,
+         like: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
     """All of a zone file as packed pairs, in no particular order.
 
     :param lines: its text, or its lines
@@ -22,22 +24,25 @@ def read(lines: str | Iterable[str], origin: str, file: str = 'the zone file', r
     :param require_soa: whether a file without the zone's SOA is an error
     :param outside: called with a sentence for each record that is outside the zone, which is then left out; without
         it, such a record is an error
+    :param like: packed pairs that are much the same: values that are equal are theirs, and so in memory once
     :raises SourceError: for what cannot be read, with the line
     """
     found: dict[str, str] = {}
-    several: dict[str, tuple[int, set[str]]] = {}
+    several: dict[str, list[str]] = {}
     records = Records(lines, origin, file, outside)
     for key, ttl, data in records:
         value = f'{ttl}\t{data}'
         if key not in found:
-            found[key] = value
+            there = like.get(key)
+            found[key] = value if there is None or there != value else there
         elif found[key] != value:
-            ttl_there, there = several.get(key) or _unpacked(found[key])
-            if data not in there:
+            if found[key].partition('\t')[2] != data:
                 records.check_alone(key)
-                there.add(data)
-            several[key] = min(ttl, ttl_there), there
-    found.update((key, _packed(*each)) for key, each in several.items())
+            several.setdefault(key, []).append(value)
+    for key, values in several.items():
+        value = _merged([found[key], *values])
+        there = like.get(key)
+        found[key] = value if there is None or there != value else there
     if require_soa:
         records.check_soa()
     return found
@@ -126,9 +131,10 @@ def _packed(ttl: int, datas: set[str]) -> str:
     return '\t'.join((str(ttl), *(sorted(datas) if len(datas) > 1 else datas)))
 
 
-def _unpacked(value: str) -> tuple[int, set[str]]:
-    ttl, *datas = value.split('\t')
-    return int(ttl), set(datas)
+def _merged(values: Iterable[str]) -> str:
+    """The packed RRset of packed records."""
+    ttls, datas = zip(*(value.split('\t') for value in values))
+    return _packed(min(map(int, ttls)), set(datas))
 
 
 def _words(key: str) -> str:

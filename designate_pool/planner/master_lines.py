@@ -22,7 +22,7 @@ import dns.transaction
 import dns.zonefile
 
 from designate_pool.errors import InvalidField, SourceError
-from designate_pool.planner.records import LOWER, MAX_TTL, normal_name, normal_rdata
+from designate_pool.planner.records import LONGEST, LONGEST_NAME, LOWER, MAX_TTL, PLAIN, normal_name, normal_rdata
 
 #: A record: its key, TTL and data.
 Record = tuple[str, int, str]
@@ -32,32 +32,13 @@ MOST_GENERATED = 1_000_000
 #: Types of which a name has one record at most.
 _ALONE = ('\tCNAME', '\tDNAME', '\tSOA')
 
-_NAME = r'(?:\*\.)?(?:[a-z0-9_-]{1,63}\.)+'
-_NUMBER = r'(?:0|[1-9][0-9]{0,3})'
-_OCTET = r'(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])'
-_GROUP = r'[1-9a-f][0-9a-f]{0,3}'
-_STRING = r'"[ !#-\[\]-~]{0,255}"'
-
 #: Owner, TTL before or after the class, type, data.  It matches what may be plain; the rest tells whether it is.
 _LINE = re.compile(r'([^\s"$();\\]+)?[ \t]+(?:([0-9]{1,10})[ \t]+(?:IN[ \t]+)?|IN[ \t]+(?:([0-9]{1,10})[ \t]+)?)?'
                    r'(A|AAAA|CNAME|MX|NS|PTR|SRV|TXT)[ \t]+(.*[^ \t\r\n])')
-_OWNER = re.compile(_NAME).fullmatch
-#: Data that is in normal form as it stands.  An IPv6 address is when no group is zero and '::' is two groups or more.
-_PLAIN: dict[str, Callable[[str], object]] = {
-    'A': re.compile(rf'(?:{_OCTET}\.){{3}}{_OCTET}').fullmatch,
-    'AAAA': re.compile(rf'(?:{_GROUP}:){{7}}{_GROUP}|'
-                       rf'(?!(?:[^:]*:){{7}})(?:{_GROUP}:)+:(?:{_GROUP}(?::{_GROUP})*)?').fullmatch,
-    'MX': re.compile(f'{_NUMBER} {_NAME}').fullmatch,
-    'SRV': re.compile(f'{_NUMBER} {_NUMBER} {_NUMBER} {_NAME}').fullmatch,
-    'TXT': re.compile(f'{_STRING}(?: {_STRING})*').fullmatch,
-    **{rtype: re.compile(_NAME).fullmatch for rtype in ('CNAME', 'NS', 'PTR')},
-}
+_OWNER = PLAIN['NS']
 #: Words without quotes, escapes, parentheses and comments.
 _WORDS = re.compile(r"[!#-'*-:<-\[\]-~ \t]+").fullmatch
 _NAME_LAST = frozenset({'CNAME', 'MX', 'NS', 'PTR', 'SRV'})
-#: Longer texts may be longer than a name or an RRset's data can be.
-_LONGEST = {'TXT': 60_000}
-_LONGEST_NAME = 250
 
 _NOTHING = re.compile(r'[ \t\r\n]*(?:;.*)?[\r\n]*').fullmatch
 _QUOTED = re.compile(r'\\.|"(?:[^"\\]|\\.)*"|;.*')
@@ -153,9 +134,9 @@ class Records:
 
     def _plain_data(self, rtype: str, data: str, suffix: str) -> str | None:
         """*data* in normal form; None for what is to be left to dnspython."""
-        if len(data) > _LONGEST.get(rtype, _LONGEST_NAME):
+        if len(data) > LONGEST.get(rtype, LONGEST_NAME):
             return None
-        if _PLAIN[rtype](data):
+        if PLAIN[rtype](data):
             return data
         data = data.partition(';')[0].rstrip(' \t')
         if not _WORDS(data):
@@ -267,4 +248,4 @@ def _plain_owner(name: str, suffix: str) -> str:
             name = suffix[1:] if name == '@' else name + suffix
         if not _OWNER(name):
             return ''
-    return name if len(name) < _LONGEST_NAME else ''
+    return name if len(name) < LONGEST_NAME else ''

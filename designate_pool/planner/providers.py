@@ -52,9 +52,7 @@ class BaseSource:
 
     def supports(self, rrset: RRset) -> bool:
         """Whether it can hold records of this type."""
-        if rrset.type == 'SOA':
-            return self.SUPPORTS_SOA
-        return rrset.type in self.SUPPORTS if self.SUPPORTS is not None else rrset.type not in GENERATED
+        return self._supports_type(rrset.type)
 
     def list_zones(self) -> list[str]:
         """The names of all zones here, for configurations that say ``*``.
@@ -65,6 +63,11 @@ class BaseSource:
 
     def close(self) -> None:
         """Let go of connections."""
+
+    def _supports_type(self, rtype: str) -> bool:
+        if rtype == 'SOA':
+            return self.SUPPORTS_SOA
+        return rtype in self.SUPPORTS if self.SUPPORTS is not None else rtype not in GENERATED
 
     def _populate(self, zone: Zone, target: bool, lenient: bool) -> bool:
         raise NotImplementedError
@@ -133,7 +136,9 @@ class BaseProvider(BaseSource):
         :raises SourceError: when what is here cannot be read to its end
         """
         existing = desired.empty()
+        existing.expect(desired)
         exists = self.populate(existing, target=True, lenient=True)
+        existing.expect(None)
         desired = self._process_desired_zone(desired.copy())
         existing = self._process_existing_zone(existing, desired, lenient=lenient)
         for processor in processors:
@@ -171,7 +176,7 @@ class BaseProvider(BaseSource):
 
     def _process_desired_zone(self, desired: Zone) -> Zone:
         """Leave out of *desired*, a copy, what cannot be held here; who overrides it calls it as well."""
-        for rrset in desired:
+        for rrset in desired.of_types(self._special_types(desired.types), with_extras=True):
             if rrset.type == 'SOA' and not self.SUPPORTS_SOA or rrset.type in GENERATED:
                 desired.remove_record(rrset)
             elif not rrset.extra.is_for(self.id):
@@ -188,7 +193,7 @@ class BaseProvider(BaseSource):
         """Leave out of *existing* what is not to be compared; *desired* is to read.  Who overrides it calls it too."""
         # A zone is never without a SOA: where none is given, the server minds its own.
         soa = self.SUPPORTS_SOA and desired.get(desired.name, 'SOA') is not None
-        for rrset in existing:
+        for rrset in existing.of_types({'SOA', *GENERATED}):
             if rrset.type == 'SOA' and not soa or rrset.type in GENERATED:
                 existing.remove_record(rrset)
         root_ns = existing.root_ns
@@ -215,6 +220,13 @@ class BaseProvider(BaseSource):
         What is there already as it should be is success: a plan that was interrupted is applied again.
         """
         raise NotImplementedError(f'{type(self).__name__} has no _apply')
+
+    def _special_types(self, types: Collection[str]) -> Collection[str]:
+        """Those whose RRsets have to be looked at one by one before they can be planned."""
+        if type(self).supports is not BaseSource.supports:
+            return types  # it may support some of a type and not others
+        special = {'SOA', *GENERATED} if self.SUPPORTS_MULTIVALUE_PTR else {'SOA', 'PTR', *GENERATED}
+        return [rtype for rtype in types if rtype in special or not self._supports_type(rtype)]
 
     def _fit(self, desired: Zone, rrset: RRset) -> None:
         """Put a simpler RRset in the place of one with features that are not known here."""

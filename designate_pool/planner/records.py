@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import dns.exception
@@ -30,7 +30,24 @@ LOWER = frozenset({'AFSDB', 'CNAME', 'DNAME', 'KX', 'MX', 'NS', 'PTR', 'RP', 'SO
 GENERATED = frozenset({'RRSIG', 'NSEC', 'NSEC3', 'NSEC3PARAM', 'DNSKEY', 'CDS', 'CDNSKEY', 'TYPE65534'})
 #: A name, as nearly all are; the rest is left to dnspython.
 _PLAIN_NAME = re.compile(r'(?:[a-z0-9_-]{1,63}\.)+|\*\.(?:[a-z0-9_-]{1,63}\.)+')
-_PLAIN_A = re.compile(r'(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!\Z)|\Z)){4}', re.ASCII)
+_NAME = r'(?:\*\.)?(?:[a-z0-9_-]{1,63}\.)+'
+_NUMBER = r'(?:0|[1-9][0-9]{0,3})'
+_OCTET = r'(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])'
+_GROUP = r'[1-9a-f][0-9a-f]{0,3}'
+_STRING = r'"[ !#-\[\]-~]{0,255}"'
+#: Data that is in normal form as it stands.  An IPv6 address is when no group is zero and '::' is two groups or more.
+PLAIN: dict[str, Callable[[str], object]] = {
+    'A': re.compile(rf'(?:{_OCTET}\.){{3}}{_OCTET}').fullmatch,
+    'AAAA': re.compile(rf'(?:{_GROUP}:){{7}}{_GROUP}|'
+                       rf'(?!(?:[^:]*:){{7}})(?:{_GROUP}:)+:(?:{_GROUP}(?::{_GROUP})*)?').fullmatch,
+    'MX': re.compile(f'{_NUMBER} {_NAME}').fullmatch,
+    'SRV': re.compile(f'{_NUMBER} {_NUMBER} {_NUMBER} {_NAME}').fullmatch,
+    'TXT': re.compile(f'{_STRING}(?: {_STRING})*').fullmatch,
+    **{rtype: re.compile(_NAME).fullmatch for rtype in ('CNAME', 'DNAME', 'NS', 'PTR')},
+}
+#: Longer texts may be longer than a name or an RRset's data can be.
+LONGEST = {'TXT': 60_000}
+LONGEST_NAME = 250
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -136,10 +153,8 @@ def normal_rdata(rtype: str, text: str) -> str:
     :param rtype: in upper case
     :raises InvalidField: for what is no data of the type
     """
-    if rtype == 'A':
-        if _PLAIN_A.fullmatch(text):
-            return text
-    elif rtype in ('CNAME', 'NS', 'PTR', 'DNAME') and len(text) < 250 and _PLAIN_NAME.fullmatch(text):
+    plain = PLAIN.get(rtype)
+    if plain is not None and len(text) <= LONGEST.get(rtype, LONGEST_NAME) and plain(text):
         return text
     try:
         # Without the check of what follows, data on a second line would be dropped in silence.

@@ -8,12 +8,14 @@ two of these.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from designate_pool.errors import (DuplicateRRset, RRsetBesideCname, RRsetInSubZone, RRsetNotFound, RRsetOutsideZone,
                                    ZoneNotEmpty)
 from designate_pool.planner.records import NO_EXTRA, Extra, RRset, normal_name, unpack
+
+_NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class Zone:
@@ -33,6 +35,7 @@ class Zone:
         self._rrsets: dict[str, str] = {}
         self._extras: dict[str, Extra] = {}
         self._types: set[str] = set()
+        self._expected: Mapping[str, str] = _NOTHING
         self._shared = False
         self._suffix = '.' if self.name == '.' else f'.{self.name}'
 
@@ -85,6 +88,20 @@ class Zone:
         return MappingProxyType(self._extras)
 
     @property
+    def types(self) -> frozenset[str]:
+        """The types that it has, and maybe some that it had."""
+        return frozenset(self._types)
+
+    @property
+    def expected(self) -> Mapping[str, str]:
+        """Packed pairs, many of which this zone will have: who makes texts for it may use these in their place."""
+        return self._expected
+
+    def expect(self, other: Zone | None) -> None:
+        """Have what is equal in *other* kept once for both, when this zone is filled; None ends that."""
+        self._expected = _NOTHING if other is None else other.packed
+
+    @property
     def root_ns(self) -> RRset | None:
         return self.get(self.name, 'NS')
 
@@ -100,6 +117,19 @@ class Zone:
     def at(self, name: str) -> list[RRset]:
         """The RRsets of one name, by type."""
         return [found for rtype in sorted(self._types) if (found := self.get(name, rtype)) is not None]
+
+    def of_types(self, types: Collection[str], with_extras: bool = False) -> Iterator[RRset]:
+        """The RRsets of these types, in no particular order; it may be changed meanwhile.
+
+        :param with_extras: and those of any type that have an :class:`~designate_pool.planner.records.Extra`
+        """
+        extras = self._extras
+        ends = tuple(f'\t{rtype}' for rtype in types if rtype in self._types)
+        keys = [key for key in self._rrsets if key.endswith(ends)] if ends else []
+        if with_extras:
+            keys += [key for key in extras if not key.endswith(ends)]
+        for key, value in [(key, self._rrsets[key]) for key in keys]:
+            yield unpack(key, value, extras.get(key, NO_EXTRA))
 
     def add_record(self, rrset: RRset, replace: bool = False, lenient: bool = False) -> None:
         """Have the zone hold *rrset*.
@@ -120,7 +150,9 @@ class Zone:
             self._check_sub_zones(rrset.name, rrset.type)
             self._check_cname(rrset.name, rrset.type)
         self._own()
-        self._rrsets[key] = rrset.packed
+        packed = rrset.packed
+        there = self._expected.get(key)
+        self._rrsets[key] = packed if there is None or there != packed else there
         self._types.add(rrset.type)
         if rrset.extra is not NO_EXTRA and rrset.extra != NO_EXTRA:
             self._extras[key] = rrset.extra
@@ -139,38 +171,26 @@ class Zone:
         del self._rrsets[key]
         self._extras.pop(key, None)
 
-    def fill(self, pairs: Iterable[tuple[str, str]], lenient: bool = False, like: Zone | None = None) -> None:
+    def fill(self, pairs: Mapping[str, str] | Iterable[tuple[str, str]], lenient: bool = False,
+             like: Zone | None = None) -> None:
         """Have the empty zone hold many RRsets at once, each packed and in normal form; much faster than one by one.
 
         All is checked as :meth:`add_record` does, and the zone stays empty when something is wrong.
 
-        :param like: a zone that holds much the same: what is equal is kept once for both
+        :param pairs: a dict becomes the zone's own, and is not to be changed by others any more
+        :param like: a zone that holds much the same: what is equal is kept once for both; None for what was given
+            to :meth:`expect`
         """
-        found: dict[str, str] = {}
-        known = like._rrsets if like is not None else {}
-        for key, value in pairs:
-            if key in found:
-                name, _, rtype = key.partition('\t')
-                raise DuplicateRRset(name=name, rtype=rtype)
-            there = known.get(key)
-            found[key] = value if there is None or there != value else there
-        types: set[str] = set()
-        aliases = []
-        suffix, sub_zones = self._suffix, self.sub_zones
-        for key in found:
-            name, _, rtype = key.partition('\t')
-            if not (name.endswith(suffix) and '\\' not in name) and not self.holds(name):
-                raise RRsetOutsideZone(name=name, zone=self.name)
-            if sub_zones and not lenient:
-                self._check_sub_zones(name, rtype)
-            if rtype == 'CNAME':
-                aliases.append(name)
-            types.add(rtype)
+        known = self._expected if like is None else like._rrsets
+        found = pairs if isinstance(pairs, dict) else _collected(pairs, known)
+        types = {key.rpartition('\t')[2] for key in found}
+        self._check_inside(found, types)
         if not lenient:
-            for name in aliases:
-                for rtype in types:
-                    if rtype != 'CNAME' and f'{name}\t{rtype}' in found:
-                        raise RRsetBesideCname(name=name, rtype=rtype)
+            if self.sub_zones:
+                for key in found:
+                    name, _, rtype = key.partition('\t')
+                    self._check_sub_zones(name, rtype)
+            _check_aliases(found, types)
         if self._rrsets:
             raise ZoneNotEmpty(zone=self.name, count=len(self))
         self._own()
@@ -179,7 +199,7 @@ class Zone:
     def digest(self) -> str:
         """A SHA-256 of what is served but for the SOA, the same for the same contents however they came together."""
         soa = f'{self.name}\tSOA'
-        return digest(sorted(pair for pair in self._rrsets.items() if pair[0] != soa), self._extras)
+        return digest(((key, self._rrsets[key]) for key in sorted(self._rrsets) if key != soa), self._extras)
 
     def _own(self) -> None:
         """Stop sharing: from here on what is changed is this zone's alone."""
@@ -188,6 +208,13 @@ class Zone:
             self._extras = dict(self._extras)
             self._types = set(self._types)
             self._shared = False
+
+    def _check_inside(self, keys: Iterable[str], types: Collection[str]) -> None:
+        ends = tuple(f'{self._suffix}\t{rtype}' for rtype in types)
+        # Nearly all pass the first two, which are cheap.
+        for key in keys:
+            if (not key.endswith(ends) or '\\' in key) and not self.holds(name := key.partition('\t')[0]):
+                raise RRsetOutsideZone(name=name, zone=self.name)
 
     def _check_sub_zones(self, name: str, rtype: str) -> None:
         if not self.sub_zones:
@@ -215,6 +242,25 @@ def digest(pairs: Iterable[tuple[str, str]], extras: Mapping[str, Extra] = Mappi
     for key, served in sorted(_served(extras).items()):
         summed.update(f'{key}\t{_plain(served)!r}\n'.encode())
     return summed.hexdigest()
+
+
+def _collected(pairs: Mapping[str, str] | Iterable[tuple[str, str]], known: Mapping[str, str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for key, value in pairs.items() if isinstance(pairs, Mapping) else pairs:
+        if key in found:
+            name, _, rtype = key.partition('\t')
+            raise DuplicateRRset(name=name, rtype=rtype)
+        there = known.get(key)
+        found[key] = value if there is None or there != value else there
+    return found
+
+
+def _check_aliases(found: Collection[str], types: Iterable[str]) -> None:
+    others = sorted(set(types) - {'CNAME'})
+    for name in [key[:-len('\tCNAME')] for key in found if key.endswith('\tCNAME')]:
+        for rtype in others:
+            if f'{name}\t{rtype}' in found:
+                raise RRsetBesideCname(name=name, rtype=rtype)
 
 
 def _is_below(name: str, suffix: str) -> bool:

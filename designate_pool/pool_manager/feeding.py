@@ -226,7 +226,7 @@ def desired_zone(head: ZoneHead, rows: Rows) -> Zone:
         data = sorted({row[3].lower() if rtype in LOWER else row[3] for row in records})
         pairs[f'{name}\t{rtype}'] = '\t'.join((str(ttl), *data))
     zone = Zone(head.name)
-    zone.fill(pairs.items())
+    zone.fill(pairs)
     return zone
 
 

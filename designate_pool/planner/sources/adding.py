@@ -8,13 +8,15 @@ from designate_pool.planner.records import NO_EXTRA, Extra, RRset, unpack
 from designate_pool.planner.zone import Zone
 
 
-def add_pairs(zone: Zone, pairs: Iterable[tuple[str, str]], lenient: bool = False) -> None:
+def add_pairs(zone: Zone, pairs: Mapping[str, str] | Iterable[tuple[str, str]], lenient: bool = False) -> None:
     """Add packed pairs in normal form.
 
+    :param pairs: a dict becomes the zone's own (:meth:`designate_pool.planner.zone.Zone.fill`)
     :raises ZoneError: when one of them does not fit; none is added then
     """
     if len(zone):
-        add_all(zone, [unpack(key, value) for key, value in pairs], lenient)
+        found = pairs.items() if isinstance(pairs, Mapping) else pairs
+        add_all(zone, [unpack(key, value) for key, value in found], lenient)
     else:
         zone.fill(pairs, lenient)
 

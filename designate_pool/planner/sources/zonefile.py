@@ -66,10 +66,11 @@ class ZoneFileSource(BaseSource):
     def _populate(self, zone: Zone, target: bool, lenient: bool) -> bool:
         path = self.path(zone.name)
         with _opened(path) as lines:
-            pairs = master.read(lines, zone.name, str(path), self.check_origin, self.log.warning if lenient else None)
+            pairs = master.read(lines, zone.name, str(path), self.check_origin, self.log.warning if lenient else None,
+                                zone.expected)
         if self.check_origin and f'{zone.name}\tNS' not in pairs:
             raise SourceError(source=path, why=f'it has no NS records of {zone.name}')
-        add_pairs(zone, pairs.items(), lenient)
+        add_pairs(zone, pairs, lenient)
         return True
 
 

@@ -19,7 +19,7 @@ from designate_pool.planner.changes import Change
 from designate_pool.planner.plan import ApplyResult, Plan
 from designate_pool.planner.pool_api import PoolApi
 from designate_pool.planner.providers import BaseProvider
-from designate_pool.planner.records import GENERATED, RRset
+from designate_pool.planner.records import GENERATED
 from designate_pool.planner.sources.adding import add_pairs
 from designate_pool.planner.zone import Zone
 
@@ -56,8 +56,8 @@ class PoolProvider(BaseProvider):
         """Where the API is."""
         return self._api.url
 
-    def supports(self, rrset: RRset) -> bool:
-        return rrset.type not in GENERATED and rrset.type != 'SOA' and _is_known(rrset.type)
+    def _supports_type(self, rtype: str) -> bool:
+        return rtype not in GENERATED and rtype != 'SOA' and _is_known(rtype)
 
     def list_zones(self) -> list[str]:
         return self._ask(self._api.zones)
@@ -73,9 +73,9 @@ class PoolProvider(BaseProvider):
         if found['action'] == 'DELETE':
             raise SourceError(source=self.id, why=f'{zone.name} is being deleted; try again when it is gone')
         text = self._ask(lambda: self._api.contents(found['id']))
-        pairs = master.read(text, zone.name, f'{self.id}: {zone.name}')
+        pairs = master.read(text, zone.name, f'{self.id}: {zone.name}', like=zone.expected)
         soa = pairs.pop(f'{zone.name}\tSOA')
-        add_pairs(zone, pairs.items(), lenient)
+        add_pairs(zone, pairs, lenient)
         if target:
             # From the export itself, which is of one state of the zone.
             self._read[zone.name] = found['id'], int(soa.split('\t')[1].split()[2])

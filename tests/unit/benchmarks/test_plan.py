@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+import pathlib
+from typing import Any
+
+import pytest
+
+from benchmarks.plan import YAML_MOST, _arguments, check, main, row, ways
+from benchmarks.plan_data import TTL, ZONE, Set, changed_blocks, sets, write_all
+from benchmarks.plan_one import WAYS, Measured
+from designate_pool.planner import changes, master
+from designate_pool.planner.sources.yaml_source import YamlSource
+from designate_pool.planner.sources.zonefile import ZoneFileSource
+from designate_pool.planner.zone import Zone
+
+FOUND = Measured(1.0, 0.25, 25.0, 65.0, {'Create': 3, 'Delete': 3, 'Update': 3}, 'abc')
+
+
+@pytest.fixture(scope='module')
+def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """A run with two sizes, octoDNS with the smaller one alone."""
+    path = tmp_path_factory.mktemp('plan') / 'plan.json'
+    assert main(['--sizes', '300,600', '--rounds', '1', '--peer-most', '300', '--json', str(path)]) == 0
+    found: dict[str, Any] = json.loads(path.read_text())
+    return found
+
+
+def test_all_ways_find_the_changes_that_were_made(report: dict[str, Any]) -> None:
+    first = report['details']['300']
+    assert first.keys() == WAYS.keys()
+    counts = [measured['counts'] for [measured] in first.values()]
+    assert counts == [{'Create': 1, 'Delete': 1, 'Update': 1}] * len(WAYS)
+    assert len({measured['digest'] for [measured] in first.values()}) == 1
+
+
+def test_octodns_is_left_out_of_what_is_too_large_for_it(report: dict[str, Any]) -> None:
+    second = report['details']['600']
+    assert second.keys() == {'ours-files', 'ours-records', 'ours-streams', 'ours-yaml'}
+    assert all(measured['counts'] == {'Create': 2, 'Delete': 2, 'Update': 2} for [measured] in second.values())
+    beside = {figure['name']: figure['other_name'] for figure in report['figures']}
+    assert beside['300 files: both'] == beside['300 streams: memory at most'] == 'octoDNS, files'
+    assert beside['300 yaml: both'] == 'octoDNS, yaml' and beside['600 yaml: both'] is None
+
+
+def test_what_was_measured_is_of_a_process_of_its_own(report: dict[str, Any]) -> None:
+    for [measured] in (*report['details']['300'].values(), *report['details']['600'].values()):
+        assert 5 < measured['imported'] <= measured['peak'] < 200
+        assert measured['plan'] > 0
+    assert report['details']['300']['ours-streams'][0]['populate'] == 0 < \
+        report['details']['300']['ours-files'][0]['populate']
+
+
+def test_the_sides_differ_by_the_changes_and_by_nothing_else() -> None:
+    existing, desired = (list(sets(side, 1000, 4)) for side in ('existing', 'desired'))
+    assert sum(len(each.values) for each in existing if each.name != ZONE) == 1000
+    keys = [(each.name, each.type) for each in desired]
+    assert keys == sorted(keys) and len(set(keys)) == len(keys)
+    before, after = ({(each.name, each.type): each for each in side} for side in (existing, desired))
+    assert len(before.keys() - after.keys()) == len(after.keys() - before.keys()) == 4
+    assert sum(before[key] != after[key] for key in before.keys() & after.keys()) == 4
+
+
+def test_all_forms_have_the_same_zone(tmp_path: pathlib.Path) -> None:
+    write_all(tmp_path, 200, 2, with_yaml=True)
+    for side in ('existing', 'desired'):
+        of_file, of_yaml = Zone(ZONE), Zone(ZONE)
+        ZoneFileSource('files', str(tmp_path / side)).populate(of_file)
+        YamlSource('yaml', str(tmp_path / side)).populate(of_yaml)
+        soa = of_file.get(ZONE, 'SOA')
+        assert soa is not None
+        of_file.remove_record(soa)
+        assert of_file == of_yaml and of_file.root_ns is not None
+        made = [Set(each.name, each.type, each.rdatas) for each in of_yaml]
+        assert sorted(made) == sorted(sets(side, 200, 2)) and {each.ttl for each in of_yaml} == {TTL}
+    existing, desired = ((tmp_path / side / ZONE).read_text() for side in ('existing', 'desired'))
+    assert len(changes.of_streams(master.stream(existing, ZONE), master.stream(desired, ZONE))) == 6
+
+
+def test_without_yaml_there_is_none(tmp_path: pathlib.Path) -> None:
+    write_all(tmp_path, 30, 1, with_yaml=False)
+    assert [path.name for path in (tmp_path / 'desired').iterdir()] == [ZONE]
+
+
+@pytest.mark.parametrize(('records', 'percent', 'expected'), [
+    (10_000, 1, 33), (1_000_000, 1, 3333), (300, 1, 1), (100, 30, 10),
+])
+def test_as_many_blocks_are_changed_as_make_the_share(records: int, percent: float, expected: int) -> None:
+    assert changed_blocks(records, percent) == expected
+
+
+def test_changes_that_are_missing_are_no_result() -> None:
+    check('ours-files', 3, FOUND, FOUND)
+    fewer = dataclasses.replace(FOUND, counts={'Create': 3, 'Update': 3})
+    with pytest.raises(AssertionError, match="ours-files found .*'Create': 3, 'Update': 3"):
+        check('ours-files', 3, fewer, FOUND)
+    with pytest.raises(AssertionError, match='digest other'):
+        check('ours-files', 3, dataclasses.replace(FOUND, digest='other'), FOUND)
+
+
+def test_yaml_and_octodns_have_their_limits() -> None:
+    assert ways(1000, 1000) == list(WAYS)
+    assert ways(YAML_MOST + 1, YAML_MOST) == ['ours-files', 'ours-records', 'ours-streams']
+
+
+def test_the_parts_of_what_has_none_are_left_empty() -> None:
+    assert row('ours-files', FOUND) == ['ours-files', '1', '0.250', '1.25', '65', '25', '40']
+    assert row('ours-streams', dataclasses.replace(FOUND, populate=0.0))[:4] == ['ours-streams', '', '', '0.250']
+
+
+@pytest.mark.parametrize(('arguments', 'told'), [
+    (['--sizes', '100,x'], 'argument --sizes: invalid'),
+    (['--sizes', '100'], '1.0 % of 100 records cannot be changed'),
+    (['--changed', '31'], '31.0 % of 10000 records cannot be changed'),
+    (['--rounds', '0'], '--rounds is 1 at least'),
+])
+def test_what_cannot_be_measured(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        _arguments(arguments)
+    assert told in capsys.readouterr().err
+
+
+def test_a_quick_run_is_small() -> None:
+    assert _arguments([]).sizes == (10_000, 100_000, 1_000_000)
+    quick = _arguments(['--quick'])
+    assert (quick.sizes, quick.rounds) == ((1000, 10_000), 1)
