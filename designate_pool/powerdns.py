@@ -25,8 +25,9 @@ from designate_pool.errors import BackendError, BackendRefused, BackendUnreachab
 #: Octets; the list of a million zones has some 250 million.
 LONGEST_ANSWER = 1 << 29
 
-#: How often a request is made that is answered with 500: with SQLite that is mostly two transactions that met.
-TRIES = 5
+#: How often a request is made that is answered with 500: with SQLite that is mostly two transactions that met.  The
+#: pause before the next is a random part of this many seconds, doubled each time.
+TRIES = 8
 PAUSE = 0.02
 
 _PLAIN_OCTETS = frozenset(b'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_/')
@@ -154,10 +155,10 @@ class Server:
         """
         path = f'/servers/{self._id}{path}'
         answer = self._api.ask(verb, path, deadline, body)
-        for _ in range(TRIES - 1):
+        for number in range(TRIES - 1):
             if answer.status != 500:
                 break
-            time.sleep(random.uniform(0, PAUSE))
+            time.sleep(min(random.uniform(0, PAUSE * 2 ** number), deadline.left()))
             answer = self._api.ask(verb, path, deadline, body)
         return answer
 

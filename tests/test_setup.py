@@ -21,8 +21,9 @@ def setup() -> configparser.ConfigParser:
 
 
 def requirements() -> dict[str, str]:
-    """Version ranges by the distribution's name."""
-    lines = setup()['options']['install_requires'].strip().splitlines()
+    """Version ranges by the distribution's name, of what our code needs, or can make use of."""
+    parts = setup()['options']['install_requires'], setup()['options.extras_require']['octodns']
+    lines = [line for part in parts for line in part.strip().splitlines()]
     return {re.split(r'[ <>=]', line)[0].lower(): line for line in lines}
 
 
