@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import ClassVar
 
+import dns.rdatatype
+
 from designate_pool import model
 from designate_pool.backends.base import Backend
 from designate_pool.errors import BackendRefused, InvalidField
@@ -28,12 +30,16 @@ class RecordBackend(Backend):
     :cvar keeps_serial: whether the zone there has the serial that it has here, so that asking DNS for it says something
     :ivar provider: what plans for the server and applies to it
     :ivar policy: what may be done there
+    :ivar managed_types: of records that are kept in step; empty for all
     """
 
     OPTIONS: ClassVar[tuple[model.Option, ...]] = (
         model.Option('call_timeout', 'Seconds that one request may take, and after which no further step is begun: '
                                      'reading the zone, applying the plan, reading back.', 'float', default=12.0,
                      minimum=0.01),
+        model.Option('primaries', 'Of no use: nothing is transferred to the server.', 'endpoints', default=()),
+        model.Option('managed_types', 'The types of records that are kept in step there, with commas between them; '
+                                      'those of others are left alone. Not set: all that the server can hold.'),
         model.Option('policy', 'What may be done to records there: sync, upsert-only, create-only, or the verbs '
                                'create, update and delete with + between them. Not set: sync; it has to be set '
                                "unless ownership is 'zone'."),
@@ -65,6 +71,7 @@ class RecordBackend(Backend):
             raise InvalidField(field='ownership', why=f"'{ownership}' is none of {', '.join(OWNERSHIPS)}")
         if self.options['policy'] is None and ownership != 'zone':
             raise InvalidField(field='policy', why='it has to be given where zones are shared with others: sync is all')
+        self.managed_types = _types(self.options['managed_types'])
         self.policy = policy.parse(self.options['policy'] or 'sync')
         self.provider = self._new_provider()
         self.provider.timeout = server.call_timeout
@@ -101,3 +108,13 @@ class RecordBackend(Backend):
 
     def _ping(self, timeout: float) -> None:
         self.provider.ping()
+
+
+def _types(text: str | None) -> tuple[str, ...]:
+    found = tuple(each.strip().upper() for each in (text or '').split(',') if each.strip())
+    for each in found:
+        try:
+            dns.rdatatype.from_text(each)
+        except (dns.rdatatype.UnknownRdatatype, ValueError):
+            raise InvalidField(field='managed_types', why=f"'{each}' is no type of records") from None
+    return found

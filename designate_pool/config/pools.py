@@ -152,7 +152,8 @@ class _Reader:
             if option.required and option.name not in said:
                 self._mistakes.add(section, option.name, 'it must be given')
         self._note_outlived_claim(section, taken['call_timeout'])
-        primaries = taken['primaries'] if 'primaries' in said else self._default_primaries(section)
+        needs_none = any(option.name == 'primaries' for option in self._drivers[driver])
+        primaries = taken['primaries'] if 'primaries' in said or needs_none else self._default_primaries(section)
         if server_id is None or taken['host'] is None:
             return None
         generic = {option.name for option in GENERIC}

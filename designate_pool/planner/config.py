@@ -20,6 +20,7 @@ from designate_pool.planner.outputs import LogOutput
 from designate_pool.planner.providers import BaseProcessor, BaseProvider, BaseSource
 from designate_pool.planner.records import normal_name
 from designate_pool.planner.setup import Output, Setup, ZoneSetting
+from designate_pool.planner.targets.pool import PoolProvider
 
 TOP = ('manager', 'providers', 'processors', 'zones', 'secret_handlers', 'validators')
 MANAGER = ('max_workers', 'processors', 'post_processors', 'plan_outputs', 'policy', 'plan_lifetime', 'plans',
@@ -150,12 +151,13 @@ class _Reading:
                 self._note(f'{place}.alias', 'a zone that begins with * cannot be one')
             alias = self._zone_name(f'{place}.alias', alias)
         else:
-            for key in ('sources', 'targets'):
-                if key not in found:
-                    self._note(f'{place}.{key}', 'it has to be given')
+            if 'targets' not in found:
+                self._note(f'{place}.targets', 'it has to be given')
         sources = self._names(f'{place}.sources', found.get('sources'), self._providers, 'provider')
         if 'sources' in found and found['sources'] in (None, []):
             self._note(f'{place}.sources', 'there has to be one at least')
+        elif 'sources' not in found and alias is None:
+            sources = self._pool(f'{place}.sources', found.get('targets'))
         return ZoneSetting(
             sources=sources, targets=self._targets(f'{place}.targets', found.get('targets')),
             processors=self._names(f'{place}.processors', found.get('processors'), self._processors, 'processor'),
@@ -168,6 +170,15 @@ class _Reading:
             always_dry_run=self._truth(f'{place}.always-dry-run', found.get('always-dry-run')),
             ignore_subzone_adds=self._truth(f'{place}.ignore_subzone_adds', found.get('ignore_subzone_adds')),
             glob=self._text(f'{place}.glob', found.get('glob')), regex=self._regex(place, found))
+
+    def _pool(self, place: str, targets: Any) -> tuple[str, ...]:
+        """The pool, from which a zone comes that names no sources."""
+        pools = [id for id, each in self._providers.items()
+                 if isinstance(each, PoolProvider) and not (isinstance(targets, list) and id in targets)]
+        if len(pools) != 1:
+            self._note(place, 'it has to be given; without it a zone comes from the pool, and for that there has to be '
+                              'one provider of the class pool that is none of its targets')
+        return tuple(pools[:1])
 
     def _targets(self, place: str, found: Any) -> tuple[str, ...]:
         names = self._names(place, found, self._providers, 'provider')

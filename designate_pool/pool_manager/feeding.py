@@ -21,6 +21,7 @@ from designate_pool.model import CallResult, Domain, PlanState, Pool, StoredPlan
 from designate_pool.planner import safety
 from designate_pool.planner.engine import plan_for
 from designate_pool.planner.plan import ApplyResult, Plan
+from designate_pool.planner.processors.filters import TypeAllow
 from designate_pool.planner.processors.ownership import Ownership, Registry, TxtRegistry
 from designate_pool.planner.processors.policies import PolicyProcessor
 from designate_pool.planner.providers import BaseProcessor, ServerProvider
@@ -97,7 +98,12 @@ class _Feeding:
     def _plan(self, provider: ServerProvider, desired: Zone) -> Plan | None:
         processors: list[BaseProcessor] = [] if self._registry is None else [
             Ownership('ownership', registry=self._registry)]
+        if self._backend.managed_types:
+            processors.append(TypeAllow('managed-types', self._backend.managed_types))
         processors.append(PolicyProcessor('policy', self._backend.policy))
+        desired = desired.copy()
+        for processor in processors:
+            desired = processor.process_source_zone(desired, (), lenient=True)
         return plan_for(provider, desired, processors, (), lenient=True)
 
     def _make_safe(self, plan: Plan) -> None:

@@ -9,6 +9,7 @@ import pathlib
 import pytest
 from oslo_config import cfg
 
+from designate_pool import backends
 from designate_pool.config import load, pools
 from designate_pool.errors import BadConfiguration
 from designate_pool.model import Endpoint, Pool, TsigKey
@@ -213,6 +214,13 @@ def test_servers_cannot_transfer_from_everywhere(read: Read) -> None:
     assert line.startswith(f'[backend:fake:{ONE}] primaries: [service:minidns] listen has 0.0.0.0:5354')
     [server] = pool(read(anywhere + fake('primaries = 198.51.100.1'))).servers
     assert server.primaries == (Endpoint('198.51.100.1', 53),)
+
+
+def test_servers_that_are_fed_by_records_need_no_primaries(read: Read) -> None:
+    conf = read('[service:minidns]\nlisten = 0.0.0.0\n'
+                f'[backend:rfc2136:{ONE}]\nhost = 127.0.0.1\ncall_timeout = 5\n')
+    [server] = pools.read_pool(conf, backends.options()).servers
+    assert (server.primaries, server.call_timeout) == ((), 5)
 
 
 def test_unsigned_servers_elsewhere_are_warned_of(read: Read, caplog: pytest.LogCaptureFixture) -> None:

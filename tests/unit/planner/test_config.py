@@ -151,6 +151,24 @@ def test_defaults_are_those_of_octodns(config: Config) -> None:
     assert (zone.lenient, zone.always_dry_run, zone.update_pcent_threshold, zone.alias) == (False, False, None, None)
 
 
+def test_a_zone_that_names_no_sources_comes_from_the_pool(config: Config) -> None:
+    providers = '''
+        providers:
+          out: {class: fake}
+          pool: {class: pool}
+    '''
+    setup = config.read(providers + '''
+        zones:
+          example.com.: {targets: [out]}
+    ''')
+    assert setup.zones['example.com.'].sources == ('pool',)
+    mistakes = config.mistakes(providers + '''
+        zones:
+          example.com.: {targets: [pool]}
+    ''')
+    assert len(mistakes) == 1 and mistakes[0].startswith('zones.example.com..sources: it has to be given')
+
+
 def test_policies_lifetimes_and_zones_that_are_listed(config: Config) -> None:
     setup = config.read(f'''
         manager: {{policy: upsert-only, plan_lifetime: 3600}}
@@ -323,8 +341,9 @@ def test_all_mistakes_are_told_at_once_with_their_places(config: Config) -> None
         'zones.Example.com..sources: there has to be one at least',
         'zones.Example.com..targets: it has to be a list',
         'zones.example.net..sources: an alias has its records from the other zone',
-        'zones.b.example..sources: it has to be given',
         'zones.b.example..targets: it has to be given',
+        'zones.b.example..sources: it has to be given; without it a zone comes from the pool, and for that there has '
+        'to be one provider of the class pool that is none of its targets',
         "zones.c.example..validators: octoDNS's validators are not known here; records are always checked, unless the "
         'zone is lenient',
         'zones.example.net..alias: nowhere.test. is no zone of this file',

@@ -359,6 +359,17 @@ def test_what_the_server_cannot_hold_is_an_error_or_left_out(world: FedWorld) ->
     assert world.there() == [f'a.{NAME} 3600 A 192.0.2.1', f'{NAME} 3600 NS ns1.example.org.']
 
 
+def test_types_that_are_not_managed_are_left_alone_there(world: FedWorld) -> None:
+    world.refit(managed_types='a, mx')
+    domain = world.create()
+    foreign(world, ('theirs', 'TXT', '"x"'))
+    world.apply(domain, f'www.{NAME} A 192.0.2.1', f'ours.{NAME} TXT "y"')
+    assert is_settled(world, domain), world.row(domain).last_error
+    assert world.there() == [f'theirs.{NAME} 60 TXT "x"', f'www.{NAME} 3600 A 192.0.2.1']
+    with pytest.raises(InvalidField, match='managed_types.*NOTYPE'):
+        world.refit(managed_types='A, notype')
+
+
 def test_drift_is_found_by_reading_again_and_mended(world: FedWorld, clock: Clock) -> None:  # noqa: F811
     domain = world.apply(world.create(), f'www.{NAME} A 192.0.2.1')
     foreign(world, ('www', 'A', '198.51.100.66'), ('extra', 'A', '198.51.100.1'))
