@@ -6,6 +6,7 @@ Everything is real: the programs, the servers, the commands.
 from __future__ import annotations
 
 import dataclasses
+import json
 import pathlib
 import uuid
 from collections.abc import Callable, Iterator
@@ -31,6 +32,7 @@ class Fed:
     stack: Stack
     servers: dict[str, Daemon]
     ids: dict[str, str]
+    sections: dict[str, str]
 
     def hosts(self, *numbers: int, gone: bool = False) -> list[dict[str, object]]:
         return [{'name': f'h{number}.{NAME}', 'type': 'A', 'records': [] if gone else [f'192.0.2.{number}']}
@@ -55,7 +57,8 @@ class Fed:
 
 
 @pytest.fixture
-def fed(tmp_path: pathlib.Path, named: Callable[..., Named], powerdns: Callable[..., PowerDns]) -> Iterator[Fed]:
+def fed(tmp_path: pathlib.Path, named: Callable[..., Named], powerdns: Callable[..., PowerDns],
+        request: pytest.FixtureRequest) -> Iterator[Fed]:
     servers: dict[str, Daemon] = {
         'bind9': named(), 'pdns-native': powerdns(),
         'rfc2136': named_with(named, tmp_path, {name: NEW.format(serial=5) for name in (NAME, *MANY)}, name='ns2')}
@@ -63,15 +66,16 @@ def fed(tmp_path: pathlib.Path, named: Callable[..., Named], powerdns: Callable[
     native, updated = servers['pdns-native'], servers['rfc2136']
     assert isinstance(native, PowerDns) and isinstance(updated, Named)
     assert isinstance(servers['bind9'], Named)
-    sections = [
-        servers['bind9'].section(ids['bind9'], call_timeout=2),
-        native.section(ids['pdns-native'], call_timeout=2).replace('[backend:pdns:', '[backend:pdns-native:'),
-        f'[backend:rfc2136:{ids["rfc2136"]}]\nhost = {updated.host}\nport = {updated.port}\ncall_timeout = 2\n'
-        f'tsig_key = {KEY.name}:{KEY.algorithm}:{KEY.secret}\n']
-    stack = Stack(tmp_path / 'stack', sections, f'sqlite:///{tmp_path}/pool.sqlite',
-                  manager={**QUICK, 'periodic_sync_interval': '3'})
+    sections = {
+        'bind9': servers['bind9'].section(ids['bind9'], call_timeout=2),
+        'pdns-native': native.section(ids['pdns-native'], call_timeout=2).replace('[backend:pdns:',
+                                                                                  '[backend:pdns-native:'),
+        'rfc2136': f'[backend:rfc2136:{ids["rfc2136"]}]\nhost = {updated.host}\nport = {updated.port}\n'
+                   f'call_timeout = 2\ntsig_key = {KEY.name}:{KEY.algorithm}:{KEY.secret}\n'}
+    stack = Stack(tmp_path / 'stack', list(sections.values()), f'sqlite:///{tmp_path}/pool.sqlite',
+                  concurrency=getattr(request, 'param', 'eventlet'), manager={**QUICK, 'periodic_sync_interval': '3'})
     with stack:
-        yield Fed(stack, servers, ids)
+        yield Fed(stack, servers, ids, sections)
 
 
 def test_a_zone_s_life_on_servers_of_three_kinds(fed: Fed) -> None:
@@ -109,6 +113,7 @@ def test_a_zone_s_life_on_servers_of_three_kinds(fed: Fed) -> None:
     assert fed.answers('rfc2136', f'h17.{NAME}') == [], 'a zone cannot be removed by an update, but it is empty'
 
 
+@pytest.mark.parametrize('fed', ['threading'], indirect=True)
 def test_each_that_is_fed_is_down_changed_by_hand_and_back(fed: Fed) -> None:
     zone = fed.stack.create_zone(NAME)['id']
     fed.change(zone, fed.hosts(1, 2))
@@ -132,6 +137,32 @@ def test_a_zone_that_the_server_has_not_is_named_and_served_once_it_is_there(fed
     server = fed.servers['rfc2136']
     assert isinstance(server, Named)
     assert server.query('example.org.').rcode() == dns.rcode.REFUSED
+
+
+def test_servers_that_are_fed_leave_rest_and_join(fed: Fed) -> None:
+    stack = fed.stack
+    stack.reload([fed.sections['bind9'], fed.sections['pdns-native']])
+    wait_until(lambda: stack.servers_state()[fed.ids['rfc2136']]['state'] == 'removed', 'it has left')
+    zones = {name: stack.create_zone(name)['id'] for name in MANY[:5]}
+    serials = {name: stack.wait_for(zone)['serial'] for name, zone in zones.items()}
+
+    stack.reload(list(fed.sections.values()))
+    wait_until(lambda: stack.servers_state()[fed.ids['rfc2136']]['state'] == 'active', 'it has joined')
+    for name, serial in serials.items():
+        assert fed.serials(name) == dict.fromkeys(fed.servers, serial)
+
+    stack.command('server', 'maintenance', fed.ids['rfc2136'])
+    name = MANY[0]
+    stack.create_recordset(zones[name], f'www.{name}', 'A', '192.0.2.1')
+    stack.wait_for(zones[name])
+    assert (fed.answers('pdns-native', f'www.{name}'), fed.answers('rfc2136', f'www.{name}')) == (['192.0.2.1'], [])
+    stack.command('server', 'resume', fed.ids['rfc2136'])
+    wait_until(lambda: fed.answers('rfc2136', f'www.{name}') == ['192.0.2.1'], 'what it missed is there')
+
+    assert json.loads(stack.command('server', 'resync', fed.ids['pdns-native'], '-f', 'json'))['missing'] == []
+    stack.command('server', 'drain', fed.ids['pdns-native'], '--delete-zones')
+    wait_until(lambda: fed.serials(name)['pdns-native'] is None, 'its zones are deleted')
+    assert fed.serials(name)['bind9'] is not None
 
 
 def test_killed_in_the_midst_of_feeding_and_begun_again(fed: Fed) -> None:
