@@ -6,6 +6,7 @@ not answer for the zone at all is one without it.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterable
 from typing import Any
 
@@ -138,6 +139,8 @@ class _Incoming:
                 raise BackendError(why=f'the transfer broke off ({dns.rcode.to_text(answer.rcode())})')
             context = answer.tsig_ctx
             self._add(answer.answer)
+            # Green threads wait for each other, and reading a large zone takes seconds.
+            time.sleep(0)
             if (first or self._done) and self._query.keyring is not None and not answer.had_tsig:
                 raise BackendError(why='the transfer is not signed')
             first = False

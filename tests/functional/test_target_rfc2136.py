@@ -15,6 +15,7 @@ import pytest
 
 from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, SourceError
 from designate_pool.model import TsigKey
+from designate_pool.planner import transfer_in
 from designate_pool.planner.providers import BaseProcessor, BaseProvider
 from designate_pool.planner.safety import dangers
 from designate_pool.planner.targets.fake import zone_of
@@ -255,6 +256,13 @@ class TestManyChanges:
         bring(target, many(5000, '10.1', 2000))
         bring(target, many(1, '10.1', 3000))
         assert all(len(each.wire or b'') <= 65535 for each in way.updates)
+
+    def test_others_run_while_a_large_zone_is_read(self, bind: Named, monkeypatch: pytest.MonkeyPatch) -> None:
+        target, rests = provider(bind), []
+        bring(target, many(3000))
+        monkeypatch.setattr(transfer_in, 'time', types.SimpleNamespace(sleep=rests.append))
+        assert len(there(target)) == 3002
+        assert len(rests) > 1 and not any(rests)
 
     def test_the_new_serial_comes_with_the_last_message(self, bind: Named, way: LossyWay) -> None:
         seen: list[int | None] = []
