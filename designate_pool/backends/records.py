@@ -74,6 +74,7 @@ class RecordBackend(Backend):
         self.managed_types = _types(self.options['managed_types'])
         self.policy = policy.parse(self.options['policy'] or 'sync')
         self.provider = self._new_provider()
+        self.provider.id = server.label  # in plans, people read it
         self.provider.timeout = server.call_timeout
         self.provider.update_pcent_threshold = self.options['update_pcent_threshold']
         self.provider.delete_pcent_threshold = self.options['delete_pcent_threshold']

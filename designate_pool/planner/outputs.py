@@ -171,11 +171,11 @@ def summary(parts: Sequence[Part]) -> str:
     counts = [part.plan.counts for part in parts if part.plan is not None]
     told = []
     if not any(_is_shown(part) for part in parts):
-        return f'Nothing to do: {len(parts)} zones and targets are as they should be.' if parts else 'Nothing to do.'
+        return f'Nothing to do; zones compared with a target: {len(parts)}.' if parts else 'Nothing to do.'
     told.append(f'{sum(each.creates for each in counts)} to create, {sum(each.updates for each in counts)} to update, '
                 f'{sum(each.deletes for each in counts)} to delete')
     for number, what in ((sum(len(part.plan.blocked) for part in parts if part.plan is not None), 'kept back'),
-                         (sum(1 for part in parts if part.is_unsafe), 'plans unsafe'),
+                         (sum(1 for part in parts if part.is_unsafe), 'unsafe'),
                          (sum(1 for part in parts if part.error is not None), 'failed'),
                          (sum(1 for part in parts if not _is_shown(part)), 'with nothing to do')):
         if number:

@@ -97,7 +97,7 @@ def test_a_zone_s_life_on_servers_of_three_kinds(fed: Fed) -> None:
     assert {plan['state'] for plan in plans} == {'PARKED'} and len(plans) == 2
     for driver in ('pdns-native', 'rfc2136'):
         row = fed.row(zone, driver)
-        assert '10 of 21 RRsets would be deleted, over 30 %' in str(row['last_error'])
+        assert f'{NAME} on {row["name"]}: 10 of 21 RRsets would be deleted, over 30 %' in str(row['last_error'])
         assert row['plan_id'] in {plan['id'] for plan in plans}
         assert fed.answers(driver, f'h7.{NAME}') == ['192.0.2.7']
     for plan in plans:

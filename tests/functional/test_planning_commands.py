@@ -117,7 +117,7 @@ class TestRounds:
         assert pool.served(f'ftp.{git.zone}', 'CNAME') == [f'www.{git.zone}.']
 
         again = git.run('plan', '--detailed-exitcode')
-        assert (again.out, again.err) == ('Nothing to do: 1 zones and targets are as they should be.\n', '')
+        assert (again.out, again.err) == ('Nothing to do; zones compared with a target: 1.\n', '')
         refused = git.run('apply', ran.plan, code=1)
         assert 'is APPLIED since' in refused.err and "'designate-pool plan' makes a new one" in refused.err
         (listed,) = (each for each in git.run('plan', 'list', '-f', 'json').json if each['id'].startswith(ran.plan))

@@ -67,7 +67,7 @@ def test_all_that_there_is_to_know_is_in_each(word: str) -> None:
                  '192.0.2.1', '192.0.2.9', '60', '300', 'an answer',
                  'the policy create-delete-only does not allow update', 'example.com. MX would be deleted at the apex',
                  'it needs force', 'note', '1 kept back', '1 failed',
-                 '1 to create, 1 to update, 2 to delete', '1 plans unsafe', '1 with nothing to do', there):
+                 '1 to create, 1 to update, 2 to delete', '1 unsafe', '1 with nothing to do', there):
         assert each in plain, each
     assert SECRET not in told and 'WithSecret' not in told
 
@@ -97,7 +97,7 @@ def test_the_log_has_it_line_by_line(caplog: pytest.LogCaptureFixture) -> None:
         '    + new.example.com. 300 TXT "v=1"',
         f'  Meta: {{"note": "a <b> | note", "when": "{zone}"}}',
         '  Unsafe: example.com. on good: example.com. MX would be deleted at the apex; it needs force.',
-        'In all 1 to create, 2 to update, 2 to delete, 1 plans unsafe, 1 failed, 1 with nothing to do.',
+        'In all 1 to create, 2 to update, 2 to delete, 1 unsafe, 1 failed, 1 with nothing to do.',
     ]
 
 
@@ -168,7 +168,7 @@ def test_markdown_shows_what_is_nasty_and_keeps_its_tables() -> None:
 def test_nothing_to_do_is_said(word: str) -> None:
     source = Memory('source').has(AFTER)
     found = list(manager(source, Memory('target').has(AFTER)).sync().parts)
-    assert 'Nothing to do: 1 zones and targets are as they should be.' in text(OUTPUTS[word](word), found)
+    assert 'Nothing to do; zones compared with a target: 1.' in text(OUTPUTS[word](word), found)
     assert 'Nothing to do.' in text(OUTPUTS[word](word), [])
 
 
