@@ -111,9 +111,7 @@ def _alone(tx: Tx) -> Iterator[None]:
         name = sa.func.concat('designate-pool ', sa.func.md5(sa.func.database()))
         if not tx.scalar(sa.select(sa.func.get_lock(name, _LOCK_SECONDS))):
             raise errors.Conflict(why=f'another migration of this database has been under way for {_LOCK_SECONDS} s')
-        try:
-            yield
-        finally:
-            tx.execute(sa.select(sa.func.release_lock(name)))
+        # It goes with the connection: let go of here, it would be free before the new revision is committed.
+        yield
     else:
         yield

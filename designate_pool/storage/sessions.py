@@ -11,6 +11,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import random
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -175,12 +176,26 @@ def _prepare_sqlite(seconds: int, foreign_keys: bool) -> Callable[[Any, Any], No
         # The driver's own BEGIN is deferred; ours, in _begin_sqlite, takes the write lock at once.
         connection.isolation_level = None
         cursor = connection.cursor()
-        for pragma in (f'busy_timeout={seconds * 1000}', 'journal_mode=WAL', 'synchronous=FULL',
-                       f'foreign_keys={"ON" if foreign_keys else "OFF"}'):
+        cursor.execute(f'PRAGMA busy_timeout={seconds * 1000}')
+        _keep_log(cursor, seconds)
+        for pragma in ('synchronous=FULL', f'foreign_keys={"ON" if foreign_keys else "OFF"}'):
             cursor.execute(f'PRAGMA {pragma}')
         cursor.close()
 
     return prepare
+
+
+def _keep_log(cursor: sqlite3.Cursor, seconds: int) -> None:
+    """Have the database keep a write-ahead log.  The first time, busy_timeout does not make it wait for others."""
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            cursor.execute('PRAGMA journal_mode=WAL')
+            return
+        except sqlite3.OperationalError as error:
+            if 'locked' not in str(error) or time.monotonic() > end:
+                raise
+            time.sleep(0.02)
 
 
 def _begin_sqlite(connection: sa.Connection) -> None:

@@ -92,9 +92,11 @@ def test_a_zone_s_life_on_servers_of_three_kinds(fed: Fed) -> None:
     # Too many at once: those that are fed wait for an operator, and say so.
     serial = fed.change(zone, fed.hosts(*range(1, 11), gone=True))
     fed.stack.wait_for(zone, 'ERROR')
-    assert fed.serials()['bind9'] == serial
-    plans = fed.stack.request('GET', '/v2/plans', 200)['plans']
-    assert {plan['state'] for plan in plans} == {'PARKED'} and len(plans) == 2
+    wait_until(lambda: fed.serials()['bind9'] == serial, 'the one that transfers goes on')
+    plans = wait_until(lambda: [*found] if len(found := fed.stack.request('GET', '/v2/plans', 200)['plans']) == 2
+                       else None, 'both are parked')
+    assert {plan['state'] for plan in plans} == {'PARKED'}
+    wait_until(lambda: all(fed.row(zone, driver)['last_error'] for driver in ('pdns-native', 'rfc2136')), 'both say so')
     for driver in ('pdns-native', 'rfc2136'):
         row = fed.row(zone, driver)
         assert f'{NAME} on {row["name"]}: 10 of 21 RRsets would be deleted, over 30 %' in str(row['last_error'])

@@ -138,14 +138,6 @@ class PdnsProvider(ServerProvider):
             zone.fill(((each.key, each.packed) for each in found), lenient=lenient)
         return True
 
-    def _process_existing_zone(self, existing: Zone, desired: Zone, lenient: bool = False) -> Zone:
-        # Where no SOA is given, PowerDNS's own stays.
-        existing = super()._process_existing_zone(existing, desired, lenient)
-        soa = existing.get(existing.name, 'SOA')
-        if soa is not None and desired.get(desired.name, 'SOA') is None:
-            existing.remove_record(soa)
-        return existing
-
     def _include_change(self, change: Change) -> bool:
         """All but a SOA that would do nothing but wind the serial back."""
         if change.record.type != 'SOA' or not change.existing or not change.new:
@@ -154,8 +146,6 @@ class PdnsProvider(ServerProvider):
         return not (serial.newer(soa_serial(old), soa_serial(new)) and with_serial(old, soa_serial(new)) == new)
 
     def _apply(self, plan: Plan) -> ApplyResult:
-        if not plan.exists:
-            self.create_zone(plan.desired)
         given = self._read(plan.zone)
         if given is None:
             raise BackendError(why=f'{plan.zone} is not there any more')
