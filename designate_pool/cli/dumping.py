@@ -178,7 +178,7 @@ def _zone_file(zone: Zone, folder: pathlib.Path) -> str:
         with beside.open('w', encoding='utf-8') as file:
             file.writelines(master.write(zone))
         beside.replace(path)
-    except BaseException:
+    except BaseException:  # Ctrl-C too leaves no half of a file behind
         beside.unlink(missing_ok=True)
         raise
     return str(path)

@@ -162,8 +162,7 @@ def _parameters(cls: type) -> dict[str, tuple[Any, ...]]:
         init = vars(base)['__init__']
         try:
             hints = typing.get_type_hints(init)
-        except Exception:
-            # Annotations of others may name what only type checkers import.
+        except Exception:  # annotations of others may name what only type checkers import
             hints = {}
         parameters = list(inspect.signature(init).parameters.values())[2:]
         for each in parameters:

@@ -82,7 +82,7 @@ class Controller:
             if self._schedule.is_due(self._clock()):
                 try:
                     self.once()
-                except Exception:
+                except Exception:  # whatever a provider raises, the loop goes on
                     LOG.exception('A run failed; the next is due in %.0f seconds at most', self._schedule.interval)
             if stop.wait(self._tick):
                 return

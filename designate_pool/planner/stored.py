@@ -127,7 +127,7 @@ class FolderStore:
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(beside, self._file(plan.id))
-        except BaseException:
+        except BaseException:  # whatever ends it, no half of a file stays
             os.unlink(beside)
             raise
 

@@ -71,6 +71,8 @@ class _Feeding:
         self._registry = self._new_registry()
         # Each request has this time; that all of them do is seen between the steps.
         self._deadline = Deadline(backend.server.call_timeout)
+        # Whether no more is done than an operator has approved, where one has.
+        self._is_covered = True
 
     def run(self, provider: ServerProvider) -> int:
         """
@@ -79,7 +81,7 @@ class _Feeding:
         :raises BackendError: when it could not be applied
         :raises TimeoutError: when it took too long; the next try finds what was done
         """
-        contents = self._storage.run(zone_store.texts, self._domain.id)
+        contents = self._storage.read(zone_store.texts, self._domain.id)
         if contents is None:
             raise BackendError(why=f'{self._domain.name} is not there any more')
         desired = desired_zone(*contents)
@@ -111,7 +113,10 @@ class _Feeding:
 
         :raises BackendRefused: when it is parked
         """
-        if _is_as_new(plan.existing):
+        live = self._live()
+        document = plan.document() if live is not None else None
+        self._is_covered = live is not None and document is not None and _covers(live, document)
+        if self._is_covered or _is_as_new(plan.existing):
             return
         now = utcnow()
         # The source is a transaction on the database: that it has nothing is what somebody asked for.
@@ -121,10 +126,7 @@ class _Feeding:
             dangers += [each for each in [safety.too_many_in_an_hour(plan, before, limit)] if each is not None]
         if not dangers:
             return
-        document = plan.document()
-        live = self._storage.read(plan_store.live, self._domain.id, self._server.id, utcnow())
-        if live is not None and live.state is PlanState.APPROVED and _covers(live, document):
-            return
+        document = document or plan.document()
         if live is None or not (live.state is PlanState.PARKED and _is_same(live, document)):
             if live is not None:
                 self._storage.run(plan_store.drop_live, self._domain.id, self._server.id,
@@ -168,8 +170,8 @@ class _Feeding:
             self._registry.applied(plan.zone, plan.target_id, created, gone)
 
     def _note(self, plan: Plan, result: ApplyResult) -> None:
-        """Keep count of what was deleted, for the limit of an hour."""
-        if plan.counts.deletes and self._settings.max_deletes_per_hour:
+        """Keep count of what was deleted, for the limit of an hour; an approved plan counts itself."""
+        if not self._is_covered and plan.counts.deletes and self._settings.max_deletes_per_hour:
             state = PlanState.APPLIED if result.ok else PlanState.FAILED
             stored = dataclasses.replace(self._stored(plan, state, (), None), applied_at=utcnow(),
                                          expires_at=utcnow() + 2 * HOUR, why='; '.join(result.errors[:3]) or None)
@@ -177,14 +179,18 @@ class _Feeding:
 
     def _settle(self) -> None:
         """Whatever was parked or approved is done, or no longer needed."""
-        live = self._storage.read(plan_store.live, self._domain.id, self._server.id, utcnow())
+        live = self._live()
         if live is None:
             return
-        if live.state is PlanState.APPROVED:
+        if live.state is PlanState.APPROVED and self._is_covered:
             self._storage.run(plan_store.settle, live.id, (PlanState.APPROVED,), PlanState.APPLIED, None, utcnow())
         else:
             self._storage.run(plan_store.drop_live, self._domain.id, self._server.id, 'it is no longer needed',
                               utcnow())
+
+    def _live(self) -> StoredPlan | None:
+        """The plan that is parked or approved."""
+        return self._storage.read(plan_store.live, self._domain.id, self._server.id, utcnow())
 
     def _stored(self, plan: Plan, state: PlanState, dangers: Sequence[UnsafePlan],
                 document: dict[str, object] | None) -> StoredPlan:
@@ -247,6 +253,8 @@ def _is_same(live: StoredPlan, document: dict[str, object]) -> bool:
 
 def _covers(live: StoredPlan, document: dict[str, object]) -> bool:
     """Whether all that *document* changes was approved: it may be the rest of a plan that was interrupted."""
+    if live.state is not PlanState.APPROVED:
+        return False
     approved = json.loads(live.document)['changes']
     changes = json.loads(json.dumps(document['changes']))
     return live.desired_digest == document['desired_digest'] and all(change in approved for change in changes)

@@ -206,6 +206,7 @@ def test_a_dangerous_plan_is_parked_while_the_others_go_on(world: FedWorld, cloc
     assert is_settled(world, domain) and world.row(domain).serial_number == changed.serial
     assert len(world.there()) == 11
     assert world.storage.read(plans.get, parked.id).state is PlanState.APPLIED
+    assert world.storage.read(plans.deletes_since, 'default', utcnow() - timedelta(hours=1)) == 10
     assert world.live(domain) is None
 
 
@@ -222,6 +223,7 @@ def test_an_approved_plan_that_was_interrupted_is_finished(world: FedWorld, cloc
     world.fed.provider.fail_after = None
     later(world, clock, 400)
     assert is_settled(world, domain) and len(world.there()) == 11
+    assert world.storage.read(plans.get, parked.id).state is PlanState.APPLIED
 
 
 @two_of_three
