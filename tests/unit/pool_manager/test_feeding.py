@@ -50,8 +50,8 @@ class FedWorld(World):
 
     options: dict[str, Any] = {}
 
-    def __init__(self, folder: pathlib.Path, threshold: int) -> None:
-        super().__init__(folder, threshold)
+    def __init__(self, folder: pathlib.Path, threshold: int, clock: Clock) -> None:  # noqa: F811
+        super().__init__(folder, threshold, clock)
         self.refit()
 
     def refit(self, **options: Any) -> None:
@@ -100,7 +100,7 @@ class FedWorld(World):
 
 @pytest.fixture(params=[100])
 def world(tmp_path: pathlib.Path, clock: Clock, request: pytest.FixtureRequest) -> Iterator[FedWorld]:  # noqa: F811
-    made = FedWorld(tmp_path, request.param)
+    made = FedWorld(tmp_path, request.param, clock)
     yield made
     made.storage.close()
 

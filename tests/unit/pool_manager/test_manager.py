@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -92,14 +91,15 @@ def new_registrar(manager: Manager, runtime: Any) -> Registrar:
 class World:
     """Central, a pool manager and three servers; :meth:`deliver` lets the servers transfer and MiniDNS hear of it."""
 
-    def __init__(self, folder: pathlib.Path, threshold: int) -> None:
+    def __init__(self, folder: pathlib.Path, threshold: int, clock: Clock) -> None:
         url = f'sqlite:///{folder}/pool.sqlite'
         migrate.upgrade(url)
         self.storage = Storage(url)
         self.runtime = Inline()
         self.caller = Direct(self.runtime.workers(1, 'casts'))
         self.lose_casts = False
-        self.central = Central(self.storage, manager_rpc.PoolManagerClient(self), self.runtime)
+        self.central = Central(self.storage, manager_rpc.PoolManagerClient(self), self.runtime,
+                               clock=lambda: clock().timestamp())
         self.caller.serve(central_rpc.TOPIC, self.central)
         self.caller.serve(minidns_rpc.TOPIC, self)
         self.servers = {key: ScriptedServer(Server(key, 'fake', '192.0.2.1', 53 + number, max_in_flight=1))
@@ -176,13 +176,14 @@ class World:
 
 
 class Clock:
-    """Time for the pool manager, moved by the test."""
+    """Time for the pool manager and Central, which goes on only when the test moves it."""
 
     def __init__(self) -> None:
+        self.began = utcnow()
         self.offset = timedelta()
 
-    def __call__(self) -> Any:
-        return utcnow() + self.offset
+    def __call__(self) -> datetime:
+        return self.began + self.offset
 
 
 @pytest.fixture
@@ -190,13 +191,13 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     moved = Clock()
     monkeypatch.setattr(manager_module, 'utcnow', moved)
     monkeypatch.setattr(periodic_module, 'utcnow', moved)
-    monkeypatch.setattr(manager_module, 'monotonic', lambda: time.monotonic() + moved.offset.total_seconds())
+    monkeypatch.setattr(manager_module, 'monotonic', lambda: moved.offset.total_seconds())
     return moved
 
 
 @pytest.fixture(params=[66])
 def world(tmp_path: pathlib.Path, clock: Clock, request: pytest.FixtureRequest) -> Iterator[World]:
-    made = World(tmp_path, request.param)
+    made = World(tmp_path, request.param, clock)
     yield made
     made.storage.close()
 

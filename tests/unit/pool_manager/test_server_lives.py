@@ -46,12 +46,13 @@ class Listed(ScriptedServer):
 class Town(World):
     """A world whose configuration can be edited and read anew."""
 
-    def __init__(self, folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, folder: pathlib.Path, clock: Clock,  # noqa: F811
+                 monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder = folder
         self.wrong: str | None = None
         self.machines: dict[tuple[str, str], ScriptedServer] = {}
         monkeypatch.setattr(backends, 'build', self.build)
-        super().__init__(folder, 100)
+        super().__init__(folder, 100, clock)
         self.configured = {server.id: server for server in self.pool.servers}
         for key, server in self.servers.items():
             self.machines[key, 'fake'] = server
@@ -129,7 +130,7 @@ class Town(World):
 @pytest.fixture
 def town(tmp_path: pathlib.Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Town]:  # noqa: F811
     monkeypatch.setattr(filling, 'PAGE', 2)
-    made = Town(tmp_path, monkeypatch)
+    made = Town(tmp_path, clock, monkeypatch)
     yield made
     made.storage.close()
 
