@@ -6,9 +6,25 @@ import falcon
 
 from designate_pool.api import fields, reading, views
 from designate_pool.api.answering import answer, asker
+from designate_pool.api.operations import MEMBER, READER, Operation
 from designate_pool.errors import BadInput
 from designate_pool.model import PlanState, Pool, RecordChange, utcnow
 from designate_pool.rpc.central import CentralClient
+
+
+OPERATIONS = (
+    Operation('list_zones', 'GET', '/v2/zones', 'List zones', READER, {200: 'Zones'}, query=fields.ZONE_FILTERS,
+              is_list=True),
+    Operation('create_zone', 'POST', '/v2/zones', 'Create a zone', MEMBER, {202: 'Zone'}, body=fields.ZONE_CREATE),
+    Operation('show_zone', 'GET', '/v2/zones/{zone_id}', 'Show a zone', READER, {200: 'Zone'}),
+    Operation('update_zone', 'PATCH', '/v2/zones/{zone_id}', "Change a zone's email, TTL or description", MEMBER,
+              {202: 'Zone'}, body=fields.ZONE_UPDATE),
+    Operation('delete_zone', 'DELETE', '/v2/zones/{zone_id}', 'Delete a zone', MEMBER, {202: 'Zone'}),
+    Operation('change_zone', 'POST', '/v2/zones/{zone_id}/changes', 'Make many changes of a zone at one serial', MEMBER,
+              {202: 'Zone'}, body=fields.ZONE_CHANGES),
+    Operation('list_zone_servers', 'GET', '/v2/zones/{zone_id}/servers', 'Show where a zone stands on each server',
+              READER, {200: 'ZoneServers'}),
+)
 
 
 class Zones:

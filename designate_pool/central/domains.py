@@ -39,21 +39,23 @@ def begin(domain_id: str, wanted: NewDomain, pool: Pool, project_id: str, last_s
         email=wanted.email, ttl=wanted.ttl, description=wanted.description, refresh=wanted.refresh,
         retry=wanted.retry, expire=wanted.expire, minimum=wanted.minimum,
         serial=first_serial(last_serial, wanted.lowest_serial, now.timestamp()), generation=last_generation + 1,
-        action=Action.CREATE, status=Status.PENDING, created_at=now, updated_at=now)
+        action=Action.CREATE, status=Status.PENDING, created_at=now, updated_at=now, changed_at=now)
 
 
 def change(domain: Domain, now: datetime) -> Domain:
     """The domain with new contents.  While its creation was never reported, that is still what is due."""
     return dataclasses.replace(
         domain, serial=next_serial(domain.serial, now.timestamp()), status=Status.PENDING, updated_at=now,
-        version=domain.version + 1, action=Action.CREATE if domain.action is Action.CREATE else Action.UPDATE)
+        changed_at=now, converged_at=None, version=domain.version + 1,
+        action=Action.CREATE if domain.action is Action.CREATE else Action.UPDATE)
 
 
 def end(domain: Domain, now: datetime) -> Domain:
     """The domain, to be deleted."""
     return dataclasses.replace(
         domain, serial=next_serial(domain.serial, now.timestamp()), generation=domain.generation + 1,
-        action=Action.DELETE, status=Status.PENDING, updated_at=now, deleted_at=now, version=domain.version + 1)
+        action=Action.DELETE, status=Status.PENDING, updated_at=now, changed_at=now, converged_at=None, deleted_at=now,
+        version=domain.version + 1)
 
 
 def from_pool(domain: Domain) -> tuple[RecordSet, RecordSet]:

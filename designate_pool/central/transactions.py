@@ -156,7 +156,9 @@ def apply_reports(tx: Tx, reports: Iterable[Report], now: datetime) -> list[str]
         if decision is None:
             continue
         if decision.domain is not present[report.domain_id]:
-            changed[report.domain_id] = present[report.domain_id] = dataclasses.replace(decision.domain, updated_at=now)
+            there = decision.domain.status in (Status.ACTIVE, Status.DELETED)
+            changed[report.domain_id] = present[report.domain_id] = dataclasses.replace(
+                decision.domain, updated_at=now, converged_at=now if there else decision.domain.converged_at)
         if decision.settled:
             settled[report.domain_id] = None
         if decision.failed_serial is not None:

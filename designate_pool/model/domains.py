@@ -11,11 +11,15 @@ from designate_pool.model.words import Action, Status, Task
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Context:
-    """Who asks, and under which request id."""
+    """Who asks, and under which request id.
+
+    :ivar user: whose token it was, for what is logged and notified
+    """
 
     request_id: str = ''
     project_id: str = ''
     all_projects: bool = False
+    user: str = ''
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -24,6 +28,9 @@ class Domain:
 
     :ivar generation: counts the creates and deletes of the *name*; an operation of an older generation does nothing
     :ivar reported_serial: the newest serial that the pool was ever said to agree on; None before the first
+    :ivar changed_at: when it got its serial
+    :ivar converged_at: when the pool was first said to agree on that serial, or on the deletion; None before
+    :ivar request_id: of the request that gave it its serial
     """
 
     id: str
@@ -47,6 +54,9 @@ class Domain:
     created_at: datetime | None = None
     updated_at: datetime | None = None
     deleted_at: datetime | None = None
+    changed_at: datetime | None = None
+    converged_at: datetime | None = None
+    request_id: str = ''
 
     @property
     def is_going(self) -> bool:

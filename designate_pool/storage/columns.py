@@ -67,3 +67,8 @@ def long_text() -> sa.types.TypeEngine[str]:
 def rdata() -> sa.types.TypeEngine[bytes]:
     """Rdata in wire form, at most 65535 octets (RFC 1035 section 3.2.1)."""
     return sa.LargeBinary(65535)
+
+
+def piece() -> sa.types.TypeEngine[bytes]:
+    """A piece of a file, of up to 16 MiB."""
+    return sa.LargeBinary().with_variant(mysql.MEDIUMBLOB(), 'mysql', 'mariadb')

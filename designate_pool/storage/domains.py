@@ -32,7 +32,7 @@ _LAST_OF_NAME = (sa.select(domains.c.id, domains.c.serial, domains.c.generation,
                  .where(domains.c.name == sa.bindparam('name')).order_by(domains.c.generation.desc()).limit(1))
 #: What may change in a domain's life.
 _CHANGING = ('email', 'ttl', 'description', 'serial', 'reported_serial', 'generation', 'action', 'status', 'version',
-             'updated_at', 'deleted_at')
+             'updated_at', 'deleted_at', 'changed_at', 'converged_at', 'request_id')
 _SORT_KEYS = {name: domains.c[name] for name in ('name', 'id', 'created_at', 'updated_at', 'email', 'status', 'serial',
                                                  'ttl')}
 
@@ -117,24 +117,27 @@ def save_states(tx: Tx, changed: Iterable[Domain]) -> None:
     for domain in changed:
         # Nearly always the serial reported is the domain's own: as a column it does not split the group.
         own = domain.reported_serial == domain.serial
-        key = (domain.action, domain.status, domain.updated_at, own, None if own else domain.reported_serial)
+        key = (domain.action, domain.status, domain.updated_at, domain.converged_at, own,
+               None if own else domain.reported_serial)
         groups.setdefault(key, []).append(domain.id)
-    for (action, status, updated_at, own, reported), ids in groups.items():
+    for (action, status, updated_at, converged_at, own, reported), ids in groups.items():
         for part in chunks(ids):
             tx.execute(sa.update(domains).where(domains.c.id.in_(part))
-                       .values(action=action, status=status, updated_at=updated_at, version=domains.c.version + 1,
-                               reported_serial=domains.c.serial if own else reported))
+                       .values(action=action, status=status, updated_at=updated_at, converged_at=converged_at,
+                               version=domains.c.version + 1, reported_serial=domains.c.serial if own else reported))
 
 
 def save_serials(tx: Tx, changed: Iterable[Domain]) -> None:
     """Write serial, action and status of domains that are locked, in few statements."""
     groups: dict[tuple[Any, ...], list[str]] = {}
     for domain in changed:
-        groups.setdefault((domain.serial, domain.action, domain.status, domain.updated_at), []).append(domain.id)
-    for (serial, action, status, updated_at), ids in groups.items():
+        key = (domain.serial, domain.action, domain.status, domain.updated_at, domain.changed_at, domain.request_id)
+        groups.setdefault(key, []).append(domain.id)
+    for (serial, action, status, updated_at, changed_at, request_id), ids in groups.items():
         for part in chunks(ids):
             tx.execute(sa.update(domains).where(domains.c.id.in_(part))
                        .values(serial=serial, action=action, status=status, updated_at=updated_at,
+                               changed_at=changed_at, converged_at=None, request_id=request_id,
                                version=domains.c.version + 1))
 
 

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from designate_pool.model import Action, Outcome, PlanState, ServerState, Status, Task
 from designate_pool.storage.columns import (Time, ascii_text, deletion_mark, domain_name, exact_text, identifier,
-                                            long_text, rdata)
+                                            long_text, piece, rdata)
 
 #: Of ``deleted``, while the row lives.
 ALIVE = '0'
@@ -96,11 +96,16 @@ domains = sa.Table(
     sa.Column('generation', sa.BigInteger, nullable=False, server_default='1'),
     sa.Column('action', words(Action, 'action'), nullable=False, server_default='CREATE'),
     sa.Column('status', words(Status, 'status'), nullable=False, server_default='PENDING'),
+    sa.Column('changed_at', Time),
+    sa.Column('converged_at', Time),
+    sa.Column('request_id', ascii_text(64), nullable=False, server_default=''),
     serial_check('serial'),
     serial_check('reported_serial'),
     sa.UniqueConstraint('name', 'deleted'),
     sa.Index(None, 'pool_id', 'id'),
     sa.Index(None, 'pool_id', 'status', 'updated_at'),
+    sa.Index(None, 'pool_id', 'changed_at'),
+    sa.Index(None, 'project_id', 'name'),
 )
 
 recordsets = sa.Table(
@@ -234,4 +239,72 @@ owned_rrsets = sa.Table(
     sa.Column('name', domain_name(), primary_key=True),
     sa.Column('type', ascii_text(16), primary_key=True),
     sa.Index(None, 'domain_id'),
+)
+
+#: What a project may have, where it is not what the configuration says; -1 is without limit.
+quotas = sa.Table(
+    'quotas', metadata,
+    sa.Column('project_id', sa.String(36), primary_key=True),
+    sa.Column('resource', ascii_text(32), primary_key=True),
+    *times(),
+    sa.Column('hard_limit', sa.Integer, nullable=False),
+)
+
+#: Keys that may transfer zones from MiniDNS: all of a pool, or one.
+tsigkeys = sa.Table(
+    'tsigkeys', metadata,
+    sa.Column('id', identifier(), primary_key=True),
+    *times(),
+    sa.Column('version', sa.Integer, nullable=False, server_default='1'),
+    sa.Column('name', domain_name(), nullable=False),
+    sa.Column('algorithm', ascii_text(32), nullable=False),
+    sa.Column('secret', sa.String(1024), nullable=False),
+    sa.Column('scope', ascii_text(8), nullable=False),
+    sa.Column('resource_id', identifier(), nullable=False),
+    sa.CheckConstraint("scope IN ('POOL', 'ZONE')", name='scope'),
+    sa.UniqueConstraint('name'),
+    sa.Index(None, 'resource_id'),
+)
+
+#: Imports and exports of zones as zone files.
+zone_tasks = sa.Table(
+    'zone_tasks', metadata,
+    sa.Column('id', identifier(), primary_key=True),
+    *times(),
+    sa.Column('version', sa.Integer, nullable=False, server_default='1'),
+    sa.Column('project_id', sa.String(36), nullable=False, server_default=''),
+    sa.Column('kind', ascii_text(8), nullable=False),
+    sa.Column('status', ascii_text(16), nullable=False, server_default='PENDING'),
+    sa.Column('domain_id', identifier(), sa.ForeignKey('domains.id')),
+    sa.Column('message', long_text()),
+    sa.Column('claimed_by', sa.String(64)),
+    sa.Column('claimed_until', Time),
+    sa.CheckConstraint("kind IN ('IMPORT', 'EXPORT')", name='kind'),
+    sa.CheckConstraint("status IN ('PENDING', 'COMPLETE', 'ERROR')", name='status'),
+    sa.Index(None, 'project_id', 'created_at'),
+    sa.Index(None, 'status', 'created_at'),
+    sa.Index(None, 'domain_id'),
+)
+
+#: The zone file of an import, in pieces, until it has been read.
+zone_task_pieces = sa.Table(
+    'zone_task_pieces', metadata,
+    sa.Column('task_id', identifier(), sa.ForeignKey('zone_tasks.id', ondelete='CASCADE'), primary_key=True),
+    sa.Column('number', sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column('content', piece(), nullable=False),
+)
+
+#: Which programs run where, by what they say of themselves.
+service_statuses = sa.Table(
+    'service_statuses', metadata,
+    sa.Column('id', identifier(), primary_key=True),
+    *times(),
+    sa.Column('service_name', ascii_text(32), nullable=False),
+    sa.Column('hostname', sa.String(255), nullable=False),
+    sa.Column('status', ascii_text(8), nullable=False, server_default='UP'),
+    sa.Column('heartbeated_at', Time, nullable=False),
+    sa.Column('stats', long_text(), nullable=False),
+    sa.Column('capabilities', long_text(), nullable=False),
+    sa.CheckConstraint("status IN ('UP', 'DOWN', 'WARNING')", name='status'),
+    sa.UniqueConstraint('service_name', 'hostname'),
 )
