@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
+from designate_pool import metrics
 from designate_pool.backends.base import Backend
 from designate_pool.model import Action, CallResult, Domain, Server, ServerStatus
 from designate_pool.pool_manager.circuit import Circuit
@@ -65,7 +66,12 @@ class Lane:
 
     @property
     def room(self) -> int:
-        return max(0, self._depth - sum(len(queue) for queue in self._queues))
+        return max(0, self._depth - self.waiting)
+
+    @property
+    def waiting(self) -> int:
+        """How much work waits here."""
+        return sum(len(queue) for queue in self._queues)
 
     def put(self, work: Work) -> None:
         """Queue *work*; all work on one name goes through one queue, in order."""
@@ -97,6 +103,29 @@ class Lane:
             silent = CallResult(error=f'{self.server.label} has not answered its control channel', unreachable=True)
             return [(silent, None)] * len(works)
         if self.backend.fed_by_records and not deletes:
-            return [self._feed(self.backend, work.domain) for work in works]
+            done = [self._feed(self.backend, work.domain) for work in works]
+            self._count(works, done, together=False)
+            return done
         act = self.backend.delete_domains if deletes else self.backend.create_domains
-        return [(result, None) for result in act([work.domain for work in works])]
+        done = [(result, None) for result in act([work.domain for work in works])]
+        self._count(works, done, together=True)
+        return done
+
+    def _count(self, works: Sequence[Work], done: Sequence[Fed], together: bool) -> None:
+        """
+        :param together: whether they were one call, so that all of them took as long
+        """
+        label, driver = self.server.label, self.server.driver
+        for index, (work, (result, _)) in enumerate(zip(works, done)):
+            action = work.row.action.value.lower()
+            metrics.OPERATIONS.labels(label, driver, action, _outcome(result)).inc()
+            if not together or index == 0:
+                metrics.OPERATION_SECONDS.labels(label, driver, action).observe(result.seconds)
+
+
+def _outcome(result: CallResult) -> str:
+    if result.ok:
+        return 'ok'
+    if result.unreachable:
+        return 'unreachable'
+    return 'failed' if result.retryable else 'refused'

@@ -16,14 +16,16 @@ from datetime import datetime, timedelta
 from time import monotonic
 from typing import Any
 
+from designate_pool import logs
 from designate_pool.backends.base import Backend
 from designate_pool.errors import PoolError
 from designate_pool.model import (Action, Answer, CallResult, Context, Domain, Outcome, PollRequest, PollResult, Pool,
                                   PoolServer, Report, Server, ServerState, ServerStatus, utcnow)
-from designate_pool.pool_manager import consensus, due, situations
+from designate_pool.pool_manager import consensus, due, situations, telling
 from designate_pool.pool_manager.alarms import Alarms
 from designate_pool.pool_manager.circuit import Circuit
 from designate_pool.pool_manager.feeding import Feeder
+from designate_pool.pool_manager.heard import domain_of, is_success, server_of
 from designate_pool.pool_manager.lane import Called, Lane, Work
 from designate_pool.pool_manager.members import Members
 from designate_pool.pool_manager.settings import Settings
@@ -132,12 +134,12 @@ class Manager:
         now = utcnow()
         awake = {server for outcome in outcomes if (server := self._mind_circuit(outcome))}
         with self.deciding:
-            found = self.situations([_domain_id(outcome) for outcome in outcomes])
+            found = self.situations([domain_of(outcome) for outcome in outcomes])
             for outcome in outcomes:
-                situation = found.get(_domain_id(outcome))
+                situation = found.get(domain_of(outcome))
                 # What failed on a server that has just come back is due again already; one that rests cannot fail.
-                forgiven = _server_id(outcome) in awake or _server_id(outcome) not in self.lanes
-                if situation is None or (forgiven and not _is_success(outcome)):
+                forgiven = server_of(outcome) in awake or server_of(outcome) not in self.lanes
+                if situation is None or (forgiven and not is_success(outcome)):
                     continue
                 if isinstance(outcome, Called):
                     self._after_call(situation, outcome, now)
@@ -149,7 +151,7 @@ class Manager:
         self.weigh(found.values())
         if orders.overtaken:
             # A success heard twice is one; a failure that is not heard is due again when its round must be over.
-            self._outcomes.put(*(outcome for outcome in outcomes if _is_success(outcome)))
+            self._outcomes.put(*(outcome for outcome in outcomes if is_success(outcome)))
 
     def situations(self, domain_ids: Iterable[str]) -> dict[str, Situation]:
         """How these domains stand now; unknown ones are left out."""
@@ -179,6 +181,7 @@ class Manager:
         if orders.writes:
             orders.overtaken = self.storage.run(statuses.write, orders.writes, now)
             self._alarms.set((row.next_attempt_at for row in orders.writes), now)
+            telling.written(orders.writes, standing, self.all_lanes)
         return orders
 
     def until_next(self, now: datetime, most: float) -> float:
@@ -227,7 +230,13 @@ class Manager:
     def wake(self, server_id: str) -> None:
         """The server answers again: all that waits for it is due now."""
         woken = self.storage.run(statuses.wake, server_id, utcnow())
-        LOG.info('%s answers again; %d operations are due', self.all_lanes[server_id].server.label, woken)
+        label = self.all_lanes[server_id].server.label
+        logs.transition(LOG, logging.INFO, '%s answers again; %d operations are due', label, woken, server=label)
+
+    def queues(self) -> dict[str, int]:
+        """How much waits in each queue."""
+        return {'casts': len(self._casts), 'outcomes': len(self._outcomes), 'reports': len(self._reports),
+                'calls': sum(lane.waiting for lane in list(self.all_lanes.values()))}
 
     def _circuit(self) -> Circuit:
         return Circuit(self.settings.circuit_failures, self.settings.circuit_probe_interval, monotonic)
@@ -350,7 +359,7 @@ class Manager:
 
     def _mind_circuit(self, outcome: Called | PollResult) -> str | None:
         """Count failures and answers; the id of the server that is back, when this is the first that is heard of it."""
-        lane = self.lanes.get(_server_id(outcome))
+        lane = self.lanes.get(server_of(outcome))
         # It rests or is gone; and what was one call counts once.
         if lane is None or isinstance(outcome, Called) and not outcome.leads:
             return None
@@ -362,7 +371,8 @@ class Manager:
             # A timeout is reported when a whole round of tries has gone by.
             failures = 1 + self.settings.tries.max_retries if outcome.answer is Answer.TIMEOUT else 0
         if failures and circuit.failed(failures):
-            LOG.warning('%s does not answer %s: %s', lane.server.label, what, why)
+            logs.transition(LOG, logging.WARNING, '%s does not answer %s: %s', lane.server.label, what, why,
+                            server=lane.server.label)
         elif not failures and circuit.answered():
             self.wake(lane.server.id)
             return lane.server.id
@@ -381,15 +391,3 @@ class Manager:
         gone = [each.domain_id for each in reports if each.action is Action.DELETE and each.status is Outcome.SUCCESS]
         if gone:
             self.weigh(self.situations(gone).values())
-
-
-def _domain_id(outcome: Called | PollResult) -> str:
-    return outcome.work.domain.id if isinstance(outcome, Called) else outcome.domain_id
-
-
-def _server_id(outcome: Called | PollResult) -> str:
-    return outcome.work.row.server_id if isinstance(outcome, Called) else outcome.server_id
-
-
-def _is_success(outcome: Called | PollResult) -> bool:
-    return outcome.result.ok if isinstance(outcome, Called) else outcome.status is Outcome.SUCCESS

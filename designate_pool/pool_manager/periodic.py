@@ -9,7 +9,8 @@ Loops, none of which ever ends by itself:
 * *sweep*: every domain is asked for on every server once per ``periodic_sync_interval``, a page at a time, which finds
   what has drifted, and gives every domain to a server that has none yet;
 * *members*: where the servers stand is read from the database, and whether the configuration was read anew elsewhere;
-* *filling*: servers that join are given every domain, those that leave are emptied.
+* *filling*: servers that join are given every domain, those that leave are emptied;
+* *measuring*: the gauges among the metrics are set.
 """
 
 from __future__ import annotations
@@ -21,11 +22,13 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from designate_pool import metrics
 from designate_pool.model import Action, Outcome, PollRequest, ServerStatus, Status, utcnow
 from designate_pool.pool_manager import due
 from designate_pool.pool_manager.filling import Filling
 from designate_pool.pool_manager.lane import Work
 from designate_pool.pool_manager.manager import Manager
+from designate_pool.pool_manager.measuring import Measuring
 from designate_pool.pool_manager.registrar import Registrar
 from designate_pool.pool_manager.situations import Situation
 from designate_pool.storage import domains as domain_store
@@ -80,6 +83,7 @@ class Periodic:
         self._manager = manager
         self._registrar = registrar
         self._filling = Filling(manager, registrar)
+        self._measuring = Measuring(manager)
         self._counted: tuple[str, ...] = ()
         self._runtime = runtime
         self._stopping = threading.Event()
@@ -91,7 +95,8 @@ class Periodic:
     def start(self) -> None:
         loops: list[tuple[str, Callable[[], float]]] = [
             ('due', self.run_due), ('probe', self.run_probes), ('unsettled', self.run_unsettled),
-            ('sweep', self.run_sweep), ('members', self.run_members), ('filling', self._filling.run)]
+            ('sweep', self.run_sweep), ('members', self.run_members), ('filling', self._filling.run),
+            ('measuring', self._measuring.run)]
         self._tasks = [self._runtime.spawn(self._loop, name, work, name=name) for name, work in loops]
 
     def stop(self) -> None:
@@ -226,11 +231,13 @@ class Periodic:
     def _loop(self, name: str, work: Callable[[], float]) -> None:
         while not self._stopping.is_set():
             self.last_tick[name] = time.monotonic()
+            metrics.TICKED_AT.labels(name).set_to_current_time()
             pause = DUE_INTERVAL
             try:
                 pause = work()
             except (SystemExit, KeyboardInterrupt, GeneratorExit):
                 raise
             except BaseException:  # eventlet's Timeout is no Exception; whatever happens, the loop goes on
+                metrics.LOOP_FAILURES.labels(name).inc()
                 LOG.exception('%s failed and is tried again', name)
             self._stopping.wait(pause)

@@ -20,6 +20,7 @@ class Settings:
         before an operator has to approve each further plan that deletes; 0 for any number
     :ivar plan_lifetime: how long a plan waits to be approved
     :ivar batch_size: how many domains are worked on with one statement
+    :ivar measured: whether anybody can ask for metrics, so that those from the database are worth their price
     """
 
     name: str = 'pool-manager'
@@ -33,3 +34,4 @@ class Settings:
     circuit_probe_interval: float = 2.0
     count_joining_servers: bool = False
     delete_zones_of_removed_servers: bool = False
+    measured: bool = False

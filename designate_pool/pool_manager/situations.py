@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from designate_pool.model import Action, Domain, PollRequest, ServerStatus
+from designate_pool.model import Action, Domain, Outcome, PollRequest, ServerStatus
 from designate_pool.pool_manager import due
 from designate_pool.pool_manager.lane import Work
 from designate_pool.storage import domains as domain_store
@@ -17,7 +17,8 @@ from designate_pool.storage.sessions import Storage
 
 @dataclasses.dataclass(slots=True)
 class Situation:
-    """A domain and its rows; *changed* are the rows to write, *fetching* the servers that fetch the zone by themselves.
+    """A domain and its rows; *changed* are the rows to write, *fetching* the servers that fetch the zone by themselves,
+    *former* the outcomes that the changed rows had before.
 
     However often a row is changed before it is written, its version rises by one: only so does the second of two
     writers that began with the same row find that it came too late.
@@ -27,12 +28,14 @@ class Situation:
     rows: dict[tuple[str, Action], ServerStatus]
     changed: dict[tuple[str, Action], ServerStatus] = dataclasses.field(default_factory=dict)
     fetching: set[str] = dataclasses.field(default_factory=set)
+    former: dict[tuple[str, Action], Outcome | None] = dataclasses.field(default_factory=dict)
 
     def change(self, *rows: ServerStatus) -> None:
         for row in rows:
             key = row.server_id, row.action
             earlier = self.rows.get(key)
             version = 0 if earlier is None else earlier.version
+            self.former.setdefault(key, None if earlier is None else earlier.status)
             self.rows[key] = self.changed[key] = dataclasses.replace(
                 row, version=version if key in self.changed else version + 1)
 

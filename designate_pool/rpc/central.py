@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from designate_pool.model import (Context, Domain, Outcome, PlanState, Pool, PoolServer, RecordChange, RecordSet,
-                                  Report, ServerReport, ServerStatus, StoredPlan)
+                                  Report, ServerReport, ServerStatus, ServiceStatus, StoredPlan, StoredTsigKey)
 from designate_pool.rpc.caller import Caller
 
 TOPIC = 'central'
@@ -40,7 +40,9 @@ class CentralClient:
     def find_domains(self, context: Context, criterion: Mapping[str, Any] | None = None, marker: str | None = None,
                      limit: int | None = None, sort_key: str | None = None,
                      sort_dir: str | None = None) -> list[Domain]:
-        """Domains that match: ``name`` (``*`` stands for anything), ``status``, ``pool_id``, ``email``."""
+        """Domains that match: ``name`` (``*`` stands for anything), ``email`` and ``description`` likewise, ``status``,
+        ``pool_id``, ``ttl``, ``type``.
+        """
         return self._call(context, 'find_domains', criterion=dict(criterion or {}), marker=marker, limit=limit,
                           sort_key=sort_key, sort_dir=sort_dir)
 
@@ -60,9 +62,18 @@ class CentralClient:
     def find_recordsets(self, context: Context, domain_id: str, criterion: Mapping[str, Any] | None = None,
                         marker: str | None = None, limit: int | None = None, sort_key: str | None = None,
                         sort_dir: str | None = None) -> list[RecordSet]:
-        """Recordsets of a domain that match: ``name`` (``*`` stands for anything), ``type``, ``data``, ``status``."""
+        """Recordsets of a domain that match: ``name`` (``*`` stands for anything), ``data`` and ``description``
+        likewise, ``type``, ``status``, ``ttl``.
+        """
         return self._call(context, 'find_recordsets', domain_id=domain_id, criterion=dict(criterion or {}),
                           marker=marker, limit=limit, sort_key=sort_key, sort_dir=sort_dir)
+
+    def find_all_recordsets(self, context: Context, criterion: Mapping[str, Any] | None = None,
+                            marker: str | None = None, limit: int | None = None, sort_key: str | None = None,
+                            sort_dir: str | None = None) -> list[tuple[Domain, RecordSet]]:
+        """As :meth:`find_recordsets`, of all domains that the asker sees, each with its domain."""
+        return self._call(context, 'find_all_recordsets', criterion=dict(criterion or {}), marker=marker, limit=limit,
+                          sort_key=sort_key, sort_dir=sort_dir)
 
     def update_recordset(self, context: Context, domain_id: str, recordset_id: str,
                          values: Mapping[str, Any]) -> RecordSet:
@@ -85,12 +96,26 @@ class CentralClient:
                                  changes=list(changes), serial=serial)
 
     def import_zone(self, context: Context, text: str, pool_name: str | None = None) -> Domain:
-        """Create a domain from a whole zone file (RFC 1035 section 5)."""
+        """Create a domain from a whole zone file (RFC 1035 section 5), in one message; tasks take larger ones."""
         return self._caller.call(TOPIC, context, 'import_zone', patience=LONG, text=text, pool_name=pool_name)
 
     def export_zone(self, context: Context, domain_id: str) -> str:
-        """The domain as a zone file."""
+        """The domain as a zone file, in one message; tasks take larger ones."""
         return self._caller.call(TOPIC, context, 'export_zone', patience=LONG, domain_id=domain_id)
+
+    def look_for_imports(self, context: Context) -> None:
+        """Have a Central look at once for imports that wait; without it they wait a few seconds more.
+
+        :raises ServiceUnavailable: when it could not even be sent
+        """
+        self._caller.cast(TOPIC, context, 'look_for_imports')
+
+    def check_export(self, context: Context, domain_id: str) -> Domain:
+        """The domain, which may be exported.
+
+        :raises OverQuota: when the domain is larger than what its project may export
+        """
+        return self._call(context, 'check_export', domain_id=domain_id)
 
     def server_statuses(self, context: Context, domain_id: str) -> list[ServerStatus]:
         """The rows of pool_manager_status for a domain."""
@@ -124,7 +149,7 @@ class CentralClient:
         return self._call(context, 'report_servers', pool_name=pool_name)
 
     def report_server(self, context: Context, server_id: str) -> ServerReport:
-        """How it goes with one server, with all its rows counted and some of its failures."""
+        """How it goes with one server, with all its rows counted and some of the failures that the asker may see."""
         return self._call(context, 'report_server', server_id=server_id)
 
     def rest_server(self, context: Context, server_id: str) -> PoolServer:
@@ -157,7 +182,8 @@ class CentralClient:
         """Plans that match, without their documents, the newest first: ``state`` (one, or several with commas),
         ``zone`` (``*`` stands for anything), ``domain_id``, ``server_id``, ``pool_name``.
 
-        Of plans of domains, those of the domains that the asker sees; plans of operators are everybody's.
+        Of plans of domains, those of the domains that the asker sees; plans of operators, which may be about any
+        zone, only where the asker sees all projects.
         """
         return self._call(context, 'find_plans', criterion=dict(criterion or {}), marker=marker, limit=limit,
                           sort_key=sort_key, sort_dir=sort_dir)
@@ -196,3 +222,53 @@ class CentralClient:
     def update_statuses(self, context: Context, reports: Sequence[Report]) -> None:
         """:meth:`update_status` for many domains in one message and one transaction."""
         self._call(context, 'update_statuses', reports=list(reports))
+
+    def create_tsigkey(self, context: Context, tsigkey: Mapping[str, Any]) -> StoredTsigKey:
+        """Create a TSIG key that may transfer zones from MiniDNS: ``name``, ``algorithm``, ``secret`` (Base64),
+        ``scope`` (POOL or ZONE), ``resource_id``.
+        """
+        return self._call(context, 'create_tsigkey', tsigkey=dict(tsigkey))
+
+    def find_tsigkeys(self, context: Context, criterion: Mapping[str, Any] | None = None, marker: str | None = None,
+                      limit: int | None = None, sort_key: str | None = None,
+                      sort_dir: str | None = None) -> list[StoredTsigKey]:
+        """TSIG keys that match: ``name`` (``*`` stands for anything), ``algorithm``, ``scope``, ``resource_id``."""
+        return self._call(context, 'find_tsigkeys', criterion=dict(criterion or {}), marker=marker, limit=limit,
+                          sort_key=sort_key, sort_dir=sort_dir)
+
+    def get_tsigkey(self, context: Context, tsigkey_id: str) -> StoredTsigKey:
+        return self._call(context, 'get_tsigkey', tsigkey_id=tsigkey_id)
+
+    def update_tsigkey(self, context: Context, tsigkey_id: str, values: Mapping[str, Any]) -> StoredTsigKey:
+        """Change what :meth:`create_tsigkey` takes."""
+        return self._call(context, 'update_tsigkey', tsigkey_id=tsigkey_id, values=dict(values))
+
+    def delete_tsigkey(self, context: Context, tsigkey_id: str) -> None:
+        self._call(context, 'delete_tsigkey', tsigkey_id=tsigkey_id)
+
+    def get_quotas(self, context: Context, project_id: str) -> dict[str, int]:
+        """What a project may have, -1 being without limit: ``zones``, ``zone_recordsets``, ``zone_records``,
+        ``recordset_records``, ``api_export_size``.
+
+        :param project_id: '' for nobody's, who asks without a project
+        :raises Forbidden: when it is another project's than the asker's, without *all_projects*; below too
+        """
+        return self._call(context, 'get_quotas', project_id=project_id)
+
+    def set_quotas(self, context: Context, project_id: str, values: Mapping[str, int]) -> dict[str, int]:
+        """Change some of a project's quotas; all of them as they are then."""
+        return self._call(context, 'set_quotas', project_id=project_id, values=dict(values))
+
+    def reset_quotas(self, context: Context, project_id: str) -> None:
+        """Let the configuration's quotas be the project's."""
+        self._call(context, 'reset_quotas', project_id=project_id)
+
+    def find_service_statuses(self, context: Context, criterion: Mapping[str, Any] | None = None,
+                              marker: str | None = None, limit: int | None = None, sort_key: str | None = None,
+                              sort_dir: str | None = None) -> list[ServiceStatus]:
+        """Which services run where: ``service_name``, ``hostname`` (``*`` stands for anything), ``status``."""
+        return self._call(context, 'find_service_statuses', criterion=dict(criterion or {}), marker=marker,
+                          limit=limit, sort_key=sort_key, sort_dir=sort_dir)
+
+    def get_service_status(self, context: Context, service_id: str) -> ServiceStatus:
+        return self._call(context, 'get_service_status', service_id=service_id)

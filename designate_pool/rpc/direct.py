@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from designate_pool.errors import PoolError, ServiceUnavailable
 from designate_pool.model import Context
+from designate_pool.rpc import measuring
 
 LOG = logging.getLogger(__name__)
 
@@ -49,10 +50,12 @@ class Direct:
 
     def call(self, topic: str, context: Context, method: str, *, patience: float | None = None,
              **arguments: Any) -> Any:
-        return self._find(topic, method)(context, **arguments)
+        with measuring.call(topic, method):
+            return self._find(topic, method)(context, **arguments)
 
     def cast(self, topic: str, context: Context, method: str, **arguments: Any) -> None:
-        self._workers.submit(self._run, self._find(topic, method), context, arguments)
+        with measuring.cast(topic, method):
+            self._workers.submit(self._run, self._find(topic, method), context, arguments)
 
     def _find(self, topic: str, method: str) -> Any:
         endpoint = self._endpoints.get(topic)

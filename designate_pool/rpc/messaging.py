@@ -18,7 +18,7 @@ from oslo_messaging.rpc import dispatcher
 
 from designate_pool.errors import InvalidField, PoolError, ServiceFailed, ServiceUnavailable
 from designate_pool.model import Context
-from designate_pool.rpc import serializer
+from designate_pool.rpc import measuring, serializer
 
 LOG = logging.getLogger(__name__)
 
@@ -45,11 +45,11 @@ class ValueSerializer(oslo_messaging.Serializer):
 
     def serialize_context(self, context: Context) -> dict[str, Any]:
         return {'request_id': context.request_id, 'project_id': context.project_id,
-                'all_projects': context.all_projects}
+                'all_projects': context.all_projects, 'user': context.user}
 
     def deserialize_context(self, context: dict[str, Any]) -> Context:
         return Context(request_id=context.get('request_id') or '', project_id=context.get('project_id') or '',
-                       all_projects=bool(context.get('all_projects')))
+                       all_projects=bool(context.get('all_projects')), user=context.get('user') or '')
 
 
 class Messaging:
@@ -71,7 +71,10 @@ class Messaging:
 
     def call(self, topic: str, context: Context, method: str, *, patience: float | None = None,
              **arguments: Any) -> Any:
-        seconds = self._call_timeout if patience is None else patience
+        with measuring.call(topic, method):
+            return self._call(topic, context, method, self._call_timeout if patience is None else patience, arguments)
+
+    def _call(self, topic: str, context: Context, method: str, seconds: float, arguments: dict[str, Any]) -> Any:
         try:
             # Without at_least_once a call that meets no queue, since the other side is not back yet, waits in vain.
             client = self._client(topic).prepare(
@@ -88,10 +91,11 @@ class Messaging:
             raise ServiceUnavailable(service=topic, why=str(error)) from error
 
     def cast(self, topic: str, context: Context, method: str, **arguments: Any) -> None:
-        try:
-            self._client(topic).cast(context, method, **arguments)
-        except _UNSENT as error:
-            raise ServiceUnavailable(service=topic, why=str(error)) from error
+        with measuring.cast(topic, method):
+            try:
+                self._client(topic).cast(context, method, **arguments)
+            except _UNSENT as error:
+                raise ServiceUnavailable(service=topic, why=str(error)) from error
 
     def serve(self, topic: str, endpoint: Any) -> None:
         """Start answering for *topic*."""

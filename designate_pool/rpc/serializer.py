@@ -20,7 +20,7 @@ from designate_pool.errors import InvalidField
 MARK = '!'
 _VALUES = (model.Domain, model.Record, model.RecordSet, model.RecordChange, model.Pool, model.ServerStatus,
            model.Report, model.PollRequest, model.PollResult, model.PoolServer, model.ServerReport, model.Reloaded,
-           model.Comparison, model.StoredPlan)
+           model.Comparison, model.StoredPlan, model.StoredTsigKey, model.ServiceStatus)
 
 
 def pack(value: Any) -> Any:

@@ -1,0 +1,102 @@
+"""Telling the world what happened to domains: lines of the log, metrics, notifications.
+
+It is told after the commit, so nothing is told that did not happen, and by means that cannot fail what is told.  What a
+user has asked for is told as *accepted* (``dns.zone.create``, ``dns.recordset.update``, ...), what the pool made of it
+as a transition (``dns.zone.active``, ``dns.zone.error``, ``dns.zone.deleted``).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from designate_pool import logs, metrics
+from designate_pool.model import Context, Domain, RecordSet, Status
+from designate_pool.rpc.notifications import Sink
+
+LOG = logging.getLogger(__name__)
+CREATE, UPDATE, DELETE = 'create', 'update', 'delete'
+#: Records of a recordset that a notification names.
+MOST_RECORDS = 1000
+
+
+class Transition(NamedTuple):
+    """A domain before and after it came into another status."""
+
+    former: Domain
+    domain: Domain
+
+
+class Telling:
+    def __init__(self, notifications: Sink) -> None:
+        self._notifications = notifications
+
+    def zone(self, verb: str, domain: Domain, changed: bool = True) -> None:
+        """A change of a domain was accepted.
+
+        :param verb: ``create``, ``update`` or ``delete``
+        :param changed: whether it has a new serial
+        """
+        if changed:
+            self._pending(domain)
+        self._notifications.put(f'dns.zone.{verb}', zone_payload(domain))
+
+    def recordset(self, verb: str, domain: Domain, recordset: RecordSet, changed: bool = True) -> None:
+        """A change of one recordset was accepted, with which its domain is *changed*."""
+        if changed:
+            self._pending(domain)
+        self._notifications.put(f'dns.recordset.{verb}', recordset_payload(domain, recordset))
+
+    def transitions(self, transitions: Iterable[Transition]) -> None:
+        """The pool has agreed, or failed."""
+        for former, domain in transitions:
+            failed, action = domain.status is Status.ERROR, former.action.value
+            logs.transition(
+                LOG, logging.WARNING if failed else logging.INFO, '%s of %s at serial %d: %s, was %s', action,
+                domain.name, domain.serial, domain.status, former.status, domain=domain.name, server=None,
+                action=action, serial=domain.serial, status=domain.status.value, request_id=domain.request_id)
+            metrics.TRANSITIONS.labels(domain.pool_name, domain.status.value).inc()
+            if not failed and domain.changed_at is not None and domain.converged_at is not None:
+                metrics.CONVERGENCE_SECONDS.labels(domain.pool_name, action.lower()).observe(
+                    max(0.0, (domain.converged_at - domain.changed_at).total_seconds()))
+            self._notifications.put(f'dns.zone.{domain.status.value.lower()}',
+                                    zone_payload(domain) | {'former_status': former.status.value,
+                                                            'former_action': action})
+
+    @staticmethod
+    def _pending(domain: Domain) -> None:
+        metrics.TRANSITIONS.labels(domain.pool_name, Status.PENDING.value).inc()
+        logs.transition(LOG, logging.INFO, '%s of %s at serial %d: PENDING', domain.action, domain.name, domain.serial,
+                        domain=domain.name, server=None, action=domain.action.value, serial=domain.serial,
+                        status=Status.PENDING.value, request_id=domain.request_id)
+
+
+def said_before(context: Context, domain: Domain) -> bool:
+    """Whether *domain* became what it is by another request than that of *context*, which found nothing to do."""
+    return bool(context.request_id) and domain.request_id != request_id(context)
+
+
+def request_id(context: Context) -> str:
+    """The request id as a domain keeps it: ASCII, 64 characters at most."""
+    return context.request_id.encode('ascii', 'replace').decode()[:64]
+
+
+def zone_payload(domain: Domain) -> dict[str, Any]:
+    return {'id': _dashed(domain.id), 'name': domain.name, 'serial': domain.serial, 'status': domain.status.value,
+            'action': domain.action.value, 'ttl': domain.ttl, 'project_id': domain.project_id or None,
+            'pool_id': _dashed(domain.pool_id), 'pool_name': domain.pool_name, 'request_id': domain.request_id or None}
+
+
+def recordset_payload(domain: Domain, recordset: RecordSet) -> dict[str, Any]:
+    return {'id': _dashed(recordset.id), 'zone_id': _dashed(domain.id), 'zone_name': domain.name,
+            'name': recordset.name, 'type': recordset.type, 'ttl': recordset.ttl,
+            'records': [record.data for record in recordset.records[:MOST_RECORDS]],
+            'serial': domain.serial, 'status': recordset.status.value, 'action': recordset.action.value,
+            'project_id': domain.project_id or None, 'pool_id': _dashed(domain.pool_id),
+            'pool_name': domain.pool_name, 'request_id': domain.request_id or None}
+
+
+def _dashed(identifier: str) -> str:
+    """As the API writes it."""
+    return '-'.join((identifier[:8], identifier[8:12], identifier[12:16], identifier[16:20], identifier[20:]))
