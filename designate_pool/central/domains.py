@@ -32,30 +32,34 @@ def first_serial(last: int | None, lowest: int | None, now: float) -> int:
 
 
 def begin(domain_id: str, wanted: NewDomain, pool: Pool, project_id: str, last_serial: int | None, last_generation: int,
-          now: datetime) -> Domain:
-    """A new domain: PENDING, to be created."""
+          now: datetime, request_id: str = '') -> Domain:
+    """A new domain: PENDING, to be created.
+
+    :param request_id: of the request that has it so, here and below; 64 ASCII characters at most
+    """
     return Domain(
         id=domain_id, name=wanted.name, pool_id=pool.id, pool_name=pool.name, project_id=project_id,
         email=wanted.email, ttl=wanted.ttl, description=wanted.description, refresh=wanted.refresh,
         retry=wanted.retry, expire=wanted.expire, minimum=wanted.minimum,
         serial=first_serial(last_serial, wanted.lowest_serial, now.timestamp()), generation=last_generation + 1,
-        action=Action.CREATE, status=Status.PENDING, created_at=now, updated_at=now, changed_at=now)
+        action=Action.CREATE, status=Status.PENDING, created_at=now, updated_at=now, changed_at=now,
+        request_id=request_id)
 
 
-def change(domain: Domain, now: datetime) -> Domain:
+def change(domain: Domain, now: datetime, request_id: str = '') -> Domain:
     """The domain with new contents.  While its creation was never reported, that is still what is due."""
     return dataclasses.replace(
         domain, serial=next_serial(domain.serial, now.timestamp()), status=Status.PENDING, updated_at=now,
-        changed_at=now, converged_at=None, version=domain.version + 1,
+        changed_at=now, converged_at=None, request_id=request_id, version=domain.version + 1,
         action=Action.CREATE if domain.action is Action.CREATE else Action.UPDATE)
 
 
-def end(domain: Domain, now: datetime) -> Domain:
+def end(domain: Domain, now: datetime, request_id: str = '') -> Domain:
     """The domain, to be deleted."""
     return dataclasses.replace(
         domain, serial=next_serial(domain.serial, now.timestamp()), generation=domain.generation + 1,
         action=Action.DELETE, status=Status.PENDING, updated_at=now, changed_at=now, converged_at=None, deleted_at=now,
-        version=domain.version + 1)
+        request_id=request_id, version=domain.version + 1)
 
 
 def from_pool(domain: Domain) -> tuple[RecordSet, RecordSet]:

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 
-from designate_pool.storage import housekeeping, plans
+from designate_pool.storage import housekeeping, plans, zone_tasks
 from designate_pool.storage.sessions import Storage
 
 LOG = logging.getLogger(__name__)
@@ -19,18 +19,23 @@ BITE = 500
 BITES = 40
 #: How long expired plans are kept at least: those applied in the last hour are still counted.
 PLANS_KEPT = timedelta(hours=2)
+#: How long a zone file may take to arrive; it is in the API already when its task begins.
+ARRIVING = timedelta(hours=1)
 
 
 class Housekeeper:
     """
     :param retention: seconds that what is deleted is kept
     :param clock: seconds since 1970
+    :param task_retention: seconds that imports and exports are kept after they ended
     """
 
-    def __init__(self, storage: Storage, retention: float, clock: Callable[[], float]) -> None:
+    def __init__(self, storage: Storage, retention: float, clock: Callable[[], float],
+                 task_retention: float = 86400) -> None:
         self._storage = storage
         self._retention = retention
         self._clock = clock
+        self._task_retention = task_retention
         self._next_id = ''
         self._stopping = threading.Event()
 
@@ -47,6 +52,8 @@ class Housekeeper:
         now = datetime.fromtimestamp(self._clock(), timezone.utc)
         before = now - timedelta(seconds=self._retention)
         removed = self._storage.run(plans.expire, min(before, now - PLANS_KEPT), BITE)
+        removed += self._storage.run(zone_tasks.expire, now - timedelta(seconds=self._task_retention),
+                                     now - ARRIVING, BITE)
         for _ in range(BITES):
             bite = self._storage.run(housekeeping.purge, before, BITE, self._next_id)
             removed += bite.removed

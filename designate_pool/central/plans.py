@@ -1,6 +1,7 @@
 """The rules for plans that are kept, each function one transaction's work but those that check what was given.
 
-A plan of a domain is seen by whoever sees the domain; one that an operator stored is everybody's, as servers are.
+A plan of a domain is seen by whoever sees the domain; one that an operator stored
+may be about any zone, and is seen by whoever sees all projects.
 """
 
 from __future__ import annotations
@@ -171,7 +172,7 @@ def _resolved(tx: Tx, context: Context, given: Any) -> str:
 
 def _seen(tx: Tx, context: Context, plan: StoredPlan) -> bool:
     if plan.domain_id is None:
-        return True
+        return _project(context) is None  # it may be about any project's zone
     domain = domains.get(tx, plan.domain_id)
     return domain is not None and may_see(context, domain)
 
@@ -188,4 +189,4 @@ def _project(context: Context) -> str | None:
 
 
 def _who(context: Context) -> str | None:
-    return context.project_id or None
+    return context.user or context.project_id or None

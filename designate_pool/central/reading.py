@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 from typing import Any
 
 from designate_pool.central import domains as rules
 from designate_pool.central.transactions import may_see
-from designate_pool.errors import DomainNotFound, PoolNotFound, RecordSetNotFound
-from designate_pool.model import Context, Domain, Pool, RecordSet, ServerStatus, Status
+from designate_pool.errors import DomainNotFound, PoolNotFound, RecordSetNotFound, ServiceStatusNotFound
+from designate_pool.model import Context, Domain, Pool, RecordSet, ServerStatus, ServiceStatus, Status
 from designate_pool.storage import domains as domain_store
 from designate_pool.storage import pools as pool_store
 from designate_pool.storage import recordsets as recordset_store
-from designate_pool.storage import statuses
+from designate_pool.storage import services, statuses
 from designate_pool.storage.sessions import Tx
+
+#: Seconds without a word after which a service is DOWN: three times what passes between two of them.
+SILENCE = 30.0
 
 
 def domain(tx: Tx, context: Context, domain_id: str) -> Domain:
@@ -44,6 +49,22 @@ def recordsets(tx: Tx, context: Context, domain_id: str, criterion: Mapping[str,
                                                   sort_dir))
 
 
+def all_recordsets(tx: Tx, context: Context, criterion: Mapping[str, Any], marker: str | None, limit: int | None,
+                   sort_key: str | None, sort_dir: str | None) -> list[tuple[Domain, RecordSet]]:
+    """Recordsets of all domains that the asker sees, each with its domain."""
+    project = None if context.all_projects or not context.project_id else context.project_id
+    found = recordset_store.find_everywhere(tx, criterion, project, marker, limit, sort_key, sort_dir)
+    owners = domain_store.get_many(tx, {each.domain_id for each in found})
+    primaries: dict[str, str] = {}
+    for each in found:
+        owner = owners[each.domain_id]
+        if each.managed and each.type == 'SOA' and owner.pool_id not in primaries:
+            primaries[owner.pool_id] = _primary(tx, owner)
+    return [(owners[each.domain_id], rules.with_soa(each, owners[each.domain_id],
+                                                    primaries.get(owners[each.domain_id].pool_id, '')))
+            for each in found]
+
+
 def zone(tx: Tx, context: Context,
          domain_id: str) -> tuple[Domain, str, list[tuple[str, str, int | None, str]]]:
     """A domain, its pool's first name server, and its stored records, all of one state of the database."""
@@ -67,6 +88,25 @@ def pool(tx: Tx, pool_id: str) -> Pool:
 def pools(tx: Tx, criterion: Mapping[str, Any], marker: str | None, limit: int | None, sort_key: str | None,
           sort_dir: str | None) -> list[Pool]:
     return pool_store.find(tx, criterion, marker, limit, sort_key, sort_dir)
+
+
+def service_statuses(tx: Tx, now: datetime, criterion: Mapping[str, Any], marker: str | None, limit: int | None,
+                     sort_key: str | None, sort_dir: str | None) -> list[ServiceStatus]:
+    found = services.find(tx, criterion, now - timedelta(seconds=SILENCE), marker, limit, sort_key, sort_dir)
+    return [_as_of(now, each) for each in found]
+
+
+def service_status(tx: Tx, now: datetime, service_id: str) -> ServiceStatus:
+    found = services.get(tx, service_id)
+    if found is None:
+        raise ServiceStatusNotFound(service=service_id)
+    return _as_of(now, found)
+
+
+def _as_of(now: datetime, found: ServiceStatus) -> ServiceStatus:
+    """*found*, which is DOWN when it has been silent for too long."""
+    silent = (now - found.heartbeated_at).total_seconds() > SILENCE
+    return dataclasses.replace(found, status=services.DOWN) if silent else found
 
 
 def _whole(tx: Tx, owner: Domain, found: list[RecordSet]) -> list[RecordSet]:

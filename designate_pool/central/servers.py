@@ -10,7 +10,7 @@ import dataclasses
 from datetime import datetime
 
 from designate_pool.errors import LostRace, PoolNotFound, ServerNotFound, WrongServerState
-from designate_pool.model import PoolServer, ServerReport, ServerState
+from designate_pool.model import Context, PoolServer, ServerReport, ServerState
 from designate_pool.storage import servers
 from designate_pool.storage.sessions import Tx
 
@@ -27,9 +27,10 @@ def reports(tx: Tx, pool_name: str, now: datetime) -> list[ServerReport]:
     return [servers.report(tx, server, total, now) for server in roll.servers]
 
 
-def report(tx: Tx, server_id: str, now: datetime) -> ServerReport:
+def report(tx: Tx, context: Context, server_id: str, now: datetime) -> ServerReport:
     server = _present(tx, server_id)
-    return servers.report(tx, server, servers.count_domains(tx, server.pool_id), now, whole=True)
+    project = None if context.all_projects or not context.project_id else context.project_id
+    return servers.report(tx, server, servers.count_domains(tx, server.pool_id), now, whole=True, project_id=project)
 
 
 def rest(tx: Tx, server_id: str, now: datetime) -> PoolServer:

@@ -8,19 +8,29 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any, TypeVar
 
-from designate_pool.central import fields, plans, pools, reading, servers, transactions, validation, zonefile
+from designate_pool.central import exports, fields, imports, plans, pools
+from designate_pool.central import quotas as quota_rules
+from designate_pool.central import reading, servers, telling, transactions, tsigkeys, validation, zonefile
 from designate_pool.central.casts import Casts, Runtime
 from designate_pool.central.housekeeper import Housekeeper
+from designate_pool.central.identifiers import domain_id as _domain_id
+from designate_pool.central.identifiers import pool_id as _pool_id
+from designate_pool.central.identifiers import recordset_id as _recordset_id
+from designate_pool.central.identifiers import server_id as _server_id
+from designate_pool.central.identifiers import service_id as _service_id
+from designate_pool.central.identifiers import tsigkey_id as _tsigkey_id
+from designate_pool.central.quotas import Allowance, Quotas
 from designate_pool.central.validation import NewDomain, Wanted
-from designate_pool.errors import DomainNotFound, LostRace, PoolNotFound, RecordSetNotFound, ServerNotFound
+from designate_pool.errors import DomainNotFound, LostRace
 from designate_pool.model import (Context, Domain, Outcome, PlanState, Pool, PoolServer, RecordChange, RecordSet,
-                                  Report, ServerReport, ServerStatus, StoredPlan, new_id)
+                                  Report, ServerReport, ServerStatus, ServiceStatus, StoredPlan, StoredTsigKey, new_id)
+from designate_pool.rpc.notifications import SILENT, Sink
 from designate_pool.rpc.pool_manager import PoolManagerClient
-from designate_pool.storage.sessions import Storage
+from designate_pool.storage.sessions import Storage, Tx
 
 LOG = logging.getLogger(__name__)
 T = TypeVar('T')
@@ -34,26 +44,38 @@ class Central:
     :param clock: seconds since 1970, for serials and times
     :param default_pool_name: the pool of a domain that names none
     :param retention: seconds that deleted domains and records are kept
+    :param task_retention: seconds that imports and exports are kept after they ended
+    :param quotas: what a project may have, unless something else is set for it
+    :param server_keys: names of the TSIG keys that servers have in the configuration
+    :param notifications: where to tell what happened to domains
+    :ivar imports: what carries out imports, in loops once started
     """
 
     def __init__(self, storage: Storage, pool_managers: PoolManagerClient, runtime: Runtime, *,
                  clock: Callable[[], float] = time.time, default_pool_name: str = 'default',
-                 retention: float = 86400, catalog_zone: str | None = None) -> None:
+                 retention: float = 86400, task_retention: float = 86400, catalog_zone: str | None = None,
+                 quotas: Quotas = Quotas(), server_keys: Collection[str] = (), notifications: Sink = SILENT) -> None:
         self._storage = storage
         self._runtime = runtime
         self._clock = clock
         self._default_pool_name = default_pool_name
         self._catalog_zone = catalog_zone
+        self._allowance = Allowance(quotas, clock)
+        self._server_keys = server_keys
         self._casts = Casts(pool_managers, runtime)
-        self._housekeeper = Housekeeper(storage, retention, clock)
+        self._telling = telling.Telling(notifications)
+        self.imports = imports.Imports(storage, self._make, clock)
+        self._housekeeper = Housekeeper(storage, retention, clock, task_retention)
 
     def start(self) -> None:
         """Start what goes on beside the requests."""
         self._runtime.spawn(self._housekeeper.loop, name='central-housekeeping')
+        self.imports.start(self._runtime)
 
     def stop(self) -> None:
         """Cast what is waiting, within seconds, and end."""
         self._housekeeper.stop()
+        self.imports.stop()
         self._casts.stop()
 
     # Domains
@@ -73,18 +95,28 @@ class Central:
     def update_domain(self, context: Context, domain_id: str, values: Mapping[str, Any]) -> Domain:
         domain, changed = self._run(transactions.update_domain, context, _domain_id(domain_id),
                                     validation.domain_values(values), self._now())
+        self._telling.zone(telling.UPDATE, domain, changed)
         return self._cast(context, domain, changed)
 
     def delete_domain(self, context: Context, domain_id: str) -> Domain:
-        return self._cast(context, self._run(transactions.delete_domain, context, _domain_id(domain_id), self._now()))
+        domain = self._run(transactions.delete_domain, context, _domain_id(domain_id), self._now())
+        if not telling.said_before(context, domain):
+            self._telling.zone(telling.DELETE, domain)
+        return self._cast(context, domain)
 
     def import_zone(self, context: Context, text: str, pool_name: str | None = None) -> Domain:
-        wanted, recordsets = zonefile.parse(text)
-        return self._create(context, wanted, recordsets, fields.optional_text('pool_name', pool_name, 50))
+        wanted, contents = zonefile.parse(text)
+        return self._create(context, wanted, list(contents), fields.optional_text('pool_name', pool_name, 50))
 
     def export_zone(self, context: Context, domain_id: str) -> str:
         domain, primary, rows = self._storage.read(reading.zone, context, _domain_id(domain_id))
         return zonefile.render(domain, primary, rows)
+
+    def look_for_imports(self, context: Context) -> None:
+        self.imports.look()
+
+    def check_export(self, context: Context, domain_id: str) -> Domain:
+        return self._storage.read(exports.checked, context, _domain_id(domain_id), self._allowance)
 
     def server_statuses(self, context: Context, domain_id: str) -> list[ServerStatus]:
         return self._storage.read(reading.server_statuses, context, _domain_id(domain_id))
@@ -93,7 +125,8 @@ class Central:
 
     def create_recordset(self, context: Context, domain_id: str, recordset: Mapping[str, Any]) -> RecordSet:
         domain, created = self._run(transactions.create_recordset, context, _domain_id(domain_id), new_id(),
-                                    validation.recordset(recordset), self._now())
+                                    validation.recordset(recordset), self._now(), self._allowance)
+        self._telling.recordset(telling.CREATE, domain, created)
         self._cast(context, domain)
         return created
 
@@ -106,16 +139,23 @@ class Central:
         return self._storage.read(reading.recordsets, context, _domain_id(domain_id), criterion or {}, marker, limit,
                                   sort_key, sort_dir)
 
+    def find_all_recordsets(self, context: Context, criterion: Mapping[str, Any] | None = None,
+                            marker: str | None = None, limit: int | None = None, sort_key: str | None = None,
+                            sort_dir: str | None = None) -> list[tuple[Domain, RecordSet]]:
+        return self._storage.read(reading.all_recordsets, context, criterion or {}, marker, limit, sort_key, sort_dir)
+
     def update_recordset(self, context: Context, domain_id: str, recordset_id: str,
                          values: Mapping[str, Any]) -> RecordSet:
         domain, recordset, changed = self._run(transactions.update_recordset, context, _domain_id(domain_id),
-                                               _recordset_id(recordset_id), values, self._now())
+                                               _recordset_id(recordset_id), values, self._now(), self._allowance)
+        self._telling.recordset(telling.UPDATE, domain, recordset, changed)
         self._cast(context, domain, changed)
         return recordset
 
     def delete_recordset(self, context: Context, domain_id: str, recordset_id: str) -> RecordSet:
         domain, deleted = self._run(transactions.delete_recordset, context, _domain_id(domain_id),
                                     _recordset_id(recordset_id), self._now())
+        self._telling.recordset(telling.DELETE, domain, deleted)
         self._cast(context, domain)
         return deleted
 
@@ -124,7 +164,9 @@ class Central:
         if serial is not None:
             fields.serial_number('serial', serial)
         domain, changed = self._run(transactions.apply, context, _domain_id(domain_id), validation.changes(changes),
-                                    self._now(), serial)
+                                    self._now(), self._allowance, serial)
+        if changed:
+            self._telling.zone(telling.UPDATE, domain)
         return self._cast(context, domain, changed)
 
     # Plans
@@ -171,6 +213,15 @@ class Central:
             self._give_name_servers(context, pool_id, everywhere=new_primary)
         return updated
 
+    def renew_pool(self, context: Context, pool_id: str) -> Pool:
+        """Give every domain of the pool a new serial, so that every server fetches it anew.
+
+        After the database was brought back from a backup the servers may have other contents at newer serials.
+        """
+        found = self.get_pool(context, pool_id)
+        self._give_name_servers(context, found.id, everywhere=True)
+        return found
+
     def delete_pool(self, context: Context, pool_id: str) -> None:
         self._run(pools.delete, _pool_id(pool_id))
 
@@ -183,7 +234,7 @@ class Central:
         return self._storage.read(servers.reports, fields.text('pool_name', pool_name), self._now())
 
     def report_server(self, context: Context, server_id: str) -> ServerReport:
-        return self._storage.read(servers.report, _server_id(server_id), self._now())
+        return self._storage.read(servers.report, context, _server_id(server_id), self._now())
 
     def rest_server(self, context: Context, server_id: str) -> PoolServer:
         return self._run(servers.rest, _server_id(server_id), self._now())
@@ -195,34 +246,99 @@ class Central:
         return self._run(servers.drain, _server_id(server_id), fields.boolean('delete_zones', delete_zones),
                          self._now())
 
+    # TSIG keys, quotas, services
+
+    def create_tsigkey(self, context: Context, tsigkey: Mapping[str, Any]) -> StoredTsigKey:
+        return self._run(tsigkeys.create, new_id(), tsigkeys.wanted(tsigkey, whole=True), self._server_keys,
+                         self._now())
+
+    def find_tsigkeys(self, context: Context, criterion: Mapping[str, Any] | None = None, marker: str | None = None,
+                      limit: int | None = None, sort_key: str | None = None,
+                      sort_dir: str | None = None) -> list[StoredTsigKey]:
+        return self._storage.read(tsigkeys.find, criterion or {}, marker, limit, sort_key, sort_dir)
+
+    def get_tsigkey(self, context: Context, tsigkey_id: str) -> StoredTsigKey:
+        return self._storage.read(tsigkeys.get, _tsigkey_id(tsigkey_id))
+
+    def update_tsigkey(self, context: Context, tsigkey_id: str, values: Mapping[str, Any]) -> StoredTsigKey:
+        return self._run(tsigkeys.update, _tsigkey_id(tsigkey_id), tsigkeys.wanted(values, whole=False),
+                         self._server_keys, self._now())
+
+    def delete_tsigkey(self, context: Context, tsigkey_id: str) -> None:
+        self._run(tsigkeys.delete, _tsigkey_id(tsigkey_id))
+
+    def get_quotas(self, context: Context, project_id: str) -> dict[str, int]:
+        return self._storage.read(quota_rules.shown, self._allowance, context, project_id)
+
+    def set_quotas(self, context: Context, project_id: str, values: Mapping[str, int]) -> dict[str, int]:
+        quota_rules.check_asker(context, quota_rules.project(project_id))
+        self._run(quota_rules.save, project_id, quota_rules.wanted(values), self._now())
+        self._allowance.forget(project_id)
+        return self.get_quotas(context, project_id)
+
+    def reset_quotas(self, context: Context, project_id: str) -> None:
+        quota_rules.check_asker(context, quota_rules.project(project_id))
+        self._run(quota_rules.reset, project_id)
+        self._allowance.forget(project_id)
+
+    def find_service_statuses(self, context: Context, criterion: Mapping[str, Any] | None = None,
+                              marker: str | None = None, limit: int | None = None, sort_key: str | None = None,
+                              sort_dir: str | None = None) -> list[ServiceStatus]:
+        return self._storage.read(reading.service_statuses, self._now(), criterion or {}, marker, limit, sort_key,
+                                  sort_dir)
+
+    def get_service_status(self, context: Context, service_id: str) -> ServiceStatus:
+        return self._storage.read(reading.service_status, self._now(), _service_id(service_id))
+
     # What the pool managers say
 
     def update_status(self, context: Context, domain: Domain, status: Outcome, serial_number: int) -> None:
         report = validation.report(domain, status, serial_number)
-        if self._run(transactions.apply_reports, [report], self._now()):
+        if self._take(report):
             raise DomainNotFound(domain=domain.id)
 
     def update_statuses(self, context: Context, reports: Sequence[Report]) -> None:
-        unknown = self._run(transactions.apply_reports, validation.reports(reports), self._now())
-        if unknown:
+        if unknown := self._take(*validation.reports(reports)):
             LOG.warning('reports about domains that do not exist: %s', ', '.join(unknown))
 
     # Below: how
 
+    def _take(self, *reports: Report) -> list[str]:
+        """Take in what the pool says; the ids of domains that do not exist."""
+        transitions, unknown = self._run(transactions.apply_reports, reports, self._now())
+        self._telling.transitions(transitions)
+        return unknown
+
     def _create(self, context: Context, wanted: NewDomain, recordsets: Sequence[Wanted],
                 pool_name: str | None = None) -> Domain:
+        return self._make(context, wanted, [recordsets], pool_name=pool_name)
+
+    def _make(self, context: Context, wanted: NewDomain, parts: Iterable[Sequence[Wanted]], *,
+              pool_name: str | None = None, also: Callable[[Tx, Domain], None] | None = None) -> Domain:
         validation.not_in_catalog(wanted, self._catalog_zone)
         if wanted.pool_id is None:
             wanted = validation.in_pool(wanted, wanted.pool_name or pool_name or self._default_pool_name)
-        return self._cast(context, self._run(transactions.create_domain, new_id(), wanted, recordsets,
-                                             context.project_id, self._now()))
+        arguments = (new_id(), wanted, parts, context.project_id, self._now(), self._allowance,
+                     telling.request_id(context))
+
+        def work(tx: Tx) -> Domain:
+            made = transactions.create_domain(tx, *arguments)
+            if also is not None:
+                also(tx, made)
+            return made
+
+        domain = self._run(work)
+        self._telling.zone(telling.CREATE, domain)
+        return self._cast(context, domain)
 
     def _give_name_servers(self, context: Context, pool_id: str, everywhere: bool) -> None:
         """Rewrite SOA and NS of the pool's domains, a page in a transaction."""
         after_id: str | None = ''
         while after_id is not None:
             changed, after_id = self._run(transactions.give_name_servers, pool_id, after_id, pools.PAGE, everywhere,
-                                          self._now())
+                                          self._now(), telling.request_id(context))
+            for domain in changed:
+                self._telling.zone(telling.UPDATE, domain)
             self._casts.put(context, changed)
 
     def _cast(self, context: Context, domain: Domain, changed: bool = True) -> Domain:
@@ -240,31 +356,3 @@ class Central:
 
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self._clock(), timezone.utc)
-
-
-def _domain_id(given: Any) -> str:
-    found = fields.identifier(given)
-    if found is None:
-        raise DomainNotFound(domain=given)
-    return found
-
-
-def _recordset_id(given: Any) -> str:
-    found = fields.identifier(given)
-    if found is None:
-        raise RecordSetNotFound(recordset=given)
-    return found
-
-
-def _pool_id(given: Any) -> str:
-    found = fields.identifier(given)
-    if found is None:
-        raise PoolNotFound(pool=given)
-    return found
-
-
-def _server_id(given: Any) -> str:
-    found = fields.identifier(given)
-    if found is None:
-        raise ServerNotFound(server=given)
-    return found

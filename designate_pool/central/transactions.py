@@ -12,7 +12,9 @@ from typing import Any
 
 from designate_pool.central import changes
 from designate_pool.central import domains as rules
-from designate_pool.central import status, validation
+from designate_pool.central import status, telling, validation
+from designate_pool.central.quotas import Allowance
+from designate_pool.central.telling import Transition
 from designate_pool.central.validation import NewDomain, Wanted
 from designate_pool.errors import (DomainBeingDeleted, DomainNotFound, DuplicateDomain, ManagedRecordSet, PoolNotFound,
                                    PoolWithoutNameServers, RecordSetNotFound, SerialMoved)
@@ -26,9 +28,12 @@ def may_see(context: Context, domain: Domain) -> bool:
     return context.all_projects or not context.project_id or domain.project_id == context.project_id
 
 
-def create_domain(tx: Tx, domain_id: str, wanted: NewDomain, sets: Sequence[Wanted], project_id: str,
-                  now: datetime) -> Domain:
-    """Five statements, with or without recordsets."""
+def create_domain(tx: Tx, domain_id: str, wanted: NewDomain, sets: Iterable[Sequence[Wanted]], project_id: str,
+                  now: datetime, allowance: Allowance, request_id: str = '') -> Domain:
+    """Five statements, with or without recordsets.
+
+    :param sets: in parts, each of which is checked by itself; for each but the first there are two statements more
+    """
     pool = pools.share(tx, wanted.pool_id, wanted.pool_name)
     if pool is None:
         raise PoolNotFound(pool=wanted.pool_id or wanted.pool_name)
@@ -40,13 +45,21 @@ def create_domain(tx: Tx, domain_id: str, wanted: NewDomain, sets: Sequence[Want
     if last is not None and last.alive:
         raise DuplicateDomain(domain=wanted.name)
     domain = rules.begin(domain_id, wanted, pool, project_id, last.serial if last else None,
-                         last.generation if last else 0, now)
-    edits = changes.plan(domain, (), sets, must_be_new=True)
+                         last.generation if last else 0, now, request_id)
+    parts = iter(sets)
+    edits = changes.plan(domain, (), next(parts, ()), must_be_new=True)
+    growth = allowance.for_new_domain(tx, project_id)
+    growth.add(edits)
     soa, ns = rules.from_pool(domain)
     domains.insert(tx, domain)
     recordsets.insert(tx, [soa, ns, *edits.new_sets], now)
     edits.new_records[:0] = [(ns.id, rdata) for rdata in rules.ns_rdatas(pool.name_servers)]
     _insert_records(tx, domain, edits, now)
+    for part in parts:
+        edits = changes.plan(domain, (), part, must_be_new=True)
+        growth.add(edits)
+        recordsets.insert(tx, edits.new_sets, now)
+        _insert_records(tx, domain, edits, now)
     return domain
 
 
@@ -75,7 +88,7 @@ def update_domain(tx: Tx, context: Context, domain_id: str, values: Mapping[str,
         new = dataclasses.replace(new, updated_at=now, version=old.version + 1)
         domains.save(tx, new)
         return new, False
-    new = rules.change(new, now)
+    new = rules.change(new, now, telling.request_id(context))
     domains.save(tx, new)
     if new.ttl != old.ttl:
         recordsets.touch_inheriting(tx, new.id, new.serial, now)
@@ -89,13 +102,13 @@ def delete_domain(tx: Tx, context: Context, domain_id: str, now: datetime) -> Do
         raise DomainNotFound(domain=domain_id)
     if domain.is_going:
         return domain
-    domain = rules.end(domain, now)
+    domain = rules.end(domain, now, telling.request_id(context))
     domains.save(tx, domain)
     plans.drop_live(tx, domain.id, None, f'{domain.name} is being deleted', now)
     return domain
 
 
-def apply(tx: Tx, context: Context, domain_id: str, wanted: Sequence[Wanted], now: datetime,
+def apply(tx: Tx, context: Context, domain_id: str, wanted: Sequence[Wanted], now: datetime, allowance: Allowance,
           serial: int | None = None) -> tuple[Domain, bool]:
     """Make the recordsets as *wanted*; the domain, and whether what is served changes.
 
@@ -108,29 +121,34 @@ def apply(tx: Tx, context: Context, domain_id: str, wanted: Sequence[Wanted], no
             return domain, True  # the commit came through, the answer to it did not
         raise SerialMoved(domain=domain.name, found=domain.serial, wanted=serial)
     present = recordsets.at_names(tx, domain.id, [each.name for each in wanted])
-    return _carry_out(tx, domain, changes.plan(domain, present, wanted), now)
+    edits = changes.plan(domain, present, wanted)
+    allowance.check_edits(tx, domain, present, edits)
+    return _carry_out(tx, context, domain, edits, now)
 
 
 def create_recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str, wanted: Wanted,
-                     now: datetime) -> tuple[Domain, RecordSet]:
+                     now: datetime, allowance: Allowance) -> tuple[Domain, RecordSet]:
     domain = lock_domain(tx, context, domain_id)
     present = recordsets.at_names(tx, domain.id, [wanted.name])
     for each in present:
         if each.id == recordset_id:
             return domain, each  # the commit came through, the answer to it did not
     edits = changes.plan(domain, present, [wanted], must_be_new=True, new_ids=[recordset_id])
-    domain, _ = _carry_out(tx, domain, edits, now)
+    allowance.check_edits(tx, domain, present, edits)
+    domain, _ = _carry_out(tx, context, domain, edits, now)
     return domain, _stored(tx, domain, recordset_id)
 
 
 def update_recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str, given: Mapping[str, Any],
-                     now: datetime) -> tuple[Domain, RecordSet, bool]:
+                     now: datetime, allowance: Allowance) -> tuple[Domain, RecordSet, bool]:
     """The domain, the recordset, and whether what is served changes."""
     domain = lock_domain(tx, context, domain_id)
     old = _own_recordset(tx, domain, recordset_id)
     wanted = Wanted(old.name, old.type, **validation.recordset_values(given, old.type))
     # Neither name nor type can change, so there is no other recordset to be in conflict with.
-    domain, changed = _carry_out(tx, domain, changes.plan(domain, [old], [wanted]), now)
+    edits = changes.plan(domain, [old], [wanted])
+    allowance.check_edits(tx, domain, [old], edits)
+    domain, changed = _carry_out(tx, context, domain, edits, now)
     return domain, _stored(tx, domain, recordset_id), changed
 
 
@@ -138,27 +156,31 @@ def delete_recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str
                      now: datetime) -> tuple[Domain, RecordSet]:
     domain = lock_domain(tx, context, domain_id)
     old = _own_recordset(tx, domain, recordset_id)
-    domain, _ = _carry_out(tx, domain, changes.plan(domain, [old], [Wanted(old.name, old.type, ())]), now)
+    domain, _ = _carry_out(tx, context, domain, changes.plan(domain, [old], [Wanted(old.name, old.type, ())]), now)
     gone = tuple(dataclasses.replace(record, serial_number=domain.serial, task=Task.DELETE, status=Status.PENDING)
                  for record in old.records)
     return domain, dataclasses.replace(old, records=gone, updated_at=now, version=old.version + 1)
 
 
-def apply_reports(tx: Tx, reports: Iterable[Report], now: datetime) -> list[str]:
-    """Take in what the pool says; the ids of domains that do not exist."""
+def apply_reports(tx: Tx, reports: Iterable[Report], now: datetime) -> tuple[list[Transition], list[str]]:
+    """Take in what the pool says; which domains came into another status, and the ids of those that do not exist."""
     reports = list(reports)
     present = domains.lock_many(tx, [report.domain_id for report in reports])
     changed: dict[str, Domain] = {}
     settled: dict[str, None] = {}
     failed: dict[int, list[str]] = {}
+    transitions: list[Transition] = []
     for report in reports:
         decision = status.decide(present[report.domain_id], report) if report.domain_id in present else None
         if decision is None:
             continue
         if decision.domain is not present[report.domain_id]:
             there = decision.domain.status in (Status.ACTIVE, Status.DELETED)
-            changed[report.domain_id] = present[report.domain_id] = dataclasses.replace(
+            former = present[report.domain_id]
+            changed[report.domain_id] = present[report.domain_id] = domain = dataclasses.replace(
                 decision.domain, updated_at=now, converged_at=now if there else decision.domain.converged_at)
+            if domain.status is not former.status:
+                transitions.append(Transition(former, domain))
         if decision.settled:
             settled[report.domain_id] = None
         if decision.failed_serial is not None:
@@ -167,11 +189,11 @@ def apply_reports(tx: Tx, reports: Iterable[Report], now: datetime) -> list[str]
     recordsets.settle(tx, settled, now)
     for serial, ids in failed.items():
         recordsets.fail(tx, ids, serial, now)
-    return [report.domain_id for report in reports if report.domain_id not in present]
+    return transitions, [report.domain_id for report in reports if report.domain_id not in present]
 
 
 def give_name_servers(tx: Tx, pool_id: str, after_id: str, limit: int, everywhere: bool,
-                      now: datetime) -> tuple[list[Domain], str | None]:
+                      now: datetime, request_id: str = '') -> tuple[list[Domain], str | None]:
     """Bring one page of the pool's domains to its present name servers.
 
     :param everywhere: whether every domain needs a new serial, because the SOA's primary has changed
@@ -188,7 +210,7 @@ def give_name_servers(tx: Tx, pool_id: str, after_id: str, limit: int, everywher
     for domain in page:
         edits = changes.Edits()
         if changes.hold(edits, sets[domain.id], rdatas) or everywhere:
-            changed.append(rules.change(domain, now))
+            changed.append(rules.change(domain, now, request_id))
             _merge(by_serial.setdefault(changed[-1].serial, changes.Edits()), edits)
     domains.save_serials(tx, changed)
     owner = {found.id: domain_id for domain_id, found in sets.items()}
@@ -206,10 +228,11 @@ def _merge(into: changes.Edits, edits: changes.Edits) -> None:
     into.new_records.extend(edits.new_records)
 
 
-def _carry_out(tx: Tx, domain: Domain, edits: changes.Edits, now: datetime) -> tuple[Domain, bool]:
+def _carry_out(tx: Tx, context: Context, domain: Domain, edits: changes.Edits,
+               now: datetime) -> tuple[Domain, bool]:
     """Write *edits*; the domain, with a new serial if what is served changes, and whether it does."""
     if edits.contents:
-        domain = rules.change(domain, now)
+        domain = rules.change(domain, now, telling.request_id(context))
         domains.save(tx, domain)
         recordsets.delete(tx, edits.gone_sets, domain.serial, now)
         recordsets.delete_records(tx, edits.gone_records, domain.serial, now)

@@ -1,4 +1,4 @@
-"""Who may ask: the pool's servers, by TSIG key or, for those without one, by address."""
+"""Who may ask: the pool's servers, by TSIG key or, for those without one, by address; and visitors, by key."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import dns.name
 import dns.tsig
 
 from designate_pool.errors import InvalidField
+from designate_pool.model import ZoneHead
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -41,6 +42,22 @@ class Guests:
     by_key: Mapping[dns.name.Name, tuple[dns.tsig.Key, tuple[Peer, ...]]]
     by_address: Mapping[str, tuple[Peer, ...]]
     signing: Mapping[str, tuple[Peer, ...]]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Visitor:
+    """Who may have the zones of a pool, or one zone, for a TSIG key that was given out.
+
+    :ivar pool_name: None for the key of one zone
+    :ivar domain_id: None for the key of a pool; both are None when that is gone
+    """
+
+    key: dns.tsig.Key
+    pool_name: str | None = None
+    domain_id: str | None = None
+
+    def may_have(self, head: ZoneHead) -> bool:
+        return head.domain_id == self.domain_id or head.pool_name == self.pool_name
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -6,9 +6,12 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+from dns.name import Name
+
+from designate_pool import metrics
 from designate_pool.errors import PoolError
-from designate_pool.minidns import responder
-from designate_pool.minidns.access import Refusal
+from designate_pool.minidns import metering, responder
+from designate_pool.minidns.access import Refusal, Visitor
 from designate_pool.minidns.catalog import CATALOG, Catalogs
 from designate_pool.minidns.complaints import Complaints
 from designate_pool.minidns.kept import Kept
@@ -27,13 +30,16 @@ class Answering:
 
     :param roster: gives the servers of now
     :param keep: octets of packed zones that are kept
+    :param visitors: gives those of now, by the names of their keys
     """
 
-    def __init__(self, storage: Storage, roster: Callable[[], Roster], keep: int) -> None:
+    def __init__(self, storage: Storage, roster: Callable[[], Roster], keep: int,
+                 visitors: Callable[[], Mapping[Name, Visitor]] = dict) -> None:
         kept = Kept(keep)
         self._zones = Zones(storage, kept)
         self._catalogs = Catalogs(storage, kept)
         self._roster = roster
+        self._visitors = visitors
         self._complaints = Complaints()
         self._outage = False
 
@@ -41,7 +47,7 @@ class Answering:
         """The answer to each of *messages* (octets, address), in their order; None for silence."""
         now = int(time.time())
         roster = self._roster()
-        reader = Responder(roster.guests)
+        reader = Responder(roster.guests, self._visitors())
         read = [reader.read(message, address, over_tcp, now) for message, address in messages]
         names = {each.name for each in read if isinstance(each, Query)}
         heads = self._heads(names, roster) if names else {}
@@ -81,18 +87,35 @@ class Answering:
                 now: int) -> bytes | Transfer | None:
         if isinstance(read, Refusal):
             self._complaints.refused(read)
+            metrics.REFUSED.labels(read.kind).inc()
             return read.answer
         if not isinstance(read, Query):
             return read
         query = read
-        self._complaints.worked(query.address, '' if query.key is None else query.key.name.to_text())
+        if query.visitor is None:
+            self._complaints.worked(query.address, '' if query.key is None else query.key.name.to_text())
         if heads is None:
+            metering.ended(query, 'failed')
             return responder.failure(query, now)
+        head = self._seen(query, heads.get(query.name))
         try:
-            return responder.answer(query, heads.get(query.name), now)
+            answer = responder.answer(query, head, now)
         except ValueError as error:
             LOG.error('zone %s cannot be served: %s', query.name, error)
+            metering.ended(query, 'failed')
             return responder.failure(query, now)
+        if not isinstance(answer, Transfer):
+            metering.answered(query, head)
+        return answer
+
+    def _seen(self, query: Query, head: ZoneHead | None) -> ZoneHead | None:
+        """*head*, unless it is asked for by a visitor whose key is not for that zone."""
+        if query.visitor is None or head is None or (head.domain_id != CATALOG and query.visitor.may_have(head)):
+            return head
+        name = query.visitor.key.name.to_text()
+        self._complaints.refused(Refusal(b'', query.address, name, 'not its zone',
+                                         f'{query.address} asks for {head.name}, for which the key {name} is not'))
+        return None
 
     def _log_outage(self, error: Exception) -> None:
         if not self._outage:

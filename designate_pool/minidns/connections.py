@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 
+from designate_pool.minidns import metering
 from designate_pool.minidns.access import Peer
 from designate_pool.minidns.answering import Answering
 from designate_pool.minidns.concurrency import Runtime, Task
@@ -224,13 +225,20 @@ class Connections:
             self._leave(connection)
 
     def _transfer(self, connection: Connection, transfer: Transfer) -> None:
+        started = time.monotonic()
         zone = self._answering.packed(transfer)
         if isinstance(zone, bytes):
+            metering.ended(transfer.query, 'failed')
             connection.send(zone)
             return
         messages = transfer.messages(zone)
-        while message := messages.next(int(time.time())):
-            connection.send(message)
+        try:
+            while message := messages.next(int(time.time())):
+                connection.send(message)
+        except OSError:
+            metering.ended(transfer.query, 'aborted')
+            raise
+        metering.transferred(transfer.query, zone.size, time.monotonic() - started)
         self._served(transfer.query.peers, zone)
 
 

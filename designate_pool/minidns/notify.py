@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Collection
 
 from designate_pool import serial as serials
-from designate_pool.minidns import questions, wire
+from designate_pool.minidns import metering, questions, wire
 from designate_pool.minidns.access import Peer
 from designate_pool.minidns.errands import FIRST_RESEND, Errand, Schedule
 from designate_pool.minidns.exchange import Exchange
@@ -17,11 +17,15 @@ LOG = logging.getLogger(__name__)
 
 
 class Notify(Errand):
-    """One NOTIFY."""
+    """One NOTIFY.
+
+    :param over: told at the end, with why the server did not accept it; None when it did
+    """
 
     __slots__ = ('serial', '_over')
 
-    def __init__(self, peer: Peer, name: str, serial: int, schedule: Schedule, over: Callable[[Notify], None]) -> None:
+    def __init__(self, peer: Peer, name: str, serial: int, schedule: Schedule,
+                 over: Callable[[Notify, str | None], None]) -> None:
         super().__init__(peer, name, questions.notify(wire.wire_of(name)), schedule)
         self.serial = serial
         self._over = over
@@ -32,20 +36,23 @@ class Notify(Errand):
     def take(self, said: Said) -> bool:
         if said.answer is not Answer.SERIAL:
             return False
-        self._over(self)
+        self._over(self, None)
         return True
 
     def give_up(self, said: Said) -> None:
-        LOG.info('NOTIFY for %s was not accepted by %s: %s', self.name, self.peer.label, said.reason)
-        self._over(self)
+        self._over(self, said.reason or said.answer.value)
 
 
 class Notifier:
-    """The NOTIFYs under way, one for a server and zone."""
+    """The NOTIFYs under way, one for a server and zone.
+
+    The log tells when a server begins and when it ceases to refuse them, not of each zone.
+    """
 
     def __init__(self, exchange: Exchange) -> None:
         self._exchange = exchange
         self._under_way: dict[tuple[str, str], Notify] = {}
+        self._refusing: set[str] = set()
 
     def send(self, peer: Peer, name: str, serial: int, schedule: Schedule) -> None:
         """Notify *peer* of zone *name* at *serial*.  Called in the exchange's loop."""
@@ -55,15 +62,25 @@ class Notifier:
             if just_sent and serials.at_least(former.serial, serial):
                 return
             self._exchange.end(former)
-        notify = Notify(peer, name, serial, schedule, self._forget)
+        notify = Notify(peer, name, serial, schedule, self._end)
         self._under_way[peer.id, name] = notify
         self._exchange.begin(notify)
 
     def drop(self, peer_ids: Collection[str]) -> None:
         """End what is under way to these.  Called in the exchange's loop."""
+        self._refusing.difference_update(peer_ids)
         for key in [key for key in self._under_way if key[0] in peer_ids]:
             self._exchange.end(self._under_way.pop(key))
 
-    def _forget(self, notify: Notify) -> None:
+    def _end(self, notify: Notify, why: str | None) -> None:
+        peer = notify.peer
+        metering.notified(peer, why is None)
+        if why is not None:
+            level = logging.DEBUG if peer.id in self._refusing else logging.INFO
+            LOG.log(level, 'NOTIFY for %s was not accepted by %s: %s', notify.name, peer.label, why)
+            self._refusing.add(peer.id)
+        elif peer.id in self._refusing:
+            self._refusing.discard(peer.id)
+            LOG.info('NOTIFYs are accepted by %s again', peer.label)
         if self._under_way.get((notify.peer.id, notify.name)) is notify:
             del self._under_way[notify.peer.id, notify.name]

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import time
 from collections.abc import Callable, Mapping, Sequence
 
+from designate_pool import metrics
 from designate_pool import serial as serials
-from designate_pool.minidns import questions, wire
+from designate_pool.minidns import metering, questions, wire
 from designate_pool.minidns.access import Peer
 from designate_pool.minidns.errands import Do, Errand, Schedule, Step
 from designate_pool.minidns.exchange import Exchange
@@ -97,9 +99,10 @@ class Poll(_Question):
     :param notify: sends another NOTIFY, for each try but the first: a server whose transfer has failed does not try
         again by itself before its own retry time; None for none
     :ivar seen: the serial that the latest answer had
+    :ivar started: when it was asked for, in seconds of the monotonic clock
     """
 
-    __slots__ = ('request', 'recipients', 'seen', '_notify', '_delay', '_notified')
+    __slots__ = ('request', 'recipients', 'seen', 'started', '_notify', '_delay', '_notified')
 
     def __init__(self, request: Request, schedule: Schedule, over: Callable[[Poll, Said], None],
                  notify: Callable[[], None] | None) -> None:
@@ -107,6 +110,7 @@ class Poll(_Question):
         self.request = request
         self.recipients = [request.recipient]
         self.seen: int | None = None
+        self.started = time.monotonic()
         self._notify = notify
         self._delay = request.delay
         self._notified = not request.delay
@@ -221,6 +225,7 @@ class Poller:
             self._exchange.end(former)
         again = functools.partial(self._notify, request, schedule) if request.notify else None
         poll = self._polls[key] = Poll(request, schedule, self._polled, again)
+        metrics.POLLS_IN_FLIGHT.set(len(self._polls))
         self._exchange.begin(poll)
 
     def _replace(self, peers: Mapping[str, Peer | None]) -> None:
@@ -234,12 +239,15 @@ class Poller:
             if peer is not None:
                 self._begin([dataclasses.replace(former.request, peer=peer, recipient=recipient)
                              for recipient in former.recipients], former.schedule)
+        metrics.POLLS_IN_FLIGHT.set(len(self._polls))
 
     def _polled(self, poll: Poll, said: Said) -> None:
         """*poll* is over."""
         key = poll.peer.id, poll.name
         del self._polls[key]
         result = poll.result(said)
+        metrics.POLLS_IN_FLIGHT.set(len(self._polls))
+        metering.polled(poll.peer, result, time.monotonic() - poll.started)
         for recipient in poll.recipients:
             self._report(recipient, result)
         glance = self._glances.get(key)

@@ -7,13 +7,14 @@ the zone's head is known.  Octets that are no query are met with silence, a quer
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from dns.name import Name
 from dns.tsig import Key
 
 from designate_pool import serial
 from designate_pool.minidns import packing, signing, wire
-from designate_pool.minidns.access import Guests, Peer, Refusal
+from designate_pool.minidns.access import Guests, Peer, Refusal, Visitor
 from designate_pool.minidns.transfer import soa_rdata
 from designate_pool.model import ZoneHead
 
@@ -25,7 +26,7 @@ _DO = 0x8000
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Query:
-    """A query that has been understood, from a server of the pool.
+    """A query that has been understood, from a server of the pool or a visitor.
 
     :ivar question: as it came, spelling included
     :ivar name: the zone, lower case, with the final dot
@@ -34,6 +35,7 @@ class Query:
     :ivar have: in an IXFR query, the serial that the server has
     :ivar peers: the servers that this may be; several when they share an address
     :ivar address: whom it came from
+    :ivar visitor: who that is, if it is no server
     """
 
     id: int
@@ -49,6 +51,7 @@ class Query:
     address: str
     key: Key | None = None
     mac: bytes = b''
+    visitor: Visitor | None = None
 
     def reply(self, rcode: int, now: int, flags: int = 0, count: int = 0, body: bytes = b'') -> bytes:
         """The one message that answers this query, signed as the query was."""
@@ -88,10 +91,14 @@ class Messages:
 
 
 class Responder:
-    """Knows who may ask."""
+    """Knows who may ask.
 
-    def __init__(self, guests: Guests) -> None:
+    :param visitors: by the name of the key; a server's key of the same name goes before
+    """
+
+    def __init__(self, guests: Guests, visitors: Mapping[Name, Visitor] = {}) -> None:
         self._guests = guests
+        self._visitors = visitors
 
     def read(self, message: bytes, address: str, over_tcp: bool, now: int) -> Query | Refusal | bytes | None:
         """The query in *message*, or how it is refused, or the answer that needs no zone, or None for silence.
@@ -158,11 +165,14 @@ class Responder:
                    else f'{address} is no server of the pool')
             return Refusal(query.reply(wire.REFUSED, now), address, '', 'unsigned', why)
         key, peers = guests.by_key.get(seal.owner, (None, ()))
+        visitor = self._visitors.get(seal.owner) if key is None else None
+        if visitor is not None:
+            key = visitor.key
         error = signing.BADKEY if key is None else signing.check_query(message, seal, key, now)
         if not error:
             # Servers may share a key; the address then says which of them it is, unless it is a translated one.
             there = tuple(peer for peer in peers if address in peer.addresses)
-            return dataclasses.replace(query, peers=there or peers, key=key, mac=seal.mac)
+            return dataclasses.replace(query, peers=there or peers, key=key, mac=seal.mac, visitor=visitor)
         refusal = query.reply(wire.NOTAUTH, now)
         if key is not None and error == signing.BADTIME:
             refusal = signing.bad_time(refusal, seal, key, now)

@@ -16,6 +16,7 @@ from designate_pool.minidns.concurrency import Runtime
 from designate_pool.minidns.errands import Schedule
 from designate_pool.minidns.exchange import Exchange
 from designate_pool.minidns.following import Following
+from designate_pool.minidns.keyring import Keyring
 from designate_pool.minidns.packing import PackedZone
 from designate_pool.minidns.poller import Poller, Request, ToAsker, ToPool
 from designate_pool.minidns.reports import Reports
@@ -46,7 +47,8 @@ class MiniDns:
         self._runtime = runtime
         self._roster = roster(pool)
         self._changing = threading.Lock()
-        answering = Answering(storage, lambda: self._roster, packed_zones_bytes)
+        self._keyring = Keyring(storage)
+        answering = Answering(storage, lambda: self._roster, packed_zones_bytes, lambda: self._keyring.visitors)
         self._server = Server(listen, answering, self._served, tcp_connections,
                               lambda address: self._roster.at_address.get(address, 0))
         self._reports = Reports(pool_managers)
@@ -66,6 +68,7 @@ class MiniDns:
         """
         self._server.bind()
         self._exchange.open()
+        self._keyring.start(self._runtime)
         self._reports.start(self._runtime)
         self._exchange.start(self._runtime)
         self._server.start(self._runtime)
@@ -76,6 +79,7 @@ class MiniDns:
         """Answer what was asked, tell what is known, and end; polls under way are dropped."""
         if self._following is not None:
             self._following.stop()
+        self._keyring.stop()
         self._server.stop()
         self._exchange.stop()
         self._reports.stop()

@@ -9,6 +9,8 @@ from designate_pool.model.operations import (CallResult, Comparison, Finding, Li
                                              ServerStatus, Verdict)
 from designate_pool.model.plans import PlanState, StoredPlan
 from designate_pool.model.pools import Endpoint, Option, Pool, PoolServer, Reloaded, Server, ServerReport, TsigKey
+from designate_pool.model.resources import KeyScope, ServiceStatus, StoredTsigKey
+from designate_pool.model.tasks import ZoneTask, ZoneTaskKind, ZoneTaskStatus
 from designate_pool.model.words import Action, Answer, Outcome, ServerState, Status, Task, Word, new_id, utcnow
 
 __all__ = [
@@ -46,5 +48,11 @@ __all__ = [
     'Finding',
     'Comparison',
     'PlanState',
+    'ZoneTask',
+    'ZoneTaskKind',
+    'ZoneTaskStatus',
     'StoredPlan',
+    'KeyScope',
+    'StoredTsigKey',
+    'ServiceStatus',
 ]

@@ -33,15 +33,18 @@ MOST_GENERATED = 1_000_000
 _ALONE = ('\tCNAME', '\tDNAME', '\tSOA')
 
 #: Owner, TTL before or after the class, type, data.  It matches what may be plain; the rest tells whether it is.
-_LINE = re.compile(r'([^\s"$();\\]+)?[ \t]+(?:([0-9]{1,10})[ \t]+(?:IN[ \t]+)?|IN[ \t]+(?:([0-9]{1,10})[ \t]+)?)?'
-                   r'(A|AAAA|CNAME|MX|NS|PTR|SRV|TXT)[ \t]+(.*[^ \t\r\n])')
+LINE = re.compile(r'([^\s"$();\\]+)?[ \t]+(?:([0-9]{1,10})[ \t]+(?:IN[ \t]+)?|IN[ \t]+(?:([0-9]{1,10})[ \t]+)?)?'
+                  r'(A|AAAA|CNAME|MX|NS|PTR|SRV|TXT)[ \t]+(.*[^ \t\r\n])')
 _OWNER = PLAIN['NS']
 #: Words without quotes, escapes, parentheses and comments.
-_WORDS = re.compile(r"[!#-'*-:<-\[\]-~ \t]+").fullmatch
-_NAME_LAST = frozenset({'CNAME', 'MX', 'NS', 'PTR', 'SRV'})
+WORDS = re.compile(r"[!#-'*-:<-\[\]-~ \t]+").fullmatch
+#: Types whose data ends with a name.
+NAME_LAST = frozenset({'CNAME', 'MX', 'NS', 'PTR', 'SRV'})
 
-_NOTHING = re.compile(r'[ \t\r\n]*(?:;.*)?[\r\n]*').fullmatch
-_QUOTED = re.compile(r'\\.|"(?:[^"\\]|\\.)*"|;.*')
+#: A line without a record.
+NOTHING = re.compile(r'[ \t\r\n]*(?:;.*)?[\r\n]*').fullmatch
+#: Whose parentheses are none.
+QUOTED = re.compile(r'\\.|"(?:[^"\\]|\\.)*"|;.*')
 _WHERE = re.compile(r'\A<string>:\d+: ')
 
 
@@ -75,17 +78,17 @@ class Records:
         :raises SourceError: for what cannot be read
         """
         reader, is_inside = self._reader, self._is_inside
-        suffix, default_ttl, last_ttl = _suffix(self.zone), None, None
+        suffix, default_ttl, last_ttl = suffix_of(self.zone), None, None
         owner, written, inside = self.zone, '', True
         for line in self._lines:
             self._number += 1
-            found = _LINE.match(line)
+            found = LINE.match(line)
             if found is not None:
                 name, before, after, rtype, data = found.groups()
                 if name is None or name == written:
                     there = owner
                 else:
-                    there = _plain_owner(name, suffix)
+                    there = plain_owner(name, suffix)
                 digits = before or after
                 ttl = int(digits) if digits else last_ttl if default_ttl is None else default_ttl
                 if there and ttl is not None and ttl <= MAX_TTL:
@@ -100,12 +103,12 @@ class Records:
                         else:
                             self._leave_out(owner, rtype)
                         continue
-            if not _NOTHING(line):
+            if not NOTHING(line):
                 reader.last_name, reader.last_ttl = dns.name.from_text(owner), last_ttl or 0
                 reader.last_ttl_known = last_ttl is not None
                 yield from self._read(line)
                 owner, written = reader.last_name.canonicalize().to_text(), ''
-                inside, suffix = is_inside(owner), _suffix(reader.current_origin.canonicalize().to_text())
+                inside, suffix = is_inside(owner), suffix_of(reader.current_origin.canonicalize().to_text())
                 last_ttl = reader.last_ttl if reader.last_ttl_known else None
                 default_ttl = None
                 if reader.default_ttl_known and not getattr(reader, 'default_ttl_from_soa', False):
@@ -139,10 +142,10 @@ class Records:
         if PLAIN[rtype](data):
             return data
         data = data.partition(';')[0].rstrip(' \t')
-        if not _WORDS(data):
+        if not WORDS(data):
             return None
         words = data.split()
-        if rtype in _NAME_LAST and words[-1][-1] != '.':
+        if rtype in NAME_LAST and words[-1][-1] != '.':
             words[-1] = suffix[1:] or '.' if words[-1] == '@' else words[-1] + suffix
         try:
             return normal_rdata(rtype, ' '.join(words))
@@ -179,7 +182,7 @@ class Records:
         while True:
             line = line.rstrip('\r\n')
             parts.append(line)
-            bare = _QUOTED.sub('', line)
+            bare = QUOTED.sub('', line)
             if '"' in bare:
                 self.fail('a quoted string has no end')
             if not bare.isascii():
@@ -233,12 +236,12 @@ class _Collector:
         self._made.append((name, ttl, rdata))
 
 
-def _suffix(origin: str) -> str:
+def suffix_of(origin: str) -> str:
     """What makes a relative name absolute."""
     return '.' if origin == '.' else f'.{origin}'
 
 
-def _plain_owner(name: str, suffix: str) -> str:
+def plain_owner(name: str, suffix: str) -> str:
     """*name* absolute and in normal form; empty for what is to be left to dnspython."""
     if not _OWNER(name):
         if not name.isascii():

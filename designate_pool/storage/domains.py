@@ -34,7 +34,7 @@ _LAST_OF_NAME = (sa.select(domains.c.id, domains.c.serial, domains.c.generation,
 _CHANGING = ('email', 'ttl', 'description', 'serial', 'reported_serial', 'generation', 'action', 'status', 'version',
              'updated_at', 'deleted_at', 'changed_at', 'converged_at', 'request_id')
 _SORT_KEYS = {name: domains.c[name] for name in ('name', 'id', 'created_at', 'updated_at', 'email', 'status', 'serial',
-                                                 'ttl')}
+                                                 'ttl', 'description', 'pool_id', 'project_id')}
 
 
 class Last(NamedTuple):
@@ -186,6 +186,10 @@ _CRITERIA: dict[str, Any] = {
     'status': _status,
     'pool_id': lambda value: domains.c.pool_id == value,
     'email': lambda value: paging.like(sa.func.lower(domains.c.email), value.lower()),
+    'ttl': lambda value: domains.c.ttl == paging.number('ttl', value),
+    'description': lambda value: paging.like(domains.c.description, value),
+    # There are no others here: secondaries and catalogs are not kept.
+    'type': lambda value: sa.true() if value.upper() == 'PRIMARY' else sa.false(),
 }
 
 

@@ -16,7 +16,7 @@ from designate_pool.model import Status
 from designate_pool.storage import owned
 from designate_pool.storage.domains import chunks
 from designate_pool.storage.schema import (ALIVE, domains, plans, pool_manager_status, record_changes, records,
-                                           recordsets)
+                                           recordsets, tsigkeys, zone_tasks)
 from designate_pool.storage.sessions import Tx
 
 
@@ -81,7 +81,7 @@ def _purge_tombstones(tx: Tx, ids: list[str], limit: int) -> int:
     removed = owned.purge_domains(tx, ids, limit)
     if removed >= limit:
         return removed
-    for table in (records, recordsets, record_changes, plans):
+    for table in (records, recordsets, record_changes, plans, zone_tasks):
         rows = list(tx.execute(sa.select(table.c.id).where(table.c.domain_id.in_(ids))
                                .limit(limit - removed)).scalars())
         for part in chunks(rows):
@@ -89,6 +89,8 @@ def _purge_tombstones(tx: Tx, ids: list[str], limit: int) -> int:
         removed += len(rows)
         if removed >= limit:
             return removed
+    for part in chunks(ids):
+        tx.execute(sa.delete(tsigkeys).where(tsigkeys.c.resource_id.in_(part)))
     newer = domains.alias()
     older = sa.exists().where(newer.c.name == domains.c.name, newer.c.generation > domains.c.generation)
     gone = tx.execute(sa.select(domains.c.id).where(domains.c.id.in_(ids), older)).scalars().all()

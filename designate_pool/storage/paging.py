@@ -24,7 +24,7 @@ def one_page(tx: Tx, statement: sa.Select[Any], key: sa.Column[Any], sort_keys: 
 
     Rows are ordered by the sort key and then by *key*, the table's id, so that the order is total.
 
-    :param sort_keys: what may be sorted by; columns without NULL
+    :param sort_keys: what may be sorted by; what has no value comes after all that has, and descending before
     :param limit: at most this many, :data:`DEFAULT_LIMIT` when None
     :param sort_dir: ``asc`` or ``desc``
     :raises InvalidField: for a sort key, direction, limit or marker that does not exist
@@ -39,7 +39,7 @@ def one_page(tx: Tx, statement: sa.Select[Any], key: sa.Column[Any], sort_keys: 
     descending = sort_dir == 'desc'
     if marker is not None:
         statement = statement.where(_after(tx, key, column, marker, descending))
-    order = [column, key] if column is not key else [key]
+    order = [*_unset(column), column, key] if column is not key else [key]
     statement = statement.order_by(*(each.desc() if descending else each for each in order))
     return list(tx.execute(statement.limit(limit or DEFAULT_LIMIT)).all())
 
@@ -49,10 +49,26 @@ def _after(tx: Tx, key: sa.Column[Any], column: sa.Column[Any], marker: str, des
     found = tx.execute(sa.select(column).where(key == marker)).first() if known else None
     if found is None:
         raise InvalidField(field='marker', why='no such id')
+    if column.nullable:
+        return _after_maybe_unset(key, column, found[0], marker, descending)
     # Spelled out, since MariaDB uses no index for a comparison of two rows of values.
     if descending:
         return sa.and_(column <= found[0], sa.or_(column < found[0], key < marker))
     return sa.and_(column >= found[0], sa.or_(column > found[0], key > marker))
+
+
+def _unset(column: sa.Column[Any]) -> list[Any]:
+    """What puts rows without a value last, which databases do differently by themselves."""
+    return [sa.case((column.is_(None), 1), else_=0)] if column.nullable else []
+
+
+def _after_maybe_unset(key: sa.Column[Any], column: sa.Column[Any], value: Any, marker: str, descending: bool) -> Any:
+    further = key < marker if descending else key > marker
+    if value is None:
+        same = sa.and_(column.is_(None), further)
+        return sa.or_(column.is_not(None), same) if descending else same
+    beyond = column < value if descending else sa.or_(column > value, column.is_(None))
+    return sa.or_(beyond, sa.and_(column == value, further))
 
 
 def like(column: Any, value: str) -> Any:
@@ -63,6 +79,13 @@ def like(column: Any, value: str) -> Any:
     for special in (_ESCAPE, '%', '_'):
         pattern = pattern.replace(special, _ESCAPE + special)
     return column.like(pattern.replace('*', '%'), escape=_ESCAPE)
+
+
+def number(field: str, value: str) -> int:
+    """:raises InvalidField: when *value* is none"""
+    if not value.isascii() or not value.isdigit() or len(value) > 10:
+        raise InvalidField(field=field, why='not a whole number')
+    return int(value)
 
 
 def refuse_unknown(criterion: Mapping[str, Any], known: Mapping[str, Any]) -> None:

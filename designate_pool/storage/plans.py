@@ -84,7 +84,7 @@ def find(tx: Tx, criterion: Mapping[str, str], project_id: str | None = None, ma
 
     :param criterion: ``state`` (one, or several with commas), ``zone`` (``*`` stands for anything), ``server_id``,
         ``domain_id``, ``pool_name``
-    :param project_id: None for every project; plans that are of no domain are everybody's
+    :param project_id: None for every project; only then plans that are of no domain, which may be about any zone
     """
     paging.refuse_unknown(criterion, _CRITERIA)
     statement = _WITHOUT_DOCUMENT.where(_seen_by(project_id),
@@ -181,8 +181,7 @@ def _new_state(state: PlanState, why: str | None, now: datetime) -> dict[str, An
 def _seen_by(project_id: str | None) -> Any:
     if project_id is None:
         return sa.true()
-    return TABLE.c.domain_id.is_(None) | sa.exists().where(domains.c.id == TABLE.c.domain_id,
-                                                           domains.c.project_id == project_id)
+    return sa.exists().where(domains.c.id == TABLE.c.domain_id, domains.c.project_id == project_id)
 
 
 def _by_state(value: str) -> Any:

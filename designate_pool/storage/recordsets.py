@@ -31,8 +31,13 @@ _WITH_RECORDS = (
     sa.select(*_SET_COLUMNS, *(column.label(f'record_{column.name}') for column in _RECORD_COLUMNS))
     .select_from(recordsets.outerjoin(records, sa.and_(records.c.recordset_id == recordsets.c.id, _KEPT)))
     .where(recordsets.c.deleted == ALIVE))
+#: Rows that are in memory at once of those that come as they are taken.
+_AT_ONCE = 2000
 _UNSETTLED = records.c.status.in_((Status.PENDING, Status.ERROR))
-_SORT_KEYS = {name: recordsets.c[name] for name in ('name', 'id', 'type', 'created_at', 'updated_at')}
+_SORT_KEYS = {name: recordsets.c[name] for name in ('name', 'id', 'type', 'created_at', 'updated_at', 'ttl',
+                                                    'description')}
+#: Domains that are named in a statement; where there are more, recordsets are walked in order.
+_FEW = 200
 
 
 def get(tx: Tx, domain_id: str, recordset_id: str) -> RecordSet | None:
@@ -66,8 +71,44 @@ def find(tx: Tx, domain_id: str, criterion: Mapping[str, str], soa_status: Statu
     statement = sa.select(*_SET_COLUMNS).where(recordsets.c.domain_id == domain_id, recordsets.c.deleted == ALIVE)
     for key, value in criterion.items():
         statement = statement.where(_CRITERIA[key](value, soa_status))
-    sets = [RecordSet(**row._mapping) for row in
-            paging.one_page(tx, statement, recordsets.c.id, _SORT_KEYS, marker, limit, sort_key, sort_dir)]
+    return _with_records(tx, (RecordSet(**row._mapping) for row in paging.one_page(
+        tx, statement, recordsets.c.id, _SORT_KEYS, marker, limit, sort_key, sort_dir)))
+
+
+def find_everywhere(tx: Tx, criterion: Mapping[str, str], project_id: str | None, marker: str | None,
+                    limit: int | None, sort_key: str | None, sort_dir: str | None) -> list[RecordSet]:
+    """Recordsets of all domains that are not deleted, which match.
+
+    :param criterion: as for :func:`find`
+    :param project_id: of the domains; None for every project
+    """
+    paging.refuse_unknown(criterion, _CRITERIA)
+    # No join: MariaDB would begin with all domains and sort what they have, in place of following the index.
+    status, project = _of_owner(domains.c.status), _of_owner(domains.c.project_id)
+    statement = sa.select(*_SET_COLUMNS).where(recordsets.c.deleted == ALIVE, status != Status.DELETED)
+    # What is due for a record is due for its domain: few domains are looked at, not all records.
+    unsettled = criterion.get('status') in (Status.PENDING, Status.ERROR)
+    if project_id is not None or unsettled:
+        ids = tx.execute(sa.select(domains.c.id).where(
+            domains.c.status.in_((Status.PENDING, Status.ERROR)) if unsettled else domains.c.status != Status.DELETED,
+            sa.true() if project_id is None else domains.c.project_id == project_id).limit(_FEW + 1)).scalars().all()
+        # Without statistics a database does not know whether these are few.
+        if len(ids) <= _FEW:
+            statement = statement.where(recordsets.c.domain_id.in_(ids))
+        elif project_id is not None:
+            statement = statement.where(project == project_id)
+    for key, value in criterion.items():
+        statement = statement.where(_CRITERIA[key](value, status))
+    return _with_records(tx, (RecordSet(**row._mapping) for row in paging.one_page(
+        tx, statement, recordsets.c.id, _SORT_KEYS, marker, limit, sort_key, sort_dir)))
+
+
+def _of_owner(column: sa.Column[Any]) -> Any:
+    return sa.select(column).where(domains.c.id == recordsets.c.domain_id).scalar_subquery()
+
+
+def _with_records(tx: Tx, found: Iterable[RecordSet]) -> list[RecordSet]:
+    sets = list(found)
     held: dict[str, list[Record]] = {}
     for part in chunks(each.id for each in sets):
         for row in tx.execute(sa.select(records.c.recordset_id, *_RECORD_COLUMNS)
@@ -77,11 +118,15 @@ def find(tx: Tx, domain_id: str, criterion: Mapping[str, str], soa_status: Statu
 
 
 def contents(tx: Tx, domain_id: str) -> Iterator[tuple[str, str, int | None, str]]:
-    """Name, type, TTL and data of every stored record, in the order of these."""
+    """Name, type, TTL and data of every stored record, in the order of these.
+
+    The rows come from the database as they are taken, and meanwhile nothing else can be done in the transaction.
+    """
     found = tx.execute(sa.select(recordsets.c.name, recordsets.c.type, recordsets.c.ttl, records.c.data)
                        .join_from(recordsets, records, records.c.recordset_id == recordsets.c.id)
                        .where(recordsets.c.domain_id == domain_id, recordsets.c.deleted == ALIVE, _KEPT)
-                       .order_by(recordsets.c.name, recordsets.c.type))
+                       .order_by(recordsets.c.name, recordsets.c.type)
+                       .execution_options(yield_per=_AT_ONCE))
     for (name, rtype, ttl), same in itertools.groupby(found, key=lambda row: (row[0], row[1], row[2])):
         for data in sorted(row[3] for row in same):
             yield name, rtype, ttl, data
@@ -188,7 +233,10 @@ def _has(*conditions: Any) -> Any:
     return sa.exists().where(records.c.recordset_id == recordsets.c.id, _KEPT, *conditions)
 
 
-def _by_status(value: str, soa_status: Status) -> Any:
+def _by_status(value: str, soa_status: Any) -> Any:
+    """
+    :param soa_status: the domain's status, or what gives it in a statement
+    """
     try:
         wanted = Status(value)
     except ValueError:
@@ -197,14 +245,18 @@ def _by_status(value: str, soa_status: Status) -> Any:
     stored = {Status.ERROR: failed, Status.PENDING: sa.and_(~failed, waits), Status.ACTIVE: sa.and_(~failed, ~waits),
               Status.DELETED: sa.false()}[wanted]
     soa = recordsets.c.type == 'SOA'
-    return sa.or_(sa.and_(soa, sa.literal(wanted is soa_status)), sa.and_(~soa, stored))
+    as_domain = sa.literal(wanted is soa_status) if isinstance(soa_status, Status) else soa_status == wanted
+    return sa.or_(sa.and_(soa, as_domain), sa.and_(~soa, stored))
 
 
 _CRITERIA: dict[str, Any] = {
+    'id': lambda value, soa_status: recordsets.c.id == value,
     'name': lambda value, soa_status: paging.like(recordsets.c.name, value.lower()),
     'type': lambda value, soa_status: recordsets.c.type == value.upper(),
     'data': lambda value, soa_status: _has(paging.like(records.c.data, value)),
     'status': _by_status,
+    'ttl': lambda value, soa_status: recordsets.c.ttl == paging.number('ttl', value),
+    'description': lambda value, soa_status: paging.like(recordsets.c.description, value),
 }
 
 

@@ -105,6 +105,8 @@ domains = sa.Table(
     sa.Index(None, 'pool_id', 'id'),
     sa.Index(None, 'pool_id', 'status', 'updated_at'),
     sa.Index(None, 'pool_id', 'changed_at'),
+    # Beside the UNIQUE one: MariaDB takes an index for an order only when nothing stands between name and id.
+    sa.Index(None, 'name'),
     sa.Index(None, 'project_id', 'name'),
 )
 
@@ -121,6 +123,7 @@ recordsets = sa.Table(
     sa.Column('description', sa.String(160)),
     sa.Column('managed', sa.Boolean, nullable=False, server_default=sa.false()),
     sa.UniqueConstraint('domain_id', 'name', 'type', 'deleted'),
+    sa.Index(None, 'name'),
 )
 
 records = sa.Table(
@@ -276,7 +279,9 @@ zone_tasks = sa.Table(
     sa.Column('kind', ascii_text(8), nullable=False),
     sa.Column('status', ascii_text(16), nullable=False, server_default='PENDING'),
     sa.Column('domain_id', identifier(), sa.ForeignKey('domains.id')),
+    sa.Column('size', sa.BigInteger),
     sa.Column('message', long_text()),
+    sa.Column('request_id', ascii_text(64), nullable=False, server_default=''),
     sa.Column('claimed_by', sa.String(64)),
     sa.Column('claimed_until', Time),
     sa.CheckConstraint("kind IN ('IMPORT', 'EXPORT')", name='kind'),

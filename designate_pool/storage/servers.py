@@ -178,10 +178,12 @@ def purge(tx: Tx, server_id: str, domain_ids: Iterable[str]) -> int:
                                           ROWS.c.domain_id.in_(list(domain_ids)))).rowcount
 
 
-def report(tx: Tx, server: PoolServer, domains_total: int, now: datetime, whole: bool = False) -> ServerReport:
+def report(tx: Tx, server: PoolServer, domains_total: int, now: datetime, whole: bool = False,
+           project_id: str | None = None) -> ServerReport:
     """How it goes with *server*.
 
     :param whole: count all its rows too, which takes the longer the more domains there are, and name some failures
+    :param project_id: whose domains are named among the failures; None for everybody's
     """
     due = (ROWS.c.server_id == server.id) & ROWS.c.next_attempt_at.is_not(None)
     failing = sa.func.count(sa.case((ROWS.c.status == Outcome.ERROR, 1)))
@@ -194,7 +196,9 @@ def report(tx: Tx, server: PoolServer, domains_total: int, now: datetime, whole:
         rows = tx.execute(sa.select(sa.func.count()).where(ROWS.c.server_id == server.id)).scalar_one()
         failures = tuple((name, Action(action).value, why or '') for name, action, why in tx.execute(
             sa.select(domains.c.name, ROWS.c.action, ROWS.c.last_error).join_from(ROWS, domains)
-            .where(due, ROWS.c.status == Outcome.ERROR).order_by(domains.c.name).limit(SHOWN)))
+            .where(due, ROWS.c.status == Outcome.ERROR,
+                   sa.true() if project_id is None else domains.c.project_id == project_id)
+            .order_by(domains.c.name).limit(SHOWN)))
     return ServerReport(server, domains_total, rows, count, failed, in_hand, oldest, failures)
 
 

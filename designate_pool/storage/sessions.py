@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 from sqlalchemy import exc
 
-from designate_pool import errors
+from designate_pool import errors, metrics
 from designate_pool.storage import transient
 
 T = TypeVar('T')
@@ -35,6 +35,22 @@ _DRIVERS = {
     'postgresql': 'postgresql+psycopg2', 'postgresql+psycopg2': 'postgresql+psycopg2',
     'postgres': 'postgresql+psycopg2',
 }
+
+
+class _Meter:
+    """Counts one kind of transactions; what *work* itself refuses is no matter of the database."""
+
+    def __init__(self, kind: str) -> None:
+        self._done = metrics.TRANSACTIONS.labels(kind, 'ok')
+        self._seconds = metrics.TRANSACTION_SECONDS.labels(kind)
+        self.failed = metrics.TRANSACTIONS.labels(kind, 'failed').inc
+
+    def done(self, seconds: float) -> None:
+        self._done.inc()
+        self._seconds.observe(seconds)
+
+
+_READS, _WRITES = _Meter('read'), _Meter('write')
 
 
 class Storage:
@@ -70,7 +86,7 @@ class Storage:
             with self._writing, self.engine.begin() as tx:
                 return work(tx, *args, **kwargs)
 
-        return self._patiently(attempt)
+        return self._patiently(attempt, _WRITES)
 
     def read(self, work: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         """The result of ``work(tx, *args, **kwargs)``, which only reads: what it writes is rolled back.
@@ -84,7 +100,7 @@ class Storage:
             with self._read_only.connect() as tx:
                 return work(tx, *args, **kwargs)
 
-        return self._patiently(attempt)
+        return self._patiently(attempt, _READS)
 
     @contextlib.contextmanager
     def count_statements(self) -> Iterator[collections.Counter[str]]:
@@ -111,18 +127,28 @@ class Storage:
         """Close the connections that nobody uses."""
         self.engine.dispose()
 
-    def _patiently(self, attempt: Callable[[], T]) -> T:
-        end = time.monotonic() + self._patience
+    def _patiently(self, attempt: Callable[[], T], meter: _Meter) -> T:
+        started = time.monotonic()
+        end = started + self._patience
         pause = 0.01
         while True:
             try:
-                return attempt()
+                result = attempt()
             except exc.DBAPIError as error:
                 left = end - time.monotonic()
                 if not transient.is_transient(error):
+                    meter.failed()
                     raise
                 if left <= 0:
+                    meter.failed()
                     raise errors.ServiceUnavailable(service='the database', why=type(error).__name__) from error
+            except exc.SQLAlchemyError:
+                meter.failed()
+                raise
+            else:
+                meter.done(time.monotonic() - started)
+                return result
+            metrics.TRANSACTION_RETRIES.inc()
             time.sleep(min(left, random.uniform(pause / 2, pause)))
             pause = min(pause * 2, _LONGEST_PAUSE)
 

@@ -6,12 +6,13 @@ A domain that is deleted or being deleted is not served.  Records whose deletion
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import sqlalchemy as sa
 
 from designate_pool.model import Action, Status, Task, ZoneHead, ZoneSnapshot
+from designate_pool.storage import recordsets as recordsets_of
 from designate_pool.storage.schema import ALIVE, domains, pool_attributes, pools, records, recordsets
 from designate_pool.storage.sessions import Tx
 
@@ -93,6 +94,16 @@ def texts(tx: Tx, domain_id: str) -> tuple[ZoneHead, list[tuple[str, str, int | 
         (name, rtype, ttl, data)
         for recordset_id, name, rtype, ttl in tx.execute(_RECORDSETS, {'domain_id': domain_id}).all()
         for data in sorted(held.get(recordset_id, ()))]
+
+
+def head_and_rows(tx: Tx, domain_id: str) -> tuple[ZoneHead, Iterator[tuple[str, str, int | None, str]]] | None:
+    """As :func:`texts`, but for zones that are too large to be held: the rows come from the database as they are taken.
+
+    While they do, nothing else can be done in the transaction.
+    """
+    one_state(tx)
+    found = _read_heads(tx, _HEAD_BY_ID, domain_id=domain_id)
+    return (found[0], recordsets_of.contents(tx, domain_id)) if found else None
 
 
 def one_state(tx: Tx) -> None:

@@ -21,7 +21,9 @@ def upgrade() -> None:
         batch.add_column(sa.Column('converged_at', Time))
         batch.add_column(sa.Column('request_id', ascii_text(64), nullable=False, server_default=''))
         batch.create_index(op.f('ix_domains_pool_id_changed_at'), ['pool_id', 'changed_at'])
+        batch.create_index(op.f('ix_domains_name'), ['name'])
         batch.create_index(op.f('ix_domains_project_id_name'), ['project_id', 'name'])
+    op.create_index(op.f('ix_recordsets_name'), 'recordsets', ['name'])
     op.create_table(
         'quotas',
         sa.Column('project_id', sa.String(36), nullable=False),
@@ -59,7 +61,9 @@ def upgrade() -> None:
         sa.Column('kind', ascii_text(8), nullable=False),
         sa.Column('status', ascii_text(16), nullable=False, server_default='PENDING'),
         sa.Column('domain_id', identifier()),
+        sa.Column('size', sa.BigInteger),
         sa.Column('message', long_text()),
+        sa.Column('request_id', ascii_text(64), nullable=False, server_default=''),
         sa.Column('claimed_by', sa.String(64)),
         sa.Column('claimed_until', Time),
         sa.PrimaryKeyConstraint('id', name=op.f('pk_zone_tasks')),
@@ -102,8 +106,10 @@ def upgrade() -> None:
 def downgrade() -> None:
     for table in ('service_statuses', 'zone_task_pieces', 'zone_tasks', 'tsigkeys', 'quotas'):
         op.drop_table(table)
+    op.drop_index(op.f('ix_recordsets_name'), table_name='recordsets')
     with op.batch_alter_table('domains') as batch:
         batch.drop_index(op.f('ix_domains_project_id_name'))
+        batch.drop_index(op.f('ix_domains_name'))
         batch.drop_index(op.f('ix_domains_pool_id_changed_at'))
         for column in ('request_id', 'converged_at', 'changed_at'):
             batch.drop_column(column)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from designate_pool import errors
 from designate_pool.central import pools as pool_rules
 from designate_pool.central import transactions, validation
+from designate_pool.central.quotas import Allowance, Quotas
 from designate_pool.central.service import Central
 from designate_pool.model import Outcome, RecordChange, Report, Status, new_id, utcnow
 from designate_pool.serial import newer
@@ -22,7 +24,7 @@ class TestDoneTwice:
 
     def test_a_create(self, central: Central, database: Storage) -> None:
         wanted = validation.new_domain({'name': 'example.com.', 'email': 'a@example.com', 'pool_name': 'default'})
-        arguments = new_id(), wanted, validation.recordsets([]), '', utcnow()
+        arguments = new_id(), wanted, [validation.recordsets([])], '', utcnow(), Allowance(Quotas(), time.monotonic)
         first = database.run(transactions.create_domain, *arguments)
         assert database.run(transactions.create_domain, *arguments).id == first.id
         with pytest.raises(errors.DuplicateDomain):
@@ -31,7 +33,7 @@ class TestDoneTwice:
     def test_a_create_of_a_recordset(self, central: Central, database: Storage) -> None:
         domain = create(central)
         wanted = validation.recordset({'name': 'www.example.com.', 'type': 'A', 'records': ['192.0.2.1']})
-        arguments = WHO, domain.id, new_id(), wanted, utcnow()
+        arguments = WHO, domain.id, new_id(), wanted, utcnow(), Allowance(Quotas(), time.monotonic)
         changed, made = database.run(transactions.create_recordset, *arguments)
         again, same = database.run(transactions.create_recordset, *arguments)
         assert (again.serial, same) == (changed.serial, made)

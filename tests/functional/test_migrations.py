@@ -123,6 +123,7 @@ def test_each_revision_up_and_down(database: Database) -> None:
     tables['0004'] = tables['0003'] | {'record_changes', 'plans'}
     tables['0005'] = tables['0004'] | {'pool_servers'}
     tables['0006'] = tables['0005'] | {'owned_rrsets'}
+    tables['0007'] = tables['0006'] | {'quotas', 'tsigkeys', 'zone_tasks', 'zone_task_pieces', 'service_statuses'}
     assert migrate.current(database.url) is None
     for revision in sorted(tables):
         migrate.upgrade(database.url, revision)
@@ -205,6 +206,12 @@ def test_later_revisions_leave_the_rows_of_earlier_ones_alone(database: Database
                     zone='example.com.', target='ns1', state='STORED', desired_digest='', existing_digest='',
                     document='{}')
     database.insert('owned_rrsets', server_id='0' * 32, domain_id=LIVE, name='www.example.com.', type='A')
+    then = everything(database)
+    migrate.upgrade(database.url, '0007')
+    assert set(database.rows('domains', 'changed_at', 'converged_at', 'request_id')) == {(None, None, '')}
+    fill_0007(database)
+    migrate.downgrade(database.url, '0006')
+    assert everything(database) == then
     migrate.downgrade(database.url, '0005')
     assert (database.rows('plans', 'id', 'changes'), database.rows('pool_servers', 'label')) == ([], [('ns1',)])
     migrate.downgrade(database.url, '0004')
@@ -214,6 +221,38 @@ def test_later_revisions_leave_the_rows_of_earlier_ones_alone(database: Database
     assert database.rows('pool_manager_status', *columns) == [(2147483648, MAXIMUM, None, 0, 1)]
     migrate.downgrade(database.url, '0002')
     assert everything(database) == before
+
+
+def fill_0007(database: Database) -> None:
+    """A row in each table that the API has."""
+    made = {'created_at': THEN, 'updated_at': THEN}
+    database.insert('quotas', project_id='red', resource='zones', hard_limit=-1, **made)
+    database.insert('tsigkeys', id='a' * 32, name='key.example.com.', algorithm='hmac-sha256', secret='c2VjcmV0',
+                    scope='ZONE', resource_id=LIVE, **made)
+    database.insert('zone_tasks', id='b' * 32, kind='IMPORT', domain_id=LIVE, **made)
+    database.insert('zone_task_pieces', task_id='b' * 32, number=0, content=b'\0\xff')
+    database.insert('service_statuses', id='c' * 32, service_name='central', hostname='host.example.com',
+                    heartbeated_at=THEN, stats='{}', capabilities='{}', **made)
+
+
+def test_the_tables_of_the_api_refuse_what_cannot_be(upgraded: Database) -> None:
+    insert_domain(upgraded, LIVE, 'example.com.')
+    fill_0007(upgraded)
+    assert upgraded.rows('zone_tasks', 'status', 'project_id') == [('PENDING', '')]
+    assert upgraded.rows('service_statuses', 'status') == [('UP',)]
+    made = {'created_at': THEN, 'updated_at': THEN}
+    key = {'algorithm': 'hmac-sha256', 'secret': 'c2VjcmV0', 'resource_id': LIVE, **made}
+    service = {'hostname': 'host.example.com', 'heartbeated_at': THEN, 'stats': '{}', 'capabilities': '{}', **made}
+    for table, values in (
+            ('quotas', {'project_id': 'red', 'resource': 'zones', 'hard_limit': 1, **made}),
+            ('tsigkeys', {'id': 'd' * 32, 'name': 'key.example.com.', 'scope': 'ZONE', **key}),
+            ('tsigkeys', {'id': 'd' * 32, 'name': 'other.example.com.', 'scope': 'HOST', **key}),
+            ('zone_tasks', {'id': 'd' * 32, 'kind': 'MOVE', **made}),
+            ('zone_task_pieces', {'task_id': 'b' * 32, 'number': 0, 'content': b''}),
+            ('service_statuses', {'id': 'd' * 32, 'service_name': 'central', **service}),
+            ('service_statuses', {'id': 'd' * 32, 'service_name': 'api', 'status': 'WELL', **service})):
+        with pytest.raises((sa.exc.IntegrityError, sa.exc.OperationalError)):
+            upgraded.insert(table, **values)
 
 
 def everything(database: Database) -> dict[str, list[tuple[Any, ...]]]:
@@ -317,7 +356,7 @@ def test_a_program_refuses_a_database_of_another_revision(empty_database_url: st
             migrate.upgrade(empty_database_url, revision)
         with pytest.raises(errors.DatabaseNotReady) as caught:
             migrate.check(storage)
-        assert caught.value.kwargs == {'found': revision or 'none', 'wanted': '0006'}
+        assert caught.value.kwargs == {'found': revision or 'none', 'wanted': '0007'}
     migrate.upgrade(empty_database_url)
     migrate.check(storage)
     storage.close()
@@ -336,7 +375,7 @@ def test_the_migrations_are_found_in_an_installed_package(installed: pathlib.Pat
     assert migrate.folder() == installed
     url = f'sqlite:///{installed.parent}/database.sqlite'
     migrate.upgrade(url)
-    assert migrate.current(url) == '0006' == migrate.head()
+    assert migrate.current(url) == '0007' == migrate.head()
 
 
 def test_a_new_revision_holds_what_the_database_lacks(installed: pathlib.Path) -> None:
@@ -346,9 +385,9 @@ def test_a_new_revision_holds_what_the_database_lacks(installed: pathlib.Path) -
     storage.run(lambda tx: tx.exec_driver_sql('DROP INDEX ix_records_recordset_id').close())
     storage.close()
     migrate.revise(url, 'find records again')
-    text = (installed / 'versions' / '0007_find_records_again.py').read_text()
-    assert "down_revision = '0006'" in text and text.count('ix_records_recordset_id') == 2
+    text = (installed / 'versions' / '0008_find_records_again.py').read_text()
+    assert "down_revision = '0007'" in text and text.count('ix_records_recordset_id') == 2
     migrate.upgrade(url)
     migrate.revise(url, 'nothing')
-    text = (installed / 'versions' / '0008_nothing.py').read_text()
+    text = (installed / 'versions' / '0009_nothing.py').read_text()
     assert re.search(r'def upgrade\(\) -> None:\n(    #.*\n)*    pass\n', text), text

@@ -1,0 +1,205 @@
+"""Imports of zone files: tasks that any Central carries out, one of them each.
+
+The invariant: an import makes its domain with all its records, once, or nothing.  The task's end is written in the
+transaction that makes the domain, and only while the claim on the task is held.  So a Central that dies, or loses its
+claim, leaves nothing behind, and another one begins again.
+"""
+
+from __future__ import annotations
+
+import codecs
+import logging
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime, timedelta, timezone
+from typing import Protocol, TypeVar
+
+from designate_pool.central import zonefile
+from designate_pool.central.casts import Runtime
+from designate_pool.central.validation import NewDomain, Wanted
+from designate_pool.central.zonelines import LONGEST_RECORD
+from designate_pool.errors import InvalidField, PoolError
+from designate_pool.model import Context, Domain, ZoneTask, ZoneTaskStatus, new_id
+from designate_pool.storage import zone_tasks
+from designate_pool.storage.sessions import Storage, Tx
+
+LOG = logging.getLogger(__name__)
+T = TypeVar('T')
+#: Bytes of a zone file that does not wait behind large ones.
+SMALL = 1 << 20
+#: The loops of one Central, by the largest zone file that each takes: memory is bounded by the one that takes any.
+LANES = (SMALL, SMALL, None)
+#: Seconds after which a loop looks for tasks unasked.
+INTERVAL = 5.0
+#: Seconds that a claim holds; it is renewed while the work goes on.
+LEASE = 60.0
+#: How often an import is begun at most; what fails so often may be what ends the Centrals.
+MOST_TRIES = 10
+_LONGEST_PAUSE = 120.0
+
+
+class _Taken(PoolError):
+    """The claim on the import {task} was lost."""
+
+
+class _Stopped(Exception):
+    """This Central is about to end."""
+
+
+class Make(Protocol):
+    """Makes a domain for a project in one transaction, of which *also* does the last."""
+
+    def __call__(self, context: Context, wanted: NewDomain, parts: Iterable[Sequence[Wanted]], *,
+                 also: Callable[[Tx, Domain], None]) -> Domain: ...
+
+
+class Imports:
+    """
+    :param clock: seconds since 1970
+    """
+
+    def __init__(self, storage: Storage, make: Make, clock: Callable[[], float]) -> None:
+        self._storage = storage
+        self._make = make
+        self._clock = clock
+        self._held: dict[str, str] = {}
+        self._changed = threading.Condition()
+        self._asked = 0
+        self._stopping = threading.Event()
+
+    def start(self, runtime: Runtime) -> None:
+        for number, largest in enumerate(LANES, 1):
+            runtime.spawn(self._loop, largest, name=f'central-imports-{number}')
+        runtime.spawn(self._keep_claims, name='central-imports-claims')
+
+    def stop(self) -> None:
+        """Leave what is being carried out to other Centrals."""
+        self._stopping.set()
+        self.look()
+
+    def look(self) -> None:
+        """Have the loops look for tasks now."""
+        with self._changed:
+            self._asked += 1
+            self._changed.notify_all()
+
+    def turn(self, largest: int | None = None) -> bool:
+        """Carry out one import; whether there may be more to do.
+
+        :param largest: bytes that its zone file may have; None for any
+        """
+        now = self._now()
+        if not self._storage.read(zone_tasks.waiting, now, largest):
+            return False
+        claim = new_id()
+        task = self._storage.run(zone_tasks.claim, claim, now, now + timedelta(seconds=LEASE), largest)
+        if task is not None:
+            self._held[claim] = task.id
+            try:
+                self._carry_out(task, claim)
+            finally:
+                del self._held[claim]
+        return True
+
+    # Below: how
+
+    def _carry_out(self, task: ZoneTask, claim: str) -> None:
+        tries = task.version - 1
+        try:
+            if tries > MOST_TRIES:
+                raise InvalidField(field='zone file', why=f'the import was begun {MOST_TRIES} times and never ended')
+            self._import(task, claim)
+        except _Taken:
+            LOG.info('import %s: somebody else carries it out, or it was deleted', task.id)
+        except _Stopped:
+            self._storage.run(zone_tasks.keep_claim, task.id, claim, self._now())
+        except PoolError as error:
+            if error.code < 500 or tries >= MOST_TRIES:
+                self._end(task, claim, str(error))
+            else:
+                self._try_later(task, claim, tries, error)
+        except Exception as error:  # of the database, say: the task is not what is wrong, unless it is so every time
+            LOG.exception('import %s failed', task.id)
+            if tries >= MOST_TRIES:
+                self._end(task, claim,
+                          f'Central failed at it {tries} times ({type(error).__name__}); its log says more.')
+            else:
+                self._try_later(task, claim, tries, error)
+
+    def _import(self, task: ZoneTask, claim: str) -> None:
+        context = Context(request_id=task.request_id, project_id=task.project_id)
+        wanted, contents = zonefile.parse(_lines(self._unless_stopping(zone_tasks.pieces(self._storage, task.id))))
+
+        def settle(tx: Tx, domain: Domain) -> None:
+            if not zone_tasks.settle(tx, task.id, claim, ZoneTaskStatus.COMPLETE, domain.id,
+                                     f'{domain.name} imported', self._now()) \
+                    and not zone_tasks.made(tx, task.id, domain.id):  # the commit came through, the answer did not
+                raise _Taken(task=task.id)
+
+        domain = self._make(context, wanted, _Parts(contents, self._unless_stopping), also=settle)
+        LOG.info('import %s made %s, %d recordsets [%s]', task.id, domain.name, len(contents), task.request_id)
+        self._storage.run(zone_tasks.remove_pieces, task.id)
+
+    def _end(self, task: ZoneTask, claim: str, message: str) -> None:
+        if self._storage.run(zone_tasks.settle, task.id, claim, ZoneTaskStatus.ERROR, None, message, self._now()):
+            self._storage.run(zone_tasks.remove_pieces, task.id)
+            LOG.info('import %s ended in error: %s [%s]', task.id, message, task.request_id)
+
+    def _try_later(self, task: ZoneTask, claim: str, tries: int, error: Exception) -> None:
+        pause = min(2.0 ** tries, _LONGEST_PAUSE)
+        LOG.warning('import %s is tried again in %g s: %s', task.id, pause, error)
+        self._storage.run(zone_tasks.keep_claim, task.id, claim, self._now() + timedelta(seconds=pause))
+
+    def _unless_stopping(self, source: Iterable[T]) -> Iterator[T]:
+        for each in source:
+            if self._stopping.is_set():
+                raise _Stopped
+            yield each
+
+    def _loop(self, largest: int | None) -> None:
+        while not self._stopping.is_set():
+            with self._changed:
+                seen = self._asked
+            try:
+                while not self._stopping.is_set() and self.turn(largest):
+                    pass
+            except Exception:  # the loop outlives whatever ails the database
+                LOG.exception('imports could not be looked for; that goes on in %g s', INTERVAL)
+            with self._changed:
+                self._changed.wait_for(lambda: self._asked != seen or self._stopping.is_set(), INTERVAL)
+
+    def _keep_claims(self) -> None:
+        while not self._stopping.wait(LEASE / 4):
+            for claim, task_id in tuple(self._held.items()):
+                try:
+                    self._storage.run(zone_tasks.keep_claim, task_id, claim,
+                                      self._now() + timedelta(seconds=LEASE))
+                except Exception:  # a claim that lapses meanwhile costs a second try of the import, no more
+                    LOG.exception('the claim on import %s could not be renewed', task_id)
+
+    def _now(self) -> datetime:
+        return datetime.fromtimestamp(self._clock(), timezone.utc)
+
+
+class _Parts:
+    """The recordsets of a zone file, in parts; can be gone through again, for a transaction that is done again."""
+
+    def __init__(self, contents: zonefile.Contents, guarded: Callable[[Iterable[Sequence[Wanted]]],
+                                                                      Iterator[Sequence[Wanted]]]) -> None:
+        self._contents = contents
+        self._guarded = guarded
+
+    def __iter__(self) -> Iterator[Sequence[Wanted]]:
+        return self._guarded(self._contents.parts())
+
+
+def _lines(pieces: Iterable[bytes]) -> Iterator[str]:
+    """The lines of a zone file that is UTF-8."""
+    decoder = codecs.getincrementaldecoder('utf-8')()
+    rest = ''
+    for piece in pieces:
+        *whole, rest = (rest + decoder.decode(piece)).split('\n')
+        yield from whole
+        if len(rest) > LONGEST_RECORD:
+            raise InvalidField(field='zone file', why=f'a line of more than {LONGEST_RECORD} characters')
+    yield rest

@@ -1,0 +1,52 @@
+"""What is kept beside domains and pools: keys that may transfer zones, and which programs run."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from designate_pool.model.words import Word
+
+
+class KeyScope(Word):
+    """What a TSIG key may transfer: all zones of a pool, or one zone."""
+
+    POOL = 'POOL'
+    ZONE = 'ZONE'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class StoredTsigKey:
+    """A TSIG key (RFC 8945) that may transfer zones from MiniDNS; its secret stays in the database.
+
+    :ivar resource_id: of the pool or domain, as *scope* says
+    """
+
+    id: str
+    name: str
+    algorithm: str
+    scope: KeyScope
+    resource_id: str
+    version: int = 1
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ServiceStatus:
+    """What a service last said of itself; several processes of one on one host are one.
+
+    :ivar status: UP, or DOWN when it was stopped or has been silent for too long
+    """
+
+    id: str
+    service_name: str
+    hostname: str
+    status: str
+    heartbeated_at: datetime
+    stats: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    capabilities: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    created_at: datetime | None = None
+    updated_at: datetime | None = None

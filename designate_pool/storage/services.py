@@ -1,0 +1,67 @@
+"""Which programs run, by what they say of themselves."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import exc
+
+from designate_pool.errors import LostRace
+from designate_pool.model import ServiceStatus, new_id
+from designate_pool.storage import paging
+from designate_pool.storage.schema import service_statuses as TABLE
+from designate_pool.storage.sessions import Tx
+
+UP, DOWN = 'UP', 'DOWN'
+_FIELDS = tuple(field.name for field in dataclasses.fields(ServiceStatus))
+_SELECT = sa.select(*(TABLE.c[name] for name in _FIELDS))
+_SORT_KEYS = {name: TABLE.c[name] for name in ('service_name', 'hostname', 'id', 'heartbeated_at', 'created_at',
+                                               'updated_at')}
+_CRITERIA: dict[str, Any] = {
+    'service_name': lambda value: TABLE.c.service_name == value,
+    'hostname': lambda value: paging.like(TABLE.c.hostname, value),
+}
+
+
+def say(tx: Tx, service_name: str, hostname: str, status: str, stats: Mapping[str, Any], now: datetime) -> None:
+    """Write how it goes with a service; one statement, but for the first time.
+
+    :raises LostRace: when another process of it has come first
+    """
+    values = {'status': status, 'stats': json.dumps(stats), 'heartbeated_at': now, 'updated_at': now}
+    here = sa.and_(TABLE.c.service_name == service_name, TABLE.c.hostname == hostname)
+    if tx.execute(sa.update(TABLE).where(here).values(**values)).rowcount:
+        return
+    try:
+        tx.execute(sa.insert(TABLE), {'id': new_id(), 'service_name': service_name, 'hostname': hostname,
+                                      'capabilities': '{}', 'created_at': now, **values})
+    except exc.IntegrityError as error:
+        raise LostRace(what=f'service {service_name} on {hostname}') from error
+
+
+def get(tx: Tx, service_id: str) -> ServiceStatus | None:
+    row = tx.execute(_SELECT.where(TABLE.c.id == service_id)).first()
+    return None if row is None else _status(row)
+
+
+def find(tx: Tx, criterion: Mapping[str, str], silent: datetime, marker: str | None, limit: int | None,
+         sort_key: str | None, sort_dir: str | None) -> list[ServiceStatus]:
+    """
+    :param silent: who has said nothing since then is found as DOWN, whatever it said
+    """
+    known = {**_CRITERIA, 'status': lambda value: sa.case((TABLE.c.heartbeated_at < silent, DOWN),
+                                                          else_=TABLE.c.status) == value}
+    paging.refuse_unknown(criterion, known)
+    statement = _SELECT.where(*(known[key](value) for key, value in criterion.items()))
+    return [_status(row) for row in paging.one_page(tx, statement, TABLE.c.id, _SORT_KEYS, marker, limit, sort_key,
+                                                    sort_dir, default_key='service_name')]
+
+
+def _status(row: Any) -> ServiceStatus:
+    return ServiceStatus(**{**row._mapping, 'stats': json.loads(row.stats),
+                            'capabilities': json.loads(row.capabilities)})

@@ -1,0 +1,127 @@
+"""TSIG keys that may transfer zones.  Secrets leave this room for MiniDNS alone."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy import exc
+
+from designate_pool.errors import InvalidField, LostRace
+from designate_pool.model import KeyScope, StoredTsigKey, TsigKey
+from designate_pool.storage import paging
+from designate_pool.storage.schema import ALIVE, domains, pools, tsigkeys
+from designate_pool.storage.sessions import Tx
+
+#: How many keys MiniDNS knows at most; with more of them, the oldest.
+MOST = 10000
+
+_FIELDS = tuple(field.name for field in dataclasses.fields(StoredTsigKey))
+_SELECT = sa.select(*(tsigkeys.c[name] for name in _FIELDS))
+_STAMP = sa.select(sa.func.count(), sa.func.max(tsigkeys.c.updated_at)).select_from(tsigkeys)
+_GRANTS = (
+    sa.select(tsigkeys.c.name, tsigkeys.c.algorithm, tsigkeys.c.secret, pools.c.name, domains.c.id)
+    .select_from(tsigkeys
+                 .outerjoin(pools, sa.and_(tsigkeys.c.scope == KeyScope.POOL.value,
+                                           pools.c.id == tsigkeys.c.resource_id))
+                 .outerjoin(domains, sa.and_(tsigkeys.c.scope == KeyScope.ZONE.value,
+                                             domains.c.id == tsigkeys.c.resource_id, domains.c.deleted == ALIVE)))
+    .order_by(tsigkeys.c.created_at, tsigkeys.c.id).limit(MOST))
+_SORT_KEYS = {name: tsigkeys.c[name] for name in ('name', 'id', 'created_at', 'updated_at', 'algorithm', 'scope')}
+
+
+class Grant(NamedTuple):
+    """What a key may transfer: the zones of a pool, or one domain's; nothing when that is gone.
+
+    :ivar pool_name: None for a key of one zone
+    """
+
+    key: TsigKey
+    pool_name: str | None
+    domain_id: str | None
+
+
+def stamp(tx: Tx) -> Any:
+    """What is another one whenever a key was added, changed or removed; in one statement."""
+    return tuple(tx.execute(_STAMP).one())
+
+
+def grants(tx: Tx) -> list[Grant]:
+    """All keys, with their secrets."""
+    return [Grant(TsigKey(*row[:3]), row[3], row[4]) for row in tx.execute(_GRANTS)]
+
+
+def get(tx: Tx, key_id: str) -> StoredTsigKey | None:
+    row = tx.execute(_SELECT.where(tsigkeys.c.id == key_id)).first()
+    return None if row is None else _key(row)
+
+
+def lock(tx: Tx, key_id: str) -> StoredTsigKey | None:
+    """The key, which nobody else can change until this transaction ends."""
+    row = tx.execute(_SELECT.where(tsigkeys.c.id == key_id).with_for_update()).first()
+    return None if row is None else _key(row)
+
+
+def ids_of_names(tx: Tx, lower_names: Iterable[str]) -> set[str]:
+    """The ids of the keys that have one of these names, which are in lower case."""
+    return set(tx.execute(sa.select(tsigkeys.c.id).where(sa.func.lower(tsigkeys.c.name).in_(list(lower_names))))
+               .scalars())
+
+
+def find(tx: Tx, criterion: Mapping[str, str], marker: str | None, limit: int | None, sort_key: str | None,
+         sort_dir: str | None) -> list[StoredTsigKey]:
+    paging.refuse_unknown(criterion, _CRITERIA)
+    statement = _SELECT.where(*(_CRITERIA[key](value) for key, value in criterion.items()))
+    return [_key(row) for row in paging.one_page(tx, statement, tsigkeys.c.id, _SORT_KEYS, marker, limit, sort_key,
+                                                 sort_dir)]
+
+
+def insert(tx: Tx, key: StoredTsigKey, secret: str, now: datetime) -> None:
+    """:raises LostRace: when another transaction has taken the name meanwhile"""
+    try:
+        tx.execute(sa.insert(tsigkeys), {
+            'id': key.id, 'name': key.name, 'algorithm': key.algorithm, 'scope': key.scope.value, 'secret': secret,
+            'resource_id': key.resource_id, 'version': 1, 'created_at': now, 'updated_at': now})
+    except exc.IntegrityError:
+        raise LostRace(what=f'TSIG key {key.name}') from None  # the database's error shows the secret
+
+
+def save(tx: Tx, key: StoredTsigKey, secret: str | None, now: datetime) -> None:
+    """Write a key that is locked.
+
+    :param secret: None leaves it as it is
+    :raises LostRace: when another transaction has taken the name meanwhile
+    """
+    values = {'name': key.name, 'algorithm': key.algorithm, 'scope': key.scope.value, 'resource_id': key.resource_id,
+              **({} if secret is None else {'secret': secret})}
+    try:
+        tx.execute(sa.update(tsigkeys).where(tsigkeys.c.id == key.id)
+                   .values(updated_at=now, version=tsigkeys.c.version + 1, **values))
+    except exc.IntegrityError:
+        raise LostRace(what=f'TSIG key {key.name}') from None  # the database's error shows the secret
+
+
+def delete(tx: Tx, key_id: str) -> bool:
+    """Whether it was there."""
+    return tx.execute(sa.delete(tsigkeys).where(tsigkeys.c.id == key_id)).rowcount > 0
+
+
+def _scope(value: str) -> Any:
+    if value not in set(KeyScope):
+        raise InvalidField(field='scope', why=f'not one of {", ".join(KeyScope)}')
+    return tsigkeys.c.scope == value
+
+
+_CRITERIA: dict[str, Any] = {
+    'name': lambda value: paging.like(tsigkeys.c.name, value),
+    'algorithm': lambda value: tsigkeys.c.algorithm == value.lower(),
+    'scope': _scope,
+    'resource_id': lambda value: tsigkeys.c.resource_id == value,
+}
+
+
+def _key(row: Any) -> StoredTsigKey:
+    return StoredTsigKey(**{**row._mapping, 'scope': KeyScope(row.scope)})

@@ -1,0 +1,138 @@
+"""Lists: filters, sorting with ties and with values that are missing, page after page, of one zone and of all."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+
+from designate_pool import errors
+from designate_pool.central.service import Central
+from designate_pool.model import Context, Domain, Outcome, RecordSet
+from tests.fixtures.central import WHO, Clock, create
+
+RED, BLUE = Context(project_id='red'), Context(project_id='blue')
+EVERYBODY = Context(project_id='red', all_projects=True)
+DIRECTIONS = ('asc', 'desc')
+
+
+def fill(central: Central, clock: Clock) -> list[Domain]:
+    """Domains with values that are the same, missing, and different."""
+    for number, (ttl, description) in enumerate(itertools.product((60, 300), (None, 'same', 'own {}'))):
+        clock.now += number % 2
+        made = central.create_domain(RED if number % 3 else BLUE, {
+            'name': f'z{number}.example.', 'email': f'host{number % 2}@example.com', 'ttl': ttl,
+            'description': description and description.format(number)})
+        for rrset in range(3):
+            central.create_recordset(EVERYBODY, made.id, {
+                'name': f'h{rrset}.{made.name}', 'type': 'A', 'records': [f'192.0.2.{rrset}'],
+                'ttl': None if rrset == 1 else 60 * rrset, 'description': description})
+    return central.find_domains(EVERYBODY)
+
+
+def pages(ask: Any, **wanted: Any) -> list[Any]:
+    """All of a list, four at a time."""
+    found: list[Any] = []
+    marker = None
+    while page := ask(marker=marker, limit=4, **wanted):
+        found.extend(page)
+        assert len(found) < 100, 'the pages do not end'
+        last = page[-1]
+        marker = (last[1] if isinstance(last, tuple) else last).id
+    return found
+
+
+def ordered(found: list[Any], key: str, direction: str) -> list[str]:
+    """Their ids, sorted here: by the value, what has none last, then by id."""
+    def rank(each: Any) -> tuple[bool, Any, str]:
+        value = getattr(each, key)
+        return value is None, '' if value is None else value, each.id
+
+    return [each.id for each in sorted(found, key=rank, reverse=direction == 'desc')]
+
+
+def test_zones_come_in_order_page_by_page_whatever_they_are_sorted_by(central: Central, clock: Clock) -> None:
+    zones = fill(central, clock)
+    for key, direction in itertools.product(
+            ('name', 'id', 'created_at', 'email', 'status', 'serial', 'ttl', 'description', 'project_id'), DIRECTIONS):
+        found = pages(lambda **page: central.find_domains(EVERYBODY, sort_key=key, sort_dir=direction, **page))
+        assert [each.id for each in found] == ordered(zones, key, direction), (key, direction)
+
+
+def test_recordsets_come_in_order_page_by_page_whatever_they_are_sorted_by(central: Central, clock: Clock) -> None:
+    fill(central, clock)
+    (zone,) = central.find_domains(EVERYBODY, {'name': 'z2.example.'})
+    for key, direction in itertools.product(('name', 'type', 'created_at', 'ttl', 'description'), DIRECTIONS):
+        for ask in (lambda **page: central.find_recordsets(EVERYBODY, zone.id, **page),
+                    lambda **page: [each for _, each in central.find_all_recordsets(EVERYBODY, **page)]):
+            whole: list[RecordSet] = ask(limit=1000)
+            found = pages(ask, sort_key=key, sort_dir=direction)
+            assert [each.id for each in found] == ordered(whole, key, direction), (key, direction)
+
+
+ZONES: list[tuple[dict[str, str], set[int]]] = [
+    ({'ttl': '300'}, {3, 4, 5}),
+    ({'ttl': '7'}, set()),
+    ({'description': 'same'}, {1, 4}),
+    ({'description': 'own*'}, {2, 5}),
+    ({'email': '*1@EXAMPLE.com', 'ttl': '60'}, {1}),
+    ({'type': 'PRIMARY'}, {0, 1, 2, 3, 4, 5}),
+    ({'type': 'secondary'}, set()),
+    ({'name': 'z?.example.'}, set()),
+    ({'name': '*5.example.', 'status': 'PENDING'}, {5}),
+    ({'status': 'ACTIVE'}, set()),
+]
+#: How many there are in all zones.
+RECORDSETS: list[tuple[dict[str, str], int]] = [
+    ({'type': 'SOA'}, 6),
+    ({'name': 'h1.*'}, 6),
+    ({'name': 'h1.z3.example.'}, 1),
+    ({'ttl': '120'}, 6),
+    ({'description': 'same'}, 6),
+    ({'data': '192.0.2.2', 'ttl': '120'}, 6),
+    ({'status': 'PENDING', 'type': 'soa'}, 6),
+    ({'status': 'ACTIVE'}, 0),
+    ({'status': 'ERROR'}, 0),
+]
+
+
+def test_zones_and_recordsets_are_found_by_what_they_have(central: Central, clock: Clock,
+                                                          monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(central, clock)
+    for criterion, numbers in ZONES:
+        zones = central.find_domains(EVERYBODY, criterion)
+        assert {each.name for each in zones} == {f'z{number}.example.' for number in numbers}, criterion
+    for criterion, count in RECORDSETS:
+        found = central.find_all_recordsets(EVERYBODY, criterion)
+        assert len(found) == count, criterion
+        assert all(each.name.endswith(domain.name) and each.domain_id == domain.id for domain, each in found)
+        assert all(each.records for _, each in found)
+
+    # A project finds its own.
+    assert {domain.project_id for domain, _ in central.find_all_recordsets(RED)} == {'red'}
+    few = [each.id for _, each in central.find_all_recordsets(RED)]
+    assert len(few) == 4 * 5
+    assert len(central.find_all_recordsets(BLUE)) == 2 * 5
+    assert len(central.find_all_recordsets(WHO)) == 6 * 5
+    assert central.find_all_recordsets(Context(project_id='green')) == []
+    monkeypatch.setattr('designate_pool.storage.recordsets._FEW', 1)
+    assert [each.id for _, each in central.find_all_recordsets(RED)] == few, 'as if it had many zones'
+
+
+def test_what_is_deleted_is_found_nowhere(central: Central) -> None:
+    domain = create(central, 'example.com.', ('www.example.com.', 'A', ['192.0.2.1']))
+    (www,) = [each for _, each in central.find_all_recordsets(WHO, {'type': 'A'})]
+    central.delete_recordset(WHO, domain.id, www.id)
+    assert central.find_all_recordsets(WHO, {'type': 'A'}) == []
+    deleted = central.delete_domain(WHO, domain.id)
+    assert len(central.find_all_recordsets(WHO)) == 2, 'it is still on its way out'
+    central.update_status(WHO, deleted, Outcome.SUCCESS, deleted.serial)
+    assert central.find_all_recordsets(WHO) == []
+
+
+def test_a_criterion_that_makes_no_sense_is_named(central: Central) -> None:
+    wrong: list[dict[str, str]] = [{'ttl': 'x'}, {'ttl': '-1'}, {'colour': 'red'}, {'status': 'GONE'}]
+    for ask, criterion in itertools.product((central.find_domains, central.find_all_recordsets), wrong):
+        with pytest.raises(errors.InvalidField, match=next(iter(criterion))):
+            ask(WHO, criterion)

@@ -1,0 +1,336 @@
+"""Imports and exports of zones, on each database: what is carried out, once, by whom, and what is left behind."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import dataclasses
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from designate_pool.api.tasks import AT_ONCE, PIECE, ZoneTasks
+from designate_pool.central import imports
+from designate_pool.central.housekeeper import Housekeeper
+from designate_pool.central.imports import LEASE, MOST_TRIES, Imports
+from designate_pool.central.quotas import Quotas
+from designate_pool.central.service import Central
+from designate_pool.errors import OverQuota, ServiceUnavailable, ZoneExportNotFound, ZoneImportNotFound
+from designate_pool.model import Context, Outcome, ZoneTask, ZoneTaskKind, ZoneTaskStatus, new_id
+from designate_pool.rpc.pool_manager import PoolManagerClient
+from designate_pool.runtime import Inline
+from designate_pool.storage import schema, zone_tasks
+from designate_pool.storage.sessions import Storage
+from tests.fixtures.central import WHO, Caller, Clock, contents, create
+
+HEAD = b'$ORIGIN example.com.\n$TTL 300\n@ SOA ns1 hostmaster 1 7200 900 1209600 600\n'
+SMALL = HEAD + b'www A 192.0.2.1\n    A 192.0.2.2\nftp 60 CNAME WWW\n* TXT "one two" three\n'
+RED, BLUE = Context(request_id='req-1', project_id='red'), Context(project_id='blue')
+IMPORT, EXPORT = ZoneTaskKind.IMPORT, ZoneTaskKind.EXPORT
+
+
+@pytest.fixture
+def tasks(database: Storage) -> ZoneTasks:
+    return ZoneTasks(database)
+
+
+@pytest.fixture
+def other(central: Central, database: Storage, clock: Clock) -> Imports:
+    """A second Central's."""
+    return Imports(database, central._make, clock)
+
+
+def count(database: Storage, *tables: sa.Table) -> list[int]:
+    return database.read(lambda tx: [tx.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
+                                     for table in tables])
+
+
+def nothing_made(database: Storage) -> bool:
+    return count(database, schema.domains, schema.recordsets, schema.records, schema.zone_task_pieces) == [0] * 4
+
+
+def hosts(number: int) -> Iterator[bytes]:
+    """A zone file with so many records beside its SOA, cut anywhere."""
+    text = HEAD + b''.join(b'h%d A 192.0.2.%d\n' % (each, each % 250) for each in range(number))
+    return (text[start:start + 1000] for start in range(0, len(text), 1000))
+
+
+class TestAnImport:
+    def test_it_makes_the_zone_of_whoever_asked(self, central: Central, database: Storage, tasks: ZoneTasks) -> None:
+        task = tasks.take_in(RED, [SMALL[:50], SMALL[50:]])
+        assert tasks.get(IMPORT, RED, task.id).status is ZoneTaskStatus.PENDING
+        assert central.imports.turn() and not central.imports.turn()
+        ended = tasks.get(IMPORT, RED, task.id)
+        assert (ended.status, ended.message, ended.size) == (ZoneTaskStatus.COMPLETE, 'example.com. imported',
+                                                             len(SMALL))
+        domain = central.get_domain(RED, ended.domain_id or '')
+        assert (domain.project_id, domain.email, domain.ttl) == ('red', 'hostmaster@example.com', 300)
+        assert [each for each in contents(central, domain) if ' NS ' not in each] == [
+            '*.example.com. TXT "one two" "three"', 'ftp.example.com. CNAME WWW.example.com.',
+            'www.example.com. A 192.0.2.1', 'www.example.com. A 192.0.2.2']
+        assert count(database, schema.zone_task_pieces) == [0]
+
+    def test_it_is_told_to_the_pool_manager(self, central: Central, tasks: ZoneTasks, caller: Caller) -> None:
+        tasks.take_in(RED, [SMALL])
+        central.imports.turn()
+        assert [(method, domain.name) for method, domain in caller.cast_domains] == [('create_domain', 'example.com.')]
+
+    def test_many_pieces_and_parts(self, central: Central, tasks: ZoneTasks,
+                                   monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr('designate_pool.central.zonefile.PART', 70)
+        task = tasks.take_in(RED, hosts(700))  # twelve pieces, three transactions
+        central.imports.turn()
+        domain_id = tasks.get(IMPORT, RED, task.id).domain_id
+        assert domain_id is not None and central.export_zone(RED, domain_id).count('\n') == 3 + 2 + 700
+
+    def test_a_bad_line_at_the_end_leaves_nothing(self, central: Central, database: Storage,
+                                                  tasks: ZoneTasks) -> None:
+        task = tasks.take_in(RED, [*hosts(500), b'bad A 192.0.2.300\n'])
+        central.imports.turn()
+        ended = tasks.get(IMPORT, RED, task.id)
+        assert (ended.status, ended.domain_id) == (ZoneTaskStatus.ERROR, None)
+        assert (ended.message or '').startswith('line 504: ')
+        assert nothing_made(database)
+
+    def test_a_line_without_an_end_is_refused(self, central: Central, tasks: ZoneTasks) -> None:
+        for text in (b'; ' + b'x' * 2_000_000, HEAD + b'a TXT (\n' + (b'"' + b'x' * 250 + b'"\n') * 5000):
+            task = tasks.take_in(RED, [text])
+            central.imports.turn()
+            assert '1048576 characters' in (tasks.get(IMPORT, RED, task.id).message or '')
+
+    def test_quotas_hold_for_it(self, database: Storage, central: Central, tasks: ZoneTasks, clock: Clock,
+                                monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr('designate_pool.central.zonefile.PART', 70)
+        limited = Central(database, PoolManagerClient(Caller()), Inline(), clock=clock,
+                          quotas=Quotas(zone_records=300))
+        task = tasks.take_in(RED, hosts(301))
+        limited.imports.turn()
+        assert 'zone_records allows 300' in (tasks.get(IMPORT, RED, task.id).message or '')
+        assert nothing_made(database)
+
+    def test_a_small_one_does_not_wait_behind_a_large_one(self, central: Central, tasks: ZoneTasks,
+                                                          database: Storage) -> None:
+        large = tasks.take_in(RED, [SMALL + b';' * imports.SMALL])
+        small = tasks.take_in(RED, [SMALL])
+        assert central.imports.turn(imports.SMALL) and not central.imports.turn(imports.SMALL)
+        assert tasks.get(IMPORT, RED, small.id).status is ZoneTaskStatus.COMPLETE
+        assert tasks.get(IMPORT, RED, large.id).status is ZoneTaskStatus.PENDING
+
+
+class TestSeveralCentrals:
+    def test_one_claims_it(self, central: Central, database: Storage, other: Imports, tasks: ZoneTasks) -> None:
+        task = tasks.take_in(RED, [SMALL])
+        seen: list[bool] = []
+        meddled = Imports(database, self.after(lambda: seen.append(other.turn()), central), central._clock)
+        meddled.turn()
+        assert (seen, tasks.get(IMPORT, RED, task.id).status) == ([False], ZoneTaskStatus.COMPLETE)
+
+    def test_what_a_dead_one_held_another_finishes(self, central: Central, database: Storage, tasks: ZoneTasks,
+                                                   clock: Clock) -> None:
+        task = tasks.take_in(RED, [SMALL])
+        now = central._now()
+        assert database.run(zone_tasks.claim, new_id(), now, now + timedelta(seconds=LEASE)) is not None
+        assert not central.imports.turn()
+        clock.now += LEASE + 1
+        assert central.imports.turn()
+        assert tasks.get(IMPORT, RED, task.id).status is ZoneTaskStatus.COMPLETE
+
+    def test_one_that_wakes_up_late_does_nothing_twice(self, central: Central, database: Storage, other: Imports,
+                                                       tasks: ZoneTasks, clock: Clock) -> None:
+        def others_turn() -> None:
+            clock.now += LEASE + 1
+            assert other.turn()
+            (made,) = central.find_domains(RED)
+            gone = central.delete_domain(RED, made.id)
+            central.update_status(RED, gone, Outcome.SUCCESS, gone.serial)  # the name is free again
+
+        task = tasks.take_in(RED, [SMALL])
+        Imports(database, self.after(others_turn, central), clock).turn()
+        assert central.find_domains(RED) == []
+        assert tasks.get(IMPORT, RED, task.id).status is ZoneTaskStatus.COMPLETE
+
+    def test_one_that_stops_hands_it_over_at_once(self, central: Central, database: Storage, other: Imports,
+                                                  tasks: ZoneTasks, clock: Clock) -> None:
+        task = tasks.take_in(RED, hosts(300))
+        stopping = Imports(database, self.after(lambda: stopping.stop(), central), clock)
+        stopping.turn()
+        assert count(database, schema.domains) == [0]
+        clock.now += 1
+        assert other.turn()
+        assert tasks.get(IMPORT, RED, task.id).status is ZoneTaskStatus.COMPLETE
+
+    def test_a_name_twice_at_once_is_made_once(self, central: Central, other: Imports, tasks: ZoneTasks) -> None:
+        both = [tasks.take_in(RED, hosts(300)) for _ in range(2)]
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            for done in [pool.submit(each.turn) for each in (central.imports, other)]:
+                done.result(60)
+        while other.turn():  # where both saw the same one, the other is left
+            pass
+        ended = sorted((tasks.get(IMPORT, RED, each.id) for each in both), key=lambda task: task.status)
+        assert [each.status for each in ended] == [ZoneTaskStatus.COMPLETE, ZoneTaskStatus.ERROR]
+        assert ended[1].message == 'The domain example.com. exists already.'
+        assert len(central.find_domains(RED)) == 1
+
+    def test_one_that_is_deleted_meanwhile_comes_to_nothing(self, central: Central, database: Storage,
+                                                            tasks: ZoneTasks, clock: Clock) -> None:
+        task = tasks.take_in(RED, [SMALL])
+        Imports(database, self.after(lambda: tasks.remove(IMPORT, RED, task.id), central), clock).turn()
+        assert nothing_made(database) and count(database, schema.zone_tasks) == [0]
+
+    def test_trouble_of_ours_is_no_fault_of_the_zone_file(self, central: Central, database: Storage, tasks: ZoneTasks,
+                                                          clock: Clock) -> None:
+        def fail(*arguments: Any, **more: Any) -> Any:
+            raise ServiceUnavailable(service='the database', why='it restarts')
+
+        task = tasks.take_in(RED, [SMALL])
+        failing = Imports(database, fail, clock)
+        failing.turn()
+        assert tasks.get(IMPORT, RED, task.id).status is ZoneTaskStatus.PENDING
+        assert not failing.turn()  # only after a pause
+        for _ in range(MOST_TRIES):
+            clock.now += 1000
+            failing.turn()
+        ended = tasks.get(IMPORT, RED, task.id)
+        assert (ended.status, ended.message) == (ZoneTaskStatus.ERROR, 'the database does not answer: it restarts.')
+
+    @staticmethod
+    def after(meddle: Any, central: Central) -> Any:
+        """Makes what Central makes, but *meddle* comes first."""
+        def make(*arguments: Any, **more: Any) -> Any:
+            meddle()
+            return central._make(*arguments, **more)
+
+        return make
+
+
+class TestWhatIsLeftBehind:
+    def broken(self) -> Iterator[bytes]:
+        yield from [b'x' * 1000] * (AT_ONCE + 1)
+        raise ConnectionResetError
+
+    def test_nothing_of_an_upload_that_broke_off(self, database: Storage, tasks: ZoneTasks) -> None:
+        with pytest.raises(ConnectionResetError):
+            tasks.take_in(RED, self.broken())
+        assert count(database, schema.zone_tasks, schema.zone_task_pieces) == [0, 0]
+
+    def test_of_an_api_that_was_killed_in_the_midst(self, central: Central, database: Storage, tasks: ZoneTasks,
+                                                    clock: Clock) -> None:
+        now = central._now()
+        half = ZoneTask(new_id(), IMPORT, project_id='red')
+        database.run(zone_tasks.put_whole, half, [HEAD] * 3, now)
+        clock.now += 600
+        assert not central.imports.turn() and tasks.page(IMPORT, RED, {}) == []
+        with pytest.raises(ZoneImportNotFound):
+            tasks.get(IMPORT, RED, half.id)
+        Housekeeper(database, 1000, clock).turn()
+        assert count(database, schema.zone_tasks) == [1]
+        clock.now += 3600
+        Housekeeper(database, 1000, clock).turn()
+        assert count(database, schema.zone_tasks, schema.zone_task_pieces) == [0, 0]
+
+    def test_ended_tasks_expire_and_waiting_ones_do_not(self, central: Central, database: Storage, tasks: ZoneTasks,
+                                                        clock: Clock) -> None:
+        tasks.take_in(RED, [SMALL])
+        central.imports.turn()
+        waiting = tasks.take_in(RED, [b'; nothing'])
+        clock.now += 5000
+        keeper = Housekeeper(database, 1000, clock, task_retention=10000)
+        keeper.turn()
+        assert count(database, schema.zone_tasks) == [2]
+        clock.now += 6000
+        keeper.turn()
+        assert [each.id for each in tasks.page(IMPORT, RED, {})] == [waiting.id]
+        assert count(database, schema.domains) == [1]
+
+    def test_a_domain_that_is_purged_takes_its_tasks_along(self, central: Central, database: Storage,
+                                                           tasks: ZoneTasks, clock: Clock) -> None:
+        for _ in range(2):  # the newest tombstone of a name stays
+            tasks.take_in(RED, [SMALL])
+            central.imports.turn()
+            (made,) = central.find_domains(RED)
+            tasks.keep_export(RED, made)
+            gone = central.delete_domain(RED, made.id)
+            central.update_status(RED, gone, Outcome.SUCCESS, gone.serial)
+        clock.now += 5000
+        keeper = Housekeeper(database, 1000, clock, task_retention=100_000)
+        while keeper.turn():
+            pass
+        assert count(database, schema.domains, schema.zone_tasks) == [1, 0]
+
+
+class TestAnExport:
+    def exported(self, tasks: ZoneTasks, domain_id: str) -> str:
+        file, size = tasks.zone_file(domain_id)
+        with file:
+            content = file.read()
+        assert len(content) == size
+        return content.decode()
+
+    def test_it_is_what_was_imported(self, central: Central, tasks: ZoneTasks) -> None:
+        domain = create(central, 'example.com.', ('www.example.com.', 'A', ['192.0.2.2', '192.0.2.1']), who=RED)
+        central.create_recordset(RED, domain.id, {'name': 'a.example.com.', 'type': 'TXT', 'ttl': 7,
+                                                  'records': ['"x"']})
+        domain = central.get_domain(RED, domain.id)
+        text = self.exported(tasks, domain.id)
+        assert text.splitlines() == [
+            '$ORIGIN example.com.', '$TTL 3600',
+            f'example.com. 3600 IN SOA ns1.example.net. hostmaster.example.com. {domain.serial} 3600 600 86400 3600',
+            'a.example.com. 7 IN TXT "x"',
+            'example.com. 3600 IN NS ns1.example.net.', 'example.com. 3600 IN NS ns2.example.net.',
+            'www.example.com. 3600 IN A 192.0.2.1', 'www.example.com. 3600 IN A 192.0.2.2']
+        assert text == central.export_zone(RED, domain.id)
+
+    def test_it_is_of_one_moment(self, central: Central, database: Storage, tasks: ZoneTasks,
+                                 monkeypatch: pytest.MonkeyPatch) -> None:
+        tasks.take_in(RED, hosts(2500))
+        central.imports.turn()
+        (domain,) = central.find_domains(RED)
+        changed: list[Any] = []
+
+        def change(seconds: float) -> None:
+            if not changed:
+                changed.append(central.create_recordset(RED, domain.id, {
+                    'name': 'zzz.example.com.', 'type': 'A', 'records': ['192.0.2.1']}))
+
+        before = central.export_zone(RED, domain.id)
+        monkeypatch.setattr('designate_pool.api.tasks.time.sleep', change)
+        assert self.exported(tasks, domain.id) == before
+        assert changed
+
+    def test_it_belongs_to_its_project(self, central: Central, tasks: ZoneTasks) -> None:
+        mine = tasks.keep_export(RED, create(central, who=RED))
+        assert tasks.page(EXPORT, BLUE, {}) == [] and tasks.page(IMPORT, RED, {}) == []
+        for ask in (tasks.get, tasks.remove):
+            with pytest.raises(ZoneExportNotFound):
+                ask(EXPORT, BLUE, mine.id)
+        for who in (RED, WHO, dataclasses.replace(BLUE, all_projects=True)):
+            assert [each.id for each in tasks.page(EXPORT, who, {})] == [mine.id]
+        tasks.remove(EXPORT, RED, mine.id)
+        assert tasks.page(EXPORT, WHO, {}) == []
+
+    def test_they_are_listed_in_pages_the_newest_first(self, central: Central, tasks: ZoneTasks) -> None:
+        domain = create(central, who=RED)
+        made = [tasks.keep_export(RED, domain).id for _ in range(5)]
+        marker, seen = None, []
+        while page := tasks.page(EXPORT, RED, {'status': 'COMPLETE', 'zone_id': domain.id}, marker=marker, limit=2):
+            seen += [each.id for each in page]
+            marker = page[-1].id
+        assert seen == made[::-1]
+        assert tasks.page(EXPORT, RED, {'status': 'ERROR'}) == []
+
+    def test_a_zone_may_be_too_large_for_it(self, database: Storage, central: Central, clock: Clock) -> None:
+        limited = Central(database, PoolManagerClient(Caller()), Inline(), clock=clock,
+                          quotas=Quotas(api_export_size=2))
+        domain = create(central, 'example.com.', who=RED)
+        assert limited.check_export(RED, domain.id).id == domain.id
+        for name in ('a', 'b', 'c'):
+            central.create_recordset(RED, domain.id, {'name': f'{name}.example.com.', 'type': 'TXT',
+                                                      'records': ['"x"']})
+        with pytest.raises(OverQuota):
+            limited.check_export(RED, domain.id)
+
+
+def test_pieces_are_bounded() -> None:
+    assert PIECE * AT_ONCE <= 8 << 20  # as a literal it may be twice as long, and MariaDB takes 16 MiB
