@@ -35,6 +35,7 @@ class DesignatePoolProvider(BaseProvider):
     :param url: where the pool's API is
     :param timeout: seconds that one answer of the API may take
     :param email: of who is responsible for zones that are made; ``hostmaster@`` and the zone's name when None
+    :param token: who asks; DESIGNATE_POOL_TOKEN of the environment when None
     """
 
     SUPPORTS = frozenset(TYPES)
@@ -45,10 +46,10 @@ class DesignatePoolProvider(BaseProvider):
     SUPPORTS_ROOT_NS = False
 
     def __init__(self, id: str, url: str = 'http://127.0.0.1:9001', timeout: float = 90.0, email: str | None = None,
-                 *args: Any, **kwargs: Any) -> None:
+                 *args: Any, token: str | None = None, **kwargs: Any) -> None:
         self.log = logging.getLogger(f'{type(self).__name__}[{id}]')
         super().__init__(id, *args, **kwargs)
-        self._api = PoolApi(url, float(timeout))
+        self._api = PoolApi(url, float(timeout), token)
         self._email = email
         self._serials: dict[str, int] = {}
 

@@ -1,80 +1,113 @@
-"""The application: which words lead to which command."""
+"""The application: what all commands are given, its help, and how it ends."""
 
 from __future__ import annotations
 
 import argparse
+import functools
 import os
+import shutil
 import sys
-from collections.abc import Sequence
-from typing import Any
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from cliff import app, command, commandmanager
+from cliff import app, commandmanager, help
 
 from designate_pool import __version__
-from designate_pool.cli import dumping, planning, plans, recordsets, reporting, servers, status, zones
-from designate_pool.cli.client import DEFAULT_URL, Client, Failure
+from designate_pool.cli import colours, settings
+from designate_pool.cli.commands import COMMANDS, GROUPS
+from designate_pool.cli.failure import Failure
+
+if TYPE_CHECKING:
+    from designate_pool.cli.client import Client
 
 #: Packages beside ours may add commands under this group of entry points.
 NAMESPACE = 'designate_pool.cli'
-COMMANDS: dict[str, type[command.Command]] = {
-    'apply': planning.ApplyPlan,
-    'compare': dumping.CompareZones,
-    'dump': dumping.DumpZones,
-    'plan': planning.MakePlan,
-    'plan drop': plans.DropPlan,
-    'plan list': plans.ListPlans,
-    'plan show': plans.ShowPlan,
-    'recordset create': recordsets.CreateRecordSet,
-    'recordset delete': recordsets.DeleteRecordSet,
-    'recordset list': recordsets.ListRecordSets,
-    'recordset set': recordsets.SetRecordSet,
-    'recordset show': recordsets.ShowRecordSet,
-    'report': reporting.ReportZone,
-    'server drain': servers.DrainServer,
-    'server list': servers.ListServers,
-    'server maintenance': servers.RestServer,
-    'server reload': servers.ReloadServers,
-    'server resume': servers.ResumeServer,
-    'server resync': servers.ResyncServer,
-    'server show': servers.ShowServer,
-    'status': status.ShowStatus,
-    'validate': dumping.Validate,
-    'zone create': zones.CreateZone,
-    'zone delete': zones.DeleteZone,
-    'zone explain': zones.ExplainZone,
-    'zone export': zones.ExportZone,
-    'zone import': zones.ImportZone,
-    'zone list': zones.ListZones,
-    'zone set': zones.SetZone,
-    'zone show': zones.ShowZone,
-}
+EXIT_CODES = """\
+Exit codes:
+  0    done, and where it was waited for, served; of 'plan', 'report' and others: nothing is wrong
+  1    it could not be done, was refused, or differences were found
+  2    the command was written wrongly; of 'plan --detailed-exitcode': there is something to do
+  3    the pool said ERROR to what was waited for
+  4    the time was over before what was waited for was done
+  130  Ctrl-C
+"""
 
 
 class Shell(app.App):
     """``designate-pool``."""
 
     NAME = 'designate-pool'
-    client: Client
 
     def __init__(self, **streams: Any) -> None:
         manager = commandmanager.CommandManager(NAMESPACE)
-        for name, found in COMMANDS.items():
-            manager.add_command(name, found)
         super().__init__('Zones, recordsets and servers of a pool of DNS servers.', __version__, manager,
                          deferred_help=True, **streams)
+        # Ours go before cliff's own of the same name.
+        manager.commands.update(COMMANDS)  # type: ignore[arg-type]
 
     def build_option_parser(self, description: str | None, version: str | None,
                             argparse_kwargs: dict[str, Any] | None = None) -> argparse.ArgumentParser:
-        parser = super().build_option_parser(description, version, {'prog': self.NAME, **(argparse_kwargs or {})})
-        # None is not the default address: who has a configuration that names a pool need not name it twice.
-        parser.add_argument('--url', default=os.environ.get('DESIGNATE_POOL_URL') or None,
-                            help=f'where the API is; DESIGNATE_POOL_URL if not given, else {DEFAULT_URL}')
+        # A command's --all is not short for --all-projects.
+        given = {'prog': self.NAME, 'allow_abbrev': False, **(argparse_kwargs or {})}
+        parser = super().build_option_parser(description, version, given)
+        settings.add_options(parser)
         return parser
 
     def initialize_app(self, argv: list[str]) -> None:
         if not argv and not self.options.deferred_help:  # cliff would go on to ask for commands, one after the other
             raise Failure("No command was given; 'designate-pool --help' shows them.")
-        self.client = Client(self.options.url or DEFAULT_URL)
+
+    @functools.cached_property
+    def settings(self) -> settings.Settings:
+        """
+        :raises Failure: when a cloud is named that is not there, or the file of clouds is wrong
+        """
+        return settings.gather(self.options, os.environ, lambda text: self.stderr.write(f'{text}\n'))
+
+    @functools.cached_property
+    def client(self) -> Client:
+        from designate_pool.cli.client import Client
+
+        return Client(self.settings.url, settings=self.settings)
+
+    def print_help_if_requested(self) -> None:
+        if self.options.deferred_help:
+            self.print_help()
+
+    def print_help(self) -> NoReturn:
+        """Show all commands, and end."""
+        coloured = colours.wanted(self.stdout)
+        self.parser.print_help(self.stdout)
+        self.stdout.writelines(f'{line}\n' for line in self._all_commands(coloured))
+        self.stdout.write(f'\n{EXIT_CODES}\nThe help of a command: designate-pool COMMAND --help\n')
+        raise help.HelpExit()
+
+    def _all_commands(self, coloured: bool) -> Iterator[str]:
+        width = max(len(name) for name in COMMANDS)
+        columns = max(60, shutil.get_terminal_size().columns)
+        for heading, group in GROUPS.items():
+            yield ''
+            yield colours.paint(f'{heading}:', colours.BOLD) if coloured else f'{heading}:'
+            for entry in group:
+                first, *more = textwrap.wrap(entry.summary, columns - width - 5)
+                name = entry.name.ljust(width)
+                yield f'  {colours.paint(name, colours.CYAN) if coloured else name}  {first}'
+                yield from (' ' * (width + 4) + line for line in more)
+        others = {name: found for name, found in self.command_manager if name not in COMMANDS}
+        if others:
+            yield ''
+            yield 'Of other packages:'
+            yield from (f'  {name.ljust(width)}  {found.value}' for name, found in sorted(others.items()))
+
+
+class Help(help.HelpCommand):
+    """Show the help of a command."""
+
+    app: Shell
+
+    def take_action(self, parsed_args: argparse.Namespace) -> int:
+        return super().take_action(parsed_args) if parsed_args.cmd else self.app.print_help()
 
 
 def main(argv: Sequence[str] | None = None) -> int:

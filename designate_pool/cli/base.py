@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import os
 import time
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TextIO
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
 
 from cliff import command, lister, show
-from cliff.formatters.base import SingleFormatter
-from stevedore.extension import Extension
 
-from designate_pool.cli import waiting
-from designate_pool.cli.client import Client
+from designate_pool.cli import forms, waiting
+from designate_pool.cli.client import Client, Failure
+from designate_pool.cli.forms import cell
 
 Json = dict[str, Any]
+Shown = tuple[Sequence[str], Iterable[Any]]
 ZONE_COLUMNS = ('id', 'name', 'email', 'ttl', 'serial', 'status', 'action', 'description', 'pool_id', 'project_id',
                 'version', 'created_at', 'updated_at')
 RECORDSET_COLUMNS = ('id', 'name', 'type', 'records', 'ttl', 'status', 'action', 'description', 'zone_id', 'zone_name',
@@ -36,13 +35,47 @@ class ApiCommand(command.Command):
         found: Client = self.app.client  # type: ignore[attr-defined]
         return found
 
+    def format_wanted(self, known: Collection[str], otherwise: str) -> str:
+        """The form that the settings name, where it is one of *known*.
+
+        Settings that are wrong are told of when the command needs them, and not when its help is shown.
+        """
+        try:
+            found: str | None = self.app.settings.format  # type: ignore[attr-defined]
+        except Failure:
+            return otherwise
+        return found if found is not None and found in known else otherwise
+
 
 class Lister(ApiCommand, lister.Lister):
     """Shows a list."""
 
+    @property
+    def formatter_default(self) -> str:
+        return self.format_wanted(self._formatter_plugins.names(), 'table')
+
+    def _load_formatter_plugins(self) -> Any:
+        return forms.add(super()._load_formatter_plugins(), ('table', forms.Table()))
+
+    def produce_output(self, parsed_args: argparse.Namespace, column_names: Sequence[str],
+                       data: Iterable[Sequence[Any]]) -> int:
+        rows = ([cell(each, parsed_args.formatter) for each in row] for row in data)
+        return super().produce_output(parsed_args, column_names, rows)
+
 
 class ShowOne(ApiCommand, show.ShowOne):
     """Shows one thing."""
+
+    @property
+    def formatter_default(self) -> str:
+        return self.format_wanted(self._formatter_plugins.names(), 'table')
+
+    def _load_formatter_plugins(self) -> Any:
+        return forms.add(super()._load_formatter_plugins(), ('table', forms.Table()), ('csv', forms.Csv()))
+
+    def produce_output(self, parsed_args: argparse.Namespace, column_names: Sequence[str], data: Iterable[Any]) -> int:
+        return super().produce_output(parsed_args, column_names,
+                                      [cell(each, parsed_args.formatter) for each in data])
 
 
 class Told(ShowOne):
@@ -50,31 +83,14 @@ class Told(ShowOne):
 
     @property
     def formatter_default(self) -> str:
-        return 'text'
+        return self.format_wanted({*self._formatter_plugins.names()} - {'table'}, 'text')
 
     def _load_formatter_plugins(self) -> Any:
-        found = super()._load_formatter_plugins()
-        found.extensions.append(Extension('text', None, None, _Text(self.text)))  # type: ignore[arg-type]
-        return found
+        return forms.add(super()._load_formatter_plugins(), ('text', forms.Text(self.text)))
 
     def text(self, found: Json) -> str:
         """*found*, what is shown, for people."""
         raise NotImplementedError
-
-
-class _Text(SingleFormatter):
-    def __init__(self, tell: Callable[[Json], str]) -> None:
-        self._tell = tell
-
-    def add_argument_group(self, parser: argparse.ArgumentParser) -> None:
-        return
-
-    def emit_one(self, column_names: Sequence[str], data: Sequence[Any], stdout: TextIO,
-                 parsed_args: argparse.Namespace) -> None:
-        if parsed_args.columns:
-            stdout.writelines(f'{name}: {value}\n' for name, value in zip(column_names, data))
-        else:
-            stdout.write(self._tell(dict(zip(column_names, data))))
 
 
 class Change(ShowOne):
@@ -108,9 +124,12 @@ class Change(ShowOne):
         if parsed_args.wait is None:
             return False
         stream = self.app.stderr
-        colour = stream.isatty() and 'NO_COLOR' not in os.environ
         change = waiting.Change(zone['id'], zone['name'], self.began, wanted, deletes)
-        ending = waiting.follow(self.client, change, parsed_args.wait, waiting.Progress(stream, colour))
+        try:
+            ending = waiting.follow(self.client, change, parsed_args.wait, waiting.Progress(stream, wanted))
+        except KeyboardInterrupt:
+            stream.write(f'\n{waiting.left_alone(change)}\n')
+            raise
         stream.write(ending.line + '\n')
         if ending.code == waiting.FAILED or ending.code == waiting.TIMED_OUT:
             stream.write(f"'designate-pool zone explain {zone['name']}' tells more.\n")
@@ -131,10 +150,3 @@ def seconds(text: str) -> float:
 def columns(found: Json, names: Sequence[str], formatter: str) -> tuple[Sequence[str], Iterable[Any]]:
     """What cliff shows of *found*."""
     return names, [cell(found[name], formatter) for name in names]
-
-
-def cell(value: Any, formatter: str) -> Any:
-    """A list stays one for machines; people and shells get a line for each of its items."""
-    if isinstance(value, list) and formatter not in ('json', 'yaml'):
-        return '\n'.join(str(each) for each in value)
-    return value

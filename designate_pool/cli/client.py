@@ -2,83 +2,67 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import requests
 
 from designate_pool.cli import names
+from designate_pool.cli.failure import Failure, Json, Refused, hinted
+from designate_pool.cli.settings import DEFAULT_URL, Settings
+from designate_pool.errors import InvalidField
 from designate_pool.planner.pool_api import new_session, reason
 
-DEFAULT_URL = 'http://127.0.0.1:9001'
-Json = dict[str, Any]
-
-#: What to do, by the type of the API's error.
-_HINTS = {
-    'domain_not_found': "'designate-pool zone list' shows the zones there are.",
-    'recordset_not_found': "'designate-pool recordset list ZONE' shows those there are.",
-    'duplicate_domain': "Change it with 'designate-pool zone set', or delete it first.",
-    'duplicate_recordset': "Change it with 'designate-pool recordset set'.",
-    'domain_being_deleted': "'designate-pool zone explain' shows which servers have it yet; try again when it is gone.",
-    'server_not_found': "'designate-pool server list' shows the servers there are.",
-    'wrong_server_state': "'designate-pool server list' shows where each stands.",
-    'bad_configuration': 'Nothing has changed; mend the file and reload again.',
-    'plan_not_found': "'designate-pool plan list' shows the plans there are.",
-    'wrong_plan_state': "'designate-pool plan list' shows where each stands; 'designate-pool plan' makes a new one.",
-    'plan_moved': "Nothing was changed; make a new plan with 'designate-pool plan' and look at it.",
-    'serial_moved': "Nothing was changed; make a new plan with 'designate-pool plan' and look at it.",
-    'service_unavailable': 'Look whether designate-pool-central and what it needs are running, then try again.',
-    'internal_error': "The API's log says more; look for {request_id}.",
-}
+__all__ = ('DEFAULT_URL', 'Client', 'Failure', 'Json', 'Refused', 'hinted')
 
 
-class Failure(Exception):
-    """The command cannot be done; the message is for the user.
+_IS_PROJECT = re.compile('[A-Za-z0-9_.-]{1,36}')
+#: Items that one answer may have.
+LARGEST_PAGE = 1000
+_CALLED = {'tsigkey': 'TSIG key'}
 
-    :ivar code: the exit code
+
+def session_for(url: str, settings: Settings) -> requests.Session:
+    """A session for the API at *url*.
+
+    :raises Failure: when the token or the project can be none
     """
-
-    code = 1
-
-
-class Refused(Failure):
-    """The API answered with an error.
-
-    :ivar status: of HTTP
-    :ivar type: the API's word for it
-    """
-
-    def __init__(self, status: int, fault: Json) -> None:
-        self.status = status
-        self.type = str(fault.get('type', ''))
-        message = str(fault.get('message') or f'The API answered with {status}.')
-        if self.type != 'bad_configuration':
-            message = ' '.join(message.split())
-        super().__init__(hinted(message, self.type, fault.get('request_id', 'the request')))
-
-
-def hinted(message: str, type: str, request_id: str = 'the request') -> str:
-    """*message* and what to do about it.
-
-    :param type: the API's word for the error
-    """
-    hint = _HINTS.get(type, '').format(request_id=request_id)
-    return '\n'.join((message, hint)) if '\n' in message else f'{message} {hint}'.strip()
+    try:
+        session = new_session(url, settings.token)
+    except InvalidField as error:
+        raise Failure(str(error)) from error
+    if settings.project:
+        if not _IS_PROJECT.fullmatch(settings.project):
+            raise Failure('--project: must be 1 to 36 letters, digits, dots, dashes or underscores.')
+        session.headers['X-Auth-Sudo-Project-ID'] = settings.project
+    if settings.all_projects:
+        session.headers['X-Auth-All-Projects'] = 'true'
+    if settings.cacert:
+        session.verify = settings.cacert
+    return session
 
 
 class Client:
     """
     :param url: where the API is, without a path
     :param timeout: seconds that one answer may take
+    :param settings: who asks, and for whom; where the API is, is *url*
     """
 
-    def __init__(self, url: str, timeout: float = 90.0) -> None:
+    def __init__(self, url: str, timeout: float = 90.0, settings: Settings = Settings()) -> None:
         self.url = url.rstrip('/')
         self._timeout = timeout
-        self._session = new_session(self.url)
+        self._session = session_for(self.url, settings)
 
     def get(self, path: str, **parameters: Any) -> Json:
         return self._json(self.send('GET', path, params=parameters))
+
+    def get_slowly(self, path: str, patience: float, **parameters: Any) -> Json:
+        """
+        :param patience: seconds that the answer may take
+        """
+        return self._json(self.send('GET', path, patience, params=parameters))
 
     def change(self, method: str, path: str, body: Json | None = None, timeout: float | None = None) -> Json:
         return self._json(self.send(method, path, timeout, json=body))
@@ -114,16 +98,23 @@ class Client:
                           'designate-pool-api is running and whether --url or DESIGNATE_POOL_URL is right.') from error
         return answer
 
-    def every(self, path: str, key: str, **parameters: Any) -> Iterator[Json]:
-        """All items of a list, page after page."""
+    def every(self, path: str, key: str, most: int | None = None, marker: str | None = None,
+              **parameters: Any) -> Iterator[Json]:
+        """All items of a list, page after page.
+
+        :param most: no more than so many
+        :param marker: only what comes after the item of this id
+        """
         wanted = {name: value for name, value in parameters.items() if value is not None}
-        marker: Json = {}
-        while True:
-            page = self.get(path, limit=1000, **wanted, **marker)
+        left = LARGEST_PAGE if most is None else most
+        while left:
+            page = self.get(path, limit=min(left, LARGEST_PAGE), **wanted, **({'marker': marker} if marker else {}))
             yield from page[key]
-            if 'next' not in page['links'] or not page[key]:
+            if most is not None:
+                left -= len(page[key])
+            if 'next' not in page.get('links', {}) or not page[key]:
                 return
-            marker = {'marker': page[key][-1]['id']}
+            marker = page[key][-1]['id']
 
     def zone(self, name_or_id: str) -> Json:
         """
@@ -169,6 +160,33 @@ class Client:
         if len(found) > 1:
             which = ', '.join(f'{each["name"]} {each["id"]}' for each in found)
             raise Failure(f'{given} may be any of several servers ({which}); give the name or more of the id.')
+        return found[0]
+
+    def pool(self, given: str) -> Json:
+        """
+        :param given: its id or the beginning of it, or its name
+        """
+        return self._chosen(given, list(self.every('/v2/pools', 'pools')), 'pool')
+
+    def tsigkey(self, given: str) -> Json:
+        """
+        :param given: its id or the beginning of it, or its name; the final dot may be left out
+        """
+        return self._chosen(given, list(self.every('/v2/tsigkeys', 'tsigkeys')), 'tsigkey')
+
+    @staticmethod
+    def _chosen(given: str, there: list[Json], what: str) -> Json:
+        """
+        :raises Failure: when there is none, or more than one
+        """
+        found = [each for each in there if names.is_called(given, each)] \
+            or [each for each in there if names.begins(given, each['id'])]
+        if not found:
+            called = _CALLED.get(what, what)
+            raise Refused(404, {'type': f'{what}_not_found', 'message': f'There is no {called} {given}.'})
+        if len(found) > 1:
+            which = ', '.join(f'{each["name"]} {each["id"]}' for each in found)
+            raise Failure(f'{given} may be any of several ({which}); give more of the id.')
         return found[0]
 
     def _json(self, answer: requests.Response) -> Json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import os
 import pathlib
 import uuid
@@ -10,7 +11,8 @@ from collections.abc import Collection, Mapping
 
 from designate_pool.cli import names
 from designate_pool.cli.base import ApiCommand
-from designate_pool.cli.client import DEFAULT_URL, Client, Failure, hinted
+from designate_pool.cli.client import Client, Failure, hinted, session_for
+from designate_pool.cli.settings import Settings
 from designate_pool.errors import ApiRefused, ApiUnreachable, PlanMoved, PlanNotFound, PoolError, WrongPlanState
 from designate_pool.model import StoredPlan
 from designate_pool.planner import config
@@ -58,14 +60,19 @@ class Configured(ApiCommand):
         path = path_of(parsed_args.config, os.environ)
         return None if path is None else config.read(path)
 
-    def url(self, setup: Setup | None) -> str:
-        """Where the API is: as said on the command line or in the environment, else where the configuration's pool is.
+    def place(self, setup: Setup | None) -> Settings:
+        """Where the API is: as options, environment and clouds say, else where the configuration's pool is, with the
+        token that is given there.
 
         A configuration with several pools says nothing.
         """
-        given: str | None = self.app.options.url
-        urls = {each.url for each in (setup.providers if setup else {}).values() if isinstance(each, PoolProvider)}
-        return given or (urls.pop() if len(urls) == 1 else DEFAULT_URL)
+        given: Settings = self.app.settings  # type: ignore[attr-defined]
+        if given.given is not None:
+            return given
+        pools = [each for each in (setup.providers if setup else {}).values() if isinstance(each, PoolProvider)]
+        if len({each.url for each in pools}) != 1:
+            return given
+        return dataclasses.replace(given, given=pools[0].url, token=given.token or pools[0].token)
 
     def store(self, setup: Setup) -> PlanStore:
         """Where new plans are kept."""
@@ -75,7 +82,8 @@ class Configured(ApiCommand):
         return ApiStore(self.api(setup))
 
     def api(self, setup: Setup | None) -> PoolApi:
-        return PoolApi(self.url(setup))
+        place = self.place(setup)
+        return PoolApi(place.url, session=session_for(place.url, place))
 
     def find(self, setup: Setup | None, given: str) -> tuple[PlanStore, StoredPlan]:
         """A plan and where it is: in the folder of the configuration, else in the pool.
@@ -133,9 +141,11 @@ def told(error: PoolError) -> str:
     return str(error)
 
 
-def client(url: str, own: Client) -> Client:
-    """The command's client for the API at *url*."""
-    return own if own.url == url.rstrip('/') else Client(url)
+def client(target: PoolProvider, own: Client) -> Client:
+    """The command's client for the API of *target*."""
+    if own.url == target.url.rstrip('/'):
+        return own
+    return Client(target.url, settings=Settings(token=target.token))
 
 
 def plural(count: int, what: str) -> str:

@@ -126,7 +126,8 @@ class CompareZones(Configured, Told):
         if setup is not None and given in setup.providers:
             return setup.providers[given]
         if given == POOL:
-            return PoolProvider(POOL, url=self.url(setup))
+            place = self.place(setup)
+            return PoolProvider(POOL, url=place.url, token=place.token or '')
         if os.path.isfile(given):
             return ZoneFileSource(given, file=given, check_origin=False)
         known = ', '.join([*(setup.providers if setup is not None else ()), POOL])

@@ -53,5 +53,16 @@ def may_be_server(given: str, server: Mapping[str, Any]) -> bool:
     return given.lower() == server['host'] or len(plain) >= PREFIX and _plain(server['id']).startswith(plain)
 
 
+def is_called(given: str, thing: Mapping[str, Any]) -> bool:
+    """Whether *given* is the id or the name of *thing*; the final dot of either may be left out."""
+    return given.lower().rstrip('.') == thing['name'].lower().rstrip('.') or _plain(given) == _plain(thing['id'])
+
+
+def begins(given: str, identifier: str) -> bool:
+    """Whether *given* is enough of the beginning of *identifier*."""
+    plain = _plain(given)
+    return len(plain) >= PREFIX and _plain(identifier).startswith(plain)
+
+
 def _plain(server_id: str) -> str:
     return server_id.replace('-', '').lower()

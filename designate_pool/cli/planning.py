@@ -134,7 +134,8 @@ class ApplyPlan(Configured):
         self.app.stdout.flush()
         if parsed_args.wait is None:
             return 0
-        return settling.parked(client(self.url(setup), self.client), plan, parsed_args.wait, self.app.stderr)
+        place = self.place(setup)
+        return settling.parked(Client(place.url, settings=place), plan, parsed_args.wait, self.app.stderr)
 
     def _end(self, parsed_args: argparse.Namespace, setup: Setup, outcome: Outcome) -> int:
         """Say what was done, and wait for it if that was asked for; the exit code."""
@@ -150,7 +151,7 @@ class ApplyPlan(Configured):
         for part in outcome.parts:
             target = setup.providers[part.target_id] if part.target_id in setup.providers else None
             if isinstance(target, PoolProvider) and (part.earlier or part.result is not None and part.result.ok):
-                yield client(target.url, self.client), part.zone
+                yield client(target, self.client), part.zone
 
 
 def printed(setup: Setup) -> Setup:

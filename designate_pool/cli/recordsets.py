@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
-from typing import Any
 
-from designate_pool.cli import names
-from designate_pool.cli.base import RECORDSET_COLUMNS, Change, Lister, ShowOne, cell, columns
+from designate_pool.cli import choosing, names
+from designate_pool.cli.base import RECORDSET_COLUMNS, Change, Lister, Shown, ShowOne, columns
+from designate_pool.cli.choosing import add_recordset, add_zone
 from designate_pool.cli.client import Failure
 
-Shown = tuple[Sequence[str], Iterable[Any]]
-
-
-def _add_zone(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument('zone', metavar='ZONE', help='name or id of the zone')
-
-
-def _add_recordset(parser: argparse.ArgumentParser) -> None:
-    _add_zone(parser)
-    parser.add_argument('recordset', metavar='RECORDSET', help='id, or name: www, @ for the zone itself, or in full')
-    parser.add_argument('type', metavar='TYPE', nargs='?', help='needed where the name has recordsets of several types')
+LIST_COLUMNS: tuple[str, ...] = ('id', 'name', 'type', 'records', 'ttl', 'status', 'action')
+SORTED_BY = ('name', 'type', 'ttl', 'created_at', 'updated_at')
 
 
 class CreateRecordSet(Change):
@@ -28,7 +18,7 @@ class CreateRecordSet(Change):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        _add_zone(parser)
+        add_zone(parser)
         parser.add_argument('name', metavar='NAME', help='www, @ for the zone itself, or in full')
         parser.add_argument('type', metavar='TYPE', help='such as A, AAAA, MX, TXT')
         parser.add_argument('--record', action='append', required=True, metavar='DATA', dest='records',
@@ -48,26 +38,35 @@ class CreateRecordSet(Change):
 
 
 class ListRecordSets(Lister):
-    """List the recordsets of a zone."""
+    """List the recordsets of a zone, or of all zones."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        _add_zone(parser)
+        add_zone(parser, nargs='?', help='name or id; all zones if not given')
         parser.add_argument('--name', help='only this name; * stands for anything')
         parser.add_argument('--type', type=str.upper)
         parser.add_argument('--data', help='only those with this record; * stands for anything')
+        parser.add_argument('--ttl', type=int, metavar='SECONDS', help='only those of this TTL')
+        parser.add_argument('--description', help='only those described so; * stands for anything')
         parser.add_argument('--status', type=str.upper, choices=('PENDING', 'ACTIVE', 'ERROR'))
+        choosing.add_page(parser, SORTED_BY)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        zone = self.client.zone(parsed_args.zone)
+        wanted = {**choosing.page(parsed_args), 'type': parsed_args.type, 'data': parsed_args.data,
+                  'ttl': parsed_args.ttl, 'description': parsed_args.description, 'status': parsed_args.status}
         name = parsed_args.name
-        if name is not None and not name.endswith('*'):
-            name = names.in_zone(name, zone['name'])
-        found = self.client.every(f'/v2/zones/{zone["id"]}/recordsets', 'recordsets', name=name,
-                                  type=parsed_args.type, data=parsed_args.data, status=parsed_args.status)
-        shown = ('id', 'name', 'type', 'records', 'ttl', 'status', 'action')
-        return shown, ([cell(each[column], parsed_args.formatter) for column in shown] for each in found)
+        if parsed_args.zone is None:
+            if name is not None and not name.endswith('*'):
+                name = names.of_zone(name)
+            path, shown = '/v2/recordsets', (*LIST_COLUMNS, 'zone_name')
+        else:
+            zone = self.client.zone(parsed_args.zone)
+            if name is not None and not name.endswith('*'):
+                name = names.in_zone(name, zone['name'])
+            path, shown = f'/v2/zones/{zone["id"]}/recordsets', LIST_COLUMNS
+        found = self.client.every(path, 'recordsets', name=name, **wanted)
+        return shown, ([each[column] for column in shown] for each in found)
 
 
 class ShowRecordSet(ShowOne):
@@ -75,7 +74,7 @@ class ShowRecordSet(ShowOne):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        _add_recordset(parser)
+        add_recordset(parser)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
@@ -89,7 +88,7 @@ class SetRecordSet(Change):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        _add_recordset(parser)
+        add_recordset(parser)
         parser.add_argument('--record', action='append', metavar='DATA', dest='records',
                             help='the data of one record, as in a zone file; may be repeated')
         lasting = parser.add_mutually_exclusive_group()
@@ -119,7 +118,7 @@ class DeleteRecordSet(Change):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        _add_recordset(parser)
+        add_recordset(parser)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:

@@ -11,7 +11,7 @@ from designate_pool.cli import answers
 from designate_pool.cli.answers import Asked, ServerAnswers
 from designate_pool.cli.base import Json, Told, seconds
 from designate_pool.cli.client import Failure
-from designate_pool.cli.zones import IMPORT_SECONDS
+from designate_pool.cli.transfers import IMPORT_SECONDS
 from designate_pool.errors import PoolError
 from designate_pool.planner import master
 

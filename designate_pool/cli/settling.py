@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Sequence
 from typing import TextIO
@@ -79,8 +78,11 @@ def _is_late(shown: Json) -> bool:
 
 
 def _follow(client: Client, change: waiting.Change, seconds: float, stream: TextIO) -> int:
-    colour = stream.isatty() and 'NO_COLOR' not in os.environ
-    ending = waiting.follow(client, change, seconds, waiting.Progress(stream, colour))
+    try:
+        ending = waiting.follow(client, change, seconds, waiting.Progress(stream, change.wanted))
+    except KeyboardInterrupt:
+        stream.write(f'\n{waiting.left_alone(change)}\n')
+        raise
     stream.write(ending.line + '\n')
     if ending.code in (waiting.FAILED, waiting.TIMED_OUT):
         stream.write(f"'designate-pool zone explain {change.zone_name}' tells more.\n")

@@ -8,14 +8,14 @@ from collections.abc import Callable
 from typing import Any, TextIO
 
 from designate_pool import serial
-from designate_pool.cli import explaining
+from designate_pool.cli import colours
 from designate_pool.cli.client import Client, Failure, Refused
+from designate_pool.cli.screen import Board, is_live
 
 Json = dict[str, Any]
 DONE, DELETED_MEANWHILE, FAILED, TIMED_OUT = 0, 1, 3, 4
 FIRST_PAUSE = 0.01
 LONGEST_PAUSE = 0.5
-_COLOURS = {'SUCCESS': '32', 'ERROR': '31', 'PENDING': '33'}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,7 +89,9 @@ def judge(shown: Json, change: Change, elapsed: float) -> Ending | None:
             return Ending(DONE, f'{change.zone_name} is ACTIVE at serial {shown["serial"]} on {shown["current"]} of '
                                 f'{_total(shown)} servers after {ms}.')
     if shown['status'] == 'ERROR':
-        return Ending(FAILED, f'{explaining.headline(shown)}; {missing(shown)}')
+        failed = sum(each['status'] == 'ERROR' for each in counting(shown))
+        return Ending(FAILED, f'{shown["zone_name"]} is in ERROR: {failed} of {len(counting(shown))} servers failed; '
+                              f'{missing(shown)}')
     return None
 
 
@@ -100,9 +102,24 @@ def _reached(shown: Json, wanted: int) -> bool:
     return reported is not None and serial.at_least(reported, wanted)
 
 
+def left_alone(change: Change) -> str:
+    """What goes on when nobody waits any more."""
+    name = change.zone_name
+    if change.deletes:
+        return (f"{name} goes on being deleted without you; 'designate-pool zone explain {name}' shows which servers "
+                'have it yet.')
+    serial_wanted = '' if change.wanted is None else f' --serial {change.wanted}'
+    return f"The change goes on without you; 'designate-pool zone wait {name}{serial_wanted}' waits for it again."
+
+
+def counting(shown: Json) -> list[Json]:
+    """The servers that the threshold is about."""
+    return [each for each in shown['servers'] if each['counts']]
+
+
 def missing(shown: Json) -> str:
     """Which servers lack the change, and why."""
-    behind = [f'{each["name"]} ({each["last_error"] or each["status"]})' for each in explaining.counting(shown)
+    behind = [f'{each["name"]} ({each["last_error"] or each["status"]})' for each in counting(shown)
               if not each['current']]
     return f'lacking: {", ".join(behind)}.' if behind else 'no server lacks it.'
 
@@ -122,7 +139,7 @@ def _timed_out(shown: Json | None, change: Change, seconds: float, trouble: str)
 
 
 def _total(shown: Json) -> int:
-    return len(explaining.counting(shown)) if shown['total'] is None else int(shown['total'])
+    return len(counting(shown)) if shown['total'] is None else int(shown['total'])
 
 
 def _tell_news(shown: Json, seen: dict[str, Any], elapsed: float, tell: Callable[[Json, float], None]) -> None:
@@ -134,19 +151,41 @@ def _tell_news(shown: Json, seen: dict[str, Any], elapsed: float, tell: Callable
 
 
 class Progress:
-    """Writes a line per news, in colour where *stream* is a terminal."""
+    """Shows how each server stands: redrawn on a terminal, else a line per news.
 
-    def __init__(self, stream: TextIO, colour: bool) -> None:
+    :param wanted: the serial that is waited for; None where it is not known
+    """
+
+    def __init__(self, stream: TextIO, wanted: int | None = None) -> None:
         self._stream = stream
-        self._colour = colour
+        self._wanted = wanted
+        self._board = Board(stream) if is_live(stream) else None
+        self._rows: dict[str, tuple[Json, float]] = {}
 
     def __call__(self, server: Json, elapsed: float) -> None:
-        status = server['status'].ljust(7)
-        if self._colour:
-            status = f'\033[{_COLOURS.get(server["status"], "0")}m{status}\033[0m'
-        serial_seen = '-' if server['serial'] is None else server['serial']
-        line = f'{server["name"]}  {server["action"]} {status}  serial {serial_seen}  {elapsed * 1000:.0f} ms'
-        if server['last_error'] and not server['current']:
-            line += f'  {server["last_error"]}'
-        self._stream.write(line + '\n')
-        self._stream.flush()
+        if self._board is None:
+            self._stream.write(_told(server, server['name'], elapsed, _or_dash(server['serial'])) + '\n')
+            self._stream.flush()
+            return
+        self._rows[server['id']] = server, elapsed
+        width = max(len(each['name']) for each, _ in self._rows.values())
+        self._board.draw([self._line(each, at, width) for each, at in self._rows.values()])
+
+    def _line(self, server: Json, elapsed: float, width: int) -> str:
+        mark = colours.mark('done' if server['current'] else 'failed' if server['status'] == 'ERROR' else 'pending',
+                            self._stream)
+        serial_seen = _or_dash(server['serial'])
+        if self._wanted is not None and not server['current'] and server['action'] != 'DELETE':
+            serial_seen += f' of {self._wanted}'
+        return f'{mark} {_told(server, server["name"].ljust(width), elapsed, serial_seen)}'
+
+
+def _told(server: Json, name: str, elapsed: float, serial_seen: str) -> str:
+    line = f'{name}  {server["action"]} {server["status"].ljust(7)}  serial {serial_seen}  {elapsed * 1000:.0f} ms'
+    if server['last_error'] and not server['current']:
+        line += f'  {" ".join(server["last_error"].split())}'
+    return line
+
+
+def _or_dash(serial_seen: int | None) -> str:
+    return '-' if serial_seen is None else str(serial_seen)

@@ -1,25 +1,16 @@
-"""``designate-pool zone ...``"""
+"""``designate-pool zone ...``: zones themselves."""
 
 from __future__ import annotations
 
 import argparse
-import pathlib
-import time
-from collections.abc import Iterable, Sequence
-from datetime import datetime, timezone
-from typing import Any, TextIO
 
-from designate_pool.cli import explaining, names
-from designate_pool.cli.base import ZONE_COLUMNS, ApiCommand, Change, Json, Lister, ShowOne, Told, columns
+from designate_pool.cli import choosing, names
+from designate_pool.cli.base import ZONE_COLUMNS, Change, Lister, Shown, ShowOne, columns
+from designate_pool.cli.choosing import add_zone
 from designate_pool.cli.client import Failure
 
-#: A zone file of a million records takes its time.
-IMPORT_SECONDS = 900.0
-Shown = tuple[Sequence[str], Iterable[Any]]
-
-
-def _add_zone(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument('zone', metavar='ZONE', help='name or id; the final dot may be left out')
+LIST_COLUMNS = ('id', 'name', 'serial', 'status', 'action')
+SORTED_BY = ('name', 'email', 'status', 'ttl', 'serial', 'created_at', 'updated_at')
 
 
 class CreateZone(Change):
@@ -49,15 +40,22 @@ class ListZones(Lister):
         parser = super().get_parser(prog_name)
         parser.add_argument('--name', help='only this name; * stands for anything')
         parser.add_argument('--status', type=str.upper, choices=('PENDING', 'ACTIVE', 'ERROR', 'DELETED'))
-        parser.add_argument('--email', help='only those of this address')
+        parser.add_argument('--email', help='only those of this address; * stands for anything')
+        parser.add_argument('--ttl', type=int, metavar='SECONDS', help='only those of this TTL')
+        parser.add_argument('--description', help='only those described so; * stands for anything')
+        parser.add_argument('--pool', metavar='POOL', help='only those of this pool; its name or id')
+        choosing.add_page(parser, SORTED_BY)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         name = parsed_args.name
         if name is not None and not name.endswith('*'):
             name = names.of_zone(name)
-        found = self.client.every('/v2/zones', 'zones', name=name, status=parsed_args.status, email=parsed_args.email)
-        shown = ('id', 'name', 'serial', 'status', 'action')
+        pool = parsed_args.pool and self.client.pool(parsed_args.pool)['id']
+        found = self.client.every('/v2/zones', 'zones', **choosing.page(parsed_args), name=name,
+                                  status=parsed_args.status, email=parsed_args.email, ttl=parsed_args.ttl,
+                                  description=parsed_args.description, pool_id=pool)
+        shown = LIST_COLUMNS if not self.app.options.all_projects else (*LIST_COLUMNS, 'project_id')
         return shown, ([zone[column] for column in shown] for zone in found)
 
 
@@ -66,7 +64,7 @@ class ShowZone(ShowOne):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        _add_zone(parser)
+        add_zone(parser)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
@@ -78,7 +76,7 @@ class SetZone(Change):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        _add_zone(parser)
+        add_zone(parser)
         parser.add_argument('--email')
         parser.add_argument('--ttl', type=int, metavar='SECONDS')
         describe = parser.add_mutually_exclusive_group()
@@ -105,7 +103,7 @@ class DeleteZone(Change):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        _add_zone(parser)
+        add_zone(parser)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
@@ -114,74 +112,3 @@ class DeleteZone(Change):
         if self.settle(parsed_args, zone, deletes=True):
             zone = {**zone, 'action': 'NONE', 'status': 'DELETED'}
         return columns(zone, ZONE_COLUMNS, parsed_args.formatter)
-
-
-class ImportZone(Change):
-    """Create a zone from a zone file (RFC 1035)."""
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        parser.add_argument('file', metavar='FILE', help='the zone file; - is standard input')
-        return parser
-
-    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        content = _read(parsed_args.file, self.app.stdin)
-        self.began = time.monotonic()
-        answer = self.client.send('POST', '/v2/zones/tasks/imports', IMPORT_SECONDS, data=content,
-                                  headers={'Content-Type': 'text/dns'})
-        task = answer.json()
-        if task['status'] != 'COMPLETE':
-            raise Failure(f'{parsed_args.file} was not imported: {task["message"]}')
-        zone = self.client.zone(task['zone_id'])
-        if self.settle(parsed_args, zone, zone['serial']):
-            zone = self.client.zone(zone['id'])
-        return columns(zone, ZONE_COLUMNS, parsed_args.formatter)
-
-
-def _read(file: str, stdin: TextIO) -> bytes:
-    try:
-        if file == '-':
-            return stdin.buffer.read() if hasattr(stdin, 'buffer') else stdin.read().encode()
-        return pathlib.Path(file).read_bytes()
-    except OSError as error:
-        raise Failure(f'{file} cannot be read: {error.strerror or error}.') from error
-
-
-class ExportZone(ApiCommand):
-    """Write a zone as a zone file (RFC 1035)."""
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        _add_zone(parser)
-        parser.add_argument('--file', metavar='FILE', help='where to; standard output if not given')
-        return parser
-
-    def take_action(self, parsed_args: argparse.Namespace) -> None:
-        task = self.client.change('POST', f'/v2/zones/{self.client.zone(parsed_args.zone)["id"]}/tasks/export')
-        answer = self.client.send('GET', f'/v2/zones/tasks/exports/{task["id"]}/export', IMPORT_SECONDS)
-        text = answer.content.decode('utf-8')
-        if parsed_args.file is None:
-            self.app.stdout.write(text)
-            return
-        try:
-            pathlib.Path(parsed_args.file).write_text(text, encoding='utf-8')
-        except OSError as error:
-            raise Failure(f'{parsed_args.file} cannot be written: {error.strerror or error}.') from error
-
-
-class ExplainZone(Told):
-    """Tell why a zone is not ACTIVE, or not on every server."""
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        _add_zone(parser)
-        return parser
-
-    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        zone = self.client.zone(parsed_args.zone)
-        shown = self.client.get(f'/v2/zones/{zone["id"]}/servers')
-        explained = explaining.explain(shown, datetime.now(timezone.utc))
-        return tuple(explained), tuple(explained.values())
-
-    def text(self, found: Json) -> str:
-        return explaining.text(found)

@@ -45,7 +45,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog='designate-pool-webhook',
-                                     description='The pool as a webhook provider for external-dns.')
+                                     description='The pool as a webhook provider for external-dns.',
+                                     epilog="The token for the pool's API is in DESIGNATE_POOL_TOKEN.")
     parser.add_argument('--listen', type=arguments.endpoint, action='append', metavar='ADDRESS:PORT',
                         help='where external-dns reaches it; may be given more than once (default: 127.0.0.1:8888)')
     parser.add_argument('--url', default=os.environ.get('DESIGNATE_POOL_URL') or DEFAULT_URL,

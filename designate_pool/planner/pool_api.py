@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import urllib.parse
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,25 +13,32 @@ from typing import Any
 
 import requests
 
-from designate_pool.errors import ApiRefused, ApiUnreachable, PlanNotFound
+from designate_pool.errors import ApiRefused, ApiUnreachable, InvalidField, PlanNotFound
 from designate_pool.model import PlanState, StoredPlan
 
 Json = dict[str, Any]
 #: Items of one answer.
 _PAGE = 1000
 _LOOPBACK = ('localhost', '127.0.0.1', '::1')
+#: The token where none is given.
+TOKEN = 'DESIGNATE_POOL_TOKEN'
+_IS_TOKEN = re.compile('[!-~]+')
 
 
 class PoolApi:
     """
     :param url: where the API is, without a path
     :param timeout: seconds that one answer may take
+    :param token: who asks; that of the environment (:data:`TOKEN`) when None, and none at all when empty
+    :param session: with the token and what else is to be sent, instead of one of its own
     """
 
-    def __init__(self, url: str, timeout: float = 90.0) -> None:
+    def __init__(self, url: str, timeout: float = 90.0, token: str | None = None,
+                 session: requests.Session | None = None) -> None:
         self.url = url.rstrip('/')
+        self.token = token_of(token, os.environ)
         self._timeout = timeout
-        self._session = new_session(self.url)
+        self._session = session or new_session(self.url, self.token)
 
     def zone(self, name: str) -> Json | None:
         """The zone of that name as the API shows it; None when there is none."""
@@ -200,9 +209,20 @@ def _quoted(plan_id: str) -> str:
     return urllib.parse.quote(plan_id, safe='')
 
 
-def new_session(url: str) -> requests.Session:
-    """A session for the API at *url*."""
+def token_of(given: str | None, environ: Mapping[str, str]) -> str | None:
+    return (environ.get(TOKEN) if given is None else given) or None
+
+
+def new_session(url: str, token: str | None = None) -> requests.Session:
+    """A session for the API at *url*.
+
+    :raises InvalidField: when *token* can be none; it is not told
+    """
     session = requests.Session()
+    if token is not None:
+        if not _IS_TOKEN.fullmatch(token):
+            raise InvalidField(field='token', why='must be visible ASCII characters without blanks')
+        session.headers['X-Auth-Token'] = token
     try:
         # A proxy in the environment cannot reach our own loopback.
         session.trust_env = urllib.parse.urlsplit(url).hostname not in _LOOPBACK

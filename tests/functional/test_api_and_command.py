@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import concurrent.futures
 import dataclasses
+import io
 import json
+import logging
 import pathlib
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -22,7 +23,9 @@ from hypothesis import strategies as st
 from designate_pool import runtime
 from designate_pool.api.app import create_app
 from designate_pool.api.server import ApiServer
+from designate_pool.api.watching import Watch
 from designate_pool.central.service import Central
+from designate_pool.cli.app import Shell
 from designate_pool.model import (Action, Comparison, Context, Domain, Endpoint, Outcome, Pool, PoolServer, Reloaded,
                                   Report, Server, ServerState, ServerStatus, utcnow)
 from designate_pool.rpc.central import TOPIC, CentralClient
@@ -130,8 +133,15 @@ class System:
     manager: StandInPoolManager
 
     def command(self, *words: str, stdin: str = '') -> subprocess.CompletedProcess[str]:
-        return subprocess.run([sys.executable, '-m', 'designate_pool.cli', '--url', self.url, *words], input=stdin,
-                              capture_output=True, text=True, timeout=60, cwd=pathlib.Path(__file__).parents[2])
+        """What the command does, in this process: one of its own takes ten times as long to start as it works."""
+        root, (out, err) = logging.getLogger(), (io.StringIO(), io.StringIO())
+        before = list(root.handlers)
+        try:
+            code = Shell(stdin=io.StringIO(stdin), stdout=out, stderr=err).run(['--url', self.url, *words])
+        finally:
+            for handler in [each for each in root.handlers if each not in before]:
+                root.removeHandler(handler)
+        return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
 
     def json(self, *words: str, stdin: str = '') -> dict:
         ran = self.command(*words, '-f', 'json', stdin=stdin)
@@ -140,7 +150,11 @@ class System:
 
 
 @pytest.fixture(params=[66], ids=['threshold 66'])
-def system(request: pytest.FixtureRequest, tmp_path: pathlib.Path) -> Iterator[System]:
+def system(request: pytest.FixtureRequest, tmp_path: pathlib.Path,
+           monkeypatch: pytest.MonkeyPatch) -> Iterator[System]:
+    # The services run in this process too, and their log is not the command's.
+    monkeypatch.setattr(logging.getLogger('designate_pool'), 'propagate', False)
+    monkeypatch.setenv('COLUMNS', '200')  # or what is asked for may stand on two lines of a cell
     url = f'sqlite:///{tmp_path}/database.sqlite'
     migrate.upgrade(url)
     storage, threads = Storage(url), runtime.Threads()
@@ -151,12 +165,17 @@ def system(request: pytest.FixtureRequest, tmp_path: pathlib.Path) -> Iterator[S
     service = Central(storage, PoolManagerClient(direct), threads)
     direct.serve(TOPIC, service)
     direct.serve(topic(pool.name), manager)
+    service.start()
     manager.reload_servers(Context())
     [found] = client.find_pools(Context(), {'name': pool.name})
     client.update_pool(Context(), {'id': found.id, 'name_servers': ['ns1.example.org.', 'ns2.example.org.']})
-    server = ApiServer(create_app(client, pool, pool_managers=PoolManagerClient(direct)), Endpoint('127.0.0.1', 0))
+    watch = Watch(storage)
+    watch.start()
+    app = create_app(client, pool, pool_managers=PoolManagerClient(direct), storage=storage, watch=watch)
+    server = ApiServer(app, Endpoint('127.0.0.1', 0))
     server.start()
     yield System(f'http://{server.endpoint}', direct, client, manager)
+    watch.stop()
     server.stop()
     service.stop()
     direct.stop()
@@ -225,7 +244,7 @@ def test_one_server_dead_and_enough_left(system: System) -> None:
     assert 'connection refused' in told
     machine = system.json('zone', 'explain', 'example.com')
     assert (machine['needed'], machine['current'], machine['degraded']) == (2, 2, True)
-    assert 0 < machine['servers'][2]['next_try_in'] <= 30
+    assert machine['servers'][2]['next_attempt_at'] is not None
     system.manager.down = set()
     assert system.command('zone', 'set', 'example.com', '--ttl', '60', '--wait').returncode == 0
     assert 'on every server' in system.command('zone', 'explain', 'example.com').stdout
@@ -381,7 +400,7 @@ def test_a_server_rests_and_gets_what_it_missed(system: System) -> None:
     assert (changed.returncode, ' on 2 of 2 servers after ' in changed.stderr) == (0, True)
     told = system.command('zone', 'explain', 'example.com').stdout
     assert ' on every server that counts.' in told
-    assert 'The pool is short of one server: fake:192.0.2.1:53 has been in maintenance for ' in told
+    assert 'it has been in maintenance for ' in ' '.join(told.split())
     assert system.json('zone', 'explain', 'example.com')['degraded'] is False
     assert standing(system) == [('fake:192.0.2.1:53', 'maintenance', 1), ('fake:192.0.2.2:53', 'active', 0),
                                 ('fake:192.0.2.3:53', 'active', 0)]

@@ -38,15 +38,16 @@ class PoolProvider(BaseProvider):
     :param timeout: seconds that one answer may take
     :param email: of zones that it creates; without it ``hostmaster`` at the zone
     :param root_ns_warnings: whether to log that the zone's own NS records are left out
+    :param token: who asks; that of the environment when None
     :param options: of :class:`~designate_pool.planner.providers.BaseProvider`
     """
 
     SUPPORTS_ROOT_NS = False
 
     def __init__(self, id: str, url: str = DEFAULT_URL, timeout: float = 90.0, email: str | None = None,
-                 root_ns_warnings: bool = False, **options: Any) -> None:
+                 root_ns_warnings: bool = False, token: str | None = None, **options: Any) -> None:
         super().__init__(id, root_ns_warnings=root_ns_warnings, **options)
-        self._api = PoolApi(url, timeout)
+        self._api = PoolApi(url, timeout, token)
         self._email = email
         #: The id and serial of each zone, as it was last read to be planned for.
         self._read: dict[str, tuple[str, int]] = {}
@@ -55,6 +56,11 @@ class PoolProvider(BaseProvider):
     def url(self) -> str:
         """Where the API is."""
         return self._api.url
+
+    @property
+    def token(self) -> str | None:
+        """Who asks it."""
+        return self._api.token
 
     def _supports_type(self, rtype: str) -> bool:
         return rtype not in GENERATED and rtype != 'SOA' and _is_known(rtype)

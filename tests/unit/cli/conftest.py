@@ -13,6 +13,7 @@ from designate_pool.api.server import ApiServer
 from designate_pool.cli.app import Shell
 from designate_pool.model import Endpoint
 from tests.unit.api.stand_in import POOL, StandIn, StandInPoolManager
+from tests.unit.api.stand_in_tasks import StandInTasks
 
 
 @dataclasses.dataclass
@@ -40,7 +41,8 @@ def pool_manager():
 
 @pytest.fixture
 def api(central, pool_manager):
-    server = ApiServer(create_app(central, POOL, pool_managers=pool_manager), Endpoint('127.0.0.1', 0), threads=2)
+    server = ApiServer(create_app(central, POOL, pool_managers=pool_manager, tasks=StandInTasks(central)),
+                       Endpoint('127.0.0.1', 0), threads=2)
     server.start()
     yield f'http://{server.endpoint}'
     server.stop()

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import pathlib
-from datetime import datetime, timezone
 
 import pytest
 
-from designate_pool.cli import explaining
 from designate_pool.cli.configured import VARIABLE, path_of
 from tests.fixtures.commands import Folder
 
@@ -215,17 +213,3 @@ class TestComparing:
         assert 'nothing is neither a zone file nor one of files, out, pool' in git.run(
             'compare', 'nothing', 'out', 'example.com', code=1).err
         assert 'does not answer' in git.run('compare', 'files', 'pool', 'example.com', code=1).err
-
-
-def test_a_parked_plan_is_what_there_is_to_do() -> None:
-    server = {'id': 'a', 'name': 'rfc2136:192.0.2.1:53', 'state': 'active', 'counts': True, 'action': 'UPDATE',
-              'status': 'ERROR', 'current': False, 'serial': 1, 'expected_serial': 2, 'attempts': 1,
-              'last_error': 'plan 3f2a is parked', 'next_attempt_at': None, 'created_at': '2026-05-01T12:00:00',
-              'plan_id': '3f2a9c1e-0000-4000-8000-000000000000'}
-    shown = {'zone_name': 'example.com.', 'status': 'ERROR', 'action': 'UPDATE', 'serial': 2, 'needed': 2, 'current': 0,
-             'total': 2, 'threshold_percentage': 100, 'resting': [],
-             'servers': [server, {**server, 'id': 'b', 'plan_id': '7b000000-0000-4000-8000-000000000000'}]}
-    told = explaining.explain(shown, datetime(2026, 5, 1, 12, tzinfo=timezone.utc))
-    assert [each['plan_id'] for each in told['servers']] == [each['plan_id'] for each in shown['servers']]
-    assert told['to_do'] == ("decide on the plan that waits, and 1 more like it: 'designate-pool plan show 3f2a9c1e' "
-                             "shows it, 'designate-pool apply 3f2a9c1e' approves it")

@@ -1,0 +1,73 @@
+"""What a command fails with: one line for the user that says what to do; mistakes of a file have a line each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Json = dict[str, Any]
+
+#: What to do, by the type of the API's error.
+_HINTS = {
+    'domain_not_found': "'designate-pool zone list' shows the zones there are.",
+    'recordset_not_found': "'designate-pool recordset list ZONE' shows those there are.",
+    'duplicate_domain': "Change it with 'designate-pool zone set', or delete it first.",
+    'duplicate_recordset': "Change it with 'designate-pool recordset set'.",
+    'domain_being_deleted': "'designate-pool zone explain' shows which servers have it yet; try again when it is gone.",
+    'server_not_found': "'designate-pool server list' shows the servers there are.",
+    'wrong_server_state': "'designate-pool server list' shows where each stands.",
+    'bad_configuration': 'Nothing has changed; mend the file and reload again.',
+    'plan_not_found': "'designate-pool plan list' shows the plans there are.",
+    'wrong_plan_state': "'designate-pool plan list' shows where each stands; 'designate-pool plan' makes a new one.",
+    'plan_moved': "Nothing was changed; make a new plan with 'designate-pool plan' and look at it.",
+    'serial_moved': "Nothing was changed; make a new plan with 'designate-pool plan' and look at it.",
+    'pool_not_found': "'designate-pool pool list' shows the pools there are.",
+    'tsigkey_not_found': "'designate-pool tsigkey list' shows the keys there are.",
+    'duplicate_tsigkey': "Change it with 'designate-pool tsigkey set', or delete it first.",
+    'zone_import_not_found': "'designate-pool zone import list' shows the imports there are.",
+    'zone_export_not_found': "'designate-pool zone export list' shows the exports there are.",
+    'service_unavailable': 'Look whether designate-pool-central and what it needs are running, then try again.',
+    'internal_error': "The API's log says more; look for {request_id}.",
+    'unauthorized': "Give one as --token, in DESIGNATE_POOL_TOKEN or in a cloud; 'designate-pool-manage token create' "
+                    'makes one.',
+    'forbidden': 'Ask for a role that may do it, or name another project with --project.',
+    'over_quota': "'designate-pool quota show' shows what there may be; an administrator can raise it with "
+                  "'designate-pool quota set'.",
+    'too_many_waits': 'The pool goes on meanwhile.',
+}
+#: What to do, by the status of HTTP, where the type says nothing.
+_BY_STATUS = {401: 'unauthorized', 403: 'forbidden'}
+
+
+class Failure(Exception):
+    """The command cannot be done; the message is for the user.
+
+    :ivar code: the exit code
+    """
+
+    code = 1
+
+
+class Refused(Failure):
+    """The API answered with an error.
+
+    :ivar status: of HTTP
+    :ivar type: the API's word for it
+    """
+
+    def __init__(self, status: int, fault: Json) -> None:
+        self.status = status
+        self.type = str(fault.get('type', ''))
+        message = str(fault.get('message') or f'The API answered with {status}.')
+        if self.type != 'bad_configuration':
+            message = ' '.join(message.split())
+        kind = self.type if self.type in _HINTS else _BY_STATUS.get(status, self.type)
+        super().__init__(hinted(message, kind, fault.get('request_id') or 'the request'))
+
+
+def hinted(message: str, type: str, request_id: str = 'the request') -> str:
+    """*message* and what to do about it.
+
+    :param type: the API's word for the error
+    """
+    hint = _HINTS.get(type, '').format(request_id=request_id)
+    return '\n'.join((message, hint)) if '\n' in message else f'{message} {hint}'.strip()

@@ -1,0 +1,72 @@
+"""Lines on a terminal that are drawn over again."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import unicodedata
+from collections.abc import Sequence
+from typing import TextIO
+
+#: What colours: it takes no place.
+_SEQUENCE = re.compile('\033\\[[0-9;]*m')
+RESET = '\033[0m'
+
+
+def is_live(stream: TextIO) -> bool:
+    """Whether what was written to *stream* can be drawn over."""
+    return stream.isatty() and os.environ.get('TERM') != 'dumb'
+
+
+class Board:
+    """Lines that stay where they are while their contents change; as many as the terminal has room for."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._height = 0
+
+    def draw(self, lines: Sequence[str]) -> None:
+        size = shutil.get_terminal_size()
+        room = max(1, size.lines - 1)
+        if len(lines) > room:
+            lines = [*lines[:room - 1], f'and {len(lines) - room + 1} more']
+        back = f'\033[{self._height}A' if self._height else ''
+        # Each line is cleared behind its end, and what is left of more lines than these is cleared at last.
+        self._stream.write(back + ''.join(f'\r{fit(line, size.columns)}\033[K\n' for line in lines) + '\033[J')
+        self._stream.flush()
+        self._height = len(lines)
+
+
+def fit(line: str, width: int) -> str:
+    """*line* cut so that no terminal of *width* columns breaks it."""
+    found, used = [], 0
+    for part in re.split(f'({_SEQUENCE.pattern})', line):
+        if _SEQUENCE.fullmatch(part):
+            found.append(part)
+            continue
+        for letter in part:
+            if not letter.isprintable():
+                letter = ' '
+            used += _columns(letter)
+            if used > width:
+                return ''.join(found) + (RESET if _SEQUENCE.search(line) else '')
+            found.append(letter)
+    return ''.join(found)
+
+
+def width_of(line: str) -> int:
+    """How many columns *line* takes."""
+    return sum(map(_columns, _SEQUENCE.sub('', line)))
+
+
+def padded(text: str, width: int) -> str:
+    """*text* with blanks behind it up to *width* columns, or cut."""
+    text = fit(text, width)
+    return text + ' ' * (width - width_of(text))
+
+
+def _columns(letter: str) -> int:
+    if unicodedata.combining(letter):
+        return 0
+    return 2 if unicodedata.east_asian_width(letter) in 'WF' else 1

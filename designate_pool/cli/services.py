@@ -1,0 +1,17 @@
+"""``designate-pool service list``: which programs there are, and which of them live."""
+
+from __future__ import annotations
+
+import argparse
+
+from designate_pool.cli.base import Lister, Shown
+
+COLUMNS = ('service_name', 'hostname', 'status', 'heartbeated_at', 'stats')
+
+
+class ListServices(Lister):
+    """List the programs of designate-pool, and which of them live."""
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        found = self.client.every('/v2/service_statuses', 'service_statuses')
+        return COLUMNS, ([each[column] for column in COLUMNS] for each in found)

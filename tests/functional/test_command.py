@@ -1,0 +1,223 @@
+"""The command against the programs as they run: tokens, waiting, what is kept beside zones, the pool on one screen."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import pty
+import re
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from tests.fixtures.commands import Folder, Ran
+from tests.fixtures.processes import wait_until
+from tests.fixtures.stack import Stack
+
+IDS = [str(uuid.uuid4()) for _ in range(2)]
+SERVERS = [f'[backend:fake:{each}]\nhost = 127.0.0.1\nport = {9 + number}\ncall_timeout = 2\n'
+           for number, each in enumerate(IDS)]
+#: What follows the options of [service:api] that every stack has.
+API = 'auth = token\ntokens_file = {folder}/tokens\n'
+
+
+class Place:
+    """The programs, and folders of people with tokens.
+
+    :ivar tokens: by name
+    """
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self.stack = Stack(folder / 'stack', [API.format(folder=folder), *SERVERS], f'sqlite:///{folder}/pool.sqlite')
+        (folder / 'tokens').touch(mode=0o600)
+        self.tokens = {name: self._token(name, project, role) for name, project, role in (
+            ('ada', 'blue', 'member'), ('olga', 'operators', 'admin'))}
+        self.folder = folder
+        (folder / 'clouds.yaml').write_text(json.dumps({'default': 'ada', 'clouds': {
+            name: {'url': self.stack.url, 'token': token} for name, token in self.tokens.items()}}))
+        (folder / 'clouds.yaml').chmod(0o600)
+
+    def _token(self, name: str, project: str, role: str) -> str:
+        told = self.stack.manage('token', 'create', name, '--project', project, '--role', role)
+        found = re.search(r'\bdpt_\S+', told)
+        assert found, told
+        return found[0]
+
+    def run(self, *words: str, code: int = 0) -> Ran:
+        """A command of the default cloud, which is of project blue."""
+        os.environ['DESIGNATE_POOL_CONFIG'] = str(self.folder / 'clouds.yaml')
+        try:
+            return Folder(self.folder, url='').run(*words, code=code)
+        finally:
+            del os.environ['DESIGNATE_POOL_CONFIG']
+
+
+@pytest.fixture(scope='module')
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    place = Place(tmp_path_factory.mktemp('command'))
+    with place.stack:
+        yield place
+
+
+@pytest.fixture(scope='module')
+def zone(place: Place) -> str:
+    return place.run('zone', 'create', 'example.com', '--email', 'a@example.com', '-f', 'json').json['id']
+
+
+def test_the_token_says_who_asks(place: Place, zone: str) -> None:
+    assert [each['name'] for each in place.run('zone', 'list', '-f', 'json').json] == ['example.com.']
+    assert place.run('--cloud', 'olga', 'zone', 'list', '-f', 'json').json == []
+    everything = place.run('--cloud', 'olga', '--all-projects', 'zone', 'list', '-f', 'json').json
+    assert [each['project_id'] for each in everything] == ['blue']
+    acting = place.run('--cloud', 'olga', '--project', 'blue', 'zone', 'list', '-f', 'json').json
+    assert [each['name'] for each in acting] == ['example.com.']
+
+
+@pytest.mark.parametrize('words, told', [
+    (('--token', 'dpt_wrong', 'zone', 'list'), 'DESIGNATE_POOL_TOKEN'),
+    (('server', 'list'), '--project'),
+    (('--project', 'red', 'zone', 'list'), 'Ask for a role'),
+    (('--cloud', 'nobody', 'zone', 'list'), 'there are: ada, olga.'),
+])
+def test_a_refusal_is_one_line_that_says_what_to_do(place: Place, zone: str, words: tuple[str, ...], told: str) -> None:
+    ran = place.run(*words, code=1)
+    assert ran.out == '' and ran.err.count('\n') == 1
+    assert told in ran.err
+    assert not any(token in ran.err for token in place.tokens.values())
+
+
+def test_a_quota_is_set_met_and_unset(place: Place, zone: str) -> None:
+    assert place.run('--cloud', 'olga', 'quota', 'set', 'blue', '--zones', '1', '-f', 'json').json['zones'] == 1
+    assert place.run('quota', 'show', '-f', 'value', '-c', 'zones').out == '1\n'
+    ran = place.run('zone', 'create', 'example.org', '--email', 'a@example.org', code=1)
+    assert "'designate-pool quota show'" in ran.err and ran.err.count('\n') == 1
+    place.run('--cloud', 'olga', 'quota', 'unset', 'blue')
+    assert place.run('quota', 'show', '-f', 'json').json['zones'] != 1
+    assert place.run('limits', '-f', 'json').json['max_page_limit'] >= 1000
+
+
+def test_keys_are_kept_and_their_secrets_shown_once(place: Place, zone: str) -> None:
+    made = place.run('--cloud', 'olga', 'tsigkey', 'create', 'key.example.', '--pool', 'default', '-f', 'json').json
+    assert len(made['secret']) == 44
+    shown = place.run('--cloud', 'olga', 'tsigkey', 'show', 'key.example', '-f', 'json').json
+    assert (shown['id'], shown['secret'], shown['scope']) == (made['id'], '***', 'POOL')
+    (place.folder / 'secret').write_text('c2VjcmV0LW9mLWtleXMtbG9uZy1lbm91Z2g=\n')
+    changed = place.run('--cloud', 'olga', 'tsigkey', 'set', made['id'][:8], '--secret-file',
+                        str(place.folder / 'secret'), '--algorithm', 'hmac-sha512', '-f', 'json').json
+    assert (changed['algorithm'], changed['secret']) == ('hmac-sha512', '***')
+    assert [each['name'] for each in place.run('--cloud', 'olga', 'tsigkey', 'list', '-f', 'json').json] == [
+        'key.example.']
+    place.run('--cloud', 'olga', 'tsigkey', 'delete', 'key.example.')
+    assert "'designate-pool tsigkey list'" in place.run('--cloud', 'olga', 'tsigkey', 'show', 'key.example.',
+                                                        code=1).err
+
+
+def test_pools_services_and_name_servers(place: Place, zone: str) -> None:
+    [pool] = place.run('--cloud', 'olga', 'pool', 'list', '-f', 'json').json
+    assert place.run('--cloud', 'olga', 'pool', 'show', pool['id'][:6], '-f', 'json').json['name'] == 'default'
+    services = {each['service_name'] for each in place.run('--cloud', 'olga', 'service', 'list', '-f', 'json').json}
+    assert {'api', 'central', 'minidns', 'pool_manager'} <= services
+    servers = place.run('zone', 'nameservers', 'example.com', '-f', 'value').out
+    assert servers == 'ns1.example.org. 1\nns2.example.org. 2\n'
+
+
+def test_recordsets_of_a_zone_and_of_all(place: Place, zone: str) -> None:
+    place.run('recordset', 'create', 'example.com', 'www', 'A', '--record', '192.0.2.1')
+    found = place.run('recordset', 'list', '--type', 'A', '-f', 'json').json
+    assert [(each['name'], each['zone_name']) for each in found] == [('www.example.com.', 'example.com.')]
+    servers = place.run('recordset', 'servers', 'example.com', 'www', 'A', '-f', 'json').json
+    assert [each['served'] for each in servers] == [False, False]
+    by_name = place.run('recordset', 'list', zone, '--sort', 'name:desc', '--limit', '1', '-f', 'value', '-c', 'name')
+    assert by_name.out == 'www.example.com.\n'
+
+
+def test_why_a_zone_is_not_active(place: Place, zone: str) -> None:
+    wait_until(lambda: 'is in ERROR' in place.run('zone', 'explain', 'example.com').out, 'the zone is in ERROR')
+    told = place.run('zone', 'explain', 'example.com').out
+    assert 'To do:' in told and 'The pool needs 2 of 2 servers' in told
+    machine = place.run('zone', 'explain', 'example.com', '-f', 'json').json
+    assert all(each['last_error'] for each in machine['servers'])
+
+
+def test_a_wait_ends_as_the_pool_does(place: Place, zone: str) -> None:
+    failed = place.run('zone', 'wait', 'example.com', '--timeout', '60', '-f', 'json', code=3)
+    assert (failed.json['failed'], failed.json['current']) == (True, 0)
+    assert "'designate-pool zone explain example.com.' tells more." in failed.err
+    assert place.run('zone', 'wait', 'example.com', '--servers', '9', code=1).err.count('\n') == 1
+
+
+def test_the_pool_on_one_screen(place: Place, zone: str) -> None:
+    told = place.run('--cloud', 'olga', '--all-projects', 'status').out
+    for part in ('SERVERS  2, 2 active', 'SERVICES  ', 'RECENT CHANGES', 'example.com.'):
+        assert part in told, told
+    machine = place.run('--cloud', 'olga', 'status', '-f', 'json').json
+    assert (machine['status'], len(machine['servers']), machine['refused']) == ('ok', 2, {})
+    assert set(place.run('status', '-f', 'json').json['refused']) == {'servers', 'services'}
+
+
+@pytest.mark.parametrize('key', ['q', None], ids=['q', 'Ctrl-C'])
+def test_the_screen_is_watched_until(place: Place, zone: str, key: str | None) -> None:
+    ours, theirs = pty.openpty()
+    environ = {**os.environ, 'DESIGNATE_POOL_CONFIG': str(place.folder / 'clouds.yaml'), 'TERM': 'xterm',
+               'COLUMNS': '80', 'LINES': '24'}
+    watching = subprocess.Popen([sys.executable, '-m', 'designate_pool.cli', '--cloud', 'olga', 'status', '--watch',
+                                 '0.2'], stdin=theirs, stdout=theirs, stderr=theirs, env=environ,
+                                start_new_session=True)
+    os.close(theirs)
+    os.set_blocking(ours, False)
+    seen = b''
+
+    def drawn() -> bool:
+        nonlocal seen
+        try:
+            seen += os.read(ours, 1 << 16)
+        except OSError:  # nothing was written since, or the command has ended
+            pass
+        return seen.count(b'SERVERS  2, 2 active') >= 2
+
+    try:
+        wait_until(drawn, 'the screen is drawn again', 60)
+        if key is None:
+            watching.send_signal(signal.SIGINT)
+        else:
+            os.write(ours, key.encode())
+        wait_until(lambda: drawn() and watching.poll() is not None, 'the watch ends', 30)
+    finally:
+        if watching.poll() is None:
+            watching.kill()
+        watching.wait()
+        os.close(ours)
+    assert watching.returncode == 0, seen[-2000:]
+
+
+def test_a_zone_file_is_imported_and_exported(place: Place) -> None:
+    file = place.folder / 'example.net.zone'
+    file.write_text('$ORIGIN example.net.\n$TTL 60\n@ SOA ns1.example.org. a.example.net. 1 3600 600 86400 300\n'
+                    'www A 192.0.2.1\n')
+    zone = place.run('zone', 'import', str(file), '-f', 'json').json
+    assert zone['name'] == 'example.net.'
+    [task] = place.run('zone', 'import', 'list', '-f', 'json').json
+    assert (task['status'], task['zone_id']) == ('COMPLETE', zone['id'])
+    assert place.run('zone', 'import', 'show', task['id'][:8], '-f', 'json').json['zone_id'] == zone['id']
+    copy = place.folder / 'copy.zone'
+    place.run('zone', 'export', 'example.net', '--file', str(copy))
+    assert 'www.example.net. 60 IN A 192.0.2.1' in copy.read_text()
+    assert place.run('zone', 'export', 'example.net').out == copy.read_text()
+    place.run('zone', 'import', 'delete', task['id'])
+    assert place.run('zone', 'import', 'list', '-f', 'json').json == []
+    file.write_text(file.read_text() + 'www A 192.0.2.256\n')
+    assert 'line 5' in place.run('zone', 'import', str(file), code=1).err
+    assert place.run('zone', 'import', 'show', 'abcd', code=1).err.startswith('There is no import abcd;')
+
+
+def test_a_file_that_is_sent_is_asked_after(place: Place) -> None:
+    file = place.folder / 'example.info.zone'
+    file.write_text('$ORIGIN example.info.\n@ 60 SOA ns1.example.org. a.example.info. 1 3600 600 86400 300\n')
+    sent = place.run('zone', 'import', str(file), '--no-wait', '-f', 'json').json
+    wait_until(lambda: place.run('zone', 'import', 'show', sent['id'], '-f', 'json').json['status'] == 'COMPLETE',
+               'the import is complete')
