@@ -1,0 +1,201 @@
+"""Why is a zone not ACTIVE, and what can be done about it?  Pure: what the API shows in, words out.
+
+For each server one sentence says where it stands and, where somebody can do something, another one what.  Errors come
+in the words of the servers and drivers; :data:`KINDS` tells by these words what helps.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
+from typing import Any
+
+Json = dict[str, Any]
+
+_UNITS = ((86400, 'day'), (3600, 'hour'), (60, 'minute'), (1, 'second'))
+_DOING = {'CREATE': 'being created', 'UPDATE': 'being changed', 'DELETE': 'being deleted'}
+_TASKS = {'CREATE': 'creating the zone at serial {}', 'UPDATE': 'getting to serial {}', 'DELETE': 'deleting the zone'}
+
+#: What is known about kinds of errors, the first that fits: the words that tell it, and what to do.
+KINDS: tuple[tuple[str, str], ...] = (
+    (r'is parked', "decide on the plan: 'designate-pool plan show {plan}' shows it, "
+                   "'designate-pool apply {plan}' has it done"),
+    (r'connection refused|unreachable|no route|reset by|cannot be reached|broken pipe',
+     'see whether the server runs and listens there, and whether a firewall is between; the tries go on by themselves'),
+    (r'permission denied', 'let the user that the pool manager runs as open what the error names'),
+    (r'BADTIME|clock', "set the server's clock right, or this machine's: they are too far apart for signed messages"),
+    (r'BAD ?KEY|BAD ?SIG|\bTSIG\b|bad auth|api_key|does not accept the key|cannot be trusted',
+     'compare the key of its section in the configuration with the one that the server has; the pool tries again by '
+     'itself'),
+    (r'certificate|\bTLS\b|\bSSL\b', "compare the certificates that its section names with those of the server"),
+    (r'without authority|\bNOTAUTH\b', 'see whether its copy of the zone has expired and whether it can transfer from '
+                                       'MiniDNS: its own log says why it could not'),
+    (r'not yet', 'see whether it can transfer from MiniDNS: its own log says why it could not'),
+    (r'no such zone|not loaded|is not there any more',
+     "it lost the zone or never fetched it: its own log says why; 'designate-pool server resync {server}' compares and "
+     'mends all of its zones'),
+    (r'\bREFUSED\b', "let the server answer this machine's questions (its allow-query or access list)"),
+    (r'\bSERVFAIL\b', 'its copy of the zone is broken or has expired: its own log says why'),
+    (r'no answer|not answered|timed? ?out|within [0-9.]+ s',
+     'see whether the server runs, is overloaded or is behind a firewall; the tries go on by themselves'),
+    (r'no primaries', "give its section in the configuration 'primaries'"),
+    (r'is there already|stands in', 'do on the server what the error says; the tries go on by themselves'),
+)
+_OTHERWISE = 'mend what the error names; the tries go on by themselves'
+
+
+def explain(shown: Mapping[str, Any], facts: Mapping[str, Any], now: datetime) -> Json:
+    """What stands between a zone and ACTIVE.
+
+    :param shown: what ``/v2/zones/{id}/servers`` says
+    :param facts: what is added as it is: ``changed_at``, ``converged_at``, ``request_id``
+    """
+    servers = [{**each, 'state_of': state_of(each, shown, now), 'what_to_do': what_to_do(each, shown)}
+               for each in shown['servers']]
+    return {
+        **{name: shown[name] for name in ('zone_id', 'zone_name', 'status', 'action', 'serial', 'reported_serial')},
+        **facts,
+        'summary': summary(shown),
+        **{name: shown[name] for name in ('threshold_percentage', 'needed', 'current', 'total')},
+        'degraded': shown['status'] == 'ACTIVE' and any(not each['current'] for each in counting(shown)),
+        'lacking': lacking(shown),
+        'servers': servers,
+        'advice': advice(shown, servers),
+        'links': {'self': f'{shown["links"]["zone"]}/explain', 'servers': shown['links']['self'],
+                  'zone': shown['links']['zone']},
+    }
+
+
+def counting(shown: Mapping[str, Any]) -> list[Json]:
+    """The servers that the threshold is about."""
+    return [each for each in shown['servers'] if each['counts']]
+
+
+def summary(shown: Mapping[str, Any]) -> str:
+    """Where the zone stands, in one sentence."""
+    name, serial, status, servers = shown['zone_name'], shown['serial'], shown['status'], counting(shown)
+    missing = [each['name'] for each in servers if not each['current']]
+    if status == 'ACTIVE':
+        if missing:
+            return (f'{name} is ACTIVE at serial {serial} but degraded: {len(missing)} of {len(servers)} '
+                    f'servers are behind ({", ".join(missing)}).')
+        if not servers:
+            return f'{name} is ACTIVE at serial {serial}, but no server of its pool counts now.'
+        every = 'every server' if len(servers) == len(shown['servers']) else 'every server that counts'
+        return f'{name} is ACTIVE at serial {serial} on {every}.'
+    what = _DOING.get(shown['action'], 'settling')
+    if status == 'ERROR':
+        failed = sum(each['status'] == 'ERROR' for each in servers)
+        return f'{name} is in ERROR while {what}: {failed} of {len(servers)} servers failed.'
+    if not servers:
+        return f'{name} is {status}, {what}: no server of its pool counts now.'
+    if shown['needed'] is None:
+        return f'{name} is {status}, {what}.'
+    more = shown['needed'] - shown['current']
+    if more <= 0:
+        return f'{name} is {status}, {what}: enough servers are done, the report of it is under way.'
+    return f'{name} is {status}, {what}: waiting for {more} more of {shown["total"]} servers.'
+
+
+def lacking(shown: Mapping[str, Any]) -> str | None:
+    """What the consensus lacks, in one sentence; None when it lacks nothing."""
+    if shown['needed'] is None or shown['current'] >= shown['needed']:
+        return None
+    wanted = 'without the zone' if shown['action'] == 'DELETE' else f'at serial {shown["serial"]}'
+    return (f'The pool needs {shown["needed"]} of {shown["total"]} servers {wanted} '
+            f'(threshold {shown["threshold_percentage"]} %), and has {shown["current"]}.')
+
+
+def state_of(each: Mapping[str, Any], shown: Mapping[str, Any], now: datetime) -> str:
+    """Where a server stands, in one sentence or two."""
+    resting = _resting(each, now)
+    if each['current']:
+        done = 'It has confirmed that the zone is gone' if shown['action'] == 'DELETE' else (
+            f'It serves serial {each["serial"]}')
+        return f'{done}; {resting}.' if resting else f'{done}.'
+    if each['created_at'] is None:
+        return f'Nothing has been begun on it; {resting}.' if resting else 'Nothing has been begun on it yet.'
+    task = _TASKS[each['action']].format(each['expected_serial'])
+    seen = 'nothing was seen there yet' if each['serial'] is None else f'it serves serial {each["serial"]}'
+    tries = f'{each["attempts"]} {"try" if each["attempts"] == 1 else "tries"}'
+    if each['status'] == 'ERROR':
+        error = (each['last_error'] or 'no reason was given').rstrip('.')
+        told = f'It failed at {task} after {tries} ({error}); {seen}'
+    elif each['last_error']:
+        told = f'It is {task}, {tries} so far ({each["last_error"].rstrip(".")}); {seen}'
+    else:
+        told = f'It is {task}, {tries} so far; {seen}'
+    if resting:
+        return f'{told}; {resting}.'
+    return f'{told}; {_next_try(each["next_attempt_at"], now)}.'
+
+
+def what_to_do(each: Mapping[str, Any], shown: Mapping[str, Any]) -> str | None:
+    """What somebody can do about a server; None when nothing is to be done, or it is being done."""
+    if each['current']:
+        return None
+    name = each['name']
+    if each['state'] == 'maintenance':
+        return f"when it is ready again: 'designate-pool server resume {name}'"
+    if not each['counts']:
+        return None
+    if each['plan_id']:
+        return KINDS[0][1].format(plan=_short(each['plan_id']), server=name)
+    if each['status'] != 'ERROR':
+        return None  # the round of tries may still end well
+    error = each['last_error'] or ''
+    return next((help.format(server=name) for words, help in KINDS[1:] if re.search(words, error, re.IGNORECASE)),
+                _OTHERWISE)
+
+
+def advice(shown: Mapping[str, Any], servers: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What to do, a sentence each; empty when there is nothing to be done."""
+    if not counting(shown):
+        return ["Have a server count: 'designate-pool server list' shows where each stands."]
+    found: dict[str, list[str]] = {}
+    for each in servers:
+        if each['what_to_do']:
+            found.setdefault(each['what_to_do'], []).append(each['name'])
+    told = [f'{", ".join(names)}: {what}.' for what, names in found.items()]
+    if told or all(each['current'] for each in counting(shown)):
+        return told
+    if shown['status'] == 'ACTIVE':
+        return ['Nothing: the pool brings the rest up to date by itself.']
+    return ['Wait: the tries are under way.']
+
+
+def age(since: str, now: datetime) -> str:
+    """How long ago *since* was, in its largest unit."""
+    passed = max(0, int((now - _moment(since)).total_seconds()))
+    seconds, unit = next(((size, unit) for size, unit in _UNITS if passed >= size), _UNITS[-1])
+    count = passed // seconds
+    return f'{count} {unit}' if count == 1 else f'{count} {unit}s'
+
+
+def _resting(each: Mapping[str, Any], now: datetime) -> str | None:
+    """Why it does not count, where it does not."""
+    if each['counts']:
+        return None
+    since = f' for {age(each["state_since"], now)}' if each['state_since'] else ''
+    return {
+        'maintenance': f'it has been in maintenance{since}, is sent nothing and does not count',
+        'joining': f'it has been joining the pool{since} and does not count before it has every zone',
+        'draining': 'it is leaving the pool and does not count',
+    }.get(each['state'], f'it is {each["state"]} and does not count')
+
+
+def _next_try(at: str | None, now: datetime) -> str:
+    if at is None:
+        return 'it is being worked on'
+    left = (_moment(at) - now).total_seconds()
+    return 'the next try is due now' if left <= 0 else f'the next try is in {round(left, 1):g} s'
+
+
+def _short(plan_id: str) -> str:
+    return plan_id.replace('-', '')[:8]
+
+
+def _moment(text: str) -> datetime:
+    """A time as the API writes it: in UTC, without saying so."""
+    return datetime.fromisoformat(text).replace(tzinfo=timezone.utc)

@@ -1,0 +1,180 @@
+"""Where a zone and its recordsets stand on each server, and why."""
+
+from __future__ import annotations
+
+import falcon
+
+from designate_pool.api import explaining, fields, propagation, reading, views
+from designate_pool.api.answering import answer, asker
+from designate_pool.api.judging import Standing
+from designate_pool.api.operations import READER, Operation, Schema
+from designate_pool.api.views import Json, dashed
+from designate_pool.errors import ServiceUnavailable
+from designate_pool.model import Context, Domain, PlanState, Pool, utcnow
+from designate_pool.rpc.central import CentralClient
+from designate_pool.storage import observing
+from designate_pool.storage.sessions import Storage
+
+OPERATIONS = (
+    Operation('explain_zone', 'GET', '/v2/zones/{zone_id}/explain', 'Explain in words why a zone is not ACTIVE', READER,
+              {200: 'ZoneExplanation'}),
+    Operation('list_recordset_servers', 'GET', '/v2/zones/{zone_id}/recordsets/{recordset_id}/servers',
+              'Show which servers serve what a recordset holds', READER, {200: 'RecordSetServers'}),
+)
+_ID = {'type': 'string', 'format': 'uuid'}
+_TEXT = {'type': 'string'}
+_TIME = {'type': ['string', 'null'], 'description': 'In UTC.'}
+_SERIAL = {'type': 'integer', 'minimum': 0, 'maximum': 4294967295}
+_SEEN = {'type': ['integer', 'null'], 'minimum': 0, 'maximum': 4294967295}
+_COUNT = {'type': 'integer', 'minimum': 0}
+_KNOWN = {'type': ['integer', 'null'], 'minimum': 0, 'description': 'Null where the threshold is not known here.'}
+_STATUS = {'enum': ['PENDING', 'ACTIVE', 'ERROR', 'DELETED']}
+_ACTION = {'enum': ['NONE', 'CREATE', 'UPDATE', 'DELETE']}
+_STATE = {'enum': ['joining', 'active', 'maintenance', 'draining', 'removed']}
+_ON_SERVER = {
+    'id': _ID,
+    'name': _TEXT,
+    'driver': _TEXT,
+    'host': _TEXT,
+    'port': {'type': 'integer', 'minimum': 1, 'maximum': 65535},
+    'state': _STATE,
+    'state_since': _TIME,
+    'counts': {'type': 'boolean'},
+    'action': _ACTION,
+    'status': {'enum': ['PENDING', 'SUCCESS', 'ERROR']},
+    'current': {'type': 'boolean'},
+    'serial': {**_SEEN, 'description': 'The newest that was seen there.'},
+    'expected_serial': _SERIAL,
+    'last_error': {'type': ['string', 'null']},
+    'attempts': _COUNT,
+    'next_attempt_at': _TIME,
+    'deadline_at': _TIME,
+    'plan_id': {'type': ['string', 'null'], 'description': 'A plan that waits for approval.'},
+    'created_at': _TIME,
+    'updated_at': _TIME,
+    'state_of': {'type': 'string', 'description': 'Where it stands, in words.'},
+    'what_to_do': {'type': ['string', 'null']},
+}
+_EXPLAINED = {
+    'zone_id': _ID,
+    'zone_name': _TEXT,
+    'status': _STATUS,
+    'action': _ACTION,
+    'serial': _SERIAL,
+    'reported_serial': {**_SEEN, 'description': 'The newest that the pool agreed on.'},
+    'changed_at': {**_TIME, 'description': 'When the zone got its serial.'},
+    'converged_at': {**_TIME, 'description': 'When the pool first agreed on it.'},
+    'request_id': {'type': ['string', 'null'], 'description': 'Of the request that gave it its serial.'},
+    'summary': {'type': 'string', 'description': 'Where the zone stands, in one sentence.'},
+    'threshold_percentage': {'type': ['integer', 'null']},
+    'needed': _KNOWN,
+    'current': _COUNT,
+    'total': _KNOWN,
+    'degraded': {'type': 'boolean', 'description': 'ACTIVE, and not on every server that counts.'},
+    'lacking': {'type': ['string', 'null'], 'description': 'What the consensus lacks, in one sentence.'},
+    'servers': {'type': 'array', 'items': {'type': 'object', 'required': list(_ON_SERVER), 'properties': _ON_SERVER}},
+    'advice': {'type': 'array', 'items': _TEXT, 'description': 'What to do, a sentence each.'},
+    'links': {'type': 'object', 'additionalProperties': {'type': 'string'}},
+}
+_SERVED = {
+    'id': _ID,
+    'name': _TEXT,
+    'state': _STATE,
+    'counts': {'type': 'boolean'},
+    'serial': {**_SEEN, 'description': 'The newest that was seen there.'},
+    'served': {'type': 'boolean'},
+}
+_SPREAD = {
+    'zone_id': _ID,
+    'zone_name': _TEXT,
+    'recordset_id': _ID,
+    'name': _TEXT,
+    'type': _TEXT,
+    'serial': {**_SERIAL, 'description': 'At which the recordset was changed last.'},
+    'status': _STATUS,
+    'action': _ACTION,
+    'needed': _KNOWN,
+    'total': _KNOWN,
+    'current': _COUNT,
+    'servers': {'type': 'array', 'items': {'type': 'object', 'required': list(_SERVED), 'properties': _SERVED}},
+    'links': {'type': 'object', 'additionalProperties': {'type': 'string'}},
+}
+SCHEMAS: dict[str, Schema] = {
+    'ZoneExplanation': {'type': 'object', 'required': list(_EXPLAINED), 'properties': _EXPLAINED},
+    'RecordSetServers': {'type': 'object', 'required': list(_SPREAD), 'properties': _SPREAD},
+}
+
+
+class Gatherer:
+    """What is asked of Central to tell where a zone stands.
+
+    :param pool: the API's own, as read from the configuration: of others the threshold is not known
+    :param count_joining: whether servers of it count before they are filled
+    """
+
+    def __init__(self, central: CentralClient, pool: Pool, count_joining: bool) -> None:
+        self.central = central
+        self.pool = pool
+        self.count_joining = count_joining
+
+    def shown(self, context: Context, domain: Domain, base: str) -> Json:
+        """As :func:`designate_pool.api.views.zone_servers` shows it."""
+        servers = self.central.find_servers(context, domain.pool_name)
+        rows = self.central.server_statuses(context, domain.id)
+        parked = self.central.find_plans(context, {'domain_id': domain.id, 'state': PlanState.PARKED.value},
+                                         sort_key='created_at', sort_dir='asc')
+        return views.zone_servers(domain, servers, rows, self.pool, self.count_joining, base,
+                                  {each.server_id: each.id for each in parked
+                                   if each.expires_at is None or each.expires_at > utcnow()})
+
+    def explained(self, context: Context, domain: Domain, base: str) -> Json:
+        """Where the zone stands, in words."""
+        return explaining.explain(self.shown(context, domain, base), {
+            'changed_at': views.moment(domain.changed_at),
+            'converged_at': views.moment(domain.converged_at),
+            'request_id': domain.request_id or None,
+        }, utcnow())
+
+
+class ZoneExplanation:
+    def __init__(self, gatherer: Gatherer) -> None:
+        self._gatherer = gatherer
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
+        reading.query(req, {})
+        domain = self._gatherer.central.get_domain(asker(req), fields.identifier('zone_id', zone_id))
+        answer(resp, self._gatherer.explained(asker(req), domain, req.prefix))
+
+
+class RecordSetServers:
+    """
+    :param storage: None where the API has no database to look at
+    """
+
+    def __init__(self, gatherer: Gatherer, storage: Storage | None) -> None:
+        self._gatherer = gatherer
+        self._storage = storage
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response, zone_id: str, recordset_id: str) -> None:
+        domain_id = fields.identifier('zone_id', zone_id)
+        found_id = fields.identifier('recordset_id', recordset_id)
+        reading.query(req, {})
+        if self._storage is None:
+            raise ServiceUnavailable(service='the database', why='this API was given none to look at')
+        central = self._gatherer.central
+        domain = central.get_domain(asker(req), domain_id)
+        found = central.get_recordset(asker(req), domain_id, found_id)
+        # The SOA has no record that is kept: it changes with the zone.
+        newest = self._storage.read(observing.newest_serial, found_id, domain.serial)
+        standing = Standing(domain, central.find_servers(asker(req), domain.pool_name),
+                            central.server_statuses(asker(req), domain_id))
+        shown = propagation.spread(domain, found, domain.serial if newest is None else newest, standing,
+                                   self._gatherer.pool, self._gatherer.count_joining)
+        zone = views.zone_address(domain_id, req.prefix)
+        answer(resp, {
+            **shown,
+            'zone_id': dashed(domain_id),
+            'recordset_id': dashed(found_id),
+            'servers': [{**each, 'id': dashed(each['id'])} for each in shown['servers']],
+            'links': {'self': f'{zone}/recordsets/{dashed(found_id)}/servers', 'zone': zone},
+        })

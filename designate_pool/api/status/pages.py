@@ -1,0 +1,192 @@
+"""The pages, made of values."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from designate_pool.api.status import plot
+from designate_pool.api.status.html import Content, Html, el, join
+from designate_pool.api.status.layout import facts, page, section, table
+from designate_pool.api.status.words import age, moment, number, read_moment, span, state, until
+from designate_pool.api.views import dashed
+from designate_pool.model import Action, Domain, ServerReport, ServerState, ServiceStatus, Status
+from designate_pool.storage.observing import Change, Failure
+
+#: More recordsets than this are not counted.
+COUNTED = 10000
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PoolState:
+    """What the pool's page shows.
+
+    :ivar changes: the newest first
+    """
+
+    name: str
+    reports: Sequence[ServerReport]
+    changes: Sequence[Change]
+    failures: Sequence[Failure]
+    programs: Sequence[ServiceStatus]
+
+
+def pool_page(found: PoolState, base: str, now: datetime) -> str:
+    """One screen for a pool."""
+    labels = {each.server.id: each.server.label for each in found.reports}
+    return page(
+        f'Pool {found.name}', base, now,
+        el('h1', f'Pool {found.name}'),
+        el('p', pool_summary(found), class_='summary', id='summary'),
+        section('servers', 'Servers', _servers(found, now)),
+        section('changes', 'Last changes', _changes(found.changes, base, now)),
+        section('failing', 'What fails', table(
+            'failing', 'Operations that failed and are tried again, of each server those that are due first',
+            ('Domain', 'Server', 'Operation', 'Serial there', 'Wanted', 'Tries', 'Reason', 'Next try'),
+            [(zone_link(each.name, each.domain_id, base), labels.get(each.server_id, each.server_id),
+              each.action.value, number(each.serial),
+              '–' if each.action is Action.DELETE else str(each.expected_serial), each.attempts, each.error or '–',
+              until(each.next_attempt_at, now)) for each in found.failures],
+            numbers=(3, 4, 5), empty='Nothing fails.')),
+        section('programs', 'Programs', table(
+            'programs', 'What the programs said of themselves last', ('Program', 'Host', 'State', 'Heard'),
+            [(each.service_name, each.hostname, state(each.status), f'{age(each.heartbeated_at, now)} ago')
+             for each in found.programs], empty='No program has told of itself.')))
+
+
+def pool_summary(found: PoolState) -> str:
+    """How the pool is, in a sentence."""
+    active = [each for each in found.reports if each.server.state is ServerState.ACTIVE]
+    if not active:
+        return 'No server of the pool is active.'
+    failing = [each for each in found.reports if each.failing]
+    behind = [each for each in found.reports if each.waiting]
+    what = f'{len(active)} {"server is" if len(active) == 1 else "servers are"} active'
+    domains = max(each.domains for each in active)
+    of = f'{domains} {"domain" if domains == 1 else "domains"}'
+    if failing:
+        count = sum(each.failing for each in failing)
+        return (f'{what}; {count} {"operation fails" if count == 1 else "operations fail"} on '
+                f'{", ".join(each.server.label for each in failing)}.')
+    if behind:
+        return f'{what}; {", ".join(each.server.label for each in behind)} still {_has(behind)} work to do.'
+    return f'{what}, and every one has all of {of}.'
+
+
+def _has(servers: Sequence[ServerReport]) -> str:
+    return 'has' if len(servers) == 1 else 'have'
+
+
+def _servers(found: PoolState, now: datetime) -> Html:
+    errors = {each.server_id: each.error for each in reversed(found.failures)}
+    return table(
+        'servers', 'The servers of the pool and how it goes with each',
+        ('Server', 'State', 'For', 'Domains', 'To do', 'Failing', 'Oldest due', 'Last error or note'),
+        [(each.server.label, _server_state(each), age(each.server.state_since, now), each.domains, each.waiting,
+          el('span', each.failing, class_='bad' if each.failing else None), _oldest(each.oldest, now),
+          errors.get(each.server.id) or each.server.note or '–')
+         for each in found.reports if each.server.state is not ServerState.REMOVED], numbers=(3, 4, 5),
+        empty='The pool has no servers.')
+
+
+def _server_state(report: ServerReport) -> Html:
+    """Failing beside its state; work to do is no fault."""
+    shown = state(report.server.state.value)
+    return join(shown, ' ', el('span', 'failing', class_='state bad')) if report.failing else shown
+
+
+def _oldest(due: datetime | None, now: datetime) -> str:
+    if due is None:
+        return '–'
+    return f'{age(due, now)} ago' if due <= now else until(due, now)
+
+
+def _changes(changes: Sequence[Change], base: str, now: datetime) -> Content:
+    if not changes:
+        return el('p', 'Nothing was changed yet.')
+    points = [plot.Point(_took(each, now), _kind(each)) for each in reversed(changes)]
+    return join(
+        el('figure', plot.plot(points), el('figcaption', plot.summary(points),
+                                           ' A full dot has converged, an empty one has not, a cross has failed.')),
+        table('changes', 'The last change of each domain, the newest first',
+              ('Domain', 'Serial', 'State', 'Changed', 'Converged after'),
+              [(zone_link(each.name, each.domain_id, base) if each.status is not Status.DELETED else each.name,
+                each.serial, state(each.status.value), moment(each.changed_at),
+                span(_took(each, now)) if each.converged_at else f'not yet, since {span(_took(each, now))}')
+               for each in changes], numbers=(1,)))
+
+
+def _took(change: Change, now: datetime) -> float:
+    return max(0.0, ((change.converged_at or now) - change.changed_at).total_seconds())
+
+
+def _kind(change: Change) -> str:
+    if change.converged_at is not None:
+        return 'done'
+    return 'error' if change.status is Status.ERROR else 'pending'
+
+
+def zone_link(name: str, domain_id: str, base: str) -> Html:
+    return el('a', name, href=f'{base}/status/zones/{dashed(domain_id)}')
+
+
+def zone_page(domain: Domain, told: Mapping[str, Any], recordsets: int | None, base: str, now: datetime) -> str:
+    """One domain.
+
+    :param told: what :func:`designate_pool.api.explaining.explain` says
+    :param recordsets: how many it has, :data:`COUNTED` for that or more; None when that is not known
+    """
+    return page(
+        domain.name, base, now,
+        el('h1', domain.name, ' ', state(domain.status.value)),
+        el('p', told['summary'], class_='summary', id='summary'),
+        el('p', told['lacking']) if told['lacking'] else None,
+        section('advice', 'What to do', el('ul', *(el('li', each) for each in told['advice']))
+                if told['advice'] else el('p', 'Nothing.')),
+        section('servers', 'Servers', facts(*((each['name'], each['state_of']) for each in told['servers'])), table(
+            'servers', f'Where {domain.name} stands on each server',
+            ('Server', 'State', 'Operation', 'Outcome', 'Serial there', 'Wanted', 'Tries', 'Next try', 'Last error'),
+            [_on_server(each, now) for each in told['servers']], numbers=(4, 5, 6),
+            empty='No server has anything of it.')),
+        section('facts', 'Facts', facts(
+            ('Serial', str(domain.serial)), ('Agreed on by the pool', number(domain.reported_serial)),
+            ('Due', domain.action.value),
+            ('Needed', '–' if told['needed'] is None else f'{told["needed"]} of {told["total"]} servers'),
+            ('Recordsets', '–' if recordsets is None else f'{COUNTED} or more' if recordsets >= COUNTED
+             else str(recordsets)),
+            ('Pool', domain.pool_name), ('Project', domain.project_id or '–'), ('Id', dashed(domain.id)),
+            ('Last request', domain.request_id or '–'))),
+        section('history', 'History', table(
+            'history', 'What is known of its past, the newest first', ('When', 'What'), _history(domain, told))))
+
+
+def _on_server(each: Mapping[str, Any], now: datetime) -> tuple[Content, ...]:
+    begun = each['created_at'] is not None
+    return (each['name'], state(each['state']), each['action'],
+            state(each['status']) if begun else 'not begun', number(each['serial']),
+            'gone' if each['action'] == 'DELETE' else str(each['expected_serial']), each['attempts'],
+            until(read_moment(each['next_attempt_at']), now), each['last_error'] or '–')
+
+
+def _history(domain: Domain, told: Mapping[str, Any]) -> list[tuple[Content, ...]]:
+    found: list[tuple[datetime, str]] = []
+    if domain.created_at:
+        found.append((domain.created_at, 'It was created.'))
+    if domain.changed_at and domain.changed_at != domain.created_at:
+        what = 'Its deletion was asked for.' if domain.is_going else f'It got serial {domain.serial}.'
+        found.append((domain.changed_at, what))
+    if domain.changed_at and domain.converged_at:
+        took = span((domain.converged_at - domain.changed_at).total_seconds())
+        found.append((domain.converged_at, f'The pool agreed on serial {domain.serial}, after {took}.'))
+    for each in told['servers']:
+        at = read_moment(each['updated_at'])
+        if at is not None:
+            found.append((at, f'{each["name"]}: {each["action"]} is {each["status"]}.'))
+    return [(moment(at), what) for at, what in sorted(found, key=lambda pair: pair[0], reverse=True)]
+
+
+def fault_page(title: str, why: str, base: str, now: datetime) -> str:
+    """What cannot be shown, and why."""
+    return page(title, base, now, el('h1', title), el('p', why, class_='summary', id='summary'), refresh=False)

@@ -1,0 +1,55 @@
+"""Times and states as the pages write them."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+from designate_pool.api.status.html import Html, el
+
+_UNITS = ((86400.0, 'd'), (3600.0, 'h'), (60.0, 'min'))
+#: How a state is marked, besides by its word.
+_MARKS = {'ACTIVE': 'good', 'SUCCESS': 'good', 'UP': 'good', 'active': 'good', 'NONE': 'quiet', 'PENDING': 'busy',
+          'joining': 'busy', 'draining': 'busy', 'WARNING': 'busy', 'maintenance': 'quiet', 'removed': 'quiet',
+          'DELETED': 'quiet', 'ERROR': 'bad', 'DOWN': 'bad'}
+
+
+def moment(value: datetime | None) -> Html:
+    """A time in UTC."""
+    if value is None:
+        return el('span', '–')
+    shown = value.astimezone(timezone.utc)
+    return el('time', shown.strftime('%Y-%m-%d %H:%M:%S'), datetime=shown.isoformat(timespec='milliseconds'))
+
+
+def read_moment(text: str | None) -> datetime | None:
+    """A time as the API writes it: in UTC, without saying so."""
+    return None if text is None else datetime.fromisoformat(text).replace(tzinfo=timezone.utc)
+
+
+def span(seconds: float) -> str:
+    """A length of time, in a unit that suits it and that stays on its line."""
+    seconds = max(0.0, seconds)
+    if seconds < 0.9995:
+        return f'{seconds * 1000:.0f}\N{NO-BREAK SPACE}ms'
+    size, unit = next((each for each in _UNITS if seconds >= each[0]), (1.0, 's'))
+    return f'{seconds / size:.1f}\N{NO-BREAK SPACE}{unit}'
+
+
+def age(since: datetime | None, now: datetime) -> str:
+    return '–' if since is None else span((now - since).total_seconds())
+
+
+def until(then: datetime | None, now: datetime) -> str:
+    if then is None:
+        return '–'
+    left = (then - now).total_seconds()
+    return 'now' if left <= 0 else f'in {span(left)}'
+
+
+def state(word: str) -> Html:
+    """A word for a state, marked by colour as well."""
+    return el('span', word, class_=f'state {_MARKS.get(word, "quiet")}')
+
+
+def number(value: int | None) -> str:
+    return '–' if value is None else str(value)
