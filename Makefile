@@ -32,6 +32,7 @@ docs: $(PYTHON_PACKAGES)
 
 sample: $(PYTHON_PACKAGES)
 	$(BIN)/oslo-config-generator --config-file etc/config-generator.conf
+	$(BIN)/oslopolicy-sample-generator --config-file etc/policy-generator.conf
 
 coverage: $(SERVERS) $(PYTHON_PACKAGES)
 	$(BIN)/coverage erase

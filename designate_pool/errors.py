@@ -54,6 +54,27 @@ class BodyTooLarge(BadInput):
     type = 'body_too_large'
 
 
+class Unauthorized(PoolError):
+    """The request needs a token: {why}."""
+
+    code = 401
+    type = 'unauthorized'
+
+
+class Forbidden(PoolError):
+    """{what} is not allowed: {why}."""
+
+    code = 403
+    type = 'forbidden'
+
+
+class OverLimit(PoolError):
+    """There are too many requests ({limit}); try again in {seconds} s."""
+
+    code = 429
+    type = 'over_limit'
+
+
 class NotFound(PoolError):
     """There is no {what}."""
 
@@ -85,6 +106,37 @@ class ServerNotFound(NotFound):
     type = 'server_not_found'
 
 
+class TsigKeyNotFound(NotFound):
+    """There is no TSIG key {tsigkey}."""
+
+    type = 'tsigkey_not_found'
+
+
+class ServiceStatusNotFound(NotFound):
+    """There is no service status {service}."""
+
+    type = 'service_status_not_found'
+
+
+class ZoneImportNotFound(NotFound):
+    """There is no import {task}."""
+
+    type = 'zone_import_not_found'
+
+
+class ZoneExportNotFound(NotFound):
+    """There is no export {task}."""
+
+    type = 'zone_export_not_found'
+
+
+class OverQuota(PoolError):
+    """The quota {quota} allows {limit}, and it would be {found}."""
+
+    code = 413
+    type = 'over_quota'
+
+
 class Conflict(PoolError):
     """The request does not fit what is there: {why}."""
 
@@ -102,6 +154,12 @@ class DuplicateRecordSet(Conflict):
     """The recordset {name} {rtype} exists already."""
 
     type = 'duplicate_recordset'
+
+
+class DuplicateTsigKey(Conflict):
+    """A TSIG key named {tsigkey} exists already."""
+
+    type = 'duplicate_tsigkey'
 
 
 class DuplicatePool(Conflict):
@@ -171,11 +229,25 @@ class DatabaseNotReady(PoolError):
     type = 'database_not_ready'
 
 
+class NotImplementedHere(PoolError):
+    """{what}; instead, {instead}."""
+
+    code = 501
+    type = 'not_implemented'
+
+
 class ServiceUnavailable(PoolError):
     """{service} does not answer: {why}."""
 
     code = 503
     type = 'service_unavailable'
+
+
+class TooManyWaits(PoolError):
+    """{limit} requests are waiting for zones already; ask again in a moment."""
+
+    code = 503
+    type = 'too_many_waits'
 
 
 class RecordTooLarge(PoolError):

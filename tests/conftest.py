@@ -1,5 +1,6 @@
 """Fixtures for all tests.  eventlet's copy of dnspython is switched off before anything imports eventlet."""
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 import designate_pool  # noqa: F401  sets EVENTLET_NO_GREENDNS
@@ -10,3 +11,22 @@ pytest_plugins = tuple(f'tests.fixtures.{name}' for name in (
 # How long an example takes says more about who else uses the machine than about the code.
 settings.register_profile('shared machine', deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile('shared machine')
+
+#: Files that take longest, longest first.  They are begun first, so that none of them is left over at the end, when
+#: the other processes that run tests have nothing more to do.
+SLOWEST = ('test_situations_outages', 'test_mixed_joining', 'test_mixed_pool_services', 'test_mixed_commands',
+           'test_mixed_bulk', 'test_mixed_losses', 'test_mixed_pool', 'test_api_and_command', 'test_fed_pool',
+           'test_mixed_lives', 'test_situations', 'test_devstack', 'test_backend_catalog', 'test_statuses',
+           'test_situations_matrix', 'test_devstack_running', 'test_planning_commands', 'test_mixed_settings',
+           'test_mixed_catalog', 'test_sync_program', 'test_situations_faults', 'test_target_rfc2136',
+           'test_migrations', 'test_properties', 'test_wheel')
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the slowest files first, the other ones with real servers next, and what needs none at the end."""
+    def rank(item: pytest.Item) -> int:
+        if item.path.stem in SLOWEST:
+            return SLOWEST.index(item.path.stem)
+        return len(SLOWEST) + ('unit' in item.path.parts)
+
+    items.sort(key=rank)

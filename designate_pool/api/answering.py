@@ -5,17 +5,20 @@ from __future__ import annotations
 import http
 import json
 import logging
+import re
 import uuid
 from typing import Any
 
 import falcon
 
-from designate_pool.api import reading, views
+from designate_pool.api import absent, views
 from designate_pool.errors import NotFound, PoolError
 from designate_pool.model import Context
 
 LOG = logging.getLogger(__name__)
 REQUEST_ID = 'X-Openstack-Request-Id'
+#: Anything else that came as an id might be there to be misread in a log.
+_REQUEST_ID = re.compile('req-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}')
 
 
 class _Falcon(PoolError):
@@ -23,16 +26,24 @@ class _Falcon(PoolError):
 
 
 class Envelope:
-    """Falcon middleware: gives each request its id and context."""
+    """Falcon middleware: gives each request its id, or leaves it the one that it brought along."""
 
     def process_request(self, req: falcon.Request, resp: falcon.Response) -> None:
-        req.context.request_id = f'req-{uuid.uuid4()}'
+        given = (req.get_header(REQUEST_ID) or '').strip().lower()
+        req.context.request_id = given if _REQUEST_ID.fullmatch(given) else f'req-{uuid.uuid4()}'
         resp.set_header(REQUEST_ID, req.context.request_id)
-        req.context.asker = reading.context(req, req.context.request_id)
+        if req.method == 'HEAD':
+            # It is carried out as GET; the body is left out at the end.
+            req.context.is_head = True
+            req.method = 'GET'
+
+    def process_response(self, req: falcon.Request, resp: falcon.Response, resource: Any, req_succeeded: bool) -> None:
+        if getattr(req.context, 'is_head', False):
+            req.method = 'HEAD'
 
 
 def asker(req: falcon.Request) -> Context:
-    """Who asks; see :func:`designate_pool.api.reading.context`."""
+    """Who asks, as :class:`designate_pool.api.auth.Gate` found out."""
     found: Context = req.context.asker
     return found
 
@@ -58,17 +69,23 @@ def handle_errors(app: falcon.App[Any, Any]) -> None:
 
 
 def _of_ours(req: falcon.Request, resp: falcon.Response, error: PoolError, params: Any) -> None:
-    if error.code >= 500:
+    if error.code >= 500 and error.code != 501:
         LOG.error('%s %s: %s [%s]', req.method, req.path, error, req.context.request_id)
     answer(resp, views.fault(error, req.context.request_id), error.code)
 
 
 def _of_falcon(req: falcon.Request, resp: falcon.Response, error: falcon.HTTPError, params: Any) -> None:
+    if not hasattr(req.context, 'request_id'):
+        # Some methods falcon refuses before it asks any middleware.
+        Envelope().process_request(req, resp)
+    missing = absent.find(req.method, req.path)
     if isinstance(error, falcon.HTTPRouteNotFound):
-        return _of_ours(req, resp, NotFound(what='such address; the API begins at /v2'), params)
+        what = 'such address; the API begins at /v2, and /openapi.json has all of it'
+        return _of_ours(req, resp, missing or NotFound(what=what), params)
     phrase = http.HTTPStatus(error.status_code).phrase
     if isinstance(error, falcon.HTTPMethodNotAllowed):
         why = f'{req.method} is not possible here, only {dict(error.headers or {})["Allow"]}'
+        why += '' if missing is None else f'. {missing}'.rstrip('.')
     else:
         why = (error.description or phrase).rstrip('.')
     found = _Falcon(why=why)

@@ -6,50 +6,105 @@ from typing import Any
 
 import falcon
 
+from designate_pool.api import contract
 from designate_pool.api.answering import Envelope, handle_errors
+from designate_pool.api.auth import Gate, NoAuth
+from designate_pool.api.document import Document, make_document
 from designate_pool.api.health import Health, Versions
+from designate_pool.api.limits import Limits
+from designate_pool.api.metering import Meter
 from designate_pool.api.plans import Plan, Plans
+from designate_pool.api.policy import Everything
+from designate_pool.api.pools import NameServers
+from designate_pool.api.pools import Pool as PoolResource
+from designate_pool.api.pools import Pools
+from designate_pool.api.quotas import Quotas
+from designate_pool.api.rate_limits import RateLimits
 from designate_pool.api.reading import JSON_LIMIT
-from designate_pool.api.recordsets import RecordSet, RecordSets
+from designate_pool.api.recordsets import AllRecordSets, RecordSet, RecordSets
 from designate_pool.api.servers import Server, Servers
-from designate_pool.api.tasks import Imports
-from designate_pool.api.transfers import ZoneExport, ZoneExports, ZoneImport, ZoneImports
+from designate_pool.api.service_statuses import ServiceStatus, ServiceStatuses
+from designate_pool.api.standing import Gatherer, RecordSetServers, ZoneExplanation
+from designate_pool.api.status_pages import Files, PoolPage, ZonePage, ZoneSearch
+from designate_pool.api.tasks import ZoneTasks
+from designate_pool.api.transfers import NewZoneExport, ZoneExport, ZoneExports, ZoneImport, ZoneImports
+from designate_pool.api.tsigkeys import TsigKey, TsigKeys
+from designate_pool.api.waiting import ZoneWait
+from designate_pool.api.watching import Watch
 from designate_pool.api.zones import Zone, ZoneChanges, Zones, ZoneServers
 from designate_pool.model import Pool
 from designate_pool.rpc.central import CentralClient
 from designate_pool.rpc.pool_manager import PoolManagerClient
+from designate_pool.storage.sessions import Storage
 
-IMPORT_LIMIT = 64 << 20
+IMPORT_LIMIT = 256 << 20
+#: What is no zone file is held in memory.
+WHOLE_LIMIT = 32 << 20
 
 
 def create_app(central: CentralClient, pool: Pool, import_limit: int = IMPORT_LIMIT, *,
-               pool_managers: PoolManagerClient, count_joining_servers: bool = False) -> falcon.App[Any, Any]:
+               pool_managers: PoolManagerClient, count_joining_servers: bool = False,
+               gate: Gate | None = None,
+               storage: Storage | None = None, watch: Watch | None = None,
+               tasks: ZoneTasks | None = None) -> falcon.App[Any, Any]:
     """The API as a WSGI application.
 
     :param pool: as read from the configuration: the one whose servers are commanded, and its threshold
     :param import_limit: how many bytes a zone file may have, and what else holds a whole zone (changes, a plan) unless
         all requests may have more
     :param count_joining_servers: whether servers count in the threshold before they are filled
+    :param gate: decides who may do what; without one everybody may do everything
+    :param storage: what is only shown is read from there; without it, and without *watch*, such requests get 503
+    :param watch: has others wait for zones
+    :param tasks: imports and exports, where they are not those of *storage*
     """
-    app: falcon.App[Any, Any] = falcon.App(middleware=[Envelope()])
+    app: falcon.App[Any, Any] = falcon.App(middleware=[
+        Meter(), Envelope(), contract.FindOperation(contract.operations()),
+        gate or Gate(NoAuth(), Everything(), RateLimits(0, 1))])
     app.req_options.strip_url_path_trailing_slash = True
     handle_errors(app)
-    whole = max(import_limit, JSON_LIMIT)
-    imports, exported, versions = Imports(), ZoneExport(central), Versions()
+    whole = max(min(import_limit, WHOLE_LIMIT), JSON_LIMIT)
+    tasks, versions = tasks or ZoneTasks(storage), Versions()
+    exported = ZoneExport(central, tasks)
+    gatherer = Gatherer(central, pool, count_joining_servers)
     app.add_route('/', versions)
     app.add_route('/v2', versions, suffix='v2')
+    app.add_route('/openapi.json', Document(make_document(contract.tagged(), contract.schemas())))
     app.add_route('/healthz', Health(central))
     app.add_route('/v2/zones', Zones(central, whole))
     app.add_route('/v2/zones/{zone_id}', Zone(central))
-    app.add_route('/v2/zones/{zone_id}/servers', ZoneServers(central, pool, count_joining_servers))
+    app.add_route('/v2/zones/{zone_id}/servers', ZoneServers(gatherer))
+    app.add_route('/v2/zones/{zone_id}/explain', ZoneExplanation(gatherer))
+    app.add_route('/v2/zones/{zone_id}/wait', ZoneWait(gatherer, watch))
     app.add_route('/v2/zones/{zone_id}/changes', ZoneChanges(central, whole))
     app.add_route('/v2/zones/{zone_id}/recordsets', RecordSets(central))
     app.add_route('/v2/zones/{zone_id}/recordsets/{recordset_id}', RecordSet(central))
-    app.add_route('/v2/zones/{zone_id}/tasks/export', ZoneExports(central))
-    app.add_route('/v2/zones/tasks/imports', ZoneImports(central, imports, import_limit))
-    app.add_route('/v2/zones/tasks/imports/{import_id}', ZoneImport(imports))
+    app.add_route('/v2/zones/{zone_id}/recordsets/{recordset_id}/servers', RecordSetServers(gatherer, storage))
+    app.add_route('/v2/zones/{zone_id}/tasks/export', NewZoneExport(central, tasks))
+    app.add_route('/v2/zones/tasks/imports', ZoneImports(central, tasks, import_limit))
+    app.add_route('/v2/zones/tasks/imports/{import_id}', ZoneImport(tasks))
+    app.add_route('/v2/zones/tasks/exports', ZoneExports(tasks))
     app.add_route('/v2/zones/tasks/exports/{export_id}', exported)
     app.add_route('/v2/zones/tasks/exports/{export_id}/export', exported, suffix='file')
+    app.add_route('/v2/zones/{zone_id}/nameservers', NameServers(central))
+    recordsets = AllRecordSets(central)
+    app.add_route('/v2/recordsets', recordsets)
+    app.add_route('/v2/recordsets/{recordset_id}', recordsets, suffix='one')
+    app.add_route('/v2/pools', Pools(central))
+    app.add_route('/v2/pools/{pool_id}', PoolResource(central))
+    app.add_route('/v2/tsigkeys', TsigKeys(central))
+    app.add_route('/v2/tsigkeys/{tsigkey_id}', TsigKey(central))
+    app.add_route('/v2/limits', Limits(central))
+    quotas = Quotas(central)
+    app.add_route('/v2/quotas', quotas)
+    app.add_route('/v2/quotas/{project_id}', quotas, suffix='of')
+    app.add_route('/v2/service_statuses', ServiceStatuses(central))
+    app.add_route('/v2/service_statuses/{service_id}', ServiceStatus(central))
+    app.add_route('/status', PoolPage(gatherer, storage))
+    app.add_route('/status/zones', ZoneSearch(gatherer))
+    app.add_route('/status/zones/{zone}', ZonePage(gatherer, storage))
+    for name in ('style.css', 'refresh.js'):
+        app.add_route(f'/status/{name}', Files())
     plan = Plan(central)
     app.add_route('/v2/plans', Plans(central, whole))
     app.add_route('/v2/plans/{plan_id}', plan)

@@ -9,11 +9,33 @@ import falcon
 
 from designate_pool import __version__
 from designate_pool.api.answering import answer, asker
+from designate_pool.api.operations import ANYONE, Operation, Schema
+from designate_pool.api.schemas import LINK, TEXT, shape
 from designate_pool.errors import PoolError
 from designate_pool.model import Context
 from designate_pool.rpc.central import CentralClient
 
 LOG = logging.getLogger(__name__)
+OPERATIONS = (
+    Operation('list_versions', 'GET', '/', 'List the versions of the API', ANYONE, {200: 'Versions'}),
+    Operation('show_version', 'GET', '/v2', 'Show version 2 of the API', ANYONE, {200: 'OneVersion'}),
+    Operation('show_document', 'GET', '/openapi.json', 'Show this document', ANYONE, {200: 'Document'}),
+    Operation('show_health', 'GET', '/healthz', 'Tell whether the API can do its work', ANYONE,
+              {200: 'Health', 503: 'Health'}),
+)
+_VERSION = shape({
+    'id': TEXT,
+    'status': {'type': 'string', 'enum': ['CURRENT', 'SUPPORTED']},
+    'updated': TEXT,
+    'links': {'type': 'array', 'items': shape({'href': LINK, 'rel': TEXT})},
+})
+SCHEMAS: dict[str, Schema] = {
+    'Versions': shape({'versions': {'type': 'array', 'items': _VERSION}}),
+    'OneVersion': shape({'version': _VERSION}),
+    'Document': {'type': 'object', 'required': ['openapi', 'info', 'paths'],
+                 'description': 'A document of OpenAPI 3.1.'},
+    'Health': shape({'version': TEXT, 'status': {'type': 'string', 'enum': ['ok', 'unavailable']}, 'central': TEXT}),
+}
 
 
 class Health:
@@ -50,12 +72,16 @@ class Health:
 
 
 class Versions:
+    """As Designate has it: keystoneauth takes its address of version 2 from here, and no other version is like it."""
+
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
-        answer(resp, {'versions': [_version(req)]})
+        answer(resp, {'versions': [_version(req, 'v2', 'SUPPORTED'), _version(req, 'v2.0', 'CURRENT')]})
 
     def on_get_v2(self, req: falcon.Request, resp: falcon.Response) -> None:
-        answer(resp, {'version': _version(req)})
+        answer(resp, {'version': _version(req, 'v2.0', 'CURRENT')})
 
 
-def _version(req: falcon.Request) -> dict[str, object]:
-    return {'id': 'v2', 'status': 'CURRENT', 'links': [{'href': f'{req.prefix}/v2', 'rel': 'self'}]}
+def _version(req: falcon.Request, name: str, status: str) -> dict[str, object]:
+    return {'id': name, 'status': status, 'updated': '2022-06-29T00:00:00Z',
+            'links': [{'href': f'{req.prefix}/v2', 'rel': 'self'},
+                      {'href': f'{req.prefix}/openapi.json', 'rel': 'describedby'}]}

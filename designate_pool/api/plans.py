@@ -5,9 +5,53 @@ from __future__ import annotations
 import falcon
 
 from designate_pool.api import fields, plan_views, reading, views
-from designate_pool.api.answering import answer, asker
+from designate_pool.api.answering import answer
+from designate_pool.api.auth import pool_asker
+from designate_pool.api.operations import OPERATOR, Operation, Schema
+from designate_pool.api.schemas import COUNT, ID, MOMENT, PLAN_STATE, TEXT, links, listed, maybe, shape
 from designate_pool.model import PlanState, StoredPlan, new_id
 from designate_pool.rpc.central import CentralClient
+
+_ONE = '/v2/plans/{plan_id}'
+OPERATIONS = (
+    Operation('list_plans', 'GET', '/v2/plans', 'List plans', OPERATOR, {200: 'Plans'}, query=fields.PLAN_FILTERS,
+              is_list=True),
+    Operation('create_plan', 'POST', '/v2/plans', 'Keep a plan', OPERATOR, {201: 'WholePlan'},
+              body=fields.PLAN_CREATE),
+    Operation('show_plan', 'GET', _ONE, 'Show a plan with its changes', OPERATOR, {200: 'WholePlan'}),
+    Operation('drop_plan', 'DELETE', _ONE, 'Drop a plan; it is shown as such until it expires', OPERATOR,
+              {200: 'Plan'}),
+    Operation('approve_plan', 'POST', _ONE + '/approve', 'Have a parked plan carried out', OPERATOR, {202: 'Plan'},
+              body={}, body_optional=True),
+    Operation('settle_plan', 'POST', _ONE + '/settle', 'Say what became of a stored plan', OPERATOR, {200: 'Plan'},
+              body=fields.PLAN_SETTLE),
+)
+_PLAN = {
+    'id': ID,
+    'pool_name': TEXT,
+    'zone_name': TEXT,
+    'zone_id': maybe(ID),
+    'target': TEXT,
+    'server_id': maybe(ID),
+    'state': PLAN_STATE,
+    'creates': COUNT,
+    'updates': COUNT,
+    'deletes': COUNT,
+    'why': maybe(TEXT),
+    'desired_digest': TEXT,
+    'existing_digest': TEXT,
+    'asked_by': maybe(TEXT),
+    'expires_at': maybe(MOMENT),
+    'applied_at': maybe(MOMENT),
+    'created_at': maybe(MOMENT),
+    'updated_at': maybe(MOMENT),
+    'links': links('self', optional=('zone', 'server')),
+}
+SCHEMAS: dict[str, Schema] = {
+    'Plan': shape(_PLAN),
+    'WholePlan': shape({**_PLAN, 'document': {'type': 'object'}}),
+    'Plans': listed('plans', 'Plan'),
+}
 
 
 class Plans:
@@ -21,13 +65,13 @@ class Plans:
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
         wanted = reading.listing(req, fields.PLAN_FILTERS)
-        found = self._central.find_plans(asker(req), **wanted.ask())
+        found = self._central.find_plans(pool_asker(req), **wanted.ask())
         page, links = reading.page_links(req, found, wanted.limit)
         answer(resp, views.page('plans', [plan_views.plan(each, req.prefix) for each in page], links))
 
     def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
         given = {'id': new_id(), 'pool_name': '', **reading.body(req, fields.PLAN_CREATE, limit=self._limit)}
-        stored = self._central.put_plan(asker(req), StoredPlan(state=PlanState.STORED, **given))
+        stored = self._central.put_plan(pool_asker(req), StoredPlan(state=PlanState.STORED, **given))
         answer(resp, plan_views.whole_plan(stored, req.prefix), 201, at=plan_views.plan_address(stored.id, req.prefix))
 
 
@@ -38,21 +82,21 @@ class Plan:
         self._central = central
 
     def on_get(self, req: falcon.Request, resp: falcon.Response, plan_id: str) -> None:
-        found = self._central.get_plan(asker(req), fields.plan_id('plan_id', plan_id))
+        found = self._central.get_plan(pool_asker(req), fields.plan_id('plan_id', plan_id))
         answer(resp, plan_views.whole_plan(found, req.prefix))
 
     def on_delete(self, req: falcon.Request, resp: falcon.Response, plan_id: str) -> None:
         """It is dropped, and shown as such until it expires."""
-        dropped = self._central.drop_plan(asker(req), fields.plan_id('plan_id', plan_id))
+        dropped = self._central.drop_plan(pool_asker(req), fields.plan_id('plan_id', plan_id))
         answer(resp, plan_views.plan(dropped, req.prefix))
 
     def on_post_approve(self, req: falcon.Request, resp: falcon.Response, plan_id: str) -> None:
         reading.body(req, {}, optional=True)
-        approved = self._central.approve_plan(asker(req), fields.plan_id('plan_id', plan_id))
+        approved = self._central.approve_plan(pool_asker(req), fields.plan_id('plan_id', plan_id))
         answer(resp, plan_views.plan(approved, req.prefix), 202)
 
     def on_post_settle(self, req: falcon.Request, resp: falcon.Response, plan_id: str) -> None:
         given = reading.body(req, fields.PLAN_SETTLE)
-        settled = self._central.settle_plan(asker(req), fields.plan_id('plan_id', plan_id), PlanState(given['state']),
-                                            given.get('why'))
+        settled = self._central.settle_plan(pool_asker(req), fields.plan_id('plan_id', plan_id),
+                                            PlanState(given['state']), given.get('why'))
         answer(resp, plan_views.plan(settled, req.prefix))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import re
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
@@ -14,33 +13,19 @@ import falcon
 from designate_pool.api import fields
 from designate_pool.api.views import dashed
 from designate_pool.errors import BadInput, BodyTooLarge, InvalidField, WrongContentType
-from designate_pool.model import Context
 
 JSON_LIMIT = 1 << 20
 PAGE = 20
 LARGEST_PAGE = 1000
-_PAGING = ('marker', 'limit', 'sort_key', 'sort_dir')
-_PROJECT = re.compile('[A-Za-z0-9_.-]{1,36}')
-
-
-def context(req: falcon.Request, request_id: str) -> Context:
-    """Who asks.  There is no authentication yet: the project is what the header says.
-
-    ``X-Auth-Sudo-Project-Id`` goes before ``X-Project-Id`` (a proxy that authenticates sets the latter).
-    """
-    project = ''
-    for header in ('X-Auth-Sudo-Project-Id', 'X-Project-Id'):
-        project = project or _project(header, req.get_header(header))
-    every = (req.get_header('X-Auth-All-Projects') or '').lower()
-    if every not in ('', 'true', 'false'):
-        raise InvalidField(field='X-Auth-All-Projects', why='must be true or false')
-    return Context(request_id=request_id, project_id=project, all_projects=every == 'true')
-
-
-def _project(header: str, value: str | None) -> str:
-    if value and not _PROJECT.fullmatch(value):
-        raise InvalidField(field=header, why='must be 1 to 36 letters, digits, dots, dashes or underscores')
-    return value or ''
+PAGING: Mapping[str, fields.Field] = {
+    'marker': fields.Field(fields.identifier),
+    'limit': fields.Field(fields.Kind(
+        {'type': ['integer', 'string'], 'minimum': 1, 'maximum': LARGEST_PAGE, 'pattern': '^max$',
+         fields.MESSAGE: f'must be a whole number from 1 to {LARGEST_PAGE}, or max'},
+        lambda name, value: LARGEST_PAGE if value == 'max' else int(value))),
+    'sort_key': fields.Field(fields.some_text),
+    'sort_dir': fields.Field(fields.one_of('asc', 'desc')),
+}
 
 
 def body(req: falcon.Request, table: Mapping[str, fields.Field], optional: bool = False,
@@ -55,7 +40,7 @@ def body(req: falcon.Request, table: Mapping[str, fields.Field], optional: bool 
     if optional and not content:
         return {}
     try:
-        given = json.loads(content.decode('utf-8'), object_pairs_hook=_object)
+        given = json.loads(content.decode('utf-8'), object_pairs_hook=_object, parse_constant=_no_number)
     except UnicodeDecodeError:
         raise BadInput(why='the body is not UTF-8') from None
     except RecursionError:
@@ -65,20 +50,6 @@ def body(req: falcon.Request, table: Mapping[str, fields.Field], optional: bool 
     if not isinstance(given, dict):
         raise BadInput(why='the body must be a JSON object')
     return fields.read(given, table)
-
-
-def zone_file(req: falcon.Request, limit: int) -> str:
-    """The zone file in the body, *limit* bytes at most."""
-    _expect(req, 'text/dns', required=True)
-    try:
-        text = _content(req, limit).decode('utf-8')
-    except UnicodeDecodeError as error:
-        raise BadInput(why=f'the zone file is not UTF-8 (byte {error.start})') from None
-    if '\0' in text:
-        raise BadInput(why='the zone file has a NUL in it')
-    if not text.strip():
-        raise BadInput(why='the zone file is empty')
-    return text
 
 
 def _expect(req: falcon.Request, wanted: str, required: bool) -> None:
@@ -95,6 +66,10 @@ def _content(req: falcon.Request, limit: int) -> bytes:
     if len(content) > limit:
         raise BodyTooLarge(limit=limit)
     return content
+
+
+def _no_number(word: str) -> None:
+    raise ValueError(f'{word} is no number in it')
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -128,13 +103,9 @@ class Listing:
 
 def listing(req: falcon.Request, filters: Mapping[str, fields.Field]) -> Listing:
     """The query of a list: filters and paging."""
-    given = query(req, {**filters, **{name: fields.Field(fields.some_text) for name in _PAGING}})
-    paging = {name: given.pop(name, None) for name in _PAGING}
-    if paging['marker'] is not None:
-        paging['marker'] = fields.identifier('marker', paging['marker'])
-    if paging['sort_dir'] not in (None, 'asc', 'desc'):
-        raise InvalidField(field='sort_dir', why='must be asc or desc')
-    return Listing(given, _limit(paging.pop('limit')), **paging)
+    given = query(req, {**filters, **PAGING})
+    paging = {name: given.pop(name, None) for name in PAGING}
+    return Listing(given, paging.pop('limit') or PAGE, **paging)
 
 
 def query(req: falcon.Request, table: Mapping[str, fields.Field]) -> dict[str, Any]:
@@ -142,17 +113,7 @@ def query(req: falcon.Request, table: Mapping[str, fields.Field]) -> dict[str, A
     for name, value in req.params.items():
         if isinstance(value, list):
             raise InvalidField(field=fields.shown(name), why='given more than once')
-    return fields.read(req.params, table)
-
-
-def _limit(value: str | None) -> int:
-    if value is None:
-        return PAGE
-    if value == 'max':
-        return LARGEST_PAGE
-    if not re.fullmatch('[0-9]{1,4}', value) or not 1 <= int(value) <= LARGEST_PAGE:
-        raise InvalidField(field='limit', why=f'must be a whole number from 1 to {LARGEST_PAGE}, or max')
-    return int(value)
+    return fields.read_query(req.params, table)
 
 
 def page_links(req: falcon.Request, found: list[Any], limit: int) -> tuple[list[Any], dict[str, str]]:

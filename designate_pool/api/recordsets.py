@@ -1,4 +1,4 @@
-"""``/v2/zones/{zone_id}/recordsets``."""
+"""``/v2/zones/{zone_id}/recordsets``, and ``/v2/recordsets``: those of all zones."""
 
 from __future__ import annotations
 
@@ -6,8 +6,48 @@ import falcon
 
 from designate_pool.api import fields, reading, views
 from designate_pool.api.answering import answer, asker
-from designate_pool.errors import BadInput
+from designate_pool.api.operations import MEMBER, READER, Operation, Schema
+from designate_pool.api.schemas import ACTION, COUNT, ID, MOMENT, STATUS, TEXT, TEXTS, links, listed, maybe, shape
+from designate_pool.errors import BadInput, RecordSetNotFound
 from designate_pool.rpc.central import CentralClient
+
+_ALL, _ONE = '/v2/zones/{zone_id}/recordsets', '/v2/zones/{zone_id}/recordsets/{recordset_id}'
+OPERATIONS = (
+    Operation('list_recordsets', 'GET', _ALL, "List a zone's recordsets", READER, {200: 'RecordSets'},
+              query=fields.RECORDSET_FILTERS, is_list=True),
+    Operation('create_recordset', 'POST', _ALL, 'Create a recordset', MEMBER, {202: 'RecordSet'},
+              body=fields.RECORDSET_CREATE),
+    Operation('show_recordset', 'GET', _ONE, 'Show a recordset', READER, {200: 'RecordSet'}),
+    Operation('update_recordset', 'PUT', _ONE, "Change a recordset's records, TTL or description", MEMBER,
+              {202: 'RecordSet'}, body=fields.RECORDSET_UPDATE),
+    Operation('patch_recordset', 'PATCH', _ONE, 'The same as PUT', MEMBER, {202: 'RecordSet'},
+              body=fields.RECORDSET_UPDATE),
+    Operation('delete_recordset', 'DELETE', _ONE, 'Delete a recordset', MEMBER, {202: 'RecordSet'}),
+    Operation('list_all_recordsets', 'GET', '/v2/recordsets', 'List recordsets of all zones', READER,
+              {200: 'RecordSets'}, query=fields.RECORDSET_FILTERS, is_list=True),
+    Operation('find_recordset', 'GET', '/v2/recordsets/{recordset_id}', 'Be sent to where a recordset is shown', READER,
+              {301: None}),
+)
+SCHEMAS: dict[str, Schema] = {
+    'RecordSet': shape({
+        'id': ID,
+        'name': TEXT,
+        'type': TEXT,
+        'records': TEXTS,
+        'ttl': maybe(COUNT),
+        'description': maybe(TEXT),
+        'status': STATUS,
+        'action': ACTION,
+        'zone_id': ID,
+        'zone_name': TEXT,
+        'project_id': TEXT,
+        'version': COUNT,
+        'created_at': maybe(MOMENT),
+        'updated_at': maybe(MOMENT),
+        'links': links('self'),
+    }),
+    'RecordSets': listed('recordsets', 'RecordSet'),
+}
 
 
 class RecordSets:
@@ -30,6 +70,28 @@ class RecordSets:
         created = self._central.create_recordset(asker(req), domain_id, wanted)
         shown = views.recordset(created, domain, req.prefix)
         answer(resp, shown, 202, at=shown['links']['self'])
+
+
+class AllRecordSets:
+    def __init__(self, central: CentralClient) -> None:
+        self._central = central
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
+        wanted = reading.listing(req, fields.RECORDSET_FILTERS)
+        found = self._central.find_all_recordsets(asker(req), **wanted.ask())
+        # Paged by the recordsets; each comes with its zone.
+        page, links = reading.page_links(req, [each for _, each in found], wanted.limit)
+        answer(resp, views.page('recordsets', [views.recordset(each, domain, req.prefix)
+                                               for (domain, _), each in zip(found, page)], links))
+
+    def on_get_one(self, req: falcon.Request, resp: falcon.Response, recordset_id: str) -> None:
+        found_id = fields.identifier('recordset_id', recordset_id)
+        found = self._central.find_all_recordsets(asker(req), {'id': found_id}, limit=1)
+        if not found:
+            raise RecordSetNotFound(recordset=found_id)
+        domain, recordset = found[0]
+        resp.status = 301
+        resp.location = views.recordset(recordset, domain, req.prefix)['links']['self']
 
 
 class RecordSet:

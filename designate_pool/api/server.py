@@ -1,5 +1,6 @@
 """The HTTP server: waitress, in a thread of its own, with limits that keep one client from stopping the others.
 
+* What waits for long (see :data:`ASIDE`) has a thread beside the workers.
 * A request reaches a worker only when it is there in full, and an answer is buffered in full (in a temporary file when
   it is large), so no slow client ever holds a worker.
 * A connection is closed when nothing moved on it for ``idle_timeout`` seconds, or when a request
@@ -16,7 +17,7 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from waitress import adjustments, server, task, trigger, wasyncore
@@ -28,6 +29,8 @@ from designate_pool.errors import PoolError
 from designate_pool.model import Endpoint
 
 LOG = logging.getLogger(__name__)
+#: In a request's environment: a context manager; within it another worker stands in for the one that has the request.
+ASIDE = 'designate_pool.aside'
 
 
 class ApiServer:
@@ -43,6 +46,9 @@ class ApiServer:
     def __init__(self, app: Callable[..., Any], listen: Endpoint, threads: int = 16, connections: int = 500,
                  body_limit: int = 64 << 20, idle_timeout: int = 60, request_timeout: float = 120) -> None:
         self._app = app
+        self._threads = threads
+        self._aside = 0
+        self._lock = threading.Lock()
         self._listen = listen
         self._request_timeout = request_timeout
         self._options = {
@@ -71,7 +77,7 @@ class ApiServer:
         # One line for every request that waits for a worker helps nobody in a flood.
         logging.getLogger('waitress.queue').setLevel(logging.ERROR)
         adjusted = adjustments.Adjustments(**self._options)
-        self._server = _Server(self._app, self._map, adj=adjusted, request_timeout=self._request_timeout)
+        self._server = _Server(self._serve, self._map, adj=adjusted, request_timeout=self._request_timeout)
         self._thread = threading.Thread(target=self._run, name='api', daemon=True)
         self._thread.start()
 
@@ -82,8 +88,28 @@ class ApiServer:
         self._stop_by = time.monotonic() + seconds
         self._server.pull_trigger()
         self._thread.join()
-        self._server.task_dispatcher.shutdown(cancel_pending=True, timeout=1)
-        self._server = self._thread = self._stop_by = None
+        with self._lock:
+            found, self._server = self._server, None
+        found.task_dispatcher.shutdown(cancel_pending=True, timeout=1)
+        self._thread = self._stop_by = None
+
+    def _serve(self, environ: dict[str, Any], start_response: Any) -> Any:
+        environ[ASIDE] = self._step_aside
+        return self._app(environ, start_response)
+
+    @contextlib.contextmanager
+    def _step_aside(self) -> Iterator[None]:
+        self._have_aside(1)
+        try:
+            yield
+        finally:
+            self._have_aside(-1)
+
+    def _have_aside(self, more: int) -> None:
+        with self._lock:
+            self._aside += more
+            if self._server is not None:
+                self._server.task_dispatcher.set_thread_count(self._threads + self._aside)
 
     def _run(self) -> None:
         assert self._server is not None
@@ -116,6 +142,15 @@ class _Channel(HTTPChannel):
     refused = False
     draining = False
     close_when_flushed = False
+
+    def check_client_disconnected(self) -> bool:
+        # Nothing is read while a request is worked on, so what the client does is only seen by looking.
+        try:
+            return not self.connected or not self.socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
 
     def received(self, data: bytes) -> bool:
         if self.draining:

@@ -6,9 +6,76 @@ import falcon
 
 from designate_pool.api import fields, reading, views
 from designate_pool.api.answering import answer, asker
+from designate_pool.api.auth import pool_asker
+from designate_pool.api.operations import OPERATOR, Operation, Schema
+from designate_pool.api.schemas import (ACTION, COUNT, FLAG, ID, MOMENT, SERIAL, SERVER_STATE, TEXT, TEXTS, links,
+                                        listed, maybe, shape)
 from designate_pool.model import PoolServer
 from designate_pool.rpc.central import CentralClient
 from designate_pool.rpc.pool_manager import PoolManagerClient
+
+_ONE = '/v2/servers/{server_id}'
+OPERATIONS = (
+    Operation('list_servers', 'GET', '/v2/servers', "Show the pool's servers and how it goes with each", OPERATOR,
+              {200: 'Servers'}),
+    Operation('reload_servers', 'POST', '/v2/servers/reload', "Read the pool's servers from the configuration again",
+              OPERATOR, {200: 'Reloaded'}, body={}, body_optional=True),
+    Operation('show_server', 'GET', _ONE, 'Show a server and how it goes with it', OPERATOR, {200: 'ServerReport'}),
+    Operation('rest_server', 'POST', _ONE + '/maintenance', 'Leave a server alone until it is resumed', OPERATOR,
+              {202: 'Server'}, body={}, body_optional=True),
+    Operation('resume_server', 'POST', _ONE + '/resume', 'Take a server back, and have it catch up', OPERATOR,
+              {202: 'Server'}, body={}, body_optional=True),
+    Operation('drain_server', 'POST', _ONE + '/drain', 'Take a server out of the pool', OPERATOR, {202: 'Server'},
+              body=fields.SERVER_DRAIN, body_optional=True),
+    Operation('resync_server', 'POST', _ONE + '/resync', 'Compare a server with the database, and mend it if asked to',
+              OPERATOR, {200: 'Comparison', 202: 'Comparison'}, body=fields.SERVER_RESYNC, body_optional=True),
+)
+_SERVER = {
+    'id': ID,
+    'name': TEXT,
+    'driver': TEXT,
+    'host': TEXT,
+    'port': COUNT,
+    'state': SERVER_STATE,
+    'state_since': maybe(MOMENT),
+    'pool_id': ID,
+    'joined_at': maybe(MOMENT),
+    'filling': FLAG,
+    'filled': COUNT,
+    'dismissed': FLAG,
+    'delete_zones': FLAG,
+    'note': maybe(TEXT),
+    'version': COUNT,
+    'created_at': maybe(MOMENT),
+    'updated_at': maybe(MOMENT),
+    'links': links('self'),
+}
+SCHEMAS: dict[str, Schema] = {
+    'Server': shape(_SERVER),
+    'ServerReport': shape({
+        **_SERVER,
+        'domains': COUNT,
+        'rows': maybe(COUNT),
+        'waiting': COUNT,
+        'failing': COUNT,
+        'in_hand': COUNT,
+        'oldest_due_at': maybe(MOMENT),
+        'failures': {'type': 'array', 'items': shape({'zone_name': TEXT, 'action': ACTION, 'error': maybe(TEXT)})},
+    }),
+    'Servers': listed('servers', 'ServerReport'),
+    'Comparison': shape({
+        'server_id': ID,
+        'total': COUNT,
+        'missing': TEXTS,
+        'behind': {'type': 'array', 'items': shape({'zone_name': TEXT, 'serial': maybe(SERIAL),
+                                                    'expected_serial': SERIAL})},
+        'extra': maybe(TEXTS),
+        'mending': COUNT,
+        'deleted': COUNT,
+        'links': links('server'),
+    }),
+    'Reloaded': shape({'joined': TEXTS, 'changed': TEXTS, 'draining': TEXTS}),
+}
 
 
 class Servers:
@@ -37,7 +104,7 @@ class Server:
         self._pool_name = pool_name
 
     def on_get(self, req: falcon.Request, resp: falcon.Response, server_id: str) -> None:
-        report = self._central.report_server(asker(req), fields.identifier('server_id', server_id))
+        report = self._central.report_server(pool_asker(req), fields.identifier('server_id', server_id))
         answer(resp, views.server_report(report, req.prefix))
 
     def on_post_maintenance(self, req: falcon.Request, resp: falcon.Response, server_id: str) -> None:

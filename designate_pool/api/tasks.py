@@ -1,75 +1,196 @@
-"""What became of imports.
+"""Imports and exports as the API keeps them: in the database, so that every API process knows all of them.
 
-An import is carried out while its request runs, so a task is only a note of how it ended.  The notes are kept in the
-memory of this API process, the newest few thousand of them: another API process does not know them, and a restart
-forgets them.  The zone that an import made does not depend on its note.
+A zone file goes into the database in pieces, and comes out of it row by row: it is never in memory as a whole.
 """
 
 from __future__ import annotations
 
-import collections
+import codecs
 import dataclasses
-import threading
-from datetime import datetime
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from typing import IO
 
-from designate_pool.errors import NotFound
-from designate_pool.model import Context
+from designate_pool.central import zonetext
+from designate_pool.errors import (BadInput, DomainNotFound, NotFound, ServiceUnavailable, ZoneExportNotFound,
+                                   ZoneImportNotFound)
+from designate_pool.model import Context, Domain, ZoneTask, ZoneTaskKind, ZoneTaskStatus, new_id, utcnow
+from designate_pool.storage import zone_tasks, zones
+from designate_pool.storage.sessions import Storage, Tx
 
-KEPT = 4096
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Import:
-    """How an import ended; *domain_id* is None when it failed, and *message* says why."""
-
-    id: str
-    project_id: str
-    created_at: datetime
-    updated_at: datetime
-    domain_id: str | None
-    message: str
-
-    @property
-    def status(self) -> str:
-        return 'ERROR' if self.domain_id is None else 'COMPLETE'
+#: Bytes of a piece, and how many pieces one transaction keeps: a statement may have 16 MiB on MariaDB.
+PIECE, AT_ONCE = 1 << 18, 4
+#: Zone files of at most so many bytes are waited for, so many seconds: the answer tells how it ended.
+WAITED_FOR, PATIENCE = 1 << 20, 3.0
+#: Bytes of an export that are kept in memory; what is longer goes to a temporary file.
+IN_MEMORY = 1 << 20
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.005, 0.1
 
 
-class Imports:
-    """The newest *kept* imports of this process."""
+class ZoneTasks:
+    """
+    :param storage: None where the API has no database; then every request for a task gets 503
+    """
 
-    def __init__(self, kept: int = KEPT) -> None:
-        self._kept = kept
-        self._tasks: collections.OrderedDict[str, Import] = collections.OrderedDict()
-        self._lock = threading.Lock()
+    def __init__(self, storage: Storage | None) -> None:
+        self._given = storage
 
-    def add(self, task: Import) -> None:
-        with self._lock:
-            self._tasks[task.id] = task
-            while len(self._tasks) > self._kept:
-                self._tasks.popitem(last=False)
+    def page(self, kind: ZoneTaskKind, who: Context, criterion: dict[str, str], **paging: object) -> list[ZoneTask]:
+        """See :func:`designate_pool.storage.zone_tasks.find`."""
+        return self._storage.read(zone_tasks.find, kind, criterion, _project(who), **paging)
 
-    def get(self, context: Context, task_id: str) -> Import:
+    def get(self, kind: ZoneTaskKind, who: Context, task_id: str) -> ZoneTask:
         """
-        :raises NotFound: when there is none, or it is another project's
+        :raises ZoneImportNotFound: or ZoneExportNotFound: when there is none, or it is another project's
         """
-        with self._lock:
-            task = self._tasks.get(task_id)
-        if task is None or not _visible(context, task):
-            raise NotFound(what=f'import {task_id}')
+        found = self._storage.read(zone_tasks.get, kind, task_id, _project(who))
+        if found is None:
+            raise _missing(kind, task_id)
+        return found
+
+    def remove(self, kind: ZoneTaskKind, who: Context, task_id: str) -> None:
+        """
+        :raises ZoneImportNotFound: or ZoneExportNotFound: as :meth:`get`
+        """
+        if not self._storage.run(zone_tasks.remove, kind, task_id, _project(who)):
+            raise _missing(kind, task_id)
+
+    def keep_export(self, who: Context, domain: Domain) -> ZoneTask:
+        """An export of *domain*."""
+        now = utcnow()
+        task = ZoneTask(new_id(), ZoneTaskKind.EXPORT, project_id=who.project_id or domain.project_id,
+                        status=ZoneTaskStatus.COMPLETE, domain_id=domain.id, request_id=who.request_id, created_at=now,
+                        updated_at=now)
+        self._storage.run(zone_tasks.put, task, now)
         return task
 
-    def remove(self, context: Context, task_id: str) -> None:
-        self.get(context, task_id)
-        with self._lock:
-            self._tasks.pop(task_id, None)
+    def take_in(self, who: Context, pieces: Iterable[bytes]) -> ZoneTask:
+        """Keep a zone file that is to be imported.
 
-    def visible(self, context: Context) -> list[Import]:
-        """Those that *context* may see, newest first."""
-        with self._lock:
-            tasks = list(self._tasks.values())
-        return [task for task in reversed(tasks) if _visible(context, task)]
+        :param pieces: may raise what it likes; then nothing is kept
+        """
+        task = ZoneTask(new_id(), ZoneTaskKind.IMPORT, project_id=who.project_id, request_id=who.request_id,
+                        created_at=utcnow())
+        batches = _batches(pieces)
+        first, following = next(batches, []), next(batches, None)
+        size = sum(map(len, first))
+        if following is None:
+            task = dataclasses.replace(task, size=size)
+            self._storage.run(zone_tasks.put_whole, task, first, utcnow())
+            return task
+        self._storage.run(zone_tasks.put_whole, task, first, utcnow())
+        try:
+            number = len(first)
+            while following is not None:
+                self._storage.run(zone_tasks.put_pieces, task.id, number, following)
+                number, size = number + len(following), size + sum(map(len, following))
+                following = next(batches, None)
+            self._storage.run(zone_tasks.arrived, task.id, size, utcnow())
+        except BaseException:  # whatever it is, the zone file is not there in full
+            self._storage.run(zone_tasks.remove, ZoneTaskKind.IMPORT, task.id, None)
+            raise
+        return dataclasses.replace(task, size=size)
+
+    def wait_for(self, task: ZoneTask) -> ZoneTask:
+        """*task* as it is when it has ended, or after a few seconds; a large one as it is."""
+        end, pause = time.monotonic() + PATIENCE, _FIRST_PAUSE
+        while task.size is not None and task.size <= WAITED_FOR and time.monotonic() < end:
+            time.sleep(pause)
+            pause = min(pause * 1.5, _LONGEST_PAUSE)
+            found = self._storage.read(zone_tasks.get, task.kind, task.id, None)
+            if found is None:
+                break  # somebody has deleted it meanwhile
+            task = found
+            if task.status is not ZoneTaskStatus.PENDING:
+                break
+        return task
+
+    def zone_file(self, domain_id: str) -> tuple[IO[bytes], int]:
+        """A domain as a zone file, and how long that is.
+
+        It is written from one state of the database before any of it is sent: so a read that breaks off is an error and
+        no short file, and no client that is slow keeps a connection to the database.
+
+        :raises DomainNotFound: when the zone is gone
+        """
+        file = tempfile.SpooledTemporaryFile(IN_MEMORY)
+        try:
+            self._storage.read(_write, domain_id, file)
+            size = file.tell()
+            file.seek(0)
+        except BaseException:  # whatever it is, nobody will close the file
+            file.close()
+            raise
+        return file, size
+
+    @property
+    def _storage(self) -> Storage:
+        if self._given is None:
+            raise ServiceUnavailable(service='the database', why='this API was given none to keep tasks in')
+        return self._given
 
 
-def _visible(context: Context, task: Import) -> bool:
+def checked(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The pieces of a zone file.
+
+    :raises BadInput: when it is not text that can be kept, or empty
+    """
+    decoder = codecs.getincrementaldecoder('utf-8')()
+    before, something = 0, False
+    for piece in _with_end(pieces):
+        held = len(decoder.getstate()[0])
+        try:
+            text = decoder.decode(piece, not piece)
+        except UnicodeDecodeError as error:
+            raise BadInput(why=f'the zone file is not UTF-8 (byte {before - held + error.start})') from None
+        if '\0' in text:
+            raise BadInput(why='the zone file has a NUL in it')
+        something = something or bool(text.strip())
+        before += len(piece)
+        if piece:
+            yield piece
+    if not something:
+        raise BadInput(why='the zone file is empty')
+
+
+def _with_end(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    yield from pieces
+    yield b''
+
+
+def _batches(pieces: Iterable[bytes]) -> Iterator[list[bytes]]:
+    batch: list[bytes] = []
+    for piece in pieces:
+        batch.append(piece)
+        if len(batch) == AT_ONCE:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _write(tx: Tx, domain_id: str, file: IO[bytes]) -> None:
+    file.seek(0)
+    file.truncate()  # of a try before
+    found = zones.head_and_rows(tx, domain_id)
+    if found is None:
+        raise DomainNotFound(domain=domain_id)
+    head, rows = found
+    waiting: list[str] = []
+    for line in zonetext.lines(head.name, head.ttl, head.soa, rows):
+        waiting.append(line)
+        if len(waiting) == 2000:
+            file.write(''.join(waiting).encode())
+            waiting.clear()
+            time.sleep(0)  # green threads that wait get their turn
+    file.write(''.join(waiting).encode())
+
+
+def _missing(kind: ZoneTaskKind, task_id: str) -> NotFound:
+    return (ZoneImportNotFound if kind is ZoneTaskKind.IMPORT else ZoneExportNotFound)(task=task_id)
+
+
+def _project(who: Context) -> str | None:
     # whoever names no project sees all, as with zones
-    return context.all_projects or not context.project_id or task.project_id == context.project_id
+    return None if who.all_projects or not who.project_id else who.project_id

@@ -8,10 +8,9 @@ from datetime import datetime, timezone
 from typing import Any
 
 from designate_pool import serial
-from designate_pool.api.tasks import Import
 from designate_pool.errors import InvalidField, PoolError
 from designate_pool.model import (Action, Comparison, Domain, Outcome, Pool, PoolServer, RecordSet, Reloaded,
-                                  ServerReport, ServerState, ServerStatus)
+                                  ServerReport, ServerState, ServerStatus, ZoneTask, ZoneTaskStatus)
 
 Json = dict[str, Any]
 _RESTING = (ServerState.MAINTENANCE, ServerState.JOINING)
@@ -232,37 +231,32 @@ def page(name: str, items: list[Json], links: dict[str, str]) -> Json:
     return {name: items, 'links': links}
 
 
-def imported(task: Import, base: str) -> Json:
+def imported(task: ZoneTask, base: str) -> Json:
     links = {'self': f'{base}/v2/zones/tasks/imports/{dashed(task.id)}'}
     if task.domain_id is not None:
         links['href'] = zone_address(task.domain_id, base)
+    return {**_zone_task(task), 'links': links}
+
+
+def exported(task: ZoneTask, base: str) -> Json:
+    """An export; its file is made whenever it is fetched."""
+    address = f'{base}/v2/zones/tasks/exports/{dashed(task.id)}'
+    links, location = {'self': address}, None
+    if task.status is ZoneTaskStatus.COMPLETE:
+        links['export'] = location = f'{address}/export'
+    return {**_zone_task(task), 'location': location, 'links': links}
+
+
+def _zone_task(task: ZoneTask) -> Json:
     return {
         'id': dashed(task.id),
-        'status': task.status,
+        'status': task.status.value,
         'message': task.message,
         'zone_id': None if task.domain_id is None else dashed(task.domain_id),
         'project_id': task.project_id,
-        'version': 1,
+        'version': task.version,
         'created_at': moment(task.created_at),
         'updated_at': moment(task.updated_at),
-        'links': links,
-    }
-
-
-def exported(domain: Domain, now: datetime, base: str) -> Json:
-    """An export of *domain*; it is made whenever it is fetched, so its id is the domain's and it is always complete."""
-    address = f'{base}/v2/zones/tasks/exports/{dashed(domain.id)}'
-    return {
-        'id': dashed(domain.id),
-        'status': 'COMPLETE',
-        'message': None,
-        'zone_id': dashed(domain.id),
-        'location': f'{address}/export',
-        'project_id': domain.project_id,
-        'version': 1,
-        'created_at': moment(now),
-        'updated_at': moment(now),
-        'links': {'self': address, 'export': f'{address}/export'},
     }
 
 
@@ -270,5 +264,6 @@ def fault(error: PoolError, request_id: str) -> Json:
     """An error in Designate's form."""
     answer = {'code': error.code, 'type': error.type, 'message': str(error), 'request_id': request_id}
     if isinstance(error, InvalidField):
-        answer['errors'] = {'errors': [{'path': error.kwargs['field'].split('.'), 'message': error.kwargs['why']}]}
+        every = error.kwargs.get('all') or [(error.kwargs['field'], error.kwargs['why'])]
+        answer['errors'] = {'errors': [{'path': field.split('.'), 'message': why} for field, why in every]}
     return answer

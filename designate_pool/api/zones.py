@@ -6,11 +6,13 @@ import falcon
 
 from designate_pool.api import fields, reading, views
 from designate_pool.api.answering import answer, asker
-from designate_pool.api.operations import MEMBER, READER, Operation
+from designate_pool.api.operations import MEMBER, READER, Operation, Schema
+from designate_pool.api.schemas import (ACTION, COUNT, FLAG, ID, MOMENT, SERIAL, SERVER_STATE, STATUS, TEXT, TEXTS,
+                                        links, listed, maybe, ref, shape)
+from designate_pool.api.standing import Gatherer
 from designate_pool.errors import BadInput
-from designate_pool.model import PlanState, Pool, RecordChange, utcnow
+from designate_pool.model import RecordChange
 from designate_pool.rpc.central import CentralClient
-
 
 OPERATIONS = (
     Operation('list_zones', 'GET', '/v2/zones', 'List zones', READER, {200: 'Zones'}, query=fields.ZONE_FILTERS,
@@ -25,6 +27,66 @@ OPERATIONS = (
     Operation('list_zone_servers', 'GET', '/v2/zones/{zone_id}/servers', 'Show where a zone stands on each server',
               READER, {200: 'ZoneServers'}),
 )
+SCHEMAS: dict[str, Schema] = {
+    'Zone': shape({
+        'id': ID,
+        'name': TEXT,
+        'email': TEXT,
+        'ttl': COUNT,
+        'serial': SERIAL,
+        'status': STATUS,
+        'action': ACTION,
+        'description': maybe(TEXT),
+        'type': {'type': 'string', 'enum': ['PRIMARY']},
+        'pool_id': ID,
+        'project_id': TEXT,
+        'masters': TEXTS,
+        'attributes': {'type': 'object'},
+        'transferred_at': maybe(MOMENT),
+        'version': COUNT,
+        'created_at': maybe(MOMENT),
+        'updated_at': maybe(MOMENT),
+        'links': links('self'),
+    }),
+    'Zones': listed('zones', 'Zone'),
+    'ZoneServer': shape({
+        'id': ID,
+        'name': TEXT,
+        'driver': TEXT,
+        'host': TEXT,
+        'port': COUNT,
+        'state': SERVER_STATE,
+        'state_since': maybe(MOMENT),
+        'counts': FLAG,
+        'action': ACTION,
+        'status': TEXT,
+        'current': FLAG,
+        'serial': maybe(SERIAL),
+        'expected_serial': maybe(SERIAL),
+        'last_error': maybe(TEXT),
+        'attempts': COUNT,
+        'next_attempt_at': maybe(MOMENT),
+        'deadline_at': maybe(MOMENT),
+        'plan_id': maybe(ID),
+        'created_at': maybe(MOMENT),
+        'updated_at': maybe(MOMENT),
+    }),
+    'ZoneServers': shape({
+        'zone_id': ID,
+        'zone_name': TEXT,
+        'serial': SERIAL,
+        'reported_serial': maybe(SERIAL),
+        'status': STATUS,
+        'action': ACTION,
+        'threshold_percentage': maybe({'type': 'number'}),
+        'needed': maybe(COUNT),
+        'total': maybe(COUNT),
+        'current': COUNT,
+        'resting': {'type': 'array', 'items': ID},
+        'servers': {'type': 'array', 'items': ref('ZoneServer')},
+        'links': links('self', 'zone'),
+    }),
+}
 
 
 class Zones:
@@ -91,24 +153,12 @@ class ZoneChanges:
 
 
 class ZoneServers:
-    """The rows of pool_manager_status, one entry per server of the zone's pool.
+    """The rows of pool_manager_status, one entry per server of the zone's pool."""
 
-    :param pool: the API's own, as read from the configuration: of others the threshold is not known
-    :param count_joining: whether servers of it count before they are filled
-    """
-
-    def __init__(self, central: CentralClient, pool: Pool, count_joining: bool) -> None:
-        self._central = central
-        self._pool = pool
-        self._count_joining = count_joining
+    def __init__(self, gatherer: Gatherer) -> None:
+        self._gatherer = gatherer
 
     def on_get(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
         domain_id = fields.identifier('zone_id', zone_id)
-        domain = self._central.get_domain(asker(req), domain_id)
-        servers = self._central.find_servers(asker(req), domain.pool_name)
-        rows = self._central.server_statuses(asker(req), domain_id)
-        parked = self._central.find_plans(asker(req), {'domain_id': domain_id, 'state': PlanState.PARKED.value},
-                                          sort_key='created_at', sort_dir='asc')
-        answer(resp, views.zone_servers(domain, servers, rows, self._pool, self._count_joining, req.prefix,
-                                        {each.server_id: each.id for each in parked
-                                         if each.expires_at is None or each.expires_at > utcnow()}))
+        domain = self._gatherer.central.get_domain(asker(req), domain_id)
+        answer(resp, self._gatherer.shown(asker(req), domain, req.prefix))

@@ -9,10 +9,15 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 from urllib.parse import quote
 
+from oslo_config import cfg
+
 from designate_pool import backends
 from designate_pool.api.app import create_app
 from designate_pool.api.server import ApiServer
+from designate_pool.api.watching import Watch
+from designate_pool.central.quotas import Quotas
 from designate_pool.central.service import Central
+from designate_pool.cmd.guarding import Guard
 from designate_pool.config.kept import KeptServers
 from designate_pool.config.load import Settings
 from designate_pool.minidns.service import MiniDns
@@ -23,6 +28,7 @@ from designate_pool.pool_manager.registrar import Registrar
 from designate_pool.pool_manager.service import PoolManager
 from designate_pool.pool_manager.settings import Settings as ManagerSettings
 from designate_pool.rpc import central, minidns, pool_manager
+from designate_pool.rpc.notifications import SILENT, Sink
 from designate_pool.runtime import Runtime
 from designate_pool.storage.sessions import Storage
 
@@ -31,16 +37,22 @@ from designate_pool.storage.sessions import Storage
 class Parts:
     """What services are made of.
 
+    :ivar conf: oslo.config's object, for its libraries that read their own sections
     :ivar read_pool: reads the configuration's pool anew, and raises a PoolError when it is wrong
     :ivar caller: a :class:`designate_pool.rpc.caller.Caller` that can also serve
+    :ivar notifications: where to tell what happened to domains
+    :ivar measured: whether the process serves its metrics
     """
 
     runtime: Runtime
+    conf: cfg.ConfigOpts
     settings: Settings
     pool: Pool
     read_pool: Callable[[], Pool]
     storage: Storage
     caller: Any
+    notifications: Sink = SILENT
+    measured: bool = False
 
 
 class Service(Protocol):
@@ -51,15 +63,19 @@ def build_central(parts: Parts) -> Service:
     service = Central(parts.storage, pool_manager.PoolManagerClient(parts.caller), parts.runtime,
                       default_pool_name=parts.settings.central.default_pool_name or parts.pool.name,
                       retention=parts.settings.central.deleted_retention,
-                      catalog_zone=parts.pool.catalog_zone)
+                      task_retention=parts.settings.central.task_retention,
+                      catalog_zone=parts.pool.catalog_zone, quotas=Quotas(**parts.settings.central.quotas),
+                      server_keys={each.tsig_key.name for each in parts.pool.servers if each.tsig_key is not None},
+                      notifications=parts.notifications)
     service.start()
     parts.caller.serve(central.TOPIC, service)
     return service
 
 
 def build_pool_manager(parts: Parts) -> Service:
+    settings = dataclasses.replace(manager_settings(parts.settings), measured=parts.measured)
     manager = Manager(parts.pool, backends.build_all(parts.pool), parts.storage, central.CentralClient(parts.caller),
-                      minidns.MiniDnsClient(parts.caller), parts.runtime, manager_settings(parts.settings))
+                      minidns.MiniDnsClient(parts.caller), parts.runtime, settings)
     kept = KeptServers(os.path.join(parts.settings.process.state_path, f'servers-of-{quote(parts.pool.name, "")}.json'))
     service = PoolManager(manager, Registrar(manager, parts.runtime, parts.read_pool, kept), parts.runtime)
     service.start()
@@ -79,20 +95,29 @@ def build_minidns(parts: Parts) -> Service:
 
 def build_api(parts: Parts) -> Service:
     settings = parts.settings.api
+    joining = parts.settings.pool_manager.count_joining_servers
+    watch = Watch(parts.storage, settings.waits, joining)
+    guard = Guard(settings, parts.conf)
     app = create_app(central.CentralClient(parts.caller), parts.pool, settings.max_body,
                      pool_managers=pool_manager.PoolManagerClient(parts.caller),
-                     count_joining_servers=parts.settings.pool_manager.count_joining_servers)
-    service = Together([ApiServer(app, endpoint, settings.threads, body_limit=settings.max_body)
-                        for endpoint in settings.listen])
+                     count_joining_servers=joining, storage=parts.storage, watch=watch, gate=guard.gate)
+    guarded = guard.around(app)
+    # The watch ends those who wait, so that the servers can end.
+    service = Together([watch, *(ApiServer(guarded, endpoint, settings.threads, body_limit=settings.max_body)
+                                 for endpoint in settings.listen)], guard.reload)
     service.start()
     return service
 
 
 class Together:
-    """Several services that start and stop as one."""
+    """Several services that start and stop as one.
 
-    def __init__(self, services: Sequence[Any]) -> None:
+    :param reload: reads anew what they have from files
+    """
+
+    def __init__(self, services: Sequence[Any], reload: Callable[[], None]) -> None:
         self._services = services
+        self.reload = reload
 
     def start(self) -> None:
         for service in self._services:

@@ -214,6 +214,9 @@ class Pool:
     def import_zone(self, text: str) -> str:
         """The id of the zone that was made of a zone file."""
         task = self._request('POST', '/v2/zones/tasks/imports', data=text, headers={'Content-Type': 'text/dns'})
+        address = f'/v2/zones/tasks/imports/{task["id"]}'
+        _until(lambda: self._request('GET', address)['status'] != 'PENDING', 'the import has ended')
+        task = self._request('GET', address)
         if not task['zone_id']:
             raise NotTrue(f'the import failed: {task["message"]}')
         return str(task['zone_id'])

@@ -15,10 +15,10 @@ from oslo_config import cfg
 from designate_pool import backends
 from designate_pool.backends import openness
 from designate_pool.backends.base import Backend
-from designate_pool.cmd import checking
+from designate_pool.cmd import checking, checking_api, tokens
 from designate_pool.config import early, load, pools, source
 from designate_pool.config.mistakes import Mistakes
-from designate_pool.errors import InvalidField, PoolError, PoolNotFound
+from designate_pool.errors import BadConfiguration, InvalidField, PoolError, PoolNotFound
 from designate_pool.minidns import access, signing
 from designate_pool.model import Context, Pool
 from designate_pool.rpc.direct import Direct
@@ -78,6 +78,7 @@ def config_check(conf: cfg.ConfigOpts) -> int:
     settings = load.read_settings(conf)
     about_files = [finding for section, option, path in pools.secret_files(conf, backends.options())
                    if (finding := openness.check(f'[{section}] {option}', path)) is not None]
+    about_files += checking_api.findings(settings.api, conf)
     report = checking.check(pool, drivers, about_files, settings.database.connection,
                             settings.pool_manager.poll_timeout, Threads())
     print(report.json() if conf.command.json else report.text())
@@ -97,6 +98,41 @@ def pool_set(conf: cfg.ConfigOpts) -> None:
     with _central(conf) as (central, _):
         pool = _find_pool(central, conf.command.pool_name)
         _print_pool(central.update_pool(EVERYTHING, {'id': pool.id, **changes}))
+
+
+def pool_renew(conf: cfg.ConfigOpts) -> None:
+    """Give every domain of a pool a new serial: after the database was brought back from a backup."""
+    with _central(conf) as (central, _):
+        _print_pool(central.renew_pool(EVERYTHING, _find_pool(central, conf.command.pool_name).id))
+
+
+def token_create(conf: cfg.ConfigOpts) -> None:
+    """Make a token for the API, and print it: it is shown this once, and kept nowhere."""
+    path = _tokens_file(conf)
+    print(tokens.create(path, conf.command.token_name, conf.command.project, conf.command.role, conf.command.expires))
+    tokens.warn_of_openness(path)
+
+
+def token_list(conf: cfg.ConfigOpts) -> None:
+    """List the tokens of the API, with project, roles and expiry."""
+    print(tokens.listing(_tokens_file(conf), conf.command.json))
+
+
+def token_revoke(conf: cfg.ConfigOpts) -> None:
+    """Take a token away; a running API refuses it from its next request on."""
+    path = _tokens_file(conf)
+    tokens.revoke(path, conf.command.token_name)
+    tokens.warn_of_openness(path)
+
+
+def _tokens_file(conf: cfg.ConfigOpts) -> str:
+    """
+    :raises BadConfiguration: when the configuration names none
+    """
+    path = load.read_settings(conf).api.tokens_file
+    if not path:
+        raise BadConfiguration(count=1, listing='\n  [service:api] tokens_file: it must be given to keep tokens in')
+    return path
 
 
 def _drivers(pool: Pool) -> dict[str, Backend]:
@@ -182,6 +218,17 @@ def _add_commands(commands: Any) -> None:
     how = checks.add_mutually_exclusive_group()
     how.add_argument('--offline', action='store_true', help='look at the files alone')
     how.add_argument('--json', action='store_true', help='print what was found as one JSON document')
+    token = _group(commands, 'token', 'the tokens of the API')
+    making = _command(token, 'create', token_create)
+    making.add_argument('token_name', metavar='name', help='whose it is, for logs and to revoke it')
+    making.add_argument('--project', required=True, help='whose zones it works on')
+    making.add_argument('--role', action='extend', nargs='+', required=True,
+                        help='reader, member, operator or admin, each of which may do what those before it may; or one '
+                             'that a policy file speaks of')
+    making.add_argument('--expires', metavar='DATE', help='as 2027-01-31 or 2027-01-31T12:00:00Z, in UTC; not given: '
+                                                          'never')
+    _command(token, 'list', token_list).add_argument('--json', action='store_true', help='print one JSON document')
+    _command(token, 'revoke', token_revoke).add_argument('token_name', metavar='name')
     pool = _group(commands, 'pool', "the pool's name servers")
     _command(pool, 'show', pool_show).add_argument('pool_name', metavar='name', nargs='?',
                                                    help='not given: the pool of the configuration')
@@ -190,6 +237,7 @@ def _add_commands(commands: Any) -> None:
     changing.add_argument('--name-server', action='extend', nargs='+', metavar='HOST',
                           help='for the NS records, all of them anew; the first is also the primary of the SOA')
     changing.add_argument('--description')
+    _command(pool, 'renew', pool_renew).add_argument('pool_name', metavar='name')
 
 
 def _group(commands: Any, name: str, about: str) -> Any:

@@ -15,11 +15,14 @@ from oslo_log import log
 
 from designate_pool import __version__, backends
 from designate_pool.cmd import build
+from designate_pool.cmd.exposing import Exposition
+from designate_pool.cmd.heartbeat import Heartbeat
 from designate_pool.config import load, pools
 from designate_pool.errors import PoolError
 from designate_pool.model import Pool
 from designate_pool.rpc.direct import Direct
 from designate_pool.rpc.messaging import Messaging
+from designate_pool.rpc.notifications import SILENT, Sink, notifications
 from designate_pool.runtime import Runtime
 from designate_pool.storage import migrate
 from designate_pool.storage.sessions import Storage
@@ -52,21 +55,32 @@ def run(runtime: Runtime, argv: Sequence[str], parts: Sequence[str], embedded: b
     caller: Any = Direct(runtime.workers(8, 'casts')) if embedded else Messaging(conf, settings.process.host)
     asked = _Asked()
     reader = _Reader(conf)
+    exposed = [endpoint for part in parts for endpoint in getattr(settings, part).metrics]
+    told: Sink = SILENT
+    exposition: Exposition | None = None
     try:
-        return _serve(runtime, build.Parts(runtime, settings, pool, reader.read, storage, caller), parts, asked)
+        exposition = Exposition(exposed)
+        told = notifications(conf, settings.process.host, runtime) if 'central' in parts else SILENT
+        made = build.Parts(runtime, conf, settings, pool, reader.read, storage, caller, told, bool(exposed))
+        return _serve(runtime, made, parts, asked)
     except (PoolError, OSError) as error:
         LOG.error('%s', error)
         return 1
     finally:
+        told.stop()
         caller.stop()
         storage.close()
+        if exposition is not None:
+            exposition.stop()
 
 
 def _serve(runtime: Runtime, made: build.Parts, parts: Sequence[str], asked: _Asked) -> int:
-    running = []
+    running: list[Any] = []
+    heart = Heartbeat(made.storage, parts, made.settings.process.host)
     try:
         for part in parts:
             running.append(build.SERVICES[part](made))
+        heart.start(runtime)
         print(f'{" ".join(parts)}: ready', file=sys.stderr, flush=True)
         while not asked.to_stop:
             if asked.to_reload:
@@ -78,6 +92,7 @@ def _serve(runtime: Runtime, made: build.Parts, parts: Sequence[str], asked: _As
         made.caller.stop_serving()
         for service in reversed(running):
             service.stop()
+        heart.stop()
     return 0
 
 

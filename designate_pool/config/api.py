@@ -4,38 +4,72 @@ from __future__ import annotations
 
 import dataclasses
 import ipaddress
+from collections.abc import Iterable
 
 from oslo_config import cfg
 
+from designate_pool.config import metrics
 from designate_pool.config.section import Section
 from designate_pool.model import Endpoint
 
 PORT = 9001
+NOAUTH, TOKEN, KEYSTONE = 'noauth', 'token', 'keystone'
 GROUP = cfg.OptGroup('service:api', help='The HTTP API.')
 OPTIONS: list[cfg.Opt] = [
     cfg.StrOpt('listen', default=f'127.0.0.1:{PORT}',
                help='Addresses to listen on, with commas between them: 127.0.0.1:9001, [::1]:9001. '
                     f'Without a port: {PORT}.'),
+    cfg.StrOpt('auth', sample_default='noauth', choices=[
+        ('token', 'tokens from tokens_file, with project and roles'),
+        ('keystone', 'tokens of OpenStack Identity, by the section [keystone_authtoken] of keystonemiddleware, which '
+                     "pip install 'designate-pool[keystone]' brings"),
+        ('noauth', 'nobody: whoever reaches the API may change every domain. On addresses that other machines reach '
+                   'this has to be written here, and allow_remote = true too')],
+        help='Who says who asks. Not set: noauth, and then listen may only hold loopback addresses.'),
     cfg.BoolOpt('allow_remote', default=False,
-                help='Allow listen to hold addresses that other machines reach. The API asks nobody who they are: '
-                     'whoever reaches it may change every domain.'),
+                help='With auth = noauth, which must be written as well: allow listen to hold addresses that other '
+                     'machines reach. The API asks nobody who they are: whoever reaches it may change every domain.'),
+    cfg.StrOpt('tokens_file',
+               help='With auth = token: the file of the tokens, which "designate-pool-manage token create" writes. It '
+                    'holds their SHA-256, not the tokens. It is read again when it has changed.'),
+    cfg.FloatOpt('rate_limit', default=0, min=0,
+                 help='Requests a second that are taken from one token (with noauth: from one project, or address '
+                      'where no project is named); more are answered 429. Each API process counts for itself. 0: no '
+                      'limit.'),
+    cfg.IntOpt('rate_burst', default=50, min=1,
+               help='With a rate_limit: requests that may come at once after a pause.'),
     cfg.IntOpt('threads', default=8, min=1, max=1000, help='Requests handled at the same time.'),
-    cfg.IntOpt('max_body', default=33554432, min=1024,
-               help='The most bytes that the body of a request may have; a zone file to import is one.'),
+    cfg.IntOpt('waits', default=100, min=0, max=1000,
+               help='Requests that may wait at the same time for what becomes of a zone, beside those that threads '
+                    'handle; more are answered 503.'),
+    cfg.IntOpt('max_body', default=268435456, min=1024,
+               help='The most bytes that the body of a request may have. Only a zone file may be that long: what is '
+                    'JSON is held in memory, and may have 33554432 at most.'),
+    metrics.option(),
 ]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ApiSettings:
     """
-    :ivar listen: loopback addresses, others only with *allow_remote*
+    :ivar listen: loopback addresses; others only where somebody asks who comes, or with *allow_remote*
+    :ivar auth: ``token``, ``keystone`` or ``noauth``
+    :ivar tokens_file: a path, where *auth* is ``token``
+    :ivar rate_limit: requests a second of one token; 0 for no limit
     :ivar max_body: bytes
+    :ivar metrics: where they are served; empty for nowhere
     """
 
     listen: tuple[Endpoint, ...]
+    auth: str
     allow_remote: bool
+    tokens_file: str | None
+    rate_limit: float
+    rate_burst: int
     threads: int
+    waits: int
     max_body: int
+    metrics: tuple[Endpoint, ...]
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
@@ -48,10 +82,23 @@ def list_opts() -> list[tuple[cfg.OptGroup, list[cfg.Opt]]]:
 
 
 def read(section: Section) -> ApiSettings:
-    settings = ApiSettings(listen=section.endpoints('listen', PORT), allow_remote=section['allow_remote'],
-                           threads=section['threads'], max_body=section['max_body'])
-    for endpoint in settings.listen:
-        if settings.allow_remote is False and not ipaddress.ip_address(endpoint.host).is_loopback:
-            section.wrong('listen', f'other machines reach {endpoint}, and the API has no authentication; '
-                                    'set allow_remote = true if that is meant')
+    said = section['auth']
+    settings = ApiSettings(listen=section.endpoints('listen', PORT), auth=said or NOAUTH,
+                           allow_remote=section['allow_remote'], tokens_file=section['tokens_file'],
+                           rate_limit=section['rate_limit'], rate_burst=section['rate_burst'],
+                           threads=section['threads'], waits=section['waits'],
+                           max_body=section['max_body'], metrics=metrics.read(section))
+    if settings.auth == TOKEN and not settings.tokens_file:
+        section.wrong('tokens_file', 'it must be given where auth = token; '
+                                     '"designate-pool-manage token create" makes the file')
+    if settings.auth == NOAUTH and not (said and settings.allow_remote):
+        for endpoint in remote(settings.listen):
+            section.wrong('listen', f'other machines reach {endpoint}, and the API asks nobody who they are; set auth '
+                                    'to token or keystone, or both auth = noauth and allow_remote = true if that is '
+                                    'meant')
     return settings
+
+
+def remote(listen: Iterable[Endpoint]) -> list[Endpoint]:
+    """Those of the addresses that other machines reach."""
+    return [endpoint for endpoint in listen if not ipaddress.ip_address(endpoint.host).is_loopback]

@@ -6,6 +6,7 @@ import dataclasses
 
 from oslo_config import cfg
 
+from designate_pool.config import metrics
 from designate_pool.config.section import Section
 from designate_pool.model import Endpoint
 
@@ -20,6 +21,7 @@ OPTIONS: list[cfg.Opt] = [
                help='TCP connections served at the same time; more have to wait.'),
     cfg.IntOpt('packed_zones_bytes', default=268435456, min=0,
                help='Bytes of memory for zones in wire form, kept so that the next server costs a copy.'),
+    metrics.option(),
 ]
 
 
@@ -28,11 +30,13 @@ class MiniDnsSettings:
     """
     :ivar listen: UDP and TCP both
     :ivar packed_zones_bytes: memory for zones in wire form
+    :ivar metrics: where they are served; empty for nowhere
     """
 
     listen: tuple[Endpoint, ...]
     tcp_connections: int
     packed_zones_bytes: int
+    metrics: tuple[Endpoint, ...]
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
@@ -46,4 +50,4 @@ def list_opts() -> list[tuple[cfg.OptGroup, list[cfg.Opt]]]:
 
 def read(section: Section) -> MiniDnsSettings:
     return MiniDnsSettings(listen=section.endpoints('listen', PORT), tcp_connections=section['tcp_connections'],
-                           packed_zones_bytes=section['packed_zones_bytes'])
+                           packed_zones_bytes=section['packed_zones_bytes'], metrics=metrics.read(section))

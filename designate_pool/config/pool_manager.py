@@ -6,8 +6,9 @@ import dataclasses
 
 from oslo_config import cfg
 
-from designate_pool.config import values
+from designate_pool.config import metrics, values
 from designate_pool.config.section import Section
+from designate_pool.model import Endpoint
 
 GROUP = cfg.OptGroup('service:pool_manager', help=(
     'The pool manager. The servers of its pool are sections of their own: ``[backend:<driver>:<uuid>]`` is one server, '
@@ -55,6 +56,7 @@ OPTIONS: list[cfg.Opt] = [
     cfg.StrOpt('catalog_zone',
                help='Name of the catalog zone (RFC 9432) that MiniDNS serves for the pool, for servers of the driver '
                     'catalog. Not set: there is none.'),
+    metrics.option(),
 ]
 
 
@@ -79,6 +81,7 @@ class PoolManagerSettings:
     count_joining_servers: bool
     delete_zones_of_removed_servers: bool
     catalog_zone: str | None
+    metrics: tuple[Endpoint, ...]
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
@@ -91,8 +94,8 @@ def list_opts() -> list[tuple[cfg.OptGroup, list[cfg.Opt]]]:
 
 
 def read(section: Section) -> PoolManagerSettings:
-    settings = PoolManagerSettings(**{field.name: section[field.name]
-                                      for field in dataclasses.fields(PoolManagerSettings)})
+    fields = [field.name for field in dataclasses.fields(PoolManagerSettings) if field.name != 'metrics']
+    settings = PoolManagerSettings(**{name: section[name] for name in fields}, metrics=metrics.read(section))
     if settings.pool_name is not None and not 1 <= len(settings.pool_name) <= 50:
         section.wrong('pool_name', 'a name has 1 to 50 characters')
     if settings.catalog_zone is not None:

@@ -40,7 +40,7 @@ def test_nothing_is_sent_to_a_server_in_maintenance_and_it_catches_up_afterwards
     pool.all_serve(f'created.{name}', '192.0.2.1', others)
     pool.all_serve(f'changed.{name}', '192.0.2.2', others)
     explained = pool.stack.command('zone', 'explain', created)
-    assert f'The pool is short of one server: {pool.server_state(make)["name"]} has been in maintenance' in explained
+    assert 'it has been in maintenance for ' in ' '.join(explained.split())
     assert 'on every server that counts' in explained
     assert name not in server.log[log:]
     assert pool.listed(make, [f'created.{name}', f'changed.{name}', f'deleted.{name}']) == {

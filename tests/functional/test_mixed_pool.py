@@ -19,5 +19,3 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mixed]:
 
 class TestMixedPool(MixedContract, BulkContract):
     """All that holds for such a pool."""
-
-    imports = 1000

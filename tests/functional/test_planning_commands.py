@@ -346,7 +346,7 @@ def test_a_parked_plan_is_found_looked_at_and_approved(mixed: Mixed) -> None:
     assert f"'designate-pool apply {plan['id'].replace('-', '')}' has it done" in told.err
     short = plan['id'][:8]
     explained = mixed.folder.run('zone', 'explain', 'example.com').out
-    assert f"To do: decide on the plan that waits: 'designate-pool plan show {short}' shows it" in explained
+    assert f"decide on the plan: 'designate-pool plan show {short}' shows it" in explained
     shown = mixed.folder.run('plan', 'show', short).out
     assert '    - host100.example.com. 3600 A 192.0.2.100\n' in shown and 'RRsets would be deleted' in shown
     assert "--force is for plans of your own" in mixed.folder.run('apply', short, '--force', 'example.com', code=1).err

@@ -472,11 +472,16 @@ class TestOperatorsPlans:
 class TestWhoSeesWhat:
     def test_a_domains_plan_is_seen_with_the_domain(self, central: Central, database: Storage, clock: Clock) -> None:
         plan = put(database, parked(create(central, who=TENANT)), at(clock))
-        everybodys = central.put_plan(TENANT, stored())
-        for who in (TENANT, WHO, Context(project_id='other', all_projects=True)):
-            assert {each.id for each in central.find_plans(who)} == {plan.id, everybodys.id}
-            assert central.get_plan(who, plan.id).id == plan.id
-        assert [each.id for each in central.find_plans(OTHER)] == [everybodys.id]
+        operators = central.put_plan(TENANT, stored())
+        for who in (WHO, Context(project_id='other', all_projects=True)):
+            assert {each.id for each in central.find_plans(who)} == {plan.id, operators.id}
+            assert central.get_plan(who, operators.id).id == operators.id
+        assert [each.id for each in central.find_plans(TENANT)] == [plan.id]
+        assert central.get_plan(TENANT, plan.id).id == plan.id
+        assert central.find_plans(OTHER) == []
+        for given in (operators.id, operators.id[:8]):
+            with pytest.raises(errors.PlanNotFound):
+                central.get_plan(TENANT, given)
         for ask in (central.get_plan, central.approve_plan, central.drop_plan):
             for given in (plan.id, plan.id[:8]):
                 with pytest.raises(errors.PlanNotFound):

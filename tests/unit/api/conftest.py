@@ -4,7 +4,9 @@ import falcon.testing
 import pytest
 
 from designate_pool.api.app import create_app
+from tests.fixtures.conformance import Conforming
 from tests.unit.api.stand_in import POOL, StandIn, StandInPoolManager
+from tests.unit.api.stand_in_tasks import StandInTasks
 
 
 @pytest.fixture
@@ -19,8 +21,13 @@ def pool_manager():
 
 @pytest.fixture
 def api(central, pool_manager):
-    """A client of the application, without a server between."""
-    return falcon.testing.TestClient(create_app(central, POOL, import_limit=1000, pool_managers=pool_manager))
+    """A client of the application, without a server between; every answer is held against the document."""
+    app = create_app(central, POOL, import_limit=1000, pool_managers=pool_manager,
+                     tasks=StandInTasks(central))
+    conforming = Conforming()
+    app.add_middleware(conforming)
+    yield falcon.testing.TestClient(app)
+    assert conforming.faults == []
 
 
 @pytest.fixture

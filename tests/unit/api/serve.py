@@ -22,12 +22,14 @@ from designate_pool.api.app import create_app  # noqa: E402
 from designate_pool.api.server import ApiServer  # noqa: E402
 from designate_pool.model import Endpoint  # noqa: E402
 from tests.unit.api.stand_in import POOL, StandIn, StandInPoolManager  # noqa: E402
+from tests.unit.api.stand_in_tasks import StandInTasks  # noqa: E402
 
 LARGE = 32 << 20
 
 
 def main() -> None:
-    api = create_app(StandIn(), POOL, pool_managers=StandInPoolManager())
+    central = StandIn()
+    api = create_app(central, POOL, pool_managers=StandInPoolManager(), tasks=StandInTasks(central))
 
     def app(environ, start_response):
         if environ['PATH_INFO'] == '/slow':

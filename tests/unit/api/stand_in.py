@@ -16,8 +16,8 @@ from designate_pool.errors import (DomainNotFound, DuplicateDomain, InvalidField
 from designate_pool.model import (Action, Comparison, Context, Domain, Outcome, PlanState, Pool, PoolServer, Record,
                                   RecordChange, RecordSet, Reloaded, Server, ServerReport, ServerState, ServerStatus,
                                   Status, StoredPlan, new_id, utcnow)
+from tests.unit.api.stand_in_kept import POOL_ID, Kept
 
-POOL_ID = '794ccc2cd75144feb57f8894c9f5c842'
 SERVER_IDS = tuple(f'{digit * 32}' for digit in '123')
 POOL = Pool(name='default', threshold_percentage=66,
             servers=tuple(Server(id=each, driver='fake', host=f'192.0.2.{number}')
@@ -28,7 +28,7 @@ SERVERS = tuple(PoolServer(each.id, POOL_ID, each.label, each.driver, ServerStat
 FIRST_SERIAL = 1_700_000_000
 
 
-class StandIn:
+class StandIn(Kept):
     """Has the methods of :class:`designate_pool.rpc.central.CentralClient` that the API calls.
 
     :ivar steps: what happens in the pool, one step each time that somebody asks for a domain's rows or for one server
@@ -37,6 +37,7 @@ class StandIn:
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self.domains: dict[str, Domain] = {}
         self.recordsets: dict[str, RecordSet] = {}
         self.rows: dict[str, list[ServerStatus]] = {}
@@ -51,10 +52,6 @@ class StandIn:
         self.contexts.append(context)
         if self.fault is not None:
             raise self.fault
-
-    def find_pools(self, context: Context, limit: int | None = None) -> list[Pool]:
-        self._enter(context)
-        return [POOL]
 
     def create_domain(self, context: Context, domain: Mapping[str, Any],
                       recordsets: Sequence[Mapping[str, Any]] = ()) -> Domain:
@@ -169,14 +166,21 @@ class StandIn:
         self.plans[plan.id] = dataclasses.replace(plan, state=state, why=why)
         return self.plans[plan.id]
 
+    def get_quotas(self, context: Context, project_id: str) -> dict[str, int]:
+        self._enter(context)
+        return {'zones': 10, 'zone_recordsets': 500, 'zone_records': -1, 'recordset_records': 20, 'api_export_size': -1}
+
     def import_zone(self, context: Context, text: str) -> Domain:
         self._enter(context)
         if '$ORIGIN' not in text:
             raise InvalidField(field='zone file', why='line 1: there is no $ORIGIN')
         return self.create_domain(context, {'name': text.split()[1], 'email': 'hostmaster@example.com'})
 
-    def export_zone(self, context: Context, domain_id: str) -> str:
-        return f'$ORIGIN {self.get_domain(context, domain_id).name}\n'
+    def look_for_imports(self, context: Context) -> None:
+        self._enter(context)
+
+    def check_export(self, context: Context, domain_id: str) -> Domain:
+        return self.get_domain(context, domain_id)
 
     def server_statuses(self, context: Context, domain_id: str) -> list[ServerStatus]:
         self._enter(context)

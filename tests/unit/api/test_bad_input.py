@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from designate_pool.api.app import create_app
 from tests.unit.api.stand_in import POOL, SERVER_IDS, StandIn, StandInPoolManager
+from tests.unit.api.stand_in_tasks import StandInTasks
 
 NIL = str(uuid.UUID(int=0))
 GOOD_ZONE = {'name': 'example.com.', 'email': 'hostmaster@example.com'}
@@ -37,14 +38,36 @@ GOOD_RECORDSET = {'name': 'www.example.com.', 'type': 'A', 'records': ['192.0.2.
     ('type', {**GOOD_ZONE, 'type': {}}),
     ('masters', {**GOOD_ZONE, 'masters': ['192.0.2.1']}),
     ('attributes', {**GOOD_ZONE, 'attributes': 'gold'}),
-    ('pool_id', {**GOOD_ZONE, 'attributes': {'pool_id': 'gold'}}),
-    ('tier', {**GOOD_ZONE, 'attributes': {'tier': 'gold'}}),
+    ('attributes.pool_id', {**GOOD_ZONE, 'attributes': {'pool_id': 'gold'}}),
+    ('attributes.tier', {**GOOD_ZONE, 'attributes': {'tier': 'gold'}}),
     ('emial', {**GOOD_ZONE, 'emial': 'a@example.com'}),
     ('serial', {**GOOD_ZONE, 'serial': 7}),
 ])
 def test_a_wrong_zone(api, field, body):
     answer = api.simulate_post('/v2/zones', body=json.dumps(body), headers={'Content-Type': 'application/json'})
     assert_refused(answer, field)
+
+
+def test_every_mistake_of_a_body_is_told_at_once(api):
+    body = {'emial': 'a@example.com', 'ttl': -1, 'recordsets': [{**GOOD_RECORDSET, 'ttl': 'long', 'type': '\x07'}]}
+    answer = api.simulate_post('/v2/zones', json={'name': 'example.com.', **body})
+    assert answer.status_code == 400
+    assert {'.'.join(each['path']): each['message'] for each in answer.json['errors']['errors']} == {
+        'emial': 'not known here; known are name, email, ttl, description, type, masters, attributes, recordsets',
+        'email': 'missing', 'ttl': f'must be from 0 to {2**31 - 1}', 'recordsets.0.ttl': 'must be a whole number',
+        'recordsets.0.type': 'has control characters in it'}
+    assert answer.json['message'].startswith('emial: ')
+
+
+def test_of_a_body_with_very_many_mistakes_the_first_is_told(api):
+    wrong = [{**GOOD_RECORDSET, 'ttl': 'long'}] * 5000
+    assert_refused(api.simulate_post('/v2/zones', json={**GOOD_ZONE, 'recordsets': wrong}), 'recordsets.0.ttl')
+
+
+def test_a_whole_number_may_be_written_with_a_fraction_of_nothing(api):
+    answer = api.simulate_post('/v2/zones', body='{"name": "example.com.", "email": "a@example.com", "ttl": 60.0}',
+                               headers={'Content-Type': 'application/json'})
+    assert (answer.status_code, answer.json['ttl'], '60.0' in answer.text) == (202, 60, False)
 
 
 @pytest.mark.parametrize('field, body', [
@@ -122,7 +145,7 @@ def test_a_wrong_header(api, header, value):
 @pytest.mark.parametrize('body, told', [
     (b'', 'not JSON'), (b'{"name": ', 'not JSON'), (b'\xff\xfe', 'not UTF-8'), (b'[]', 'must be a JSON object'),
     (b'null', 'must be a JSON object'), (b'[' * 100_000, 'nested too deeply'), (b'1' * 5000, 'not JSON'),
-    (b'{"name": "a.", "name": "b."}', 'name: given more than once'),
+    (b'{"ttl": NaN}', 'not JSON'), (b'{"name": "a.", "name": "b."}', 'name: given more than once'),
 ])
 def test_a_body_that_is_no_object(api, body, told):
     answer = api.simulate_post('/v2/zones', body=body, headers={'Content-Type': 'application/json'})
@@ -130,7 +153,7 @@ def test_a_body_that_is_no_object(api, body, told):
 
 
 def test_a_body_of_another_kind(api):
-    for path, kind in (('/v2/zones', 'text/dns'), ('/v2/zones/tasks/imports', 'application/json')):
+    for path, kind in (('/v2/zones', 'text/dns'), ('/v2/zones/tasks/imports', 'text/html')):
         answer = api.simulate_post(path, body=json.dumps(GOOD_ZONE), headers={'Content-Type': kind})
         assert (answer.status_code, answer.json['type']) == (415, 'unsupported_content_type')
         assert kind in answer.json['message']
@@ -174,7 +197,8 @@ def assert_refused(answer, field):
 # What nobody thought of.
 
 CENTRAL = StandIn()
-API = falcon.testing.TestClient(create_app(CENTRAL, POOL, 1000, pool_managers=StandInPoolManager()))
+API = falcon.testing.TestClient(create_app(CENTRAL, POOL, 1000, pool_managers=StandInPoolManager(),
+                                           tasks=StandInTasks(CENTRAL)))
 ZONE_ID = API.simulate_post('/v2/zones', json=GOOD_ZONE).json['id']
 RECORDSETS = f'/v2/zones/{ZONE_ID}/recordsets'
 RECORDSET_ID = API.simulate_post(RECORDSETS, json=GOOD_RECORDSET).json['id']

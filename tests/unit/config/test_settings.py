@@ -120,7 +120,12 @@ def test_an_api_that_others_reach_must_be_meant(read: Read) -> None:
     for address in ('0.0.0.0', '192.0.2.7:80', '[::]:9001'):
         [line] = mistakes(read(f'[service:api]\nlisten = 127.0.0.1, {address}\n'))
         assert line.startswith('[service:api] listen: other machines reach ')
-        assert load.read_settings(read(f'[service:api]\nlisten = {address}\nallow_remote = true\n')).api.allow_remote
+        for once in ('allow_remote = true', 'auth = noauth'):
+            assert mistakes(read(f'[service:api]\nlisten = {address}\n{once}\n')), 'it has to be said twice'
+        twice = read(f'[service:api]\nlisten = {address}\nauth = noauth\nallow_remote = true\n')
+        assert load.read_settings(twice).api.auth == 'noauth'
+        for asks in ('auth = token\ntokens_file = tokens', 'auth = keystone'):
+            assert load.read_settings(read(f'[service:api]\nlisten = {address}\n{asks}\n')).api.auth in asks
     load.read_settings(read('[service:api]\nlisten = [::1]:9001, 127.8.8.8\n'))
 
 
@@ -171,3 +176,8 @@ def test_reading_again_takes_the_new_values_and_keeps_the_old_when_it_cannot(rea
     with pytest.raises(BadConfiguration):
         load.reload(conf)
     assert conf['service:pool_manager'].batch_size == 6
+
+
+def test_tokens_need_a_file(read: Read) -> None:
+    [line] = mistakes(read('[service:api]\nauth = token\n'))
+    assert line.startswith('[service:api] tokens_file: it must be given')

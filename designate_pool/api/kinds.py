@@ -1,0 +1,176 @@
+"""What a value may be, as a JSON Schema that is both shown and checked by.
+
+A kind's schema (2020-12) stands in the API's document and, compiled, is what requests are checked by: there is no
+second description that could say something else.  What goes wrong is put in our words here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import jsonschema_rs
+
+from designate_pool.errors import InvalidField
+
+#: Neither a database column nor a zone file can hold these.
+_UNFIT = re.compile('[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]')
+_FITTING = r'[^\u0000-\u0008\u000a-\u001f\u007f]*'
+#: A text of one line, and one that is more than blanks.
+FIT = f'^{_FITTING}$'
+SOME = rf'^{_FITTING}[^\u0000-\u0020\u007f\s]{_FITTING}$'
+#: The keyword with which a schema says in words what is wrong with a value; it is an extension, so it may be shown.
+MESSAGE = 'x-message'
+#: So many mistakes are told at once, and only of what holds few values: of each the checker copies the surroundings.
+MISTAKES, FEW_VALUES = 20, 200
+
+_TYPES = {'string': 'a text', 'integer': 'a whole number', 'number': 'a number', 'boolean': 'true or false',
+          'array': 'a list', 'object': 'an object'}
+_FIRST = {'additionalProperties': 0, 'required': 1}
+Path = tuple[str, ...]
+Convert = Callable[[str, Any], Any]
+
+
+def shown(name: str) -> str:
+    """A name that came from outside, fit to be shown."""
+    return _UNFIT.sub('?', name)[:100] or "''"
+
+
+class Checker:
+    """A compiled schema of what a client sends."""
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        self._schema = schema
+        # The patterns of kinds are plain ones, and this engine needs no more than linear time for any text.
+        self._validator = jsonschema_rs.Draft202012Validator(
+            dict(schema), pattern_options=jsonschema_rs.RegexOptions())
+
+    def check(self, value: Any, name: str = '') -> None:
+        """
+        :param name: of the value, where it is not the whole request
+        :raises InvalidField: with the first mistake, and with all of them where *value* is small
+        """
+        try:
+            if self._validator.is_valid(value):
+                return
+            errors = self._errors(value)
+        except UnicodeEncodeError:
+            # A half of a surrogate pair is JSON, but no text in any encoding.
+            at = next(_unencodable(value, ()), ())
+            raise InvalidField(field=_dotted(name, at), why='has characters in it that do not exist') from None
+        except ValueError:
+            raise InvalidField(field=name or 'body', why='is nested too deeply') from None
+        # Of each field the first: what is of a wrong type is none of the words either.
+        told: dict[str, str] = {}
+        for field, why in itertools.chain.from_iterable(self._mistakes(name, each) for each in errors):
+            told.setdefault(field, why)
+        mistakes = list(told.items())
+        field, why = mistakes[0]
+        raise InvalidField(field=field, why=why, **({'all': mistakes[:MISTAKES]} if len(mistakes) > 1 else {}))
+
+    def _errors(self, value: Any) -> list[Any]:
+        if _count(value, FEW_VALUES) < FEW_VALUES:
+            return sorted(self._validator.iter_errors(value), key=lambda error: _FIRST.get(error.schema_path[-1], 2))
+        try:
+            self._validator.validate(value)
+        except jsonschema_rs.ValidationError as error:
+            return [error]
+        raise AssertionError('a value is neither valid nor invalid')
+
+    def _mistakes(self, name: str, error: Any) -> Iterable[tuple[str, str]]:
+        at = tuple(str(each) for each in error.instance_path)
+        schema: Any = self._schema
+        for each in error.schema_path[:-1]:
+            schema = schema[each]
+        keyword = error.schema_path[-1]
+        if keyword == 'required':
+            return [(_dotted(name, (*at, error.kind.property)), 'missing')]
+        if keyword == 'additionalProperties':
+            known = [each for each, of in schema['properties'].items() if 'not' not in of]
+            why = f'not known here; known are {", ".join(known)}' if known else 'not known here; nothing is'
+            return [(_dotted(name, (*at, shown(each))), why) for each in error.kind.unexpected]
+        return [(_dotted(name, at), _why(schema, keyword, error.instance))]
+
+
+def _why(schema: Mapping[str, Any], keyword: str, value: Any) -> str:
+    """What is wrong with *value* by the *keyword* of *schema*, in words."""
+    if MESSAGE in schema:
+        return str(schema[MESSAGE])
+    if keyword == 'type':
+        types = schema['type'] if isinstance(schema['type'], list) else [schema['type']]
+        why = 'must be ' + ' or '.join(_TYPES[each] for each in types if each != 'null')
+        of = schema.get('items', {}).get('type')
+        return why + {'string': ' of texts', 'object': ' of objects'}.get(of, '')
+    if keyword in ('minimum', 'maximum'):
+        return f'must be from {schema["minimum"]} to {schema["maximum"]}'
+    if keyword == 'enum':
+        return f'must be one of {", ".join(str(each) for each in schema["enum"] if each is not None)}'
+    if keyword == 'pattern' and not _UNFIT.search(value) or keyword in ('minItems', 'minLength'):
+        return 'must not be empty'
+    if keyword == 'pattern':
+        return 'has control characters in it'
+    if keyword in ('maxItems', 'maxLength'):
+        return f'must not have more than {schema[keyword]} {"entries" if keyword == "maxItems" else "characters"}'
+    return f'does not fit ({keyword})'
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Kind:
+    """What a field may hold.  Called with a name and a value it gives the value to use, or raises InvalidField.
+
+    :ivar schema: JSON Schema; ``x-message`` in it says what is wrong where the keyword alone would not
+    :ivar convert: from a value that fits the schema to the one that Central takes; may raise InvalidField too
+    """
+
+    schema: Mapping[str, Any]
+    convert: Convert | None = None
+
+    def __call__(self, name: str, value: Any) -> Any:
+        self._checker.check(value, name)
+        return value if self.convert is None else self.convert(name, value)
+
+    @functools.cached_property
+    def _checker(self) -> Checker:
+        return Checker(self.schema)
+
+
+def nullable(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """*schema*, or null."""
+    types = schema['type'] if isinstance(schema['type'], list) else [schema['type']]
+    found = {**schema, 'type': [*types, 'null']}
+    if 'enum' in schema:
+        found['enum'] = [*schema['enum'], None]
+    return found
+
+
+def _dotted(name: str, path: Path) -> str:
+    return '.'.join([name, *path] if name else path) or 'body'
+
+
+def _count(value: Any, enough: int) -> int:
+    """How many values there are inside of *value*, counted until there are *enough*."""
+    waiting, count = [value], 0
+    while waiting and count < enough:
+        each = waiting.pop()
+        inner = list(each.values()) if isinstance(each, dict) else each if isinstance(each, list) else []
+        count += len(inner)
+        waiting.extend(inner[:enough])
+    return count
+
+
+def _unencodable(value: Any, path: Path) -> Iterator[Path]:
+    """Where in *value* texts are that cannot be encoded."""
+    if isinstance(value, str) and _UNFIT.search(value):
+        yield path
+    elif isinstance(value, list):
+        for index, each in enumerate(value):
+            yield from _unencodable(each, (*path, str(index)))
+    elif isinstance(value, dict):
+        for name, each in value.items():
+            if _UNFIT.search(name):
+                yield (*path, shown(name))
+            yield from _unencodable(each, (*path, shown(name)))

@@ -1,0 +1,95 @@
+"""``/v2/pools``, and a zone's name servers, which are its pool's.  Pools are made by ``designate-pool-manage pool``."""
+
+from __future__ import annotations
+
+import falcon
+
+from designate_pool.api import fields, reading, views
+from designate_pool.api.answering import answer, asker
+from designate_pool.api.fields import Field
+from designate_pool.api.operations import OPERATOR, READER, Operation, Schema
+from designate_pool.api.schemas import COUNT, ID, MOMENT, TEXT, links, listed, maybe, ref, shape
+from designate_pool.model import Pool as PoolValue
+from designate_pool.rpc.central import CentralClient
+
+FILTERS = {
+    'name': Field(fields.some_text),
+    'description': Field(fields.some_text),
+}
+OPERATIONS = (
+    Operation('list_pools', 'GET', '/v2/pools', 'List pools', OPERATOR, {200: 'Pools'}, query=FILTERS, is_list=True),
+    Operation('show_pool', 'GET', '/v2/pools/{pool_id}', 'Show a pool', OPERATOR, {200: 'Pool'}),
+    Operation('list_zone_nameservers', 'GET', '/v2/zones/{zone_id}/nameservers', "List a zone's name servers", READER,
+              {200: 'NameServers'}),
+)
+SCHEMAS: dict[str, Schema] = {
+    'NameServer': shape({'hostname': TEXT, 'priority': COUNT}),
+    'NameServers': shape({'nameservers': {'type': 'array', 'items': ref('NameServer')}}),
+    'Pool': shape({
+        'id': ID,
+        'name': TEXT,
+        'description': maybe(TEXT),
+        'project_id': maybe(TEXT),
+        'provisioner': TEXT,
+        'attributes': {'type': 'object'},
+        'ns_records': {'type': 'array', 'items': ref('NameServer')},
+        'also_notifies': {'type': 'array', 'items': TEXT},
+        'version': COUNT,
+        'created_at': maybe(MOMENT),
+        'updated_at': maybe(MOMENT),
+        'links': links('self'),
+    }),
+    'Pools': listed('pools', 'Pool'),
+}
+
+
+class Pools:
+    def __init__(self, central: CentralClient) -> None:
+        self._central = central
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
+        wanted = reading.listing(req, FILTERS)
+        found = self._central.find_pools(asker(req), **wanted.ask())
+        page, beside = reading.page_links(req, found, wanted.limit)
+        answer(resp, views.page('pools', [_shown(each, req.prefix) for each in page], beside))
+
+
+class Pool:
+    def __init__(self, central: CentralClient) -> None:
+        self._central = central
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response, pool_id: str) -> None:
+        found = self._central.get_pool(asker(req), fields.identifier('pool_id', pool_id))
+        answer(resp, _shown(found, req.prefix))
+
+
+class NameServers:
+    def __init__(self, central: CentralClient) -> None:
+        self._central = central
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
+        domain = self._central.get_domain(asker(req), fields.identifier('zone_id', zone_id))
+        pool = self._central.get_pool(asker(req), domain.pool_id)
+        answer(resp, {'nameservers': _name_servers(pool)})
+
+
+def _shown(found: PoolValue, base: str) -> views.Json:
+    return {
+        'id': views.dashed(found.id),
+        'name': found.name,
+        'description': found.description,
+        'project_id': found.project_id,
+        'provisioner': found.provisioner,
+        'attributes': {},
+        'ns_records': _name_servers(found),
+        'also_notifies': list(found.also_notifies),
+        'version': found.version,
+        'created_at': views.moment(found.created_at),
+        'updated_at': views.moment(found.updated_at),
+        'links': {'self': f'{base}/v2/pools/{views.dashed(found.id)}'},
+    }
+
+
+def _name_servers(found: PoolValue) -> list[views.Json]:
+    """In their order: the first is the primary of every SOA."""
+    return [{'hostname': each, 'priority': number} for number, each in enumerate(found.name_servers, 1)]

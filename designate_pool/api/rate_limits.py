@@ -1,0 +1,52 @@
+"""How many requests a second are taken from one token, project or address.
+
+A bucket of tokens per key: it holds *burst* of them, each request takes one, and *rate* of them come back every second.
+So one that asks too often is told to wait, and costs the others next to nothing.  The buckets are in the memory of this
+process: with several API processes each counts for itself.
+"""
+
+from __future__ import annotations
+
+import collections
+import math
+import threading
+import time
+from collections.abc import Callable
+
+#: Keys remembered; the one that was longest silent is forgotten first, and begins anew with a full bucket.
+KEPT = 10000
+
+
+class RateLimits:
+    """
+    :param rate: requests a second; 0 for no limit
+    :param burst: requests that may come at once
+    :param clock: seconds, never going back
+    """
+
+    def __init__(self, rate: float, burst: int, clock: Callable[[], float] = time.monotonic, kept: int = KEPT) -> None:
+        self._rate = rate
+        self._burst = max(burst, 1)
+        self._clock = clock
+        self._kept = kept
+        self._buckets: collections.OrderedDict[str, tuple[float, float]] = collections.OrderedDict()
+        self._lock = threading.Lock()
+
+    @property
+    def text(self) -> str:
+        """The limit in words."""
+        return f'{self._rate:g} a second, {self._burst} at once'
+
+    def take(self, key: str) -> int:
+        """Count one request of *key*: 0 when it may go on, else in how many whole seconds to try again."""
+        if not self._rate:
+            return 0
+        now = self._clock()
+        with self._lock:
+            level, since = self._buckets.pop(key, (float(self._burst), now))
+            level = min(level + (now - since) * self._rate, self._burst)
+            allowed = level >= 1
+            self._buckets[key] = (level - 1 if allowed else level), now
+            if len(self._buckets) > self._kept:
+                self._buckets.popitem(last=False)
+        return 0 if allowed else max(1, math.ceil((1 - level) / self._rate))

@@ -1,0 +1,184 @@
+"""What is kept beside zones, over HTTP on the running system: TSIG keys, quotas, pools, services, all recordsets."""
+
+from __future__ import annotations
+
+import subprocess
+import uuid
+from collections.abc import Iterator
+
+import pytest
+import requests
+
+from tests.fixtures.processes import binary, wait_until
+from tests.fixtures.stack import NAME_SERVERS, Stack
+
+SECRET = 'c2VjcmV0IG9mIHRoZSBmaXJzdCBrZXk='
+OTHER = 'c2VjcmV0IG9mIHRoZSBvdGhlciBrZXk='
+SERVERS = f'[tsig:key-of-a-server]\nalgorithm = hmac-sha256\nsecret = {OTHER}\n' \
+          f'[backend:fake:{uuid.uuid4()}]\nhost = 127.0.0.1\nport = 9\ncall_timeout = 2\ntsig_key = key-of-a-server\n'
+QUOTAS = '[service:central]\nquota_zone_recordsets = 3\n'
+
+
+@pytest.fixture(scope='module')
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    folder = tmp_path_factory.mktemp('resources')
+    with Stack(folder, [SERVERS, QUOTAS], f'sqlite:///{folder}/database.sqlite', concurrency='threading') as running:
+        yield running
+
+
+@pytest.fixture(scope='module')
+def zone(stack: Stack) -> str:
+    return str(stack.create_zone('example.com.', recordsets=[
+        {'name': 'www.example.com.', 'type': 'A', 'records': ['192.0.2.1']}])['id'])
+
+
+@pytest.fixture(scope='module')
+def other_zone(stack: Stack) -> str:
+    return str(stack.create_zone('example.net.')['id'])
+
+
+def dig(stack: Stack, zone: str, key: str, secret: str = SECRET, kind: str = 'AXFR') -> str:
+    """What dig gets for it: ``records``, or in words why there are none."""
+    done = subprocess.run(
+        [binary('dig'), f'@{stack.minidns_host}', '-p', str(stack.minidns_port), '+time=5', '+tries=1', '+nocookie',
+         '+norecurse', '-y', f'hmac-sha256:{key}:{secret}', zone, kind],
+        capture_output=True, text=True, timeout=30, check=False)
+    if 'SOA' in ''.join(line for line in done.stdout.splitlines() if not line.startswith(';')):
+        assert 'WARNING' not in done.stdout and "Couldn't verify" not in done.stdout, done.stdout
+        return 'records'
+    return done.stdout
+
+
+def make_key(stack: Stack, name: str, scope: str, resource_id: str, secret: str = SECRET) -> str:
+    made = stack.request('POST', '/v2/tsigkeys', 201, json={
+        'name': name, 'algorithm': 'hmac-sha256', 'secret': secret, 'scope': scope, 'resource_id': resource_id})
+    assert made['secret'] == '***'
+    return str(made['id'])
+
+
+def works(stack: Stack, zone: str, key: str, secret: str = SECRET) -> None:
+    wait_until(lambda: dig(stack, zone, key, secret) == 'records', f'{zone} is transferred by {key}', 30)
+
+
+def ends(stack: Stack, zone: str, key: str, secret: str = SECRET) -> None:
+    wait_until(lambda: dig(stack, zone, key, secret) != 'records', f'{key} no longer works', 30)
+
+
+def pool_id(stack: Stack) -> str:
+    return str(stack.request('GET', '/v2/pools', 200)['pools'][0]['id'])
+
+
+def test_the_key_of_a_zone_gets_that_zone_and_no_other(stack: Stack, zone: str, other_zone: str) -> None:
+    make_key(stack, 'for-one-zone', 'ZONE', zone)
+    works(stack, 'example.com.', 'for-one-zone')
+    assert dig(stack, 'example.com.', 'for-one-zone', kind='IXFR=1') == 'records'
+    assert dig(stack, 'example.com.', 'for-one-zone', kind='SOA') == 'records'
+    assert 'Transfer failed' in dig(stack, 'example.net.', 'for-one-zone')
+    assert 'REFUSED' in dig(stack, 'example.net.', 'for-one-zone', kind='SOA')
+    assert 'BADSIG' in dig(stack, 'example.com.', 'for-one-zone', OTHER)
+    assert 'BADKEY' in dig(stack, 'example.com.', 'for-nothing')
+    assert 'asks for example.net., for which the key for-one-zone. is not' in stack.logs()
+
+
+def test_the_key_of_a_pool_gets_all_its_zones_until_it_is_changed(stack: Stack, zone: str, other_zone: str) -> None:
+    key = make_key(stack, 'for-the-pool.example.org.', 'POOL', pool_id(stack))
+    for name in ('example.com.', 'example.net.'):
+        works(stack, name, 'for-the-pool.example.org')
+    assert stack.request('PATCH', f'/v2/tsigkeys/{key}', 200, json={'secret': OTHER})['version'] == 2
+    works(stack, 'example.com.', 'for-the-pool.example.org', OTHER)
+    ends(stack, 'example.com.', 'for-the-pool.example.org')
+    stack.request('PATCH', f'/v2/tsigkeys/{key}', 200, json={'scope': 'ZONE', 'resource_id': other_zone})
+    ends(stack, 'example.com.', 'for-the-pool.example.org', OTHER)
+    works(stack, 'example.net.', 'for-the-pool.example.org', OTHER)
+    stack.request('DELETE', f'/v2/tsigkeys/{key}', 204)
+    stack.request('GET', f'/v2/tsigkeys/{key}', 404)
+    ends(stack, 'example.net.', 'for-the-pool.example.org', OTHER)
+
+
+@pytest.mark.parametrize(('values', 'status', 'type'), [
+    ({'name': 'For-One-Zone.'}, 409, 'duplicate_tsigkey'),
+    ({'name': 'key-of-a-server'}, 409, 'duplicate_tsigkey'),
+    ({'secret': 'not Base64!'}, 400, 'invalid_object'),
+    ({'secret': '***'}, 400, 'invalid_object'),
+    ({'algorithm': 'sha256'}, 400, 'invalid_object'),
+    ({'resource_id': str(uuid.uuid4())}, 400, 'invalid_object'),
+    ({'scope': 'HOST'}, 400, 'invalid_object'),
+    ({'name': ' '}, 400, 'invalid_object'),
+])
+def test_a_key_that_cannot_be(stack: Stack, zone: str, values: dict[str, str], status: int, type: str) -> None:
+    if not stack.request('GET', '/v2/tsigkeys?name=for-one-zone')['tsigkeys']:
+        make_key(stack, 'for-one-zone', 'ZONE', zone)
+    given = {'name': 'new', 'algorithm': 'hmac-sha256', 'secret': SECRET, 'scope': 'ZONE', 'resource_id': zone}
+    fault = stack.request('POST', '/v2/tsigkeys', status, json={**given, **values})
+    assert fault['type'] == type
+    assert given['secret'] not in str(fault)
+
+
+def test_no_secret_is_shown_or_logged(stack: Stack, zone: str) -> None:
+    key = make_key(stack, 'hidden', 'ZONE', zone, 'aGlkZGVuIGFuZCBuZXZlciBzZWVu')
+    shown = [stack.request('GET', '/v2/tsigkeys'), stack.request('GET', f'/v2/tsigkeys/{key}')]
+    assert 'hidden' in str(shown) and 'aGlkZGVuIGFuZ' not in str(shown)
+    assert 'aGlkZGVuIGFuZ' not in '\n'.join(path.read_text() for path in stack.folder.glob('*.log'))
+
+
+def test_every_service_says_that_it_lives(stack: Stack) -> None:
+    def look() -> dict[str, str]:
+        found = stack.request('GET', '/v2/service_statuses', 200)['service_statuses']
+        return {each['service_name']: each['status'] for each in found}
+
+    wait_until(lambda: len(look()) == 4, 'all have said it', 30)
+    assert look() == dict.fromkeys(('api', 'central', 'minidns', 'pool_manager'), 'UP')
+    (one,) = stack.request('GET', '/v2/service_statuses?service_name=minidns')['service_statuses']
+    assert one['hostname'] == 'test' and one['stats']['version'] and one['capabilities'] == {}
+    assert stack.request('GET', f'/v2/service_statuses/{one["id"]}', 200)['service_name'] == 'minidns'
+    stack.request('GET', f'/v2/service_statuses/{uuid.uuid4()}', 404)
+
+
+def test_the_pool_and_the_name_servers_of_a_zone(stack: Stack, zone: str) -> None:
+    (pool,) = stack.request('GET', '/v2/pools?name=def*', 200)['pools']
+    name_servers = [{'hostname': host, 'priority': number} for number, host in enumerate(NAME_SERVERS, 1)]
+    assert pool['name'] == 'default' and pool['ns_records'] == name_servers
+    assert stack.request('GET', f'/v2/pools/{pool["id"]}', 200)['id'] == pool['id']
+    assert stack.request('GET', f'/v2/zones/{zone}/nameservers', 200) == {'nameservers': name_servers}
+    stack.request('GET', f'/v2/zones/{uuid.uuid4()}/nameservers', 404)
+    stack.request('GET', f'/v2/pools/{uuid.uuid4()}', 404)
+
+
+def test_recordsets_of_all_zones(stack: Stack, zone: str, other_zone: str) -> None:
+    def look(query: str) -> list[str]:
+        found = stack.request('GET', f'/v2/recordsets?{query}', 200)['recordsets']
+        return [f'{each["zone_name"]} {each["name"]} {each["type"]}' for each in found]
+
+    assert look('type=SOA') == ['example.com. example.com. SOA', 'example.net. example.net. SOA']
+    assert look('data=192.0.2.1') == ['example.com. www.example.com. A']
+    page = stack.request('GET', '/v2/recordsets?limit=3&sort_key=type')
+    assert len(page['recordsets']) == 3
+    rest = requests.get(page['links']['next'], timeout=60).json()
+    assert {each['id'] for each in rest['recordsets']}.isdisjoint(each['id'] for each in page['recordsets'])
+    (www,) = stack.request('GET', '/v2/recordsets?name=www*')['recordsets']
+    assert stack.request('GET', f'/v2/recordsets/{www["id"]}', 200) == www  # by way of where it is
+    stack.request('GET', f'/v2/recordsets/{uuid.uuid4()}', 404)
+
+
+def test_quotas_are_those_of_the_configuration_until_they_are_set(stack: Stack) -> None:
+    def create(project: str, number: int, status: int) -> dict[str, object]:
+        return dict(stack.request('POST', '/v2/zones', status, headers={'X-Auth-Sudo-Project-ID': project}, json={
+            'name': f'z{number}.{project}.example.', 'email': 'hostmaster@example.com'}))
+
+    red = {'X-Auth-Sudo-Project-ID': 'red'}
+    configured = {'zones': 1000, 'zone_recordsets': 3, 'zone_records': -1, 'recordset_records': 1000,
+                  'api_export_size': -1}
+    assert stack.request('GET', '/v2/quotas', 200, headers=red) == configured
+    assert stack.request('PATCH', '/v2/quotas/red', 200, json={'zones': 2}) == {**configured, 'zones': 2}
+    for number in (1, 2):
+        create('red', number, 202)
+    fault = create('red', 3, 413)
+    assert (fault['type'], fault['message']) == ('over_quota', 'The quota zones allows 2, and it would be 3.')
+    create('blue', 1, 202)
+    assert stack.request('GET', '/v2/quotas/red', 403, headers={'X-Auth-Sudo-Project-ID': 'blue'})['code'] == 403
+    both = {'X-Auth-Sudo-Project-ID': 'blue', 'X-Auth-All-Projects': 'true'}
+    assert stack.request('GET', '/v2/quotas/red', 200, headers=both)['zones'] == 2
+    stack.request('DELETE', '/v2/quotas/red', 204)
+    create('red', 3, 202)
+    assert stack.request('PATCH', '/v2/quotas/red', 400, json={'zones': -2})['type'] == 'invalid_object'
+    assert stack.request('PATCH', '/v2/quotas/red', 400, json={'hosts': 2})['type'] == 'invalid_object'

@@ -1,0 +1,228 @@
+"""Who may do what to whose: every operation, by every role, on what is one's own and what is another's.
+
+What is expected stands here once more, by hand: an operation that is added needs its line, and one whose role is
+changed needs it changed here too.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import falcon.testing
+import pytest
+
+from designate_pool.api import contract
+from designate_pool.api.operations import Operation
+from tests.fixtures.api import ROLES, Place, opened, token
+
+ANYONE, READER, MEMBER, OPERATOR, ADMIN = 'anyone', 'reader', 'member', 'operator', 'admin'
+#: What is a project's own, what is everybody's who may, and lists in which each sees its own.
+OWN, POOLS, LIST = 'own', 'pools', 'list'
+OPERATIONS = {each.name: each for each in contract.operations()}
+
+
+@dataclasses.dataclass(frozen=True)
+class Line:
+    """
+    :ivar role: the least that may
+    :ivar kind: of what it is about
+    :ivar body: JSON, in which ``{name}`` stands for a new name, ``{zone_id}`` and the like for things
+    :ivar status: of the first answer to one who may; None for the one that the operation declares
+    """
+
+    role: str
+    kind: str = POOLS
+    body: Any = None
+    status: int | None = None
+    query: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    text: str | None = None
+
+
+A = {'name': 'new.{zone_name}', 'type': 'A', 'records': ['192.0.2.9']}
+LINES = {
+    'list_versions': Line(ANYONE, status=200), 'show_version': Line(ANYONE), 'show_document': Line(ANYONE),
+    'show_health': Line(ANYONE, status=200), 'show_limits': Line(READER),
+    'list_zones': Line(READER, LIST),
+    'create_zone': Line(MEMBER, LIST, {'name': '{name}', 'email': 'hostmaster@example.com'}),
+    'show_zone': Line(READER, OWN), 'update_zone': Line(MEMBER, OWN, {'ttl': 300}), 'delete_zone': Line(MEMBER, OWN),
+    'change_zone': Line(MEMBER, OWN, {'changes': [A]}), 'list_zone_servers': Line(READER, OWN),
+    'explain_zone': Line(READER, OWN), 'wait_for_zone': Line(READER, OWN, query={'timeout': '0'}),
+    'list_recordset_servers': Line(READER, OWN), 'list_zone_nameservers': Line(READER, OWN),
+    'list_recordsets': Line(READER, OWN), 'create_recordset': Line(MEMBER, OWN, A),
+    'show_recordset': Line(READER, OWN), 'update_recordset': Line(MEMBER, OWN, {'ttl': 300}),
+    'patch_recordset': Line(MEMBER, OWN, {'ttl': 300}), 'delete_recordset': Line(MEMBER, OWN),
+    'list_all_recordsets': Line(READER, LIST), 'find_recordset': Line(READER, OWN),
+    'list_zone_imports': Line(READER, LIST),
+    'create_zone_import': Line(MEMBER, LIST, text='$ORIGIN {name}\n@ 300 SOA ns1.example.org. h 1 2 3 4 5\n'),
+    'show_zone_import': Line(READER, OWN), 'delete_zone_import': Line(MEMBER, OWN),
+    'list_zone_exports': Line(READER, LIST), 'create_zone_export': Line(READER, OWN),
+    'show_zone_export': Line(READER, OWN), 'delete_zone_export': Line(READER, OWN),
+    'fetch_zone_export': Line(READER, OWN),
+    'list_servers': Line(OPERATOR), 'reload_servers': Line(OPERATOR), 'show_server': Line(OPERATOR),
+    'rest_server': Line(OPERATOR), 'resume_server': Line(OPERATOR), 'drain_server': Line(OPERATOR),
+    'resync_server': Line(OPERATOR, status=200),
+    'list_plans': Line(OPERATOR),
+    'create_plan': Line(OPERATOR, body={'zone_name': '{zone_name}', 'target': 'one', 'document': {}}),
+    'show_plan': Line(OPERATOR), 'drop_plan': Line(OPERATOR), 'approve_plan': Line(OPERATOR),
+    'settle_plan': Line(OPERATOR, body={'state': 'DROPPED'}, status=409),  # it is a pool manager's
+    'list_pools': Line(OPERATOR), 'show_pool': Line(OPERATOR),
+    'list_tsigkeys': Line(ADMIN), 'show_tsigkey': Line(ADMIN), 'delete_tsigkey': Line(ADMIN),
+    'create_tsigkey': Line(ADMIN, body={'name': '{name}', 'algorithm': 'hmac-sha256', 'secret': 'c2VjcmV0',
+                                        'scope': 'ZONE', 'resource_id': '{zone_id}'}),
+    'update_tsigkey': Line(ADMIN, body={'algorithm': 'hmac-sha512'}),
+    'show_own_quotas': Line(READER), 'show_quotas': Line(READER, OWN),
+    'set_quotas': Line(ADMIN, OWN, {'zone_records': 500}), 'reset_quotas': Line(ADMIN, OWN),
+    'list_service_statuses': Line(OPERATOR), 'show_service_status': Line(OPERATOR),
+    'show_status': Line(OPERATOR), 'show_status_style': Line(ANYONE), 'show_status_script': Line(ANYONE),
+    'find_status_of_zone': Line(READER, query={'name': '{zone_name}'}),
+    'show_status_of_zone': Line(READER, OWN),
+}
+#: A browser cannot send X-Auth-All-Projects: this shows an operator the zones of all projects without it.
+PAGES = ('show_status_of_zone',)
+#: What says no in another way than that there is no such thing: the project is named by the asker.
+FORBIDDEN = ('show_quotas', 'set_quotas', 'reset_quotas')
+
+
+@pytest.fixture(scope='module')
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    yield from opened(tmp_path_factory.mktemp('authorisation'))
+
+
+def ask(place: Place, operation: Operation, things: Mapping[str, str], token: str | None,
+        **headers: str) -> falcon.testing.Result:
+    line = LINES[operation.name]
+    words = {**things, 'name': f'new-{things["zone_name"]}'}
+    options: dict[str, Any] = {'params': filled(dict(line.query), words), 'headers': headers}
+    if token is not None:
+        headers['X-Auth-Token'] = token
+    if line.body is not None:
+        options['json'] = filled(line.body, words)
+    elif line.text is not None:
+        options.update(body=filled(line.text, words), content_type='text/dns')
+    return place.api.simulate_request(operation.method, filled(operation.path, words), **options)
+
+
+def filled(value: Any, words: Mapping[str, str]) -> Any:
+    """*value* with the things in the place of their names."""
+    if isinstance(value, dict):
+        return {key: filled(each, words) for key, each in value.items()}
+    if isinstance(value, list):
+        return [filled(each, words) for each in value]
+    for name, word in words.items():
+        value = value.replace(f'{{{name}}}', word) if isinstance(value, str) else value
+    return value
+
+
+def may(role: str, line: Line) -> bool:
+    return line.role == ANYONE or role in ROLES[ROLES.index(line.role):]
+
+
+def test_every_operation_has_its_line_and_its_role() -> None:
+    assert {name: LINES[name].role for name in OPERATIONS if name in LINES} == {
+        name: operation.role for name, operation in OPERATIONS.items()}
+
+
+@pytest.mark.parametrize('given', [None, '', 'dpt_nobody', 'x' * 5000])
+def test_without_a_good_token_only_what_is_open(place: Place, given: str | None) -> None:
+    things = place.things('alpha')
+    for operation in OPERATIONS.values():
+        answer = ask(place, operation, things, given)
+        if LINES[operation.name].role == ANYONE:
+            assert answer.status_code == 200, operation.name
+        else:
+            assert (answer.status_code, answer.json['type']) == (401, 'unauthorized'), operation.name
+            assert answer.headers['WWW-Authenticate']
+            assert things['zone_name'] not in answer.text and 'nobody' not in answer.text
+
+
+@pytest.mark.parametrize('role', ROLES)
+def test_by_role_on_what_is_ones_own(place: Place, role: str) -> None:
+    refused = place.things('alpha')
+    for operation in OPERATIONS.values():
+        line = LINES[operation.name]
+        if not may(role, line):
+            answer = ask(place, operation, refused, token('alpha', role))
+            assert (answer.status_code, answer.json['type']) == (403, 'forbidden'), operation.name
+            continue
+        answer = ask(place, operation, place.things('alpha', operation.path), token('alpha', role))
+        assert answer.status_code == line.status or line.status is None and answer.status_code in operation.answers, \
+            f'{operation.name}: {answer.status_code} {answer.text}'
+
+
+@pytest.mark.parametrize('role', ROLES)
+def test_by_role_on_what_is_anothers(place: Place, role: str) -> None:
+    things = place.things('alpha')
+    seen_before = place.api.simulate_get(f'/v2/zones/{things["zone_id"]}',
+                                         headers={'X-Auth-Token': token('alpha', 'reader')}).json
+    for operation in OPERATIONS.values():
+        line = LINES[operation.name]
+        if line.kind != OWN or not may(role, line) or operation.name in PAGES and may(role, Line(OPERATOR)):
+            continue
+        answer = ask(place, operation, things, token('beta', role))
+        expected = 403 if operation.name in FORBIDDEN else 404
+        assert answer.status_code == expected, f'{operation.name}: {answer.status_code} {answer.text}'
+        assert things['zone_name'] not in answer.text and 'hostmaster' not in answer.text
+    seen_after = place.api.simulate_get(f'/v2/zones/{things["zone_id"]}',
+                                        headers={'X-Auth-Token': token('alpha', 'reader')}).json
+    assert seen_after == seen_before
+
+
+def test_lists_hold_ones_own_alone(place: Place) -> None:
+    mine, others = place.things('beta'), place.things('alpha')
+    for operation in OPERATIONS.values():
+        line = LINES[operation.name]
+        if line.kind != LIST or operation.method != 'GET':
+            continue
+        for role in ('reader', 'member', 'operator', 'admin'):
+            found = place.api.simulate_get(operation.path, params={'limit': 'max'},
+                                           headers={'X-Auth-Token': token('beta', role)})
+            assert found.status_code == 200
+            for secret in ('alpha', *(others[key] for key in ('zone_id', 'import_id', 'export_id', 'recordset_id'))):
+                assert secret not in found.text.replace('-', ''), operation.name
+            assert mine['zone_id'] in found.text.replace('-', '') or 'import' in operation.name
+
+
+@pytest.mark.parametrize('header', ['X-Auth-All-Projects', 'X-Auth-Sudo-Project-ID'])
+@pytest.mark.parametrize('role', ROLES)
+def test_by_role_with_the_headers_that_reach_further(place: Place, role: str, header: str) -> None:
+    value = 'true' if header == 'X-Auth-All-Projects' else 'alpha'
+    for operation in OPERATIONS.values():
+        line = LINES[operation.name]
+        if line.kind != OWN or not may(role, line):
+            continue
+        least = OPERATOR if value == 'true' and operation.method == 'GET' else ADMIN
+        answer = ask(place, operation, place.things('alpha', operation.path), token('beta', role), **{header: value})
+        if may(role, Line(least)):
+            assert answer.status_code in operation.answers, f'{operation.name}: {answer.status_code} {answer.text}'
+        else:
+            assert (answer.status_code, answer.json['type']) == (403, 'forbidden'), operation.name
+
+
+def test_the_page_of_anothers_zone_is_not_found_by_name(place: Place) -> None:
+    find, name = OPERATIONS['find_status_of_zone'], place.things('alpha')
+    assert [ask(place, find, name, token('beta', role)).status_code for role in ROLES] == [403, 404, 404, 303, 303]
+
+
+def test_what_is_made_for_another_project_is_that_projects(place: Place) -> None:
+    made = place.api.simulate_post('/v2/zones', json={'name': 'made-for.example.', 'email': 'hostmaster@example.com'},
+                                   headers={'X-Auth-Token': token('beta', 'admin'), 'X-Auth-Sudo-Project-ID': 'alpha'})
+    assert (made.status_code, made.json['project_id']) == (202, 'alpha')
+
+
+def test_a_header_that_names_another_project_counts_for_nothing_with_tokens(place: Place) -> None:
+    things = place.things('alpha')
+    for header in ('X-Project-Id', 'X-Tenant-Id', 'X-Roles', 'X-Identity-Status'):
+        answer = place.api.simulate_get(f'/v2/zones/{things["zone_id"]}', headers={
+            'X-Auth-Token': token('beta', 'reader'), header: 'alpha', 'X-Role': 'admin'})
+        assert answer.status_code == 404
+
+
+def test_a_plan_that_an_operator_stored_is_seen_by_operators_alone(place: Place) -> None:
+    things = place.things('alpha')
+    stored = ask(place, OPERATIONS['create_plan'], things, token('beta', 'operator'))
+    assert stored.status_code == 201
+    shown = place.api.simulate_get(f'/v2/plans/{stored.json["id"]}',
+                                   headers={'X-Auth-Token': token('alpha', 'operator')})
+    assert shown.json['zone_name'] == things['zone_name']

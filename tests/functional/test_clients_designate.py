@@ -1,0 +1,307 @@
+"""python-designateclient and the ``openstack`` command as they come do all that they offer and the pool has.
+
+All in one process on SQLite, with the project's own small name server: once asking nobody who they are, once with
+tokens.  What the pool has not is answered in words.
+"""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import openstack
+import pytest
+from designateclient import exceptions
+
+from tests.fixtures.nameservers import SecondaryServer
+from tests.fixtures.openstack import OpenStack
+from tests.fixtures.processes import wait_until
+from tests.fixtures.stack import Stack
+
+ZONE_FILE = """\
+$ORIGIN {name}
+@   300 IN SOA ns1.example.org. hostmaster.example.com. 1 3600 600 86400 300
+www 300 IN A   192.0.2.7
+"""
+
+
+class Place:
+    """The system.
+
+    :ivar admin: who may do everything
+    :ivar user: one of the project ``alpha``
+    :ivar projects: whether each is of a project, for it is known who they are
+    """
+
+    def __init__(self, folder: pathlib.Path, auth: str) -> None:
+        self.server = SecondaryServer(folder / 'ns1')
+        sections = [self.server.section(str(uuid.uuid4()), call_timeout=2)]
+        self.projects = auth == 'token'
+        if self.projects:
+            # What comes first belongs to the section of the API.
+            sections.insert(0, f'auth = token\ntokens_file = {folder}/tokens\n')
+        self.stack = Stack(folder / 'stack', sections, f'sqlite:///{folder}/pool.sqlite')
+        self.admin = OpenStack(self.stack.url, self._token('admin', 'alpha') if self.projects else None)
+        self.user = OpenStack(self.stack.url, self._token('member', 'alpha') if self.projects else None)
+        self.other = OpenStack(self.stack.url, self._token('member', 'beta') if self.projects else None)
+
+    def _token(self, role: str, project: str) -> str:
+        return self.stack.manage('token', 'create', f'{role}-{project}', '--project', project, '--role', role).strip()
+
+    def __enter__(self) -> Place:
+        try:
+            self.server.start()
+            self.stack.start()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stack.stop()
+        self.server.stop()
+
+    def create(self, name: str, *words: str) -> Any:
+        return self.user.run('zone', 'create', '--email', 'hostmaster@example.com', name, *words)
+
+    def wait_for(self, name: str) -> Any:
+        """The zone once it is ACTIVE."""
+        def look() -> Any:
+            found = self.user.run('zone', 'show', name)
+            return found if found['status'] == 'ACTIVE' else None
+
+        return wait_until(look, f'{name} is ACTIVE')
+
+
+@pytest.fixture(scope='module', params=['noauth', 'token'])
+def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    with Place(tmp_path_factory.mktemp('clients'), request.param) as running:
+        yield running
+
+
+def names(found: Any) -> list[str]:
+    return [each['name'] for each in found]
+
+
+def test_the_life_of_a_zone(place: Place) -> None:
+    made = place.create('life.example.com.', '--ttl', '600', '--description', 'the first')
+    assert (made['action'], made['type']) == ('CREATE', 'PRIMARY')
+    assert made['project_id'] == ('alpha' if place.projects else '')
+    active = place.wait_for('life.example.com.')
+    assert place.server.serial('life.example.com.') == active['serial']
+    changed = place.user.run('zone', 'set', 'life.example.com.', '--ttl', '60', '--email', 'root@example.com',
+                             '--no-description')
+    assert (changed['ttl'], changed['email'], changed['description']) == (60, 'root@example.com', None)
+    assert changed['serial'] > active['serial']
+    assert place.user.run('zone', 'nameservers', 'list', made['id']) == [
+        {'hostname': 'ns1.example.org.', 'priority': 1}, {'hostname': 'ns2.example.org.', 'priority': 2}]
+    assert place.user.run('zone', 'show', made['id'])['id'] == made['id']
+    deleted = place.user.run('zone', 'delete', 'life.example.com.', '--hard-delete', '--delete-shares')
+    assert deleted['action'] == 'DELETE'
+    wait_until(lambda: place.user.run('zone', 'list', '--name', 'life.example.com.') == [], 'the zone is gone')
+    assert "didn't resolve" in place.user.complaint('zone', 'show', 'life.example.com.')
+    again = place.create('life.example.com.')
+    assert again['id'] != made['id'] and place.wait_for('life.example.com.')['serial'] > changed['serial']
+
+
+def test_zones_are_found_by_what_they_are(place: Place) -> None:
+    place.create('a.find.example.com.', '--ttl', '61', '--description', 'wanted')
+    place.create('b.find.example.com.', '--ttl', '62')
+    for zone in ('a.find.example.com.', 'b.find.example.com.'):
+        place.wait_for(zone)
+    for words, expected in ((('--name', 'a.find.example.com.'), ['a']), (('--name', '*.find.example.com.'), ['a', 'b']),
+                            (('--ttl', '62'), ['b']), (('--description', 'wanted'), ['a'])):
+        assert names(place.user.run('zone', 'list', *words)) == [f'{each}.find.example.com.' for each in expected]
+    for words in (('--type', 'PRIMARY'), ('--status', 'ACTIVE'), ('--email', 'hostmaster@example.com'), ('--long',)):
+        assert {'a.find.example.com.', 'b.find.example.com.'} <= set(names(place.user.run('zone', 'list', *words)))
+    assert place.user.run('zone', 'list', '--type', 'SECONDARY') == []
+
+
+def test_the_library_goes_from_page_to_page_in_any_order(place: Place) -> None:
+    for number in range(5):
+        place.create(f'{number}.page.example.com.')
+    client = place.user.client()
+    for sort_dir in ('asc', 'desc'):
+        wanted = {'name': '*.page.example.com.', 'sort_key': 'name', 'sort_dir': sort_dir}
+        found, marker = [], None
+        while True:
+            page = client.zones.list(criterion=dict(wanted), marker=marker, limit=2)
+            found += names(page)
+            if not page.next_page:
+                break
+            marker = page.next_link_criterion['marker']
+            assert page.next_link_criterion['limit'] == '2' and marker == page[-1]['id']
+        expected = [f'{number}.page.example.com.' for number in range(5)]
+        assert found == (expected if sort_dir == 'asc' else expected[::-1])
+
+
+def test_a_project_for_another_one_and_all_of_them(place: Place) -> None:
+    # Whoever is asked for a token has a project by it; whoever is not names one, or has none.
+    mine = place.user.run('zone', 'create', 'mine.example.com.', '--email', 'a@example.com', '--sudo-project-id',
+                          'alpha') if not place.projects else place.create('mine.example.com.')
+    sudo = place.admin.run('zone', 'create', 'theirs.example.com.', '--email', 'a@example.com', '--sudo-project-id',
+                           'beta')
+    assert (mine['project_id'], sudo['project_id']) == ('alpha', 'beta')
+    assert 'theirs.example.com.' in names(place.admin.run('zone', 'list', '--sudo-project-id', 'beta'))
+    assert 'mine.example.com.' not in names(place.admin.run('zone', 'list', '--sudo-project-id', 'beta'))
+    everything = {each['name']: each['project_id'] for each in place.admin.run('zone', 'list', '--all-projects')}
+    assert (everything['mine.example.com.'], everything['theirs.example.com.']) == ('alpha', 'beta')
+    both = place.admin.run('recordset', 'list', 'all', '--all-projects', '--type', 'SOA')
+    assert {'mine.example.com.', 'theirs.example.com.'} <= set(names(both))
+    client = place.admin.client(sudo_project_id='beta')
+    assert client.zones.get(sudo['id'])['name'] == 'theirs.example.com.'
+    if place.projects:
+        assert 'theirs.example.com.' not in names(place.user.run('zone', 'list'))
+        assert 'theirs.example.com.' in names(place.other.run('zone', 'list'))
+        assert 'There is no ' in place.user.complaint('zone', 'show', sudo['id'])
+        for words in (('--all-projects',), ('--sudo-project-id', 'beta')):
+            assert 'policy' in place.user.complaint('zone', 'list', *words)
+        with pytest.raises(exceptions.Forbidden):
+            OpenStack(place.stack.url, 'dpt_of-nobody').client().zones.list()
+
+
+def test_the_life_of_recordsets(place: Place) -> None:
+    zone = place.create('sets.example.com.')
+    made = place.user.run('recordset', 'create', 'sets.example.com.', 'www', '--type', 'A', '--record', '192.0.2.1',
+                          '--record', '192.0.2.2', '--ttl', '60', '--description', 'two')
+    assert (made['name'], made['records'], made['zone_name']) == (
+        'www.sets.example.com.', '192.0.2.1\n192.0.2.2', 'sets.example.com.')
+    place.user.run('recordset', 'create', zone['id'], 'sets.example.com.', '--type', 'MX', '--record',
+                   '10 mail.sets.example.com.')
+    assert {(each['name'], each['type']) for each in place.user.run('recordset', 'list', zone['id'])} == {
+        ('sets.example.com.', kind) for kind in ('SOA', 'NS', 'MX')} | {('www.sets.example.com.', 'A')}
+    for where in ('sets.example.com.', 'all'):
+        for words in (('--name', 'www.sets.example.com.'), ('--name', 'www.sets.*', '--type', 'A'),
+                      ('--data', '192.0.2.1', '--name', '*.sets.example.com.'), ('--description', 'two'),
+                      ('--ttl', '60', '--name', '*sets.example.com.')):
+            found = place.user.run('recordset', 'list', where, *words)
+            assert names(found) == ['www.sets.example.com.'], (where, words)
+    assert place.user.run('recordset', 'show', zone['id'], made['id'])['id'] == made['id']
+    changed = place.user.run('recordset', 'set', 'sets.example.com.', 'www.sets.example.com.', '--record', '192.0.2.3',
+                             '--no-ttl', '--no-description')
+    assert (changed['records'], changed['ttl'], changed['description']) == ('192.0.2.3', None, None)
+    place.wait_for('sets.example.com.')
+    assert place.server.texts('www.sets.example.com.', 'A') == ['192.0.2.3']
+    assert place.user.run('recordset', 'delete', 'sets.example.com.', made['id'])['action'] == 'DELETE'
+    place.wait_for('sets.example.com.')
+    assert place.server.texts('www.sets.example.com.', 'A') == []
+    managed = place.user.run('recordset', 'list', zone['id'], '--type', 'NS')[0]['id']
+    assert 'is made from the pool' in place.user.complaint('recordset', 'delete', zone['id'], managed)
+    with pytest.raises(exceptions.Conflict):
+        place.user.client().recordsets.create(zone['id'], 'sets.example.com.', 'MX', ['20 mail.example.com.'])
+    with pytest.raises(exceptions.BadRequest):
+        place.user.client().recordsets.create(zone['id'], 'bad', 'A', ['not an address'])
+
+
+def test_a_zone_goes_out_and_comes_in(place: Place, tmp_path: pathlib.Path) -> None:
+    path = tmp_path / 'zone'
+    path.write_text(ZONE_FILE.format(name='tasks.example.com.'))
+    made = place.user.run('zone', 'import', 'create', str(path))
+    done = wait_until(lambda: [each for each in place.user.run('zone', 'import', 'list', '--status', 'COMPLETE')
+                               if each['id'] == made['id']], 'the import is done')[0]
+    assert place.user.run('zone', 'import', 'show', made['id'])['zone_id'] == done['zone_id']
+    place.wait_for('tasks.example.com.')
+    assert place.server.texts('www.tasks.example.com.', 'A') == ['192.0.2.7']
+
+    export = place.user.run('zone', 'export', 'create', 'tasks.example.com.')
+    wait_until(lambda: place.user.run('zone', 'export', 'show', export['id'])['status'] == 'COMPLETE', 'it is exported')
+    assert [each['id'] for each in place.user.run('zone', 'export', 'list', '--zone-id', done['zone_id'])] == [
+        export['id']]
+    written = place.user.run('zone', 'export', 'showfile', export['id'])['data']
+    assert 'www.tasks.example.com. 300 IN A 192.0.2.7' in ' '.join(written.split(' '))
+
+    for kind, task in (('import', made), ('export', export)):
+        place.user.run('zone', kind, 'delete', task['id'])
+        assert 'There is no ' in place.user.complaint('zone', kind, 'show', task['id'])
+    path.write_text(written.replace('tasks.example.com.', 'copy.example.com.'))
+    place.user.run('zone', 'import', 'create', str(path))
+    wait_until(lambda: place.user.run('zone', 'list', '--name', 'copy.example.com.'), 'what went out has come in')
+    assert 'no attributes' in place.user.complaint('zone', 'import', 'create', str(path), '--attributes', 'tier:gold')
+
+
+@pytest.mark.parametrize('words', [
+    'zone abandon absent.example.com.', 'zone axfr absent.example.com.',
+    'zone move absent.example.com. --pool-id 11111111-1111-4111-8111-111111111111',
+    'zone transfer request create absent.example.com.', 'zone transfer request list', 'zone transfer accept list',
+    'zone share create absent.example.com. beta', 'zone share list absent.example.com.', 'zone blacklist list',
+    'tld list', 'ptr record list', 'ptr record show RegionOne:11111111-1111-4111-8111-111111111111',
+    'ptr record set RegionOne:11111111-1111-4111-8111-111111111111 www.example.com.'])
+def test_what_the_pool_has_not_is_answered_in_words(place: Place, words: str) -> None:
+    if 'absent' in words and not place.user.run('zone', 'list', '--name', 'absent.example.com.'):
+        place.create('absent.example.com.')
+    assert '; instead, ' in place.user.complaint(*words.split())
+
+
+def test_that_nothing_is_there_has_the_code_501(place: Place) -> None:
+    with pytest.raises(exceptions.Unknown) as caught:
+        place.user.client().floatingips.list()
+    assert caught.value.code == 501 and caught.value.request_id.startswith('req-')
+
+
+def test_the_life_of_a_tsig_key(place: Place) -> None:
+    (pool,) = place.admin.client().pools.list()
+    assert [each['hostname'] for each in pool['ns_records']] == ['ns1.example.org.', 'ns2.example.org.']
+    made = place.admin.run('tsigkey', 'create', '--name', 'key.example.com.', '--algorithm', 'hmac-sha256', '--secret',
+                           'c2VjcmV0IG9mIHRoZSBrZXk=', '--scope', 'POOL', '--resource-id', pool['id'])
+    assert made['resource_id'] == pool['id']
+    for words in ((), ('--name', 'key.example.com.'), ('--scope', 'POOL'), ('--algorithm', 'hmac-sha256')):
+        assert names(place.admin.run('tsigkey', 'list', *words)) == ['key.example.com.']
+    changed = place.admin.run('tsigkey', 'set', 'key.example.com.', '--name', 'new.example.com.', '--secret',
+                              'bmV3IHNlY3JldCBvZiB0aGUga2V5')
+    assert (changed['id'], changed['name']) == (made['id'], 'new.example.com.')
+    shown = place.admin.run('tsigkey', 'show', made['id'])
+    assert 'c2VjcmV0' not in json.dumps([made, changed, shown]) and shown['secret'] == '***'
+    place.admin.run('tsigkey', 'delete', 'new.example.com.')
+    assert place.admin.run('tsigkey', 'list') == []
+    if place.projects:
+        assert 'policy' in place.user.complaint('tsigkey', 'list')
+
+
+def test_quotas_are_set_kept_and_reset(place: Place) -> None:
+    before = place.admin.run('dns', 'quota', 'list', '--project-id', 'small')
+    changed = place.admin.run('dns', 'quota', 'set', '--project-id', 'small', '--zones', '1', '--zone-recordsets', '9')
+    assert changed == {**before, 'zones': 1, 'zone_recordsets': 9}
+    assert place.admin.run('dns', 'quota', 'list', '--project-id', 'small') == changed
+    client = place.admin.client(sudo_project_id='small')
+    client.zones.create('one.small.example.com.', email='a@example.com')
+    with pytest.raises(exceptions.OverQuota):
+        client.zones.create('two.small.example.com.', email='a@example.com')
+    place.admin.run('dns', 'quota', 'reset', '--project-id', 'small')
+    assert place.admin.run('dns', 'quota', 'list', '--project-id', 'small') == before
+    client.zones.create('two.small.example.com.', email='a@example.com')
+    assert place.user.run('dns', 'quota', 'list').keys() == before.keys()
+
+
+def test_services_and_limits_are_shown(place: Place) -> None:
+    found = wait_until(lambda: place.admin.run('dns', 'service', 'list', '--status', 'UP'), 'the services live')
+    assert {each['service_name'] for each in found} == {'api', 'central', 'minidns', 'pool_manager'}
+    (central,) = place.admin.run('dns', 'service', 'list', '--service_name', 'central')
+    assert place.admin.run('dns', 'service', 'show', central['id'])['hostname'] == central['hostname']
+    assert place.admin.run('dns', 'service', 'list', '--status', 'DOWN') == []
+    limits = {each['Limit']: each['Value'] for each in place.user.run('dns', 'limit', 'list')}
+    assert limits['max_page_limit'] >= 1 and limits['max_zone_name_length'] == 255
+
+
+def test_the_command_as_a_process_finds_its_endpoint_in_the_environment(place: Place) -> None:
+    place.create('process.example.com.')
+    done = place.user.process('zone', 'list', '--name', 'process.example.com.', '-f', 'value', '-c', 'name')
+    assert (done.returncode, done.stdout) == (0, 'process.example.com.\n'), done.stderr
+
+
+def test_what_certificate_robots_do_by_the_sdk(place: Place) -> None:
+    """The calls of certbot-dns-openstack: find the zone, put a TXT record there and take it away again."""
+    zone = place.create('robot.example.com.')
+    auth = {'endpoint': place.user.endpoint, **({'token': place.user.token} if place.projects else {})}
+    with openstack.connect(auth_type='admin_token' if place.projects else 'none', auth=auth,
+                           load_yaml_config=False, load_envvars=False) as cloud:
+        assert cloud.get_zone('robot.example.com.')['id'] == zone['id']
+        made = cloud.create_recordset(zone['id'], '_acme-challenge.robot.example.com.', 'TXT', ['"a-token"'])
+        place.wait_for('robot.example.com.')
+        assert place.server.texts('_acme-challenge.robot.example.com.', 'TXT') == ['"a-token"']
+        assert cloud.delete_recordset(zone['id'], made['id'])
+        assert 'robot.example.com.' in names(cloud.dns.zones())
+        place.wait_for('robot.example.com.')
+        assert list(cloud.dns.recordsets(zone['id'], type='TXT')) == []

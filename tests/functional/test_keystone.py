@@ -1,0 +1,136 @@
+"""``auth = keystone``: keystonemiddleware's real filter, before a stand-in for Keystone."""
+
+from __future__ import annotations
+
+import base64
+import builtins
+import logging
+import pathlib
+from collections.abc import Iterator
+from typing import Any
+
+import falcon.testing
+import pytest
+from oslo_config import cfg
+
+from designate_pool.api.app import create_app
+from designate_pool.cmd.guarding import Guard
+from designate_pool.config import load
+from designate_pool.errors import BadConfiguration
+from tests.fixtures.keystone import SERVICE_TOKEN, Keystone
+from tests.unit.api.stand_in import POOL, StandIn, StandInPoolManager
+
+ZONE = {'name': 'example.com.', 'email': 'hostmaster@example.com'}
+
+
+@pytest.fixture
+def keystone() -> Iterator[Keystone]:
+    made = Keystone()
+    made.tokens = {'token-of-a-member': ('alpha', ['member', 'Reader'], 'mary'),
+                   'token-of-an-admin': ('ops', ['admin'], 'ada'),
+                   'token-of-no-project': (None, ['admin'], 'ada')}
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def central() -> StandIn:
+    return StandIn()
+
+
+def guarded(folder: pathlib.Path, keystone: Keystone, central: StandIn) -> falcon.testing.TestClient:
+    path = folder / 'pool.conf'
+    path.write_text(f'[service:api]\nauth = keystone\n{keystone.section()}')
+    conf = cfg.ConfigOpts()
+    load.load(conf, [f'--config-file={path}'], config_files=[])
+    guard = Guard(load.read_settings(conf).api, conf)
+    app = create_app(central, POOL, pool_managers=StandInPoolManager(), gate=guard.gate)  # type: ignore[arg-type]
+    filtered = guard.around(app)
+
+    def application(environ: Any, start_response: Any) -> Any:
+        return filtered(environ, start_response)  # falcon looks at the signature, and the filter has none
+
+    return falcon.testing.TestClient(application)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def api(tmp_path: pathlib.Path, keystone: Keystone, central: StandIn) -> falcon.testing.TestClient:
+    return guarded(tmp_path, keystone, central)
+
+
+def test_project_roles_and_user_are_keystones(api: falcon.testing.TestClient, central: StandIn) -> None:
+    good = {'X-Auth-Token': 'token-of-a-member'}
+    assert api.simulate_post('/v2/zones', headers=good, json=ZONE).status_code == 202
+    context = central.contexts[-1]
+    assert (context.project_id, context.user) == ('alpha', 'mary')
+    assert api.simulate_get('/v2/servers', headers=good).json['type'] == 'forbidden'
+    assert api.simulate_get('/v2/servers', headers={'X-Auth-Token': 'token-of-an-admin'}).status_code == 200
+
+
+def test_headers_that_a_client_forges_count_for_nothing(api: falcon.testing.TestClient, central: StandIn) -> None:
+    forged = {'X-Roles': 'admin', 'X-Project-Id': 'beta', 'X-Identity-Status': 'Confirmed', 'X-User-Id': 'eve'}
+    assert api.simulate_get('/v2/zones', headers=forged).status_code == 401
+    assert api.simulate_get('/v2/zones', headers={**forged, 'X-Auth-Token': 'token-of-a-member'}).status_code == 200
+    assert (central.contexts[-1].project_id, central.contexts[-1].user) == ('alpha', 'mary')
+    assert api.simulate_get('/v2/servers', headers={**forged, 'X-Auth-Token': 'token-of-a-member'}).status_code == 403
+
+
+def test_without_a_token_only_what_is_open(api: falcon.testing.TestClient, keystone: Keystone) -> None:
+    for path in ('/', '/v2', '/healthz', '/openapi.json'):
+        assert api.simulate_get(path).status_code in (200, 300)
+    for headers in ({}, {'X-Auth-Token': 'token-of-nobody'}):
+        refused = api.simulate_get('/v2/zones', headers=headers)
+        assert (refused.status_code, refused.json['type']) == (401, 'unauthorized')
+        assert refused.headers['WWW-Authenticate'] == f'Keystone uri="{keystone.url}"'
+
+
+def test_a_token_of_no_project_sees_nothing_unless_it_asks_for_all(api: falcon.testing.TestClient,
+                                                                   central: StandIn) -> None:
+    headers = {'X-Auth-Token': 'token-of-no-project'}
+    assert api.simulate_get('/v2/zones', headers=headers).status_code == 403
+    assert central.contexts == []
+    assert api.simulate_get('/v2/zones', headers={**headers, 'X-Auth-All-Projects': 'true'}).status_code == 200
+
+
+def test_a_browser_sees_the_status_page_with_a_token_as_password(api: falcon.testing.TestClient) -> None:
+    basic = {'Authorization': 'Basic ' + base64.b64encode(b'me:token-of-a-member').decode()}
+    assert api.simulate_get('/status/zones', params={'name': 'example.com.'},
+                            headers=basic).status_code not in (401, 403)
+    assert api.simulate_get('/v2/zones', headers=basic).status_code == 401
+
+
+def test_keystone_down_and_back(tmp_path: pathlib.Path, keystone: Keystone, central: StandIn,
+                                caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    gone = Keystone()
+    gone.stop()
+    api = guarded(tmp_path, gone, central)
+    answer = api.simulate_get('/v2/zones', headers={'X-Auth-Token': 'token-of-a-member'})
+    assert (answer.status_code, answer.json['type']) == (503, 'service_unavailable')
+    assert api.simulate_get('/v2').status_code == 200
+    assert 'token-of-a-member' not in answer.text + caplog.text
+    again = guarded(tmp_path, keystone, central)
+    assert again.simulate_get('/v2/zones', headers={'X-Auth-Token': 'token-of-a-member'}).status_code == 200
+
+
+def test_no_token_or_password_is_in_an_answer_or_log(api: falcon.testing.TestClient,
+                                                     caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, 'designate_pool')
+    texts = [api.simulate_get(path, headers={'X-Auth-Token': token}).text for path in ('/v2/zones', '/v2/servers')
+             for token in ('token-of-a-member', 'token-of-nobody', 'token-of-no-project')]
+    for secret in ('token-of-', SERVICE_TOKEN, 'a-password-of-ours'):
+        assert all(secret not in text for text in (*texts, caplog.text))
+
+
+def test_keystonemiddleware_that_is_not_installed(tmp_path: pathlib.Path, keystone: Keystone, central: StandIn,
+                                                  monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def without(name: str, *arguments: Any) -> Any:
+        if name.startswith('keystone'):
+            raise ModuleNotFoundError(f'No module named {name!r}')
+        return real(name, *arguments)
+
+    monkeypatch.setattr(builtins, '__import__', without)
+    with pytest.raises(BadConfiguration, match=r"pip install 'designate-pool\[keystone\]'"):
+        guarded(tmp_path, keystone, central)
