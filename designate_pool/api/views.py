@@ -47,6 +47,8 @@ def zone(domain: Domain, base: str) -> Json:
         'version': domain.version,
         'created_at': moment(domain.created_at),
         'updated_at': moment(domain.updated_at),
+        'changed_at': moment(domain.changed_at),
+        'converged_at': moment(domain.converged_at),
         'links': {'self': zone_address(domain.id, base)},
     }
 

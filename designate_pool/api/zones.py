@@ -46,6 +46,8 @@ SCHEMAS: dict[str, Schema] = {
         'version': COUNT,
         'created_at': maybe(MOMENT),
         'updated_at': maybe(MOMENT),
+        'changed_at': {**maybe(MOMENT), 'description': 'When it got its serial.'},
+        'converged_at': {**maybe(MOMENT), 'description': 'When the pool agreed on that serial; null before.'},
         'links': links('self'),
     }),
     'Zones': listed('zones', 'Zone'),

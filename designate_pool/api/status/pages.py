@@ -41,7 +41,6 @@ def pool_page(found: PoolState, base: str, now: datetime) -> str:
         el('h1', f'Pool {found.name}'),
         el('p', pool_summary(found), class_='summary', id='summary'),
         section('servers', 'Servers', _servers(found, now)),
-        section('changes', 'Last changes', _changes(found.changes, base, now)),
         section('failing', 'What fails', table(
             'failing', 'Operations that failed and are tried again, of each server those that are due first',
             ('Domain', 'Server', 'Operation', 'Serial there', 'Wanted', 'Tries', 'Reason', 'Next try'),
@@ -50,6 +49,7 @@ def pool_page(found: PoolState, base: str, now: datetime) -> str:
               '–' if each.action is Action.DELETE else str(each.expected_serial), each.attempts, each.error or '–',
               until(each.next_attempt_at, now)) for each in found.failures],
             numbers=(3, 4, 5), empty='Nothing fails.')),
+        section('changes', 'Last changes', _changes(found.changes, base, now)),
         section('programs', 'Programs', table(
             'programs', 'What the programs said of themselves last', ('Program', 'Host', 'State', 'Heard'),
             [(each.service_name, each.hostname, state(each.status), f'{age(each.heartbeated_at, now)} ago')

@@ -22,7 +22,8 @@ def test_a_zone_is_shown_as_designate_shows_it(api):
         'name': 'example.com.', 'email': 'hostmaster@example.com', 'ttl': 7200, 'description': 'An example',
         'serial': FIRST_SERIAL, 'status': 'PENDING', 'action': 'CREATE', 'type': 'PRIMARY',
         'pool_id': str(uuid.UUID(POOL_ID)), 'project_id': 'tenant-1', 'masters': [], 'attributes': {},
-        'transferred_at': None, 'version': 1, 'updated_at': None, 'links': {'self': address},
+        'transferred_at': None, 'version': 1, 'updated_at': None, 'changed_at': None, 'converged_at': None,
+        'links': {'self': address},
     }
 
 
