@@ -4,7 +4,8 @@ The steps for a request whose address is known: who is it (:class:`Authenticator
 (:mod:`designate_pool.api.rate_limits`), does the policy let it do this (:mod:`designate_pool.api.policy`), and what
 may it see: the :class:`~designate_pool.model.Context` that goes to Central with every call.
 
-What nobody decided about is refused: an operation that is not declared, and a token of no project.
+What nobody decided about is refused: whoever sends no token where the operation is not declared, and a token of no
+project.
 """
 
 from __future__ import annotations

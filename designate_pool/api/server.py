@@ -5,11 +5,13 @@
   it is large), so no slow client ever holds a worker.
 * A connection is closed when nothing moved on it for ``idle_timeout`` seconds, or when a request
   took longer than ``request_timeout`` to arrive, however steadily it drips.
+* When all places for connections are taken, the address that holds most of them gives one up.
 * What waitress itself refuses (not HTTP, too large) is answered in the same form as every other error.
 """
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import json
 import logging
@@ -240,6 +242,23 @@ class _Server(server.TcpWSGIServer):
 
         self.trigger.close()
         self.trigger = _Trigger(self._map)
+
+    def handle_accept(self) -> None:
+        super().handle_accept()
+        if len(self._map) >= self.adj.connection_limit:
+            self._make_room()
+
+    def _make_room(self) -> None:
+        """Let one connection go, so that nobody who holds many keeps the others out.
+
+        Of the address that holds most of them it is the one that was silent for longest; one that is being worked for
+        stays.
+        """
+        held = collections.Counter(channel.addr[0] for channel in self.active_channels.values())
+        idle = [channel for channel in self.active_channels.values()
+                if not (channel.requests or channel.total_outbufs_len or channel.will_close)]
+        if idle:
+            min(idle, key=lambda channel: (-held[channel.addr[0]], channel.last_activity)).will_close = True
 
     def maintenance(self, now: float) -> None:
         super().maintenance(now)

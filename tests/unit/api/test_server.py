@@ -121,6 +121,21 @@ def test_a_request_that_drips_in_for_ever_is_cut_off(api):
     assert requests.get(url(port, '/healthz'), timeout=2).status_code == 200
 
 
+@pytest.mark.parametrize('concurrency', ['threading', 'eventlet'])
+def test_whoever_holds_every_connection_keeps_nobody_out(concurrency):
+    with served(concurrency, connections=100, idle_timeout=60, request_timeout=60) as (port, _):
+        modest = socket.create_connection(('127.0.0.1', port), timeout=20, source_address=('127.0.0.2', 0))
+        greedy = [connect(port, REQUEST[:-1]) for _ in range(120)]
+        with socket.create_connection(('127.0.0.1', port), timeout=20, source_address=('127.0.0.3', 0)) as client:
+            client.sendall(REQUEST)
+            assert client.recv(12) == b'HTTP/1.1 200'
+        wait_until(lambda: any(closed_by_server(each) for each in greedy), 'places are given up')
+        modest.sendall(REQUEST)
+        assert modest.recv(12) == b'HTTP/1.1 200'
+        for each in (modest, *greedy):
+            each.close()
+
+
 def test_more_clients_than_connections_wait_for_their_turn(api):
     port, _ = api
     idle = [connect(port) for _ in range(120)]
