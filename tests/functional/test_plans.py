@@ -427,7 +427,7 @@ class TestOperatorsPlans:
         failed = central.settle_plan(WHO, plan.id, FAILED, 'ns2: refused')
         assert (failed.state, failed.why, failed.applied_at) == (FAILED, 'ns2: refused', at(clock))
         clock.now += 1
-        applied = central.settle_plan(OTHER, plan.id, APPLIED)
+        applied = central.settle_plan(Context(project_id='other', all_projects=True), plan.id, APPLIED)
         assert (applied.state, applied.asked_by, applied.applied_at) == (APPLIED, 'other', at(clock))
         clock.now += 1
         assert central.settle_plan(WHO, plan.id, APPLIED) == applied
