@@ -22,9 +22,10 @@ def setup() -> configparser.ConfigParser:
 
 def requirements() -> dict[str, str]:
     """Version ranges by the distribution's name, of what our code needs, or can make use of."""
-    parts = setup()['options']['install_requires'], setup()['options.extras_require']['octodns']
+    extras = setup()['options.extras_require']
+    parts = setup()['options']['install_requires'], extras['keystone'], extras['octodns']
     lines = [line for part in parts for line in part.strip().splitlines()]
-    return {re.split(r'[ <>=]', line)[0].lower(): line for line in lines}
+    return {re.split(r'[ <>=]', line)[0].lower().replace('_', '-'): line for line in lines}
 
 
 def imported() -> set[str]:
@@ -38,7 +39,7 @@ def imported() -> set[str]:
                 names.add(node.module.partition('.')[0])
     foreign = names - set(sys.stdlib_module_names) - {'designate_pool', 'migrations'}
     owners = importlib.metadata.packages_distributions()
-    return {owner.lower() for name in foreign for owner in owners.get(name, [name])}
+    return {owner.lower().replace('_', '-') for name in foreign for owner in owners.get(name, [name])}
 
 
 def test_every_library_is_declared_and_every_declared_one_is_used() -> None:

@@ -43,15 +43,16 @@ class Place:
         self.stack = Stack(folder / 'stack', [section], f'sqlite:///{folder}/pool.sqlite', concurrency='threading')
         text = self.stack.config.read_text().replace('[DEFAULT]', '[DEFAULT]\ndebug = true', 1)
         self.stack.config.write_text(text.replace('[service:api]', (
-            f'[service:api]\nauth = token\ntokens_file = {tokens}\nrate_limit = 200\nrate_burst = 400'), 1))
+            f'[service:api]\nauth = token\ntokens_file = {tokens}\nrate_limit = 20\nrate_burst = 600'), 1))
         self.numbers = itertools.count()
+        self.session = requests.Session()  # answers that are kept would each keep a connection of their own
         self.answers: list[tuple[str, requests.Response]] = []
 
     def ask(self, token: str, method: str, path: str, **options: Any) -> requests.Response:
         """The answer, which is kept."""
         headers = {'X-Auth-Token': token, **options.pop('headers', {})}
-        found = requests.request(method, self.stack.url + path, headers=headers, timeout=60, allow_redirects=False,
-                                 **options)
+        found = self.session.request(method, self.stack.url + path, headers=headers, timeout=60,
+                                     allow_redirects=False, **options)
         self.answers.append((token, found))
         return found
 
