@@ -89,7 +89,7 @@ class BulkContract:
     def test_many_domains_are_imported_and_deleted(self, pool: Mixed) -> None:
         names = [f'import{number}.example.org.' for number in range(self.imports)]
         zones = pool.import_all(names)
-        pool.wait_for_all()
+        pool.wait_for_all(180)
         expected = {name: serial for name, serial in pool.expected().items() if name in set(names)}
         assert len(expected) == len(names)
         for make in MAKES:
@@ -97,6 +97,6 @@ class BulkContract:
             assert pool.listed(make, names) == expected
             assert pool.addresses(make, names[0]) == pool.addresses(make, names[-1]) == ['192.0.2.1']
         for_all(zones, pool.stack.delete_zone)
-        wait_until(lambda: not set(names) & set(pool.expected()), 'all are gone', 60)
+        wait_until(lambda: not set(names) & set(pool.expected()), 'all are gone', 180)
         pool.wait_until_gone(names[::50])
         assert {make: pool.listed(make, names) for make in MAKES} == {make: {} for make in MAKES}
