@@ -12,6 +12,8 @@ project = 'designate-pool'
 author = 'the designate-pool authors'
 copyright = author
 version = release = __version__
-extensions = ['oslo_config.sphinxext', 'reno.sphinxext', 'server_options']
+extensions = ['oslo_config.sphinxext', 'reno.sphinxext', 'references', 'server_options']
+# What is to be typed stands in help texts too.
+smartquotes = False
 html_theme = 'alabaster'
 html_show_copyright = False

@@ -68,8 +68,8 @@ def shown() -> list[tuple[str, str]]:
     found = []
     for path in [*ROOT.glob('*.md'), *(ROOT / 'doc' / 'source').rglob('*.rst')]:
         text = path.read_text()
-        blocks = re.findall(r'^```ini\n(.*?)^```', text, re.DOTALL | re.MULTILINE)
-        blocks += re.findall(r'^\.\. code-block:: ini\n\n((?:[ ]+.*\n|\n)+)', text, re.MULTILINE)
+        blocks = re.findall(r'^```ini(?: .*)?\n(.*?)^```', text, re.DOTALL | re.MULTILINE)
+        blocks += re.findall(r'^\.\. code-block:: ini\n(?:   :.*\n)*\n((?:[ ]+.*\n|\n)+)', text, re.MULTILINE)
         found += [(f'{path.relative_to(ROOT)} {number}', textwrap.dedent(block)) for number, block in enumerate(blocks)]
     return found
 
