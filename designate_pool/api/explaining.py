@@ -29,12 +29,15 @@ KINDS: tuple[tuple[str, str], ...] = (
      'compare the key of its section in the configuration with the one that the server has; the pool tries again by '
      'itself'),
     (r'certificate|\bTLS\b|\bSSL\b', "compare the certificates that its section names with those of the server"),
+    (r'is not the primary server', 'make the zone on the server, as a primary one'),
     (r'without authority|\bNOTAUTH\b', 'see whether its copy of the zone has expired and whether it can transfer from '
                                        'MiniDNS: its own log says why it could not'),
     (r'not yet', 'see whether it can transfer from MiniDNS: its own log says why it could not'),
     (r'no such zone|not loaded|is not there any more',
      "it lost the zone or never fetched it: its own log says why; 'designate-pool server resync {server}' compares and "
      'mends all of its zones'),
+    (r'refuses the update', "let it take updates (allow-update), or mend the record that its own log names: some servers "
+                            'refuse name servers and mail hosts without an address in the zone'),
     (r'\bREFUSED\b', "let the server answer this machine's questions (its allow-query or access list)"),
     (r'\bSERVFAIL\b', 'its copy of the zone is broken or has expired: its own log says why'),
     (r'no answer|not answered|timed? ?out|within [0-9.]+ s',

@@ -123,6 +123,8 @@ def test_servers_that_need_the_same_are_told_together():
     ('the server answers without authority for the zone', 'has expired'),
     ('the server has no such zone (REFUSED)', 'server resync fake:192.0.2.1:53'),
     ('the answer is REFUSED', 'allow-query'),
+    ('the server refuses the update (REFUSED) and says why in its log', 'allow-update'),
+    ('the server is not the primary server of the zone (NOTAUTH)', 'as a primary one'),
     ('the answer is SERVFAIL', 'broken or has expired'),
     ('it serves 2026050099, not yet 2026050100', 'transfer from MiniDNS'),
     ('example.com. is there already, as a primary zone', 'what the error says'),
