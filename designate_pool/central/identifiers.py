@@ -2,50 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from designate_pool.central import fields
-from designate_pool.errors import (DomainNotFound, PoolNotFound, RecordSetNotFound, ServerNotFound,
+from designate_pool.errors import (DomainNotFound, NotFound, PoolNotFound, RecordSetNotFound, ServerNotFound,
                                    ServiceStatusNotFound, TsigKeyNotFound)
 
 
-def domain_id(given: Any) -> str:
-    found = fields.identifier(given)
-    if found is None:
-        raise DomainNotFound(domain=given)
-    return found
+def _reader(error: type[NotFound], word: str) -> Callable[[Any], str]:
+    """What gives an id, or raises *error* with what was given as its *word*."""
+    def read(given: Any) -> str:
+        found = fields.identifier(given)
+        if found is None:
+            raise error(**{word: given})
+        return found
+
+    return read
 
 
-def recordset_id(given: Any) -> str:
-    found = fields.identifier(given)
-    if found is None:
-        raise RecordSetNotFound(recordset=given)
-    return found
-
-
-def tsigkey_id(given: Any) -> str:
-    found = fields.identifier(given)
-    if found is None:
-        raise TsigKeyNotFound(tsigkey=given)
-    return found
-
-
-def pool_id(given: Any) -> str:
-    found = fields.identifier(given)
-    if found is None:
-        raise PoolNotFound(pool=given)
-    return found
-
-
-def server_id(given: Any) -> str:
-    found = fields.identifier(given)
-    if found is None:
-        raise ServerNotFound(server=given)
-    return found
-
-
-def service_id(given: Any) -> str:
-    found = fields.identifier(given)
-    if found is None:
-        raise ServiceStatusNotFound(service=given)
-    return found
+domain_id = _reader(DomainNotFound, 'domain')
+recordset_id = _reader(RecordSetNotFound, 'recordset')
+tsigkey_id = _reader(TsigKeyNotFound, 'tsigkey')
+pool_id = _reader(PoolNotFound, 'pool')
+server_id = _reader(ServerNotFound, 'server')
+service_id = _reader(ServiceStatusNotFound, 'service')
