@@ -84,7 +84,7 @@ class BulkContract:
     :cvar imports: how many domains
     """
 
-    imports = 300
+    imports = 100
 
     def test_many_domains_are_imported_and_deleted(self, pool: Mixed) -> None:
         names = [f'import{number}.example.org.' for number in range(self.imports)]
