@@ -24,7 +24,7 @@ from benchmarks.api_bare import BareApi
 from benchmarks.api_clients import Answered, Connection, Neighbours, drive, prepare
 from benchmarks.servers_zones import identifier, insert
 from benchmarks.system import names
-from designate_pool.storage.sessions import Storage
+from designate_pool.storage.sessions import Storage, Tx
 from tests.fixtures.databases import PostgreSQL
 from tests.fixtures.processes import free_port
 from tests.fixtures.rabbitmq import RabbitMq
@@ -32,7 +32,11 @@ from tests.fixtures.stack import Stack
 
 FEW = 1000
 PAGE = 20
+SERVER_ID = 'aaaaaaaa000040008000000000000001'
 SERVER = '[backend:fake:aaaaaaaa-0000-4000-8000-000000000001]\nhost = 127.0.0.1\nport = {}\n'
+#: What a domain, a record, and a server that has a domain take in the database, by the tables that they are in.
+HELD = {'domain': ('domains',), 'record with its recordset': ('recordsets', 'records'),
+        'domain on a server': ('pool_manager_status',)}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -45,9 +49,10 @@ def main(argv: Sequence[str] | None = None) -> int:
           concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context('spawn')) as driver):
         bench = Bench(stack, driver, options, result)
         there = names('zone', options.zones)
-        insert(storage, there[:FEW])
+        insert(storage, there[:FEW], SERVER_ID)
         few = bench.lists(there[:FEW], f'{FEW} zones')
-        insert(storage, there[FEW:])
+        insert(storage, there[FEW:], SERVER_ID)
+        measure_sizes(storage, there, result)
         many = bench.lists(there, f'{len(there)} zones')
         for where in ('first', 'last'):
             result.add(f'list, {where} page: time with {len(there)} zones', 1 / many[where].rate, 's',
@@ -113,6 +118,19 @@ class Bench:
                          f'99 % {found.percentile(0.99):.1f} ms')
         self._result.details[title] = found.as_json()
         return found
+
+
+def measure_sizes(storage: Storage, there: Sequence[str], result: report.Report) -> None:
+    """Bytes of PostgreSQL's files, with indexes and without; a zone has two records, and is on one server."""
+    for what, tables in HELD.items():
+        count = len(there) * (2 if 'records' in tables else 1)
+        whole, bare = (sum(storage.read(_size, function, table) for table in tables) / count
+                       for function in ('pg_total_relation_size', 'pg_relation_size'))
+        result.add(f'database: bytes of a {what}', whole, 'B', bare, 'without indexes')
+
+
+def _size(tx: Tx, function: str, table: str) -> int:
+    return int(tx.exec_driver_sql(f"SELECT {function}('{table}')").scalar_one())
 
 
 @contextlib.contextmanager
