@@ -37,8 +37,8 @@ LISTING_SECONDS = 120.0
 MEANWHILE = frozenset({dns.rcode.NXDOMAIN, dns.rcode.YXDOMAIN, dns.rcode.NXRRSET, dns.rcode.YXRRSET})
 _REFUSALS = {
     dns.rcode.REFUSED: 'the server refuses the update (REFUSED) and says why in its log: its configuration has to let '
-                       'the key change all names and types of the zone, SOA and NS among them, or one of the records is '
-                       'not to its liking',
+                       'the key change all names and types of the zone, SOA and NS among them, or one of the records '
+                       'is not to its liking',
     dns.rcode.NOTAUTH: 'the server is not the primary server of the zone (NOTAUTH)',
     dns.rcode.NOTZONE: 'the server says that a name is not inside the zone (NOTZONE)',
     dns.rcode.NOTIMP: 'the server takes no updates (NOTIMP)',
