@@ -36,8 +36,8 @@ KINDS: tuple[tuple[str, str], ...] = (
     (r'no such zone|not loaded|is not there any more',
      "it lost the zone or never fetched it: its own log says why; 'designate-pool server resync {server}' compares and "
      'mends all of its zones'),
-    (r'refuses the update', "let it take updates (allow-update), or mend the record that its own log names: some servers "
-                            'refuse name servers and mail hosts without an address in the zone'),
+    (r'refuses the update', 'let it take updates (allow-update), or mend the record that its own log names: some '
+                            'servers refuse name servers and mail hosts without an address in the zone'),
     (r'\bREFUSED\b', "let the server answer this machine's questions (its allow-query or access list)"),
     (r'\bSERVFAIL\b', 'its copy of the zone is broken or has expired: its own log says why'),
     (r'no answer|not answered|timed? ?out|within [0-9.]+ s',
