@@ -25,7 +25,7 @@ import dns.zonefile
 from designate_pool.central.dnstext import Rdata, as_rdata, record_type
 from designate_pool.central.fields import MAX_TTL
 from designate_pool.errors import InvalidField
-from designate_pool.planner.master_lines import LINE, NAME_LAST, NOTHING, QUOTED, WORDS, plain_owner, suffix_of
+from designate_pool.planner.master_lines import LINE, NOTHING, QUOTED, plain_owner, suffix_of, with_absolute_name
 from designate_pool.planner.records import LONGEST, LONGEST_NAME, PLAIN
 
 #: Characters of a record, also where it has several lines: rdata of 65535 octets, each written as four characters,
@@ -183,11 +183,5 @@ def _plain_data(rtype: str, data: str, suffix: str) -> str | None:
         return None
     if PLAIN[rtype](data):
         return data
-    data = data.partition(';')[0].rstrip(' \t')
-    if not WORDS(data):
-        return None
-    words = data.split()
-    if rtype in NAME_LAST and words[-1][-1] != '.':
-        words[-1] = suffix[1:] or '.' if words[-1] == '@' else words[-1] + suffix
-    data = ' '.join(words)
-    return data if len(data) <= LONGEST_NAME and PLAIN[rtype](data) else None
+    absolute = with_absolute_name(rtype, data, suffix)
+    return absolute if absolute and len(absolute) <= LONGEST_NAME and PLAIN[rtype](absolute) else None

@@ -123,6 +123,6 @@ def _put(path: str, text: str) -> None:
                       file=sys.stderr)
             os.fsync(number)
         os.replace(made, path)
-    except BaseException:
+    except BaseException:  # Ctrl-C too: nothing of a file that was not put in place may stay
         os.unlink(made)
         raise

@@ -141,14 +141,11 @@ class Records:
             return None
         if PLAIN[rtype](data):
             return data
-        data = data.partition(';')[0].rstrip(' \t')
-        if not WORDS(data):
+        absolute = with_absolute_name(rtype, data, suffix)
+        if absolute is None:
             return None
-        words = data.split()
-        if rtype in NAME_LAST and words[-1][-1] != '.':
-            words[-1] = suffix[1:] or '.' if words[-1] == '@' else words[-1] + suffix
         try:
-            return normal_rdata(rtype, ' '.join(words))
+            return normal_rdata(rtype, absolute)
         except InvalidField as error:
             self.fail(str(error))
 
@@ -239,6 +236,20 @@ class _Collector:
 def suffix_of(origin: str) -> str:
     """What makes a relative name absolute."""
     return '.' if origin == '.' else f'.{origin}'
+
+
+def with_absolute_name(rtype: str, data: str, suffix: str) -> str | None:
+    """*data* without its comment, the name at its end absolute; None for what is to be left to dnspython.
+
+    :param suffix: see :func:`suffix_of`
+    """
+    data = data.partition(';')[0].rstrip(' \t')
+    if not WORDS(data):
+        return None
+    words = data.split()
+    if rtype in NAME_LAST and words[-1][-1] != '.':
+        words[-1] = suffix[1:] or '.' if words[-1] == '@' else words[-1] + suffix
+    return ' '.join(words)
 
 
 def plain_owner(name: str, suffix: str) -> str:
