@@ -196,7 +196,7 @@ def give_name_servers(tx: Tx, pool_id: str, after_id: str, limit: int, everywher
                       now: datetime, request_id: str = '') -> tuple[list[Domain], str | None]:
     """Bring one page of the pool's domains to its present name servers.
 
-    :param everywhere: whether every domain needs a new serial, because the SOA's primary has changed
+    :param everywhere: whether every domain needs a new serial: the SOA's primary has changed, or all are to be renewed
     :returns: the domains that have changed, and the id to go on after, None when there are no more
     """
     pool = pools.share(tx, pool_id)
