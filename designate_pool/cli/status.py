@@ -7,7 +7,9 @@ import contextlib
 import os
 import select
 import shutil
+import signal
 import time
+import types
 from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
 from typing import Any, TextIO
@@ -112,8 +114,8 @@ class ShowStatus(Told):
         stdout, drawn = self.app.stdout, ''
         stdout.write(_ALTERNATE)
         try:
-            with _keys(self.app.stdin) as pressed:
-                while True:
+            with _interrupted() as interrupted, _keys(self.app.stdin) as pressed:
+                while not interrupted():
                     size = shutil.get_terminal_size()
                     try:
                         lines = overview.lines(self._look(), _now(), size.columns, size.lines - 2, self._paint())
@@ -151,6 +153,23 @@ def _refusable(refused: dict[str, str], name: str) -> Iterator[None]:
         if error.status not in (403, 404, 501):
             raise
         refused[name] = str(error)
+
+
+@contextlib.contextmanager
+def _interrupted() -> Iterator[Callable[[], bool]]:
+    """Tells whether Ctrl-C was pressed, even where the exception was lost: in a callback Python prints and drops it."""
+    seen = False
+
+    def interrupt(number: int, frame: types.FrameType | None) -> None:
+        nonlocal seen
+        seen = True
+        raise KeyboardInterrupt
+
+    former = signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield lambda: seen
+    finally:
+        signal.signal(signal.SIGINT, former)
 
 
 @contextlib.contextmanager
