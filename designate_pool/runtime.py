@@ -6,14 +6,18 @@ Only this file imports eventlet, and only programs (``cmd``) import this file; s
 * :class:`Threads`, native threads;
 * :class:`Inline`, no concurrency at all: work is done when it is handed in, for tests.
 
-Services take locks, events and queues from the standard library: after :func:`patch` those are green as well.
+Services take locks, events and queues from the standard library: after :func:`patch` those are green as well.  What
+must not wait for green threads gets a thread of the operating system, see :class:`Native`.
 """
 
 from __future__ import annotations
 
 import collections
 import concurrent.futures
+import contextlib
 import logging
+import select
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -22,6 +26,10 @@ from typing import Any, Protocol
 LOG = logging.getLogger(__name__)
 
 Work = Callable[..., Any]
+Handle = Callable[[list[Any]], None]
+
+#: Things at most that a thread of its own hands over at a time, so that others have their turn in between.
+_MOST_POSTED = 1000
 
 
 class Task(Protocol):
@@ -41,6 +49,30 @@ class Workers(Protocol):
         """Finish what was submitted and end the workers."""
 
 
+class Native(Protocol):
+    """A thread of the operating system beside whatever concurrency the program has.
+
+    Locks of the standard library may be green, and a green lock must not be touched from that thread: it takes its
+    modules from here, does not log or count, and :meth:`post` s what it has to say.
+
+    :ivar socket: these modules as the system has them, unpatched
+    """
+
+    socket: Any
+    select: Any
+    time: Any
+    threading: Any
+
+    def spawn(self, work: Work, *args: Any) -> Task:
+        """Start the thread, once.  ``Task.join`` blocks no other thread, green or not."""
+
+    def post(self, *items: Any) -> None:
+        """From that thread: have *items* handled in the runtime's own world, in order, in batches."""
+
+    def stop(self) -> None:
+        """Handle what was posted, and end; when the thread has ended."""
+
+
 class Batches:
     """Hands whatever is waiting to *handle*, in order: one item at once when one waits, many together when more do.
 
@@ -48,7 +80,7 @@ class Batches:
     :param spawn: starts the loop; without it every :meth:`put` is handled before it returns
     """
 
-    def __init__(self, handle: Callable[[list[Any]], None], most: int, spawn: Callable[[Work], Task] | None) -> None:
+    def __init__(self, handle: Handle, most: int, spawn: Callable[[Work], Task] | None) -> None:
         self._handle = handle
         self._most = most
         self._waiting: collections.deque[Any] = collections.deque()
@@ -86,12 +118,16 @@ class Batches:
                         return
                     self._changed.wait()
                 items = self._take()
-            try:
-                self._handle(items)
-            except (SystemExit, KeyboardInterrupt, GeneratorExit):
-                raise
-            except BaseException:  # eventlet's Timeout is no Exception; the next batch has its own chance
-                LOG.exception('a batch of %d was lost', len(items))
+            _attempt(self._handle, items)
+
+
+def _attempt(handle: Handle, items: list[Any]) -> None:
+    try:
+        handle(items)
+    except (SystemExit, KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException:  # eventlet's Timeout is no Exception; the next batch has its own chance
+        LOG.exception('a batch of %d was lost', len(items))
 
 
 class Runtime(Protocol):
@@ -99,7 +135,7 @@ class Runtime(Protocol):
 
     name: str
 
-    def batches(self, handle: Callable[[list[Any]], None], most: int, name: str) -> Batches:
+    def batches(self, handle: Handle, most: int, name: str) -> Batches:
         """See :class:`Batches`."""
 
     def spawn(self, work: Work, *args: Any, name: str) -> Task:
@@ -107,6 +143,12 @@ class Runtime(Protocol):
 
     def workers(self, size: int, name: str) -> Workers:
         """*size* workers that share one queue."""
+
+    def native(self, name: str, handle: Handle) -> Native:
+        """See :class:`Native`.
+
+        :param handle: gets 1 to 1,000 of the things posted; what it raises is logged, and the next go on
+        """
 
     def sleep(self, seconds: float) -> None: ...
 
@@ -122,21 +164,48 @@ class _ThreadWorkers:
         self._executor.shutdown(wait=True)
 
 
+class _Unpatched:
+    def __init__(self) -> None:
+        self.socket: Any = socket
+        self.select: Any = select
+        self.time: Any = time
+        self.threading: Any = threading
+
+
+class _ThreadNative(_Unpatched):
+    def __init__(self, name: str, handle: Handle) -> None:
+        super().__init__()
+        self._name = name
+        self._batches = Batches(handle, _MOST_POSTED, lambda loop: _started(loop, (), f'{name}-posted'))
+        self.post = self._batches.put
+        self.stop = self._batches.stop
+
+    def spawn(self, work: Work, *args: Any) -> Task:
+        return _started(work, args, self._name)
+
+
+def _started(work: Work, args: tuple[Any, ...], name: str) -> threading.Thread:
+    thread = threading.Thread(target=work, args=args, name=name, daemon=True)
+    thread.start()
+    return thread
+
+
 class Threads:
     """Native threads."""
 
     name = 'threading'
 
     def spawn(self, work: Work, *args: Any, name: str) -> Task:
-        thread = threading.Thread(target=work, args=args, name=name, daemon=True)
-        thread.start()
-        return thread
+        return _started(work, args, name)
 
-    def batches(self, handle: Callable[[list[Any]], None], most: int, name: str) -> Batches:
+    def batches(self, handle: Handle, most: int, name: str) -> Batches:
         return Batches(handle, most, lambda loop: self.spawn(loop, name=name))
 
     def workers(self, size: int, name: str) -> Workers:
         return _ThreadWorkers(size, name)
+
+    def native(self, name: str, handle: Handle) -> Native:
+        return _ThreadNative(name, handle)
 
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
@@ -177,6 +246,76 @@ def _settle(future: concurrent.futures.Future[Any], work: Work, args: tuple[Any,
         future.set_exception(error)
 
 
+class _GreenNative:
+    """The thread puts what it posts into a deque, and wakes a green thread through a socket when that may be asleep."""
+
+    def __init__(self, name: str, handle: Handle) -> None:
+        import eventlet.event
+        from eventlet import patcher
+
+        self.socket, self.select, self.time, self.threading = map(
+            patcher.original, ('socket', 'select', 'time', 'threading'))
+        self._name, self._handle = name, handle
+        self._posted: collections.deque[Any] = collections.deque()
+        self._inner, self._outer = self.socket.socketpair()
+        self._inner.setblocking(False)
+        self._outer.setblocking(False)
+        self._awake = self._ended = self._stopping = False
+        self._end = eventlet.event.Event()
+        self._reader = _GreenTask(self._read, ())
+
+    def spawn(self, work: Work, *args: Any) -> Task:
+        self.threading.Thread(target=self._run, args=(work, args), name=self._name, daemon=True).start()
+        return _GreenEnd(self._end)
+
+    def post(self, *items: Any) -> None:
+        self._posted.extend(items)
+        if not self._awake:
+            self._awake = True
+            self._wake()
+
+    def stop(self) -> None:
+        self._stopping = True
+        self._wake()
+        self._reader.join(5)
+
+    def _run(self, work: Work, args: tuple[Any, ...]) -> None:
+        try:
+            work(*args)
+        finally:
+            self._ended = True
+            self._wake()
+
+    def _wake(self) -> None:
+        with contextlib.suppress(OSError):  # a full socket wakes as well, a closed one has nobody to wake
+            self._outer.send(b'.')
+
+    def _read(self) -> None:
+        from eventlet import hubs
+
+        with contextlib.closing(self._inner), contextlib.closing(self._outer):
+            while self._posted or not self._stopping:
+                if not self._posted:
+                    hubs.trampoline(self._inner, read=True)
+                    with contextlib.suppress(BlockingIOError):
+                        self._inner.recv(4096)
+                self._awake = False  # before looking: what is posted from here on sends another byte
+                items = [self._posted.popleft() for _ in range(min(_MOST_POSTED, len(self._posted)))]
+                if items:
+                    _attempt(self._handle, items)
+                    time.sleep(0)
+                if self._ended and not self._posted and not self._end.ready():
+                    self._end.send()
+
+
+class _GreenEnd:
+    def __init__(self, event: Any) -> None:
+        self._event = event
+
+    def join(self, timeout: float | None = None) -> None:
+        self._event.wait(timeout)
+
+
 class Green:
     """Green threads; the process must have been patched before anything else was imported."""
 
@@ -185,11 +324,14 @@ class Green:
     def spawn(self, work: Work, *args: Any, name: str) -> Task:
         return _GreenTask(work, args)
 
-    def batches(self, handle: Callable[[list[Any]], None], most: int, name: str) -> Batches:
+    def batches(self, handle: Handle, most: int, name: str) -> Batches:
         return Batches(handle, most, lambda loop: self.spawn(loop, name=name))
 
     def workers(self, size: int, name: str) -> Workers:
         return _GreenWorkers(size)
+
+    def native(self, name: str, handle: Handle) -> Native:
+        return _GreenNative(name, handle)
 
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
@@ -210,6 +352,19 @@ class _InlineWorkers:
         return
 
 
+class _InlineNative(_Unpatched):
+    def __init__(self, handle: Handle) -> None:
+        super().__init__()
+        self.post = Batches(handle, _MOST_POSTED, None).put
+
+    def spawn(self, work: Work, *args: Any) -> Task:
+        work(*args)
+        return _Done()
+
+    def stop(self) -> None:
+        return
+
+
 class Inline:
     """The synchronous twin: everything is done by the time the call returns."""
 
@@ -219,11 +374,14 @@ class Inline:
         work(*args)
         return _Done()
 
-    def batches(self, handle: Callable[[list[Any]], None], most: int, name: str) -> Batches:
+    def batches(self, handle: Handle, most: int, name: str) -> Batches:
         return Batches(handle, most, None)
 
     def workers(self, size: int, name: str) -> Workers:
         return _InlineWorkers()
+
+    def native(self, name: str, handle: Handle) -> Native:
+        return _InlineNative(handle)
 
     def sleep(self, seconds: float) -> None:
         return

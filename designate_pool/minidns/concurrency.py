@@ -12,12 +12,30 @@ class Task(Protocol):
     def join(self, timeout: float | None = None) -> None: ...
 
 
-class Workers(Protocol):
-    """A few workers for short pieces of work."""
+class Native(Protocol):
+    """A thread of the operating system, which touches no lock of ours, logs nothing and counts nothing: it posts.
 
-    def submit(self, work: Callable[..., Any], *args: Any) -> Any: ...
+    :ivar socket: these modules as the system has them
+    """
+
+    socket: Any
+    select: Any
+    time: Any
+    threading: Any
+
+    def spawn(self, work: Callable[..., Any], *args: Any) -> Task: ...
+
+    def post(self, *items: Any) -> None: ...
 
     def stop(self) -> None: ...
+
+
+class Batches(Protocol):
+    """A way to whoever handles what is put into it, together what waits."""
+
+    def put(self, *items: Any) -> None: ...
+
+    def stop(self, seconds: float = ...) -> None: ...
 
 
 class Runtime(Protocol):
@@ -25,4 +43,6 @@ class Runtime(Protocol):
 
     def spawn(self, work: Callable[..., Any], *args: Any, name: str) -> Task: ...
 
-    def workers(self, size: int, name: str) -> Workers: ...
+    def batches(self, handle: Callable[[list[Any]], None], most: int, name: str) -> Batches: ...
+
+    def native(self, name: str, handle: Callable[[list[Any]], None]) -> Native: ...

@@ -1,4 +1,7 @@
-"""UDP sockets that never block, and waiting for any of them; the same under native and green threads."""
+"""UDP sockets that never block, and waiting for any of them.
+
+They may be the runtime's, which are green or not, or the system's own, for a native thread.
+"""
 
 from __future__ import annotations
 
@@ -9,24 +12,32 @@ import struct
 from collections.abc import Iterable
 from typing import Any
 
+from designate_pool.minidns.concurrency import Native
+
 # Linux's names for "tell me of ICMP errors, and whose datagram each was about" (ip(7), ipv6(7)).
 _IP_RECVERR, _IPV6_RECVERR = 11, 25
 _EXTENDED_ERROR = struct.Struct('=IBBBBII')
 _BUFFER = 4 << 20
-_LARGEST = 65535
+#: Octets that an answer to one of our questions may have: none of them offers to take more than 512 over UDP, but a
+#: signature comes on top of that.
+_LARGEST = 4096
 
 Address = tuple[Any, ...]
 
 
-def udp_socket(family: int, source: str | None = None, port: int = 0) -> socket.socket:
+def udp_socket(family: int, source: str | None = None, port: int = 0, sockets: Any = socket,
+               reuse_port: bool = False) -> socket.socket:
     """A UDP socket that does not block, bound to *source* or any address.
 
+    :param sockets: the module ``socket``
+    :param reuse_port: whether others may have the same address and port
     :raises OSError: when the address or port cannot be had
     """
-    sock = socket.socket(family, socket.SOCK_DGRAM)
+    sock: socket.socket = sockets.socket(family, socket.SOCK_DGRAM)
     try:
         if family == socket.AF_INET6:
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, reuse_port)
         for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
             sock.setsockopt(socket.SOL_SOCKET, option, _BUFFER)
         sock.bind((source or ('::' if family == socket.AF_INET6 else '0.0.0.0'), port))
@@ -97,5 +108,49 @@ class Waiting:
 
     def close(self) -> None:
         self._selector.close()
+        self._inner.close()
+        self._outer.close()
+
+
+class NativeWaiting:
+    """Waits in a native thread until something can be done on some of the sockets, or somebody calls :meth:`wake`.
+
+    :param native: has the modules
+    """
+
+    def __init__(self, native: Native) -> None:
+        self._poll = native.select.poll()
+        self._reading, self._writing = native.select.POLLIN, native.select.POLLOUT
+        self._inner, self._outer = native.socket.socketpair()
+        self._inner.setblocking(False)
+        self._outer.setblocking(False)
+        self._rung = False
+        self.want(self._inner.fileno())
+
+    def want(self, number: int, writing: bool = False) -> None:
+        """Look at the socket with this file number, in place of what was wanted from it before."""
+        self._poll.register(number, self._writing if writing else self._reading)
+
+    def forget(self, number: int) -> None:
+        self._poll.unregister(number)
+
+    def wait(self, seconds: float | None) -> list[int]:
+        """The file numbers of those with which there may be something to do."""
+        ready = [number for number, _ in self._poll.poll(None if seconds is None else seconds * 1000)]
+        if self._inner.fileno() in ready:
+            ready.remove(self._inner.fileno())
+            with contextlib.suppress(BlockingIOError):
+                self._inner.recv(4096)
+        self._rung = False  # before the caller looks at what he is woken for: what comes later rings once more
+        return ready
+
+    def wake(self) -> None:
+        """From any thread, when there is something for the one that waits."""
+        if not self._rung:
+            self._rung = True
+            with contextlib.suppress(OSError):  # a full pipe wakes as well, a closed one has nobody to wake
+                self._outer.send(b'.')
+
+    def close(self) -> None:
         self._inner.close()
         self._outer.close()

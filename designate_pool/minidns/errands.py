@@ -9,10 +9,14 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+from typing import TYPE_CHECKING
 
 from designate_pool.minidns.access import Peer
 from designate_pool.minidns.questions import Said
 from designate_pool.model import Answer
+
+if TYPE_CHECKING:
+    from designate_pool.minidns.lane import Lane
 
 FIRST_RESEND = 1.0
 
@@ -46,7 +50,7 @@ class Errand:
     """
 
     __slots__ = ('peer', 'name', 'template', 'schedule', 'tries', 'try_ends', 'in_try', 'gap', 'wake', 'message', 'id',
-                 'mac', 'queued', 'counted', 'sends', 'ended')
+                 'mac', 'queued', 'counted', 'sends', 'sent_at', 'by_tcp', 'ended', 'lane')
 
     def __init__(self, peer: Peer, name: str, template: bytes, schedule: Schedule) -> None:
         self.peer = peer
@@ -57,14 +61,17 @@ class Errand:
         self.try_ends: float | None = None
         self.in_try = False
         self.gap = FIRST_RESEND
-        # The exchange's notes: when to come back, the try's message, its id and MAC, and whether it is waiting to be
-        # sent, counts as under way, and is over.
+        # The exchange's notes: whom it goes to, when to come back, the try's message, its id and MAC, how many
+        # datagrams were sent and when the last, and whether it is waiting to be sent, counts as under way, is asked
+        # over TCP, and is over.
+        self.lane: Lane | None = None
         self.wake: float | None = None
         self.message: bytes | None = None
         self.id = 0
         self.mac = b''
-        self.queued = self.counted = self.ended = False
+        self.queued = self.counted = self.by_tcp = self.ended = False
         self.sends = 0
+        self.sent_at = 0.0
 
     def read(self, message: bytes, now: int) -> Said | None:
         """What *message* says; None when it does not answer this errand."""

@@ -1,64 +1,38 @@
 """The loop that carries all errands: one UDP socket for each address family, and a heap of times.
 
-Everything of an errand happens in this one loop, so nothing here needs a lock but the inbox.  A server has at most
-:data:`MOST_IN_FLIGHT` unanswered datagrams of the last second, because more overflow its receive buffer; what is to be
-sent beyond that waits its turn.
+It has a thread of the operating system for itself, so that a reply does not wait until everything else has had its
+turn.  Everything of an errand happens in this one loop; nothing in it logs, counts or takes a lock.  What is to be done
+with what it finds is posted, and done in batches in the runtime's world.
+
+A server has at most a :class:`~designate_pool.minidns.window.Window` of unanswered datagrams of the last second; what
+is to be sent beyond that waits its turn.
 """
 
 from __future__ import annotations
 
 import collections
-import contextlib
 import heapq
 import itertools
 import logging
 import os
 import socket
 import time
+import traceback
 from collections.abc import Callable
+from typing import Any, TypeVar
 
 from designate_pool.minidns import signing
-from designate_pool.minidns.concurrency import Runtime, Task, Workers
-from designate_pool.minidns.datagrams import Address, Waiting, drain, refusals, udp_socket, want_errors
+from designate_pool.minidns.concurrency import Native, Runtime, Task
+from designate_pool.minidns.datagrams import Address, NativeWaiting, drain, refusals, udp_socket, want_errors
 from designate_pool.minidns.errands import FIRST_RESEND, Do, Errand, Step
+from designate_pool.minidns.lane import MOST_STREAMS, Lane
+from designate_pool.minidns.streams import Stream
 
 LOG = logging.getLogger(__name__)
 
-MOST_IN_FLIGHT = 128
-_TCP_WORKERS = 8
 _BATCH = 512
 _FULL_BUFFER_PAUSE = 0.001
-
-
-class Lane:
-    """What is under way to one address and port."""
-
-    def __init__(self, sock: socket.socket, address: tuple[str, int]) -> None:
-        self.sock = sock
-        self.address = address
-        self.pending: dict[int, Errand] = {}
-        self.queue: collections.deque[Errand] = collections.deque()
-        self.recent: collections.deque[tuple[float, Errand, int]] = collections.deque()
-        self.in_flight = 0
-        self.wake: float | None = None
-
-    def settle(self, errand: Errand) -> None:
-        """*errand* is no longer under way."""
-        if errand.counted:
-            errand.counted = False
-            self.in_flight -= 1
-
-    def forget_old(self, now: float) -> None:
-        """A datagram that was not answered for a second is no longer in the server's buffer."""
-        recent = self.recent
-        while recent:
-            sent_at, errand, number = recent[0]
-            current = errand.counted and errand.sends == number
-            if current and sent_at + FIRST_RESEND > now:
-                return
-            if current:
-                self.settle(errand)
-            recent.popleft()
+T = TypeVar('T')
 
 
 class Exchange:
@@ -70,81 +44,105 @@ class Exchange:
     def __init__(self, sources: dict[int, str] | None = None) -> None:
         self._sources = sources or {}
         self._inbox: collections.deque[Callable[[], None]] = collections.deque()
+        self._posts: list[tuple[Callable[[list[Any]], None], Any]] = []
         self._lanes: dict[tuple[str, int], Lane] = {}
         self._ready: dict[Lane, None] = {}
+        # Times in any order, and those a second ahead of when they were set: these come in order by themselves.
         self._times: list[tuple[float, int, Errand | Lane]] = []
+        self._second: collections.deque[tuple[float, Errand | Lane]] = collections.deque()
         self._order = itertools.count()
-        self._ids = b''
         self._now = time.monotonic()
         self._stopping = False
         self._sockets: dict[int, socket.socket] = {}
-        self._waiting: Waiting | None = None
-        self._workers: Workers | None = None
+        self._streams: dict[int, tuple[Errand, Stream]] = {}
+        self._waiting: NativeWaiting | None = None
+        self._native: Native | None = None
         self._task: Task | None = None
 
-    def open(self) -> None:
+    def open(self, runtime: Runtime) -> None:
         """Open the sockets.
 
         :raises OSError: when a source address cannot be had
         """
+        self._native = runtime.native('minidns-exchange', _handle)
+        self._waiting = NativeWaiting(self._native)
         for family in (socket.AF_INET, socket.AF_INET6):
             try:
-                self._sockets[family] = udp_socket(family, self._sources.get(family))
+                sock = udp_socket(family, self._sources.get(family), sockets=self._native.socket)
             except OSError:
                 if family in self._sources:
                     raise
                 continue  # a host without this family has no servers in it either
-            want_errors(self._sockets[family])
-        self._waiting = Waiting(self._sockets.values())
+            want_errors(sock)
+            self._sockets[family] = sock
+            self._waiting.want(sock.fileno())
 
-    def start(self, runtime: Runtime) -> None:
-        self._workers = runtime.workers(_TCP_WORKERS, 'minidns-tcp-polls')
-        self._task = runtime.spawn(self._loop, name='minidns-exchange')
+    def start(self) -> None:
+        assert self._native is not None
+        self._task = self._native.spawn(self._loop)
 
     def stop(self) -> None:
-        """End the loop; errands that are not over are dropped."""
+        """End the loop; errands that are not over are dropped, what they have found is told."""
         self._stopping = True
         if self._waiting is not None:
             self._waiting.wake()
         if self._task is not None:
             self._task.join(10)
-        if self._workers is not None:
-            self._workers.stop()
+        if self._native is not None:
+            self._native.stop()
         if self._waiting is not None:
             self._waiting.close()
+        for _, stream in self._streams.values():
+            stream.close()
         for sock in self._sockets.values():
             sock.close()
 
     def submit(self, work: Callable[[], None]) -> None:
-        """Have *work* done in the loop."""
-        idle = not self._inbox
+        """Have *work* done in the loop; from any thread."""
         self._inbox.append(work)
-        if idle and self._waiting is not None:
+        if self._waiting is not None:
             self._waiting.wake()
 
     # What follows is called in the loop alone.
 
     def begin(self, errand: Errand) -> None:
         """Start an errand."""
+        errand.lane = self._lane(errand)
         self._apply(errand, errand.begin(self._now))
+
+    def hurry(self, errand: Errand) -> None:
+        """Have the time come now that *errand* waits for."""
+        errand.wake = None
+        self._apply(errand, errand.due(self._now))
 
     def end(self, errand: Errand) -> None:
         """Drop an errand."""
         self._apply(errand, Do.END)
 
+    def post(self, handle: Callable[[list[T]], None], item: T) -> None:
+        """Have *handle* called with *item*, and with what follows it for the same, in the runtime's world."""
+        self._posts.append((handle, item))
+
     def _loop(self) -> None:
-        assert self._waiting is not None
+        assert self._waiting is not None and self._native is not None
         while not self._stopping:
-            self._waiting.wait(self._until_next())
+            ready = self._waiting.wait(self._until_next())
             self._now = time.monotonic()
             try:
-                self._turn()
+                self._turn(ready)
             except Exception:  # one errand's fault must not stop all the others
-                LOG.exception('the exchange stumbled')
+                self.post(_stumbled, traceback.format_exc())
+            if self._posts:
+                posts, self._posts = self._posts, []
+                self._native.post(*posts)
 
-    def _turn(self) -> None:
+    def _turn(self, ready: list[int]) -> None:
+        for number in ready:
+            if number in self._streams:
+                self._go_on(number)
         for sock in self._sockets.values():
-            self._receive(sock)
+            if sock.fileno() in ready:
+                self._receive(sock)
         for _ in range(len(self._inbox)):
             self._inbox.popleft()()
         self._fire()
@@ -157,25 +155,37 @@ class Exchange:
             return 0.0
         while self._times and self._times[0][2].wake != self._times[0][0]:
             heapq.heappop(self._times)
-        return max(0.0, self._times[0][0] - time.monotonic()) if self._times else None
+        while self._second and self._second[0][1].wake != self._second[0][0]:
+            self._second.popleft()
+        first = [times[0][0] for times in (self._times, self._second) if times]
+        return max(0.0, min(first) - time.monotonic()) if first else None
 
     def _fire(self) -> None:
-        while self._times and self._times[0][0] <= self._now:
+        now = self._now
+        while self._second and self._second[0][0] <= now:
+            self._come(*self._second.popleft())
+        while self._times and self._times[0][0] <= now:
             at, _, what = heapq.heappop(self._times)
-            if what.wake != at:
-                continue  # it has been given another time since
-            what.wake = None
-            if isinstance(what, Lane):
-                self._ready[what] = None
-            else:
-                self._apply(what, what.due(self._now))
+            self._come(at, what)
+
+    def _come(self, at: float, what: Errand | Lane) -> None:
+        if what.wake != at:
+            return  # it has been given another time since
+        what.wake = None
+        if isinstance(what, Lane):
+            self._ready[what] = None
+        else:
+            self._apply(what, what.due(self._now))
 
     def _apply(self, errand: Errand, step: Step) -> None:
         """Do what *errand* wants done."""
         if errand.ended:
             return
-        lane = self._lane(errand)
-        if step is Do.SEND:
+        lane = errand.lane
+        if step is Do.END:
+            errand.ended, errand.wake = True, None
+            self._release(errand, lane)
+        elif step is Do.SEND:
             if lane is None:
                 self._apply(errand, errand.refused(errand.peer.trouble or 'the server has no address', self._now))
             elif not errand.queued:
@@ -183,12 +193,12 @@ class Exchange:
                 lane.queue.append(errand)
                 self._ready[lane] = None
         elif step is Do.TCP:
-            assert lane is not None
-            lane.settle(errand)
-            self._by_tcp(errand, lane)
-        elif step is Do.END:
-            errand.ended, errand.wake = True, None
-            self._release(errand, lane)
+            assert lane is not None and errand.try_ends is not None
+            self._wake_at(errand, errand.try_ends)
+            if not errand.by_tcp:
+                errand.by_tcp = True
+                lane.by_tcp.append(errand)
+                self._ready[lane] = None
         elif isinstance(step, float):
             if not errand.in_try:
                 self._release(errand, lane)
@@ -200,13 +210,20 @@ class Exchange:
             lane.settle(errand)
             if errand.message is not None:
                 del lane.pending[errand.id]
-            if lane.queue:
+            if errand in lane.streams:
+                self._close(errand, lane)
+            if lane.queue or lane.by_tcp:
                 self._ready[lane] = None
-        errand.message = None
+        errand.message, errand.by_tcp = None, False
 
     def _wake_at(self, what: Errand | Lane, at: float) -> None:
+        if what.wake == at:
+            return
         what.wake = at
-        heapq.heappush(self._times, (at, next(self._order), what))
+        if at == self._now + FIRST_RESEND:
+            self._second.append((at, what))
+        else:
+            heapq.heappush(self._times, (at, next(self._order), what))
 
     def _lane(self, errand: Errand) -> Lane | None:
         peer = errand.peer
@@ -223,8 +240,10 @@ class Exchange:
 
     def _flush(self, lane: Lane) -> None:
         """Send what waits, as far as the server can take it."""
+        while lane.by_tcp and len(lane.streams) < MOST_STREAMS:
+            self._connect(lane, lane.by_tcp.popleft())
         lane.forget_old(self._now)
-        while lane.queue and lane.in_flight < MOST_IN_FLIGHT:
+        while lane.queue and lane.in_flight < lane.window.size:
             errand = lane.queue.popleft()
             if not errand.ended and not self._send(lane, errand):
                 self._wake_at(lane, self._now + _FULL_BUFFER_PAUSE)
@@ -254,6 +273,7 @@ class Exchange:
                     return True
         errand.queued = False
         errand.sends += 1
+        errand.sent_at = self._now
         if not errand.counted:
             errand.counted = True
             lane.in_flight += 1
@@ -262,15 +282,9 @@ class Exchange:
         return True
 
     def _compose(self, lane: Lane, errand: Errand) -> bytes:
-        """The message of a new try, under an id that is not in use."""
-        while True:
-            if len(self._ids) < 2:
-                self._ids = os.urandom(4096)
-            octets, self._ids = self._ids[:2], self._ids[2:]
-            number = int.from_bytes(octets, 'big')
-            if number not in lane.pending:
-                break
-        message = octets + errand.template
+        """The message of a new try."""
+        number = lane.free_id()
+        message = number.to_bytes(2, 'big') + errand.template
         if errand.peer.key is not None:
             signer = signing.Signer(errand.peer.key)
             message = signer.sign(message, int(time.time()))
@@ -302,6 +316,10 @@ class Exchange:
         said = errand.read(message, wall)
         if said is not None:
             lane.settle(errand)
+            if said.truncated:
+                lane.window.truncated(errand.sent_at, self._now)
+            else:
+                lane.window.answered()
             if lane.queue:
                 self._ready[lane] = None
             self._apply(errand, errand.heard(said, self._now))
@@ -317,53 +335,62 @@ class Exchange:
                 if errand.sends:
                     self._apply(errand, errand.refused(_words(number), self._now))
 
-    def _by_tcp(self, errand: Errand, lane: Lane) -> None:
-        assert self._workers is not None and errand.message is not None and errand.try_ends is not None
-        self._wake_at(errand, errand.try_ends)
-        seconds = errand.try_ends - self._now
-        self._workers.submit(self._ask_by_tcp, errand, errand.message, lane.address, seconds)
-
-    def _ask_by_tcp(self, errand: Errand, message: bytes, address: tuple[str, int], seconds: float) -> None:
+    def _connect(self, lane: Lane, errand: Errand) -> None:
+        """Ask over TCP, unless the try was over before its turn came."""
+        if not errand.by_tcp or errand.message is None or errand in lane.streams:
+            return
+        assert self._waiting is not None and self._native is not None
         try:
-            reply = ask_by_tcp(message, address, seconds)
+            stream = Stream(self._native.socket, lane.address, errand.message)
         except OSError as error:
-            why = f'over TCP: {error}'
-            self.submit(lambda: self._settle_tcp(errand, message, None, why))
-        else:
-            self.submit(lambda: self._settle_tcp(errand, message, reply, 'over TCP: no answer to the question'))
+            self._apply(errand, errand.refused(f'over TCP: {_words(error.errno)}', self._now))
+            return
+        lane.streams[errand] = stream
+        self._streams[stream.fileno()] = errand, stream
+        self._waiting.want(stream.fileno(), writing=True)
 
-    def _settle_tcp(self, errand: Errand, message: bytes, reply: bytes | None, why: str) -> None:
-        if errand.message is not message:
-            return  # that try is over
-        said = None
-        if reply is not None and reply[:2] == message[:2]:
-            said = errand.read(reply, int(time.time()))
+    def _go_on(self, number: int) -> None:
+        """Something can be done with a connection."""
+        errand, stream = self._streams[number]
+        lane, was_writing = errand.lane, stream.writing
+        assert self._waiting is not None and lane is not None
+        try:
+            reply = stream.go_on()
+        except OSError as error:
+            self._close(errand, lane)
+            self._apply(errand, errand.refused(f'over TCP: {_words(error.errno)}', self._now))
+            return
+        if reply is not None:
+            self._close(errand, lane)
+            self._hear_by_tcp(errand, reply)
+        elif stream.writing is not was_writing:
+            self._waiting.want(number, stream.writing)
+
+    def _hear_by_tcp(self, errand: Errand, reply: bytes) -> None:
+        said = errand.read(reply, int(time.time())) if reply[:2] == errand.id.to_bytes(2, 'big') else None
         if said is None or said.truncated:
-            self._apply(errand, errand.refused(why, self._now))
+            self._apply(errand, errand.refused('over TCP: no answer to the question', self._now))
         else:
             self._apply(errand, errand.heard(said, self._now))
 
+    def _close(self, errand: Errand, lane: Lane) -> None:
+        assert self._waiting is not None
+        stream = lane.streams.pop(errand)
+        del self._streams[stream.fileno()]
+        self._waiting.forget(stream.fileno())
+        stream.close()
+        self._ready[lane] = None
 
-def ask_by_tcp(message: bytes, address: tuple[str, int], seconds: float) -> bytes:
-    """The reply to *message* over TCP.
 
-    :raises OSError: when there is none within *seconds*
-    """
-    end = time.monotonic() + seconds
-    with contextlib.closing(socket.create_connection(address, timeout=max(0.01, seconds))) as sock:
-        sock.sendall(len(message).to_bytes(2, 'big') + message)
-        received, wanted = b'', 2
-        while len(received) < wanted:
-            sock.settimeout(max(0.01, end - time.monotonic()))
-            more = sock.recv(wanted - len(received))
-            if not more:
-                raise ConnectionResetError('the server closed the connection')
-            received += more
-            if len(received) == 2:
-                wanted = 2 + int.from_bytes(received, 'big')
-            if time.monotonic() > end:
-                raise TimeoutError('timed out')
-        return received[2:]
+def _handle(posts: list[tuple[Callable[[list[Any]], None], Any]]) -> None:
+    """What was posted, in order, that for one handler together."""
+    for handle, some in itertools.groupby(posts, key=lambda post: post[0]):
+        handle([item for _, item in some])
+
+
+def _stumbled(errors: list[str]) -> None:
+    for error in errors:
+        LOG.error('the exchange stumbled: %s', error)
 
 
 def _words(number: int | None) -> str:

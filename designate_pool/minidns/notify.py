@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 
 from designate_pool import serial as serials
 from designate_pool.minidns import metering, questions, wire
@@ -19,15 +19,17 @@ LOG = logging.getLogger(__name__)
 class Notify(Errand):
     """One NOTIFY.
 
+    :param refused: told of the server's id and the zone whenever the answer is no
     :param over: told at the end, with why the server did not accept it; None when it did
     """
 
-    __slots__ = ('serial', '_over')
+    __slots__ = ('serial', '_refused', '_over')
 
-    def __init__(self, peer: Peer, name: str, serial: int, schedule: Schedule,
+    def __init__(self, peer: Peer, name: str, serial: int, schedule: Schedule, refused: Callable[[str, str], None],
                  over: Callable[[Notify, str | None], None]) -> None:
         super().__init__(peer, name, questions.notify(wire.wire_of(name)), schedule)
         self.serial = serial
+        self._refused = refused
         self._over = over
 
     def read(self, message: bytes, now: int) -> Said | None:
@@ -35,6 +37,7 @@ class Notify(Errand):
 
     def take(self, said: Said) -> bool:
         if said.answer is not Answer.SERIAL:
+            self._refused(self.peer.id, self.name)
             return False
         self._over(self, None)
         return True
@@ -47,10 +50,13 @@ class Notifier:
     """The NOTIFYs under way, one for a server and zone.
 
     The log tells when a server begins and when it ceases to refuse them, not of each zone.
+
+    :param refused: told in the exchange's loop of the server's id and the zone, when the answer to a NOTIFY is no
     """
 
-    def __init__(self, exchange: Exchange) -> None:
+    def __init__(self, exchange: Exchange, refused: Callable[[str, str], None]) -> None:
         self._exchange = exchange
+        self._refused = refused
         self._under_way: dict[tuple[str, str], Notify] = {}
         self._refusing: set[str] = set()
 
@@ -62,25 +68,34 @@ class Notifier:
             if just_sent and serials.at_least(former.serial, serial):
                 return
             self._exchange.end(former)
-        notify = Notify(peer, name, serial, schedule, self._end)
+        notify = Notify(peer, name, serial, schedule, self._refused, self._end)
         self._under_way[peer.id, name] = notify
         self._exchange.begin(notify)
 
     def drop(self, peer_ids: Collection[str]) -> None:
         """End what is under way to these.  Called in the exchange's loop."""
-        self._refusing.difference_update(peer_ids)
+        self._exchange.post(self._forget, peer_ids)
         for key in [key for key in self._under_way if key[0] in peer_ids]:
             self._exchange.end(self._under_way.pop(key))
 
     def _end(self, notify: Notify, why: str | None) -> None:
-        peer = notify.peer
-        metering.notified(peer, why is None)
-        if why is not None:
-            level = logging.DEBUG if peer.id in self._refusing else logging.INFO
-            LOG.log(level, 'NOTIFY for %s was not accepted by %s: %s', notify.name, peer.label, why)
-            self._refusing.add(peer.id)
-        elif peer.id in self._refusing:
-            self._refusing.discard(peer.id)
-            LOG.info('NOTIFYs are accepted by %s again', peer.label)
-        if self._under_way.get((notify.peer.id, notify.name)) is notify:
-            del self._under_way[notify.peer.id, notify.name]
+        key = notify.peer.id, notify.name
+        if self._under_way.get(key) is notify:
+            del self._under_way[key]
+        self._exchange.post(self._tell, (notify.peer, notify.name, why))
+
+    # In the runtime's world.
+
+    def _tell(self, ended: Sequence[tuple[Peer, str, str | None]]) -> None:
+        for peer, name, why in ended:
+            metering.notified(peer, why is None)
+            if why is not None:
+                level = logging.DEBUG if peer.id in self._refusing else logging.INFO
+                LOG.log(level, 'NOTIFY for %s was not accepted by %s: %s', name, peer.label, why)
+                self._refusing.add(peer.id)
+            elif peer.id in self._refusing:
+                self._refusing.discard(peer.id)
+                LOG.info('NOTIFYs are accepted by %s again', peer.label)
+
+    def _forget(self, dropped: Sequence[Collection[str]]) -> None:
+        self._refusing.difference_update(*dropped)

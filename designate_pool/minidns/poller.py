@@ -3,6 +3,10 @@
 A :class:`Poll` asks on a timed schedule.  A :class:`Glance` asks a server that has just fetched a zone, right away and
 a few times more within the second that loading may take; it confirms the poll for that server and zone, or, where
 another MiniDNS holds the request, tells unasked.
+
+A server that was notified is taken to be fetching until it has had a transfer, or *retry_interval* seconds are over.  A
+change of that zone in the meantime is not news to it: what it fetches may have the change in it already.  Only when
+that turns out otherwise it is notified once more, of all such changes together.
 """
 
 from __future__ import annotations
@@ -46,7 +50,8 @@ class ToAsker:
 
 
 Recipient = ToPool | ToAsker
-Report = Callable[[Recipient, PollResult], None]
+Found = tuple[Recipient, PollResult]
+Report = Callable[..., None]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -99,10 +104,11 @@ class Poll(_Question):
     :param notify: sends another NOTIFY, for each try but the first: a server whose transfer has failed does not try
         again by itself before its own retry time; None for none
     :ivar seen: the serial that the latest answer had
+    :ivar fetching_until: when it is no longer taken to be fetching what it was notified of
     :ivar started: when it was asked for, in seconds of the monotonic clock
     """
 
-    __slots__ = ('request', 'recipients', 'seen', 'started', '_notify', '_delay', '_notified')
+    __slots__ = ('request', 'recipients', 'seen', 'started', 'fetching_until', '_notify', '_delay', '_notified')
 
     def __init__(self, request: Request, schedule: Schedule, over: Callable[[Poll, Said], None],
                  notify: Callable[[], None] | None) -> None:
@@ -111,6 +117,7 @@ class Poll(_Question):
         self.recipients = [request.recipient]
         self.seen: int | None = None
         self.started = time.monotonic()
+        self.fetching_until = 0.0
         self._notify = notify
         self._delay = request.delay
         self._notified = not request.delay
@@ -121,7 +128,13 @@ class Poll(_Question):
             return wake
         if self._notify is not None and (self.tries or not self._notified):
             self._notify()
+            self.fetching_until = now + self.schedule.retry_interval
         return super().begin(now)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the server is left in peace, as it may be fetching the zone."""
+        return not self.tries
 
     def take(self, said: Said) -> bool:
         if said.serial is not None:
@@ -134,7 +147,7 @@ class Poll(_Question):
                               expected_serial=self.serial)
         reason = said.reason
         if said.answer is Answer.SERIAL:
-            reason += f', not yet {self.serial}'
+            reason = f'the server serves serial {said.serial}, not yet {self.serial}'
         return PollResult(self.domain_id, self.peer.id, Outcome.ERROR, said.answer, self.seen, reason, self.serial)
 
 
@@ -158,7 +171,7 @@ class Glance(_Question):
         return self._start + GLANCES[self._looks] if more else self.try_ends
 
     def due(self, now: float) -> Step:
-        if self._looks < len(GLANCES):
+        if self._looks < len(GLANCES) and (self.try_ends is None or now < self.try_ends):
             return Do.SEND
         return self.end_try(Said(Answer.TIMEOUT), now)
 
@@ -178,15 +191,16 @@ class Glance(_Question):
 class Poller:
     """All polls under way, one for a server and zone, and the glances beside them.
 
-    :param report: what to do with a result; called in the exchange's loop
+    :param report: called with the results, any number at a time, in the runtime's world
     """
 
     def __init__(self, exchange: Exchange, report: Report) -> None:
         self._exchange = exchange
-        self._notifier = Notifier(exchange)
+        self._notifier = Notifier(exchange, self._refused)
         self._report = report
         self._polls: dict[tuple[str, str], Poll] = {}
         self._glances: dict[tuple[str, str], Glance] = {}
+        metrics.POLLS_IN_FLIGHT.set_function(lambda: len(self._polls))
 
     def request(self, requests: Sequence[Request], schedule: Schedule) -> None:
         """Start *requests*; returns at once, from any thread."""
@@ -203,30 +217,48 @@ class Poller:
         """
         self._exchange.submit(lambda: self._replace(peers))
 
+    # What follows is called in the exchange's loop alone.
+
     def _begin(self, requests: Sequence[Request], schedule: Schedule) -> None:
+        now = time.monotonic()
         for request in requests:
+            former = self._polls.get((request.peer.id, request.name)) if request.poll else None
+            fetching_until = former.fetching_until if former and former.domain_id == request.domain_id else 0.0
             if request.notify and not request.delay:
-                self._notify(request, schedule)
+                if fetching_until > now:
+                    request = dataclasses.replace(request, delay=fetching_until - now)
+                else:
+                    self._notify(request, schedule)
+                    fetching_until = now + schedule.retry_interval
             if request.poll:
-                self._poll(request, schedule)
+                self._poll(request, schedule, former).fetching_until = fetching_until
 
     def _notify(self, request: Request, schedule: Schedule) -> None:
         self._notifier.send(request.peer, request.name, request.serial, schedule)
 
-    def _poll(self, request: Request, schedule: Schedule) -> None:
-        """One poll at a time for a server and zone: a newer serial takes the place of an older, an equal one joins."""
-        key = request.peer.id, request.name
-        former = self._polls.get(key)
+    def _refused(self, peer_id: str, name: str) -> None:
+        """The server does not fetch the zone for this NOTIFY."""
+        poll = self._polls.get((peer_id, name))
+        if poll is not None:
+            poll.fetching_until = 0.0
+
+    def _poll(self, request: Request, schedule: Schedule, former: Poll | None) -> Poll:
+        """One poll at a time for a server and zone: a newer serial takes the place of an older, an equal one joins.
+
+        Whoever waits for the older is told with the newer.
+        """
+        waiting = former.recipients if former is not None and former.domain_id == request.domain_id else []
         if former is not None:
             if serials.at_least(former.serial, request.serial):
-                if former.domain_id == request.domain_id and request.recipient not in former.recipients:
-                    former.recipients.append(request.recipient)
-                return
+                if former.domain_id == request.domain_id and request.recipient not in waiting:
+                    waiting.append(request.recipient)
+                return former
             self._exchange.end(former)
         again = functools.partial(self._notify, request, schedule) if request.notify else None
-        poll = self._polls[key] = Poll(request, schedule, self._polled, again)
-        metrics.POLLS_IN_FLIGHT.set(len(self._polls))
+        poll = self._polls[request.peer.id, request.name] = Poll(request, schedule, self._polled, again)
+        poll.recipients[:0] = [each for each in waiting if each != request.recipient]
         self._exchange.begin(poll)
+        return poll
 
     def _replace(self, peers: Mapping[str, Peer | None]) -> None:
         self._notifier.drop(peers.keys())
@@ -239,17 +271,13 @@ class Poller:
             if peer is not None:
                 self._begin([dataclasses.replace(former.request, peer=peer, recipient=recipient)
                              for recipient in former.recipients], former.schedule)
-        metrics.POLLS_IN_FLIGHT.set(len(self._polls))
 
     def _polled(self, poll: Poll, said: Said) -> None:
         """*poll* is over."""
         key = poll.peer.id, poll.name
         del self._polls[key]
         result = poll.result(said)
-        metrics.POLLS_IN_FLIGHT.set(len(self._polls))
-        metering.polled(poll.peer, result, time.monotonic() - poll.started)
-        for recipient in poll.recipients:
-            self._report(recipient, result)
+        self._exchange.post(self._tell, (poll, result, time.monotonic() - poll.started))
         glance = self._glances.get(key)
         if glance is not None and result.status is Outcome.SUCCESS:
             self._exchange.end(self._glances.pop(key))
@@ -261,6 +289,9 @@ class Poller:
             former = self._glances.pop(key, None)
             if former is not None:
                 self._exchange.end(former)
+            poll = self._polls.get(key)
+            if poll is not None:
+                poll.fetching_until = 0.0
             glance = Glance(peer, domain_id, name, serial, lambda each, said: self._looked(each, said, recipient))
             self._glances[key] = glance
             self._exchange.begin(glance)
@@ -273,8 +304,20 @@ class Poller:
             return
         poll = self._polls.get(key)
         if poll is None:
-            self._report(recipient, PollResult(glance.domain_id, glance.peer.id, Outcome.SUCCESS, Answer.SERIAL,
-                                               said.serial))
+            self._exchange.post(self._tell_unasked, (recipient, PollResult(
+                glance.domain_id, glance.peer.id, Outcome.SUCCESS, Answer.SERIAL, said.serial)))
         elif serials.at_least(said.serial, poll.serial):
             self._polled(poll, said)
             self._exchange.end(poll)
+        elif poll.is_held:
+            self._exchange.hurry(poll)
+
+    # In the runtime's world.
+
+    def _tell(self, over: Sequence[tuple[Poll, PollResult, float]]) -> None:
+        for poll, result, seconds in over:
+            metering.polled(poll.peer, result, seconds)
+        self._report(*((recipient, result) for poll, result, _ in over for recipient in poll.recipients))
+
+    def _tell_unasked(self, found: Sequence[Found]) -> None:
+        self._report(*found)

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import itertools
 import logging
-import queue
 
-from designate_pool.minidns.concurrency import Runtime, Task
-from designate_pool.minidns.poller import Recipient, ToAsker, ToPool
-from designate_pool.model import PollResult
+from designate_pool.minidns.concurrency import Batches, Runtime
+from designate_pool.minidns.poller import Found, ToAsker, ToPool
 from designate_pool.rpc.pool_manager import PoolManagerClient
 
 LOG = logging.getLogger(__name__)
 
 _MOST = 1000
-_Waiting = tuple[Recipient, PollResult]
 
 
 class Reports:
@@ -22,40 +19,23 @@ class Reports:
 
     def __init__(self, pool_managers: PoolManagerClient) -> None:
         self._pool_managers = pool_managers
-        self._queue: queue.Queue[_Waiting | None] = queue.Queue()
-        self._task: Task | None = None
+        self._batches: Batches | None = None
         self._outage = False
 
-    def put(self, recipient: Recipient, result: PollResult) -> None:
-        self._queue.put((recipient, result))
+    def put(self, *found: Found) -> None:
+        """Tell, once :meth:`start` has been called."""
+        assert self._batches is not None
+        self._batches.put(*found)
 
     def start(self, runtime: Runtime) -> None:
-        self._task = runtime.spawn(self._loop, name='minidns-reports')
+        self._batches = runtime.batches(self._send, _MOST, 'minidns-reports')
 
     def stop(self) -> None:
         """Send what is waiting, and end."""
-        self._queue.put(None)
-        if self._task is not None:
-            self._task.join(10)
+        if self._batches is not None:
+            self._batches.stop(10)
 
-    def _loop(self) -> None:
-        while True:
-            batch = self._next_batch()
-            self._send([each for each in batch if each is not None])
-            if None in batch:
-                return
-
-    def _next_batch(self) -> list[_Waiting | None]:
-        """All that is waiting, at least one."""
-        batch = [self._queue.get()]
-        while len(batch) < _MOST:
-            try:
-                batch.append(self._queue.get_nowait())
-            except queue.Empty:
-                break
-        return batch
-
-    def _send(self, batch: list[_Waiting]) -> None:
+    def _send(self, batch: list[Found]) -> None:
         pools = [(to, result) for to, result in batch if isinstance(to, ToPool)]
         pools.sort(key=lambda each: each[0].pool_name)
         for pool_name, waiting in itertools.groupby(pools, key=lambda each: each[0].pool_name):

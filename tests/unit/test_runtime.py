@@ -66,6 +66,51 @@ def test_a_worker_s_exception_is_in_its_future(runtime: Runtime) -> None:
     workers.stop()
 
 
+@pytest.mark.parametrize('runtime', [Threads(), Inline()], ids=lambda runtime: runtime.name)
+def test_what_a_native_thread_posts_is_handled_in_order_and_to_the_last(runtime: Runtime) -> None:
+    seen: list[int] = []
+    native = runtime.native('test', seen.extend)
+
+    def work(most: int) -> None:
+        for number in range(most):
+            native.post(number, -number)
+
+    native.spawn(work, 3000).join(10)
+    native.stop()
+    assert seen == [each for number in range(3000) for each in (number, -number)]
+
+
+def test_a_batch_from_a_native_thread_that_fails_is_not_the_last() -> None:
+    seen = []
+
+    def handle(items: list[str]) -> None:
+        seen.extend(items)
+        raise Timeout(items)
+
+    native = Threads().native('test', handle)
+    native.post('bad')
+    wait_until(lambda: seen, 'it has failed')
+    native.post('good')
+    native.stop()
+    assert seen == ['bad', 'good']
+
+
+def test_what_is_posted_while_a_batch_is_handled_comes_together() -> None:
+    gate, sizes = threading.Event(), []
+
+    def handle(items: list[int]) -> None:
+        sizes.append(len(items))
+        gate.wait(10)
+
+    native = Threads().native('test', handle)
+    native.post(0)
+    wait_until(lambda: sizes, 'the first is being handled')
+    native.post(*range(1500))
+    gate.set()
+    native.stop()
+    assert sizes == [1, 1000, 500]
+
+
 GREEN = '''
 from designate_pool import runtime
 runtime.patch()
@@ -92,3 +137,56 @@ print('green')
 def test_green_threads_overlap_and_leave_dnspython_whole() -> None:
     done = subprocess.run([sys.executable, '-c', GREEN], capture_output=True, text=True, timeout=60, check=False)
     assert done.stdout == 'green\n', done.stderr
+
+
+NATIVE = '''
+from designate_pool import runtime
+runtime.patch()
+import logging, socket, threading, time
+logging.disable()
+green = runtime.BY_NAME['eventlet']()
+seen, failed = [], []
+
+def handle(items):
+    if 'bad' in items:
+        failed.append(items)
+        raise native.threading.ThreadError(items)
+    seen.append((items, native.threading.get_ident()))
+
+native = green.native('test', handle)
+assert native.select.epoll and native.time.sleep is not time.sleep and native.socket.socket is not socket.socket
+asked, answered = native.threading.Event(), native.threading.Event()
+
+def work(most):
+    native.post('bad')
+    while not failed:
+        native.time.sleep(0.001)
+    asked.set()
+    assert answered.wait(30)
+    for number in range(most):
+        native.post(number)
+
+def answer():
+    while not asked.is_set():
+        time.sleep(0.001)
+    answered.set()
+
+task = native.spawn(work, 5000)
+green.spawn(answer, name='answer')
+task.join(0.001)
+task.join(30)                   # would keep answer() from its turn for ever, if it blocked
+assert answered.is_set(), 'joining has blocked the green threads'
+native.post(5000, 5001)
+native.stop()
+assert [each for items, _ in seen for each in items] == list(range(5002)), seen
+assert {thread for _, thread in seen} == {native.threading.get_ident()}
+assert max(len(items) for items, _ in seen) <= 1000
+native.post('nobody is there any more')
+print('native')
+'''
+
+
+def test_a_native_thread_beside_green_ones_hands_over_in_their_world() -> None:
+    done = subprocess.run([sys.executable, '-W', 'ignore', '-c', NATIVE], capture_output=True, text=True, timeout=60,
+                          check=False)
+    assert done.stdout == 'native\n', done.stderr

@@ -35,9 +35,9 @@ class Polling:
         self.results: list[tuple[Recipient, PollResult]] = []
         self._servers: list[Scripted] = []
         self._exchange = Exchange()
-        self.poller = Poller(self._exchange, lambda to, result: self.results.append((to, result)))
-        self._exchange.open()
-        self._exchange.start(Threads())
+        self.poller = Poller(self._exchange, lambda *found: self.results.extend(found))
+        self._exchange.open(Threads())
+        self._exchange.start()
 
     def server(self, script: Script, host: str = '127.0.0.1', keyed: bool = False) -> tuple[Scripted, Peer]:
         key = dns_key(KEY) if keyed else None
@@ -58,9 +58,9 @@ class Polling:
         return ours[0]
 
     def settled(self) -> None:
-        """Wait until the loop has done all that was handed in so far."""
+        """Wait until the loop has done all that was handed in so far, and what it found is told."""
         done = threading.Event()
-        self._exchange.submit(done.set)
+        self._exchange.submit(lambda: self._exchange.post(lambda _: done.set(), None))
         assert done.wait(10)
 
     def close(self) -> None:
@@ -209,6 +209,40 @@ def test_an_answer_that_is_truncated_over_tcp_too_is_none(polling: Polling) -> N
     _, peer = polling.server(lambda query, over_tcp: [soa_answer(query, 7, flags=dns.flags.TC)])
     polling.ask(peer)
     assert polling.result(peer).status is Outcome.ERROR
+
+
+def test_more_truncated_answers_than_connections_are_fetched_one_after_the_other(polling: Polling) -> None:
+    server, peer = polling.server(lambda query, over_tcp: [
+        soa_answer(query, 7, flags=dns.flags.AA | (0 if over_tcp else dns.flags.TC))])
+    polling.poller.request([Request(peer, f'd{number}', f'd{number}.example.com.', 7, POOL, False)
+                            for number in range(50)], Schedule(30, 1, 0))
+    wait_until(lambda: len(polling.results) == 50, 'all are told')
+    assert {result.status for _, result in polling.results} == {Outcome.SUCCESS} and len(server.queries) == 100
+    assert not polling._exchange._streams
+
+
+def test_a_server_that_asks_for_tcp_and_closes_it(polling: Polling) -> None:
+    _, peer = polling.server(lambda query, over_tcp: [] if over_tcp else [soa_answer(query, 7, flags=dns.flags.TC)])
+    polling.ask(peer)
+    result = polling.result(peer)
+    assert (result.answer, result.reason) == (Answer.TIMEOUT, 'over TCP: connection reset by peer')
+
+
+def test_a_server_that_asks_for_tcp_and_is_silent_there(polling: Polling) -> None:
+    over = threading.Event()
+
+    def script(query: dns.message.Message, over_tcp: bool) -> Answers:
+        if over_tcp:
+            over.wait(30)
+        return [soa_answer(query, 7, flags=dns.flags.TC)]
+
+    _, peer = polling.server(script)
+    polling.ask(peer)
+    result = polling.result(peer)
+    over.set()
+    assert (result.answer, result.reason) == (Answer.TIMEOUT, 'no answer within 0.25 s')
+    polling.settled()
+    assert not polling._exchange._streams
 
 
 # TSIG
@@ -392,6 +426,121 @@ def test_looks_do_not_use_up_the_tries(polling: Polling) -> None:
     wait_until(lambda: not polling.poller._glances, 'the looks are over')
     assert not polling.results and polling.poller._polls
     assert polling.result(peer).status is Outcome.ERROR
+
+
+# Changes while the server fetches
+
+PATIENT = Schedule(30, 30, 3)
+
+
+class Fetching:
+    """A server that was told of serial 7 and is fetching it, while it serves 6."""
+
+    def __init__(self, polling: Polling) -> None:
+        self.polling, self.serves = polling, 6
+        self.server, self.peer = polling.server(lambda query, over_tcp: [soa_answer(query, self.serves)])
+        self.change(7)
+        wait_until(lambda: len(self.server.queries) == 2, 'the NOTIFY and the poll')
+
+    def change(self, *serials: int, schedule: Schedule = PATIENT, domain_id: str = 'd1') -> None:
+        """The domain is changed, and the poller has done with it what it does at once."""
+        for serial in serials:
+            self.polling.ask(self.peer, serial, schedule, notify=True, domain_id=domain_id)
+        self.polling.settled()
+
+    def fetch(self, serial: int) -> None:
+        """It has fetched *serial*, and serves it."""
+        self.serves = serial
+        self.polling.poller.transferred([self.peer], 'd1', 'example.com.', serial, 'default')
+
+    def notified(self, times: int) -> None:
+        wait_until(lambda: len(self.server.notifies()) >= times, f'{times} NOTIFYs')
+        wait_until(lambda: not self.polling.poller._notifier._under_way, 'they are acknowledged')
+        assert len(self.server.notifies()) == times
+
+    @property
+    def serials(self) -> list[int | None]:
+        """What was told."""
+        self.polling.settled()
+        return [result.serial_number for _, result in self.polling.results]
+
+
+@pytest.fixture
+def fetching(polling: Polling) -> Fetching:
+    return Fetching(polling)
+
+
+def test_ten_changes_while_it_fetches_are_one_more_notify_and_one_report(fetching: Fetching) -> None:
+    fetching.change(*range(8, 18))
+    fetching.notified(1)
+    fetching.fetch(7)
+    fetching.notified(2)
+    fetching.change(18, 19)
+    fetching.fetch(19)
+    assert fetching.polling.result(fetching.peer).serial_number == 19
+    fetching.notified(2)
+    assert fetching.serials == [19]
+
+
+def test_a_fetch_that_has_the_changes_in_it_already_needs_no_further_notify(fetching: Fetching) -> None:
+    fetching.change(*range(8, 18))
+    fetching.fetch(17)
+    assert fetching.polling.result(fetching.peer).serial_number == 17
+    fetching.notified(1)
+    assert fetching.serials == [17]
+
+
+def test_the_next_change_after_that_is_told_at_once(fetching: Fetching) -> None:
+    fetching.change(8)
+    fetching.fetch(8)
+    fetching.polling.result(fetching.peer)
+    fetching.change(9)
+    fetching.notified(2)
+
+
+def test_a_change_after_the_transfer_is_told_at_once_though_the_server_still_loads(fetching: Fetching) -> None:
+    fetching.polling.poller.transferred([fetching.peer], 'd1', 'example.com.', 7, 'default')
+    fetching.change(8)
+    fetching.notified(2)
+
+
+def test_a_server_that_did_not_fetch_is_told_again_after_the_interval(polling: Polling) -> None:
+    server, peer = polling.server(lambda query, over_tcp: [soa_answer(query, 8 if len(server.notifies()) > 1 else 6)])
+    schedule = Schedule(30, 0.5, 1)
+    polling.ask(peer, 7, schedule, notify=True)
+    polling.ask(peer, 8, schedule, notify=True)
+    assert polling.result(peer).serial_number == 8
+    assert len(server.notifies()) == 2
+
+
+def test_a_server_that_refused_the_notify_is_told_of_the_next_change_at_once(polling: Polling) -> None:
+    server, peer = polling.server(lambda query, over_tcp: [
+        soa_answer(query, 6, rcode=dns.rcode.NOTAUTH if query.opcode() == dns.opcode.NOTIFY else 0)])
+    polling.ask(peer, 7, PATIENT, notify=True)
+    wait_until(server.notifies, 'the NOTIFY')
+    wait_until(lambda: all(not poll.fetching_until for poll in polling.poller._polls.values()), 'it is refused')
+    polling.ask(peer, 8, PATIENT, notify=True)
+    wait_until(lambda: len(server.notifies()) == 2, 'the next NOTIFY')
+
+
+def test_a_new_zone_of_that_name_does_not_wait(fetching: Fetching) -> None:
+    fetching.change(8, domain_id='d2')
+    fetching.notified(2)
+
+
+def test_the_same_again_is_not_told_again(fetching: Fetching) -> None:
+    fetching.change(7, 7)
+    fetching.notified(1)
+
+
+def test_who_waits_for_an_older_serial_is_told_with_the_newer(fetching: Fetching) -> None:
+    domain = Domain('d1', 'example.com.', 'p', 'default', 'a@example.com', 300, 7)
+    askers = [ToAsker(Context(), domain, f'192.0.2.{number}') for number in range(2)]
+    for serial, asker in zip((7, 8), askers):
+        fetching.polling.ask(fetching.peer, serial, PATIENT, notify=True, to=asker)
+    fetching.fetch(8)
+    wait_until(lambda: len(fetching.polling.results) == 3, 'all are told')
+    assert [to for to, _ in fetching.polling.results] == [POOL, *askers] and set(fetching.serials) == {8}
 
 
 # Many

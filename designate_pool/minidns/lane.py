@@ -1,0 +1,71 @@
+"""What is under way to one server, by its address and port."""
+
+from __future__ import annotations
+
+import collections
+import os
+import struct
+from typing import Any
+
+from designate_pool.minidns.errands import FIRST_RESEND, Errand
+from designate_pool.minidns.streams import Stream
+from designate_pool.minidns.window import Window
+
+#: Connections at a time; servers have few for everybody.
+MOST_STREAMS = 8
+_IDS = struct.Struct('!2048H')
+
+
+class Lane:
+    """
+    :ivar sock: of the address's family
+    :ivar pending: errands whose datagram may still be answered, by the message's id
+    :ivar queue: errands that wait to be sent
+    :ivar recent: the datagrams of the last second: when, whose, and which of its errand's
+    :ivar in_flight: the errands among them that are not answered
+    :ivar by_tcp: errands that wait for a connection
+    :ivar streams: errands that have one
+    """
+
+    __slots__ = ('sock', 'address', 'window', 'pending', 'queue', 'recent', 'in_flight', 'by_tcp', 'streams', 'wake',
+                 '_ids')
+
+    def __init__(self, sock: Any, address: tuple[str, int]) -> None:
+        self.sock = sock
+        self.address = address
+        self.window = Window()
+        self.pending: dict[int, Errand] = {}
+        self.queue: collections.deque[Errand] = collections.deque()
+        self.recent: collections.deque[tuple[float, Errand, int]] = collections.deque()
+        self.in_flight = 0
+        self.by_tcp: collections.deque[Errand] = collections.deque()
+        self.streams: dict[Errand, Stream] = {}
+        self.wake: float | None = None
+        self._ids: list[int] = []
+
+    def free_id(self) -> int:
+        """A message id that is not in use, and that nobody can guess."""
+        while True:
+            if not self._ids:
+                self._ids = list(_IDS.unpack(os.urandom(_IDS.size)))
+            number = self._ids.pop()
+            if number not in self.pending:
+                return number
+
+    def settle(self, errand: Errand) -> None:
+        """*errand* is no longer under way."""
+        if errand.counted:
+            errand.counted = False
+            self.in_flight -= 1
+
+    def forget_old(self, now: float) -> None:
+        """A datagram that was not answered for a second is lost, and no longer in the server's buffer."""
+        recent = self.recent
+        while recent:
+            sent_at, errand, number = recent[0]
+            if errand.counted and errand.sends == number:
+                if sent_at + FIRST_RESEND > now:
+                    return
+                self.settle(errand)
+                self.window.lost(sent_at, now)
+            recent.popleft()
