@@ -12,7 +12,8 @@ from collections.abc import Iterable, Sequence
 from designate_pool.central.dnstext import Rdata
 from designate_pool.central.validation import KEEP, Wanted
 from designate_pool.errors import DuplicateRecordSet, InvalidField, ManagedRecordSet, RecordSetNotFound
-from designate_pool.model import Domain, RecordSet, new_id
+from designate_pool.model import Domain, RecordSet
+from designate_pool.model import new_ids as make_ids
 
 
 @dataclasses.dataclass(slots=True)
@@ -54,7 +55,7 @@ def plan(domain: Domain, present: Iterable[RecordSet], wanted: Sequence[Wanted],
     """
     by_key = {(each.name, each.type): each for each in present}
     edits = Edits()
-    for index, each in enumerate(wanted):
+    for each, recordset_id in zip(wanted, new_ids or make_ids(len(wanted)), strict=True):
         _check_place(domain, each)
         there = by_key.get((each.name, each.type))
         if there is not None and must_be_new:
@@ -62,7 +63,7 @@ def plan(domain: Domain, present: Iterable[RecordSet], wanted: Sequence[Wanted],
         if each.rdatas == ():
             _drop(edits, there, each)
         elif there is None:
-            _add(edits, domain, each, new_ids[index] if new_ids else new_id())
+            _add(edits, domain, each, recordset_id)
         else:
             _alter(edits, domain, there, each)
     _check_cnames(by_key, wanted)

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 
-from designate_pool.storage import housekeeping, plans, zone_tasks
+from designate_pool.storage import housekeeping, journal, plans, zone_tasks
 from designate_pool.storage.sessions import Storage
 
 LOG = logging.getLogger(__name__)
@@ -28,14 +28,16 @@ class Housekeeper:
     :param retention: seconds that what is deleted is kept
     :param clock: seconds since 1970
     :param task_retention: seconds that imports and exports are kept after they ended
+    :param journal_age: seconds that changes are kept for incremental transfers
     """
 
     def __init__(self, storage: Storage, retention: float, clock: Callable[[], float],
-                 task_retention: float = 86400) -> None:
+                 task_retention: float = 86400, journal_age: float = 86400) -> None:
         self._storage = storage
         self._retention = retention
         self._clock = clock
         self._task_retention = task_retention
+        self._journal_age = journal_age
         self._next_id = ''
         self._stopping = threading.Event()
 
@@ -54,6 +56,11 @@ class Housekeeper:
         removed = self._storage.run(plans.expire, min(before, now - PLANS_KEPT), BITE)
         removed += self._storage.run(zone_tasks.expire, now - timedelta(seconds=self._task_retention),
                                      now - ARRIVING, BITE)
+        for _ in range(BITES):
+            stale = self._storage.run(journal.expire, now - timedelta(seconds=self._journal_age), BITE)
+            removed += stale
+            if stale < BITE or self._stopping.is_set():
+                break
         for _ in range(BITES):
             bite = self._storage.run(housekeeping.purge, before, BITE, self._next_id)
             removed += bite.removed

@@ -135,10 +135,10 @@ class Imports:
                                      f'{domain.name} imported', self._now()) \
                     and not zone_tasks.made(tx, task.id, domain.id):  # the commit came through, the answer did not
                 raise _Taken(task=task.id)
+            zone_tasks.remove_pieces(tx, task.id)
 
         domain = self._make(context, wanted, _Parts(contents, self._unless_stopping), also=settle)
         LOG.info('import %s made %s, %d recordsets [%s]', task.id, domain.name, len(contents), task.request_id)
-        self._storage.run(zone_tasks.remove_pieces, task.id)
 
     def _end(self, task: ZoneTask, claim: str, message: str) -> None:
         if self._storage.run(zone_tasks.settle, task.id, claim, ZoneTaskStatus.ERROR, None, message, self._now()):

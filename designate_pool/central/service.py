@@ -23,6 +23,7 @@ from designate_pool.central.identifiers import recordset_id as _recordset_id
 from designate_pool.central.identifiers import server_id as _server_id
 from designate_pool.central.identifiers import service_id as _service_id
 from designate_pool.central.identifiers import tsigkey_id as _tsigkey_id
+from designate_pool.central.journal import Journal
 from designate_pool.central.quotas import Allowance, Quotas
 from designate_pool.central.validation import NewDomain, Wanted
 from designate_pool.errors import DomainNotFound, LostRace
@@ -45,6 +46,8 @@ class Central:
     :param default_pool_name: the pool of a domain that names none
     :param retention: seconds that deleted domains and records are kept
     :param task_retention: seconds that imports and exports are kept after they ended
+    :param journal_records: how many changed records are kept of a domain, for incremental transfers
+    :param journal_age: seconds that they are kept
     :param quotas: what a project may have, unless something else is set for it
     :param server_keys: names of the TSIG keys that servers have in the configuration
     :param notifications: where to tell what happened to domains
@@ -53,8 +56,9 @@ class Central:
 
     def __init__(self, storage: Storage, pool_managers: PoolManagerClient, runtime: Runtime, *,
                  clock: Callable[[], float] = time.time, default_pool_name: str = 'default',
-                 retention: float = 86400, task_retention: float = 86400, catalog_zone: str | None = None,
-                 quotas: Quotas = Quotas(), server_keys: Collection[str] = (), notifications: Sink = SILENT) -> None:
+                 retention: float = 86400, task_retention: float = 86400, journal_records: int = 10000,
+                 journal_age: float = 86400, catalog_zone: str | None = None, quotas: Quotas = Quotas(),
+                 server_keys: Collection[str] = (), notifications: Sink = SILENT) -> None:
         self._storage = storage
         self._runtime = runtime
         self._clock = clock
@@ -65,7 +69,8 @@ class Central:
         self._casts = Casts(pool_managers, runtime)
         self._telling = telling.Telling(notifications)
         self.imports = imports.Imports(storage, self._make, clock)
-        self._housekeeper = Housekeeper(storage, retention, clock, task_retention)
+        self._journal = Journal(journal_records)
+        self._housekeeper = Housekeeper(storage, retention, clock, task_retention, journal_age)
 
     def start(self) -> None:
         """Start what goes on beside the requests."""
@@ -94,7 +99,7 @@ class Central:
 
     def update_domain(self, context: Context, domain_id: str, values: Mapping[str, Any]) -> Domain:
         domain, changed = self._run(transactions.update_domain, context, _domain_id(domain_id),
-                                    validation.domain_values(values), self._now())
+                                    validation.domain_values(values), self._now(), self._journal)
         self._telling.zone(telling.UPDATE, domain, changed)
         return self._cast(context, domain, changed)
 
@@ -125,7 +130,7 @@ class Central:
 
     def create_recordset(self, context: Context, domain_id: str, recordset: Mapping[str, Any]) -> RecordSet:
         domain, created = self._run(transactions.create_recordset, context, _domain_id(domain_id), new_id(),
-                                    validation.recordset(recordset), self._now(), self._allowance)
+                                    validation.recordset(recordset), self._now(), self._allowance, self._journal)
         self._telling.recordset(telling.CREATE, domain, created)
         self._cast(context, domain)
         return created
@@ -147,14 +152,15 @@ class Central:
     def update_recordset(self, context: Context, domain_id: str, recordset_id: str,
                          values: Mapping[str, Any]) -> RecordSet:
         domain, recordset, changed = self._run(transactions.update_recordset, context, _domain_id(domain_id),
-                                               _recordset_id(recordset_id), values, self._now(), self._allowance)
+                                               _recordset_id(recordset_id), values, self._now(), self._allowance,
+                                               self._journal)
         self._telling.recordset(telling.UPDATE, domain, recordset, changed)
         self._cast(context, domain, changed)
         return recordset
 
     def delete_recordset(self, context: Context, domain_id: str, recordset_id: str) -> RecordSet:
         domain, deleted = self._run(transactions.delete_recordset, context, _domain_id(domain_id),
-                                    _recordset_id(recordset_id), self._now())
+                                    _recordset_id(recordset_id), self._now(), self._journal)
         self._telling.recordset(telling.DELETE, domain, deleted)
         self._cast(context, domain)
         return deleted
@@ -164,7 +170,7 @@ class Central:
         if serial is not None:
             fields.serial_number('serial', serial)
         domain, changed = self._run(transactions.apply, context, _domain_id(domain_id), validation.changes(changes),
-                                    self._now(), self._allowance, serial)
+                                    self._now(), self._allowance, self._journal, serial)
         if changed:
             self._telling.zone(telling.UPDATE, domain)
         return self._cast(context, domain, changed)

@@ -13,6 +13,7 @@ from typing import Any
 from designate_pool.central import changes
 from designate_pool.central import domains as rules
 from designate_pool.central import status, telling, validation
+from designate_pool.central.journal import Journal, cut_many
 from designate_pool.central.quotas import Allowance
 from designate_pool.central.telling import Transition
 from designate_pool.central.validation import NewDomain, Wanted
@@ -77,8 +78,8 @@ def lock_domain(tx: Tx, context: Context, domain_id: str) -> Domain:
     return domain
 
 
-def update_domain(tx: Tx, context: Context, domain_id: str, values: Mapping[str, Any],
-                  now: datetime) -> tuple[Domain, bool]:
+def update_domain(tx: Tx, context: Context, domain_id: str, values: Mapping[str, Any], now: datetime,
+                  journal: Journal) -> tuple[Domain, bool]:
     """The domain, and whether what is served changes."""
     old = lock_domain(tx, context, domain_id)
     new = dataclasses.replace(old, **values)
@@ -88,7 +89,7 @@ def update_domain(tx: Tx, context: Context, domain_id: str, values: Mapping[str,
         new = dataclasses.replace(new, updated_at=now, version=old.version + 1)
         domains.save(tx, new)
         return new, False
-    new = rules.change(new, now, telling.request_id(context))
+    new = journal.cut(tx, rules.change(new, now, telling.request_id(context)))
     domains.save(tx, new)
     if new.ttl != old.ttl:
         recordsets.touch_inheriting(tx, new.id, new.serial, now)
@@ -109,7 +110,7 @@ def delete_domain(tx: Tx, context: Context, domain_id: str, now: datetime) -> Do
 
 
 def apply(tx: Tx, context: Context, domain_id: str, wanted: Sequence[Wanted], now: datetime, allowance: Allowance,
-          serial: int | None = None) -> tuple[Domain, bool]:
+          journal: Journal, serial: int | None = None) -> tuple[Domain, bool]:
     """Make the recordsets as *wanted*; the domain, and whether what is served changes.
 
     :param serial: the one that the domain must have for that
@@ -123,11 +124,11 @@ def apply(tx: Tx, context: Context, domain_id: str, wanted: Sequence[Wanted], no
     present = recordsets.at_names(tx, domain.id, [each.name for each in wanted])
     edits = changes.plan(domain, present, wanted)
     allowance.check_edits(tx, domain, present, edits)
-    return _carry_out(tx, context, domain, edits, now)
+    return _carry_out(tx, context, domain, edits, present, now, journal)
 
 
 def create_recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str, wanted: Wanted,
-                     now: datetime, allowance: Allowance) -> tuple[Domain, RecordSet]:
+                     now: datetime, allowance: Allowance, journal: Journal) -> tuple[Domain, RecordSet]:
     domain = lock_domain(tx, context, domain_id)
     present = recordsets.at_names(tx, domain.id, [wanted.name])
     for each in present:
@@ -135,12 +136,12 @@ def create_recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str
             return domain, each  # the commit came through, the answer to it did not
     edits = changes.plan(domain, present, [wanted], must_be_new=True, new_ids=[recordset_id])
     allowance.check_edits(tx, domain, present, edits)
-    domain, _ = _carry_out(tx, context, domain, edits, now)
+    domain, _ = _carry_out(tx, context, domain, edits, present, now, journal)
     return domain, _stored(tx, domain, recordset_id)
 
 
 def update_recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str, given: Mapping[str, Any],
-                     now: datetime, allowance: Allowance) -> tuple[Domain, RecordSet, bool]:
+                     now: datetime, allowance: Allowance, journal: Journal) -> tuple[Domain, RecordSet, bool]:
     """The domain, the recordset, and whether what is served changes."""
     domain = lock_domain(tx, context, domain_id)
     old = _own_recordset(tx, domain, recordset_id)
@@ -148,15 +149,16 @@ def update_recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str
     # Neither name nor type can change, so there is no other recordset to be in conflict with.
     edits = changes.plan(domain, [old], [wanted])
     allowance.check_edits(tx, domain, [old], edits)
-    domain, changed = _carry_out(tx, context, domain, edits, now)
+    domain, changed = _carry_out(tx, context, domain, edits, [old], now, journal)
     return domain, _stored(tx, domain, recordset_id), changed
 
 
-def delete_recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str,
-                     now: datetime) -> tuple[Domain, RecordSet]:
+def delete_recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str, now: datetime,
+                     journal: Journal) -> tuple[Domain, RecordSet]:
     domain = lock_domain(tx, context, domain_id)
     old = _own_recordset(tx, domain, recordset_id)
-    domain, _ = _carry_out(tx, context, domain, changes.plan(domain, [old], [Wanted(old.name, old.type, ())]), now)
+    edits = changes.plan(domain, [old], [Wanted(old.name, old.type, ())])
+    domain, _ = _carry_out(tx, context, domain, edits, [old], now, journal)
     gone = tuple(dataclasses.replace(record, serial_number=domain.serial, task=Task.DELETE, status=Status.PENDING)
                  for record in old.records)
     return domain, dataclasses.replace(old, records=gone, updated_at=now, version=old.version + 1)
@@ -212,6 +214,7 @@ def give_name_servers(tx: Tx, pool_id: str, after_id: str, limit: int, everywher
         if changes.hold(edits, sets[domain.id], rdatas) or everywhere:
             changed.append(rules.change(domain, now, request_id))
             _merge(by_serial.setdefault(changed[-1].serial, changes.Edits()), edits)
+    changed = cut_many(tx, changed)
     domains.save_serials(tx, changed)
     owner = {found.id: domain_id for domain_id, found in sets.items()}
     for serial, edits in by_serial.items():
@@ -228,11 +231,12 @@ def _merge(into: changes.Edits, edits: changes.Edits) -> None:
     into.new_records.extend(edits.new_records)
 
 
-def _carry_out(tx: Tx, context: Context, domain: Domain, edits: changes.Edits,
-               now: datetime) -> tuple[Domain, bool]:
+def _carry_out(tx: Tx, context: Context, domain: Domain, edits: changes.Edits, present: Iterable[RecordSet],
+               now: datetime, journal: Journal) -> tuple[Domain, bool]:
     """Write *edits*; the domain, with a new serial if what is served changes, and whether it does."""
     if edits.contents:
-        domain = rules.change(domain, now, telling.request_id(context))
+        changed = rules.change(domain, now, telling.request_id(context))
+        domain = journal.write(tx, domain, changed, edits, present, now)
         domains.save(tx, domain)
         recordsets.delete(tx, edits.gone_sets, domain.serial, now)
         recordsets.delete_records(tx, edits.gone_records, domain.serial, now)

@@ -64,6 +64,8 @@ def build_central(parts: Parts) -> Service:
                       default_pool_name=parts.settings.central.default_pool_name or parts.pool.name,
                       retention=parts.settings.central.deleted_retention,
                       task_retention=parts.settings.central.task_retention,
+                      journal_records=parts.settings.central.journal_records,
+                      journal_age=parts.settings.central.journal_age,
                       catalog_zone=parts.pool.catalog_zone, quotas=Quotas(**parts.settings.central.quotas),
                       server_keys={each.tsig_key.name for each in parts.pool.servers if each.tsig_key is not None},
                       notifications=parts.notifications)
@@ -87,7 +89,8 @@ def build_minidns(parts: Parts) -> Service:
     settings = parts.settings.minidns
     service = MiniDns(parts.storage, parts.pool, settings.listen, pool_manager.PoolManagerClient(parts.caller),
                       parts.runtime, tcp_connections=settings.tcp_connections,
-                      packed_zones_bytes=settings.packed_zones_bytes, read_pool=parts.read_pool)
+                      packed_zones_bytes=settings.packed_zones_bytes, read_pool=parts.read_pool,
+                      reuse_port=settings.reuse_port)
     service.start()
     parts.caller.serve(minidns.TOPIC, service)
     return service
@@ -137,6 +140,8 @@ def manager_settings(settings: Settings) -> ManagerSettings:
                     max_retries=found.poll_max_retries, backoff_initial=found.retry_backoff_initial,
                     backoff_maximum=found.retry_backoff_maximum),
         periodic_sync_interval=found.periodic_sync_interval,
+        contents_audit_interval=found.contents_audit_interval,
+        contents_audit_rate=found.contents_audit_rate,
         claim_seconds=found.claim_seconds,
         batch_size=found.batch_size,
         circuit_failures=found.circuit_failures,

@@ -23,6 +23,11 @@ OPTIONS: list[cfg.Opt] = [
                     'deletion.'),
     cfg.IntOpt('task_retention', default=604800, min=3600,
                help='Seconds that imports and exports of zones are kept after they ended. What was imported stays.'),
+    cfg.IntOpt('journal_records', default=10000, min=0, max=1000000,
+               help='Changed records that are kept of a domain, so that servers need to fetch only what has changed '
+                    '(IXFR); the oldest go first. 0: servers always fetch whole zones.'),
+    cfg.IntOpt('journal_age', default=604800, min=0,
+               help='Seconds that changed records are kept for servers that are behind.'),
     cfg.IntOpt('quota_zones', default=1000, min=-1, max=MOST,
                help='Zones that a project may have; -1 is without limit. This and the quotas below are those of '
                     "projects for which nothing else was set (PATCH /v2/quotas/{project_id}). What is made without a "
@@ -48,6 +53,8 @@ class CentralSettings:
     :ivar default_pool_name: None means the pool of ``[service:pool_manager]``
     :ivar deleted_retention: seconds
     :ivar task_retention: seconds
+    :ivar journal_records: of a domain
+    :ivar journal_age: seconds
     :ivar metrics: where they are served; empty for nowhere
     :ivar quotas: by the word after ``quota_``; -1 is without limit
     """
@@ -55,6 +62,8 @@ class CentralSettings:
     default_pool_name: str | None
     deleted_retention: int
     task_retention: int
+    journal_records: int
+    journal_age: int
     quotas: Mapping[str, int]
     metrics: tuple[Endpoint, ...]
 
@@ -71,6 +80,7 @@ def list_opts() -> list[tuple[cfg.OptGroup, list[cfg.Opt]]]:
 def read(section: Section) -> CentralSettings:
     return CentralSettings(default_pool_name=section['default_pool_name'],
                            deleted_retention=section['deleted_retention'],
-                           task_retention=section['task_retention'], metrics=metrics.read(section),
+                           task_retention=section['task_retention'], journal_records=section['journal_records'],
+                           journal_age=section['journal_age'], metrics=metrics.read(section),
                            quotas={option.name.removeprefix('quota_'): section[option.name]
                                    for option in OPTIONS if option.name.startswith('quota_')})

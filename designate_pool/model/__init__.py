@@ -4,14 +4,16 @@ Ids are 32 hexadecimal digits.  Times are aware datetimes in UTC.  Names are abs
 Serials are whole numbers from 0 to 4294967295; None means never seen.
 """
 
-from designate_pool.model.domains import Context, Domain, Record, RecordChange, RecordSet, ZoneHead, ZoneSnapshot
+from designate_pool.model.audits import Audit, AuditKind, Counts
+from designate_pool.model.domains import (Change, Context, Domain, Record, RecordChange, RecordSet, ZoneDifference,
+                                          ZoneHead, ZoneRecord, ZoneStep)
 from designate_pool.model.operations import (CallResult, Comparison, Finding, Listing, PollRequest, PollResult, Report,
                                              ServerStatus, Verdict)
 from designate_pool.model.plans import PlanState, StoredPlan
 from designate_pool.model.pools import Endpoint, Option, Pool, PoolServer, Reloaded, Server, ServerReport, TsigKey
 from designate_pool.model.resources import KeyScope, ServiceStatus, StoredTsigKey
 from designate_pool.model.tasks import ZoneTask, ZoneTaskKind, ZoneTaskStatus
-from designate_pool.model.words import Action, Answer, Outcome, ServerState, Status, Task, Word, new_id, utcnow
+from designate_pool.model.words import Action, Answer, Outcome, ServerState, Status, Task, Word, new_id, new_ids, utcnow
 
 __all__ = [
     'Word',
@@ -21,6 +23,7 @@ __all__ = [
     'Outcome',
     'Answer',
     'new_id',
+    'new_ids',
     'utcnow',
     'Context',
     'Domain',
@@ -28,7 +31,13 @@ __all__ = [
     'RecordSet',
     'RecordChange',
     'ZoneHead',
-    'ZoneSnapshot',
+    'ZoneRecord',
+    'Change',
+    'ZoneStep',
+    'ZoneDifference',
+    'AuditKind',
+    'Audit',
+    'Counts',
     'TsigKey',
     'Endpoint',
     'Server',

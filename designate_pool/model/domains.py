@@ -31,6 +31,9 @@ class Domain:
     :ivar changed_at: when it got its serial
     :ivar converged_at: when the pool was first said to agree on that serial, or on the deletion; None before
     :ivar request_id: of the request that gave it its serial
+    :ivar journal_from: the oldest serial from which the journal leads on; None without a journal
+    :ivar journal_to: the serial that it leads to; another than the domain's when one who keeps no journal changed that
+    :ivar journal_records: how many records the journal holds
     """
 
     id: str
@@ -57,6 +60,9 @@ class Domain:
     changed_at: datetime | None = None
     converged_at: datetime | None = None
     request_id: str = ''
+    journal_from: int | None = None
+    journal_to: int | None = None
+    journal_records: int = 0
 
     @property
     def is_going(self) -> bool:
@@ -162,12 +168,27 @@ class ZoneHead:
                 f'{self.minimum}')
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ZoneSnapshot:
-    """A zone's contents at one serial, without its SOA.
+#: (owner, type, TTL in seconds or None for the zone's, rdata in uncompressed wire form)
+ZoneRecord = tuple[str, str, int | None, bytes]
+#: The same of what changes, with the TTL that it had or has.
+Change = tuple[str, str, int, bytes]
 
-    :ivar rrsets: (owner, type, TTL or None for the zone's, rdatas in uncompressed wire form), by owner and type
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ZoneStep:
+    """What changed in a zone, but for its SOA, when it came to have *serial*."""
+
+    serial: int
+    gone: Sequence[Change]
+    added: Sequence[Change]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ZoneDifference:
+    """How a zone came from an older serial to its present one.
+
+    :ivar steps: oldest first, the last of which has the head's serial; None when the journal does not tell
     """
 
     head: ZoneHead
-    rrsets: Sequence[tuple[str, str, int | None, Sequence[bytes]]]
+    steps: Sequence[ZoneStep] | None

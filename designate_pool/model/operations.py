@@ -21,6 +21,7 @@ class ServerStatus:
     :ivar deadline_at: when the round of tries is over
     :ivar claimed_by: the pool manager that works on it, until *claimed_until*
     :ivar version: raised by every write; a write made from an older version is dropped
+    :ivar diverged: whether the server was found to serve other contents under the serial
     """
 
     server_id: str
@@ -37,6 +38,7 @@ class ServerStatus:
     claimed_by: str | None = None
     claimed_until: datetime | None = None
     version: int = 0
+    diverged: bool = False
     created_at: datetime | None = None
     updated_at: datetime | None = None
 
@@ -173,6 +175,9 @@ class Comparison:
     :ivar missing: names of zones that it should have and has not
     :ivar behind: names of zones with the serial that it serves (None: nothing) and the one that it should serve
     :ivar extra: names of zones that it has and that are no domain of the pool; None when it cannot list its zones
+    :ivar other: names of zones that it serves with other contents under the right serial, and what differs in words;
+        None when contents were not compared
+    :ivar unchecked: names of zones whose contents could not be compared, and why
     :ivar mending: how many operations are due now to mend it
     :ivar deleted: how many of the extra zones were deleted
     """
@@ -184,3 +189,5 @@ class Comparison:
     extra: tuple[str, ...] | None = None
     mending: int = 0
     deleted: int = 0
+    other: tuple[tuple[str, str], ...] | None = None
+    unchecked: tuple[tuple[str, str], ...] = ()

@@ -32,7 +32,8 @@ _LAST_OF_NAME = (sa.select(domains.c.id, domains.c.serial, domains.c.generation,
                  .where(domains.c.name == sa.bindparam('name')).order_by(domains.c.generation.desc()).limit(1))
 #: What may change in a domain's life.
 _CHANGING = ('email', 'ttl', 'description', 'serial', 'reported_serial', 'generation', 'action', 'status', 'version',
-             'updated_at', 'deleted_at', 'changed_at', 'converged_at', 'request_id')
+             'updated_at', 'deleted_at', 'changed_at', 'converged_at', 'request_id', 'journal_from', 'journal_to',
+             'journal_records')
 _SORT_KEYS = {name: domains.c[name] for name in ('name', 'id', 'created_at', 'updated_at', 'email', 'status', 'serial',
                                                  'ttl', 'description', 'pool_id', 'project_id')}
 
@@ -128,16 +129,18 @@ def save_states(tx: Tx, changed: Iterable[Domain]) -> None:
 
 
 def save_serials(tx: Tx, changed: Iterable[Domain]) -> None:
-    """Write serial, action and status of domains that are locked, in few statements."""
+    """Write serial, action, status and reach of the journal of domains that are locked, in few statements."""
     groups: dict[tuple[Any, ...], list[str]] = {}
     for domain in changed:
-        key = (domain.serial, domain.action, domain.status, domain.updated_at, domain.changed_at, domain.request_id)
+        key = (domain.serial, domain.action, domain.status, domain.updated_at, domain.changed_at, domain.request_id,
+               domain.journal_from, domain.journal_to, domain.journal_records)
         groups.setdefault(key, []).append(domain.id)
-    for (serial, action, status, updated_at, changed_at, request_id), ids in groups.items():
+    for (serial, action, status, updated_at, changed_at, request_id, *journal), ids in groups.items():
         for part in chunks(ids):
             tx.execute(sa.update(domains).where(domains.c.id.in_(part))
                        .values(serial=serial, action=action, status=status, updated_at=updated_at,
                                changed_at=changed_at, converged_at=None, request_id=request_id,
+                               journal_from=journal[0], journal_to=journal[1], journal_records=journal[2],
                                version=domains.c.version + 1))
 
 
@@ -159,9 +162,12 @@ def find(tx: Tx, criterion: Mapping[str, str], project_id: str | None, marker: s
 
 def unsettled(tx: Tx, pool_name: str, before: datetime, after_id: str, limit: int) -> list[Domain]:
     """The pool's domains that are PENDING or ERROR and have not been written since *before*, by id after *after_id*."""
-    return _all(tx, _SELECT.where(_in_pool(pool_name), domains.c.status.in_((Status.PENDING, Status.ERROR)),
-                                  domains.c.updated_at < before, domains.c.id > after_id)
-                .order_by(domains.c.id).limit(limit))
+    # Each status by itself: some databases would walk through all domains, which are in the order that is wanted.
+    found = [domain for status in (Status.PENDING, Status.ERROR)
+             for domain in _all(tx, _SELECT.where(_in_pool(pool_name), domains.c.status == status,
+                                                  domains.c.updated_at < before, domains.c.id > after_id)
+                                .order_by(domains.c.id).limit(limit))]
+    return sorted(found, key=lambda domain: domain.id)[:limit]
 
 
 def page(tx: Tx, pool_name: str, after_id: str, limit: int) -> list[Domain]:

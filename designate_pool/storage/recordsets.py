@@ -15,9 +15,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from designate_pool.errors import InvalidField
-from designate_pool.model import Record, RecordSet, Status, Task, new_id
+from designate_pool.model import Record, RecordSet, Status, Task, new_ids
 from designate_pool.serial import HALF, SPACE
-from designate_pool.storage import paging
+from designate_pool.storage import bulk, paging
 from designate_pool.storage.domains import chunks
 from designate_pool.storage.schema import ALIVE, domains, records, recordsets
 from designate_pool.storage.sessions import Tx
@@ -36,8 +36,9 @@ _AT_ONCE = 2000
 _UNSETTLED = records.c.status.in_((Status.PENDING, Status.ERROR))
 _SORT_KEYS = {name: recordsets.c[name] for name in ('name', 'id', 'type', 'created_at', 'updated_at', 'ttl',
                                                     'description')}
-#: Domains that are named in a statement; where there are more, recordsets are walked in order.
-_FEW = 200
+#: Where there are no more domains, and no more recordsets in them, all of these are read and sorted; else recordsets
+#: are walked in order until enough belong to them.
+_FEW, _FEW_SETS = 2000, 5000
 
 
 def get(tx: Tx, domain_id: str, recordset_id: str) -> RecordSet | None:
@@ -93,7 +94,7 @@ def find_everywhere(tx: Tx, criterion: Mapping[str, str], project_id: str | None
             domains.c.status.in_((Status.PENDING, Status.ERROR)) if unsettled else domains.c.status != Status.DELETED,
             sa.true() if project_id is None else domains.c.project_id == project_id).limit(_FEW + 1)).scalars().all()
         # Without statistics a database does not know whether these are few.
-        if len(ids) <= _FEW:
+        if _are_few(tx, ids):
             statement = statement.where(recordsets.c.domain_id.in_(ids))
         elif project_id is not None:
             statement = statement.where(project == project_id)
@@ -101,6 +102,12 @@ def find_everywhere(tx: Tx, criterion: Mapping[str, str], project_id: str | None
         statement = statement.where(_CRITERIA[key](value, status))
     return _with_records(tx, (RecordSet(**row._mapping) for row in paging.one_page(
         tx, statement, recordsets.c.id, _SORT_KEYS, marker, limit, sort_key, sort_dir)))
+
+
+def _are_few(tx: Tx, domain_ids: Sequence[str]) -> bool:
+    some = sa.select(recordsets.c.id).where(recordsets.c.domain_id.in_(domain_ids)).limit(_FEW_SETS + 1).subquery()
+    return len(domain_ids) <= _FEW and tx.execute(
+        sa.select(sa.func.count()).select_from(some)).scalar_one() <= _FEW_SETS
 
 
 def _of_owner(column: sa.Column[Any]) -> Any:
@@ -134,11 +141,9 @@ def contents(tx: Tx, domain_id: str) -> Iterator[tuple[str, str, int | None, str
 
 def insert(tx: Tx, sets: Sequence[RecordSet], now: datetime) -> None:
     """Insert recordsets, without their records."""
-    if sets:
-        tx.execute(sa.insert(recordsets), [
-            {'id': each.id, 'created_at': now, 'updated_at': now, 'deleted': ALIVE, 'version': 1,
-             'domain_id': each.domain_id, 'name': each.name, 'type': each.type, 'ttl': each.ttl,
-             'description': each.description, 'managed': each.managed} for each in sets])
+    bulk.insert(tx, recordsets, {'created_at': now, 'updated_at': now, 'deleted': ALIVE, 'version': 1}, {
+        name: [getattr(each, name) for each in sets]
+        for name in ('id', 'domain_id', 'name', 'type', 'ttl', 'description', 'managed')})
 
 
 def insert_records(tx: Tx, serial: int, rows: Iterable[tuple[str, str, str, bytes]], now: datetime) -> None:
@@ -146,11 +151,11 @@ def insert_records(tx: Tx, serial: int, rows: Iterable[tuple[str, str, str, byte
 
     :param rows: (domain id, recordset id, rdata as text, rdata in wire form)
     """
+    same = {'created_at': now, 'updated_at': now, 'version': 1, 'serial_number': serial, 'task': Task.ADD,
+            'status': Status.PENDING}
     for part in chunks(rows, 5000):
-        tx.execute(sa.insert(records), [
-            {'id': new_id(), 'created_at': now, 'updated_at': now, 'version': 1, 'domain_id': domain_id,
-             'recordset_id': recordset_id, 'data': data, 'wire': wire, 'serial_number': serial,
-             'task': Task.ADD, 'status': Status.PENDING} for domain_id, recordset_id, data, wire in part])
+        columns = dict(zip(('domain_id', 'recordset_id', 'data', 'wire'), zip(*part)))
+        bulk.insert(tx, records, same, {'id': new_ids(len(part)), **columns})
 
 
 def change(tx: Tx, ids: Iterable[str], ttl: int | None, description: str | None, now: datetime) -> None:

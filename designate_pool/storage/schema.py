@@ -99,11 +99,16 @@ domains = sa.Table(
     sa.Column('changed_at', Time),
     sa.Column('converged_at', Time),
     sa.Column('request_id', ascii_text(64), nullable=False, server_default=''),
+    serial('journal_from', nullable=True),
+    serial('journal_to', nullable=True),
+    sa.Column('journal_records', sa.Integer, nullable=False, server_default='0'),
     serial_check('serial'),
     serial_check('reported_serial'),
+    serial_check('journal_from'),
+    serial_check('journal_to'),
     sa.UniqueConstraint('name', 'deleted'),
     sa.Index(None, 'pool_id', 'id'),
-    sa.Index(None, 'pool_id', 'status', 'updated_at'),
+    sa.Index(None, 'status', 'pool_id', 'id'),
     sa.Index(None, 'pool_id', 'changed_at'),
     # Beside the UNIQUE one: MariaDB takes an index for an order only when nothing stands between name and id.
     sa.Index(None, 'name'),
@@ -158,6 +163,7 @@ record_changes = sa.Table(
     sa.Column('wire', rdata(), nullable=False),
     serial_check('serial_number'),
     sa.Index(None, 'domain_id', 'serial_number'),
+    sa.Index(None, 'created_at'),
 )
 
 pool_manager_status = sa.Table(
@@ -177,12 +183,42 @@ pool_manager_status = sa.Table(
     sa.Column('claimed_by', sa.String(64)),
     sa.Column('claimed_until', Time),
     sa.Column('version', sa.Integer, nullable=False, server_default='1'),
+    sa.Column('diverged', sa.Boolean, nullable=False, server_default=sa.false()),
     serial_check('serial_number'),
     serial_check('expected_serial'),
     sa.CheckConstraint("action <> 'NONE'", name='some_action'),
     sa.UniqueConstraint('server_id', 'domain_id', 'action'),
     sa.Index(None, 'domain_id'),
     sa.Index(None, 'server_id', 'next_attempt_at'),
+)
+
+#: The rounds that look at every domain of a pool: where the present one is, and what the last one found.
+audits = sa.Table(
+    'audits', metadata,
+    sa.Column('pool_id', identifier(), sa.ForeignKey('pools.id', ondelete='CASCADE'), primary_key=True),
+    sa.Column('kind', ascii_text(16), primary_key=True),
+    *times(),
+    sa.Column('version', sa.Integer, nullable=False, server_default='1'),
+    sa.Column('started_at', Time, nullable=False),
+    sa.Column('after_id', ascii_text(32), nullable=False, server_default=''),
+    sa.Column('next_at', Time),
+    sa.Column('sent', sa.Integer, nullable=False, server_default='0'),
+    sa.Column('heard', sa.Integer, nullable=False, server_default='0'),
+    sa.Column('domains', sa.Integer, nullable=False, server_default='0'),
+    sa.Column('pairs', sa.BigInteger, nullable=False, server_default='0'),
+    sa.Column('asked', sa.BigInteger, nullable=False, server_default='0'),
+    sa.Column('unanswered', sa.BigInteger, nullable=False, server_default='0'),
+    sa.Column('findings', sa.BigInteger, nullable=False, server_default='0'),
+    sa.Column('last_started_at', Time),
+    sa.Column('last_seconds', sa.Float),
+    sa.Column('last_domains', sa.Integer),
+    sa.Column('last_pairs', sa.BigInteger),
+    sa.Column('last_asked', sa.BigInteger),
+    sa.Column('last_unanswered', sa.BigInteger),
+    sa.Column('last_findings', sa.BigInteger),
+    sa.Column('claimed_by', sa.String(64)),
+    sa.Column('claimed_until', Time),
+    sa.CheckConstraint("kind IN ('SERIALS', 'CONTENTS')", name='kind'),
 )
 
 pool_servers = sa.Table(

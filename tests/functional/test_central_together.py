@@ -11,6 +11,7 @@ import pytest
 from designate_pool import errors
 from designate_pool.central import pools as pool_rules
 from designate_pool.central import transactions, validation
+from designate_pool.central.journal import Journal
 from designate_pool.central.quotas import Allowance, Quotas
 from designate_pool.central.service import Central
 from designate_pool.model import Outcome, RecordChange, Report, Status, new_id, utcnow
@@ -33,7 +34,7 @@ class TestDoneTwice:
     def test_a_create_of_a_recordset(self, central: Central, database: Storage) -> None:
         domain = create(central)
         wanted = validation.recordset({'name': 'www.example.com.', 'type': 'A', 'records': ['192.0.2.1']})
-        arguments = WHO, domain.id, new_id(), wanted, utcnow(), Allowance(Quotas(), time.monotonic)
+        arguments = WHO, domain.id, new_id(), wanted, utcnow(), Allowance(Quotas(), time.monotonic), Journal(10)
         changed, made = database.run(transactions.create_recordset, *arguments)
         again, same = database.run(transactions.create_recordset, *arguments)
         assert (again.serial, same) == (changed.serial, made)

@@ -124,6 +124,7 @@ def test_each_revision_up_and_down(database: Database) -> None:
     tables['0005'] = tables['0004'] | {'pool_servers'}
     tables['0006'] = tables['0005'] | {'owned_rrsets'}
     tables['0007'] = tables['0006'] | {'quotas', 'tsigkeys', 'zone_tasks', 'zone_task_pieces', 'service_statuses'}
+    tables['0008'] = tables['0007'] | {'audits'}
     assert migrate.current(database.url) is None
     for revision in sorted(tables):
         migrate.upgrade(database.url, revision)
@@ -210,6 +211,14 @@ def test_later_revisions_leave_the_rows_of_earlier_ones_alone(database: Database
     migrate.upgrade(database.url, '0007')
     assert set(database.rows('domains', 'changed_at', 'converged_at', 'request_id')) == {(None, None, '')}
     fill_0007(database)
+    then_0007 = everything(database)
+    migrate.upgrade(database.url, '0008')
+    assert set(database.rows('domains', 'journal_from', 'journal_to', 'journal_records')) == {(None, None, 0)}
+    database.insert('record_changes', id='d' * 32, created_at=THEN, domain_id=LIVE, serial_number=1, added=True,
+                    name='www.example.com.', type='A', ttl=300, wire=b'\0')
+    database.insert('audits', pool_id=pool_id, kind='SERIALS', created_at=THEN, updated_at=THEN, started_at=THEN)
+    migrate.downgrade(database.url, '0007')
+    assert everything(database) == then_0007
     migrate.downgrade(database.url, '0006')
     assert everything(database) == then
     migrate.downgrade(database.url, '0005')
@@ -356,7 +365,7 @@ def test_a_program_refuses_a_database_of_another_revision(empty_database_url: st
             migrate.upgrade(empty_database_url, revision)
         with pytest.raises(errors.DatabaseNotReady) as caught:
             migrate.check(storage)
-        assert caught.value.kwargs == {'found': revision or 'none', 'wanted': '0007'}
+        assert caught.value.kwargs == {'found': revision or 'none', 'wanted': '0008'}
     migrate.upgrade(empty_database_url)
     migrate.check(storage)
     storage.close()
@@ -375,7 +384,7 @@ def test_the_migrations_are_found_in_an_installed_package(installed: pathlib.Pat
     assert migrate.folder() == installed
     url = f'sqlite:///{installed.parent}/database.sqlite'
     migrate.upgrade(url)
-    assert migrate.current(url) == '0007' == migrate.head()
+    assert migrate.current(url) == '0008' == migrate.head()
 
 
 def test_a_new_revision_holds_what_the_database_lacks(installed: pathlib.Path) -> None:
@@ -385,9 +394,9 @@ def test_a_new_revision_holds_what_the_database_lacks(installed: pathlib.Path) -
     storage.run(lambda tx: tx.exec_driver_sql('DROP INDEX ix_records_recordset_id').close())
     storage.close()
     migrate.revise(url, 'find records again')
-    text = (installed / 'versions' / '0008_find_records_again.py').read_text()
-    assert "down_revision = '0007'" in text and text.count('ix_records_recordset_id') == 2
+    text = (installed / 'versions' / '0009_find_records_again.py').read_text()
+    assert "down_revision = '0008'" in text and text.count('ix_records_recordset_id') == 2
     migrate.upgrade(url)
     migrate.revise(url, 'nothing')
-    text = (installed / 'versions' / '0009_nothing.py').read_text()
+    text = (installed / 'versions' / '0010_nothing.py').read_text()
     assert re.search(r'def upgrade\(\) -> None:\n(    #.*\n)*    pass\n', text), text

@@ -1,0 +1,254 @@
+"""What is written down of changes leads from every serial that the journal reaches to the zone as it is now."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import pytest
+import sqlalchemy as sa
+
+from designate_pool.central.housekeeper import Housekeeper
+from designate_pool.central.service import Central
+from designate_pool.model import Change, Domain, Status, Task, ZoneDifference, new_id
+from designate_pool.rpc.pool_manager import PoolManagerClient
+from designate_pool.runtime import Inline
+from designate_pool.storage import journal
+from designate_pool.storage.schema import domains, record_changes, records, recordsets
+from designate_pool.storage.sessions import Storage, Tx
+from tests.fixtures.central import SERVERS, WHO, WWW, Caller, Clock, create
+
+MOST = 1000
+
+
+class Zone:
+    """A domain, and what it served at each of its serials."""
+
+    def __init__(self, central: Central, database: Storage, domain: Domain) -> None:
+        self.central = central
+        self.database = database
+        self.id = domain.id
+        self.name = domain.name
+        self.served: dict[int, set[Change]] = {}
+        self.remember()
+
+    def remember(self) -> int:
+        serial = self.central.get_domain(WHO, self.id).serial
+        self.served[serial] = self.database.read(contents, self.id)
+        return serial
+
+    def apply(self, *changes: tuple[str, str, list[str], int | None]) -> int:
+        self.central.apply_changes(WHO, self.id, [
+            {'name': f'{label}{self.name}', 'type': rtype, 'records': data, 'ttl': ttl}
+            for label, rtype, data, ttl in changes])
+        return self.remember()
+
+    def put(self, label: str, *addresses: str) -> int:
+        return self.apply((label, 'A', list(addresses), None))
+
+    def since(self, have: int, most: int = MOST) -> ZoneDifference | None:
+        return self.database.read(journal.difference, self.id, have, most)
+
+    def leads_from(self, have: int) -> bool:
+        """Whether the journal leads from *have* to now; then it has to lead there rightly."""
+        found = self.since(have)
+        assert found is not None and found.head.serial == next(reversed(self.served))
+        if found.steps is None:
+            return False
+        zone = set(self.served[have])
+        for step in found.steps:
+            assert zone >= set(step.gone) and len(set(step.gone)) == len(step.gone)
+            zone -= set(step.gone)
+            assert not zone & set(step.added)
+            zone |= set(step.added)
+            assert zone == self.served[step.serial]
+        assert not found.steps or found.steps[-1].serial == found.head.serial
+        return True
+
+    def rows(self) -> int:
+        return self.database.read(lambda tx: tx.execute(
+            sa.select(sa.func.count()).where(record_changes.c.domain_id == self.id)).scalar_one())
+
+
+def contents(tx: Tx, domain_id: str) -> set[Change]:
+    """What is to be served now, read in the plainest way."""
+    return {(name, rtype, ttl, wire) for name, rtype, ttl, wire in tx.execute(
+        sa.select(recordsets.c.name, recordsets.c.type, sa.func.coalesce(recordsets.c.ttl, domains.c.ttl),
+                  records.c.wire)
+        .join_from(recordsets, domains, domains.c.id == recordsets.c.domain_id)
+        .join(records, records.c.recordset_id == recordsets.c.id)
+        .where(domains.c.id == domain_id, records.c.task != Task.DELETE, records.c.status != Status.DELETED))}
+
+
+@pytest.fixture
+def zone(central: Central, database: Storage) -> Zone:
+    return Zone(central, database, create(central, 'example.com.', WWW))
+
+
+@pytest.fixture
+def small(database: Storage, clock: Clock) -> Iterator[Central]:
+    """A Central that keeps 20 changed records of a domain."""
+    service = Central(database, PoolManagerClient(Caller()), Inline(), clock=clock, journal_records=20)
+    (pool,) = service.find_pools(WHO)
+    service.update_pool(WHO, {'id': pool.id, 'name_servers': SERVERS})
+    yield service
+    service.stop()
+
+
+def test_a_new_domain_has_nothing_to_tell_but_its_present_serial(zone: Zone) -> None:
+    (serial,) = zone.served
+    assert zone.rows() == 0
+    assert not zone.leads_from(serial)
+    assert zone.database.read(journal.difference, new_id(), serial, MOST) is None
+
+
+def test_random_changes_lead_from_every_serial_to_now(zone: Zone, clock: Clock) -> None:
+    dice = random.Random(1995)
+    held: dict[tuple[str, str], list[str]] = {}
+    for _ in range(60):
+        clock.now += dice.choice((0, 0, 1, 100))
+        wanted = {}
+        for _ in range(dice.randint(1, 4)):
+            key = dice.choice(('a.', 'b.', '*.c.', 'd.')), dice.choice(('A', 'TXT', 'MX'))
+            values = {'A': [f'192.0.2.{number}' for number in range(1, 5)], 'TXT': ['"one"', '"two"', r'"\003"'],
+                      'MX': ['10 mail.example.net.', '20 a.example.com.']}[key[1]]
+            data = dice.sample(values, dice.randint(0 if held.get(key) else 1, len(values)))
+            wanted[key] = data, dice.choice((None, 60, 300))
+        zone.apply(*((label, rtype, data, ttl) for (label, rtype), (data, ttl) in wanted.items()))
+        held.update({key: data for key, (data, _) in wanted.items()})
+    assert len(zone.served) > 40
+    assert all(zone.leads_from(serial) for serial in zone.served)
+
+
+def test_a_recordset_that_is_made_changed_and_deleted(zone: Zone) -> None:
+    made = zone.central.create_recordset(WHO, zone.id, {'name': 'a.example.com.', 'type': 'A',
+                                                        'records': ['192.0.2.1', '192.0.2.2']})
+    zone.remember()
+    for values in ({'records': ['192.0.2.2', '192.0.2.3']}, {'ttl': 5}, {'records': ['192.0.2.3'], 'ttl': None}):
+        zone.central.update_recordset(WHO, zone.id, made.id, values)
+        zone.remember()
+    zone.central.delete_recordset(WHO, zone.id, made.id)
+    zone.remember()
+    assert len(zone.served) == 6
+    assert all(zone.leads_from(serial) for serial in zone.served)
+
+
+def test_a_description_is_no_change(zone: Zone) -> None:
+    zone.put('a.', '192.0.2.1')
+    rows = zone.rows()
+    (found,) = zone.central.find_recordsets(WHO, zone.id, {'name': 'a.*'})
+    zone.central.update_recordset(WHO, zone.id, found.id, {'description': 'first'})
+    assert zone.rows() == rows == 1
+
+
+@pytest.mark.parametrize('values', [{'email': 'other@example.com'}, {'ttl': 77}])
+def test_what_changes_the_soa_cuts_the_journal(zone: Zone, values: dict[str, object]) -> None:
+    before = [zone.put('a.', '192.0.2.1'), zone.put('a.', '192.0.2.2')]
+    zone.central.update_domain(WHO, zone.id, values)
+    cut = zone.remember()
+    assert not any(zone.leads_from(serial) for serial in before) and zone.rows() == 0
+    zone.put('a.', '192.0.2.3')
+    assert not any(zone.leads_from(serial) for serial in before)
+    assert zone.leads_from(cut)
+
+
+def test_other_name_servers_cut_every_journal_of_the_pool(zone: Zone) -> None:
+    before = zone.put('a.', '192.0.2.1')
+    (pool,) = zone.central.find_pools(WHO)
+    zone.central.update_pool(WHO, {'id': pool.id, 'name_servers': [*SERVERS, 'ns3.example.net.']})
+    cut = zone.remember()
+    assert cut != before and not zone.leads_from(before) and zone.rows() == 0
+    zone.put('a.', '192.0.2.2')
+    assert zone.leads_from(cut)
+
+
+def test_serials_go_round(zone: Zone) -> None:
+    def near_the_end(tx: Tx) -> None:
+        tx.execute(sa.update(domains).where(domains.c.id == zone.id).values(serial=4294967294))
+
+    zone.database.run(near_the_end)
+    zone.served.clear()
+    zone.remember()
+    for number in range(1, 6):
+        zone.put('a.', f'192.0.2.{number}')
+    assert min(zone.served) < 4294967294 == max(zone.served)
+    assert all(zone.leads_from(serial) for serial in zone.served)
+    found = zone.since(4294967295)
+    assert found is not None and found.steps is None
+
+
+def test_a_serial_that_the_zone_never_had_tells_nothing(zone: Zone, clock: Clock) -> None:
+    first = zone.put('a.', '192.0.2.1')
+    clock.now += 1000
+    zone.put('a.', '192.0.2.2')
+    for serial in (first + 1, first - 1000, first + 5000, 0):
+        found = zone.since(serial)
+        assert found is not None and found.steps is None
+
+
+def test_a_difference_longer_than_wanted_is_not_read(zone: Zone) -> None:
+    first = zone.put('a.', '192.0.2.1')
+    zone.put('b.', *(f'192.0.2.{number}' for number in range(1, 11)))
+    for most, whether in ((10, True), (9, False)):
+        found = zone.since(first, most)
+        assert found is not None and (found.steps is not None) is whether
+
+
+def test_no_journal_is_longer_than_the_configuration_says(small: Central, database: Storage) -> None:
+    zone = Zone(small, database, create(small, 'example.com.', WWW))
+    for number in range(1, 60):
+        zone.put('a.', f'192.0.2.{number}')
+        assert zone.rows() == small.get_domain(WHO, zone.id).journal_records <= 20
+    serials = list(zone.served)
+    assert not zone.leads_from(serials[0])
+    reached = [serial for serial in serials if zone.leads_from(serial)]
+    assert reached == serials[-len(reached):] and 5 < len(reached) <= 11
+
+
+def test_a_change_larger_than_a_whole_journal_cuts_it(small: Central, database: Storage) -> None:
+    zone = Zone(small, database, create(small, 'example.com.', WWW))
+    before = zone.put('a.', '192.0.2.1')
+    large = zone.put('b.', *(f'192.0.2.{number}' for number in range(1, 22)))
+    assert not zone.leads_from(before) and zone.rows() == 0
+    zone.put('a.', '192.0.2.2')
+    assert zone.leads_from(large)
+    (found,) = zone.central.find_recordsets(WHO, zone.id, {'name': 'b.*'})
+    zone.central.delete_recordset(WHO, zone.id, found.id)
+    zone.remember()
+    assert not zone.leads_from(large) and zone.rows() == 0
+
+
+def test_what_is_too_old_goes_and_the_rest_still_leads(zone: Zone, database: Storage, clock: Clock) -> None:
+    old = [zone.put('a.', f'192.0.2.{number}') for number in range(1, 6)]
+    clock.now += 3000
+    new = [zone.put('a.', f'192.0.2.{number}') for number in range(6, 11)]
+    keeper = Housekeeper(database, 1000, clock, journal_age=4000)
+    keeper.turn()
+    assert zone.rows() == 19 and all(zone.leads_from(serial) for serial in old)
+    clock.now += 2000
+    while keeper.turn():
+        pass
+    assert zone.rows() == zone.central.get_domain(WHO, zone.id).journal_records == 10
+    assert [zone.leads_from(serial) for serial in old] == [False] * 4 + [True]
+    assert all(zone.leads_from(serial) for serial in new)
+    clock.now += 5000
+    while keeper.turn():
+        pass
+    assert zone.rows() == 0 and zone.leads_from(new[-1])
+    last = zone.put('a.', '192.0.2.99')
+    assert zone.leads_from(new[-1]) and not zone.leads_from(new[0])
+    assert zone.leads_from(last)
+
+
+def test_a_change_by_one_who_keeps_no_journal_leaves_no_gap(zone: Zone) -> None:
+    before = zone.put('a.', '192.0.2.1')
+    zone.put('a.', '192.0.2.2')
+
+    def change(tx: Tx) -> None:
+        tx.execute(sa.update(domains).where(domains.c.id == zone.id).values(serial=domains.c.serial + 1))
+
+    zone.database.run(change)
+    after = zone.remember()
+    assert not zone.leads_from(before)
+    zone.put('a.', '192.0.2.3')
+    assert not zone.leads_from(before) and zone.leads_from(after)
