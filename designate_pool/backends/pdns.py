@@ -45,7 +45,10 @@ class Pdns(Backend):
 
     fetches_on_create = True
 
-    OPTIONS: ClassVar[tuple[model.Option, ...]] = API_OPTIONS
+    OPTIONS: ClassVar[tuple[model.Option, ...]] = (
+        *API_OPTIONS,
+        model.Option('ixfr', 'Whether it is to fetch the changes of a zone only (IXFR). PowerDNS 4.7 then gives wrong'
+                     ' answers; see the documentation.', 'bool', False))
 
     def __init__(self, server: model.Server) -> None:
         super().__init__(server)
@@ -57,7 +60,9 @@ class Pdns(Backend):
         self._keys = [] if server.tsig_key is None else [api_id(dns.name.from_text(server.tsig_key.name))]
         # With SQLite a fourth of the deletes that meet another one fail.
         self._one_delete = threading.Lock()
-        self._settings = {'kind': KIND, 'masters': self._primaries, 'slave_tsig_key_ids': self._keys}
+        # A question that is signed with a key is refused a transfer, unless the zone names the key as a primary's.
+        self._settings = {'kind': KIND, 'masters': self._primaries, 'slave_tsig_key_ids': self._keys,
+                          'master_tsig_key_ids': self._keys}
 
     def check(self) -> list[model.Finding]:
         findings = super().check()
@@ -78,6 +83,8 @@ class Pdns(Backend):
             self._adjust(name, domain, deadline)
         elif answer.status != 201:
             raise self._api.trouble(f'create {domain.name}', answer)
+        if self.options['ixfr']:
+            self._have_changes_fetched(name, domain, deadline)
         self._retrieve(name, domain, deadline)
 
     def _delete(self, domain: model.Domain, timeout: float) -> None:
@@ -96,6 +103,19 @@ class Pdns(Backend):
             self._api.greet(deadline)  # A wrong server_id or api_url is answered with 404 too.
         elif answer.status != 204:
             raise self._api.trouble(f'delete {domain.name}', answer)
+
+    def _refetch(self, domain: model.Domain, timeout: float) -> None:
+        deadline = Deadline(timeout)
+        path = f'/zones/{api_id(_name(domain))}'
+        # It would ask for what has changed since the serial that it has; so changes come whole from now on.
+        asked = [('DELETE', f'{path}/metadata/IXFR')] if self.options['ixfr'] else []
+        for verb, what in (*asked, ('PUT', f'{path}/axfr-retrieve')):
+            answer = self._api.ask(verb, what, deadline)
+            if answer.status == 404:
+                self._api.greet(deadline)  # A wrong server_id or api_url is answered with 404 too.
+                raise BackendError(why=f'retrieve {domain.name}: it is not there')
+            if answer.status not in (200, 204):
+                raise self._api.trouble(f'retrieve {domain.name}', answer)
 
     def _list(self, names: Collection[str], timeout: float) -> tuple[dict[str, int | None], bool]:
         answer = self._api.ask('GET', '/zones?dnssec=false', Deadline(timeout))
@@ -134,6 +154,12 @@ class Pdns(Backend):
         if answer.status != 204:
             raise self._api.trouble(f'change {domain.name}', answer)
 
+    def _have_changes_fetched(self, name: dns.name.Name, domain: model.Domain, deadline: Deadline) -> None:
+        answer = self._api.ask('PUT', f'/zones/{api_id(name)}/metadata/IXFR', deadline,
+                               {'kind': 'IXFR', 'metadata': ['1']})
+        if answer.status != 200:
+            raise self._api.trouble(f'have the changes of {domain.name} fetched', answer)
+
     def _is_secondary(self, domain: model.Domain, answer: Answer) -> None:
         """
         :raises BackendError: for a zone of another kind, which is an operator's own
@@ -147,7 +173,8 @@ class Pdns(Backend):
 
     def _is_as_it_should_be(self, zone: dict[str, Any]) -> bool:
         return (set(zone.get('masters') or ()) == set(self._primaries)
-                and (zone.get('slave_tsig_key_ids') or []) == self._keys)
+                and all((zone.get(field) or []) == self._keys
+                        for field in ('slave_tsig_key_ids', 'master_tsig_key_ids')))
 
     def _retrieve(self, name: dns.name.Name, domain: model.Domain, deadline: Deadline) -> None:
         """Have the server fetch the zone now; where that fails, a NOTIFY will do it."""

@@ -17,10 +17,15 @@ OPTIONS: list[cfg.Opt] = [
                help=f'Addresses to listen on, UDP and TCP, with commas between them: 192.0.2.1:{PORT}, '
                     f'[2001:db8::1]:{PORT}. Without a port: {PORT}. The servers are told to transfer from here unless '
                     'their section says primaries.'),
+    cfg.BoolOpt('reuse_port', default=False,
+                help='Whether several MiniDNS processes of this host may listen on the same addresses and ports '
+                     '(SO_REUSEPORT): the system then shares the queries out among them. Without it a second one does '
+                     'not start, so that nobody listens there unnoticed.'),
     cfg.IntOpt('tcp_connections', default=500, min=1, max=100000,
                help='TCP connections served at the same time; more have to wait.'),
     cfg.IntOpt('packed_zones_bytes', default=268435456, min=0,
-               help='Bytes of memory for zones in wire form, kept so that the next server costs a copy.'),
+               help='Bytes of memory for zones in wire form, kept so that the next server costs a copy. A zone that '
+                    'is larger is read from the database while it is sent, for each server anew.'),
     metrics.option(),
 ]
 
@@ -34,6 +39,7 @@ class MiniDnsSettings:
     """
 
     listen: tuple[Endpoint, ...]
+    reuse_port: bool
     tcp_connections: int
     packed_zones_bytes: int
     metrics: tuple[Endpoint, ...]
@@ -49,5 +55,6 @@ def list_opts() -> list[tuple[cfg.OptGroup, list[cfg.Opt]]]:
 
 
 def read(section: Section) -> MiniDnsSettings:
-    return MiniDnsSettings(listen=section.endpoints('listen', PORT), tcp_connections=section['tcp_connections'],
+    return MiniDnsSettings(listen=section.endpoints('listen', PORT), reuse_port=section['reuse_port'],
+                           tcp_connections=section['tcp_connections'],
                            packed_zones_bytes=section['packed_zones_bytes'], metrics=metrics.read(section))

@@ -10,19 +10,23 @@ from dns.name import Name
 
 from designate_pool import metrics
 from designate_pool.errors import PoolError
-from designate_pool.minidns import metering, responder
-from designate_pool.minidns.access import Refusal, Visitor
+from designate_pool.minidns import ixfr, metering, responder
+from designate_pool.minidns.access import Peer, Refusal, Visitor
 from designate_pool.minidns.catalog import CATALOG, Catalogs
 from designate_pool.minidns.complaints import Complaints
 from designate_pool.minidns.kept import Kept
-from designate_pool.minidns.packing import PackedZone
+from designate_pool.minidns.packing import PackedZone, StreamedZone
 from designate_pool.minidns.responder import Query, Responder, Transfer
 from designate_pool.minidns.roster import Roster
+from designate_pool.minidns.supply import Supply
 from designate_pool.minidns.zones import Zones
 from designate_pool.model import ZoneHead
 from designate_pool.storage.sessions import Storage
 
 LOG = logging.getLogger(__name__)
+
+#: Zones that are sent while they are read may take one of so many connections to the database.
+_SHARE = 4
 
 
 class Answering:
@@ -31,15 +35,18 @@ class Answering:
     :param roster: gives the servers of now
     :param keep: octets of packed zones that are kept
     :param visitors: gives those of now, by the names of their keys
+    :param served: told of each difference that is sent over UDP
     """
 
     def __init__(self, storage: Storage, roster: Callable[[], Roster], keep: int,
-                 visitors: Callable[[], Mapping[Name, Visitor]] = dict) -> None:
+                 visitors: Callable[[], Mapping[Name, Visitor]] = dict,
+                 served: Callable[[tuple[Peer, ...], PackedZone], None] = lambda peers, zone: None) -> None:
         kept = Kept(keep)
-        self._zones = Zones(storage, kept)
+        self._zones = Zones(storage, kept, Supply(kept, max(1, storage.connections // _SHARE)))
         self._catalogs = Catalogs(storage, kept)
         self._roster = roster
         self._visitors = visitors
+        self._served = served
         self._complaints = Complaints()
         self._outage = False
 
@@ -53,18 +60,21 @@ class Answering:
         heads = self._heads(names, roster) if names else {}
         return [self._answer(each, heads, now) for each in read]
 
-    def packed(self, transfer: Transfer) -> PackedZone | bytes:
-        """The zone to transfer, or the answer that says why there is none."""
+    def packed(self, transfer: Transfer) -> PackedZone | StreamedZone | bytes:
+        """The zone or difference to transfer, or the answer that says why there is none."""
         try:
-            zone = (self._catalogs.packed(transfer.head, transfer.query.peers) if transfer.head.domain_id == CATALOG
-                    else self._zones.packed(transfer.head))
-        except (ValueError, PoolError) as error:
-            LOG.error('zone %s cannot be transferred: %s', transfer.head.name, error)
+            zone = self._packed(transfer)
         except Exception as error:  # the database's errors are storage's own
-            self._log_outage(error)
-        else:
-            return zone or _said(responder.answer(transfer.query, None, int(time.time())))
-        return responder.failure(transfer.query, int(time.time()))
+            self._log_failure(transfer.head, error)
+            return responder.failure(transfer.query, int(time.time()))
+        return zone or _said(responder.answer(transfer.query, None, int(time.time())))
+
+    def _packed(self, transfer: Transfer) -> PackedZone | StreamedZone | None:
+        query, head = transfer.query, transfer.head
+        if head.domain_id == CATALOG:
+            return self._catalogs.packed(head, query.peers)
+        difference = None if query.have is None else self._zones.difference(head, query.have)
+        return difference or self._zones.packed(head)
 
     def _heads(self, names: set[str], roster: Roster) -> Mapping[str, ZoneHead] | None:
         """The heads of *names*; None when the database does not say."""
@@ -106,6 +116,29 @@ class Answering:
             return responder.failure(query, now)
         if not isinstance(answer, Transfer):
             metering.answered(query, head)
+        elif not query.over_tcp:
+            return self._datagram(answer, now)
+        return answer
+
+    def _datagram(self, transfer: Transfer, now: int) -> bytes:
+        """The difference if it fits, else that it is to be had over TCP."""
+        query, head = transfer.query, transfer.head
+        assert query.have is not None
+        started = time.monotonic()
+        try:
+            difference = None if head.domain_id == CATALOG else self._zones.difference(
+                head, query.have, query.room // ixfr.LEAST_RECORD)
+            message = None if difference is None else transfer.datagram(difference, now)
+            answer = transfer.come_by_tcp(now) if message is None else message
+        except Exception as error:  # the database's errors are storage's own
+            self._log_failure(head, error)
+            metering.ended(query, 'failed')
+            return responder.failure(query, now)
+        if difference is None or message is None:
+            metering.ended(query, 'by_tcp')
+        else:
+            metering.transferred(query, difference.size, time.monotonic() - started, is_whole=False)
+            self._served(query.peers, difference)
         return answer
 
     def _seen(self, query: Query, head: ZoneHead | None) -> ZoneHead | None:
@@ -116,6 +149,12 @@ class Answering:
         self._complaints.refused(Refusal(b'', query.address, name, 'not its zone',
                                          f'{query.address} asks for {head.name}, for which the key {name} is not'))
         return None
+
+    def _log_failure(self, head: ZoneHead, error: Exception) -> None:
+        if isinstance(error, (ValueError, PoolError)):
+            LOG.error('zone %s cannot be transferred: %s', head.name, error)
+        else:
+            self._log_outage(error)
 
     def _log_outage(self, error: Exception) -> None:
         if not self._outage:

@@ -2,7 +2,7 @@
 
 The number of connections is bounded, in all and for one address; more wait until others have ended, since a server that
 is turned away may come back only after a minute.  A connection that is not heard of for a while, sends slowly or takes
-slowly is closed.
+slowly is closed; of one for which the database is read meanwhile, more haste is asked.
 """
 
 from __future__ import annotations
@@ -20,19 +20,22 @@ from designate_pool.minidns import metering
 from designate_pool.minidns.access import Peer
 from designate_pool.minidns.answering import Answering
 from designate_pool.minidns.concurrency import Runtime, Task
-from designate_pool.minidns.packing import PackedZone
-from designate_pool.minidns.responder import Transfer
+from designate_pool.minidns.ixfr import PackedDifference
+from designate_pool.minidns.packing import PackedZone, StreamedZone
+from designate_pool.minidns.responder import Messages, Transfer
 
 LOG = logging.getLogger(__name__)
 
 #: Seconds without a query, for a query to arrive whole, and for a message to be taken.
 IDLE, ARRIVAL, TAKING = 30.0, 10.0, 30.0
+#: Octets a second that a client has to take of a zone that is read while it is sent, :data:`TAKING` in advance.
+LEAST_RATE = 256 << 10
 #: Seconds in which the first query of a connection is on its way.
 ARRIVING = 1.0
 _BACKLOG = 1024
 _CHUNK = 65536
 
-Served = Callable[[tuple[Peer, ...], PackedZone], None]
+Served = Callable[[tuple[Peer, ...], PackedZone | StreamedZone], None]
 
 
 class Connection:
@@ -68,12 +71,13 @@ class Connection:
             if fresh:
                 end = time.monotonic() + ARRIVAL
 
-    def send(self, message: bytes) -> None:
+    def send(self, message: bytes, patience: float | None = None) -> None:
         """Send a message.
 
+        :param patience: seconds, None for :data:`TAKING`
         :raises OSError: when the client does not take it in time
         """
-        end = time.monotonic() + TAKING
+        end = time.monotonic() + (TAKING if patience is None else patience)
         left = memoryview(len(message).to_bytes(2, 'big') + message)
         while left:
             self.sock.settimeout(max(0.01, end - time.monotonic()))
@@ -231,15 +235,38 @@ class Connections:
             metering.ended(transfer.query, 'failed')
             connection.send(zone)
             return
-        messages = transfer.messages(zone)
+        is_streamed = isinstance(zone, StreamedZone)
         try:
-            while message := messages.next(int(time.time())):
-                connection.send(message)
+            octets = self._send(connection, transfer.messages(zone), LEAST_RATE if is_streamed else 0)
         except OSError:
             metering.ended(transfer.query, 'aborted')
             raise
-        metering.transferred(transfer.query, zone.size, time.monotonic() - started)
+        except Exception as error:  # the database's errors are storage's own; without the final SOA it counts for none
+            metering.ended(transfer.query, 'failed')
+            LOG.error('the transfer of zone %s to %s broke off: %s', zone.name, connection.address, error)
+            raise ConnectionAbortedError from error
+        finally:
+            if isinstance(zone, StreamedZone):
+                zone.close()
+        metering.transferred(transfer.query, octets, time.monotonic() - started,
+                             is_whole=not isinstance(zone, PackedDifference))
         self._served(transfer.query.peers, zone)
+
+    def _send(self, connection: Connection, messages: Messages, least_rate: int) -> int:
+        """Send *messages*; how many octets their answer sections have.
+
+        :param least_rate: octets a second that the client has to take in the long run; 0 where nothing depends on it
+        :raises OSError: when it does not take a message in time
+        """
+        spent = 0.0
+        while message := messages.next(int(time.time())):
+            patience = TAKING
+            if least_rate:
+                patience = min(TAKING, TAKING + messages.octets / least_rate - spent)
+            started = time.monotonic()
+            connection.send(message, patience)
+            spent += time.monotonic() - started
+        return messages.octets
 
 
 def _make_room(connections: Iterable[Connection], least: float = 0.0) -> None:
@@ -250,14 +277,16 @@ def _make_room(connections: Iterable[Connection], least: float = 0.0) -> None:
         min(idle, key=lambda each: each.idle_since or 0.0).hang_up()
 
 
-def listen(family: int, host: str, port: int) -> socket.socket:
+def listen(family: int, host: str, port: int, reuse_port: bool = False) -> socket.socket:
     """A listening socket.
 
+    :param reuse_port: whether others may listen there too
     :raises OSError: when the address or port cannot be had
     """
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, reuse_port)
         if family == socket.AF_INET6:
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         sock.bind((host, port))

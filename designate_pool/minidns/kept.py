@@ -11,12 +11,15 @@ from designate_pool.minidns.packing import PackedZone
 
 
 class Kept:
-    """The latest packed zone of each key, those used last, within a number of octets; threads may share it."""
+    """The latest packed zone of each key, those used last, within a number of octets; threads may share it.
+
+    What is gathered to be kept counts as well, so that the octets are never more than the budget.
+    """
 
     def __init__(self, budget: int) -> None:
-        self._budget = budget
+        self.budget = budget
         self._zones: collections.OrderedDict[str, PackedZone] = collections.OrderedDict()
-        self._used = 0
+        self._held = self._reserved = 0
         self._lock = threading.Lock()
         self._busy: dict[str, tuple[threading.Lock, int]] = {}
 
@@ -28,7 +31,7 @@ class Kept:
         kept = self.get(key, serial)
         if kept is not None:
             return kept
-        with self._alone(key):  # the others that ask for it now find it kept
+        with self.alone(key):  # the others that ask for it now find it kept
             kept = self.get(key, serial)
             if kept is None:
                 kept = pack()
@@ -45,21 +48,33 @@ class Kept:
             return zone
 
     def put(self, key: str, zone: PackedZone) -> None:
-        """Keep *zone*, and let older ones go that no longer fit; one larger than the whole budget is not kept."""
-        if zone.size > self._budget:
-            return
+        """Keep *zone*, and let older ones go that no longer fit; one for which there is no room displaces nothing."""
+        size = zone.size
         with self._lock:
-            former = self._zones.pop(key, None)
-            if former is not None:
-                self._used -= former.size
+            if self._reserved + size > self.budget:
+                return
+            self._forget(key)
             self._zones[key] = zone
-            self._used += zone.size
-            while self._used > self._budget:
-                _, oldest = self._zones.popitem(last=False)
-                self._used -= oldest.size
+            self._held += size
+            self._make_room()
+
+    def reserve(self, octets: int) -> bool:
+        """Set so many octets more aside for what is being gathered, if there is room for them beside the others'."""
+        with self._lock:
+            if self._reserved + octets > self.budget:
+                return False
+            self._reserved += octets
+            self._make_room()
+            return True
+
+    def release(self, octets: int) -> None:
+        """Give back what was set aside."""
+        with self._lock:
+            self._reserved -= octets
 
     @contextlib.contextmanager
-    def _alone(self, key: str) -> Iterator[None]:
+    def alone(self, key: str) -> Iterator[None]:
+        """Only one at a time for each key."""
         with self._lock:
             lock, waiting = self._busy.get(key, (threading.Lock(), 0))
             self._busy[key] = lock, waiting + 1
@@ -71,3 +86,12 @@ class Kept:
                 lock, waiting = self._busy.pop(key)
                 if waiting > 1:
                     self._busy[key] = lock, waiting - 1
+
+    def _make_room(self) -> None:
+        while self._held + self._reserved > self.budget:
+            self._forget(next(iter(self._zones)))
+
+    def _forget(self, key: str) -> None:
+        zone = self._zones.pop(key, None)
+        if zone is not None:
+            self._held -= zone.size

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import collections
+import functools
 from collections.abc import Sequence
+from typing import Any
 
 from designate_pool import metrics
 from designate_pool.minidns import wire
 from designate_pool.minidns.access import Peer
 from designate_pool.minidns.responder import Query
+from designate_pool.minidns.survey_pages import Tally
 from designate_pool.model import Answer, Outcome, PollResult, ZoneHead
 
 _KINDS = {wire.SOA: 'soa', wire.AXFR: 'axfr', wire.IXFR: 'ixfr'}
@@ -17,10 +21,8 @@ def answered(query: Query, head: ZoneHead | None) -> None:
     """A query was answered with one message."""
     if head is None:
         outcome = 'no_zone'
-    elif query.rtype == wire.SOA:
-        outcome = 'sent'
-    else:  # an IXFR of who has the serial already, or who is told to come by TCP
-        outcome = 'current' if query.over_tcp else 'by_tcp'
+    else:  # an IXFR is of who has the serial already
+        outcome = 'sent' if query.rtype == wire.SOA else 'current'
     ended(query, outcome)
 
 
@@ -31,12 +33,16 @@ def ended(query: Query, outcome: str) -> None:
     metrics.TRANSFERS.labels(_names(query.peers), _KINDS[query.rtype], outcome).inc()
 
 
-def transferred(query: Query, octets: int, seconds: float) -> None:
-    """A zone was sent whole."""
-    ended(query, 'sent')
+def transferred(query: Query, octets: int, seconds: float, is_whole: bool) -> None:
+    """A transfer was sent to its end.
+
+    :param is_whole: whether it was the zone, not the difference from an older one
+    """
     server = _names(query.peers)
-    metrics.TRANSFER_BYTES.labels(server).inc(octets)
-    metrics.TRANSFER_SECONDS.labels(server, _KINDS[query.rtype]).observe(seconds)
+    kind = 'ixfr_whole' if is_whole and query.rtype == wire.IXFR else _KINDS[query.rtype]
+    metrics.TRANSFERS.labels(server, kind, 'sent').inc()
+    metrics.TRANSFER_BYTES.labels(server, kind).inc(octets)
+    metrics.TRANSFER_SECONDS.labels(server, kind).observe(seconds)
 
 
 def polled(peer: Peer, result: PollResult, seconds: float) -> None:
@@ -44,8 +50,23 @@ def polled(peer: Peer, result: PollResult, seconds: float) -> None:
     outcome = result.answer.value.lower()
     if result.answer is Answer.SERIAL or result.status is Outcome.SUCCESS:
         outcome = 'served' if result.status is Outcome.SUCCESS else 'behind'
-    metrics.POLLS.labels(_name(peer), outcome).inc()
-    metrics.POLL_SECONDS.labels(_name(peer)).observe(seconds)
+    polls, poll_seconds = _of_polls(_name(peer), outcome)
+    polls.inc()
+    poll_seconds.observe(seconds)
+
+
+def audited(tally: Tally) -> None:
+    """A server was asked for many zones in one go."""
+    outcomes = collections.Counter('behind' if said.answer is Answer.SERIAL else said.answer.value.lower()
+                                   for _, said in tally.findings)
+    outcomes['served'] = tally.answered + tally.unanswered - len(tally.findings)
+    for outcome, count in outcomes.items():
+        metrics.AUDITED.labels(_name(tally.peer), outcome).inc(count)
+
+
+@functools.lru_cache(1024)
+def _of_polls(server: str, outcome: str) -> tuple[Any, Any]:
+    return metrics.POLLS.labels(server, outcome), metrics.POLL_SECONDS.labels(server)
 
 
 def notified(peer: Peer, is_accepted: bool) -> None:

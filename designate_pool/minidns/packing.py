@@ -1,4 +1,4 @@
-"""RRsets to messages (RFC 5936 section 2.2).
+"""Records to messages (RFC 5936 section 2.2).
 
 Every message of a transfer repeats the question, so the zone's name always stands at offset 12 and every owner is its
 own labels and a pointer there.  An answer section packed this way fits any querier, whatever its message id, spelling
@@ -7,70 +7,128 @@ of the name or key; so it is packed once for a serial and kept.
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
+import itertools
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from designate_pool.errors import RecordTooLarge
 from designate_pool.minidns import signing, wire
-from designate_pool.minidns.transfer import RRset
+from designate_pool.minidns.transfer import RRset, type_number
 
 OPT_SIZE = 11
 #: Octets of an answer section: a TCP message less header, longest question, OPT and TSIG.
 ROOM = 65535 - 12 - 259 - OPT_SIZE - signing.ROOM
 
 _FIXED = struct.Struct('!HHI')
-_LENGTHS = [length.to_bytes(2, 'big') for length in range(1024)]
+_LABEL = [bytes((length,)) for length in range(64)]
+_LENGTHS = [length.to_bytes(2, 'big') for length in range(65536)]
+
+#: Records that are packed together.
+_PAGE = 2000
+#: The answer section of a message: number of records, octets.
+Body = tuple[int, bytes]
+#: (owner, type by name or number, TTL in seconds or None for the zone's, rdata in uncompressed wire form)
+Record = tuple[str, str | int, int | None, bytes]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PackedZone:
-    """The answer sections of a whole transfer.
-
-    :ivar bodies: (number of records, octets) of each message
-    """
+    """The answer sections of a whole transfer."""
 
     domain_id: str
     name: str
     pool_name: str
     serial: int
-    bodies: tuple[tuple[int, bytes], ...]
+    bodies: tuple[Body, ...]
 
     @property
     def size(self) -> int:
         return sum(len(octets) for _, octets in self.bodies)
 
 
-def pack(zone: str, rrsets: Iterable[RRset], room: int = ROOM) -> tuple[tuple[int, bytes], ...]:
-    """The answer sections that hold *rrsets*, each of *room* octets at most.
+@dataclasses.dataclass(slots=True)
+class StreamedZone:
+    """The same of a zone that is read while it is sent, once.
+
+    :ivar close: ends the reading
+    """
+
+    domain_id: str
+    name: str
+    pool_name: str
+    serial: int
+    bodies: Iterator[Body]
+    close: Callable[[], object]
+
+
+def pack(zone: str, rrsets: Iterable[RRset], room: int = ROOM) -> tuple[Body, ...]:
+    """The answer sections that hold *rrsets*; see :func:`bodies`."""
+    records: Iterator[Record] = ((owner, rtype, ttl, rdata) for owner, rtype, ttl, rdatas in rrsets for rdata in rdatas)
+    return tuple(bodies(zone, iter(lambda: list(itertools.islice(records, _PAGE)), []), 0, room))
+
+
+def bodies(zone: str, pages: Iterable[Sequence[Record]], default_ttl: int, room: int = ROOM) -> Iterator[Body]:
+    """The answer sections that hold the records of *pages* in their order, each of *room* octets at most.
+
+    They are made as the pages come, and no more than a page and a section are held.  A page has to have many records,
+    for each costs as much as all that waits for a section to be full.
 
     :param zone: the name that the question will hold
+    :param default_ttl: of records that have none
     :raises RecordTooLarge: when one record alone is larger than *room*
-    :raises ValueError: when an owner is no name
+    :raises ValueError: when an owner is no name, or a type is unknown
     """
-    bodies: list[tuple[int, bytes]] = []
-    parts: list[bytes] = []
-    fixed: dict[tuple[int, int], bytes] = {}
-    used = count = 0
-    for owner, rtype, ttl, rdatas in rrsets:
-        middle = fixed.get((rtype, ttl))
-        if middle is None:
-            middle = fixed[rtype, ttl] = _FIXED.pack(rtype, wire.IN, ttl)
-        start = compress(owner, zone) + middle
-        for rdata in rdatas:
-            length = len(rdata)
-            size = len(start) + 2 + length
-            if used + size > room:
-                if size > room:
-                    raise RecordTooLarge(owner=owner, rtype=rtype, size=size, room=room)
-                bodies.append((count, b''.join(parts)))
-                parts, used, count = [], 0, 0
-            parts += (start, _LENGTHS[length] if length < 1024 else length.to_bytes(2, 'big'), rdata)
-            used += size
-            count += 1
-    if count:
-        bodies.append((count, b''.join(parts)))
-    return tuple(bodies)
+    fixed = _Fixed(default_ttl)
+    waiting: list[bytes] = []
+    for page in pages:
+        waiting += _records(zone, page, fixed)
+        ends = list(itertools.accumulate(map(len, waiting)))
+        start = before = 0
+        while ends and ends[-1] - before > room:
+            stop = bisect.bisect_right(ends, before + room, start)
+            if stop == start:
+                owner, kind, _, rdata = page[start - len(ends)]  # what waited from the page before did fit
+                raise RecordTooLarge(owner=owner, rtype=kind, size=len(waiting[start]), room=room)
+            yield stop - start, b''.join(waiting[start:stop])
+            start, before = stop, ends[stop - 1]
+        del waiting[:start]
+    if waiting:
+        yield len(waiting), b''.join(waiting)
+
+
+class _Fixed(dict[tuple[str | int, int | None], bytes]):
+    """Type, class and TTL of records, by type and TTL."""
+
+    def __init__(self, default_ttl: int) -> None:
+        super().__init__()
+        self._default_ttl = default_ttl
+
+    def __missing__(self, key: tuple[str | int, int | None]) -> bytes:
+        kind, ttl = key
+        number = type_number(kind) if isinstance(kind, str) else kind
+        self[key] = octets = _FIXED.pack(number, wire.IN, self._default_ttl if ttl is None else ttl)
+        return octets
+
+
+def _records(zone: str, page: Sequence[Record], fixed: _Fixed) -> Iterable[bytes]:
+    lengths = _LENGTHS
+    return [owner + fixed[kind, ttl] + lengths[len(rdata)] + rdata
+            for owner, (_, kind, ttl, rdata) in zip(_owners(zone, page), page)]
+
+
+def _owners(zone: str, page: Sequence[Record]) -> Iterator[bytes]:
+    """As :func:`compress`, but quicker for what most are: one label below the zone."""
+    suffix = '.' + zone
+    end = -len(suffix)
+    for owner, _, _, _ in page:
+        label = owner[:end]
+        if '.' not in label and '\\' not in label and 0 < len(label) < 64 and owner.endswith(suffix):
+            octets = label.encode('ascii')
+            yield _LABEL[len(octets)] + octets + wire.TO_QUESTION
+        else:
+            yield compress(owner, zone)
 
 
 def compress(owner: str, zone: str) -> bytes:

@@ -62,21 +62,40 @@ class Query:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Transfer:
-    """The answer is a whole zone; :meth:`messages` needs it packed."""
+    """The answer is a zone or the difference from an older one, which has to be packed."""
 
     query: Query
     head: ZoneHead
 
-    def messages(self, zone: packing.PackedZone) -> Messages:
+    def messages(self, zone: packing.PackedZone | packing.StreamedZone) -> Messages:
         return Messages(self.query, zone)
+
+    def datagram(self, difference: packing.PackedZone, now: int) -> bytes | None:
+        """*difference* as the one message that there is room for over UDP; None when it does not fit."""
+        query = self.query
+        if len(difference.bodies) > 1 or len(difference.bodies[0][1]) > query.room:
+            return None
+        message = query.reply(wire.NOERROR, now, wire.AA, *difference.bodies[0])
+        return message if len(message) <= query.room else None
+
+    def come_by_tcp(self, now: int) -> bytes:
+        """The present SOA, and that there is more (RFC 1995 section 2).
+
+        :raises ValueError: when the zone's SOA cannot be made
+        """
+        return _soa(self.query, self.head, now, wire.AA | wire.TC)
 
 
 class Messages:
-    """The messages of one transfer, each made and signed when it is its turn to be sent."""
+    """The messages of one transfer, each made and signed when it is its turn to be sent.
 
-    def __init__(self, query: Query, zone: packing.PackedZone) -> None:
+    :ivar octets: that the answer sections so far have
+    """
+
+    def __init__(self, query: Query, zone: packing.PackedZone | packing.StreamedZone) -> None:
         self._query = query
-        self._bodies: Iterator[tuple[int, bytes]] = iter(zone.bodies)
+        self.octets = 0
+        self._bodies: Iterator[packing.Body] = iter(zone.bodies)
         self._signer = None if query.key is None else signing.Signer(query.key, query.mac, several=True)
 
     def next(self, now: int) -> bytes | None:
@@ -84,6 +103,7 @@ class Messages:
         count, body = next(self._bodies, (0, b''))
         if not count:
             return None
+        self.octets += len(body)
         query = self._query
         message = packing.assemble(query.id, wire.QR | wire.AA | query.recursion_desired, query.question, count, body,
                                    query.opt)
@@ -188,7 +208,7 @@ class Responder:
 
 
 def answer(query: Query, head: ZoneHead | None, now: int) -> bytes | Transfer:
-    """The answer to *query*.
+    """The answer to *query*, or the transfer that it asks for.
 
     :param head: of the zone it asks for; None when MiniDNS does not serve it
     :raises ValueError: when the zone's SOA cannot be made
@@ -196,19 +216,22 @@ def answer(query: Query, head: ZoneHead | None, now: int) -> bytes | Transfer:
     if head is None:
         return query.reply(wire.REFUSED if query.rtype == wire.SOA else wire.NOTAUTH, now)
     current = query.have is not None and serial.at_least(query.have, head.serial)
-    if query.rtype != wire.SOA and query.over_tcp and not current:
+    if query.rtype != wire.SOA and not current:
         return Transfer(query, head)
-    # To IXFR over UDP the SOA alone says "come by TCP", and to one whose serial is current "stay" (RFC 1995 section 2).
-    _, soa = packing.pack(head.name, [(head.name, wire.SOA, head.ttl, (soa_rdata(head),))])[0]
-    message = query.reply(wire.NOERROR, now, wire.AA, 1, soa)
-    if len(message) > query.room:
-        return query.reply(wire.NOERROR, now, wire.AA | wire.TC)
-    return message
+    return _soa(query, head, now, wire.AA)  # to IXFR it says "stay as you are" (RFC 1995 section 2)
 
 
 def failure(query: Query, now: int) -> bytes:
     """The answer when the zone could not be read."""
     return query.reply(wire.SERVFAIL, now)
+
+
+def _soa(query: Query, head: ZoneHead, now: int, flags: int) -> bytes:
+    _, soa = packing.pack(head.name, [(head.name, wire.SOA, head.ttl, (soa_rdata(head),))])[0]
+    message = query.reply(wire.NOERROR, now, flags, 1, soa)
+    if len(message) > query.room:
+        return query.reply(wire.NOERROR, now, flags | wire.TC)
+    return message
 
 
 def _key_name(peer: Peer) -> str:

@@ -35,11 +35,13 @@ class Server:
 
     :param served: told of each transfer that has been sent whole
     :param servers: tells how many servers an address stands for
+    :param reuse_port: whether other processes may answer there too
     """
 
     def __init__(self, endpoints: Sequence[Endpoint], answering: Answering, served: Served, tcp_connections: int,
-                 servers: Callable[[str], int]) -> None:
+                 servers: Callable[[str], int], reuse_port: bool = False) -> None:
         self._wanted = tuple(endpoints)
+        self._reuse_port = reuse_port
         self._answering = answering
         self._connections = Connections(answering, served, tcp_connections, servers)
         self._udp: list[Datagrams] = []
@@ -71,10 +73,10 @@ class Server:
     def _bind(self, endpoint: Endpoint) -> Endpoint:
         family = socket.AF_INET6 if ':' in endpoint.host else socket.AF_INET
         for tries_left in range(_PORT_TRIES if endpoint.port == 0 else 1, 0, -1):
-            stream = listen(family, endpoint.host, endpoint.port)
+            stream = listen(family, endpoint.host, endpoint.port, self._reuse_port)
             port = int(stream.getsockname()[1])
             try:
-                datagrams = udp_socket(family, endpoint.host, port)
+                datagrams = udp_socket(family, endpoint.host, port, reuse_port=self._reuse_port)
             except OSError:
                 stream.close()
                 if tries_left == 1:

@@ -7,6 +7,7 @@ import logging
 import socket
 import threading
 from collections.abc import Callable, Sequence
+from datetime import datetime
 
 from designate_pool.errors import InvalidField
 from designate_pool.minidns import wire
@@ -17,13 +18,15 @@ from designate_pool.minidns.errands import Schedule
 from designate_pool.minidns.exchange import Exchange
 from designate_pool.minidns.following import Following
 from designate_pool.minidns.keyring import Keyring
-from designate_pool.minidns.packing import PackedZone
+from designate_pool.minidns.packing import PackedZone, StreamedZone
 from designate_pool.minidns.poller import Poller, Request, ToAsker, ToPool
 from designate_pool.minidns.reports import Reports
 from designate_pool.minidns.roster import roster
 from designate_pool.minidns.server import Server
+from designate_pool.minidns.surveying import Surveying
 from designate_pool.model import Answer, Context, Domain, Endpoint, Outcome, PollRequest, PollResult, Pool
 from designate_pool.rpc.pool_manager import PoolManagerClient
+from designate_pool.serial import SPACE
 from designate_pool.storage.sessions import Storage
 
 LOG = logging.getLogger(__name__)
@@ -38,22 +41,25 @@ class MiniDns:
     :param packed_zones_bytes: memory for zones in wire form
     :param read_pool: reads the configuration anew, when a pool manager has; without it, only :meth:`set_pool` changes
         anything
+    :param reuse_port: whether other processes may answer there too
     :raises InvalidField: when a server's TSIG key is not valid
     """
 
     def __init__(self, storage: Storage, pool: Pool, listen: Sequence[Endpoint], pool_managers: PoolManagerClient,
                  runtime: Runtime, tcp_connections: int = 500, packed_zones_bytes: int = 256 << 20,
-                 read_pool: Callable[[], Pool] | None = None) -> None:
+                 read_pool: Callable[[], Pool] | None = None, reuse_port: bool = False) -> None:
         self._runtime = runtime
         self._roster = roster(pool)
         self._changing = threading.Lock()
         self._keyring = Keyring(storage)
-        answering = Answering(storage, lambda: self._roster, packed_zones_bytes, lambda: self._keyring.visitors)
+        answering = Answering(storage, lambda: self._roster, packed_zones_bytes, lambda: self._keyring.visitors,
+                              self._served)
         self._server = Server(listen, answering, self._served, tcp_connections,
-                              lambda address: self._roster.at_address.get(address, 0))
+                              lambda address: self._roster.at_address.get(address, 0), reuse_port)
         self._reports = Reports(pool_managers)
         self._exchange = Exchange(_sources(listen))
         self._poller = Poller(self._exchange, self._reports.put)
+        self._surveying = Surveying(pool_managers, _sources(listen))
         self._following = None if read_pool is None else Following(storage, pool.name, read_pool, self.set_pool)
 
     @property
@@ -67,10 +73,11 @@ class MiniDns:
         :raises OSError: when a port or address cannot be had
         """
         self._server.bind()
-        self._exchange.open()
+        self._exchange.open(self._runtime)
         self._keyring.start(self._runtime)
         self._reports.start(self._runtime)
-        self._exchange.start(self._runtime)
+        self._exchange.start()
+        self._surveying.start(self._runtime)
         self._server.start(self._runtime)
         if self._following is not None:
             self._following.start(self._runtime)
@@ -82,6 +89,7 @@ class MiniDns:
         self._keyring.stop()
         self._server.stop()
         self._exchange.stop()
+        self._surveying.stop()
         self._reports.stop()
 
     def set_pool(self, pool: Pool) -> None:
@@ -127,13 +135,24 @@ class MiniDns:
             _check_name(request.name)
             peer = self._known(request.server_id)
             if peer is None:
-                self._reports.put(recipient, PollResult(
+                self._reports.put((recipient, PollResult(
                     request.domain_id, request.server_id, Outcome.ERROR, Answer.BAD, None,
-                    f'MiniDNS knows no server {request.server_id}; is its configuration the pool manager\'s?'))
+                    f'MiniDNS knows no server {request.server_id}; is its configuration the pool manager\'s?')))
             else:
                 known.append(Request(peer, request.domain_id, request.name, request.serial, recipient, request.notify,
                                      delay=request.delay))
         self._poller.request(known, Schedule(timeout, retry_interval, max_retries))
+
+    def audit_serials(self, context: Context, pool_name: str, started_at: datetime, server_ids: Sequence[str],
+                      domains: Sequence[tuple[str, str, int]]) -> None:
+        """Ask each server for each domain once; told by ``audited``.  Of a server that is not known nothing is told.
+
+        :param domains: (id, name, wanted serial)
+        """
+        if any(len(each) != 3 or not 0 <= each[2] < SPACE for each in domains):
+            raise InvalidField(field='domains', why='each is an id, a name and a serial')
+        peers = [peer for server_id in server_ids if (peer := self._known(server_id)) is not None]
+        self._surveying.ask(context, pool_name, started_at, peers, domains)
 
     def _known(self, server_id: str) -> Peer | None:
         """The server with this id; a pool manager may know of one before we do."""
@@ -147,7 +166,7 @@ class MiniDns:
                           ToAsker(context, domain, destination), notify=not poll, poll=poll)
         self._poller.request([request], schedule)
 
-    def _served(self, peers: tuple[Peer, ...], zone: PackedZone) -> None:
+    def _served(self, peers: tuple[Peer, ...], zone: PackedZone | StreamedZone) -> None:
         """A transfer has been sent: see whether its receiver serves it."""
         self._poller.transferred(peers, zone.domain_id, zone.name, zone.serial, zone.pool_name)
 

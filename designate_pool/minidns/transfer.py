@@ -1,15 +1,15 @@
-"""A zone as the ordered RRsets of a transfer (RFC 5936 section 2.2): SOA, everything else, the same SOA again."""
+"""A zone as the records of a transfer (RFC 5936 section 2.2): SOA, everything else, the same SOA again."""
 
 from __future__ import annotations
 
 import functools
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import dns.rdatatype
 
 from designate_pool.minidns import wire
-from designate_pool.model import ZoneHead, ZoneSnapshot
+from designate_pool.model import ZoneHead, ZoneRecord
 
 #: (owner, type, TTL in seconds, rdatas in uncompressed wire form)
 RRset = tuple[str, int, int, Sequence[bytes]]
@@ -17,17 +17,15 @@ RRset = tuple[str, int, int, Sequence[bytes]]
 _NUMBERS = struct.Struct('!IIIII')
 
 
-def rrsets(zone: ZoneSnapshot) -> Iterator[RRset]:
-    """The RRsets of *zone* in transfer order.
+def pages(head: ZoneHead, contents: Iterable[Sequence[ZoneRecord]]) -> Iterator[Sequence[ZoneRecord]]:
+    """*contents*, the records of a zone but its SOA in portions, with the SOA before and behind them.
 
-    :raises ValueError: when the SOA cannot be made, or a type is unknown
+    :raises ValueError: when the SOA cannot be made
     """
-    head = zone.head
-    soa: RRset = (head.name, wire.SOA, head.ttl, (soa_rdata(head),))
-    yield soa
-    for owner, kind, ttl, rdatas in zone.rrsets:
-        yield owner, _number(kind), head.ttl if ttl is None else ttl, rdatas
-    yield soa
+    soa: ZoneRecord = (head.name, 'SOA', None, soa_rdata(head))
+    yield soa,
+    yield from contents
+    yield soa,
 
 
 def soa_rdata(head: ZoneHead) -> bytes:
@@ -52,5 +50,8 @@ def _mailbox(email: str) -> bytes:
 
 
 @functools.lru_cache(256)
-def _number(kind: str) -> int:
+def type_number(kind: str) -> int:
+    """
+    :raises ValueError: when it is no type
+    """
     return int(dns.rdatatype.from_text(kind))

@@ -1,22 +1,26 @@
-"""From storage to packed zones: read once for a serial, packed once, kept."""
+"""From storage to packed zones and differences between them: read once for a serial, packed once, kept if they fit."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Mapping
 
-from designate_pool.minidns import packing, transfer
+from designate_pool.errors import RecordTooLarge
+from designate_pool.minidns import ixfr, packing, transfer
 from designate_pool.minidns.gathering import Gathering
 from designate_pool.minidns.kept import Kept
+from designate_pool.minidns.supply import Supply
 from designate_pool.model import ZoneHead
-from designate_pool.storage import zones
+from designate_pool.storage import journal, zones
 from designate_pool.storage.sessions import Storage
 
 
 class Zones:
     """The domains' zones."""
 
-    def __init__(self, storage: Storage, kept: Kept) -> None:
+    def __init__(self, storage: Storage, kept: Kept, supply: Supply) -> None:
         self._storage = storage
+        self._supply = supply
         self._heads = Gathering(lambda names: storage.read(zones.heads, names))
         self._kept = kept
 
@@ -24,18 +28,52 @@ class Zones:
         """The heads of those of *names* that are served, and maybe of others, read in one statement for all who ask."""
         return self._heads.get(names)
 
-    def packed(self, head: ZoneHead) -> packing.PackedZone | None:
+    def packed(self, head: ZoneHead) -> packing.PackedZone | packing.StreamedZone | None:
         """The zone of *head*, at its serial or a newer one; None when it is no longer served.
 
         :raises ValueError: when the stored zone cannot be put into messages
         :raises RecordTooLarge: when one of its records cannot
+        :raises ServiceUnavailable: when too many large zones are sent already
         """
-        return self._kept.get_or_pack(head.domain_id, head.serial, lambda: self._pack(head.domain_id))
+        return self._supply.get(head.domain_id, head.serial, lambda: self._open(head.domain_id))
 
-    def _pack(self, domain_id: str) -> packing.PackedZone | None:
-        snapshot = self._storage.read(zones.snapshot, domain_id)
-        if snapshot is None:
+    def difference(self, head: ZoneHead, have: int, most: int | None = None) -> ixfr.PackedDifference | None:
+        """What leads from the serial *have* to the zone of *head*, or a newer one.
+
+        None when the journal does not tell, or when the whole zone is no larger.  What this costs follows the
+        difference, whatever the zone's size.
+
+        :param most: records that there may be, and the zone's size does not matter
+        """
+        found = self._kept.get_or_pack(f'{head.domain_id} {have}', head.serial,
+                                       lambda: self._pack_difference(head, have, most))
+        assert found is None or isinstance(found, ixfr.PackedDifference)
+        return found
+
+    def _pack_difference(self, head: ZoneHead, have: int, most: int | None) -> ixfr.PackedDifference | None:
+        read = self._storage.read(journal.difference, head.domain_id, have, ixfr.MOST if most is None else most)
+        if read is None or not read.steps or read.steps[-1].serial != read.head.serial:
             return None
-        head = snapshot.head
-        return packing.PackedZone(domain_id, head.name, head.pool_name, head.serial,
-                                  packing.pack(head.name, transfer.rrsets(snapshot)))
+        try:
+            found = ixfr.pack(read.head, have, read.steps)
+        except (ValueError, RecordTooLarge):  # the record may be in the zone no longer
+            return None
+        return found if most is not None or self._is_smaller(found) else None
+
+    def _is_smaller(self, difference: ixfr.PackedDifference) -> bool:
+        """Whether it is smaller than the whole zone: in octets if that is kept, else in records."""
+        whole = self._kept.get(difference.domain_id, difference.serial)
+        if whole is not None:
+            return difference.size < whole.size
+        enough = difference.records - 1  # beside its own records, a whole zone has the SOA twice
+        return self._storage.read(zones.count, difference.domain_id, enough) == enough
+
+    def _open(self, domain_id: str) -> packing.StreamedZone | None:
+        pages = self._storage.stream(zones.pages, domain_id)
+        first = next(pages, None)
+        if first is None:
+            return None
+        head, records = first
+        contents = itertools.chain([records], (page for _, page in pages))
+        return packing.StreamedZone(domain_id, head.name, head.pool_name, head.serial, packing.bodies(
+            head.name, transfer.pages(head, contents), head.ttl), pages.close)

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import itertools
 import random
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from collections.abc import Callable, Generator, Iterator
+from typing import Any, TypeAlias, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy import exc
@@ -25,9 +26,12 @@ from designate_pool.storage import transient
 
 T = TypeVar('T')
 Tx = sa.Connection
+Items: TypeAlias = Generator[T, None, None]
 
 PATIENCE = 10.0
 _LONGEST_PAUSE = 0.5
+#: Octets of a SQLite file that are looked at in place.
+_MAPPED = 1 << 30
 _DRIVERS = {
     'sqlite': 'sqlite',
     'mysql': 'mysql+pymysql', 'mysql+pymysql': 'mysql+pymysql',
@@ -61,11 +65,13 @@ class Storage:
     :param max_overflow: connections beyond *pool_size*, closed after use
     :param patience: seconds after which a transient error is given to the caller; no single wait for a lock or a
         connection is longer
+    :ivar connections: how many can be had at the same time
     :raises designate_pool.errors.BadInput: *url* is not of one of these databases
     """
 
     def __init__(self, url: str, pool_size: int = 20, max_overflow: int = 0, patience: float = PATIENCE) -> None:
         self._patience = patience
+        self.connections = pool_size + max_overflow
         # run and read end every transaction themselves: a ROLLBACK for each connection returned would be one too many.
         self.engine = make_engine(url, patience=patience, pool_size=pool_size, max_overflow=max_overflow,
                                   pool_timeout=patience, pool_recycle=3600, pool_reset_on_return=None)
@@ -101,6 +107,29 @@ class Storage:
                 return work(tx, *args, **kwargs)
 
         return self._patiently(attempt, _READS)
+
+    def stream(self, work: Callable[..., Items[T]], *args: Any) -> Items[T]:
+        """What the generator ``work(tx, *args)`` yields, from one transaction that only reads, as it is taken.
+
+        The transaction keeps its connection until all has been taken, or the generator is closed.  The first has been
+        read when this returns; what happens after that is not tried again.
+
+        :raises sqlalchemy.exc.DBAPIError: what does not pass, and what comes later
+        :raises designate_pool.errors.ServiceUnavailable: what would pass, but did not in time
+        """
+        def attempt() -> Items[Any]:
+            items = self._items(work, args)
+            next(items)
+            return items
+
+        return self._patiently(attempt, _READS)
+
+    def _items(self, work: Callable[..., Items[T]], args: tuple[Any, ...]) -> Items[Any]:
+        with self._read_only.connect() as tx, contextlib.closing(work(tx, *args)) as found:
+            first = list(itertools.islice(found, 1))
+            yield None  # that far it may be tried again
+            yield from first
+            yield from found
 
     @contextlib.contextmanager
     def count_statements(self) -> Iterator[collections.Counter[str]]:
@@ -204,7 +233,8 @@ def _prepare_sqlite(seconds: int, foreign_keys: bool) -> Callable[[Any, Any], No
         cursor = connection.cursor()
         cursor.execute(f'PRAGMA busy_timeout={seconds * 1000}')
         _keep_log(cursor, seconds)
-        for pragma in ('synchronous=FULL', f'foreign_keys={"ON" if foreign_keys else "OFF"}'):
+        # Large zones are read by many small looks into the file, each of which would else be a system call and a copy.
+        for pragma in ('synchronous=FULL', f'mmap_size={_MAPPED}', f'foreign_keys={"ON" if foreign_keys else "OFF"}'):
             cursor.execute(f'PRAGMA {pragma}')
         cursor.close()
 

@@ -5,13 +5,15 @@ A domain that is deleted or being deleted is not served.  Records whose deletion
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql
 
-from designate_pool.model import Action, Status, Task, ZoneHead, ZoneSnapshot
+from designate_pool.model import Action, Status, Task, ZoneHead, ZoneRecord
 from designate_pool.storage import recordsets as recordsets_of
 from designate_pool.storage.schema import ALIVE, domains, pool_attributes, pools, records, recordsets
 from designate_pool.storage.sessions import Tx
@@ -33,11 +35,33 @@ _RECORDSETS = (
            recordsets.c.type != 'SOA')
     .order_by(recordsets.c.name, recordsets.c.type)
 )
-_RECORDS = (
-    sa.select(records.c.recordset_id, records.c.wire)
+_Pages = Generator[Sequence[ZoneRecord], None, None]
+#: Rows that are in memory at once.
+_PAGE = 2000
+
+
+def _records(domain_id: Any, wire: Any) -> sa.Select[Any]:
+    return (sa.select(recordsets.c.name, recordsets.c.type, recordsets.c.ttl, wire)
+            .join_from(records, recordsets, recordsets.c.id == records.c.recordset_id)
+            .where(records.c.domain_id == domain_id, records.c.task != Task.DELETE,
+                   records.c.status != Status.DELETED, recordsets.c.deleted == ALIVE, recordsets.c.type != 'SOA'))
+
+
+#: In any order, and beginning with the records: so it takes the fewest lookups.
+_RECORDS = _records(sa.bindparam('domain_id'), records.c.wire)
+_FETCH = sa.text(f'FETCH {_PAGE} FROM zone')
+_POSTGRESQL: sa.Dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
+# PostgreSQL takes nested loops for a hash join when its statistics are old, or when it thinks of the first rows only;
+# and psycopg2 spends less on hexadecimal digits than on octets.
+_OPEN_CURSOR = sa.text('SET LOCAL enable_nestloop = off; DECLARE zone NO SCROLL CURSOR FOR {}; {}'.format(
+    _records(sa.literal_column(':domain_id'), sa.func.encode(records.c.wire, 'hex'))
+    .where(recordsets.c.domain_id == sa.literal_column(':domain_id'))
+    .compile(dialect=_POSTGRESQL, compile_kwargs={'literal_binds': True}), _FETCH))
+_COUNT = sa.select(sa.func.count()).select_from(
+    sa.select(records.c.id)
     .where(records.c.domain_id == sa.bindparam('domain_id'), records.c.task != Task.DELETE,
            records.c.status != Status.DELETED)
-)
+    .limit(sa.bindparam('most')).subquery())
 _TEXTS = (
     sa.select(records.c.recordset_id, records.c.data)
     .where(records.c.domain_id == sa.bindparam('domain_id'), records.c.task != Task.DELETE,
@@ -52,35 +76,36 @@ def heads(tx: Tx, names: Collection[str]) -> dict[str, ZoneHead]:
     return {head.name: head for head in _read_heads(tx, _HEADS_BY_NAME, names=list(names))}
 
 
-def snapshot(tx: Tx, domain_id: str) -> ZoneSnapshot | None:
-    """A zone's whole contents at one serial; None when it is not served.
+def head(tx: Tx, domain_id: str) -> ZoneHead | None:
+    """The head of a zone by its domain's id; None when it is not served."""
+    found = _read_heads(tx, _HEAD_BY_ID, domain_id=domain_id)
+    return found[0] if found else None
 
-    It must be the first that its transaction does (see :func:`one_state`).
+
+def pages(tx: Tx, domain_id: str) -> Generator[tuple[ZoneHead, Sequence[ZoneRecord]], None, None]:
+    """A zone's head, each time with the next some of its records but the SOA, in no order; at least once.
+
+    All are of one serial.  Nothing when it is not served.  The rows come from the database as they are taken, never
+    more than a page at a time, and meanwhile nothing else can be done in the transaction.  It must be the first that
+    its transaction does (see :func:`one_state`).
     """
     one_state(tx)
-    found = _read_heads(tx, _HEAD_BY_ID, domain_id=domain_id)
-    if not found:
-        return None
-    # Joined here, because a database looks up one row in the other table for each of this one.
-    rdatas: dict[str, list[bytes] | tuple[bytes]] = {}
-    for recordset_id, wire in tx.execute(_RECORDS, {'domain_id': domain_id}).all():
-        known = rdatas.get(recordset_id)
-        if known is None:
-            rdatas[recordset_id] = (wire,)  # most have one, and a tuple is cheap
-        elif isinstance(known, list):
-            known.append(wire)
-        else:
-            rdatas[recordset_id] = [*known, wire]
-    return ZoneSnapshot(found[0], [
-        (name, rtype, ttl, rdatas[recordset_id])
-        for recordset_id, name, rtype, ttl in tx.execute(_RECORDSETS, {'domain_id': domain_id}).all()
-        if recordset_id in rdatas])
+    found = head(tx, domain_id)
+    if found is None:
+        return
+    is_empty = True
+    with contextlib.closing(_READ[tx.dialect.name](tx, domain_id)) as read:
+        for page in read:
+            is_empty = False
+            yield found, page
+    if is_empty:
+        yield found, ()
 
 
 def texts(tx: Tx, domain_id: str) -> tuple[ZoneHead, list[tuple[str, str, int | None, str]]] | None:
     """A zone's head, and name, type, TTL (None for the zone's) and data of every record but its SOA, at one serial.
 
-    The records come by name and type.  None when the zone is not served.  As :func:`snapshot`, it must be the first
+    The records come by name and type.  None when the zone is not served.  As :func:`pages`, it must be the first
     that its transaction does.
     """
     one_state(tx)
@@ -106,6 +131,11 @@ def head_and_rows(tx: Tx, domain_id: str) -> tuple[ZoneHead, Iterator[tuple[str,
     return (found[0], recordsets_of.contents(tx, domain_id)) if found else None
 
 
+def count(tx: Tx, domain_id: str, most: int) -> int:
+    """How many records a zone has beside its SOA, counted no further than to *most*."""
+    return int(tx.execute(_COUNT, {'domain_id': domain_id, 'most': most}).scalar_one())
+
+
 def one_state(tx: Tx) -> None:
     """Have all statements of *tx* see the same state of the database.
 
@@ -113,6 +143,36 @@ def one_state(tx: Tx) -> None:
     """
     if tx.dialect.name != 'sqlite':  # there, a transaction sees one state anyway
         tx.exec_driver_sql('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ')
+
+
+def _from_sqlite(tx: Tx, domain_id: str) -> _Pages:
+    """The driver's own rows: SQLAlchemy's would cost as much again as reading them."""
+    cursor: Any = tx.execute(_RECORDS, {'domain_id': domain_id}).cursor
+    while page := cursor.fetchmany(_PAGE):
+        yield page
+
+
+def _from_mysql(tx: Tx, domain_id: str) -> _Pages:
+    options = {'yield_per': _PAGE}  # else the driver would take all rows at once
+    is_whole = False
+    try:
+        for page in tx.execute(_RECORDS, {'domain_id': domain_id}, execution_options=options).partitions():
+            yield [row._t for row in page]
+        is_whole = True
+    finally:
+        if not is_whole:  # the driver would read the rest before it does anything else
+            tx.invalidate()
+
+
+def _from_postgresql(tx: Tx, domain_id: str) -> _Pages:
+    fetch: Any = _OPEN_CURSOR
+    while page := tx.execute(fetch, {'domain_id': domain_id} if fetch is _OPEN_CURSOR else {}).cursor.fetchall():
+        yield [(name, rtype, ttl, bytes.fromhex(wire)) for name, rtype, ttl, wire in page]
+        fetch = _FETCH
+
+
+_READ: dict[str, Callable[[Tx, str], _Pages]] = {
+    'sqlite': _from_sqlite, 'mysql': _from_mysql, 'postgresql': _from_postgresql}
 
 
 def _read_heads(tx: Tx, statement: sa.Select[Any], **parameters: object) -> list[ZoneHead]:

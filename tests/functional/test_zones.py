@@ -7,7 +7,7 @@ import time
 
 import sqlalchemy as sa
 
-from designate_pool.model import new_id
+from designate_pool.model import Status, Task, new_id
 from designate_pool.storage import zones
 from designate_pool.storage.schema import records
 from designate_pool.storage.sessions import Storage
@@ -26,16 +26,28 @@ def test_the_heads_of_many_zones_are_one_statement(storage: Storage) -> None:
         7, 'two', ('ns1.example.net.',), 'first.last@example.com')
 
 
+def test_records_are_counted_so_far_and_no_further(storage: Storage) -> None:
+    key = storage.run(insert_zone)
+    whole = storage.read(zones.count, key, 1000)
+    assert whole == 15
+    assert [storage.read(zones.count, key, most) for most in (0, 1, whole - 1, whole, whole + 1)] == [
+        0, 1, whole - 1, whole, whole]
+    storage.run(lambda tx: tx.execute(records.update().where(records.c.data == '192.0.2.3').values(
+        task=Task.DELETE, status=Status.PENDING)) and None)
+    assert storage.read(zones.count, key, 1000) == whole - 1
+    assert storage.read(zones.count, new_id(), 1000) == 0
+
+
 def test_a_zone_without_records_has_a_head_only(storage: Storage) -> None:
     only_soa = '@ IN SOA ns1.example.net. a.example.com. 4294967295 1 2 3 4\n'
     key = storage.run(lambda tx: insert_zone(tx, '$TTL 300\n' + only_soa, pool_name='two'))
-    snapshot = storage.read(zones.snapshot, key)
-    assert snapshot is not None and (snapshot.head.serial, list(snapshot.rrsets)) == (4294967295, [])
-    assert storage.read(zones.snapshot, new_id()) is None
+    ((head, contents),) = storage.stream(zones.pages, key)
+    assert (head.serial, list(contents)) == (4294967295, [])
+    assert list(storage.stream(zones.pages, new_id())) == []
     assert storage.read(zones.heads, []) == {}
 
 
-def test_head_and_records_of_a_snapshot_agree_while_somebody_writes(storage: Storage) -> None:
+def test_head_and_records_agree_while_somebody_writes(storage: Storage) -> None:
     key = storage.run(insert_zone)
     over = threading.Event()
 
@@ -57,11 +69,9 @@ def test_head_and_records_of_a_snapshot_agree_while_somebody_writes(storage: Sto
         seen = set()
         end = time.monotonic() + 10
         while len(seen) < 20 and time.monotonic() < end:
-            snapshot = storage.read(zones.snapshot, key)
-            assert snapshot is not None
-            seen.add(snapshot.head.serial)
-            wires = {wire for _, _, _, rdatas in snapshot.rrsets for wire in rdatas}
-            assert wires == {snapshot.head.serial.to_bytes(4, 'big')}
+            ((head, contents),) = storage.stream(zones.pages, key)
+            seen.add(head.serial)
+            assert {wire for _, _, _, wire in contents} == {head.serial.to_bytes(4, 'big')}
     finally:
         over.set()
         writer.join()

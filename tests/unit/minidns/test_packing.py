@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from designate_pool.errors import RecordTooLarge
 from designate_pool.minidns import packing, transfer, wire
-from tests.unit.minidns.values import HEAD, SOA_TEXT, snapshot
+from tests.unit.minidns.values import HEAD, SOA_TEXT, packed
 
 QUESTION = wire.wire_of('example.com.') + wire.QUESTION.pack(wire.AXFR, wire.IN)
 ZONE = '''
@@ -41,7 +41,7 @@ def records_of(bodies: tuple[tuple[int, bytes], ...]) -> list[list[str]]:
 
 
 def test_a_zone_begins_and_ends_with_its_soa() -> None:
-    (records,) = records_of(packing.pack('example.com.', transfer.rrsets(snapshot(ZONE))))
+    (records,) = records_of(packed(ZONE).bodies)
     assert records == [
         f'example.com. 300 IN SOA {SOA_TEXT}',
         '*.wild.example.com. 300 IN TXT "any"',
@@ -57,7 +57,7 @@ def test_a_zone_begins_and_ends_with_its_soa() -> None:
 
 
 def test_an_empty_zone_is_two_soa() -> None:
-    assert records_of(packing.pack('example.com.', transfer.rrsets(snapshot('')))) == [
+    assert records_of(packed('').bodies) == [
         [f'example.com. 300 IN SOA {SOA_TEXT}'] * 2]
 
 

@@ -18,12 +18,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from designate_pool.errors import InvalidField
-from designate_pool.minidns import packing, responder, signing, transfer, wire
+from designate_pool.minidns import responder, signing, wire
 from designate_pool.minidns.access import Peer, Refusal, guests
+from designate_pool.minidns.ixfr import PackedDifference
+from designate_pool.minidns.ixfr import pack as pack_difference
 from designate_pool.minidns.responder import Query, Transfer
-from designate_pool.model import TsigKey, ZoneHead
+from designate_pool.model import TsigKey, ZoneHead, ZoneStep
 from tests.unit.minidns.values import (HEAD, KEY, KEYED, NOW, OTHER_KEY, RESPONDER, SECRET, SOA_TEXT, UNKEYED, dns_key,
-                                       query, sign, snapshot)
+                                       packed, query, sign)
 
 FRIEND, KEYED_FRIEND, STRANGER = '192.0.2.1', '192.0.2.2', '203.0.113.9'
 
@@ -184,8 +186,38 @@ def test_ixfr_across_the_end_of_the_numbers() -> None:
     assert isinstance(answer(ixfr(2 ** 32 - 5), over_tcp=True), Transfer)
 
 
-def test_ixfr_over_udp_is_the_soa() -> None:
-    assert soa_of(reply(ixfr(1))) == SOA_TEXT
+def over_udp(message: bytes) -> Transfer:
+    said = answer(message, KEYED_FRIEND if b'pool-key' in message else FRIEND)
+    assert isinstance(said, Transfer)
+    return said
+
+
+def step(size: int) -> PackedDifference:
+    """The difference of one TXT record of this many octets."""
+    added = ('www.example.com.', 'TXT', 60, bytes([size - 1]) + b'x' * (size - 1))
+    return pack_difference(HEAD, 6, [ZoneStep(7, [], [added])])
+
+
+@pytest.mark.parametrize('key', [None, KEY], ids=['unsigned', 'signed'])
+def test_ixfr_over_udp_is_the_difference_as_far_as_it_fits(key: TsigKey | None) -> None:
+    asked = over_udp(ixfr(6, key))
+    seen = {size: asked.datagram(step(size), NOW) for size in range(1, 257)}
+    longest = max(size for size, message in seen.items() if message is not None)
+    assert longest < 256 and all((message is not None) == (size <= longest) for size, message in seen.items())
+    message = seen[longest]
+    assert message is not None and len(message) == asked.query.room
+    keyring = None if key is None else dns_key(key)
+    parsed = dns.message.from_wire(message, keyring=keyring, request_mac=mac_of(ixfr(6, key), key) if key else b'')
+    assert [rrset.rdtype for rrset in parsed.answer] == [dns.rdatatype.SOA, dns.rdatatype.TXT]
+    assert not parsed.flags & dns.flags.TC
+
+
+def test_ixfr_over_udp_without_room_is_the_soa_and_tc() -> None:
+    asked = over_udp(ixfr(1))
+    assert asked.datagram(pack_difference(HEAD, 6, [ZoneStep(7, [], [
+        (f'host{number}.example.com.', 'A', 60, bytes(4)) for number in range(5000)])]), NOW) is None
+    said = dns.message.from_wire(asked.come_by_tcp(NOW))
+    assert soa_of(said) == SOA_TEXT and said.flags & dns.flags.TC
 
 
 def test_ixfr_without_a_soa_is_malformed() -> None:
@@ -331,13 +363,12 @@ def test_of_servers_that_share_a_key_the_address_tells_which(address: str, found
 
 
 def test_a_transfer_is_signed_over_all_its_messages() -> None:
-    zone = snapshot('\n'.join(f'host{number} 300 IN TXT "{"x" * 200}"' for number in range(1500)))
-    packed = packing.PackedZone('d1', HEAD.name, 'default', 7, packing.pack(HEAD.name, transfer.rrsets(zone)))
-    assert len(packed.bodies) > 4
+    zone = packed('\n'.join(f'host{number} 300 IN TXT "{"x" * 200}"' for number in range(1500)))
+    assert len(zone.bodies) > 4
     message = query(rtype='AXFR', key=KEY)
     said = answer(message, STRANGER, over_tcp=True)
     assert isinstance(said, Transfer)
-    messages = said.messages(packed)
+    messages = said.messages(zone)
     context, count = None, 0
     mac = mac_of(message, KEY)
     while octets := messages.next(NOW):

@@ -11,10 +11,10 @@ import dns.rdatatype
 import dns.tsig
 import dns.zone
 
-from designate_pool.minidns import signing
+from designate_pool.minidns import packing, signing, transfer
 from designate_pool.minidns.access import Peer, guests
 from designate_pool.minidns.responder import Responder
-from designate_pool.model import TsigKey, ZoneHead, ZoneSnapshot
+from designate_pool.model import TsigKey, ZoneHead, ZoneRecord
 
 NOW = 1_800_000_000
 HEAD = ZoneHead('d1', 'example.com.', 'default', 'first.last@example.com', 300, 7, 3600, 600, 86400, 900,
@@ -32,13 +32,19 @@ def dns_key(key: TsigKey) -> dns.tsig.Key:
     return dns.tsig.Key(key.name, key.secret, key.algorithm)
 
 
-def snapshot(text: str, head: ZoneHead = HEAD) -> ZoneSnapshot:
-    """A zone file without SOA as the storage would give it."""
+def contents(text: str, head: ZoneHead = HEAD) -> list[ZoneRecord]:
+    """A zone file without SOA as the storage would give it, by owner and type."""
     zone = dns.zone.from_text(text, origin=head.name, relativize=False, check_origin=False)
-    rrsets = sorted((owner.to_text().lower(), dns.rdatatype.to_text(rdataset.rdtype),
-                     None if rdataset.ttl == head.ttl else rdataset.ttl, [rdata.to_wire() for rdata in rdataset])
-                    for owner, rdataset in zone.iterate_rdatasets())
-    return ZoneSnapshot(head, rrsets)
+    return [(owner, kind, ttl, wire) for owner, kind, ttl, wires in sorted(
+        (owner.to_text().lower(), dns.rdatatype.to_text(rdataset.rdtype),
+         None if rdataset.ttl == head.ttl else rdataset.ttl, [rdata.to_wire() for rdata in rdataset])
+        for owner, rdataset in zone.iterate_rdatasets()) for wire in wires]
+
+
+def packed(text: str, head: ZoneHead = HEAD) -> packing.PackedZone:
+    """The same as it is transferred."""
+    return packing.PackedZone(head.domain_id, head.name, head.pool_name, head.serial, tuple(packing.bodies(
+        head.name, transfer.pages(head, [contents(text, head)]), head.ttl)))
 
 
 def query(name: str = 'example.com.', rtype: str = 'SOA', key: TsigKey | None = None, **options: object) -> bytes:

@@ -1,0 +1,68 @@
+"""What servers are asked in one go by :mod:`designate_pool.minidns.survey`, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from designate_pool.minidns import questions, wire
+from designate_pool.minidns.access import Peer
+from designate_pool.minidns.questions import Said
+
+#: After the question: an owner that points to it, the type SOA and the class IN; TTL and length of the rdata follow.
+_SOA = wire.TO_QUESTION + wire.QUESTION.pack(wire.SOA, wire.IN)
+
+
+class Page:
+    """Zones to ask servers for.
+
+    :param domains: (id, name, wanted serial); one whose name is none is not asked for
+    :param note: what the page is known by to who wants it
+    :ivar tallies: what came of it, for each server
+    """
+
+    def __init__(self, peers: Iterable[Peer], domains: Sequence[tuple[str, str, int]], note: Any = None) -> None:
+        self.note = note
+        self.domains = domains
+        self.tallies = [Tally(self, peer) for peer in peers]
+        self.open = len(self.tallies)
+        self.began = 0.0
+        # By zone: the query without its id, what a plain reply has in the place of question and owner, the serial.
+        self.queries: list[bytes] = []
+        self.tails: list[bytes] = []
+        self.wanted: list[bytes] = []
+        self.numbers: list[int] = []
+
+    def prepare(self) -> None:
+        """Make the queries."""
+        for number, (_, name, serial) in enumerate(self.domains):
+            try:
+                query = questions.soa_query(wire.encode(name))
+            except ValueError:
+                continue
+            self.numbers.append(number)
+            self.queries.append(query)
+            self.tails.append(query[10:] + _SOA)
+            self.wanted.append(serial.to_bytes(4, 'big'))
+        for tally in self.tallies:
+            tally.left = len(self.queries)
+
+
+class Tally:
+    """What one server says to a page.
+
+    :ivar answered: how many zones it answered for, whatever it said; *unanswered*, for how many it did not, all tries
+        together
+    :ivar findings: (number of the zone among the page's domains, what was said of it) where that is not the wanted
+        serial or a newer one
+    :ivar next: the first zone that it has not been asked for
+    :ivar left: zones that are not over
+    """
+
+    __slots__ = ('page', 'peer', 'answered', 'unanswered', 'findings', 'next', 'left')
+
+    def __init__(self, page: Page, peer: Peer) -> None:
+        self.page = page
+        self.peer = peer
+        self.answered = self.unanswered = self.next = self.left = 0
+        self.findings: list[tuple[int, Said]] = []

@@ -1,0 +1,307 @@
+"""Incremental transfers of what Central has changed."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+import dns.flags
+import dns.message
+import dns.query
+import dns.rcode
+import dns.rdatatype
+import dns.rrset
+import dns.xfr
+import dns.zone
+import pytest
+import sqlalchemy as sa
+from prometheus_client import REGISTRY
+
+from designate_pool.central.service import Central
+from designate_pool.minidns.service import MiniDns
+from designate_pool.model import Endpoint, Outcome, PollRequest, Server, TsigKey, new_id
+from designate_pool.rpc.pool_manager import PoolManagerClient
+from designate_pool.runtime import Inline
+from designate_pool.storage.schema import record_changes
+from tests.fixtures.answering import Scripted, soa_answer
+from tests.fixtures.central import WHO, Caller, Clock, create
+from tests.fixtures.processes import wait_until
+from tests.functional.minidns.conftest import KEY, KEYED, PLAIN, World, keyring, transfer
+
+NAME = 'example.org.'
+
+
+class Zone:
+    """A domain of so many hosts, and a MiniDNS that serves it.
+
+    :ivar was: the zone at each of its serials, as a server that transferred it whole has it
+    """
+
+    def __init__(self, world: World, central: Central, clock: Clock, hosts: int = 40) -> None:
+        self.world, self.central, self.clock = world, central, clock
+        self.endpoint = self.served_anew()
+        self.id = create(central, NAME, *((f'host{number}.{NAME}', 'A', ['192.0.2.1']) for number in range(hosts))).id
+        self.was: dict[int, dns.zone.Zone] = {}
+        self.first = self.remember()
+
+    def served_anew(self) -> Endpoint:
+        """Where a MiniDNS is from now on that keeps nothing yet."""
+        (self.endpoint,) = self.world.start(PLAIN, KEYED).endpoints
+        return self.endpoint
+
+    def remember(self) -> int:
+        zone = transfer(self.endpoint, NAME)
+        serial = int(zone.get_soa().serial)
+        self.was[serial] = zone
+        return serial
+
+    def apply(self, *changes: tuple[str, str, list[str], int | None]) -> int:
+        """Change recordsets, in one serial, which is given."""
+        self.clock.now += 10
+        self.central.apply_changes(WHO, self.id, [
+            {'name': f'{label}.{NAME}', 'type': rtype, 'records': data, 'ttl': ttl}
+            for label, rtype, data, ttl in changes])
+        return self.remember()
+
+    def put(self, label: str, *addresses: str) -> int:
+        return self.apply((label, 'A', list(addresses), None))
+
+    def ask(self, have: int, key: TsigKey | None = None, over: Callable[..., dns.message.Message] = dns.query.tcp,
+            **options: Any) -> dns.message.Message:
+        """The answer to an IXFR query, which has to come in one message."""
+        query = dns.message.make_query(NAME, 'IXFR', flags=0, **options)
+        query.authority.append(dns.rrset.from_text(NAME, 0, 'IN', 'SOA', f'. . {have} 0 0 0 0'))
+        if key is not None:
+            query.use_tsig(keyring(key))
+        return over(query, self.endpoint.host, port=self.endpoint.port, timeout=10, one_rr_per_rrset=True)
+
+    def serials(self, have: int, **options: Any) -> list[int]:
+        """The serials of the SOA records in the answer: twice the present one for the whole zone."""
+        return serials_in(self.ask(have, **options))
+
+    def is_whole(self, have: int) -> bool:
+        present = max(self.was)
+        found = self.serials(have)
+        assert found == [present, present] or found[:2] == [present, have]
+        return len(found) == 2
+
+    def bring(self, have: int, key: TsigKey | None = None,
+              by: dns.query.UDPMode = dns.query.UDPMode.NEVER) -> dns.zone.Zone:
+        """What a server with the zone at *have* makes of the answer."""
+        zone = dns.zone.Zone(NAME, relativize=False)
+        with zone.writer() as writer:
+            for owner, rdataset in self.was[have].iterate_rdatasets():
+                writer.add(owner, rdataset)
+        query, _ = dns.xfr.make_query(zone, keyring=None if key is None else keyring(key))
+        assert query.question[0].rdtype == dns.rdatatype.IXFR
+        dns.query.inbound_xfr(self.endpoint.host, zone, query, port=self.endpoint.port, timeout=10, lifetime=20,
+                              udp_mode=by)
+        return zone
+
+
+@pytest.fixture
+def zone(world: World, central: Central, clock: Clock) -> Zone:
+    return Zone(world, central, clock)
+
+
+def serials_in(message: dns.message.Message) -> list[int]:
+    return [rrset[0].serial for rrset in message.answer if rrset.rdtype == dns.rdatatype.SOA]
+
+
+def counted(kind: str, what: str = 'transfers_total', **labels: str) -> float:
+    return REGISTRY.get_sample_value(f'designate_pool_{what}', {'server': 'fake:127.0.0.1:1', 'kind': kind,
+                                                                **labels}) or 0.0
+
+
+@pytest.mark.parametrize('key', [None, KEY], ids=['unsigned', 'signed'])
+def test_all_serials_in_between_come_in_one_answer(zone: Zone, key: TsigKey | None) -> None:
+    second, third, fourth = zone.put('new', '192.0.2.9'), zone.put('other', '192.0.2.8'), zone.put('host0')
+    assert zone.serials(zone.first, key=key) == [fourth, zone.first, second, second, third, third, fourth, fourth]
+    assert zone.serials(third, key=key) == [fourth, third, fourth, fourth]
+    for have in (zone.first, second, third, fourth):
+        assert zone.bring(have, key) == zone.was[fourth]
+
+
+def test_what_came_and_went_is_left_out(zone: Zone) -> None:
+    for number in range(20):
+        zone.put('www', f'192.0.2.{number}')
+    answer = zone.ask(zone.first)
+    assert serials_in(answer) == [max(zone.was), zone.first, max(zone.was), max(zone.was)]
+    assert [rrset.to_text() for rrset in answer.answer if rrset.rdtype == dns.rdatatype.A] == [
+        'www.example.org. 3600 IN A 192.0.2.19']
+    assert zone.bring(zone.first) == zone.was[max(zone.was)]
+
+
+def test_records_of_all_kinds(zone: Zone) -> None:
+    zone.apply(('www', 'CNAME', [f'host1.{NAME}'], 60), ('mail', 'MX', [f'10 host1.{NAME}', f'20 host2.{NAME}'], None),
+               ('*.wild', 'TXT', ['"any" "thing"'], None), ('host1', 'AAAA', ['2001:db8::1'], 5))
+    zone.apply(('www', 'CNAME', [], None), ('www', 'A', ['192.0.2.5'], 60), ('mail', 'MX', [f'20 host2.{NAME}'], 77),
+               ('*.wild', 'TXT', [], None))
+    last = zone.apply(('mail', 'MX', [f'20 host2.{NAME}'], 78), ('host2', 'A', ['192.0.2.1', '192.0.2.2'], None))
+    for have in zone.was:
+        assert zone.bring(have) == zone.was[last]
+
+
+def test_over_udp_as_long_as_it_fits(zone: Zone) -> None:
+    last = zone.put('new', '192.0.2.9')
+    for options in ({}, {'key': KEY}, {'use_edns': 0, 'payload': 1232}):
+        answer = zone.ask(zone.first, over=dns.query.udp, **options)
+        assert serials_in(answer) == [last, zone.first, last, last] and not answer.flags & dns.flags.TC
+    assert zone.bring(zone.first, by=dns.query.UDPMode.ONLY) == zone.was[last]
+    zone.apply(*((f'more{number}', 'A', [f'192.0.2.{number}'], None) for number in range(30)))
+    for options, fits in (({}, False), ({'key': KEY}, False), ({'use_edns': 0, 'payload': 1232}, True)):
+        answer = zone.ask(last, over=dns.query.udp, **options)
+        assert bool(answer.flags & dns.flags.TC) is not fits
+        assert serials_in(answer) == ([max(zone.was), last, max(zone.was), max(zone.was)] if fits
+                                      else [max(zone.was)])
+    assert zone.bring(last, KEY, by=dns.query.UDPMode.TRY_FIRST) == zone.was[max(zone.was)]
+
+
+def test_who_has_the_serial_is_told_so(zone: Zone) -> None:
+    last = zone.put('new', '192.0.2.9')
+    for over in (dns.query.tcp, dns.query.udp):
+        for have in (last, last + 5):
+            answer = zone.ask(have, over=over)
+            assert serials_in(answer) == [last] and not answer.flags & dns.flags.TC and len(answer.answer) == 1
+
+
+def test_a_difference_that_is_no_smaller_is_the_whole_zone(zone: Zone) -> None:
+    """As far as records are counted, and as far as the whole zone is kept and octets are compared."""
+    zone.apply(*((f'host{number}', 'A', ['192.0.2.2'], None) for number in range(25)))
+    assert zone.is_whole(zone.first)
+    zone.served_anew()
+    assert zone.is_whole(zone.first)
+    middle = max(zone.was)
+    zone.apply(*((f'host{number}', 'A', ['192.0.2.3'], None) for number in range(15)))
+    zone.served_anew()
+    assert not zone.is_whole(middle)
+
+
+def test_serials_that_the_journal_does_not_know(zone: Zone) -> None:
+    last = zone.put('new', '192.0.2.9')
+    for have in (zone.first - 1, zone.first + 1, last - 1):
+        assert zone.is_whole(have)
+
+
+@pytest.mark.parametrize('values', [{'email': 'other@example.com'}, {'ttl': 77}], ids=['email', 'ttl'])
+def test_a_change_of_the_soa_is_the_whole_zone_and_what_follows_is_not(zone: Zone, values: dict[str, Any]) -> None:
+    before = zone.put('new', '192.0.2.9')
+    zone.clock.now += 10
+    zone.central.update_domain(WHO, zone.id, values)
+    changed = zone.remember()
+    assert zone.is_whole(before)
+    zone.put('newer', '192.0.2.9')
+    assert zone.is_whole(before) and not zone.is_whole(changed)
+    assert zone.bring(before) == zone.bring(changed) == zone.was[max(zone.was)]
+
+
+def test_a_zone_that_was_deleted_and_made_anew_is_whole(zone: Zone) -> None:
+    before = zone.put('new', '192.0.2.9')
+    zone.clock.now += 10
+    deleted = zone.central.delete_domain(WHO, zone.id)
+    zone.central.update_status(WHO, deleted, Outcome.SUCCESS, deleted.serial)
+    zone.clock.now += 10
+    zone.id = create(zone.central, NAME, *((f'host{number}.{NAME}', 'A', ['192.0.2.7']) for number in range(40))).id
+    again = zone.remember()
+    zone.put('newer', '192.0.2.9')
+    assert zone.is_whole(zone.first) and zone.is_whole(before) and not zone.is_whole(again)
+    assert zone.bring(before) == zone.was[max(zone.was)]
+
+
+def test_who_comes_later_than_the_journal_reaches_gets_the_whole_zone(world: World, central: Central,
+                                                                      clock: Clock) -> None:
+    short = Central(world.storage, PoolManagerClient(Caller()), Inline(), clock=clock, journal_records=4)
+    zone = Zone(world, short, clock)
+    serials = [zone.put(f'new{number}', '192.0.2.9') for number in range(10)]
+    reached = [not zone.is_whole(have) for have in serials[:-1]]
+    assert reached == sorted(reached) and reached[-1] and not reached[0]
+    short.stop()
+
+
+def test_without_a_journal_all_is_whole(world: World, central: Central, clock: Clock) -> None:
+    without = Central(world.storage, PoolManagerClient(Caller()), Inline(), clock=clock, journal_records=0)
+    zone = Zone(world, without, clock)
+    zone.put('new', '192.0.2.9')
+    assert zone.is_whole(zone.first)
+    without.stop()
+
+
+def test_the_second_server_costs_no_look_into_the_journal(zone: Zone) -> None:
+    zone.put('new', '192.0.2.9')
+    assert not zone.is_whole(zone.first)
+    zone.world.storage.run(lambda tx: tx.execute(record_changes.delete()) and None)
+    assert not zone.is_whole(zone.first)
+    zone.served_anew()
+    assert zone.is_whole(zone.first)
+
+
+def test_a_difference_is_made_without_a_look_at_the_whole_zone(world: World, central: Central, clock: Clock) -> None:
+    zone = Zone(world, central, clock, hosts=500)
+    zone.put('new', '192.0.2.9')
+    zone.served_anew()
+    with world.storage.count_statements() as counter:
+        assert not zone.is_whole(zone.first)
+    assert counter.total() == 5
+    (looked,) = [statement for statement in counter if 'FROM records' in statement]
+    assert 'LIMIT' in looked
+
+
+def test_a_change_that_was_made_in_the_meantime_comes_too(zone: Zone) -> None:
+    zone.put('new', '192.0.2.9')
+    assert not zone.is_whole(zone.first)
+    last = zone.put('newer', '192.0.2.8')
+    assert zone.bring(zone.first) == zone.was[last]
+
+
+def test_a_record_that_no_message_holds_makes_it_the_whole_zone(zone: Zone, world: World) -> None:
+    zone.put('new', '192.0.2.9')
+    world.storage.run(lambda tx: tx.execute(record_changes.update().values(wire=bytes(65535))) and None)
+    assert zone.is_whole(zone.first)
+
+
+def test_a_journal_that_cannot_be_read_is_servfail(zone: Zone, world: World) -> None:
+    zone.put('new', '192.0.2.9')
+    world.storage.run(lambda tx: tx.execute(sa.text('ALTER TABLE record_changes RENAME TO away')) and None)
+    for over in (dns.query.tcp, dns.query.udp):
+        assert zone.ask(zone.first, over=over).rcode() == dns.rcode.SERVFAIL
+    world.storage.run(lambda tx: tx.execute(sa.text('ALTER TABLE away RENAME TO record_changes')) and None)
+    assert not zone.is_whole(zone.first)
+
+
+def test_transfers_are_counted_by_kind(zone: Zone) -> None:
+    zone.put('new', '192.0.2.9')
+    before = {kind: (counted(kind, outcome='sent'), counted(kind, 'transfer_bytes_total'))
+              for kind in ('axfr', 'ixfr', 'ixfr_whole')}
+    zone.remember(), zone.remember()
+    zone.ask(zone.first), zone.ask(zone.first, over=dns.query.udp), zone.ask(zone.first - 1)
+
+    def grown() -> dict[str, tuple[float, float]]:
+        return {kind: (counted(kind, outcome='sent') - sent, counted(kind, 'transfer_bytes_total') - octets)
+                for kind, (sent, octets) in before.items()}
+
+    wait_until(lambda: grown()['ixfr_whole'][0], 'the last transfer is counted')
+    found = grown()
+    assert {kind: sent for kind, (sent, _) in found.items()} == {'axfr': 2, 'ixfr': 2, 'ixfr_whole': 1}
+    assert found['axfr'][1] == 2 * found['ixfr_whole'][1] > 2 * found['ixfr'][1] > 0
+
+
+def test_a_server_that_took_a_difference_by_udp_is_polled_at_once(world: World, central: Central, clock: Clock) -> None:
+    zone = Zone(world, central, clock)
+    last = zone.put('new', '192.0.2.9')
+    serving = [zone.first]
+    with contextlib.closing(Scripted(lambda query, over_tcp: [soa_answer(query, serving[0])])) as name_server:
+        server = Server(id=new_id(), driver='fake', host='127.0.0.1', port=name_server.port)
+        service = world.start(server)
+        (zone.endpoint,) = service.endpoints
+        poll(service, server, zone, last)
+        wait_until(name_server.polls, 'it is polled, and is behind')
+        serving[0] = last
+        zone.ask(zone.first, over=dns.query.udp)
+        wait_until(lambda: world.pool_manager.results, 'it is reported')
+        assert [each.status for each in world.pool_manager.results] == [Outcome.SUCCESS]
+
+
+def poll(service: MiniDns, server: Server, zone: Zone, serial: int) -> None:
+    """Poll once, and then not before the test is over."""
+    service.notify_and_poll(WHO, 'default', [PollRequest(zone.id, NAME, serial, server.id, notify=False)], 10, 600, 3)
