@@ -36,6 +36,8 @@ OPERATIONS = Counter('designate_pool_operations', "Driver's calls, a call for ma
                      ('server', 'driver', 'action', 'outcome'))
 OPERATION_SECONDS = Histogram('designate_pool_operation_seconds', "How long a driver's call took, one for many domains "
                               'counting once.', ('server', 'driver', 'action'), buckets=LONG)
+CONTENTS = Counter('designate_pool_contents_compared', "Zones whose contents on a server were compared with the "
+                   "database's, and what came of it.", ('server', 'match'))
 TICKED_AT = Gauge('designate_pool_last_tick_timestamp_seconds', 'When a loop of the pool manager last came round.',
                   ('loop',))
 LOOP_FAILURES = Counter('designate_pool_loop_failures', 'Turns of a loop of the pool manager that failed.', ('loop',))
@@ -50,6 +52,8 @@ ROWS_WAITING = Gauge('designate_pool_rows_waiting', 'Operations that are due on 
 ROWS_DUE = Gauge('designate_pool_rows_due', 'Operations whose time has come and that nobody has in hand.',
                  _POOL_SERVER)
 ROWS_FAILING = Gauge('designate_pool_rows_failing', 'Waiting operations that are in ERROR.', _POOL_SERVER)
+ROWS_DIVERGED = Gauge('designate_pool_rows_diverged', 'Waiting operations whose server serves other contents under the '
+                      'right serial.', _POOL_SERVER)
 ROWS_IN_HAND = Gauge('designate_pool_rows_in_hand', 'Waiting operations that a pool manager or MiniDNS is at work on.',
                      _POOL_SERVER)
 DUE_AGE = Gauge('designate_pool_oldest_due_seconds', 'For how long the oldest operation has been due that nobody has '
@@ -65,20 +69,35 @@ PLANS_PARKED = Gauge('designate_pool_plans_parked', 'Plans that wait for an oper
 MEASURED_AT = Gauge('designate_pool_measured_timestamp_seconds', 'When the gauges that come from the database were '
                     'last set.', _POOL)
 
+# The rounds over all domains, by what they look at (kind).
+AUDIT_SECONDS = Gauge('designate_pool_audit_seconds', 'How long the last round took that looked at every domain of a '
+                      'pool.', ('pool', 'kind'))
+AUDIT_ENDED_AT = Gauge('designate_pool_audit_timestamp_seconds', 'When that round had looked at everything.',
+                       ('pool', 'kind'))
+AUDIT_DOMAINS = Gauge('designate_pool_audit_domains', 'Domains that it looked at.', ('pool', 'kind'))
+AUDIT_COVERAGE = Gauge('designate_pool_audit_coverage', 'Of these domains on all servers that should have them, the '
+                       'share that a server answered for, 0 to 1.', ('pool', 'kind'))
+AUDIT_UNANSWERED = Gauge('designate_pool_audit_unanswered', 'Questions of that round that no answer came to.',
+                         ('pool', 'kind'))
+AUDIT_FINDINGS = Gauge('designate_pool_audit_findings', 'What it found that was thought to be right and was not.',
+                       ('pool', 'kind'))
+
 # MiniDNS.
 POLLS = Counter('designate_pool_polls', 'SOA polls that have come to their end, with all their tries.',
                 ('server', 'outcome'))
 POLL_SECONDS = Histogram('designate_pool_poll_seconds', 'How long a poll took, with all its tries.', _SERVER,
                          buckets=LONG)
 POLLS_IN_FLIGHT = Gauge('designate_pool_polls_in_flight', 'SOA polls under way.')
+AUDITED = Counter('designate_pool_audited', "What servers said to the audit's questions for serials.",
+                  ('server', 'outcome'))
 NOTIFIES = Counter('designate_pool_notifies', 'NOTIFYs that have come to their end, with all their tries.',
                    ('server', 'outcome'))
 TRANSFERS = Counter('designate_pool_transfers', 'What servers asked MiniDNS for, AXFR, IXFR or SOA, and what became '
-                    'of it.', ('server', 'kind', 'outcome'))
-TRANSFER_SECONDS = Histogram('designate_pool_transfer_seconds', 'How long the transfer of a zone took that was sent '
-                             'whole.', ('server', 'kind'), buckets=LONG)
-TRANSFER_BYTES = Counter('designate_pool_transfer_bytes', 'Octets of answer sections in transfers that were sent '
-                         'whole.', _SERVER)
+                    'of it; ixfr_whole is an IXFR that was sent the whole zone.', ('server', 'kind', 'outcome'))
+TRANSFER_SECONDS = Histogram('designate_pool_transfer_seconds', 'How long a transfer took that was sent to its end.',
+                             ('server', 'kind'), buckets=LONG)
+TRANSFER_BYTES = Counter('designate_pool_transfer_bytes', 'Octets of answer sections in transfers that were sent to '
+                         'their end.', ('server', 'kind'))
 REFUSED = Counter('designate_pool_refused_queries', 'Queries of those who are not let in, by the reason.', ('reason',))
 
 # Central.
@@ -110,7 +129,7 @@ REQUESTS = Counter('designate_pool_api_requests', "Requests that were answered, 
 REQUEST_SECONDS = Histogram('designate_pool_api_request_seconds', 'From a request that is there in full to its answer.',
                             ('operation',), buckets=LONG)
 
-_OF_SERVER = (ROWS_WAITING, ROWS_DUE, ROWS_FAILING, ROWS_IN_HAND, DUE_AGE, BEHIND, LAG)
+_OF_SERVER = (ROWS_WAITING, ROWS_DUE, ROWS_FAILING, ROWS_DIVERGED, ROWS_IN_HAND, DUE_AGE, BEHIND, LAG)
 
 
 def forget_server(pool: str, server: str, states: Sequence[str], channels: Sequence[str]) -> None:

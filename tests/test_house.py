@@ -23,10 +23,11 @@ SERVICES = {'central', 'pool_manager', 'minidns', 'api'}
 PURE = {
     'api.explaining', 'api.judging', 'api.propagation', 'central.status', 'central.zonetext', 'pool_manager.consensus',
     'pool_manager.due', 'minidns.access', 'minidns.packing', 'minidns.responder', 'minidns.signing', 'minidns.transfer',
-    'minidns.wire', 'planner.records', 'planner.zone', 'planner.changes', 'planner.plan', 'planner.policy',
-    'planner.safety', 'planner.outcome', 'planner.keeping', 'planner.master', 'planner.master_lines',
+    'minidns.window', 'minidns.wire', 'planner.records', 'planner.zone', 'planner.changes', 'planner.plan',
+    'planner.policy', 'planner.safety', 'planner.outcome', 'planner.keeping', 'planner.master', 'planner.master_lines',
     'planner.processors.checks', 'planner.processors.conflicts', 'planner.processors.registries',
     'planner.targets.pdns_text', 'planner.targets.standing', 'planner.targets.update_messages', 'webhook.endpoints',
+    'zonemd',
 }
 
 #: The rooms from which each room may import, besides itself.  ``cmd`` is not here: it may see everything.
@@ -39,6 +40,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     'backends': VALUES | TOOLS | {'planner'},
     'pool_manager': VALUES | TOOLS | SEEN | {'rpc', 'storage', 'backends', 'planner'},
     'deadline': set(),
+    'zonemd': set(),
     'powerdns': VALUES | TOOLS,
     'runtime': VALUES,
     'nameserver': VALUES,

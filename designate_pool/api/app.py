@@ -8,6 +8,7 @@ import falcon
 
 from designate_pool.api import contract
 from designate_pool.api.answering import Envelope, handle_errors
+from designate_pool.api.audits import Audits
 from designate_pool.api.auth import Gate, NoAuth
 from designate_pool.api.document import Document, make_document
 from designate_pool.api.health import Health, Versions
@@ -92,6 +93,7 @@ def create_app(central: CentralClient, pool: Pool, import_limit: int = IMPORT_LI
     app.add_route('/v2/recordsets/{recordset_id}', recordsets, suffix='one')
     app.add_route('/v2/pools', Pools(central))
     app.add_route('/v2/pools/{pool_id}', PoolResource(central))
+    app.add_route('/v2/pools/{pool_id}/audits', Audits(central, storage))
     app.add_route('/v2/tsigkeys', TsigKeys(central))
     app.add_route('/v2/tsigkeys/{tsigkey_id}', TsigKey(central))
     app.add_route('/v2/limits', Limits(central))

@@ -12,12 +12,12 @@ from typing import Any
 
 import falcon
 
-from designate_pool.api import (health, limits, plans, pools, quotas, recordsets, servers, service_statuses, standing,
-                                status_pages, transfers, tsigkeys, waiting, zones)
+from designate_pool.api import (audits, health, limits, plans, pools, quotas, recordsets, servers, service_statuses,
+                                standing, status_pages, transfers, tsigkeys, waiting, zones)
 from designate_pool.api.operations import Operation, Schema
 
 MODULES: tuple[ModuleType, ...] = (health, zones, standing, waiting, recordsets, transfers, servers, plans,
-                                   pools, tsigkeys, quotas, limits, service_statuses, status_pages)
+                                   pools, audits, tsigkeys, quotas, limits, service_statuses, status_pages)
 
 
 def tagged() -> list[tuple[str, Operation]]:

@@ -21,6 +21,10 @@ _TASKS = {'CREATE': 'creating the zone at serial {}', 'UPDATE': 'getting to seri
 KINDS: tuple[tuple[str, str], ...] = (
     (r'is parked', "decide on the plan: 'designate-pool plan show {plan}' shows it, "
                    "'designate-pool apply {plan}' has it done"),
+    (r'transfer a zone that it has already', 'have its server transfer the zone anew by hand, or take the zone away '
+                                             'there so that it is made again; the pool then compares it by itself'),
+    (r'DIVERGED', 'nothing, if it is mended soon: the pool has it transfer the zone anew; see who changes zones on it '
+                  'beside the pool'),
     (r'connection refused|unreachable|no route|reset by|cannot be reached|broken pipe',
      'see whether the server runs and listens there, and whether a firewall is between; the tries go on by themselves'),
     (r'permission denied', 'let the user that the pool manager runs as open what the error names'),
@@ -119,6 +123,8 @@ def state_of(each: Mapping[str, Any], shown: Mapping[str, Any], now: datetime) -
         return f'{done}; {resting}.' if resting else f'{done}.'
     if each['created_at'] is None:
         return f'Nothing has been begun on it; {resting}.' if resting else 'Nothing has been begun on it yet.'
+    if each['diverged']:
+        return _diverged(each, resting, now)
     task = _TASKS[each['action']].format(each['expected_serial'])
     seen = 'nothing was seen there yet' if each['serial'] is None else f'it serves serial {each["serial"]}'
     tries = f'{each["attempts"]} {"try" if each["attempts"] == 1 else "tries"}'
@@ -132,6 +138,18 @@ def state_of(each: Mapping[str, Any], shown: Mapping[str, Any], now: datetime) -
     if resting:
         return f'{told}; {resting}.'
     return f'{told}; {_next_try(each["next_attempt_at"], now)}.'
+
+
+def _diverged(each: Mapping[str, Any], resting: str | None, now: datetime) -> str:
+    """Of a server that serves other contents under its serial."""
+    error = (each['last_error'] or '').removeprefix('DIVERGED: ').rstrip('.')
+    told = f'It serves serial {each["serial"]} with other contents{f" ({error})" if error else ""}'
+    if resting:
+        return f'{told}; {resting}.'
+    at = each['next_attempt_at']
+    left = None if at is None else (_moment(at) - now).total_seconds()
+    when = 'under way' if left is None else 'due now' if left <= 0 else f'due in {round(left, 1):g} s'
+    return f'{told}; a forced transfer is {when}.'
 
 
 def what_to_do(each: Mapping[str, Any], shown: Mapping[str, Any]) -> str | None:

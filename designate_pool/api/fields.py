@@ -274,6 +274,7 @@ SERVER_DRAIN = {
 SERVER_RESYNC = {
     'fix': Field(flag),
     'delete_extra': Field(number, nullable=True),
+    'contents': Field(flag),
 }
 
 #: Central's criteria are texts.

@@ -96,9 +96,9 @@ def counting(servers: Sequence[PoolServer], count_joining: bool) -> list[PoolSer
 def serves(row: ServerStatus | None, serial: int) -> bool:
     """Whether the UPDATE row of a server says that it serves *serial* or a newer one.
 
-    One that was seen to serve it and failed a poll for it since does not.
+    One that was seen to serve it and failed a poll for it since does not, nor does one that serves other contents.
     """
-    if row is None or row.serial_number is None or not at_least(row.serial_number, serial):
+    if row is None or row.diverged or row.serial_number is None or not at_least(row.serial_number, serial):
         return False
     return row.status is not Outcome.ERROR or newer(row.expected_serial, serial)
 

@@ -70,6 +70,8 @@ SCHEMAS: dict[str, Schema] = {
         'behind': {'type': 'array', 'items': shape({'zone_name': TEXT, 'serial': maybe(SERIAL),
                                                     'expected_serial': SERIAL})},
         'extra': maybe(TEXTS),
+        'other': maybe({'type': 'array', 'items': shape({'zone_name': TEXT, 'why': TEXT})}),
+        'unchecked': {'type': 'array', 'items': shape({'zone_name': TEXT, 'why': TEXT})},
         'mending': COUNT,
         'deleted': COUNT,
         'links': links('server'),

@@ -45,6 +45,7 @@ _ON_SERVER = {
     'current': {'type': 'boolean'},
     'serial': {**_SEEN, 'description': 'The newest that was seen there.'},
     'expected_serial': _SERIAL,
+    'diverged': {'type': 'boolean', 'description': 'It serves other contents under its serial.'},
     'last_error': {'type': ['string', 'null']},
     'attempts': _COUNT,
     'next_attempt_at': _TIME,

@@ -131,6 +131,7 @@ def _on_server(domain: Domain, server: PoolServer, rows: dict[Action, ServerStat
         'current': row is not None and is_current(domain, row),
         'serial': row.serial_number if row else None,
         'expected_serial': row.expected_serial if row else domain.serial,
+        'diverged': row is not None and row.diverged,
         'last_error': row.last_error if row else None,
         'attempts': row.attempts if row else 0,
         'next_attempt_at': moment(row.next_attempt_at) if row else None,
@@ -210,7 +211,10 @@ def server_report(report: ServerReport, base: str) -> Json:
 
 
 def comparison(found: Comparison, base: str) -> Json:
-    """What a server lacks; ``extra`` is null where it cannot list its zones."""
+    """What a server lacks.
+
+    ``extra`` is null where it cannot list its zones, ``other`` where contents were not compared.
+    """
     return {
         'server_id': dashed(found.server_id),
         'total': found.total,
@@ -218,6 +222,8 @@ def comparison(found: Comparison, base: str) -> Json:
         'behind': [{'zone_name': name, 'serial': serves, 'expected_serial': wanted}
                    for name, serves, wanted in found.behind],
         'extra': None if found.extra is None else list(found.extra),
+        'other': None if found.other is None else [{'zone_name': name, 'why': why} for name, why in found.other],
+        'unchecked': [{'zone_name': name, 'why': why} for name, why in found.unchecked],
         'mending': found.mending,
         'deleted': found.deleted,
         'links': {'server': server_address(found.server_id, base)},

@@ -65,6 +65,7 @@ SCHEMAS: dict[str, Schema] = {
         'current': FLAG,
         'serial': maybe(SERIAL),
         'expected_serial': maybe(SERIAL),
+        'diverged': FLAG,
         'last_error': maybe(TEXT),
         'attempts': COUNT,
         'next_attempt_at': maybe(MOMENT),

@@ -1,12 +1,13 @@
 """What every driver is: public verbs that never raise, over private ones that do the work.
 
-A subclass writes ``_create``, ``_delete``, ``_list`` and ``_ping``.  They either return, which is success, or raise
+A subclass writes ``_create``, ``_delete``, ``_list`` and ``_ping``, and ``_refetch`` where the server can transfer a
+zone anew that it has already.  They either return, which is success, or raise
 :class:`BackendRefused` (no retry can mend it), :class:`BackendUnreachable` (the server could not be talked to) or
 :class:`BackendError` (anything else).  Creating what exists and deleting what does not are successes; creating what
 exists with other settings (primaries, key) gives it the settings that the server's section has now.
 
 A driver that can do many domains in one go sets ``batch_size``, and writes ``_create_many`` and ``_delete_many`` in the
-place of the first two.
+place of the first two, and ``_refetch_many`` if it can do that in one go as well.
 """
 
 from __future__ import annotations
@@ -84,6 +85,17 @@ class Backend:
         """
         return self._each('delete', domains, self._delete, self._delete_many)
 
+    def refetch_domain(self, domain: model.Domain) -> model.CallResult:
+        """Have the server transfer *domain* anew and whole, whatever serial it has; under way when this returns."""
+        return self.refetch_domains([domain])[0]
+
+    def refetch_domains(self, domains: Sequence[model.Domain]) -> list[model.CallResult]:
+        """:meth:`refetch_domain` for each of *domains*; the results in their order.
+
+        :param domains: not more than ``batch_size``
+        """
+        return self._each('refetch', domains, self._refetch, self._refetch_many)
+
     def list_zones(self, names: Collection[str]) -> model.Listing:
         """The zones that the server really has, with the serials that it serves.
 
@@ -146,6 +158,20 @@ class Backend:
 
     def _delete_many(self, domains: Sequence[model.Domain], timeout: float) -> Outcomes:
         raise NotImplementedError
+
+    def _refetch(self, domain: model.Domain, timeout: float) -> None:
+        raise BackendRefused(why=f'the driver {self.server.driver} cannot have the server transfer a zone that it has '
+                                 'already; do it on the server by hand')
+
+    def _refetch_many(self, domains: Sequence[model.Domain], timeout: float) -> Outcomes:
+        outcomes: list[BackendError | None] = []
+        for domain in domains:
+            try:
+                self._refetch(domain, timeout)
+                outcomes.append(None)
+            except BackendError as error:
+                outcomes.append(error)
+        return outcomes
 
     def _list(self, names: Collection[str], timeout: float) -> tuple[Mapping[str, int | None], bool]:
         """Names, lower case and absolute, with their serials (None where none is served yet); whether these are all."""

@@ -162,6 +162,12 @@ class Bind9(Backend):
         if not _is_absent('delzone', zone, deleted) and CONFIGURED in deleted.text:
             raise _configured(zone)
 
+    def _refetch(self, domain: model.Domain, timeout: float) -> None:
+        zone = _name(domain.name)
+        answer = self._ask(f'retransfer {self._where(zone)}', Deadline(timeout))
+        if answer.result:
+            raise _trouble('retransfer', zone, answer)
+
     def _list(self, names: Collection[str], timeout: float) -> tuple[Mapping[str, int | None], bool]:
         deadline = Deadline(timeout)
         if self._statistics is None:

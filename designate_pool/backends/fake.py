@@ -19,7 +19,7 @@ from designate_pool.backends.base import Backend
 from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, InvalidField
 
 BEHAVIOURS = ('succeed', 'fail', 'refuse', 'unreachable', 'hang', 'lie')
-OPERATIONS = ('create', 'delete', 'list', 'ping')
+OPERATIONS = ('create', 'delete', 'refetch', 'list', 'ping')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,6 +86,9 @@ class Fake(Backend):
         if self._effective(Call('delete', domain.name, domain.generation), timeout):
             with self._lock:
                 self.zones.discard(domain.name)
+
+    def _refetch(self, domain: model.Domain, timeout: float) -> None:
+        self._effective(Call('refetch', domain.name, domain.generation), timeout)
 
     def _list(self, names: Collection[str], timeout: float) -> tuple[dict[str, int | None], bool]:
         self._effective(Call('list'), timeout)

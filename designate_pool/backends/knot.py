@@ -2,8 +2,8 @@
 
 knotd has to run from a configuration database (``knotd -C``).  All zones of a server share one section ``remote``,
 which holds the primaries and the key that the server's section has now, and one ``acl``, by which knotd takes NOTIFY
-from them and questions signed with the key: changing these changes them all, and costs knotd nothing.  Committing costs
-it time for every zone that it holds, so up to a thousand are changed at once.
+from them and questions signed with the key, and lets them transfer the zones: changing these changes them all, and
+costs knotd nothing.  Committing costs it time for every zone that it holds, so up to a thousand are changed at once.
 """
 
 from __future__ import annotations
@@ -80,6 +80,10 @@ class Knot(Backend):
 
     def _delete_many(self, domains: Sequence[model.Domain], timeout: float) -> Outcomes:
         return self._each_named(domains, self._drop, timeout)
+
+    def _refetch_many(self, domains: Sequence[model.Domain], timeout: float) -> Outcomes:
+        return self._each_named(domains, lambda control, names, deadline: _each_told(
+            control, names, [[{'command': 'zone-retransfer', 'zone': name}] for name in names], deadline), timeout)
 
     def _list(self, names: Collection[str], timeout: float) -> tuple[Mapping[str, int | None], bool]:
         serials: dict[str, int | None] = {}
@@ -210,9 +214,12 @@ class Knot(Backend):
         return knot_changes.difference(section, self._ours, held, wanted)
 
     def _rule(self) -> Settings:
-        """Who may send NOTIFY.  knotd takes any question that is signed with a key only where a rule has the key."""
+        """Who may send NOTIFY, and transfer zones, so that their contents can be compared.
+
+        knotd takes any question that is signed with a key only where a rule has the key.
+        """
         hosts = [] if self._key else [primary.partition('@')[0] for primary in self._primaries]
-        return {'address': [*dict.fromkeys(hosts)], 'key': self._key, 'action': ['notify']}
+        return {'address': [*dict.fromkeys(hosts)], 'key': self._key, 'action': ['notify', 'transfer']}
 
 
 def _purge(name: str, what: str) -> Block:

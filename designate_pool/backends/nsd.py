@@ -104,12 +104,16 @@ class Nsd(Backend):
         # When a reload that is under way ends after a zone has got another pattern, NSD takes the serial that the zone
         # had for the one that it serves, and fetches nothing: it is had to fetch it once more, after that.
         time.sleep(min(RELOAD_SECONDS, deadline.left()))
-        return [_caught(self._obeyed, f'force_transfer {nsd_zones.escaped(domain.name)}', deadline)
+        return [_caught(self._transfer, domain.name, deadline)
                 if outcome is None and nsd_zones.escaped(domain.name) in moved else outcome
                 for domain, outcome in zip(domains, outcomes, strict=True)]
 
     def _delete_many(self, domains: Sequence[model.Domain], timeout: float) -> Outcomes:
         return self._batch('delzones', domains, '', Deadline(timeout), self._after_delete)
+
+    def _refetch_many(self, domains: Sequence[model.Domain], timeout: float) -> Outcomes:
+        deadline = Deadline(timeout)
+        return [_caught(self._transfer, domain.name, deadline) for domain in domains]
 
     def _list(self, names: Collection[str], timeout: float) -> tuple[dict[str, int | None], bool]:
         deadline = Deadline(timeout)
@@ -160,6 +164,10 @@ class Nsd(Backend):
     def _after_delete(self, name: str, said: Said) -> None:
         if not said.done and not said.remark.startswith(ABSENT):
             raise _trouble(f'delzones {name}', said.remark)
+
+    def _transfer(self, name: str, deadline: Deadline) -> None:
+        """Have a zone fetched by AXFR, whatever serial it has."""
+        self._obeyed(f'force_transfer {nsd_zones.escaped(name)}', deadline)
 
     def _obeyed(self, command: str, deadline: Deadline) -> None:
         """Give *command*, which must be answered with ``ok``."""

@@ -53,6 +53,10 @@ class Secondary(Backend):
     def _delete(self, domain: model.Domain, timeout: float) -> None:
         self._ask(timeout, 'delete_zone', name=domain.name)
 
+    def _refetch(self, domain: model.Domain, timeout: float) -> None:
+        if not self._ask(timeout, 'refetch', name=domain.name):
+            raise BackendError(why=f'refetch: it does not have {domain.name}')
+
     def _list(self, names: Collection[str], timeout: float) -> tuple[dict[str, int | None], bool]:
         return {each['name'].lower(): each['serial'] for each in self._ask(timeout, 'list_zones')}, True
 

@@ -12,8 +12,8 @@ SOME = 20
 
 def result(found: Json, server: Json) -> Json:
     """What ``/v2/servers/{id}/resync`` says, for machines."""
-    return {'server': server['name'],
-            **{name: found[name] for name in ('total', 'missing', 'behind', 'extra', 'mending', 'deleted')}}
+    shown = ('total', 'missing', 'behind', 'extra', 'other', 'unchecked', 'mending', 'deleted')
+    return {'server': server['name'], **{name: found[name] for name in shown}}
 
 
 def text(told: Json, limit: int | None) -> str:
@@ -26,7 +26,7 @@ def text(told: Json, limit: int | None) -> str:
 
 
 def _lines(told: Json, limit: int | None) -> Iterator[str]:
-    missing, behind, extra = told['missing'], told['behind'], told['extra']
+    missing, behind, extra, other = told['missing'], told['behind'], told['extra'], told['other'] or ()
     if not missing and not behind:
         yield f'{told["server"]} has all {told["total"]} zones that it should have, up to date.'
     else:
@@ -34,9 +34,13 @@ def _lines(told: Json, limit: int | None) -> Iterator[str]:
                'behind.')
     yield from _named('missing', missing, limit)
     yield from _named('behind', [_behind(each) for each in behind], limit)
+    if told['other'] is not None and not other:
+        yield f'Contents: {"no difference" if told["unchecked"] else "all the same"}.'
+    yield from _named('other contents', [_with_why(each) for each in other], limit)
+    yield from _named('contents not checked', [_with_why(each) for each in told['unchecked']], limit)
     yield from _named('extra', extra or (), limit)
-    if (missing or behind) and not told['mending']:
-        yield '--fix mends what is missing or behind.'
+    if (missing or behind or other) and not told['mending']:
+        yield f'--fix mends what is missing{", " if other else " or "}behind{" or other" if other else ""}.'
     elif told['mending']:
         yield f'Begun to mend it: {told["mending"]} operations.'
     if extra is None:
@@ -54,6 +58,10 @@ def _named(kind: str, names: Sequence[str], limit: int | None) -> Iterator[str]:
     yield from (f'  {name}' for name in names[:limit])
     if limit is not None and len(names) > limit:
         yield f'  and {len(names) - limit} more; --all shows them'
+
+
+def _with_why(each: Json) -> str:
+    return f'{each["zone_name"]}  {each["why"]}'
 
 
 def _behind(each: Json) -> str:

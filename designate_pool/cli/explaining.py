@@ -36,7 +36,7 @@ def _servers(servers: Sequence[Json], now: datetime, width: int) -> Iterator[str
     rows: list[tuple[str, ...]] = [('', 'server', 'state', 'action', 'status', 'serial', 'wanted', 'tries', 'next try')]
     for each in servers:
         rows.append((_mark(each), each['name'], each['state'], each['action'],
-                     each['status'] if each['created_at'] else 'not begun', _or_dash(each['serial']),
+                     _status(each), _or_dash(each['serial']),
                      'gone' if each['action'] == 'DELETE' else str(each['expected_serial']), str(each['attempts']),
                      _next_try(each['next_attempt_at'], now)))
     if all(each['state'] == 'active' for each in servers):
@@ -83,6 +83,12 @@ def _mark(each: Mapping[str, Any]) -> str:
     if each['current']:
         return 'ok'
     return '--' if each['counts'] else ''
+
+
+def _status(each: Json) -> str:
+    if not each['created_at']:
+        return 'not begun'
+    return 'DIVERGED' if each['diverged'] else str(each['status'])
 
 
 def _next_try(at: str | None, now: datetime) -> str:

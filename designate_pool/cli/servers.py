@@ -141,7 +141,10 @@ class ResyncServer(Told, _Command):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         _add_server(parser)
-        parser.add_argument('--fix', action='store_true', help='have what is missing made and what is behind fetched')
+        parser.add_argument('--fix', action='store_true',
+                            help='have what is missing made, and what is behind or other fetched')
+        parser.add_argument('--contents', action='store_true',
+                            help='compare the contents of its zones as well, which transfers each of them')
         parser.add_argument('--delete-extra', type=int, metavar='N',
                             help='delete the zones that are no domain of any pool, if there are just N of them')
         parser.add_argument('--all', action='store_true',
@@ -154,9 +157,9 @@ class ResyncServer(Told, _Command):
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         server = self.client.server(parsed_args.server)
-        found = self.command(server, 'resync', {'fix': parsed_args.fix, 'delete_extra': parsed_args.delete_extra},
-                             LOOK_SECONDS)
-        lacking = bool(found['missing'] or found['behind'])
+        found = self.command(server, 'resync', {'fix': parsed_args.fix, 'delete_extra': parsed_args.delete_extra,
+                                                'contents': parsed_args.contents}, LOOK_SECONDS)
+        lacking = bool(found['missing'] or found['behind'] or found['other'])
         extra = len(found['extra'] or ()) > found['deleted']
         if lacking and parsed_args.fix and not parsed_args.no_wait:
             lacking = not self.follow(server, CaughtUp(server['name'], False), parsed_args.wait)

@@ -13,7 +13,7 @@ from designate_pool.cli.base import Json, Lister, Shown, ShowOne, Told, columns,
 from designate_pool.cli.choosing import add_recordset, add_zone
 from designate_pool.cli.client import Refused
 
-SERVER_COLUMNS = ('name', 'state', 'action', 'status', 'serial', 'expected_serial', 'current', 'attempts',
+SERVER_COLUMNS = ('name', 'state', 'action', 'status', 'serial', 'expected_serial', 'current', 'diverged', 'attempts',
                   'next_attempt_at', 'last_error')
 RECORDSET_COLUMNS = ('name', 'state', 'served', 'serial')
 WAIT_COLUMNS = ('zone_id', 'zone_name', 'serial', 'status', 'action', 'needed', 'current', 'servers_current', 'done',

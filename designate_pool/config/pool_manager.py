@@ -28,6 +28,11 @@ OPTIONS: list[cfg.Opt] = [
                help='How often something is tried again in a round: a round has one try more than this.'),
     cfg.FloatOpt('periodic_sync_interval', default=120, min=0.1, deprecated_name='period_sync_interval',
                  help='Seconds in which every domain is looked at once on every server.'),
+    cfg.FloatOpt('contents_audit_interval', default=86400, min=0,
+                 help='Seconds in which the contents of every zone are compared once on every server that is fed by '
+                      'transfer; the servers have to let the pool manager transfer their zones. 0: never.'),
+    cfg.FloatOpt('contents_audit_rate', default=1000000, min=1000,
+                 help='How many octets a second are transferred from one server at most to compare contents.'),
     cfg.FloatOpt('retry_backoff_initial', default=5, min=0.01,
                  help='Seconds between the end of a failed round and the next try; doubled after each.'),
     cfg.FloatOpt('retry_backoff_maximum', default=300, min=0.01,
@@ -70,6 +75,8 @@ class PoolManagerSettings:
     poll_retry_interval: float
     poll_max_retries: int
     periodic_sync_interval: float
+    contents_audit_interval: float
+    contents_audit_rate: float
     retry_backoff_initial: float
     retry_backoff_maximum: float
     circuit_failures: int

@@ -11,6 +11,7 @@ verb               arguments                                   result
 ``add_zone``       name, primaries ``[{host, port}]``, key     whether anything changed
 ``delete_zone``    name                                        whether there was such a zone
 ``refresh``        name                                        whether there is such a zone
+``refetch``        name                                        the same; it is fetched whatever serial it has
 ``list_zones``                                                 ``[{name, serial, primaries, error}]``
 ``forget_zones``                                               null; all zones are gone, as after a disaster
 ``set_fault``      kind, seconds, count, zone                  null

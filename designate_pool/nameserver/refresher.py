@@ -119,7 +119,7 @@ class Refresher:
         failure = transfer.TransferFailed('there are no primaries')
         for primary in zone.primaries:
             try:
-                have = None if zone.contents is None else zone.contents.serial
+                have = None if zone.contents is None or zone.forced else zone.contents.serial
                 if have is not None and not self._newer(zone.hint, have):
                     if not self._newer(transfer.ask_serial(zone.name, primary, zone.key), have):
                         zone.fresh_at = time.monotonic()
@@ -128,6 +128,7 @@ class Refresher:
                 contents = transfer.fetch(zone.name, primary, zone.key, broken)
                 if have is None or self._newer(contents.serial, have):
                     self._zones.replace(zone, contents)
+                    zone.forced = False
                 return
             except transfer.TransferFailed as error:
                 failure = error

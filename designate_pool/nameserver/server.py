@@ -105,6 +105,14 @@ class NameServer:
             self._refresher.refresh(zone)
         return zone is not None
 
+    def refetch(self, name: str) -> bool:
+        """Fetch the zone anew, whatever serial it has; whether it is held."""
+        zone = self._zones.get(_name(name))
+        if zone is not None:
+            zone.forced = True
+            self._refresher.refresh(zone)
+        return zone is not None
+
     def forget_zones(self) -> None:
         """Lose all zones, as in a disaster."""
         self._zones.forget()
@@ -138,6 +146,7 @@ class NameServer:
             'add_zone': lambda request: self.add_zone(_text(request, 'name'), _endpoints(request), _key(request)),
             'delete_zone': lambda request: self.delete_zone(_text(request, 'name')),
             'refresh': lambda request: self.refresh(_text(request, 'name')),
+            'refetch': lambda request: self.refetch(_text(request, 'name')),
             'list_zones': lambda request: self.list_zones(),
             'forget_zones': lambda request: self.forget_zones(),
             'set_fault': lambda request: self.set_fault(_fault(request)),

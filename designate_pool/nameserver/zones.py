@@ -32,6 +32,7 @@ class HeldZone:
     :ivar error: why the last try failed; None when it did not
     :ivar working: a thread fetches it; *again*: and is to start over when it is done
     :ivar hint: the serial that the last NOTIFY named
+    :ivar forced: whether it is to be fetched whatever serial it has
     :ivar due_at: when it is to be refreshed next; *entry_at*: when the schedule will look at it, at *due_at* or before
     """
 
@@ -45,6 +46,7 @@ class HeldZone:
     working: bool = False
     again: bool = False
     hint: int | None = None
+    forced: bool = False
     due_at: float = 0.0
     entry_at: float | None = None
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from designate_pool.deadline import Deadline
 from designate_pool.errors import ServerNotFound, WrongServerState
-from designate_pool.model import Comparison, Domain, Listing, new_id, utcnow
-from designate_pool.pool_manager import due
+from designate_pool.model import Action, Comparison, Domain, Listing, new_id, utcnow
+from designate_pool.pool_manager import due, matching
+from designate_pool.pool_manager.incoming import Pace
 from designate_pool.pool_manager.lane import Lane
 from designate_pool.pool_manager.manager import Manager
+from designate_pool.pool_manager.matching import Match
+from designate_pool.pool_manager.mending import DIVERGED
 from designate_pool.serial import at_least
 from designate_pool.storage import domains as domain_store
 from designate_pool.storage import servers as server_store
@@ -19,6 +23,8 @@ from designate_pool.storage import servers as server_store
 LOG = logging.getLogger(__name__)
 
 PAGE = 500
+#: For which contents are compared; whoever asks waits for it, and not much longer.
+SECONDS = 540.0
 
 
 class Comparing:
@@ -27,7 +33,7 @@ class Comparing:
     def __init__(self, manager: Manager) -> None:
         self._manager = manager
 
-    def compare(self, server_id: str, fix: bool, delete_extra: int | None) -> Comparison:
+    def compare(self, server_id: str, fix: bool, delete_extra: int | None, contents: bool = False) -> Comparison:
         """See :meth:`designate_pool.rpc.pool_manager.PoolManagerClient.compare_server`."""
         lane = self._manager.all_lanes.get(server_id)
         if lane is None:
@@ -37,14 +43,20 @@ class Comparing:
         if not listing.result.ok:
             raise WrongServerState(server=lane.server.label, state='silent', why=listing.result.error)
         found = self._differences(lane, wanted, listing)
+        if contents:
+            wrong = {*found.missing, *(name for name, _, _ in found.behind)}
+            there = [domain for name, domain in sorted(wanted.items()) if name not in wrong]
+            found = self._contents(lane, there, found)
         if delete_extra is not None:
             found = dataclasses.replace(found, deleted=self._delete(lane, found.extra, delete_extra))
-        if fix and (found.missing or found.behind):
+        if fix and (found.missing or found.behind or found.other):
             if server_id not in self._manager.lanes:
                 raise WrongServerState(server=lane.server.label, state='at rest', why='nothing is sent to it now')
             missing = {wanted[name].id for name in found.missing}
             behind = {wanted[name].id for name, _, _ in found.behind}
-            found = dataclasses.replace(found, mending=self._mend(lane, missing, behind))
+            mending = self._mend(lane, missing, behind)
+            other = {wanted[name].id: why for name, why in found.other or ()}
+            found = dataclasses.replace(found, mending=mending + self._refetch(lane, other))
         return found
 
     def _all_domains(self) -> Iterator[Domain]:
@@ -66,6 +78,53 @@ class Comparing:
             strangers = set(listing.serials) - set(wanted) - {self._manager.pool.catalog_zone}
             extra = tuple(sorted(strangers - self._known(lane.server.id, strangers)))
         return Comparison(lane.server.id, len(wanted), tuple(sorted(missing)), tuple(sorted(behind)), extra)
+
+    def _contents(self, lane: Lane, domains: Sequence[Domain], found: Comparison) -> Comparison:
+        """*found* with what the contents of *domains* are there.
+
+        :raises WrongServerState: for a server that is fed by records
+        """
+        if lane.backend.fed_by_records:
+            raise WrongServerState(server=lane.server.label, state='fed by records',
+                                   why='its contents are compared by the plans that are made for it')
+        deadline, pace = Deadline(SECONDS), Pace(self._manager.settings.contents_audit_rate)
+        other, unchecked = [], []
+        for domain in domains:
+            match, why = self._match(lane, domain, deadline, pace)
+            if match is Match.OTHER:
+                other.append((domain.name, why))
+            elif match is not Match.SAME:
+                unchecked.append((domain.name, why))
+        return dataclasses.replace(found, other=tuple(other), unchecked=tuple(unchecked))
+
+    def _match(self, lane: Lane, domain: Domain, deadline: Deadline, pace: Pace) -> tuple[Match, str]:
+        try:
+            deadline.left()
+            ours = matching.ours(self._manager.storage, domain.id)
+        except TimeoutError:
+            return Match.UNKNOWN, f'{SECONDS:g} s were over'
+        except ValueError as error:
+            return Match.UNKNOWN, f'our own contents cannot be made: {error}'
+        if ours is None:
+            return Match.SAME, ''  # it was deleted meanwhile
+        answer = matching.compare(lane.server, ours, pace)
+        return answer.match, answer.why
+
+    def _refetch(self, lane: Lane, other: Mapping[str, str]) -> int:
+        """Have zones that are served with other contents transferred anew (ids of domains, and why); how many."""
+        manager, server_id, mended, ids = self._manager, lane.server.id, 0, iter(sorted(other))
+        while some := list(itertools.islice(ids, PAGE)):
+            now = utcnow()
+            with manager.deciding:
+                found = manager.situations(some)
+                for key, situation in found.items():
+                    row = situation.rows.get((server_id, Action.UPDATE))
+                    if row is not None and not situation.domain.is_going:
+                        situation.change(due.diverge(row, DIVERGED + other[key], now))
+                        mended += 1
+                orders = manager.write(found.values(), now)
+            manager.carry_out(orders)
+        return mended
 
     def _known(self, server_id: str, names: Iterable[str]) -> set[str]:
         """Those of *names* that are domains of some pool, or whose deletion is still under way on the server."""

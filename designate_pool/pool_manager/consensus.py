@@ -99,8 +99,8 @@ def _is_lost(failed: Sequence[str], servers: Sequence[str], k: int) -> bool:
 
 
 def _seen(row: ServerStatus | None, current: int) -> int | None:
-    """The serial a server counts with: None for none, at most *current*."""
-    if row is None or row.serial_number is None or (row.serial_number - current) % (2 * HALF) == HALF:
+    """The serial a server counts with: None for none, or for other contents; at most *current*."""
+    if row is None or row.serial_number is None or row.diverged or (row.serial_number - current) % (2 * HALF) == HALF:
         return None
     return current if newer(row.serial_number, current) else row.serial_number
 

@@ -1,7 +1,8 @@
 """What is to be done next for one domain on one server.
 
 The invariant: a row that is not at its end says when it is looked at again, or waits for the CREATE row beside it that
-does; and a serial seen on a server never goes back, unless the server has lost the zone.
+does; a serial seen on a server never goes back, unless the server has lost the zone; and a row whose server was found
+to serve other contents stays so, through changes and polls, until they were compared again and were ours.
 
 A change *begins* a row.  A row waits, is tried, and is tried again ``retry_interval`` apart until the
 tries of the round (1 + ``max_retries``) are used up, or at once when no retry can mend the failure; then it is
@@ -158,6 +159,10 @@ def after_poll(row: ServerStatus, result: PollResult, now: datetime, tries: Trie
     seen = row.serial_number
     if result.serial_number is not None and (seen is None or newer(result.serial_number, seen)):
         seen = result.serial_number
+    if row.diverged:
+        # Its contents are others, whatever its serial is; only a comparison tells that they are ours again.
+        return row if seen == row.serial_number else dataclasses.replace(row, serial_number=seen,
+                                                                         version=row.version + 1)
     if result.status is Outcome.SUCCESS:
         if result.serial_number is not None and at_least(result.serial_number, row.expected_serial):
             if row.status is Outcome.SUCCESS and seen == row.serial_number and row.next_attempt_at is None:
@@ -214,6 +219,17 @@ def is_at_rest(row: ServerStatus) -> bool:
 def again(row: ServerStatus, now: datetime) -> ServerStatus:
     """A *row* at rest, to be looked at once more; it counts as done until that has failed."""
     return _written(row, attempts=0, next_attempt_at=now)
+
+
+def diverge(row: ServerStatus, why: str, now: datetime) -> ServerStatus:
+    """An UPDATE *row* at rest whose server was found to serve other contents; it is to transfer them anew."""
+    return _written(row, status=Outcome.ERROR, diverged=True, attempts=0, last_error=why, next_attempt_at=now,
+                    deadline_at=None)
+
+
+def mended(row: ServerStatus) -> ServerStatus:
+    """An UPDATE *row* whose server was heard to have our contents, for :func:`after_poll`."""
+    return dataclasses.replace(row, diverged=False)
 
 
 def by_server_and_action(rows: Sequence[ServerStatus]) -> dict[tuple[str, Action], ServerStatus]:

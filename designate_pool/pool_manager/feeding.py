@@ -27,6 +27,7 @@ from designate_pool.planner.processors.policies import PolicyProcessor
 from designate_pool.planner.providers import BaseProcessor, ServerProvider
 from designate_pool.planner.records import LOWER
 from designate_pool.planner.zone import Zone
+from designate_pool.pool_manager.mending import Mender
 from designate_pool.pool_manager.settings import Settings
 from designate_pool.storage import owned
 from designate_pool.storage import plans as plan_store
@@ -38,12 +39,16 @@ Rows = Sequence[tuple[str, str, int | None, str]]
 
 
 class Feeder:
-    """Feeds the servers of *pool* that are fed by records."""
+    """Feeds the servers of *pool* that are fed by records.
+
+    :ivar mend: mends those that are fed by transfer, see :meth:`designate_pool.pool_manager.mending.Mender.mend`
+    """
 
     def __init__(self, storage: Storage, pool: Pool, settings: Settings) -> None:
         self._storage = storage
         self._pool = pool
         self._settings = settings
+        self.mend = Mender(storage, settings.tries).mend
 
     def feed(self, backend: Backend, domain: Domain) -> tuple[CallResult, int | None]:
         """Bring *domain* up to date on a server.

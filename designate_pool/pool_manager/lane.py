@@ -1,8 +1,10 @@
-"""One server's own lane: its queue, its limit, its circuits.  What happens in it costs the other servers nothing."""
+"""One server's own lane: its queues, its limits, its circuits.  What happens in it costs the other servers nothing."""
 
 from __future__ import annotations
 
+import collections
 import dataclasses
+import functools
 import itertools
 import zlib
 from collections.abc import Callable, Sequence
@@ -13,17 +15,11 @@ from designate_pool import metrics
 from designate_pool.backends.base import Backend
 from designate_pool.model import Action, CallResult, Domain, Server, ServerStatus
 from designate_pool.pool_manager.circuit import Circuit
+from designate_pool.pool_manager.waiting import Line, Polls, Work
 
 Fed = tuple[CallResult, int | None]
 Feed = Callable[[Backend, Domain], Fed]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Work:
-    """A claimed row and its domain as they were when the work was handed out."""
-
-    domain: Domain
-    row: ServerStatus
+Mend = Callable[[Backend, Sequence[Domain]], Sequence[Fed]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -46,36 +42,53 @@ class Lane:
     What waits together goes to the driver together, as much as it takes in one call.
 
     :param feed: feeds a server that is fed by records a domain's contents: the result, and the serial that it has then
+    :param mend: has the server transfer domains anew that it has with other contents; the results, as those of *feed*
     :param done: told of every call, of those made together at once
-    :param depth: how much work may wait here; the rest stays in the database
+    :param depth: how much work may wait here for changes of now, and how much for those of the past
+    :ivar polls: what the server is being polled for
     """
 
     def __init__(self, server: Server, backend: Backend, control: Circuit, dns: Circuit, depth: int, runtime: Any,
-                 feed: Feed, done: Callable[[Sequence[Called]], None], now: Callable[[], datetime]) -> None:
+                 feed: Feed, mend: Mend, done: Callable[[Sequence[Called]], None],
+                 now: Callable[[], datetime]) -> None:
         self.server = server
         self.backend = backend
         self.control = control
         self.dns = dns
         self._depth = depth
         self._feed = feed
+        self._mend = mend
         self._done = done
         self._now = now
         self._stopping = False
-        self._queues = [runtime.batches(self._call_all, backend.batch_size, name=f'{server.label}/{number}')
-                        for number in range(min(server.max_in_flight, backend.most_in_flight))]
+        self.polls = Polls()
+        self._lines = [Line() for _ in range(min(server.max_in_flight, backend.most_in_flight))]
+        # A queue counts what waits in its line: which of it comes next is seen when it is taken.
+        self._queues = [runtime.batches(functools.partial(self._call_next, line), backend.batch_size,
+                                        name=f'{server.label}/{number}') for number, line in enumerate(self._lines)]
 
-    @property
-    def room(self) -> int:
-        return max(0, self._depth - self.waiting)
+    def takes(self, row: ServerStatus) -> bool:
+        """Whether what is due for *row* is work for this lane, not a poll."""
+        return row.action is not Action.UPDATE or row.diverged or self.backend.fed_by_records
+
+    def room(self, current: bool) -> int:
+        """How much more work of one kind may wait here."""
+        return max(0, self._depth - sum(line.waiting(current) for line in self._lines))
 
     @property
     def waiting(self) -> int:
         """How much work waits here."""
         return sum(len(queue) for queue in self._queues)
 
-    def put(self, work: Work) -> None:
-        """Queue *work*; all work on one name goes through one queue, in order."""
-        self._queues[zlib.crc32(work.domain.name.encode()) % len(self._queues)].put(work)
+    def put(self, *works: Work) -> None:
+        """Queue *works*; all work on one name goes through one queue, in order."""
+        counts: collections.Counter[int] = collections.Counter()
+        for work in works:
+            number = zlib.crc32(work.domain.name.encode()) % len(self._lines)
+            self._lines[number].put(work)
+            counts[number] += 1
+        for number, count in counts.items():
+            self._queues[number].put(*range(count))
 
     def probe(self) -> CallResult:
         """One cheap question over the control channel."""
@@ -88,17 +101,18 @@ class Lane:
             queue.stop(self.server.call_timeout)
         self.backend.close()
 
-    def _call_all(self, works: list[Work]) -> None:
+    def _call_next(self, line: Line, places: Sequence[int]) -> None:
+        works = line.take(len(places))
         # A claim that ran out in the queue belongs to whoever takes the row next.
         now = self._now()
         mine = [work for work in works if not self._stopping
                 and (work.row.claimed_until is None or work.row.claimed_until > now)]
-        for deletes, together in itertools.groupby(mine, lambda work: work.row.action is Action.DELETE):
+        for (deletes, mends), together in itertools.groupby(mine, _kind):
             batch = list(together)
             self._done([Called(work, result, work is batch[0], serial)
-                        for work, (result, serial) in zip(batch, self._call(batch, deletes), strict=True)])
+                        for work, (result, serial) in zip(batch, self._call(batch, deletes, mends), strict=True)])
 
-    def _call(self, works: Sequence[Work], deletes: bool) -> Sequence[Fed]:
+    def _call(self, works: Sequence[Work], deletes: bool, mends: bool) -> Sequence[Fed]:
         if self.control.is_open:
             silent = CallResult(error=f'{self.server.label} has not answered its control channel', unreachable=True)
             return [(silent, None)] * len(works)
@@ -106,6 +120,10 @@ class Lane:
             done = [self._feed(self.backend, work.domain) for work in works]
             self._count(works, done, together=False)
             return done
+        if mends:
+            mended = self._mend(self.backend, [work.domain for work in works])
+            self._count(works, mended, together=True)
+            return mended
         act = self.backend.delete_domains if deletes else self.backend.create_domains
         done = [(result, None) for result in act([work.domain for work in works])]
         self._count(works, done, together=True)
@@ -121,6 +139,11 @@ class Lane:
             metrics.OPERATIONS.labels(label, driver, action, _outcome(result)).inc()
             if not together or index == 0:
                 metrics.OPERATION_SECONDS.labels(label, driver, action).observe(result.seconds)
+
+
+def _kind(work: Work) -> tuple[bool, bool]:
+    """Whether it deletes, and whether it mends; what is of one kind goes to the driver together."""
+    return work.row.action is Action.DELETE, work.row.action is Action.UPDATE and work.row.diverged
 
 
 def _outcome(result: CallResult) -> str:

@@ -26,10 +26,11 @@ from designate_pool.pool_manager.alarms import Alarms
 from designate_pool.pool_manager.circuit import Circuit
 from designate_pool.pool_manager.feeding import Feeder
 from designate_pool.pool_manager.heard import domain_of, is_success, server_of
-from designate_pool.pool_manager.lane import Called, Lane, Work
+from designate_pool.pool_manager.lane import Called, Lane
 from designate_pool.pool_manager.members import Members
 from designate_pool.pool_manager.settings import Settings
 from designate_pool.pool_manager.situations import Orders, Situation
+from designate_pool.pool_manager.waiting import Work, is_current
 from designate_pool.rpc.central import CentralClient
 from designate_pool.rpc.minidns import MiniDnsClient
 from designate_pool.serial import at_least
@@ -67,7 +68,7 @@ class Manager:
         self.storage = storage
         self._runtime = runtime
         self._central = central
-        self._minidns = minidns
+        self.minidns = minidns
         self._casts = runtime.batches(self._begin, settings.batch_size, name='casts')
         self._outcomes = runtime.batches(self._settle, settings.batch_size, name='outcomes')
         self._reports = runtime.batches(self._report, settings.batch_size, name='reports')
@@ -84,7 +85,7 @@ class Manager:
 
     def new_lane(self, server: Server, backend: Backend) -> Lane:
         return Lane(server, backend, self._circuit(), self._circuit(), 2 * self.settings.batch_size, self._runtime,
-                    self._feeder.feed, self._called, utcnow)
+                    self._feeder.feed, self._feeder.mend, self._called, utcnow)
 
     def seat(self, members: Members, lanes: Mapping[str, Lane]) -> None:
         """From now on these are the servers."""
@@ -110,7 +111,7 @@ class Manager:
         self._outcomes.stop()
         self._reports.stop()
         try:
-            self.storage.run(statuses.release, self.settings.name)
+            self.storage.run(statuses.release, self.settings.name, list(self.all_lanes))
         except Exception as error:  # without its database a program is to end in good order all the same
             LOG.warning('what this pool manager has claimed is left to the others after %g s: %s',
                         self.settings.claim_seconds, error)
@@ -165,7 +166,7 @@ class Manager:
         orders = Orders()
         standing = {situation.domain.id: situation for situation in changed}
         for work in claimed:
-            if work.row.action is Action.UPDATE and not self.all_lanes[work.row.server_id].backend.fed_by_records:
+            if not self.all_lanes[work.row.server_id].takes(work.row):
                 self._order(orders, standing[work.domain.id], work.row, 0.0, now)
             else:
                 orders.calls.append(work)
@@ -199,13 +200,14 @@ class Manager:
 
     def weigh(self, changed: Iterable[Situation]) -> None:
         """Tell Central what the pool agrees on, where it does not know yet; forget deletions that are complete."""
-        finished = []
-        for domain, rows in [(each.domain, tuple(each.rows.values())) for each in changed]:
-            who = self.members.counting, self.pool.threshold_percentage, self.members.resting
+        who = self.members.counting, self.pool.threshold_percentage, self.members.resting
+        finished, reports = list[str](), list[Report]()
+        for domain, rows in ((each.domain, tuple(each.rows.values())) for each in changed):
             found = consensus.reports(domain, rows, *who)
-            self._reports.put(*found)
+            reports.extend(found)
             if domain.is_going and not found and not consensus.weigh(domain, rows, *who).behind:
                 finished.append(domain.id)
+        self._reports.put(*reports)
         if finished:
             self.storage.run(statuses.purge_domains, finished)
 
@@ -222,8 +224,8 @@ class Manager:
     def poll(self, requests: Sequence[PollRequest], tries: due.Tries) -> None:
         """Have MiniDNS notify and poll; a broker that is down is no error here, the rows come due again."""
         try:
-            self._minidns.notify_and_poll(NOBODY, self.pool.name, requests, tries.timeout, tries.retry_interval,
-                                          tries.max_retries)
+            self.minidns.notify_and_poll(NOBODY, self.pool.name, requests, tries.timeout, tries.retry_interval,
+                                         tries.max_retries)
         except PoolError as error:
             LOG.warning('%d polls were not sent, they are due again later: %s', len(requests), error)
 
@@ -263,11 +265,12 @@ class Manager:
         :param delay: seconds in which the server may fetch the zone by itself
         """
         domain, lane, tries = situation.domain, self.lanes[row.server_id], self.settings.tries
-        if row.action is not Action.UPDATE or lane.backend.fed_by_records:
-            if lane.room > orders.taken[row.server_id]:
-                orders.taken[row.server_id] += 1
+        current = is_current(domain, now)
+        if lane.takes(row):
+            if lane.room(current) > orders.taken[row.server_id, current]:
+                orders.taken[row.server_id, current] += 1
                 row = due.claim(row, self.settings.name, now + timedelta(seconds=self.settings.claim_seconds))
-                orders.calls.append(Work(domain, row))
+                orders.calls.append(Work(domain, row, current))
             else:
                 row = due.unclaim(row)  # it stays due, and is taken when there is room
             orders.writes.append(row)
@@ -276,7 +279,10 @@ class Manager:
             row = due.after_call(row, silent, now, tries, random.random())
             situation.rows[row.server_id, row.action] = row
             orders.writes.append(row)
+        elif not current and not lane.polls.room:
+            orders.writes.append(due.unclaim(row))
         else:
+            lane.polls.asked(domain.id)
             orders.writes.append(due.asked(row, now, tries))
             orders.polls.append(PollRequest(domain.id, domain.name, row.expected_serial, row.server_id, delay=delay))
 
@@ -286,7 +292,7 @@ class Manager:
         row = situation.rows.get((server, action))
         # A row that was taken by somebody else or begun anew is not this call's; what was put in place is there anyway.
         mine = row is not None and (row.claimed_by, row.claimed_until) == (work.row.claimed_by, work.row.claimed_until)
-        if row is None or not (mine or called.result.ok):
+        if row is None or not (mine or called.result.ok and not work.row.diverged):
             return
         delete = situation.rows.get((server, Action.DELETE))
         if action is Action.CREATE and domain.is_going:
@@ -312,7 +318,7 @@ class Manager:
     def _after_feed(self, situation: Situation, called: Called, now: datetime) -> None:
         """The server has the contents, as surely as a poll could tell."""
         work = called.work
-        row = situation.rows[work.row.server_id, Action.UPDATE]
+        row = due.mended(situation.rows[work.row.server_id, Action.UPDATE])
         serial = work.domain.serial if called.serial is None else called.serial
         served = PollResult(work.domain.id, work.row.server_id, Outcome.SUCCESS, Answer.SERIAL, serial)
         after = due.after_poll(row, served, now, self.settings.tries, random.random())
@@ -368,6 +374,7 @@ class Manager:
             failures = 1 if outcome.result.unreachable else 0
         else:
             circuit, what, why = lane.dns, 'DNS', outcome.reason
+            lane.polls.heard(domain_of(outcome))
             # A timeout is reported when a whole round of tries has gone by.
             failures = 1 + self.settings.tries.max_retries if outcome.answer is Answer.TIMEOUT else 0
         if failures and circuit.failed(failures):

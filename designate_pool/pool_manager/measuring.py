@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable
 
 from designate_pool import metrics
-from designate_pool.model import PoolServer, ServerState, Status, utcnow
+from designate_pool.model import Audit, PoolServer, ServerState, Status, utcnow
 from designate_pool.pool_manager.manager import Manager
-from designate_pool.storage import measures
+from designate_pool.storage import audits, measures
 from designate_pool.storage.measures import ServerMeasures
 
 #: Seconds between two settings of the gauges that cost nothing.
@@ -61,6 +61,8 @@ class Measuring:
         if self._clock() >= self._count_at:
             metrics.DOMAINS.labels(pool, Status.ACTIVE.value).set(manager.storage.read(measures.active, pool))
             self._count_at = self._clock() + COUNT_INTERVAL
+        for audit in manager.storage.read(audits.of_pool, pool):
+            _show_audit(pool, audit)
         metrics.PLANS_PARKED.labels(pool).set(manager.storage.read(measures.parked_plans, pool, utcnow()))
         metrics.MEASURED_AT.labels(pool).set_to_current_time()
 
@@ -73,8 +75,21 @@ class Measuring:
 
         for gauge, value in ((metrics.ROWS_WAITING, found.waiting), (metrics.ROWS_DUE, found.due),
                              (metrics.ROWS_FAILING, found.failing), (metrics.ROWS_IN_HAND, found.in_hand),
+                             (metrics.ROWS_DIVERGED, found.diverged),
                              (metrics.DUE_AGE, seconds_since(found.oldest_due)), (metrics.BEHIND, found.behind),
                              (metrics.LAG, seconds_since(found.behind_since))):
             gauge.labels(pool, server.label).set(value)
         for state in ServerState:
             metrics.SERVER_STATE.labels(pool, server.label, state.value).set(server.state is state)
+
+
+def _show_audit(pool: str, audit: Audit) -> None:
+    """The last round; before its end there is nothing to show."""
+    if audit.last is None or audit.last_started_at is None or audit.last_seconds is None:
+        return
+    for gauge, value in ((metrics.AUDIT_SECONDS, audit.last_seconds),
+                         (metrics.AUDIT_ENDED_AT, audit.last_started_at.timestamp() + audit.last_seconds),
+                         (metrics.AUDIT_DOMAINS, audit.last.domains), (metrics.AUDIT_COVERAGE, audit.last.coverage),
+                         (metrics.AUDIT_UNANSWERED, audit.last.unanswered),
+                         (metrics.AUDIT_FINDINGS, audit.last.findings)):
+        gauge.labels(pool, audit.kind.value).set(value)

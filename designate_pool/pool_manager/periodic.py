@@ -6,10 +6,11 @@ Loops, none of which ever ends by itself:
 * *probe*: a server whose circuit is open is asked one cheap question now and then;
 * *unsettled*: domains that have been PENDING or in ERROR for a while are looked at again, which makes up for casts and
   reports that were lost;
-* *sweep*: every domain is asked for on every server once per ``periodic_sync_interval``, a page at a time, which finds
-  what has drifted, and gives every domain to a server that has none yet;
+* *sweep*: every domain is asked for on every server once per ``periodic_sync_interval``, by whichever pool manager
+  comes to it, see :mod:`designate_pool.pool_manager.auditing`;
 * *members*: where the servers stand is read from the database, and whether the configuration was read anew elsewhere;
 * *filling*: servers that join are given every domain, those that leave are emptied;
+* *contents*: what the servers serve under the right serial is compared with the database;
 * *measuring*: the gauges among the metrics are set.
 """
 
@@ -23,14 +24,16 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from designate_pool import metrics
-from designate_pool.model import Action, Outcome, PollRequest, ServerStatus, Status, utcnow
+from designate_pool.model import Action, PollRequest, ServerStatus, utcnow
 from designate_pool.pool_manager import due
+from designate_pool.pool_manager.auditing import Auditing
+from designate_pool.pool_manager.contents import ContentsAudit
 from designate_pool.pool_manager.filling import Filling
-from designate_pool.pool_manager.lane import Work
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.measuring import Measuring
 from designate_pool.pool_manager.registrar import Registrar
 from designate_pool.pool_manager.situations import Situation
+from designate_pool.pool_manager.waiting import Work, is_current
 from designate_pool.storage import domains as domain_store
 from designate_pool.storage import statuses
 
@@ -42,40 +45,10 @@ MEMBERS_INTERVAL = 1.0
 PAGE = 500
 
 
-class Round:
-    """The pace of a sweep: its pages spread over the interval, as many as the last round had.
-
-    :ivar after: the id after which the next page begins
-    """
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._started = clock()
-        self._pages = 0
-        self._pages_before = 1
-        self.after = ''
-
-    def next_page(self, after: str, interval: float) -> float:
-        """A page is done; seconds until the next one.
-
-        :param after: where it begins; empty when that was the last of the round
-        """
-        self.after = after
-        self._pages += 1
-        spent = self._clock() - self._started
-        if after:
-            return max(0.0, interval * self._pages / max(self._pages_before, self._pages + 1) - spent)
-        if spent > interval:
-            LOG.warning('a sweep over all domains takes %.0f s, more than periodic_sync_interval, %g s', spent,
-                        interval)
-        pause = max(0.0, interval - spent)
-        self._started, self._pages_before, self._pages = self._clock() + pause, self._pages, 0
-        return pause
-
-
 class Periodic:
     """The loops of one pool manager.
 
+    :ivar auditing: takes what MiniDNS says of it
     :ivar last_tick: for each loop, when it last came round (seconds of the monotonic clock)
     """
 
@@ -84,31 +57,35 @@ class Periodic:
         self._registrar = registrar
         self._filling = Filling(manager, registrar)
         self._measuring = Measuring(manager)
+        self._contents = ContentsAudit(manager, runtime)
         self._counted: tuple[str, ...] = ()
         self._runtime = runtime
         self._stopping = threading.Event()
         self._unsettled_after = ''
-        self._round = Round()
+        self.auditing = Auditing(manager, runtime)
         self._tasks: list[Any] = []
         self.last_tick: dict[str, float] = {}
 
     def start(self) -> None:
         loops: list[tuple[str, Callable[[], float]]] = [
             ('due', self.run_due), ('probe', self.run_probes), ('unsettled', self.run_unsettled),
-            ('sweep', self.run_sweep), ('members', self.run_members), ('filling', self._filling.run),
-            ('measuring', self._measuring.run)]
+            ('sweep', self.auditing.run), ('members', self.run_members), ('filling', self._filling.run),
+            ('contents', self._contents.run), ('measuring', self._measuring.run)]
         self._tasks = [self._runtime.spawn(self._loop, name, work, name=name) for name, work in loops]
 
     def stop(self) -> None:
         self._stopping.set()
+        self._contents.stop()
         for task in self._tasks:
             task.join(5.0)
+        self.auditing.stop()
 
     def run_due(self) -> float:
         """Carry out what is due; seconds until the next look."""
         manager = self._manager
         now = utcnow()
-        rooms = {server: room for server, lane in manager.lanes.items() if (room := lane.room)}
+        rooms = {server: room for server, lane in manager.lanes.items()
+                 if (room := min(lane.room(current=False), lane.polls.room))}
         if not rooms:
             return DUE_INTERVAL / 10
         until = now + timedelta(seconds=manager.settings.claim_seconds)
@@ -117,7 +94,7 @@ class Periodic:
             if not rows:
                 return manager.until_next(now, DUE_INTERVAL)
             situations = manager.situations(row.domain_id for row in rows)
-            orders = manager.write(situations.values(), now, self._sort(rows, situations))
+            orders = manager.write(situations.values(), now, self._sort(rows, situations, now))
         manager.carry_out(orders)
         manager.weigh(situations.values())
         return 0.0
@@ -148,38 +125,15 @@ class Periodic:
     def run_members(self) -> float:
         """See where the servers stand now."""
         self._registrar.refresh()
+        for server_id, lane in self._manager.lanes.items():
+            if not lane.polls.room:  # others may have heard of some
+                lane.polls.keep(lambda ids: self._manager.storage.read(statuses.polled, server_id, ids, utcnow()))
         if self._manager.members.counting != self._counted:
             self._unsettled_after = ''
             self.run_unsettled()
         return MEMBERS_INTERVAL
 
-    def run_sweep(self) -> float:
-        """Ask every server for the serials of one page of domains."""
-        manager = self._manager
-        found = manager.storage.read(domain_store.page, manager.pool.name, self._round.after, PAGE)
-        now = utcnow()
-        requests = []
-        with manager.deciding:
-            situations = manager.situations(domain.id for domain in found)
-            for situation in situations.values():
-                # One that is not at rest has just been cast, or is found by the loop for what is unsettled.
-                if situation.domain.status is Status.ACTIVE:
-                    situation.change(*due.begin(situation.domain, situation.rows, self._swept(), now))
-                requests.extend(self._audit(situation))
-                situation.change(*self._read_again(situation, now))
-            orders = manager.write(situations.values(), now)
-        manager.carry_out(orders)
-        if requests:
-            manager.poll(requests, manager.settings.tries)
-        after = found[-1].id if len(found) == PAGE else ''
-        return self._round.next_page(after, manager.settings.periodic_sync_interval)
-
-    def _swept(self) -> list[str]:
-        """Servers that are to have every domain by now; one that is being filled gets them page by page."""
-        return [each.id for each in self._manager.members.servers
-                if each.id in self._manager.members.holding and not each.is_filling]
-
-    def _sort(self, rows: Sequence[ServerStatus], situations: dict[str, Situation]) -> list[Work]:
+    def _sort(self, rows: Sequence[ServerStatus], situations: dict[str, Situation], now: datetime) -> list[Work]:
         """Of the rows that were claimed those that are still to be done; the others come to their end."""
         reborn = {each.domain.id: generation for each, generation in self._manager.reborn(situations.values())}
         work = []
@@ -192,30 +146,8 @@ class Periodic:
             elif row.action is not Action.DELETE and situation.domain.is_going:
                 situation.change(due.cancel(row))
             else:
-                work.append(Work(situation.domain, row))
+                work.append(Work(situation.domain, row, is_current(situation.domain, now)))
         return work
-
-    def _audit(self, situation: Situation) -> list[PollRequest]:
-        """Polls for the servers that are at rest and thought to be right."""
-        domain = situation.domain
-        return [PollRequest(domain.id, domain.name, row.expected_serial, server, notify=False)
-                for (server, action), row in situation.rows.items()
-                if action is Action.UPDATE and row.status is Outcome.SUCCESS and row.next_attempt_at is None
-                and (lane := self._manager.lanes.get(server)) is not None and lane.backend.keeps_serial
-                and not lane.dns.is_open]
-
-    def _read_again(self, situation: Situation, now: datetime) -> list[ServerStatus]:
-        """Rows of servers that are fed by records and were read long ago: their serials tell little."""
-        found = []
-        for (server, action), row in situation.rows.items():
-            lane = self._manager.lanes.get(server)
-            if lane is None or not lane.backend.fed_by_records or action is not Action.UPDATE:
-                continue
-            interval = lane.backend.options['audit_interval']
-            if interval and due.is_at_rest(row) and row.updated_at is not None \
-                    and row.updated_at + timedelta(seconds=interval) <= now:
-                found.append(due.again(row, now))
-        return found
 
     def _probe_dns(self, server_id: str) -> None:
         """One poll, for a domain that the server should have, with a single short try."""

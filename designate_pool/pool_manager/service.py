@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any, TypeVar
 
 from designate_pool.errors import InvalidField, PoolError
@@ -75,11 +76,17 @@ class PoolManager:
     def update_statuses(self, context: Context, results: Sequence[PollResult]) -> None:
         self._manager.heard(_all_checked(results, PollResult, 'results'))
 
+    def audited(self, context: Context, started_at: datetime, counts: Sequence[tuple[str, int, int]],
+                findings: Sequence[PollResult]) -> None:
+        self._periodic.auditing.audited(context, _checked(started_at, datetime, 'started_at'), counts,
+                                        _all_checked(findings, PollResult, 'findings'))
+
     def reload_servers(self, context: Context) -> Reloaded:
         return self._registrar.reload()
 
-    def compare_server(self, context: Context, server_id: str, fix: bool, delete_extra: int | None) -> Comparison:
-        return self._comparing.compare(server_id, fix, delete_extra)
+    def compare_server(self, context: Context, server_id: str, fix: bool, delete_extra: int | None,
+                       contents: bool = False) -> Comparison:
+        return self._comparing.compare(server_id, fix, delete_extra, contents)
 
 
 def _checked(value: Any, kind: type[T], field: str) -> T:

@@ -13,6 +13,8 @@ class Settings:
 
     :ivar name: this process among the pool managers of the pool
     :ivar periodic_sync_interval: in which every domain is asked for on every server
+    :ivar contents_audit_interval: in which every zone's contents are compared on every server; 0 for never
+    :ivar contents_audit_rate: octets a second that are transferred from one server for that
     :ivar claim_seconds: how long work that one pool manager took is left to it; longer than any driver's call
     :ivar count_joining_servers: whether a server counts before it has every domain
     :ivar delete_zones_of_removed_servers: whether the zones are deleted from a server whose section is gone
@@ -26,6 +28,8 @@ class Settings:
     name: str = 'pool-manager'
     tries: Tries = Tries()
     periodic_sync_interval: float = 120.0
+    contents_audit_interval: float = 0.0
+    contents_audit_rate: float = 1e6
     claim_seconds: float = 30.0
     batch_size: int = 200
     max_deletes_per_hour: int = 1000

@@ -9,7 +9,7 @@ from typing import Any
 
 from designate_pool.model import Action, Domain, Outcome, PollRequest, ServerStatus
 from designate_pool.pool_manager import due
-from designate_pool.pool_manager.lane import Work
+from designate_pool.pool_manager.waiting import Work
 from designate_pool.storage import domains as domain_store
 from designate_pool.storage import statuses
 from designate_pool.storage.sessions import Storage
@@ -42,15 +42,16 @@ class Situation:
 
 @dataclasses.dataclass(slots=True)
 class Orders:
-    """Rows to write, calls for the servers' lanes (how many for each: *taken*), and polls for MiniDNS.
+    """Rows to write, calls for the servers' lanes, and polls for MiniDNS.
 
+    :ivar taken: how many calls there are for a server, by its id and whether they are for changes of now
     :ivar overtaken: how many of the rows somebody else wrote first, so that they were not written
     """
 
     writes: list[ServerStatus] = dataclasses.field(default_factory=list)
     calls: list[Work] = dataclasses.field(default_factory=list)
     polls: list[PollRequest] = dataclasses.field(default_factory=list)
-    taken: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
+    taken: collections.Counter[tuple[str, bool]] = dataclasses.field(default_factory=collections.Counter)
     overtaken: int = 0
 
 

@@ -36,6 +36,9 @@ def written(rows: Iterable[ServerStatus], situations: Mapping[str, Situation], l
             serial = row.serial_number if row.action is Action.UPDATE else row.expected_serial
             logs.transition(LOG, logging.INFO, '%s of %s at serial %s on %s: SUCCESS', row.action, about['domain'],
                             serial, server, serial=serial, status='SUCCESS', **about)
+        elif row.diverged and not row.attempts:
+            logs.transition(LOG, logging.WARNING, '%s on %s: %s', about['domain'], server, row.last_error,
+                            serial=row.serial_number, status='DIVERGED', error=row.last_error, **about)
         elif lane is None or not _is_silent(lane, row.action):
             logs.transition(LOG, logging.WARNING, '%s of %s at serial %s on %s: ERROR, tried %d times: %s', row.action,
                             about['domain'], row.expected_serial, server, row.attempts, row.last_error,

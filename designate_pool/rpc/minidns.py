@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from designate_pool.model import Context, Domain, PollRequest
@@ -38,3 +39,13 @@ class MiniDnsClient:
         """Both of the above for many domains and servers; told by ``update_statuses``, in batches."""
         self._cast(context, 'notify_and_poll', pool_name=pool_name, requests=list(requests), timeout=timeout,
                    retry_interval=retry_interval, max_retries=max_retries)
+
+    def audit_serials(self, context: Context, pool_name: str, started_at: datetime, server_ids: Sequence[str],
+                      domains: Sequence[tuple[str, str, int]]) -> None:
+        """Ask each of the servers for each of the domains, once; told by ``audited``, in one message.
+
+        :param started_at: of the round, which comes back
+        :param domains: (id, name, the serial that is to be served), about a thousand
+        """
+        self._cast(context, 'audit_serials', pool_name=pool_name, started_at=started_at, server_ids=list(server_ids),
+                   domains=list(domains))

@@ -6,6 +6,7 @@ What happens to domains is cast; what an operator asks for about servers is call
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from designate_pool.model import Comparison, Context, Domain, Outcome, PollResult, Reloaded
@@ -52,6 +53,16 @@ class PoolManagerClient:
         """:meth:`update_status` for many domains and servers in one message."""
         self._cast(context, pool_name, 'update_statuses', results=list(results))
 
+    def audited(self, context: Context, pool_name: str, started_at: datetime, counts: Sequence[tuple[str, int, int]],
+                findings: Sequence[PollResult]) -> None:
+        """What came of one ``audit_serials``.
+
+        :param started_at: as it was given there
+        :param counts: (server id, how many domains it answered for, how many it did not) of each that was asked
+        :param findings: what was answered with another serial than the wanted or a newer one, or not at all
+        """
+        self._cast(context, pool_name, 'audited', started_at=started_at, counts=list(counts), findings=list(findings))
+
     def reload_servers(self, context: Context, pool_name: str) -> Reloaded:
         """Have one pool manager read its configuration anew; the others, and MiniDNS, follow.
 
@@ -60,13 +71,14 @@ class PoolManagerClient:
         return self._caller.call(topic(pool_name), context, 'reload_servers', patience=LONG)
 
     def compare_server(self, context: Context, pool_name: str, server_id: str, fix: bool = False,
-                       delete_extra: int | None = None) -> Comparison:
+                       delete_extra: int | None = None, contents: bool = False) -> Comparison:
         """Compare what a server really has with what it should have.
 
         :param fix: have what is missing made and what is behind fetched; it is under way when this returns
+        :param contents: compare the contents of its zones as well, for as long as :data:`LONG` lasts
         :param delete_extra: delete the zones that are no domain of any pool, if there are just so many
         :raises ServerNotFound: when this pool has no such server
         :raises WrongServerState: when there are more or fewer extra zones, or the server cannot list its zones
         """
         return self._caller.call(topic(pool_name), context, 'compare_server', patience=LONG, server_id=server_id,
-                                 fix=fix, delete_extra=delete_extra)
+                                 fix=fix, delete_extra=delete_extra, contents=contents)

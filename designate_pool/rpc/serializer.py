@@ -21,6 +21,8 @@ MARK = '!'
 _VALUES = (model.Domain, model.Record, model.RecordSet, model.RecordChange, model.Pool, model.ServerStatus,
            model.Report, model.PollRequest, model.PollResult, model.PoolServer, model.ServerReport, model.Reloaded,
            model.Comparison, model.StoredPlan, model.StoredTsigKey, model.ServiceStatus)
+#: What stands for itself.
+_PLAIN = frozenset({type(None), str, int, float, bool})
 
 
 def pack(value: Any) -> Any:
@@ -28,8 +30,11 @@ def pack(value: Any) -> Any:
 
     :raises TypeError: for what has no business in a message (a server with its secrets, say)
     """
-    if value is None or value.__class__ in (str, int, float, bool):
+    kind = value.__class__
+    if kind in _PLAIN:
         return value
+    if kind is tuple or kind is list:
+        return [each if each.__class__ in _PLAIN else pack(each) for each in value]
     if isinstance(value, enum.Enum):
         return value.value
     if isinstance(value, (list, tuple)):
@@ -49,7 +54,7 @@ def unpack(value: Any) -> Any:
     :raises InvalidField: when a value does not have the shape of its class
     """
     if isinstance(value, list):
-        return [unpack(each) for each in value]
+        return [each if each.__class__ in _PLAIN else unpack(each) for each in value]
     if isinstance(value, dict):
         kind = value.get(MARK)
         if kind is None:

@@ -8,7 +8,7 @@ from datetime import datetime
 import sqlalchemy as sa
 
 from designate_pool.model import Outcome, PlanState, Status
-from designate_pool.storage.schema import ALIVE, domains, plans, pool_manager_status, pools
+from designate_pool.storage.schema import domains, plans, pool_manager_status, pools
 from designate_pool.storage.sessions import Tx
 
 ROWS = pool_manager_status
@@ -23,7 +23,7 @@ class ServerMeasures:
     """How it goes with a server.
 
     :ivar waiting: operations that are due or tried again later; *due* of them now and in nobody's hand, *failing* in
-        ERROR, *in_hand* being worked on
+        ERROR, *in_hand* being worked on, *diverged* of servers that serve other contents
     :ivar oldest_due: since when the oldest of *due* is
     :ivar behind: domains that have waiting operations which have not succeeded
     :ivar behind_since: when the first of these domains changed
@@ -35,13 +35,15 @@ class ServerMeasures:
     in_hand: int = 0
     oldest_due: datetime | None = None
     behind: int = 0
+    diverged: int = 0
     behind_since: datetime | None = None
 
 
 def of_server(tx: Tx, server_id: str, now: datetime) -> ServerMeasures:
     """Two statements, by the index of what is due."""
     waiting = (ROWS.c.server_id == server_id) & ROWS.c.next_attempt_at.is_not(None)
-    some = (sa.select(ROWS.c.domain_id, ROWS.c.status, ROWS.c.next_attempt_at, ROWS.c.claimed_until, ROWS.c.deadline_at)
+    some = (sa.select(ROWS.c.domain_id, ROWS.c.status, ROWS.c.next_attempt_at, ROWS.c.claimed_until, ROWS.c.deadline_at,
+                      ROWS.c.diverged)
             .where(waiting).order_by(ROWS.c.next_attempt_at).limit(MOST).subquery())
     failed = some.c.status == Outcome.ERROR
     undone = failed | some.c.status.is_(None)
@@ -51,7 +53,8 @@ def of_server(tx: Tx, server_id: str, now: datetime) -> ServerMeasures:
     row = tx.execute(sa.select(
         sa.func.count(), sa.func.count(sa.case((due, 1))), sa.func.count(sa.case((failed, 1))),
         sa.func.count(sa.case((held, 1))), sa.func.min(sa.case((due, some.c.next_attempt_at))),
-        sa.func.count(sa.distinct(sa.case((undone, some.c.domain_id)))))).one()
+        sa.func.count(sa.distinct(sa.case((undone, some.c.domain_id)))),
+        sa.func.count(sa.case((some.c.diverged, 1))))).one()
     if not row[5]:
         return ServerMeasures(*row)
     first = (sa.select(ROWS.c.domain_id, ROWS.c.status).where(waiting).order_by(ROWS.c.next_attempt_at).limit(SAMPLE)
@@ -75,8 +78,7 @@ def unsettled(tx: Tx, pool_name: str) -> dict[Status, int]:
 def active(tx: Tx, pool_name: str) -> int:
     """How many domains of the pool are ACTIVE.  It counts an index through, so it is not for every few seconds."""
     return tx.execute(sa.select(sa.func.count()).where(
-        domains.c.pool_id == _pool(pool_name), domains.c.status == Status.ACTIVE,
-        domains.c.deleted == ALIVE)).scalar_one()
+        domains.c.pool_id == _pool(pool_name), domains.c.status == Status.ACTIVE)).scalar_one()
 
 
 def parked_plans(tx: Tx, pool_name: str, now: datetime) -> int:

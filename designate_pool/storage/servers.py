@@ -14,7 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from designate_pool.errors import InvalidField
-from designate_pool.model import Action, Outcome, PoolServer, Reloaded, ServerReport, ServerState, new_id
+from designate_pool.model import Action, Outcome, PoolServer, Reloaded, ServerReport, ServerState, Status, new_id
 from designate_pool.storage.domains import chunks
 from designate_pool.storage.schema import ALIVE, domains, pool_manager_status, pool_servers, pools
 from designate_pool.storage.sessions import Tx
@@ -204,8 +204,10 @@ def report(tx: Tx, server: PoolServer, domains_total: int, now: datetime, whole:
 
 def count_domains(tx: Tx, pool_id: str) -> int:
     """How many domains of the pool are to be served."""
-    return tx.execute(sa.select(sa.func.count()).where(domains.c.pool_id == pool_id, domains.c.deleted == ALIVE,
-                                                       domains.c.action != Action.DELETE)).scalar_one()
+    here, unsettled = domains.c.pool_id == pool_id, domains.c.status.in_((Status.PENDING, Status.ERROR))
+    # One that is ACTIVE is to be served, so that nearly all are counted by index alone.
+    return sum(tx.execute(sa.select(sa.func.count()).where(here, *which)).scalar_one() for which in (
+        (domains.c.status == Status.ACTIVE,), (unsettled, domains.c.deleted == ALIVE)))
 
 
 def _locked_pool(tx: Tx, pool_name: str, now: datetime) -> str:

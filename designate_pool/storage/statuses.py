@@ -24,14 +24,16 @@ T = TypeVar('T')
 TABLE = pool_manager_status
 _ERROR_LENGTH = 1024
 _IDS_PER_STATEMENT = 5000  # SQLite takes 32766 parameters
-_SERVERS_PER_STATEMENT = 100  # SQLite takes 500 parts of a UNION
+_SERVERS_PER_STATEMENT = 100  # with two parts each of a UNION, of which SQLite takes 500
+#: One in so many of the rows that are claimed is of the newest.
+_NEWEST_SHARE = 4
 _KEY = ('server_id', 'domain_id', 'action')
 _FIELDS = tuple(field.name for field in dataclasses.fields(ServerStatus))
 _SELECT = sa.select(*(TABLE.c[name] for name in _FIELDS))
 _OF_DOMAINS = _SELECT.where(TABLE.c.domain_id.in_(sa.bindparam('ids', expanding=True)))
 #: Version comes last: MariaDB assigns from left to right, and the others are guarded by what it was before.
 _REPLACED = ('status', 'serial_number', 'expected_serial', 'last_error', 'attempts', 'next_attempt_at', 'deadline_at',
-             'claimed_by', 'claimed_until', 'updated_at', 'version')
+             'claimed_by', 'claimed_until', 'diverged', 'updated_at', 'version')
 
 
 def for_domains(tx: Tx, domain_ids: Iterable[str]) -> dict[str, list[ServerStatus]]:
@@ -75,14 +77,18 @@ def write(tx: Tx, rows: Iterable[ServerStatus], now: datetime) -> int:
 
 def claim_due(tx: Tx, server_rooms: Mapping[str, int], now: datetime, claimed_by: str,
               claimed_until: datetime) -> list[ServerStatus]:
-    """Take rows that are due and that nobody has claimed, the oldest first; pass over rows that others are taking.
+    """Take rows that are due and that nobody has claimed; pass over rows that others are taking.
+
+    Where more are due than there is room for, most are the oldest and some the newest: what has just come due does not
+    wait for all that has waited long.
 
     :param server_rooms: how many rows to take at most, by server id
     :returns: the rows as they now are
     """
     due: list[ServerStatus] = []
     for rooms in _chunks([(server, room) for server, room in server_rooms.items() if room > 0], _SERVERS_PER_STATEMENT):
-        due += _statuses(tx, _union(_due(server, room, now) for server, room in rooms))
+        found = _statuses(tx, _union(part for server, room in rooms for part in _both_ends(server, room, now)))
+        due += {row.id: row for row in found}.values()
     claim: dict[str, Any] = {'claimed_by': claimed_by, 'claimed_until': claimed_until, 'updated_at': now}
     for rows in _chunks(due, _IDS_PER_STATEMENT):
         tx.execute(TABLE.update().where(TABLE.c.id.in_([row.id for row in rows]))
@@ -96,6 +102,13 @@ def any_waiting(tx: Tx, server_id: str) -> ServerStatus | None:
     query = (_SELECT.where(TABLE.c.server_id == server_id, TABLE.c.next_attempt_at.is_not(None),
                            TABLE.c.action == Action.UPDATE).order_by(TABLE.c.next_attempt_at).limit(1))
     return next(_statuses(tx, query), None)
+
+
+def polled(tx: Tx, server_id: str, domain_ids: Iterable[str], now: datetime) -> set[str]:
+    """Those of *domain_ids* that this server is being polled for."""
+    return {found for ids in _chunks(list(domain_ids), _IDS_PER_STATEMENT) for found in tx.execute(
+        sa.select(TABLE.c.domain_id).where(TABLE.c.server_id == server_id, TABLE.c.domain_id.in_(ids),
+                                           TABLE.c.action == Action.UPDATE, TABLE.c.deadline_at > now)).scalars()}
 
 
 def wake(tx: Tx, server_id: str, now: datetime) -> int:
@@ -117,10 +130,12 @@ def wake_domain(tx: Tx, server_id: str, domain_id: str, now: datetime) -> int:
                               version=TABLE.c.version + 1)).rowcount
 
 
-def release(tx: Tx, claimed_by: str) -> int:
-    """Give back all that *claimed_by* has claimed; how many rows that was."""
-    # The table is searched without locks, and what was found is changed by id.
-    ids = tx.execute(sa.select(TABLE.c.id).where(TABLE.c.claimed_by == claimed_by)).scalars().all()
+def release(tx: Tx, claimed_by: str, server_ids: Iterable[str]) -> int:
+    """Give back all that *claimed_by* has claimed on these servers; how many rows that was."""
+    # It is searched for without locks, among what is due or tried again later, and what was found is changed by id.
+    ids = tx.execute(sa.select(TABLE.c.id).where(TABLE.c.server_id.in_(list(server_ids)),
+                                                 TABLE.c.next_attempt_at.is_not(None),
+                                                 TABLE.c.claimed_by == claimed_by)).scalars().all()
     released = 0
     for some in _chunks(ids, _IDS_PER_STATEMENT):
         mine = TABLE.c.id.in_(some) & (TABLE.c.claimed_by == claimed_by)
@@ -154,9 +169,14 @@ def _unclaimed(now: datetime) -> sa.ColumnElement[bool]:
     return TABLE.c.claimed_until.is_(None) | (TABLE.c.claimed_until < now)
 
 
-def _due(server: str, room: int, now: datetime) -> sa.Select[Any]:
-    return (_SELECT.where(TABLE.c.server_id == server, TABLE.c.next_attempt_at <= now, _unclaimed(now))
-            .order_by(TABLE.c.next_attempt_at).limit(room).with_for_update(skip_locked=True))
+def _both_ends(server: str, room: int, now: datetime) -> Iterator[sa.Select[Any]]:
+    """The oldest rows that are due, and the newest; the same may be among both."""
+    newest = room // _NEWEST_SHARE
+    at = TABLE.c.next_attempt_at
+    for order, count in ((at, room - newest), (at.desc(), newest)):
+        if count:
+            yield (_SELECT.where(TABLE.c.server_id == server, at <= now, _unclaimed(now)).order_by(order).limit(count)
+                   .with_for_update(skip_locked=True))
 
 
 def _union(queries: Iterable[sa.Select[Any]]) -> sa.CompoundSelect[Any]:

@@ -166,9 +166,9 @@ def expire(tx: Tx, before: datetime, arriving_before: datetime, limit: int) -> i
         TABLE.c.status == ZoneTaskStatus.PENDING.value, TABLE.c.created_at < arriving_before,
         TABLE.c.updated_at < arriving_before, ~_THERE).limit(limit - len(ids))).scalars()
     # Whoever carried an import out removes its pieces; these are left where it was killed in between.
-    left = set(tx.execute(sa.select(PIECES.c.task_id).join(TABLE, TABLE.c.id == PIECES.c.task_id)
-                          .where(PIECES.c.number == 0, ended, TABLE.c.updated_at < arriving_before)
-                          .limit(limit)).scalars())
+    arriving = tx.execute(sa.select(PIECES.c.task_id).where(PIECES.c.number == 0)).scalars().all()
+    left = {task_id for part in chunks(arriving) for task_id in tx.execute(sa.select(TABLE.c.id).where(
+        TABLE.c.id.in_(part), ended, TABLE.c.updated_at < arriving_before)).scalars()}
     for task_id in left | set(ids):
         remove_pieces(tx, task_id)
     for part in chunks(ids):

@@ -47,6 +47,11 @@ SITUATIONS: dict[str, tuple[list[Series], list[Series]]] = {
         [{'designate_pool_serial_lag_seconds{%s}' % SERVER: '0+60x60', ACTIVE: '1x60'}],
         [{'designate_pool_serial_lag_seconds{%s}' % SERVER: '30x60', ACTIVE: '1x60'},
          {'designate_pool_serial_lag_seconds{%s}' % SERVER: '5000x60', ACTIVE: '0x60', RESTING: '1x60'}]),
+    'DesignatePoolContentsDiverged': (
+        [{'designate_pool_rows_diverged{%s}' % SERVER: '1x60', ACTIVE: '1x60'}],
+        [{'designate_pool_rows_diverged{%s}' % SERVER: '0x60', ACTIVE: '1x60'},
+         {'designate_pool_rows_diverged{%s}' % SERVER: '2x5 0x60', ACTIVE: '1x60'},
+         {'designate_pool_rows_diverged{%s}' % SERVER: '2x60', ACTIVE: '0x60', RESTING: '1x60'}]),
     'DesignatePoolDueRowsOld': (
         [{'designate_pool_oldest_due_seconds{%s}' % SERVER: '0+60x60', ACTIVE: '1x60'}],
         [{'designate_pool_oldest_due_seconds{%s}' % SERVER: '2x60', ACTIVE: '1x60'},

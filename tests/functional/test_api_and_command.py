@@ -90,7 +90,8 @@ class StandInPoolManager:
                   for position, each in enumerate(self.sections)]
         return self._storage.run(servers.register, 'default', wanted, False, True, utcnow())
 
-    def compare_server(self, context: Context, server_id: str, fix: bool, delete_extra: int | None) -> Comparison:
+    def compare_server(self, context: Context, server_id: str, fix: bool, delete_extra: int | None,
+                       contents: bool = False) -> Comparison:
         lost = [domain for server, domain in self.lost if server == server_id]
         if fix:
             self._storage.run(statuses.write, [self._due(domain, server_id) for domain in lost], utcnow())

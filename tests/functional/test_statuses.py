@@ -255,13 +255,27 @@ def test_waking_outdates_what_was_read_before(storage: Storage, domain: str) -> 
     assert stored(storage, domain)[0].next_attempt_at == NOW
 
 
+def test_where_more_is_due_than_there_is_room_for_some_of_the_newest_is_claimed(storage: Storage) -> None:
+    ids = storage.run(insert_domains, 8)
+    written(storage, *(row(each, next_attempt_at=NOW - MINUTE + number * SECOND) for number, each in enumerate(ids)))
+    assert [each.domain_id for each in claim(storage, {A: 4}, by='one')] == [*ids[:3], ids[7]]
+    assert [each.domain_id for each in claim(storage, {A: 100}, by='two')] == ids[3:7], 'each of them once'
+
+
+def test_who_is_being_polled_for_is_known(storage: Storage) -> None:
+    ids = storage.run(insert_domains, 4)
+    written(storage, row(ids[0], deadline_at=NOW + MINUTE), row(ids[1], deadline_at=NOW - MINUTE), row(ids[2]),
+            row(ids[3], B, deadline_at=NOW + MINUTE))
+    assert storage.read(statuses.polled, A, ids, NOW) == {ids[0]}
+
+
 def test_a_manager_that_stops_gives_back_what_it_claimed(storage: Storage) -> None:
     ids = storage.run(insert_domains, 3)
     written(storage, *(row(each, next_attempt_at=NOW - MINUTE + number * SECOND) for number, each in enumerate(ids)))
     claim(storage, {A: 2}, by='one')
     claim(storage, {A: 1}, by='two')
-    assert storage.run(statuses.release, 'one') == 2
-    assert storage.run(statuses.release, 'one') == 0
+    assert storage.run(statuses.release, 'one', (A, B)) == 2
+    assert storage.run(statuses.release, 'one', (A, B)) == 0
     assert [each.domain_id for each in claim(storage, {A: 10}, by='three')] == ids[:2]
 
 

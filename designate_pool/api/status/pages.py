@@ -165,7 +165,7 @@ def zone_page(domain: Domain, told: Mapping[str, Any], recordsets: int | None, b
 def _on_server(each: Mapping[str, Any], now: datetime) -> tuple[Content, ...]:
     begun = each['created_at'] is not None
     return (each['name'], state(each['state']), each['action'],
-            state(each['status']) if begun else 'not begun', number(each['serial']),
+            state('DIVERGED' if each['diverged'] else each['status']) if begun else 'not begun', number(each['serial']),
             'gone' if each['action'] == 'DELETE' else str(each['expected_serial']), each['attempts'],
             until(read_moment(each['next_attempt_at']), now), each['last_error'] or '–')
 

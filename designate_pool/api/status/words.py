@@ -10,7 +10,7 @@ _UNITS = ((86400.0, 'd'), (3600.0, 'h'), (60.0, 'min'))
 #: How a state is marked, besides by its word.
 _MARKS = {'ACTIVE': 'good', 'SUCCESS': 'good', 'UP': 'good', 'active': 'good', 'NONE': 'quiet', 'PENDING': 'busy',
           'joining': 'busy', 'draining': 'busy', 'WARNING': 'busy', 'maintenance': 'quiet', 'removed': 'quiet',
-          'DELETED': 'quiet', 'ERROR': 'bad', 'DOWN': 'bad'}
+          'DELETED': 'quiet', 'ERROR': 'bad', 'DIVERGED': 'bad', 'DOWN': 'bad'}
 
 
 def moment(value: datetime | None) -> Html:

@@ -285,11 +285,11 @@ class StandInPoolManager:
         return self.reloaded
 
     def compare_server(self, context: Context, pool_name: str, server_id: str, fix: bool = False,
-                       delete_extra: int | None = None) -> Comparison:
-        self.asked.append((pool_name, server_id, fix, delete_extra))
+                       delete_extra: int | None = None, contents: bool = False) -> Comparison:
+        self.asked.append((pool_name, server_id, fix, delete_extra, contents))
         if self.fault is not None:
             raise self.fault
-        lacking = len(self.comparison.missing) + len(self.comparison.behind)
+        lacking = len(self.comparison.missing) + len(self.comparison.behind) + len(self.comparison.other or ())
         return dataclasses.replace(self.comparison, server_id=server_id, mending=lacking if fix else 0,
                                    deleted=delete_extra or 0)
 

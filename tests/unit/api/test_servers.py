@@ -76,13 +76,22 @@ def test_a_state_that_does_not_allow_it(api, central):
 def test_a_comparison(api, pool_manager):
     pool_manager.comparison = Comparison('', 3, ('a.example.',), (('b.example.', None, 7),), ('x.example.',))
     answer = api.simulate_post(f'{FIRST}/resync')
-    assert (answer.status_code, pool_manager.asked) == (200, [('default', SERVER_IDS[0], False, None)])
+    assert (answer.status_code, pool_manager.asked) == (200, [('default', SERVER_IDS[0], False, None, False)])
     shown = answer.json
     assert shown.pop('links')['server'].endswith(f'/v2/servers/{uuid.UUID(SERVER_IDS[0])}')
     assert shown == {
         'server_id': str(uuid.UUID(SERVER_IDS[0])), 'total': 3, 'missing': ['a.example.'],
         'behind': [{'zone_name': 'b.example.', 'serial': None, 'expected_serial': 7}], 'extra': ['x.example.'],
-        'mending': 0, 'deleted': 0}
+        'other': None, 'unchecked': [], 'mending': 0, 'deleted': 0}
+
+
+def test_a_comparison_of_contents(api, pool_manager):
+    pool_manager.comparison = Comparison('', 3, extra=(), other=(('a.example.', 'more'),),
+                                         unchecked=(('b.example.', 'no'),))
+    answer = api.simulate_post(f'{FIRST}/resync', json={'contents': True})
+    assert pool_manager.asked == [('default', SERVER_IDS[0], False, None, True)]
+    assert answer.json['other'] == [{'zone_name': 'a.example.', 'why': 'more'}]
+    assert answer.json['unchecked'] == [{'zone_name': 'b.example.', 'why': 'no'}]
 
 
 def test_a_comparison_that_mends(api, pool_manager):
@@ -90,7 +99,8 @@ def test_a_comparison_that_mends(api, pool_manager):
     answer = api.simulate_post(f'{FIRST}/resync', json={'fix': True, 'delete_extra': None})
     assert (answer.status_code, answer.json['mending'], answer.json['extra']) == (202, 1, None)
     api.simulate_post(f'{FIRST}/resync', json={'fix': True, 'delete_extra': 4})
-    assert pool_manager.asked == [('default', SERVER_IDS[0], True, None), ('default', SERVER_IDS[0], True, 4)]
+    assert pool_manager.asked == [('default', SERVER_IDS[0], True, None, False),
+                                  ('default', SERVER_IDS[0], True, 4, False)]
 
 
 @pytest.mark.parametrize('fault, status', [

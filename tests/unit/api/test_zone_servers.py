@@ -50,7 +50,7 @@ def test_nothing_has_begun(seen, zone):
         'port': 53, 'state': 'active', 'state_since': '2026-05-01T11:48:00.000000', 'counts': True,
         'action': 'CREATE', 'status': 'PENDING', 'current': False, 'serial': None,
         'expected_serial': FIRST_SERIAL, 'last_error': None, 'attempts': 0, 'next_attempt_at': None,
-        'deadline_at': None, 'plan_id': None, 'created_at': None, 'updated_at': None}
+        'deadline_at': None, 'plan_id': None, 'diverged': False, 'created_at': None, 'updated_at': None}
 
 
 def test_created_but_not_yet_seen_serving(seen):

@@ -118,7 +118,7 @@ def test_a_command_that_the_state_does_not_allow(run, central):
 def test_nothing_is_wrong(run, pool_manager):
     ran = run('server', 'resync', ONE)
     assert (ran.code, ran.out, ran.err) == (0, f'{ONE} has all 3 zones that it should have, up to date.\n', '')
-    assert pool_manager.asked == [('default', SERVER_IDS[0], False, None)]
+    assert pool_manager.asked == [('default', SERVER_IDS[0], False, None, False)]
 
 
 def test_differences(run, pool_manager):
@@ -142,6 +142,28 @@ Extra zones stay; --delete-extra 1 deletes them.
     machine = run('server', 'resync', ONE, '-f', 'json')
     assert (machine.code, machine.json['server'], machine.json['missing'], machine.json['behind'][1]) == (
         1, ONE, ['a.example.', 'b.example.'], {'zone_name': 'd.example.', 'serial': None, 'expected_serial': 8})
+
+
+def test_contents_are_compared_when_asked_for(run, pool_manager):
+    pool_manager.comparison = Comparison('', 3, extra=(), other=())
+    ran = run('server', 'resync', ONE, '--contents')
+    assert (ran.code, ran.out) == (0, f'{ONE} has all 3 zones that it should have, up to date.\n'
+                                      'Contents: all the same.\n')
+    pool_manager.comparison = Comparison(
+        '', 3, extra=(), other=(('a.example.', 'serves serial 7 with other contents'),),
+        unchecked=(('b.example.', 'it refuses'),))
+    ran = run('server', 'resync', ONE, '--contents')
+    assert (ran.code, ran.out) == (1, f"""\
+{ONE} has all 3 zones that it should have, up to date.
+other contents: 1
+  a.example.  serves serial 7 with other contents
+contents not checked: 1
+  b.example.  it refuses
+--fix mends what is missing, behind or other.
+""")
+    assert pool_manager.asked[-1] == ('default', SERVER_IDS[0], False, None, True)
+    ran = run('server', 'resync', ONE, '--contents', '--fix', '--no-wait')
+    assert (ran.code, ran.out.splitlines()[-1]) == (0, 'Begun to mend it: 1 operations.')
 
 
 def test_many_differences_are_named_on_demand(run, pool_manager):
@@ -170,7 +192,7 @@ def test_it_is_mended_and_waited_for(run, central, pool_manager):
     assert ran.out.splitlines()[-1] == 'Begun to mend it: 2 operations.'
     assert ran.err.splitlines() == [f'0 %  {ONE}: 2 waiting', f'100 %  {ONE}: nothing is waiting',
                                     f'{ONE} is active and nothing waits for it.']
-    assert pool_manager.asked == [('default', SERVER_IDS[0], True, None)]
+    assert pool_manager.asked == [('default', SERVER_IDS[0], True, None, False)]
 
 
 def test_it_is_mended_and_not_waited_for(run, central, pool_manager):

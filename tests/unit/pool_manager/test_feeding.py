@@ -22,7 +22,6 @@ from designate_pool.planner.records import rrset
 from designate_pool.planner.targets.fake import FakeProvider
 from designate_pool.planner.zone import Zone
 from designate_pool.pool_manager import feeding
-from designate_pool.pool_manager.periodic import Periodic
 from designate_pool.storage import domains, plans, statuses
 from tests.unit.pool_manager.test_manager import CONTEXT, SERVERS, Clock, World, clock, later  # noqa: F401  a fixture
 
@@ -387,7 +386,7 @@ def test_drift_is_found_by_reading_again_and_mended(world: FedWorld, clock: Cloc
 
 def sweep(world: FedWorld, clock: Clock, seconds: float) -> None:  # noqa: F811
     clock.offset += timedelta(seconds=seconds)
-    Periodic(world.manager, world.registrar, world.runtime).run_sweep()
+    world.sweep()
     world.asked = [each for each in world.asked if each.server_id != FED]
     world.deliver()
 
@@ -398,9 +397,9 @@ def test_a_driver_whose_serials_say_nothing_is_not_polled(world: FedWorld, clock
     for keeps in (True, False):
         monkeypatch.setattr(Backend, 'keeps_serial', keeps)
         monkeypatch.setattr(RecordBackend, 'keeps_serial', keeps)
-        world.asked.clear()
-        Periodic(world.manager, world.registrar, world.runtime).run_sweep()
-        assert (FED in {each.server_id for each in world.asked}) is keeps
+        world.pages.clear()
+        world.sweep(answered=False)
+        assert any(FED in server_ids for _, server_ids, _ in world.pages) is keeps
 
 
 def test_what_a_poll_says_of_a_server_that_counts_serials_of_its_own_means_nothing(

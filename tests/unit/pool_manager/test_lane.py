@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -12,7 +14,8 @@ from designate_pool.backends.base import Backend, Outcomes
 from designate_pool.errors import BackendError, BackendUnreachable
 from designate_pool.model import Action, Domain, Server, ServerStatus, utcnow
 from designate_pool.pool_manager.circuit import Circuit
-from designate_pool.pool_manager.lane import Called, Fed, Lane, Work
+from designate_pool.pool_manager.lane import Called, Lane
+from designate_pool.pool_manager.waiting import Work
 from designate_pool.runtime import Threads
 from tests.fixtures.processes import wait_until
 from tests.unit.backends.contract import a_domain
@@ -30,6 +33,7 @@ class Bulky(Backend):
     def __init__(self, server: Server) -> None:
         super().__init__(server)
         self.calls: list[tuple[str, list[str]]] = []
+        self.before: Callable[[], object] = bool
 
     def _create_many(self, domains: Sequence[Domain], timeout: float) -> Outcomes:
         return self._act('create', domains)
@@ -38,6 +42,7 @@ class Bulky(Backend):
         return self._act('delete', domains)
 
     def _act(self, verb: str, domains: Sequence[Domain]) -> Outcomes:
+        self.before()
         self.calls.append((verb, [domain.name for domain in domains]))
         if any(domain.name.startswith('dead') for domain in domains):
             raise BackendUnreachable(why='connection refused')
@@ -59,8 +64,8 @@ def called(backend: Backend, works: Sequence[Work], control: Circuit | None = No
     """How *works* end that wait together."""
     done: list[Called] = []
     closed = Circuit(3, 60, lambda: 0.0)
-    lane = Lane(backend.server, backend, control or closed, closed, 100, Threads(), never, done.extend, utcnow)
-    lane._queues[0].put(*works)
+    lane = Lane(backend.server, backend, control or closed, closed, 100, Threads(), never, never, done.extend, utcnow)
+    lane.put(*works)
     wait_until(lambda: not lane._queues[0], 'all are taken')
     lane.stop()
     return done
@@ -119,13 +124,32 @@ def test_nothing_is_sent_while_the_circuit_is_open(backend: Bulky) -> None:
     assert backend.calls == [] and all(each.result.unreachable for each in done)
 
 
-def never(backend: Backend, domain: Domain) -> Fed:
-    raise AssertionError('this server is not fed by records')
+def test_a_change_of_now_has_room_and_goes_before_all_that_waits(backend: Bulky) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    done: list[Called] = []
+    closed = Circuit(3, 60, lambda: 0.0)
+    lane = Lane(backend.server, backend, closed, closed, 6, Threads(), never, never, done.extend, utcnow)
+    backend.before = lambda: (begun.set(), go_on.wait(10))
+    lane.put(work('a.'), work('b.'), work('c.'))
+    assert begun.wait(10)
+    lane.put(*(work(f'p{number}.') for number in range(6)))
+    assert (lane.room(current=False), lane.room(current=True), lane.waiting) == (0, 6, 6)
+    lane.put(dataclasses.replace(work('new.'), current=True))
+    assert (lane.room(current=False), lane.room(current=True), lane.waiting) == (0, 5, 7)
+    go_on.set()
+    wait_until(lambda: len(done) == 10, 'all is done')
+    lane.stop()
+    assert [names for _, names in backend.calls] == [
+        ['a.', 'b.', 'c.'], ['new.', 'p0.', 'p1.'], ['p2.', 'p3.', 'p4.'], ['p5.']]
+
+
+def never(backend: Backend, domains: Domain | Sequence[Domain]) -> Any:
+    raise AssertionError('this server is neither fed by records nor mended')
 
 
 def test_the_driver_says_how_many_calls_it_takes_at_once(backend: Bulky) -> None:
     closed = Circuit(3, 60, lambda: 0.0)
-    lane = Lane(backend.server, backend, closed, closed, 100, Threads(), never, lambda done: None, utcnow)
+    lane = Lane(backend.server, backend, closed, closed, 100, Threads(), never, never, lambda done: None, utcnow)
     assert len(lane._queues) == 1
     lane.stop()
 

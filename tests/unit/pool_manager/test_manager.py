@@ -16,8 +16,9 @@ import pytest
 from designate_pool.backends.base import Backend
 from designate_pool.central.service import Central
 from designate_pool.errors import BackendRefused, BackendUnreachable, ServiceUnavailable
-from designate_pool.model import (Action, Answer, Context, Domain, Outcome, PollRequest, PollResult, Pool, Server,
-                                  ServerStatus, Status, utcnow)
+from designate_pool.model import (Action, Answer, AuditKind, Context, Domain, Outcome, PollRequest, PollResult, Pool,
+                                  Server, ServerStatus, Status, utcnow)
+from designate_pool.pool_manager import auditing as auditing_module
 from designate_pool.pool_manager import manager as manager_module
 from designate_pool.pool_manager import periodic as periodic_module
 from designate_pool.pool_manager.due import Tries
@@ -31,7 +32,7 @@ from designate_pool.rpc import minidns as minidns_rpc
 from designate_pool.rpc import pool_manager as manager_rpc
 from designate_pool.rpc.direct import Direct
 from designate_pool.runtime import Inline
-from designate_pool.storage import domains, migrate, servers, statuses
+from designate_pool.storage import audits, domains, migrate, servers, statuses
 from designate_pool.storage.sessions import Storage
 
 CONTEXT = Context()
@@ -105,6 +106,7 @@ class World:
         self.servers = {key: ScriptedServer(Server(key, 'fake', '192.0.2.1', 53 + number, max_in_flight=1))
                         for number, key in enumerate(SERVERS)}
         self.asked: list[PollRequest] = []
+        self.pages: list[tuple[datetime, list[str], list[tuple[str, str, int]]]] = []
         self.pool = Pool('default', servers=tuple(each.server for each in self.servers.values()),
                          threshold_percentage=threshold)
         self.manager = self.new_manager('one')
@@ -129,6 +131,46 @@ class World:
                         retry_interval: float, max_retries: int) -> None:
         """MiniDNS: remembers what it was asked."""
         self.asked.extend(requests)
+
+    def audit_serials(self, context: Context, pool_name: str, started_at: datetime, server_ids: list[str],
+                      domains: list[tuple[str, str, int]]) -> None:
+        """MiniDNS: remembers what it was asked of many."""
+        self.pages.append((started_at, server_ids, domains))
+
+    def sweep(self, answered: bool = True) -> None:
+        """The pool manager looks at all domains, and MiniDNS tells what it hears."""
+        auditing = Periodic(self.manager, self.registrar, self.runtime).auditing
+        self.storage.run(audits.create, 'default', AuditKind.SERIALS, utcnow())
+        while True:
+            self.storage.run(lambda tx: tx.execute(audits.TABLE.update().values(
+                next_at=None, heard=audits.TABLE.c.sent)))
+            auditing.run()
+            audit = self.storage.read(audits.get, 'default', AuditKind.SERIALS)
+            if audit is not None and not audit.after_id:
+                break
+        if answered:
+            self.answer_pages()
+
+    def answer_pages(self) -> None:
+        """MiniDNS tells of all that it was asked."""
+        while self.pages:
+            started_at, server_ids, domains = self.pages.pop(0)
+            self.endpoint.audited(CONTEXT, started_at, *self._answers(server_ids, domains))
+
+    def _answers(self, server_ids: list[str], domains: list[tuple[str, str, int]]) -> tuple[
+            list[tuple[str, int, int]], list[PollResult]]:
+        counts, findings = [], []
+        for server in server_ids:
+            if not isinstance(self.servers[server], ScriptedServer):
+                continue
+            said, dead = self.servers[server].zones, self.servers[server].dead
+            counts.append((server, 0 if dead else len(domains), len(domains) if dead else 0))
+            for key, name, serial in domains:
+                seen = None if dead else said.get(name)
+                if seen != serial:
+                    answer = Answer.TIMEOUT if dead else Answer.NO_ZONE if seen is None else Answer.SERIAL
+                    findings.append(PollResult(key, server, Outcome.ERROR, answer, seen, 'another', serial))
+        return counts, findings
 
     def deliver(self) -> None:
         """Every poll that was asked for comes to its end."""
@@ -191,6 +233,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     moved = Clock()
     monkeypatch.setattr(manager_module, 'utcnow', moved)
     monkeypatch.setattr(periodic_module, 'utcnow', moved)
+    monkeypatch.setattr(auditing_module, 'utcnow', moved)
     monkeypatch.setattr(manager_module, 'monotonic', lambda: moved.offset.total_seconds())
     return moved
 
@@ -394,18 +437,18 @@ def test_a_server_that_lost_its_zones_gets_them_again_and_only_that_server(world
 def test_the_sweep_finds_a_zone_that_was_removed_by_hand(world: World) -> None:
     domain = world.create()
     del world.servers[SERVERS[2]].zones['example.com.']
-    Periodic(world.manager, world.registrar, world.runtime).run_sweep()
+    world.sweep()
     world.deliver()
     assert world.serial(SERVERS[2]) == domain.serial
     assert world.get(domain).status is Status.ACTIVE
 
 
-def test_a_second_sweep_over_a_healthy_pool_writes_nothing(world: World) -> None:
+def test_sweeps_over_a_healthy_pool_write_nothing(world: World) -> None:
     domain = world.create()
     before = world.rows(domain)
-    periodic = Periodic(world.manager, world.registrar, world.runtime)
-    periodic.run_sweep()
-    world.deliver()
+    for _ in range(2):
+        world.sweep()
+        assert not world.asked
     assert world.rows(domain) == before
 
 
@@ -474,7 +517,7 @@ def test_a_new_server_of_the_pool_is_given_every_domain_by_the_sweep(world: Worl
     domain = world.create()
     world.storage.run(servers.purge, SERVERS[2], [domain.id])
     world.servers[SERVERS[2]].zones.clear()
-    Periodic(world.manager, world.registrar, world.runtime).run_sweep()
+    world.sweep()
     world.deliver()
     assert world.serial(SERVERS[2]) == domain.serial
 

@@ -201,12 +201,13 @@ def test_a_change_of_which_nothing_was_heard_is_found(world: World, clock: Clock
 
 def test_every_domain_is_asked_for_on_every_server_once_a_round(world: World) -> None:  # noqa: F811
     made = [world.create(name) for name in ('example.com.', 'example.org.')]
-    periodic = Periodic(world.manager, world.registrar, world.runtime)
     for _ in range(2):
-        periodic.run_sweep()
-        assert asked_meanwhile(world) == {(domain.id, server, domain.serial, False) for domain in made
-                                          for server in SERVERS}
-        world.deliver()
+        world.sweep(answered=False)
+        assert {(key, server, serial) for _, server_ids, page in world.pages for key, _, serial in page
+                for server in server_ids} == {(domain.id, server, domain.serial) for domain in made
+                                              for server in SERVERS}
+        world.sweep()
+        assert not world.asked
 
 
 # One pool manager, one pool
@@ -221,7 +222,7 @@ def test_the_domains_of_another_pool_are_left_alone(world: World, clock: Clock) 
     periodic = Periodic(world.manager, world.registrar, world.runtime)
     for _ in range(2):
         periodic.run_unsettled()
-        periodic.run_sweep()
+        world.sweep()
         periodic.run_due()
     assert world.rows(domain) == {} and not world.asked
     assert [server.calls for server in world.servers.values()] == [[], [], []]

@@ -25,7 +25,7 @@ UPDATE = ServerStatus(SERVER.id, DOMAIN.id, Action.UPDATE, 7, serial_number=6, v
 def lane() -> Lane:
     circuits = [Circuit(1, 1.0, lambda: 0.0) for _ in range(2)]
     return Lane(SERVER, Fake(SERVER), circuits[0], circuits[1], 10, Inline(),
-                None, lambda called: None, None)  # type: ignore[arg-type]
+                None, None, lambda called: None, None)  # type: ignore[arg-type]
 
 
 def told(lane: Lane, caplog: pytest.LogCaptureFixture, row: ServerStatus, **values: Any) -> list[str]:
@@ -66,3 +66,15 @@ def test_of_a_server_that_does_not_answer_no_domain_is_told(lane: Lane, caplog: 
     getattr(lane, channel).failed()
     assert told(lane, caplog, row, status=Outcome.ERROR) == []
     assert len(told(lane, caplog, row, status=Outcome.SUCCESS)) == 1
+
+
+def test_other_contents_are_told_when_they_are_found_and_when_they_are_ours_again(
+        lane: Lane, caplog: pytest.LogCaptureFixture) -> None:
+    right = dataclasses.replace(UPDATE, status=Outcome.SUCCESS, serial_number=7)
+    found = {'status': Outcome.ERROR, 'diverged': True, 'last_error': 'DIVERGED: serves serial 7 with other contents'}
+    assert told(lane, caplog, right, **found) == [
+        'WARNING example.com. on fake:192.0.2.1:53: DIVERGED: serves serial 7 with other contents [req-1]']
+    diverged = dataclasses.replace(right, **found)
+    assert told(lane, caplog, diverged, attempts=1, last_error='DIVERGED: still') == []
+    assert told(lane, caplog, diverged, diverged=False, status=Outcome.SUCCESS, last_error=None) == [
+        'INFO UPDATE of example.com. at serial 7 on fake:192.0.2.1:53: SUCCESS [req-1]']

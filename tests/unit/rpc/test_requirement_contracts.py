@@ -9,13 +9,14 @@ import pytest
 
 from designate_pool.central.service import Central
 from designate_pool.minidns.service import MiniDns
-from designate_pool.model import Context, Domain, Outcome
+from designate_pool.model import Answer, Context, Domain, Outcome, PollResult, utcnow
 from designate_pool.pool_manager.service import PoolManager
 from designate_pool.rpc.central import CentralClient
 from designate_pool.rpc.minidns import MiniDnsClient
 from designate_pool.rpc.pool_manager import PoolManagerClient
 
 CONTEXT = Context('req-1')
+NOW = utcnow()
 DOMAIN = Domain('d' * 32, 'example.com.', 'p' * 32, 'gold', 'hostmaster@example.com', 300, 7)
 TRIES = {'timeout': 30.0, 'retry_interval': 2.0, 'max_retries': 3}
 ASKED = {'domain': DOMAIN, 'destination': '192.0.2.1:53', **TRIES}
@@ -41,6 +42,8 @@ METHODS: list[tuple[str, str, str, dict[str, Any]]] = [
     ('central', 'call', 'delete_pool', {'pool_id': 'p' * 32}),
     ('minidns', 'cast', 'notify_zone_changed', ASKED),
     ('minidns', 'cast', 'poll_for_serial_number', ASKED),
+    ('minidns', 'cast', 'audit_serials', {'pool_name': 'gold', 'started_at': NOW, 'server_ids': ['s' * 32],
+                                          'domains': [(DOMAIN.id, DOMAIN.name, DOMAIN.serial)]}),
 ]
 WITHOUT_RETURN = {'update_status', 'delete_pool'}
 
@@ -70,3 +73,12 @@ def test_a_method_is_sent_as_specified_and_taken_so(topic: str, kind: str, metho
     assert caller.sent == [(kind, topic, CONTEXT, method, arguments)]
     assert returned == (None if kind == 'cast' or method in WITHOUT_RETURN else 'the answer')
     assert list(inspect.signature(getattr(endpoint, method)).parameters) == ['self', 'context', *arguments]
+
+
+def test_what_came_of_an_audit_is_sent_to_the_pool_s_managers() -> None:
+    caller = Noting()
+    found = PollResult(DOMAIN.id, 's' * 32, Outcome.ERROR, Answer.NO_ZONE, expected_serial=7)
+    PoolManagerClient(caller).audited(CONTEXT, 'gold', NOW, [('s' * 32, 999, 1)], [found])
+    arguments = {'started_at': NOW, 'counts': [('s' * 32, 999, 1)], 'findings': [found]}
+    assert caller.sent == [('cast', 'pool_manager.gold', CONTEXT, 'audited', arguments)]
+    assert list(inspect.signature(PoolManager.audited).parameters) == ['self', 'context', *arguments]

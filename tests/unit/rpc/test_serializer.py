@@ -36,6 +36,12 @@ def test_round_trip(value: object) -> None:
     assert unpack(json.loads(json.dumps(pack([value, {'inside': value}])))) == [value, {'inside': value}]
 
 
+def test_plain_values_in_lists_stay_as_they_are() -> None:
+    domains = [('d' * 32, 'example.com.', 7), ('e' * 32, 'example.org.', None)]
+    assert unpack(json.loads(json.dumps(pack({'domains': domains, 'at': NOW, 'mixed': [1, VALUES[6]]})))) == {
+        'domains': [list(each) for each in domains], 'at': NOW, 'mixed': [1, VALUES[6]]}
+
+
 def test_a_value_from_an_older_sender_takes_defaults() -> None:
     packed = pack(VALUES[6])
     packed['v'] = packed['v'][:4]

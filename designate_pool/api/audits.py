@@ -1,0 +1,65 @@
+"""``/v2/pools/{pool_id}/audits``: when all domains of a pool were last looked at on all servers, and what was found."""
+
+from __future__ import annotations
+
+import falcon
+
+from designate_pool.api import fields, reading, views
+from designate_pool.api.answering import answer, asker
+from designate_pool.api.operations import OPERATOR, Operation, Schema
+from designate_pool.api.schemas import COUNT, MOMENT, links, maybe, ref, shape
+from designate_pool.errors import ServiceUnavailable
+from designate_pool.model import Audit, AuditKind, Counts, utcnow
+from designate_pool.rpc.central import CentralClient
+from designate_pool.storage import audits
+from designate_pool.storage.sessions import Storage
+
+OPERATIONS = (
+    Operation('list_audits', 'GET', '/v2/pools/{pool_id}/audits',
+              'Show when all zones of a pool were looked at on all servers, and what was found', OPERATOR,
+              {200: 'Audits'}),
+)
+_COUNTS = {'domains': COUNT, 'pairs': COUNT, 'asked': COUNT, 'unanswered': COUNT, 'findings': COUNT,
+           'coverage': {'type': 'number', 'minimum': 0, 'maximum': 1}}
+_ROUND = {'started_at': MOMENT, 'seconds': {'type': 'number', 'minimum': 0}, **_COUNTS}
+SCHEMAS: dict[str, Schema] = {
+    'AuditRound': shape(_ROUND),
+    'Audit': shape({
+        'kind': {'type': 'string', 'enum': [each.value for each in AuditKind]},
+        'last': {'anyOf': [ref('AuditRound'), {'type': 'null'}]},
+        'now': {'anyOf': [ref('AuditRound'), {'type': 'null'}]},
+        'next_at': maybe(MOMENT),
+    }),
+    'Audits': shape({'audits': {'type': 'array', 'items': ref('Audit')}, 'links': links('self')}),
+}
+
+
+class Audits:
+    def __init__(self, central: CentralClient, storage: Storage | None) -> None:
+        self._central = central
+        self._storage = storage
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response, pool_id: str) -> None:
+        reading.query(req, {})
+        pool = self._central.get_pool(asker(req), fields.identifier('pool_id', pool_id))
+        if self._storage is None:
+            raise ServiceUnavailable(service='the database', why='this API was given none to look at')
+        found = self._storage.read(audits.of_pool, pool.name)
+        answer(resp, {'audits': [_shown(each) for each in found], 'links': {'self': req.url}})
+
+
+def _shown(audit: Audit) -> views.Json:
+    now = utcnow()
+    last = present = None
+    if audit.last is not None and audit.last_started_at is not None:
+        last = {'started_at': views.moment(audit.last_started_at), 'seconds': round(audit.last_seconds or 0.0, 3),
+                **_counted(audit.last)}
+    if audit.started_at <= now and audit.after_id:
+        present = {'started_at': views.moment(audit.started_at),
+                   'seconds': round((now - audit.started_at).total_seconds(), 3), **_counted(audit.now)}
+    return {'kind': audit.kind.value, 'last': last, 'now': present, 'next_at': views.moment(audit.next_at)}
+
+
+def _counted(counts: Counts) -> views.Json:
+    return {'domains': counts.domains, 'pairs': counts.pairs, 'asked': counts.asked, 'unanswered': counts.unanswered,
+            'findings': counts.findings, 'coverage': round(min(1.0, max(0.0, counts.coverage)), 4)}

@@ -1,0 +1,206 @@
+"""The rolling audit of contents: every zone is compared on every server once in ``contents_audit_interval``.
+
+It takes domains that are ACTIVE and, of the servers that are fed by transfer, those that are at rest with the domain at
+the database's own serial.  A server that serves other contents under it has DIVERGED: its row says so and is due, and
+what is due for such a row is a forced transfer.  A serial that differs is the matter of the audit of serials.
+
+The servers of one domain are compared beside each other, the domains one after the other: so there are never more than
+two zones for each server in memory.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from designate_pool import logs, metrics
+from designate_pool.model import Action, Audit, AuditKind, Counts, ServerState, ServerStatus, utcnow
+from designate_pool.pool_manager import due, matching, pace
+from designate_pool.pool_manager.incoming import Pace
+from designate_pool.pool_manager.lane import Lane
+from designate_pool.pool_manager.manager import Manager
+from designate_pool.pool_manager.matching import Found, Match
+from designate_pool.pool_manager.mending import DIVERGED
+from designate_pool.pool_manager.situations import Situation
+from designate_pool.storage import audits, measures
+from designate_pool.storage import servers as server_store
+
+LOG = logging.getLogger(__name__)
+
+KIND = AuditKind.CONTENTS
+#: A page is a thousandth of the domains, so that a round is spread over its interval, and not more than this.
+MOST_IN_PAGE = 50
+PAGES = 1000
+#: Servers that are compared at the same time.
+WORKERS = 16
+#: Seconds that a page is left to who has taken it, and between two looks when nothing is to be done.
+CLAIM_SECONDS, IDLE = 600.0, 5.0
+#: What the note of a server begins with whose contents cannot be compared.
+UNCHECKED = 'its contents are not checked: '
+
+
+class ContentsAudit:
+    """Compares the contents of *manager*'s pool."""
+
+    def __init__(self, manager: Manager, runtime: Any) -> None:
+        self._manager = manager
+        self._workers = runtime.workers(WORKERS, name='contents')
+        self._stopping = threading.Event()
+        self._paces: dict[str, Pace] = {}
+        self._told: set[str] = set()
+        # Servers that were compared in this round, and those that could not be.
+        self._compared: set[str] = set()
+        self._unknown: set[str] = set()
+        self._expected = 0
+
+    def stop(self) -> None:
+        """Finish the domain that is being compared."""
+        self._stopping.set()
+        self._workers.stop()
+
+    def run(self) -> float:
+        """Compare one page of domains; seconds until the next."""
+        manager, interval = self._manager, self._manager.settings.contents_audit_interval
+        if not interval:
+            return IDLE
+        audit = manager.storage.read(audits.get, manager.pool.name, KIND)
+        if audit is None:
+            manager.storage.run(audits.create, manager.pool.name, KIND, utcnow())
+            return pace.BUSY
+        wait = pace.pause(audit, manager.settings.name, utcnow())
+        claimed = None if wait else self._claim(audit)
+        if claimed is None:
+            return wait or pace.BUSY
+        if not claimed.after_id or not self._expected:
+            self._expected = manager.storage.read(measures.active, manager.pool.name)
+        size = min(MOST_IN_PAGE, max(1, self._expected // PAGES))
+        page = manager.storage.read(audits.page, claimed.pool_id, claimed.after_id, size, [])
+        self._look(claimed, [domain_id for domain_id, _, _ in page.domains], page.last_id)
+        return 0.0
+
+    def _claim(self, audit: Audit) -> Audit | None:
+        now = utcnow()
+        return self._manager.storage.run(audits.claim, audit, self._manager.settings.name, now,
+                                         now + timedelta(seconds=CLAIM_SECONDS))
+
+    def _look(self, audit: Audit, domain_ids: Sequence[str], last_id: str) -> None:
+        """Compare these domains, and write how far the round has come.
+
+        :param last_id: of the page; empty when it is the last of the round
+        """
+        found, silent = Counts(), set[str]()
+        situations = self._manager.situations(domain_ids)
+        for domain_id in domain_ids:
+            if self._stopping.is_set():
+                break
+            if domain_id in situations:
+                found = _sum(found, self._compare(situations[domain_id], silent))
+                done = domain_id
+        else:
+            done = last_id
+        if self._stopping.is_set() and not found.domains:
+            return  # whoever comes next takes the page when the claim is over
+        if not done:
+            self._end_round()
+        now = utcnow()
+        self._manager.storage.run(audits.advance, audit, done, found, 0, self._next_at(audit, found, done, now), now)
+
+    def _next_at(self, audit: Audit, found: Counts, more: str, now: datetime) -> datetime:
+        """When the next page is due, or the next round."""
+        interval = self._manager.settings.contents_audit_interval
+        done = audit.now.domains + found.domains
+        share = done / max(self._expected, done + 1) if more else 1.0
+        return max(now, audit.started_at + timedelta(seconds=interval * share))
+
+    def _compare(self, situation: Situation, silent: set[str]) -> Counts:
+        """Compare one domain on all servers that serve it.
+
+        :param silent: ids of servers that are not asked again in this page
+        """
+        rows = self._rows(situation)
+        asked = {server: row for server, row in rows.items() if server not in silent}
+        answers: dict[str, Found] = {}
+        ours = matching.ours(self._manager.storage, situation.domain.id) if asked else None
+        if ours is not None and ours.serial == situation.domain.serial:
+            lanes = {server: self._manager.all_lanes[server] for server in asked}
+            futures = {server: self._workers.submit(matching.compare, lane.server, ours, self._pace(server))
+                       for server, lane in lanes.items()}
+            answers = {server: future.result() for server, future in futures.items()}
+            for server, answer in answers.items():
+                self._mind(lanes[server], answer)
+        silent.update(server for server, answer in answers.items() if answer.match is Match.SILENT)
+        other = {server: answer.why for server, answer in answers.items() if answer.match is Match.OTHER}
+        if other:
+            self._diverged(situation, other)
+        unanswered = sum(answer.match not in (Match.SAME, Match.OTHER) for answer in answers.values())
+        return Counts(1, len(rows), len(answers), unanswered, len(other))
+
+    def _rows(self, situation: Situation) -> dict[str, ServerStatus]:
+        """The UPDATE rows, by server, of servers that transfer the zone and are thought to be right."""
+        members = {each.id: each for each in self._manager.members.servers}
+        return {server: row for (server, action), row in situation.rows.items()
+                if action is Action.UPDATE and due.is_at_rest(row) and row.serial_number == situation.domain.serial
+                and (lane := self._manager.lanes.get(server)) is not None and not lane.backend.fed_by_records
+                and not lane.dns.is_open and members[server].state is ServerState.ACTIVE}
+
+    def _diverged(self, seen: Situation, why: Mapping[str, str]) -> None:
+        """Write what was found, unless something has happened meanwhile, and have it mended."""
+        manager, now = self._manager, utcnow()
+        with manager.deciding:
+            found = manager.situations([seen.domain.id])
+            for situation in found.values():
+                for server, reason in why.items():
+                    row, former = situation.rows.get((server, Action.UPDATE)), seen.rows[server, Action.UPDATE]
+                    if row is not None and row.version == former.version:
+                        situation.change(due.diverge(row, DIVERGED + reason, now))
+            orders = manager.write(found.values(), now)
+        manager.carry_out(orders)
+        manager.weigh(found.values())
+
+    def _mind(self, lane: Lane, answer: Found) -> None:
+        """Count it, and tell once that a server's contents cannot be compared, and why."""
+        server, label = lane.server.id, lane.server.label
+        metrics.CONTENTS.labels(label, answer.match.name.lower()).inc()
+        if answer.match in (Match.SAME, Match.OTHER):
+            self._compared.add(server)
+        elif answer.match is Match.UNKNOWN:
+            self._unknown.add(server)
+            if server not in self._told:
+                self._told.add(server)
+                logs.transition(LOG, logging.WARNING, '%s: %s%s', label, UNCHECKED, answer.why, server=label)
+                self._note(server, UNCHECKED + answer.why)
+
+    def _end_round(self) -> None:
+        """Take back what was said of servers that were compared in all of the round."""
+        for server in self._compared - self._unknown:
+            if server in self._told or self._has_note(server):
+                self._told.discard(server)
+                self._note(server, None)
+        self._compared.clear()
+        self._unknown.clear()
+
+    def _has_note(self, server_id: str) -> bool:
+        return any(each.id == server_id and (each.note or '').startswith(UNCHECKED)
+                   for each in self._manager.members.servers)
+
+    def _note(self, server_id: str, text: str | None) -> None:
+        """Write *text* where people see it, unless something else happened to the server just now."""
+        server = self._manager.storage.read(server_store.get, server_id)
+        if server is not None and server.note != text:
+            self._manager.storage.run(server_store.save, dataclasses.replace(server, note=text), utcnow())
+
+    def _pace(self, server_id: str) -> Pace:
+        if server_id not in self._paces:
+            self._paces[server_id] = Pace(self._manager.settings.contents_audit_rate)
+        return self._paces[server_id]
+
+
+def _sum(one: Counts, other: Counts) -> Counts:
+    total = collections.Counter(dataclasses.asdict(one))
+    total.update(dataclasses.asdict(other))
+    return Counts(**total)

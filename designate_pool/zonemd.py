@@ -1,0 +1,223 @@
+"""The digest of a zone's contents (RFC 8976, scheme SIMPLE, SHA-384), and what two contents differ in.
+
+The invariant: contents have the same digest exactly when they hold the same records, whatever their order, the case of
+their names (RFC 4034 section 6), how they were compressed, and how often one record was given.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Iterable, Iterator
+
+#: Of a ZONEMD record: the scheme SIMPLE and the algorithm SHA-384 (RFC 8976 sections 2.2.2 and 2.2.3).
+SIMPLE, SHA384 = 1, 1
+ZONEMD = 63
+#: What a server adds to a zone that it signs: RRSIG, NSEC, DNSKEY, NSEC3, NSEC3PARAM.
+SIGNING = frozenset({46, 47, 48, 50, 51})
+
+_RRSIG = 46
+_LOWER = bytes(octet + 32 if 65 <= octet <= 90 else octet for octet in range(256))
+#: The longest offset that a pointer can have (RFC 1035 section 4.1.4).
+_POINTABLE = 0x4000
+#: How many owners go into one piece.
+_OWNERS = 500
+_TAIL = struct.Struct('!HIH')
+
+#: Types whose rdata holds names that may be compressed, or whose case means nothing (RFC 4034 section 6.2, RFC 6840
+#: section 5.1): how many octets and character strings stand before the names, how many names there are.
+_NAMES: dict[int, tuple[int, int, int]] = {
+    2: (0, 0, 1), 3: (0, 0, 1), 4: (0, 0, 1), 5: (0, 0, 1), 6: (0, 0, 2), 7: (0, 0, 1), 8: (0, 0, 1), 9: (0, 0, 1),
+    12: (0, 0, 1), 14: (0, 0, 2), 15: (2, 0, 1), 17: (0, 0, 2), 18: (2, 0, 1), 21: (2, 0, 1), 24: (18, 0, 1),
+    26: (2, 0, 2), 30: (0, 0, 1), 33: (6, 0, 1), 35: (4, 3, 1), 36: (2, 0, 1), 39: (0, 0, 1), 46: (18, 0, 1),
+}
+
+
+class Malformed(ValueError):
+    """The octets are not what they should be."""
+
+
+class Contents:
+    """A zone's records, each once and in canonical form.
+
+    :param apex: the zone's name in wire form
+    :ivar types: of the records that are there
+    :ivar added: how many records were put in, those that are left out of the digest included
+    """
+
+    def __init__(self, apex: bytes) -> None:
+        self.apex = apex.translate(_LOWER)
+        self.types: set[int] = set()
+        self.added = 0
+        self._owners: dict[bytes, list[tuple[bytes, int]]] = {}
+
+    def add(self, owner: bytes, rtype: int, ttl: int, rdata: bytes) -> None:
+        """Put a record in.
+
+        :param owner: in wire form, lower case
+        :param ttl: seconds
+        :param rdata: as :func:`canonical` has it
+        """
+        found = (rtype.to_bytes(2, 'big') + rdata, ttl)
+        held = self._owners.get(owner)
+        if held is None:
+            self._owners[owner] = [found]
+        else:
+            held.append(found)
+        self.types.add(rtype)
+        self.added += 1
+
+    def digest(self) -> bytes:
+        """48 octets."""
+        return digest_of(self.pieces())
+
+    def pieces(self) -> Iterator[bytes]:
+        """The octets that the digest is made of, some hundred owners at a time (RFC 8976 section 3.3.1)."""
+        piece: list[bytes] = []
+        for number, owner in enumerate(self._in_order(), 1):
+            held = self._owners[owner]
+            for keyed, ttl in held if len(held) == 1 and owner != self.apex else self._distinct(owner):
+                piece += (owner, keyed[:2], _TAIL.pack(1, ttl, len(keyed) - 2), keyed[2:])
+            if not number % _OWNERS:
+                yield b''.join(piece)
+                piece = []
+        yield b''.join(piece)
+
+    def __len__(self) -> int:
+        """How many records are digested."""
+        return sum(len(self._distinct(owner)) for owner in self._in_order())
+
+    def differences(self, other: Contents) -> Iterator[tuple[bytes, int]]:
+        """Owner (wire form) and type of what only one of the two has, or has otherwise."""
+        for owner in sorted(self._owners.keys() | other._owners.keys(), key=_sort_key):
+            ours, theirs = set(self._distinct(owner)), set(other._distinct(owner))
+            for rtype in sorted({keyed[:2] for keyed, _ in ours ^ theirs}):
+                yield owner, int.from_bytes(rtype, 'big')
+
+    def _in_order(self) -> list[bytes]:
+        """The owners inside the zone, in canonical order (RFC 4034 section 6.1)."""
+        within = [(key, owner) for owner in self._owners if (key := self._key(owner)) is not None]
+        within.sort()
+        return [owner for _, owner in within]
+
+    def _key(self, owner: bytes) -> bytes | None:
+        """What sorts *owner* as it is to be; None when it is not in the zone."""
+        end = len(owner) - len(self.apex)
+        if end < 0 or not owner.endswith(self.apex):
+            return None
+        labels, at = [], 0
+        while at < end:
+            after = at + 1 + owner[at]
+            labels.append(owner[at + 1:after])
+            at = after
+        return _joined(labels) if at == end else None
+
+    def _distinct(self, owner: bytes) -> list[tuple[bytes, int]]:
+        """The records of *owner* by type and rdata, each once; of equal ones the one with the lowest TTL."""
+        held = self._owners.get(owner, ())
+        if owner == self.apex:
+            held = [each for each in held if not _is_digest(each[0])]
+        if len(held) < 2:
+            return list(held)
+        found: list[tuple[bytes, int]] = []
+        for each in sorted(held):
+            if not found or found[-1][0] != each[0]:
+                found.append(each)
+        return found
+
+
+def digest_of(pieces: Iterable[bytes]) -> bytes:
+    """The digest of what :meth:`Contents.pieces` gives; 48 octets."""
+    made = hashlib.sha384()
+    for each in pieces:
+        made.update(each)
+    return made.digest()
+
+
+def told(rdata: bytes, serial: int) -> bytes | None:
+    """The digest in a ZONEMD record's *rdata*; None when it is another kind of digest, or of another *serial*."""
+    if len(rdata) != 6 + 48 or rdata[4:6] != bytes((SIMPLE, SHA384)):
+        return None
+    return rdata[6:] if rdata[:4] == serial.to_bytes(4, 'big') else None
+
+
+def canonical(rtype: int, message: bytes, start: int, end: int, known: dict[int, bytes]) -> bytes:
+    """The rdata ``message[start:end]`` with its names whole and, where their case means nothing, in lower case.
+
+    :param known: names of the message by offset, for :func:`name_at`
+    :raises Malformed: when it is no rdata of that type
+    """
+    layout = _NAMES.get(rtype)
+    if layout is None:
+        return message[start:end]
+    octets, strings, names = layout
+    at = start + octets
+    try:
+        for _ in range(strings):
+            at += 1 + message[at]
+        parts = [message[start:at]]
+        for _ in range(names):
+            name, at = name_at(message, at, known)
+            parts.append(name)
+    except IndexError:
+        raise Malformed from None
+    if at > end:
+        raise Malformed
+    parts.append(message[at:end])
+    return b''.join(parts)
+
+
+def name_at(message: bytes, at: int, known: dict[int, bytes]) -> tuple[bytes, int]:
+    """The name at *at*, which may be compressed, whole and in lower case; the offset after it.
+
+    :param known: names by offset, which are taken from here and put in
+    :raises Malformed: when it does not end, is too long, or a pointer does not lead backwards
+    """
+    first, after, limit, whole = at, -1, at, b''
+    try:
+        while True:
+            begin = at
+            while 0 < (length := message[at]) < 64:
+                at += 1 + length
+            whole += message[begin:at].translate(_LOWER)
+            if length == 0:
+                whole, after = whole + b'\0', after if after >= 0 else at + 1
+                break
+            target = (length & 0x3f) << 8 | message[at + 1]
+            if length < 0xc0 or target >= limit:
+                raise Malformed
+            after, at, limit = after if after >= 0 else at + 2, target, target
+            if (tail := known.get(target)) is not None:
+                whole += tail
+                break
+    except IndexError:
+        raise Malformed from None
+    if len(whole) > 255 or after > len(message):
+        raise Malformed
+    if first < _POINTABLE:
+        known[first] = whole
+    return whole, after
+
+
+def _is_digest(keyed: bytes) -> bool:
+    """Whether it is what a digest leaves out at the apex: a ZONEMD record, or the signature of one."""
+    rtype = int.from_bytes(keyed[:2], 'big')
+    return rtype == ZONEMD or rtype == _RRSIG and keyed[2:4] == ZONEMD.to_bytes(2, 'big')
+
+
+def _sort_key(owner: bytes) -> bytes:
+    labels, at = [], 0
+    while length := owner[at]:
+        labels.append(owner[at + 1:at + 1 + length])
+        at += 1 + length
+    return _joined(labels)
+
+
+def _joined(labels: list[bytes]) -> bytes:
+    """The labels from the right, so that names sort by label and a shorter name comes first."""
+    labels.reverse()
+    joined = b'\0'.join(labels)
+    # Octets that stand for the end of a label, or would sort before it, are written as two.
+    if joined.count(b'\0') == max(0, len(labels) - 1) and b'\1' not in joined:
+        return joined
+    return b'\0'.join(label.replace(b'\1', b'\1\2').replace(b'\0', b'\1\1') for label in labels)

@@ -1,0 +1,138 @@
+"""The audit of serials as an operator sees it: a BIND and two small name servers, and what becomes of drift.
+
+Nothing else looks at what is at rest, so whatever is mended here was found by it.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import subprocess
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import dns.message
+import pytest
+import sqlalchemy as sa
+
+from designate_pool.storage.schema import domains, pool_manager_status
+from designate_pool.storage.sessions import Storage, Tx
+from tests.fixtures.bind import Named
+from tests.fixtures.nameservers import SecondaryServer
+from tests.fixtures.processes import binary, wait_until
+from tests.fixtures.rows import default_pool_id
+from tests.fixtures.stack import QUICK, Stack
+
+NAMES = ('a.example.com.', 'b.example.com.', 'c.example.com.')
+
+
+class Pool:
+    """One process with all services, and three servers."""
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self.named = Named(folder / 'named')
+        self.small = [SecondaryServer(folder / f'ns{number}', keep=True) for number in (1, 2)]
+        sections = [each.section(str(uuid.uuid4()), call_timeout=2) for each in (self.named, *self.small)]
+        url = f'sqlite:///{folder}/pool.sqlite'
+        manager = {**QUICK, 'periodic_sync_interval': '1', 'poll_max_retries': '1', 'circuit_failures': '1'}
+        self.stack = Stack(folder / 'stack', sections, url, threshold=66, manager=manager)
+        self.storage = Storage(url)
+
+    def start(self) -> None:
+        for each in (self.named, *self.small):
+            each.start()
+        self.stack.start()
+        for zone in [self.stack.create_zone(name)['id'] for name in NAMES]:
+            self.stack.wait_for(zone)
+
+    def stop(self) -> None:
+        self.stack.stop()
+        for each in (self.named, *self.small):
+            each.stop()
+        self.storage.close()
+
+    def last(self) -> dict[str, Any]:
+        """The last round, by the API; empty while there is none."""
+        found = self.stack.request('GET', f'/v2/pools/{uuid.UUID(self.storage.read(default_pool_id))}/audits', 200)
+        return next((each['last'] or {} for each in found['audits'] if each['kind'] == 'SERIALS'), {})
+
+    def wait_for_round(self, condition: Callable[[dict[str, Any]], object], what: str) -> dict[str, Any]:
+        """The first round from now on that is as wanted."""
+        seen: list[dict[str, Any]] = [self.last()]
+
+        def look() -> dict[str, Any] | None:
+            found = self.last()
+            if found != seen[-1]:
+                seen.append(found)
+            return found if len(seen) > 2 and condition(found) else None
+
+        try:
+            return wait_until(look, what, 60)
+        except AssertionError as error:
+            raise AssertionError(f'{error}\n{seen[-5:]}\n{self.stack.logs()}') from None
+
+    def clean(self) -> dict[str, Any]:
+        """A round that asked everybody for everything and found nothing."""
+        return self.wait_for_round(
+            lambda found: (found['domains'], found['asked'], found['findings'], found['coverage']) == (3, 9, 0, 1.0),
+            'a round finds nothing')
+
+
+def domains_of(name: str) -> sa.Select[Any]:
+    return sa.select(domains.c.serial).where(domains.c.name == name)
+
+
+def age(tx: Tx, name: str) -> None:
+    """Have a zone come to a new serial of which the database thinks that every server has it."""
+    row = tx.execute(sa.select(domains.c.id, domains.c.serial).where(domains.c.name == name)).one()
+    tx.execute(sa.update(domains).where(domains.c.id == row.id).values(
+        serial=row.serial + 1, reported_serial=row.serial + 1, journal_from=None))
+    tx.execute(sa.update(pool_manager_status).where(pool_manager_status.c.domain_id == row.id).values(
+        serial_number=row.serial + 1, expected_serial=row.serial + 1))
+
+
+def soa_serial(answer: dns.message.Message) -> int | None:
+    return answer.answer[0][0].serial if answer.answer else None
+
+
+@pytest.fixture(scope='module')
+def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
+    made = Pool(tmp_path_factory.mktemp('audits'))
+    try:
+        made.start()
+        yield made
+    finally:
+        made.stop()
+
+
+def test_a_zone_that_was_removed_by_hand_is_found_and_mended(pool: Pool) -> None:
+    pool.clean()
+    named = pool.named
+    done = subprocess.run([binary('rndc'), '-s', named.host, '-p', str(named.rndc_port), '-k',
+                           str(named.folder / 'rndc.key'), 'delzone', NAMES[0]], capture_output=True, timeout=20)
+    assert done.returncode == 0, done.stderr
+    wait_until(lambda: pool.named.query(NAMES[0]).answer, 'BIND serves it again', 60)
+    pool.clean()
+
+
+def test_servers_that_have_an_older_serial_than_the_pool_agreed_on_are_found_and_mended(pool: Pool) -> None:
+    pool.clean()
+    pool.storage.run(age, NAMES[1])
+    serial = pool.storage.read(lambda tx: tx.execute(domains_of(NAMES[1])).scalar_one())
+    for each in (pool.named, *pool.small):
+        wait_until(lambda: soa_serial(each.query(NAMES[1])) == serial, 'it has the serial', 60)
+    pool.clean()
+
+
+def test_a_dead_server_is_left_out_and_the_others_are_asked(pool: Pool) -> None:
+    pool.small[1].kill()
+    found = pool.wait_for_round(lambda found: found['asked'] == 6 and not found['unanswered'], 'the others are asked')
+    assert (found['domains'], found['pairs'], found['coverage']) == (3, 9, 0.6667)
+    pool.small[1].start()
+    pool.clean()
+
+
+def test_the_command_shows_the_last_round(pool: Pool) -> None:
+    pool.clean()
+    lines = pool.stack.command('pool', 'audit', '-f', 'csv', '-c', 'kind', '-c', 'round', '-c', 'domains').splitlines()
+    assert '"SERIALS","last",3' in lines

@@ -1,0 +1,176 @@
+"""The audit of contents, with a server of each make: what was altered under the right serial is found and mended."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+
+import pytest
+
+from designate_pool import backends
+from designate_pool.backends.base import Backend
+from designate_pool.model import Domain, Endpoint, new_id
+from designate_pool.nameserver.server import NameServer
+from tests.fixtures.mixed import MAKES, Mixed, for_all
+from tests.fixtures.processes import free_port, wait_until
+
+#: What the rogue puts in the place of every address.
+ALTERED = '192.0.2.254'
+#: Seconds of a round.
+ROUND = 2
+
+
+@pytest.fixture(scope='module')
+def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mixed]:
+    folder = tmp_path_factory.mktemp('contents')
+    with Mixed(folder, f'sqlite:///{folder}/pool.sqlite', manager={'contents_audit_interval': str(ROUND)}) as running:
+        yield running
+
+
+@pytest.fixture(scope='module')
+def rogue(pool: Mixed) -> Iterator[NameServer]:
+    """A name server that gives the pool's zones with their serials and other contents."""
+    server = NameServer(Endpoint('127.0.0.1', free_port()), keys=tuple(pool.keys.values()))
+    server.set_fault('altered')
+    try:
+        yield server.start()
+    finally:
+        server.stop()
+
+
+class Hands:
+    """Alters a zone on servers behind the pool's back."""
+
+    def __init__(self, pool: Mixed, rogue: NameServer, name: str) -> None:
+        self._pool = pool
+        self._rogue = rogue
+        self._pattern = pool.servers['nsd'].pattern([pool.primaries[0]], pool.keys['nsd'].name)
+        self._domain = Domain(new_id(), name, new_id(), 'default', 'hostmaster@example.com', 300, 1)
+        self.name = name
+
+    def alter(self, make: str) -> None:
+        """Have the server serve other contents; one that fetches them from the rogue goes on to until :meth:`leave`."""
+        self.follow()
+        if make == 'pdns':
+            with sqlite3.connect(self._pool.servers['pdns'].database, timeout=10) as database:
+                database.execute("UPDATE records SET content = ? WHERE name = ? AND type = 'A'",
+                                 (ALTERED, f'www.{self.name}'.rstrip('.')))
+            return
+        self._point(make, [self._rogue.endpoint])
+        self._act(make, lambda backend: backend.refetch_domain(self._domain).error)
+        self._pool.wait_until_served(self.name, ALTERED, [make])
+
+    def leave(self, make: str) -> None:
+        """Give the server its primary back, and nothing else."""
+        if make != 'pdns':
+            self._point(make, [self._pool.primaries[0]])
+
+    def follow(self) -> None:
+        """Have the rogue at the zone's serial of now."""
+        self._rogue.add_zone(self.name, [self._pool.primaries[0]], self._pool.keys['bind9'])
+        self._rogue.refresh(self.name)
+        wait_until(lambda: self._rogue.serial(self.name) == self._pool.expected()[self.name], 'the rogue has the zone')
+
+    def _point(self, make: str, primaries: Sequence[Endpoint]) -> None:
+        if make == 'nsd':  # with a pattern of another name it would fetch the zone anew
+            self._pool.servers['nsd'].pattern(primaries, self._pool.keys['nsd'].name, name=self._pattern)
+        else:
+            self._act(make, lambda backend: backend.create_domain(self._domain).error, primaries)
+
+    def _act(self, make: str, act: Callable[[Backend], str | None], primaries: Sequence[Endpoint] = ()) -> None:
+        facts = {'pattern': self._pattern} if make == 'nsd' else {}
+        backend = backends.build(self._pool.servers[make].server(
+            primaries or [self._pool.primaries[0]], tsig_key=self._pool.keys[make], **facts))
+        try:
+            error = act(backend)
+            assert error is None, error
+        finally:
+            backend.close()
+
+
+def rounds(pool: Mixed) -> tuple[str, int, int, int]:
+    """Of the last whole round: when it began, how many pairs it compared, could not compare, and found different."""
+    with sqlite3.connect(pool.folder / 'pool.sqlite', timeout=10) as database:
+        found = database.execute("SELECT last_started_at, last_asked, last_unanswered, last_findings FROM audits"
+                                 " WHERE kind = 'CONTENTS'").fetchone()
+    return found or ('', 0, 0, 0)
+
+
+def wait_for_whole_round(pool: Mixed) -> tuple[int, int, int]:
+    """What the first round came to that begins from now on."""
+    begun = {rounds(pool)[0]}
+    for _ in range(2):  # the one that is under way may have passed already
+        wait_until(lambda: rounds(pool)[0] not in begun, 'a round ends', 30)
+        begun.add(rounds(pool)[0])
+    return rounds(pool)[1:]
+
+
+def told(pool: Mixed, text: str) -> int:
+    """How many lines of the log have *text*."""
+    return sum(text in line for line in (pool.folder / 'stack' / 'all.log').read_text().splitlines())
+
+
+def test_other_contents_under_the_same_serial_are_found_on_every_make_and_mended(pool: Mixed,
+                                                                                 rogue: NameServer) -> None:
+    name = 'altered.example.'
+    zone, _ = pool.create(name)
+    assert wait_for_whole_round(pool) == (4, 0, 0)
+    hands = Hands(pool, rogue, name)
+    for_all(MAKES, hands.alter)
+    labels = {make: pool.row(zone, make)['name'] for make in MAKES}
+    for make in MAKES:
+        found = f'{name} on {labels[make]}: DIVERGED: serves serial '
+        wait_until(lambda: told(pool, found), f'{make} has diverged', 30)
+        hands.leave(make)
+    for make in MAKES:
+        wait_until(lambda: pool.row(zone, make)['current'], f'{make} is mended', 30)
+    pool.all_serve(name, '192.0.2.1')
+    assert not any(pool.row(zone, make)['diverged'] for make in MAKES)
+    assert wait_for_whole_round(pool) == (4, 0, 0)
+    pool.stack.request('DELETE', f'/v2/zones/{zone}', 202)
+    pool.wait_until_gone([name])
+
+
+def test_a_server_with_other_contents_does_not_count_until_it_is_mended(pool: Mixed, rogue: NameServer) -> None:
+    name = 'counted.example.'
+    zone, recordset = pool.create(name)
+    hands = Hands(pool, rogue, name)
+    hands.alter('bind9')
+    shown = wait_until(lambda: (row := pool.row(zone, 'bind9'))['diverged'] and row, 'bind9 has diverged', 30)
+    serial = pool.expected()[name]
+    assert (shown['status'], shown['current'], shown['serial']) == ('ERROR', False, serial)
+    explained = pool.stack.request('GET', f'/v2/zones/{zone}/explain', 200)
+    assert explained['degraded'] and explained['status'] == 'ACTIVE' and shown['name'] in explained['summary']
+    state = next(each['state_of'] for each in explained['servers'] if each['name'] == shown['name'])
+    assert state.startswith(f'It serves serial {serial} with other contents') and 'a forced transfer is ' in state
+    assert f'e.g. {name} TXT, www.{name} A' in state
+    assert 'DIVERGED' in pool.stack.command('zone', 'explain', name)
+    assert 'DIVERGED' in pool.stack.request('GET', f'/status/zones/{zone}', 200)
+    listed = pool.stack.command('server', 'resync', shown['name'], '--contents', code=1)
+    assert f'other contents: 1\n  {name}  serves serial {serial} with other contents than ours' in listed
+    right = pool.stack.command('server', 'resync', pool.row(zone, 'knot')['name'], '--contents')
+    assert right.endswith('Contents: all the same.\n')
+    # A change reaches it on top of the other contents: its newer serial makes it no better.
+    pool.stack.request('PUT', f'/v2/zones/{zone}/recordsets/{recordset}', 202, json={'records': ['192.0.2.7']})
+    hands.follow()
+    newer = pool.expected()[name]
+    wait_until(lambda: pool.row(zone, 'bind9')['serial'] == newer, 'bind9 has the newer serial', 30)
+    assert not pool.row(zone, 'bind9')['current'] and pool.row(zone, 'bind9')['diverged']
+    assert pool.stack.request('GET', f'/v2/zones/{zone}', 200)['status'] != 'ACTIVE'
+    hands.leave('bind9')
+    pool.stack.wait_for(zone)
+    pool.all_serve(name, '192.0.2.7')
+    pool.stack.request('DELETE', f'/v2/zones/{zone}', 202)
+    pool.wait_until_gone([name])
+
+
+def test_a_server_that_lets_nothing_be_transferred_is_told_of_once_and_held_right(pool: Mixed) -> None:
+    zone, _ = pool.create('refused.example.')
+    nsd, key = pool.servers['nsd'], pool.keys['nsd'].name
+    nsd.pattern([pool.primaries[0]], key, transfers=False)
+    note = wait_until(lambda: pool.server_state('nsd')['note'], 'the server has a note', 30)
+    assert note.startswith('its contents are not checked: it does not let refused.example. be transferred (REFUSED)')
+    assert wait_for_whole_round(pool) == (4, 1, 0)
+    assert told(pool, 'its contents are not checked') == 1 and pool.row(zone, 'nsd')['current']
+    nsd.pattern([pool.primaries[0]], key)
+    wait_until(lambda: pool.server_state('nsd')['note'] is None, 'the note is gone', 30)

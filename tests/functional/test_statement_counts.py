@@ -1,0 +1,111 @@
+"""How many statements each piece of the daily work takes, for one domain and for many: not more than here."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import pathlib
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.engine.default import CacheStats
+
+from designate_pool.storage import migrate
+from designate_pool.storage.sessions import Storage
+from tests.fixtures.hot_paths import BATCH, HotPaths, everything
+from tests.fixtures.many_domains import domain_ids, fill
+
+#: By piece of work; a number at its end says how many domains, reports or changes it is about.
+MOST = {
+    'Central: create a domain': 6,
+    'Central: create a recordset': 7,
+    'Central: update a recordset': 9,
+    'Central: delete a recordset': 7,
+    'Central: apply changes, 1': 6,
+    'Central: apply changes, 100': 9,
+    'Central: update a domain': 4,
+    'Central: delete a domain': 3,
+    'Central: reports, 1': 3,
+    f'Central: reports, {BATCH // 2}': 3,
+    'Central: imports that wait': 1,
+    'pool manager: creates, 1': 9,
+    'pool manager: changes, 1': 3,
+    f'pool manager: changes, {BATCH}': 3,
+    'pool manager: deletes, 1': 15,
+    'pool manager: answers about domains, 1': 3,
+    f'pool manager: answers about domains, {BATCH}': 6,
+    'pool manager: situations, 1': 2,
+    f'pool manager: situations, {BATCH}': 2,
+    'pool manager: claim what is due': 2,
+    'pool manager: give back what was claimed': 2,
+    'pool manager: a page of unsettled domains': 2,
+    'API: zones of a large project': 1,
+    'API: the next zones of a large project': 2,
+    'API: zones of everybody': 1,
+    'API: recordsets of a small project': 6,
+    'API: recordsets of a large project': 5,
+    'API: recordsets of everybody': 3,
+    'API: recordsets of a zone': 4,
+    'API: recordsets of a large zone': 4,
+    'API: the servers of a zone': 2,
+    'MiniDNS: head, 1': 1,
+    f'MiniDNS: heads, {BATCH}': 1,
+    'MiniDNS: a zone': 2,
+    'MiniDNS: changes of a zone': 3,
+    'metrics: a server': 2,
+    'metrics: unsettled domains': 2,
+}
+
+
+class Counting:
+    """
+    :ivar done: by piece of work, how many statements it took each time
+    :ivar compiled: statements that were compiled since :attr:`done` was cleared
+    """
+
+    def __init__(self, storage: Storage) -> None:
+        self._under_way: list[list[str]] = []
+        self.done: dict[str, list[int]] = collections.defaultdict(list)
+        self.compiled: list[str] = []
+        sa.event.listen(storage.engine, 'before_cursor_execute', self._count)
+
+    @contextlib.contextmanager
+    def doing(self, operation: str) -> Iterator[None]:
+        statements: list[str] = []
+        self._under_way.append(statements)
+        yield
+        self._under_way.pop()
+        self.done[operation].append(len(statements))
+
+    def _count(self, connection: Any, cursor: Any, statement: str, parameters: Any, context: Any, many: bool) -> None:
+        if self._under_way and not statement.startswith('BEGIN'):
+            self._under_way[-1].append(statement)
+            if context.compiled is not None and context.cache_hit is not CacheStats.CACHE_HIT:
+                self.compiled.append(f'{context.cache_hit.name}: {statement}')
+
+
+@pytest.fixture
+def storage(tmp_path: pathlib.Path) -> Iterator[Storage]:
+    url = f'sqlite:///{tmp_path}/database.sqlite'
+    migrate.upgrade(url)
+    storage = Storage(url)
+    fill(storage, 3 * BATCH)
+    yield storage
+    storage.close()
+
+
+def test_many_take_as_few_statements_as_one_and_none_is_compiled_twice(storage: Storage) -> None:
+    counting = Counting(storage)
+    paths = HotPaths(storage, counting)
+    first = domain_ids(storage, BATCH)
+    everything(paths, first)
+    paths.situations(first[:1])
+    assert set(MOST) <= set(counting.done)
+    assert {name: max(counting.done[name]) for name in MOST if max(counting.done[name]) > MOST[name]} == {}
+
+    counting.compiled.clear()
+    everything(paths, domain_ids(storage, BATCH, first[-1]))
+    paths.situations(first[-1:])
+    assert not counting.compiled

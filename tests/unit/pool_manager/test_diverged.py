@@ -1,0 +1,89 @@
+"""Rows of servers that serve other contents under the right serial."""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import timedelta
+
+import pytest
+
+from designate_pool.api import judging
+from designate_pool.model import Action, Answer, CallResult, Domain, Outcome, PollResult, ServerStatus, Status, utcnow
+from designate_pool.pool_manager import consensus, due
+
+NOW = utcnow()
+TRIES = due.Tries(timeout=1, retry_interval=2, max_retries=3, backoff_initial=5, backoff_maximum=300)
+DOMAIN = Domain('d' * 32, 'example.com.', 'p' * 32, 'default', 'hostmaster@example.com', 3600, 10, Action.NONE,
+                Status.ACTIVE, reported_serial=10)
+CHANGED = dataclasses.replace(DOMAIN, serial=11, action=Action.UPDATE, status=Status.PENDING)
+CREATE = ServerStatus('a', DOMAIN.id, Action.CREATE, 10, status=Outcome.SUCCESS, version=3)
+RIGHT = ServerStatus('a', DOMAIN.id, Action.UPDATE, 10, status=Outcome.SUCCESS, serial_number=10, version=3)
+WHY = 'DIVERGED: serves serial 10 with other contents than ours'
+FOUND = due.diverge(RIGHT, WHY, NOW)
+
+
+def poll(row: ServerStatus, status: Outcome, serial: int | None) -> ServerStatus:
+    answer = Answer.SERIAL if serial is not None else Answer.TIMEOUT
+    return due.after_poll(row, PollResult(DOMAIN.id, 'a', status, answer, serial, 'why'), NOW, TRIES, 0.5)
+
+
+def test_what_is_found_is_an_error_and_due_at_once() -> None:
+    assert (FOUND.status, FOUND.diverged, FOUND.last_error, FOUND.serial_number) == (Outcome.ERROR, True, WHY, 10)
+    assert due.is_due(FOUND, NOW) and not due.is_at_rest(FOUND) and FOUND.version == RIGHT.version + 1
+
+
+@pytest.mark.parametrize(('status', 'serial'), [(Outcome.SUCCESS, 10), (Outcome.SUCCESS, 9), (Outcome.ERROR, None)])
+def test_no_poll_makes_it_right(status: Outcome, serial: int | None) -> None:
+    assert poll(FOUND, status, serial) is FOUND
+
+
+def test_a_newer_serial_is_seen_and_makes_nothing_right() -> None:
+    claimed = due.claim(FOUND, 'me', NOW + timedelta(seconds=30))
+    after = poll(claimed, Outcome.SUCCESS, 11)
+    assert after == dataclasses.replace(claimed, serial_number=11, version=claimed.version + 1)
+
+
+def test_a_change_renews_it_and_leaves_it_diverged() -> None:
+    rows = due.by_server_and_action([CREATE, FOUND])
+    renewed, = due.begin(CHANGED, rows, ['a'], NOW)
+    assert (renewed.expected_serial, renewed.status, renewed.diverged) == (11, None, True)
+    assert due.is_due(renewed, NOW) and poll(renewed, Outcome.SUCCESS, 11).status is None
+
+
+def test_a_server_that_loses_the_zone_is_compared_when_it_has_it_again() -> None:
+    create, update = due.lost(CREATE, FOUND, DOMAIN, 'no such zone', NOW, TRIES, 0.5)
+    assert due.is_due(create, NOW) and update.diverged and due.ready(update, NOW).diverged
+
+
+def test_a_failed_mending_is_tried_again_with_growing_pauses() -> None:
+    pauses, row = [], FOUND
+    for _ in range(4):
+        row = due.after_call(row, CallResult(error=WHY, retryable=False), NOW, TRIES, 0.5)
+        assert row.next_attempt_at is not None and row.diverged and row.status is Outcome.ERROR
+        pauses.append((row.next_attempt_at - NOW).total_seconds())
+    assert pauses == [5, 10, 20, 40]
+
+
+def test_contents_that_are_ours_again_end_it() -> None:
+    after = poll(due.mended(FOUND), Outcome.SUCCESS, 10)
+    assert due.is_at_rest(after) and not after.diverged and after.last_error is None
+    # Mended at the serial before a change: what is due now is an ordinary update.
+    renewed, = due.begin(CHANGED, due.by_server_and_action([CREATE, FOUND]), ['a'], NOW)
+    after = due.ready(poll(due.mended(renewed), Outcome.SUCCESS, 10), NOW)
+    assert (after.status, after.diverged, after.expected_serial) == (None, False, 11)
+
+
+def test_it_does_not_count_and_what_was_reported_stays_reported() -> None:
+    rows = [CREATE, FOUND, *(dataclasses.replace(row, server_id='b') for row in (CREATE, RIGHT))]
+    found = consensus.weigh(DOMAIN, rows, ['a', 'b'], 100)
+    assert (found.status, found.agreed, found.behind, found.failed) == (None, ('b',), ('a',), ('a',))
+    assert consensus.reports(DOMAIN, rows, ['a', 'b'], 100) == ()
+    assert consensus.weigh(DOMAIN, rows, ['a', 'b'], 50).degraded
+
+
+def test_a_newer_serial_of_it_is_not_agreed_on() -> None:
+    rows = [CREATE, dataclasses.replace(FOUND, status=None, serial_number=11, expected_serial=11)]
+    assert consensus.weigh(CHANGED, rows, ['a'], 100).status is None
+    assert not judging.serves(rows[1], 10) and not judging.serves(rows[1], 11)
+    whole = [CREATE, dataclasses.replace(rows[1], diverged=False)]
+    assert consensus.weigh(CHANGED, whole, ['a'], 100).serial == 11 and judging.serves(whole[1], 11)
