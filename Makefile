@@ -2,7 +2,10 @@
 VENV ?= .venv
 BIN = $(VENV)/bin
 PYTEST_ARGS ?=
-BENCH ?= converge
+# A benchmark, or quick for all of them at their smallest; and where the JSON goes.
+BENCH ?= quick
+RESULTS ?= benchmarks/results
+BENCH_ARGS ?=
 CODE = designate_pool migrations tests benchmarks doc
 SCRIPTS = tools/packages .ci/run devstack/settings $(wildcard devstack/*.sh tests/fixtures/*.sh)
 
@@ -41,7 +44,8 @@ coverage: $(SERVERS) $(PYTHON_PACKAGES)
 	$(BIN)/coverage report
 
 bench: $(SERVERS) $(PYTHON_PACKAGES)
-	$(BIN)/python -m benchmarks.$(BENCH)
+	mkdir -p $(RESULTS)
+	$(BIN)/python -m benchmarks.$(BENCH) --json $(RESULTS)/$(BENCH).json $(BENCH_ARGS)
 
 packages:
 	tools/packages $(VENV) test

@@ -12,6 +12,7 @@ import argparse
 import concurrent.futures
 import contextlib
 import multiprocessing
+import os
 import pathlib
 import random
 import signal
@@ -19,7 +20,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 
-from benchmarks import report
+from benchmarks import memory, report
 from benchmarks.api_bare import BareApi
 from benchmarks.api_clients import Answered, Connection, Neighbours, drive, prepare
 from benchmarks.servers_zones import identifier, insert
@@ -60,6 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         result.add('list: time of the last page', 1 / many['last'].rate, 's', 1 / many['first'].rate, 'of the first')
         bench.show(there)
         bench.create_recordsets(there)
+        memory.tell(result, {**{key: process.pid for key, process in stack.processes.items()}, 'clients': os.getpid()})
     result.finish(options.json)
     return 0
 

@@ -1,34 +1,33 @@
-"""The limit: two BINDs told directly, over kept control channels, with a third one as their static primary.
+"""The limit: servers told directly, over the fastest channel of their make, with a BIND as their static primary.
 
 No database, no broker, nothing that decides: what is left is what the name servers themselves need.
 """
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import dataclasses
 import os
 import pathlib
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 
 from benchmarks.measure import Processors
 from benchmarks.serials import await_serials
+from benchmarks.servers_makes import MAKES, tell_bind
 from benchmarks.system import names
-from designate_pool.backends import rndc
-from designate_pool.deadline import Deadline
 from designate_pool.model import Endpoint
 from tests.fixtures.bind import Named
 
-#: Control channels to each server; the pool manager has as many by default.
-CHANNELS = 4
 _SECONDS = 120.0
+#: More seconds for each zone.
+_SECONDS_EACH = 0.2
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Limit:
-    """What bare BINDs take.
+    """What bare servers take.
 
     :ivar seconds: by step
     :ivar cpu: processor seconds by step and process
@@ -40,12 +39,15 @@ class Limit:
     one_ms: Sequence[float]
 
 
-def measure_limit(folder: pathlib.Path, domains: int, records: int, changes: int) -> Limit:
-    """Create, change and delete so many zones of so many records, with single changes before the end."""
+def measure_limit(folder: pathlib.Path, makes: Sequence[str], domains: int, records: int, changes: int) -> Limit:
+    """What servers of these makes take to create, change and delete so many zones of so many records.
+
+    :param changes: single ones, before the zones are deleted
+    """
     zones = dict.fromkeys(names('bare', domains), _zone_file(records))
     seconds: dict[str, float] = {}
     cpu: dict[str, dict[str, float]] = {}
-    with Bare(folder, zones) as bare:
+    with Bare(folder, makes, zones) as bare:
         clock = Processors(bare.processes)
 
         def measure(step: str, work: Callable[[], float]) -> None:
@@ -61,16 +63,18 @@ def measure_limit(folder: pathlib.Path, domains: int, records: int, changes: int
 
 
 class Bare:
-    """A primary with all zones in its configuration, and two secondaries without any.
+    """A primary with all zones in its configuration, and secondaries without any.
 
+    :param makes: of the secondaries
     :param zones: zone files by name, each with ``{serial}`` where its serial belongs
     """
 
-    def __init__(self, folder: pathlib.Path, zones: Mapping[str, str]) -> None:
+    def __init__(self, folder: pathlib.Path, makes: Sequence[str], zones: Mapping[str, str]) -> None:
         self._zones = dict(zones)
         self._folder = folder
         self._serial = 1
-        self.secondaries = [Named(folder / f'secondary{number}') for number in (1, 2)]
+        self._makes = tuple(makes)
+        self.secondaries = [MAKES[make].new(folder / f'{make}-{number}') for number, make in enumerate(makes, 1)]
         notified = ' '.join(f'{each.host} port {each.port};' for each in self.secondaries)
         statements = '\n'.join(
             f'zone "{name}" {{ type primary; file "{self._path(name)}"; notify explicit;'
@@ -82,7 +86,7 @@ class Bare:
         with contextlib.ExitStack() as stack:
             self._write(self._zones)
             for server in (self.primary, *self.secondaries):
-                stack.callback(server.stop)
+                stack.callback(server.remove)
                 server.start()
             self._stop = stack.pop_all()
         return self
@@ -92,31 +96,32 @@ class Bare:
 
     @property
     def processes(self) -> dict[str, int]:
-        return {'named primary': self.primary.pid,
-                **{f'named {number}': each.pid for number, each in enumerate(self.secondaries, 1)},
+        secondaries = enumerate(zip(self._makes, self.secondaries), 1)
+        return {'primary': self.primary.pid, **{f'{make} {number}': each.pid for number, (make, each) in secondaries},
                 'clients': os.getpid()}
 
     def create(self) -> float:
-        """Seconds from the first ``addzone`` until both secondaries answer for every zone."""
+        """Seconds from the first request until all secondaries answer for every zone."""
         primary = Endpoint(self.primary.host, self.primary.port)
-        return self._tell([addzone(name, primary) for name in self._zones], self.secondaries, self._wanted())
+        return self._do([MAKES[make].add(server, list(self._zones), primary)
+                         for make, server in zip(self._makes, self.secondaries)], self._wanted())
 
     def change(self) -> float:
         """Seconds from the first ``reload`` of the primary, which finds every zone changed, to the new serials."""
         self._serial += 1
         self._write(self._zones)
-        return self._tell([f'reload "{name}"' for name in self._zones], [self.primary], self._wanted())
+        return self._do([tell_bind(self.primary, [f'reload "{name}"' for name in self._zones])], self._wanted())
 
     def change_one(self, name: str) -> float:
         """The same for a single zone."""
         self._serial += 1
         self._write([name])
-        return self._tell([f'reload "{name}"'], [self.primary], {name: self._serial}, pause=0.0005)
+        return self._do([tell_bind(self.primary, [f'reload "{name}"'])], {name: self._serial}, pause=0.0005)
 
     def delete(self) -> float:
-        """Seconds from the first ``delzone`` until both secondaries refuse to answer for any zone."""
-        return self._tell([f'delzone -clean "{name}" IN _default' for name in self._zones], self.secondaries,
-                          dict.fromkeys(self._zones))
+        """Seconds from the first request until all secondaries refuse to answer for any zone."""
+        return self._do([MAKES[make].remove(server, list(self._zones))
+                         for make, server in zip(self._makes, self.secondaries)], dict.fromkeys(self._zones))
 
     def _wanted(self) -> dict[str, int | None]:
         return dict.fromkeys(self._zones, self._serial)
@@ -129,43 +134,16 @@ class Bare:
         for name in names:
             self._path(name).write_text(self._zones[name].format(serial=self._serial))
 
-    def _tell(self, commands: Sequence[str], servers: Sequence[Named], wanted: Mapping[str, int | None],
-              pause: float = 0.01) -> float:
-        """Give *commands* to each of *servers* and wait for both secondaries."""
-        channels = [(server, connect(server), commands[number::CHANNELS])
-                    for server in servers for number in range(min(CHANNELS, len(commands)))]
-        failures: list[str] = []
-        threads = [threading.Thread(target=give, args=(channel, some, failures)) for _, channel, some in channels]
+    def _do(self, deeds: Sequence[Callable[[], None]], wanted: Mapping[str, int | None], pause: float = 0.01) -> float:
+        """Do all of *deeds* at once, and wait for the secondaries."""
         started = time.monotonic()
-        for thread in threads:
-            thread.start()
-        ended = await_serials([Endpoint(each.host, each.port) for each in self.secondaries], wanted, _SECONDS, pause)
-        for thread in threads:
-            thread.join(_SECONDS)
-        for _, channel, _ in channels:
-            channel.close()
-        assert not failures, failures[:3]
+        with concurrent.futures.ThreadPoolExecutor(len(deeds)) as executor:
+            under_way = [executor.submit(deed) for deed in deeds]
+            ended = await_serials([Endpoint(each.host, each.port) for each in self.secondaries], wanted,
+                                  _SECONDS + _SECONDS_EACH * len(wanted), pause)
+            for each in under_way:
+                each.result()
         return ended - started
-
-
-def addzone(name: str, primary: Endpoint) -> str:
-    """The command that makes the zone *name*, transferred from *primary*."""
-    return (f'addzone "{name}" IN _default {{ type secondary; primaries {{ {primary.host} port {primary.port}; }};'
-            f' file "{name}db"; }};')
-
-
-def connect(server: Named) -> rndc.Channel:
-    """A control channel to *server*."""
-    key = rndc.Key.read(str(server.folder / 'rndc.key'))
-    return rndc.connect(server.host, server.rndc_port, key, Deadline(_SECONDS))
-
-
-def give(channel: rndc.Channel, commands: Sequence[str], failures: list[str]) -> None:
-    """Give *commands* one after the other; what named refuses is added to *failures*."""
-    for command in commands:
-        answer = channel.ask(command, Deadline(_SECONDS))
-        if answer.result:
-            failures.append(f'{command}: {answer.words}')
 
 
 def _zone_file(records: int) -> str:

@@ -1,8 +1,8 @@
 """How long the whole system takes from a change to ACTIVE, beside what the name servers alone would take.
 
 Many domains are created, one record is changed in each, and all are deleted, by several clients at once; then single
-creates and changes follow each other on the quiet system; then one of the two servers dies and comes back.
-The limit, measured in the same run, is :mod:`benchmarks.bare`: the same zones on BINDs that are told directly.
+creates and changes follow each other on the quiet system; then one of the servers dies and comes back.
+The limit, measured in the same run, is :mod:`benchmarks.bare`: the same zones on servers that are told directly.
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 
-from benchmarks import report
+from benchmarks import memory, report
 from benchmarks.bare import Limit, measure_limit
 from benchmarks.load import Load
 from benchmarks.measure import ours, percentile
 from benchmarks.outage import measure_threshold_50, measure_threshold_100
-from benchmarks.steps import SECONDS, measure_step
-from benchmarks.system import System, Watch, names
+from benchmarks.servers_makes import MAKES
+from benchmarks.steps import measure_step, most_seconds
+from benchmarks.system import TWO_BINDS, System, Watch, names
 from designate_pool.model import Domain, Status
 
-LIMIT = 'bare BINDs, told directly'
+LIMIT = 'bare servers, told directly'
 #: Designate 23 on a machine of this kind: seconds for 500 domains of 10 records, and for one of each.
 DESIGNATE = 'Designate 23, on such a machine'
 DESIGNATE_SECONDS = {'create': 97.0, 'change': 140.0, 'delete': 98.0}
@@ -42,30 +43,36 @@ def main(argv: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that all that was started is ended
     result = report.Report('converge', {'domains': options.domains, 'records': options.records,
                                         'clients': options.clients, 'changes': options.changes,
-                                        'concurrency': options.concurrency})
+                                        'concurrency': options.concurrency, 'makes': options.makes})
+    designate = options.makes == TWO_BINDS
     with tempfile.TemporaryDirectory(prefix='designate-pool-bench-') as name:
         folder = pathlib.Path(name)
-        limit = measure_limit(folder / 'bare', options.domains, options.records, options.changes)
+        limit = measure_limit(folder / 'bare', options.makes, options.domains, options.records, options.changes)
         _print_cpu(f'the limit, processor seconds ({options.domains} domains)', limit.cpu)
         result.details['limit'] = dataclasses.asdict(limit)
-        with System(folder, options.concurrency) as system:
+        with System(folder, options.concurrency, options.makes) as system:
             load = Load(system.central, options.clients, options.records)
-            measure_many(system, load, options.domains, limit, result)
-            measure_singles(system, load, options.changes, limit, result)
+            measure_many(system, load, options.domains, limit, result, designate)
+            measure_singles(system, load, options.changes, limit, result, designate)
+            memory.tell(result, system.processes)
             measure_threshold_100(system, load, result)
             measure_threshold_50(system, load, options.changes, result)
     result.finish(options.json)
     return 0
 
 
-def measure_many(system: System, load: Load, count: int, limit: Limit, result: report.Report) -> None:
-    """Many domains at once: create, change, delete."""
+def measure_many(system: System, load: Load, count: int, limit: Limit, result: report.Report,
+                 designate: bool) -> None:
+    """Many domains at once: create, change, delete.
+
+    :param designate: whether what Designate took can be compared with
+    """
     tag = 'many'
     created: list[Domain] = []
     steps = [measure_step(system, 'create', tag, count, lambda: created.extend(load.create(names(tag, count))))]
     steps.append(measure_step(system, 'change', tag, count, load.changes(created)))
     steps.append(measure_step(system, 'delete', tag, count, lambda: load.delete(created)))
-    full = count == 500 and load.records == 10
+    full = designate and count == 500 and load.records == 10
     for step in steps:
         title = f'{step.name} {count}'
         result.add(f'{title}: until done', step.seconds, 's', limit.seconds[step.name], LIMIT)
@@ -74,13 +81,13 @@ def measure_many(system: System, load: Load, count: int, limit: Limit, result: r
         result.add(f'{title}: submission alone', step.submission, 's')
         result.add(f'{title}: processors, all', ours(step.cpu), 's', ours(limit.cpu[step.name]), LIMIT)
         result.add(f'{title}: SQL statements each', step.statements / count, '',
-                   DESIGNATE_STATEMENTS if step.name == 'create' else None,
-                   DESIGNATE if step.name == 'create' else None)
+                   *((DESIGNATE_STATEMENTS, DESIGNATE) if designate and step.name == 'create' else ()))
     _print_cpu(f'processor seconds ({count} domains)', {step.name: step.cpu for step in steps})
     result.details['steps'] = [step.as_json() for step in steps]
 
 
-def measure_singles(system: System, load: Load, count: int, limit: Limit, result: report.Report) -> None:
+def measure_singles(system: System, load: Load, count: int, limit: Limit, result: report.Report,
+                    designate: bool) -> None:
     """Single creates and changes, each when the one before is done."""
     watch = Watch(system)
     domains, creates, statements = [], [], []
@@ -96,13 +103,15 @@ def measure_singles(system: System, load: Load, count: int, limit: Limit, result
     idle = (system.statements.read() - before) / _IDLE
     changes = load.change_and_wait(watch, domains, count)
     load.delete(domains)
-    watch.all_in(Status.DELETED, 'one', len(domains), SECONDS)
+    watch.all_in(Status.DELETED, 'one', len(domains), most_seconds(len(domains)))
     for name, samples in (('create', creates), ('change', changes)):
-        result.add(f'one {name}: median', statistics.median(samples), 'ms', DESIGNATE_ONE_MS[name], DESIGNATE)
+        result.add(f'one {name}: median', statistics.median(samples), 'ms',
+                   *((DESIGNATE_ONE_MS[name], DESIGNATE) if designate else ()))
         result.add(f'one {name}: 99 of 100 within', percentile(samples, 0.99), 'ms')
     result.add('one change: median', statistics.median(changes), 'ms', statistics.median(limit.one_ms), LIMIT)
     result.add('one change: 99 of 100 within', percentile(changes, 0.99), 'ms', percentile(limit.one_ms, 0.99), LIMIT)
-    result.add('one quiet create: SQL statements', statistics.median(statements), '', DESIGNATE_STATEMENTS, DESIGNATE)
+    result.add('one quiet create: SQL statements', statistics.median(statements), '',
+               *((DESIGNATE_STATEMENTS, DESIGNATE) if designate else ()))
     result.add('idle: SQL statements a second', idle, '')
     result.details['one'] = {'create_ms': creates, 'change_ms': changes, 'statements': statements}
 
@@ -116,16 +125,27 @@ def _print_cpu(title: str, steps: Mapping[str, Mapping[str, float]]) -> None:
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = report.arguments('converge', 'From a change to ACTIVE, on real BINDs, RabbitMQ and MariaDB.')
+    parser = report.arguments('converge', 'From a change to ACTIVE, on real servers, RabbitMQ and MariaDB.')
     parser.add_argument('--domains', type=int, default=500, help='how many are created at once')
     parser.add_argument('--records', type=int, default=10, help='in each of them')
     parser.add_argument('--clients', type=int, default=8, help='threads that create them')
     parser.add_argument('--changes', type=int, default=200, help='single changes for the latency')
+    parser.add_argument('--makes', type=_makes, default=TWO_BINDS,
+                        help='of the servers, with commas between them: ' + ', '.join(MAKES))
     parser.add_argument('--concurrency', choices=('eventlet', 'threading'), default='eventlet')
     options = parser.parse_args(argv)
     if options.quick:
         options.domains, options.changes = min(options.domains, 50), min(options.changes, 30)
     return options
+
+
+def _makes(text: str) -> tuple[str, ...]:
+    makes = tuple(text.split(','))
+    if unknown := sorted(set(makes) - set(MAKES)):
+        raise argparse.ArgumentTypeError(f'unknown: {", ".join(unknown)}')
+    if len(makes) < 2:
+        raise argparse.ArgumentTypeError('two servers at least, since one of them dies')
+    return makes
 
 
 if __name__ == '__main__':

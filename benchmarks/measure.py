@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
 import psutil
 import pymysql
@@ -37,6 +37,16 @@ class Processors:
         return {name: seconds - before[name] for name, seconds in self.read().items()}
 
 
+class Counting(Protocol):
+    """Counts the statements that a database server has executed for anybody."""
+
+    def read(self) -> int:
+        """How many it has executed so far."""
+
+    def close(self) -> None:
+        """Leave the server."""
+
+
 class Statements:
     """The statements that a MariaDB has executed for anybody, counted by the server itself."""
 
@@ -52,6 +62,22 @@ class Statements:
 
     def close(self) -> None:
         self._connection.close()
+
+
+class Uncounted:
+    """In the place of :class:`Statements` with a PostgreSQL, which does not count them by itself."""
+
+    def __init__(self, url: str) -> None:
+        pass
+
+    def read(self) -> int:
+        return 0
+
+    def close(self) -> None:
+        pass
+
+
+STATEMENTS: Mapping[str, Callable[[str], Counting]] = {'mariadb': Statements, 'postgresql': Uncounted}
 
 
 def percentile(samples: Sequence[float], share: float) -> float:

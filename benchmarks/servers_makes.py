@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from benchmarks import bare
+from benchmarks import bare_channels
 from designate_pool.backends.knot_control import Block, Control, error_in
 from designate_pool.deadline import Deadline
 from designate_pool.model import Endpoint, new_id
@@ -24,8 +24,8 @@ from tests.fixtures.pdns import PowerDns
 _REQUESTS = 8
 _SECONDS = 120.0
 
-#: Gives a server zones, and returns when it has taken them.
-Add = Callable[[], None]
+#: Gives a server zones or takes them away, and returns when it has been told.
+Deed = Callable[[], None]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -33,20 +33,22 @@ class Make:
     """
     :ivar new: a server with a folder of its own, not started yet
     :ivar add: what gives such a server zones that it is to transfer from a primary, ready to be done
+    :ivar remove: what takes them away again
     """
 
     new: Callable[[pathlib.Path], Any]
-    add: Callable[[Any, Sequence[str], Endpoint], Add]
+    add: Callable[[Any, Sequence[str], Endpoint], Deed]
+    remove: Callable[[Any, Sequence[str]], Deed]
 
 
-def add_to_bind(server: Named, names: Sequence[str], primary: Endpoint) -> Add:
-    """``addzone`` over a few kept channels."""
-    channels = [bare.connect(server) for _ in range(bare.CHANNELS)]
-    commands = [bare.addzone(name, primary) for name in names]
+def tell_bind(server: Named, commands: Sequence[str]) -> Deed:
+    """*commands* over a few kept channels."""
+    channels = [bare_channels.connect(server) for _ in range(min(bare_channels.CHANNELS, len(commands)))]
 
-    def add() -> None:
+    def tell() -> None:
         failures: list[str] = []
-        threads = [threading.Thread(target=bare.give, args=(channel, commands[number::len(channels)], failures))
+        threads = [threading.Thread(target=bare_channels.give,
+                                    args=(channel, commands[number::len(channels)], failures))
                    for number, channel in enumerate(channels)]
         for thread in threads:
             thread.start()
@@ -56,16 +58,32 @@ def add_to_bind(server: Named, names: Sequence[str], primary: Endpoint) -> Add:
             channel.close()
         assert not failures, failures[:3]
 
-    return add
+    return tell
 
 
-def add_to_nsd(server: Nsd, names: Sequence[str], primary: Endpoint) -> Add:
+def add_to_bind(server: Named, names: Sequence[str], primary: Endpoint) -> Deed:
+    return tell_bind(server, [bare_channels.addzone(name, primary) for name in names])
+
+
+def remove_from_bind(server: Named, names: Sequence[str]) -> Deed:
+    return tell_bind(server, [bare_channels.delzone(name) for name in names])
+
+
+def add_to_nsd(server: Nsd, names: Sequence[str], primary: Endpoint) -> Deed:
     """One ``addzones``."""
     pattern = server.pattern([primary])
-    lines = ''.join(f'{name.rstrip(".")} {pattern}\n' for name in names)
-    text = f'NSDCT1 addzones\n{lines}\x04\n'.encode('ascii')
+    return _tell_nsd(server, 'addzones', [f'{name.rstrip(".")} {pattern}' for name in names], 'added')
 
-    def add() -> None:
+
+def remove_from_nsd(server: Nsd, names: Sequence[str]) -> Deed:
+    """One ``delzones``."""
+    return _tell_nsd(server, 'delzones', [name.rstrip('.') for name in names], 'deleted')
+
+
+def _tell_nsd(server: Nsd, command: str, lines: Sequence[str], done: str) -> Deed:
+    text = '\n'.join([f'NSDCT1 {command}', *lines, '\x04\n']).encode('ascii')
+
+    def tell() -> None:
         with socket.socket(socket.AF_UNIX) as sock:
             sock.settimeout(_SECONDS)
             sock.connect(str(server.control_socket))
@@ -74,22 +92,29 @@ def add_to_nsd(server: Nsd, names: Sequence[str], primary: Endpoint) -> Add:
             sender.start()
             answer = _all_of(sock)
             sender.join()
-        assert answer.endswith(f'added {len(names)} zones\n'.encode('ascii')), answer[-200:]
+        assert answer.endswith(f'{done} {len(lines)} zones\n'.encode('ascii')), answer[-200:]
 
-    return add
+    return tell
 
 
-def add_to_knot(server: Knotd, names: Sequence[str], primary: Endpoint) -> Add:
+def add_to_knot(server: Knotd, names: Sequence[str], primary: Endpoint) -> Deed:
     """One transaction of the configuration."""
     def section(kind: str, key: str, item: str, value: str) -> Block:
         new = {'command': 'conf-set', 'section': kind, 'id': key}
         return [new, {**new, 'item': item, 'data': value}]
 
     remote = new_id()
-    blocks = [section('remote', remote, 'address', f'{primary.host}@{primary.port}'),
-              *(section('zone', name, 'master', remote) for name in names)]
+    return _tell_knot(server, [section('remote', remote, 'address', f'{primary.host}@{primary.port}'),
+                               *(section('zone', name, 'master', remote) for name in names)])
 
-    def add() -> None:
+
+def remove_from_knot(server: Knotd, names: Sequence[str]) -> Deed:
+    """One transaction of the configuration."""
+    return _tell_knot(server, [[{'command': 'conf-unset', 'section': 'zone', 'id': name}] for name in names])
+
+
+def _tell_knot(server: Knotd, blocks: Sequence[Block]) -> Deed:
+    def tell() -> None:
         deadline = Deadline(_SECONDS)
         control = Control(str(server.socket), deadline)
         try:
@@ -99,14 +124,25 @@ def add_to_knot(server: Knotd, names: Sequence[str], primary: Endpoint) -> Add:
         finally:
             control.close()
 
-    return add
+    return tell
 
 
-def add_to_powerdns(server: PowerDns, names: Sequence[str], primary: Endpoint) -> Add:
+def add_to_powerdns(server: PowerDns, names: Sequence[str], primary: Endpoint) -> Deed:
     """A POST and ``axfr-retrieve`` for each zone, in several threads."""
-    requests = [[(_request(server, 'POST', '', {'name': name, 'kind': 'Slave', 'masters': [str(primary)]}), b' 201 '),
-                 (_request(server, 'PUT', f'/{name}/axfr-retrieve'), b' 200 ')] for name in names]
+    return _tell_powerdns(server, [
+        [(_request(server, 'POST', '', {'name': name, 'kind': 'Slave', 'masters': [str(primary)]}), b' 201 '),
+         (_request(server, 'PUT', f'/{name}/axfr-retrieve'), b' 200 ')] for name in names])
 
+
+def remove_from_powerdns(server: PowerDns, names: Sequence[str]) -> Deed:
+    """A DELETE for each zone, in several threads."""
+    return _tell_powerdns(server, [[(_request(server, 'DELETE', f'/{name}'), b' 204 ')] for name in names])
+
+
+def _tell_powerdns(server: PowerDns, requests: Sequence[Sequence[tuple[bytes, bytes]]]) -> Deed:
+    """
+    :param requests: those that follow one another, each with the status that it is to be answered with
+    """
     def one(wanted: Sequence[tuple[bytes, bytes]]) -> None:
         for request, status in wanted:
             # With SQLite two transactions may meet; the one that is refused is made again.
@@ -118,12 +154,17 @@ def add_to_powerdns(server: PowerDns, names: Sequence[str], primary: Endpoint) -
                     break
             assert status in answer[:20], answer[:500]
 
-    def add() -> None:
+    def tell() -> None:
         with concurrent.futures.ThreadPoolExecutor(_REQUESTS) as executor:
             for _ in executor.map(one, requests):
                 pass
 
-    return add
+    return tell
+
+
+def _knot(folder: pathlib.Path) -> Knotd:
+    """One that takes NOTIFYs from the primaries of a zone without being told so."""
+    return Knotd(folder, server='automatic-acl: on')
 
 
 def _request(server: PowerDns, verb: str, path: str, body: object = None) -> bytes:
@@ -144,8 +185,8 @@ def _all_of(sock: socket.socket) -> bytes:
 
 #: By the word of their driver.
 MAKES = {
-    'bind9': Make(Named, add_to_bind),
-    'nsd': Make(Nsd, add_to_nsd),
-    'knot': Make(Knotd, add_to_knot),
-    'pdns': Make(PowerDns, add_to_powerdns),
+    'bind9': Make(Named, add_to_bind, remove_from_bind),
+    'nsd': Make(Nsd, add_to_nsd, remove_from_nsd),
+    'knot': Make(_knot, add_to_knot, remove_from_knot),
+    'pdns': Make(PowerDns, add_to_powerdns, remove_from_powerdns),
 }

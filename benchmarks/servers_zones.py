@@ -48,13 +48,13 @@ def make_database(url: str, names: Sequence[str]) -> None:
         storage.close()
 
 
-def insert(storage: Storage, names: Sequence[str], server_id: str | None = None) -> None:
+def insert(storage: Storage, names: Sequence[str], *server_ids: str) -> None:
     """Put domains into the pool ``default`` that are ACTIVE at their serial.
 
-    :param server_id: a server that is known to serve them
+    :param server_ids: servers that are known to serve them
     """
     for start in range(0, len(names), _PAGE):
-        storage.run(_insert_page, names[start:start + _PAGE], server_id)
+        storage.run(_insert_page, names[start:start + _PAGE], server_ids)
 
 
 def catalog_text(name: str, serial: int, members: Sequence[str]) -> str:
@@ -72,7 +72,7 @@ def _insert_pool(tx: Tx) -> None:
                                           'key': 'name_server', 'value': 'ns1.example.org.', 'position': 0})
 
 
-def _insert_page(tx: Tx, names: Sequence[str], server_id: str | None) -> None:
+def _insert_page(tx: Tx, names: Sequence[str], server_ids: Sequence[str]) -> None:
     pool_id = tx.execute(sa.select(pools.c.id).where(pools.c.name == 'default')).scalar_one()
     now = {'created_at': utcnow(), 'updated_at': utcnow()}
     tx.execute(domains.insert(), [
@@ -90,8 +90,9 @@ def _insert_page(tx: Tx, names: Sequence[str], server_id: str | None) -> None:
                          'task': Task.NONE, 'status': Status.ACTIVE})
     tx.execute(recordsets.insert(), sets)
     tx.execute(records.insert(), rows)
-    if server_id is not None:
-        tx.execute(pool_manager_status.insert(), [row for name in names for row in _served(name, server_id)])
+    if server_ids:
+        tx.execute(pool_manager_status.insert(), [row for server_id in server_ids for name in names
+                                                  for row in _served(name, server_id)])
 
 
 def _served(name: str, server_id: str) -> Iterator[dict[str, Any]]:

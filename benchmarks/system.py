@@ -1,4 +1,4 @@
-"""The system as it runs for users, with real servers around it: two BINDs, RabbitMQ, MariaDB, a process per service."""
+"""The system as it runs for users, with real servers around it: BINDs or others, RabbitMQ, a database, the services."""
 
 from __future__ import annotations
 
@@ -6,24 +6,27 @@ import contextlib
 import os
 import pathlib
 import time
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
 from oslo_config import cfg
 
-from benchmarks.measure import Statements
+from benchmarks.measure import STATEMENTS
+from benchmarks.servers_makes import MAKES
 from designate_pool.model import Endpoint, Status
 from designate_pool.rpc.central import CentralClient
 from designate_pool.rpc.messaging import Messaging
 from designate_pool.storage.schema import domains
 from designate_pool.storage.sessions import Storage
-from tests.fixtures.bind import Named
-from tests.fixtures.databases import MariaDB
+from tests.fixtures.databases import MariaDB, PostgreSQL
 from tests.fixtures.processes import free_port
 from tests.fixtures.rabbitmq import RabbitMq
 from tests.fixtures.stack import Stack
 
-SERVER_IDS = ('aaaaaaaa-0000-0000-0000-000000000001', 'aaaaaaaa-0000-0000-0000-000000000002')
+DATABASES = {'mariadb': MariaDB, 'postgresql': PostgreSQL}
+#: What most benchmarks have the system with.
+TWO_BINDS = ('bind9', 'bind9')
 _WATCH_PAUSE = 0.02
 _WATCH_ONE_PAUSE = 0.0015
 
@@ -33,23 +36,37 @@ class System:
 
     Durability and times are as shipped; only BIND's limits for transfers and SOA queries are raised, and RabbitMQ's
     schedulers do not spin.
+
+    :param makes: of its servers
+    :param database: its make
+    :param manager: options of ``[service:pool_manager]``
+    :param pairs: how many pool managers there are, and as many MiniDNS, each with a port of its own
+    :ivar minidns: where they listen; the servers are told of all of them
+    :ivar servers: fixtures, whose configuration can be changed until the system starts
+    :ivar server_ids: as in the configuration
     """
 
-    def __init__(self, folder: pathlib.Path, concurrency: str) -> None:
+    def __init__(self, folder: pathlib.Path, concurrency: str, makes: Sequence[str] = TWO_BINDS,
+                 database: str = 'mariadb', manager: Mapping[str, str] | None = None, pairs: int = 1) -> None:
         self._folder = folder
         self._concurrency = concurrency
-        self._minidns_port = free_port()
-        self.servers = [Named(folder / f'named{number}') for number in (1, 2)]
+        self._database_kind = database
+        self._manager = dict(manager or {})
+        self.minidns = [Endpoint('127.0.0.1', free_port()) for _ in range(pairs)]
+        self.makes = tuple(makes)
+        self.servers: list[Any] = [MAKES[make].new(folder / f'{make}-{number}')
+                                   for number, make in enumerate(self.makes, 1)]
+        self.server_ids = [f'aaaaaaaa-0000-4000-8000-{number:012}' for number in range(1, len(self.makes) + 1)]
 
     def __enter__(self) -> System:
         with contextlib.ExitStack() as stack:
             self._broker = stack.enter_context(RabbitMq(self._folder / 'rabbitmq'))
-            self._database = stack.enter_context(MariaDB(durable=True))
-            url = self._database.create_database()
+            self._database = stack.enter_context(DATABASES[self._database_kind](durable=True))
+            self.url = url = self._database.create_database()
             for server in self.servers:
-                stack.callback(server.kill)
+                stack.callback(server.remove)
                 server.start()
-            self.statements = Statements(url)
+            self.statements = STATEMENTS[self._database_kind](url)
             stack.callback(self.statements.close)
             self.storage = Storage(url)
             stack.callback(self.storage.close)
@@ -57,11 +74,13 @@ class System:
             messaging = Messaging(cfg.CONF, 'benchmark', 60.0, self._broker.url)
             stack.callback(messaging.stop)
             self.central = CentralClient(messaging)
-            primary = Endpoint('127.0.0.1', self._minidns_port)
-            sections = [server.section(server_id, [primary]) for server, server_id in zip(self.servers, SERVER_IDS)]
-            self.stack = stack.enter_context(Stack(
-                self._folder / 'services', sections, url, self._broker.url, self._concurrency, manager={},
-                minidns_port=self._minidns_port))
+            sections = [server.section(server_id, self.minidns)
+                        for server, server_id in zip(self.servers, self.server_ids)]
+            self.stack = Stack(self._folder / 'services', sections, url, self._broker.url,
+                               self._concurrency, manager=self._manager, minidns_port=self.minidns[0].port)
+            stack.enter_context(self.stack)
+            for number in range(2, len(self.minidns) + 1):
+                self._launch_pair(number)
             self._end = stack.pop_all()
         return self
 
@@ -71,6 +90,14 @@ class System:
     def set_threshold(self, percentage: int) -> None:
         self.stack.set_threshold(percentage)
 
+    def _launch_pair(self, number: int) -> None:
+        """Another pool manager and another MiniDNS."""
+        config = self.stack.folder / f'pair-{number}.conf'
+        first, own = (f'\nlisten = {endpoint}\n' for endpoint in (self.minidns[0], self.minidns[number - 1]))
+        config.write_text(self.stack.config.read_text().replace(first, own))
+        for service in ('minidns', 'manager'):
+            self.stack.launch(service, key=f'{service} {number}', config=config)
+
     @property
     def endpoints(self) -> list[Endpoint]:
         return [Endpoint(server.host, server.port) for server in self.servers]
@@ -78,8 +105,9 @@ class System:
     @property
     def processes(self) -> dict[str, int]:
         services = {name: process.pid for name, process in self.stack.processes.items()}
-        return {**services, **{f'named {number}': each.pid for number, each in enumerate(self.servers, 1)},
-                'MariaDB': self._database.pid, 'RabbitMQ': self._broker.pid, 'clients': os.getpid()}
+        servers = {f'{make} {number}': each.pid for number, (make, each) in enumerate(zip(self.makes, self.servers), 1)}
+        return {**services, **servers, type(self._database).__name__: self._database.pid,
+                'RabbitMQ': self._broker.pid, 'clients': os.getpid()}
 
 
 class Watch:

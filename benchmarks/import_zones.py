@@ -1,0 +1,181 @@
+"""Zone files imported over HTTP, until the server serves what they say: one large zone, then many small ones.
+
+The services run as processes over RabbitMQ, with one Knot.  The limits are measured in the same run: a Knot that loads
+the same file by itself, dnspython reading it, and for the small zones a Knot that is told of each directly, with
+another Knot as the primary.
+"""
+
+from __future__ import annotations
+
+import argparse
+import concurrent.futures
+import multiprocessing
+import pathlib
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+import requests
+
+from benchmarks import memory, report
+from benchmarks.import_files import parsed_by_dnspython, parsed_by_us, write_large, write_small
+from benchmarks.serials import await_serials
+from benchmarks.servers_makes import MAKES
+from benchmarks.servers_primary import StaticPrimary
+from benchmarks.servers_zones import SERIAL
+from benchmarks.steps import most_seconds
+from benchmarks.system import DATABASES, System, Watch, names
+from designate_pool.model import Endpoint
+from tests.fixtures.knot import Knotd
+
+LARGE = 'large-0.example.com.'
+MAKE = 'knot'
+CLIENTS = 8
+SECONDS = 3600.0
+#: Beyond so many records dnspython is left out: it takes minutes, and gigabytes.
+PEER_MOST = 1_000_000
+_HEADERS = {'Content-Type': 'text/dns'}
+_FILE_TEMPLATE = '''  - id: file
+    storage: "{folder}"
+    zonefile-sync: -1
+    zonefile-load: whole
+    journal-content: none
+'''
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    options = _arguments(argv)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that all that was started is ended
+    result = report.Report('import_zones', {'records': options.records, 'domains': options.domains,
+                                            'database': options.database, 'concurrency': options.concurrency})
+    with (tempfile.TemporaryDirectory(prefix='designate-pool-bench-') as name,
+          concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context('spawn')) as asker):
+        folder = pathlib.Path(name)
+        asker.submit(await_serials, [], {}, 0.0).result()  # it is ready
+        file = folder / 'large.zone'
+        write_large(file, LARGE, options.records)
+        loading = loaded_by_knot(folder / 'loading', file)
+        parsing = read_alone(file, options.records, result)
+        telling = told_to_knot(folder / 'told', names('small', options.domains), asker)
+        with System(folder, options.concurrency, [MAKE], options.database) as system:
+            import_large(system, file, options.records, loading, parsing, result)
+            memory.tell(result, system.processes, 'a large zone')
+            import_small(system, options.domains, telling, asker, result)
+            memory.tell(result, system.processes, 'and many small ones')
+    result.finish(options.json)
+    return 0
+
+
+def loaded_by_knot(folder: pathlib.Path, file: pathlib.Path) -> float:
+    """Seconds from telling a Knot of a zone until it serves it out of its file."""
+    server = Knotd(folder, templates=_FILE_TEMPLATE)
+    try:
+        server.start()
+        started = time.monotonic()
+        server.change(['conf-set', f'zone[{LARGE}]'], ['conf-set', f'zone[{LARGE}].template', 'file'],
+                      ['conf-set', f'zone[{LARGE}].file', str(file)])
+        return await_serials([Endpoint(server.host, server.port)], {LARGE: SERIAL}, SECONDS) - started
+    finally:
+        server.remove()
+
+
+def read_alone(file: pathlib.Path, records: int, result: report.Report) -> float | None:
+    """Seconds that dnspython takes for the file, None where it is left out; and what our reader takes."""
+    ours, ours_memory = _in_a_process(parsed_by_us, file)
+    theirs, their_memory = _in_a_process(parsed_by_dnspython, file) if records <= PEER_MOST else (None, None)
+    result.add('large zone: read the file, no more', ours, 's', theirs, 'dnspython')
+    result.add('large zone: memory of who reads the file', ours_memory, 'MB', their_memory, 'dnspython')
+    return theirs
+
+
+def told_to_knot(folder: pathlib.Path, wanted: Sequence[str], asker: concurrent.futures.Executor) -> float:
+    """Seconds that a Knot takes for these zones when it is told of them directly, and transfers them from a Knot."""
+    make = MAKES[MAKE]
+    server = make.new(folder / 'server')
+    with StaticPrimary(folder / 'primary', wanted) as primary:
+        try:
+            server.start()
+            add = make.add(server, wanted, primary.endpoint)
+            started = time.monotonic()
+            served = asker.submit(await_serials, [Endpoint(server.host, server.port)], dict.fromkeys(wanted, SERIAL),
+                                  most_seconds(len(wanted)), 0.1)
+            add()
+            return served.result() - started
+        finally:
+            server.remove()
+
+
+def import_large(system: System, file: pathlib.Path, records: int, loading: float, parsing: float | None,
+                 result: report.Report) -> None:
+    """From the first octet of the upload until the Knot serves the zone."""
+    started = time.monotonic()
+    with file.open('rb') as contents:
+        answer = requests.post(_imports(system), data=contents, headers=_HEADERS, timeout=SECONDS)
+    assert answer.status_code == 202, answer.text
+    task = system.stack.wait_for_import(answer.json()['id'], SECONDS)
+    assert task['status'] == 'COMPLETE', task
+    imported = time.monotonic()
+    watch = Watch(system)
+    active = watch.all_active('large', 1, SECONDS)
+    await_serials(system.endpoints, dict(watch.serials('large')), 5.0)
+    result.say(f'large zone: imported in {imported - started:.1f} s, ACTIVE {active - imported:.1f} s later')
+    result.add('large zone: until ACTIVE', active - started, 's', loading, 'a Knot that loads the file')
+    result.add('large zone: until ACTIVE', active - started, 's', parsing, parsing and 'dnspython that reads the file')
+    result.add('large zone: until imported', imported - started, 's')
+    result.add('large zone: from imported to ACTIVE', active - imported, 's')
+    result.add('large zone: records a second', records / (active - started), '/s')
+
+
+def import_small(system: System, count: int, telling: float, asker: concurrent.futures.Executor,
+                 result: report.Report) -> None:
+    """From the first upload until the Knot serves the last zone."""
+    wanted = names('small', count)
+    sessions = threading.local()
+
+    def post(name: str) -> None:
+        if not hasattr(sessions, 'own'):
+            sessions.own = requests.Session()
+        answer = sessions.own.post(_imports(system), data=write_small(name), headers=_HEADERS, timeout=SECONDS)
+        assert answer.status_code == 202, answer.text
+
+    watch = Watch(system)
+    started = time.monotonic()
+    with concurrent.futures.ThreadPoolExecutor(CLIENTS) as clients:
+        for _ in clients.map(post, wanted):
+            pass
+    submitted = time.monotonic()
+    active = watch.all_active('small', count, most_seconds(count))
+    asker.submit(await_serials, system.endpoints, dict(watch.serials('small')), 30.0).result()
+    result.say(f'{count} small zones: submitted in {submitted - started:.1f} s, ACTIVE after {active - started:.1f} s')
+    result.add('small zones: until all are ACTIVE', active - started, 's', telling, 'a Knot told directly')
+    result.add('small zones: submission alone', submitted - started, 's')
+    result.add('small zones: domains a second', count / (active - started), '/s', count / telling,
+               'a Knot told directly')
+
+
+def _imports(system: System) -> str:
+    return f'{system.stack.url}/v2/zones/tasks/imports'
+
+
+def _in_a_process(read: Callable[[pathlib.Path], tuple[float, float]], file: pathlib.Path) -> tuple[float, float]:
+    with concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context('spawn')) as alone:
+        return alone.submit(read, file).result()
+
+
+def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = report.arguments('import_zones', 'Zone files imported until a Knot serves them.')
+    parser.add_argument('--records', type=int, default=1_000_000, help='of the large zone')
+    parser.add_argument('--domains', type=int, default=100_000, help='small ones')
+    parser.add_argument('--database', choices=tuple(DATABASES), default='postgresql')
+    parser.add_argument('--concurrency', choices=('eventlet', 'threading'), default='eventlet')
+    options = parser.parse_args(argv)
+    if options.quick:
+        options.records, options.domains = min(options.records, 20_000), min(options.domains, 500)
+    return options
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,153 @@
+"""Our ways to ask a server for many serials, each in a process of its own:
+
+``python -m benchmarks.poll_ways WAY CONCURRENCY HOST PORT ZONES SECONDS`` prints one JSON object.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+#: Zones at most that are asked for together, as in one message to MiniDNS, and how many times that may be under way.
+PAGE, AHEAD = 1000, 4
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Asked:
+    """
+    :ivar queries: that were answered
+    :ivar lost: that were not, or not with the serial that the zone has
+    :ivar cpu: processor seconds
+    """
+
+    queries: int
+    lost: int
+    seconds: float
+    cpu: float
+
+    @property
+    def rate(self) -> float:
+        return self.queries / self.seconds
+
+
+def zone_names(count: int) -> list[str]:
+    return [f'poll-{number:06}.example.com.' for number in range(count)]
+
+
+class Counter:
+    """Hands out pages until the time is over, and counts what comes of them.
+
+    :param ask: asks for a page of zones
+    """
+
+    def __init__(self, names: Sequence[str], seconds: float, ask: Callable[[Sequence[str]], None]) -> None:
+        import threading  # once it is known whether it is green
+
+        self._size = max(1, min(PAGE, len(names) // (2 * AHEAD)))
+        self._pages: Iterator[Sequence[str]] = itertools.cycle(
+            [names[start:start + self._size] for start in range(0, len(names), self._size)])
+        self._seconds = seconds
+        self._ask = ask
+        self._changed = threading.Condition()
+        self._asked = self._answered = self._lost = 0
+
+    def count(self, answered: int, lost: int) -> None:
+        with self._changed:
+            self._answered += answered
+            self._lost += lost
+            self._changed.notify()
+
+    def run(self) -> Asked:
+        started, spent = time.monotonic(), time.process_time()
+        while time.monotonic() < started + self._seconds:
+            page = next(self._pages)
+            self._asked += len(page)
+            self._ask(page)
+            self._await((AHEAD - 1) * self._size)
+        self._await(0)
+        return Asked(self._answered, self._lost, time.monotonic() - started, time.process_time() - spent)
+
+    def _await(self, left: int) -> None:
+        with self._changed:
+            while self._asked - self._answered - self._lost > left:
+                assert self._changed.wait(60), 'no answers'
+
+
+def by_polls(running: Any, host: str, port: int, names: Sequence[str], seconds: float) -> Asked:
+    """The poller, as for changes."""
+    from benchmarks.servers_zones import SERIAL
+    from designate_pool.minidns.access import Peer
+    from designate_pool.minidns.errands import Schedule
+    from designate_pool.minidns.exchange import Exchange
+    from designate_pool.minidns.poller import Found, Poller, Request, ToPool
+    from designate_pool.model import Context
+
+    def told(*found: Found) -> None:
+        right = sum(result.serial_number == SERIAL for _, result in found)
+        counter.count(right, len(found) - right)
+
+    exchange = Exchange()
+    poller = Poller(exchange, told)
+    peer = Peer('s', f'server:{host}:{port}', (host,), port)
+    schedule, numbers = Schedule(30.0, 2.0, 3), itertools.count()
+
+    def ask(page: Sequence[str]) -> None:
+        # A pool of its own for each page: who asks once more for what is under way is told as well then.
+        pool = ToPool(f'pool{next(numbers)}', Context())
+        poller.request([Request(peer, name, name, SERIAL, pool, notify=False) for name in page], schedule)
+
+    counter = Counter(names, seconds, ask)
+    exchange.open(running)
+    exchange.start()
+    try:
+        return counter.run()
+    finally:
+        exchange.stop()
+
+
+def by_survey(running: Any, host: str, port: int, names: Sequence[str], seconds: float) -> Asked:
+    """The survey, as for the audit."""
+    from benchmarks.servers_zones import SERIAL
+    from designate_pool.minidns.access import Peer
+    from designate_pool.minidns.survey import Survey
+    from designate_pool.minidns.survey_pages import Page
+
+    def told(posts: Sequence[Any]) -> None:
+        for page in posts:
+            assert isinstance(page, Page), page
+            (tally,) = page.tallies
+            counter.count(len(page.domains) - len(tally.findings), len(tally.findings))
+
+    native = running.native('survey', told)
+    survey = Survey(native)
+    peer = Peer('s', f'server:{host}:{port}', (host,), port)
+    counter = Counter(names, seconds, lambda page: survey.put(Page([peer], [(name, name, SERIAL) for name in page])))
+    task = native.spawn(survey.run)
+    try:
+        return counter.run()
+    finally:
+        survey.stop()
+        task.join(10)
+        native.stop()
+
+
+WAYS = {'polls': by_polls, 'survey': by_survey}
+
+
+def main(way: str, concurrency: str, host: str, port: str, zones: str, seconds: str) -> int:
+    from designate_pool import runtime
+
+    if concurrency == 'eventlet':
+        runtime.patch()
+    asked = WAYS[way](runtime.BY_NAME[concurrency](), host, int(port), zone_names(int(zones)), float(seconds))
+    print(json.dumps(dataclasses.asdict(asked)))
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main(*sys.argv[1:]))

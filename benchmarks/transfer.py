@@ -1,0 +1,197 @@
+"""Transfers of large zones from MiniDNS, beside BIND, Knot and NSD that serve the same zone.
+
+One client takes them all and only counts.  *Cold* is the first transfer of a serial, which is read from the database;
+*kept* the next one.  *Streamed* is a transfer of a zone that is larger than ``packed_zones_bytes``, read while it is
+sent; *IXFR* that of 1,000 records that got other addresses.  The better of several rounds counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import contextlib
+import dataclasses
+import pathlib
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from benchmarks import report
+from benchmarks.queries import DATABASES
+from benchmarks.transfer_client import Taken, query, take
+from benchmarks.transfer_data import BESIDE, change, fill, raise_serial, write_zone_file
+from benchmarks.transfer_peers import LOADING, PEERS
+from designate_pool.model import Endpoint, TsigKey
+from designate_pool.storage.sessions import Storage
+from tests.fixtures.minidns import MiniDnsProcess
+from tests.fixtures.processes import wait_until
+
+KEY = TsigKey('transfer-key.', 'hmac-sha256', base64.b64encode(b'a secret of thirty-two octets...').decode())
+SERVERS = ({'id': 'a' * 32, 'driver': 'fake', 'host': '127.0.0.1', 'port': 1},
+           {'id': 'b' * 32, 'driver': 'fake', 'host': '192.0.2.2', 'port': 1,
+            'tsig_key': [KEY.name, KEY.algorithm, KEY.secret]})
+SIGNING = {'plain': None, 'TSIG': KEY}
+#: Whom we are compared with.
+COLD, KEPT = 'bind9', 'knot'
+
+#: Records a second by the name of the server and whether it signs.
+Rates = dict[tuple[str, str], float]
+
+
+class Bench:
+    """
+    :param result: where the figures go
+    """
+
+    def __init__(self, folder: pathlib.Path, options: argparse.Namespace, result: report.Report) -> None:
+        self._folder, self._options, self._result = folder, options, result
+
+    def peers(self, size: int) -> Rates:
+        """The others with the zone of so many records."""
+        zone_file = self._folder / f'{size}.zone'
+        write_zone_file(zone_file, size)
+        rates: Rates = {}
+        for name in self._options.peers:
+            server = PEERS[name](self._folder / f'{name}-{size}', zone_file, KEY)
+            with contextlib.ExitStack() as end:
+                end.callback(server.remove)
+                server.start()
+                wait_until(lambda server=server: server.serial('example.org.') == 7, f'{name} has the zone', LOADING)
+                for word, key in SIGNING.items():
+                    best = self._best(Endpoint(server.host, server.port), query(key=key), size + BESIDE)
+                    rates[name, word] = size / best.seconds
+                    self._tell(f'{name}, {size} records, {word}', best)
+        return rates
+
+    def ours(self, database: str, size: int, rates: Rates) -> None:
+        """MiniDNS with the same zone in a *database*."""
+        with contextlib.ExitStack() as end:
+            url = DATABASES[database](end)
+            domain_id = fill(url, size)
+            storage = Storage(url)
+            end.callback(storage.close)
+            label = f'{size} records, {database}'
+            with self._minidns(url) as (process, endpoint):
+                for word, key in SIGNING.items():
+                    def cold() -> None:
+                        raise_serial(storage, domain_id)
+
+                    self._add(f'{label}, {word}: cold', size, self._best(endpoint, query(key=key), size + BESIDE, cold),
+                              rates, COLD, word)
+                    self._add(f'{label}, {word}: kept', size, self._best(endpoint, query(key=key), size + BESIDE),
+                              rates, KEPT, word)
+            with self._minidns(url, packed_zones_bytes=self._options.budget) as (process, endpoint):
+                before = _private(process.pid)
+                best = self._best(endpoint, query(), size + BESIDE)
+                self._add(f'{label}: with {self._options.budget >> 20} MiB', size, best, rates, COLD, 'plain')
+                self._memory(f'{label}: with {self._options.budget >> 20} MiB', before, _private(process.pid))
+            if size >= 2 * self._options.changes:
+                self._incremental(label, url, storage, domain_id)
+
+    def _incremental(self, label: str, url: str, storage: Storage, domain_id: str) -> None:
+        count = self._options.changes
+        have = change(storage, domain_id, count)
+        with self._minidns(url) as (process, endpoint):
+            before = _private(process.pid)
+            first = take(endpoint, query(have), 2 * count + 4)
+            self._tell(f'{label}: IXFR', first)
+            self._result.add(f'{label}: IXFR of {count} changes, first', 1000 * first.seconds, 'ms', 50.0, 'aim')
+            kept = self._best(endpoint, query(have), 2 * count + 4)
+            self._result.add(f'{label}: IXFR of {count} changes, kept', 1000 * kept.seconds, 'ms', 50.0, 'aim')
+            self._memory(f'{label}: IXFR', before, _private(process.pid))
+
+    def _best(self, endpoint: Endpoint, octets: bytes, records: int,
+              prepare: Callable[[], object] = lambda: None) -> Taken:
+        rounds = []
+        for _ in range(self._options.rounds):
+            prepare()
+            rounds.append(take(endpoint, octets, records))
+        return min(rounds, key=lambda each: each.seconds)
+
+    def _add(self, title: str, size: int, taken: Taken, rates: Rates, other: str, word: str) -> None:
+        self._tell(title, taken)
+        rate = rates.get((other, word))
+        self._result.add(title, size / taken.seconds / 1e6, 'M records/s', None if rate is None else rate / 1e6,
+                         None if rate is None else other)
+
+    def _memory(self, title: str, before: float, after: float) -> None:
+        self._result.add(f'{title}: private memory grew by', after - before, 'MiB')
+
+    def _tell(self, title: str, taken: Taken) -> None:
+        self._result.say(f'{title}: {taken.seconds:.3f} s, {taken.records / taken.seconds / 1e6:.3f} M records/s, '
+                         f'{taken.messages} messages, {taken.octets} octets')
+        self._result.details[title] = dataclasses.asdict(taken)
+
+    @contextlib.contextmanager
+    def _minidns(self, url: str, **options: int) -> Iterator[tuple[MiniDnsProcess, Endpoint]]:
+        process = MiniDnsProcess(pathlib.Path(tempfile.mkdtemp(dir=self._folder)), url, SERVERS,
+                                 self._options.concurrency, **options)
+        try:
+            process.start()
+            yield process, Endpoint(process.host, process.port)
+        finally:
+            process.stop()
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    options = _arguments(argv)
+    result = report.Report('transfer', {'sizes': ', '.join(map(str, options.sizes)), 'rounds': options.rounds,
+                                        'concurrency': options.concurrency})
+    with tempfile.TemporaryDirectory(prefix='designate-pool-bench-') as name:
+        pathlib.Path(name).chmod(0o755)
+        bench = Bench(pathlib.Path(name), options, result)
+        for size in options.sizes:
+            rates = bench.peers(size)
+            for (peer, word), rate in rates.items():
+                result.add(f'{size} records, {peer}, {word}', rate / 1e6, 'M records/s')
+            for database in options.databases:
+                bench.ours(database, size, rates)
+    result.finish(options.json)
+    return 0
+
+
+def _private(pid: int) -> float:
+    """MiB that the process had in memory at most (proc(5)), without what is mapped from files.
+
+    Of a SQLite file much is mapped; that is the system's to take back.
+    """
+    text = pathlib.Path(f'/proc/{pid}/status').read_text()
+    fields = {name: int(value) for name, value in re.findall(r'^(\w+):\s+(\d+) kB$', text, re.MULTILINE)}
+    return (fields['VmHWM'] - fields['RssFile'] - fields['RssShmem']) / 1024
+
+
+def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = report.arguments('transfer', 'AXFR and IXFR of large zones, beside BIND, Knot and NSD.')
+    parser.add_argument('--sizes', type=_numbers, default=(100_000, 1_000_000), help='records, with commas')
+    parser.add_argument('--databases', type=lambda text: _words(text, DATABASES), default=tuple(DATABASES),
+                        help=f'with commas, of {", ".join(DATABASES)}')
+    parser.add_argument('--peers', type=lambda text: _words(text, PEERS), default=tuple(PEERS),
+                        help=f'with commas, of {", ".join(PEERS)}')
+    parser.add_argument('--rounds', type=int, default=3, help='the best one counts')
+    parser.add_argument('--changes', type=int, default=1000, help='records that change for IXFR')
+    parser.add_argument('--budget', type=int, default=16 << 20, help='octets of packed_zones_bytes when streaming')
+    parser.add_argument('--concurrency', choices=('eventlet', 'threading'), default='eventlet')
+    options = parser.parse_args(argv)
+    if options.quick:
+        options.sizes, options.databases, options.peers = (20_000,), ('sqlite',), (KEPT,)
+        options.budget = min(options.budget, 128 << 10)
+    if options.rounds < 1:
+        parser.error('--rounds is 1 at least')
+    return options
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(word) for word in text.split(','))
+
+
+def _words(text: str, known: Iterable[str]) -> tuple[str, ...]:
+    found = tuple(word.strip() for word in text.split(',') if word.strip())
+    for word in found:
+        if word not in known:
+            raise argparse.ArgumentTypeError(f'{word} is none of {", ".join(known)}')
+    return found
+
+
+if __name__ == '__main__':
+    sys.exit(main())

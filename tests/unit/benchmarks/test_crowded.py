@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+from benchmarks import converge, crowded
+from benchmarks.report import Report
+from tests.fixtures.knot import Knotd
+
+PRINTED = 'mod-stats.server-operation[axfr] = 3\nmod-stats.server-operation[query] = 42\n'
+IDLE = {'polls a second': 100.0, 'processors, of one': 0.5, 'SQL statements a second': 9.0}
+
+
+def test_the_queries_that_a_knot_has_counted() -> None:
+    assert crowded.queries(PRINTED) == 42
+    assert crowded.queries('') == 0
+
+
+def test_a_knot_begins_with_the_crowd(tmp_path: pathlib.Path) -> None:
+    server = Knotd(tmp_path / 'knot')
+    crowded.take_in(server, ['a.example.com.', 'b.example.com.'])
+    try:
+        server.start()
+        assert (server.serial('a.example.com.'), server.serial('c.example.com.')) == (7, None)
+        before = crowded.queries(server.knotc('stats', 'mod-stats.server-operation'))
+        assert server.serial('b.example.com.') == 7
+        assert crowded.queries(server.knotc('stats', 'mod-stats.server-operation')) == before + 1
+    finally:
+        server.remove()
+
+
+def test_the_crowd_is_compared_with_none() -> None:
+    result = Report('crowded', {})
+    empty = {'create': [10.0, 20.0, 30.0], 'change': [4.0], 'idle': IDLE}
+    crowded.compare(result, 0, empty, {})
+    crowded.compare(result, 100, {'create': [22.0, 22.0, 90.0], 'change': [5.0], 'idle': IDLE}, empty)
+    ratios = {figure.name: figure.ratio for figure in result.figures}
+    assert ratios['one create beside 0 domains: median'] is None
+    assert ratios['one create beside 100 domains: median'] == 1.1
+    assert ratios['one create beside 100 domains: 99 of 100 within'] == 3
+    assert ratios['one change beside 100 domains: median'] == 1.25
+
+
+def test_a_quick_run_has_a_small_crowd() -> None:
+    assert crowded._arguments([]).sizes == (100000,)
+    assert crowded._arguments(['--quick', '--sizes', '500,100000']).sizes == (500, 10000)
+
+
+@pytest.mark.parametrize(('makes', 'told'), [('bind9,other', 'unknown: other'), ('knot', 'two servers at least')])
+def test_converge_needs_servers_that_it_knows(makes: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        converge._arguments(['--makes', makes])
+    assert told in capsys.readouterr().err
+
+
+def test_converge_takes_any_makes() -> None:
+    assert converge._arguments([]).makes == ('bind9', 'bind9')
+    assert converge._arguments(['--makes', 'bind9,nsd,knot,pdns']).makes == ('bind9', 'nsd', 'knot', 'pdns')
