@@ -118,7 +118,7 @@ class Survey:
     def run(self) -> None:
         """The thread's work."""
         while not self._stopping:
-            ready = self._waiting.wait(max(0.0, self._look_at - self._clock()) if self._pages else None)
+            ready = self._waiting.wait(self._pause())
             try:
                 self._turn(ready)
             except Exception:  # one page's fault must not stop all others
@@ -127,6 +127,12 @@ class Survey:
                     self._give_up(lane, Said(Answer.BAD, reason='it could not be asked'))
         self._rest()
         self._waiting.close()
+
+    def _pause(self) -> float | None:
+        """Seconds until there is something to do unasked; None when there is nothing."""
+        if self._inbox:  # left over from a turn that failed
+            return 0.0
+        return max(0.0, self._look_at - self._clock()) if self._pages else None
 
     def _turn(self, ready: list[int]) -> None:
         self._now = self._clock()
