@@ -377,7 +377,7 @@ def test_a_server_that_fetches_by_itself_is_left_to_it_and_confirmed_by_its_tran
     assert not server.queries and not server.notifies()
     polling.poller.transferred([peer], 'd1', 'example.com.', 7, 'default')
     assert polling.result(peer).status is Outcome.SUCCESS
-    assert len(server.queries) == 1 and not server.notifies()
+    assert server.queries and not server.notifies(), 'it may be looked at more than once'
 
 
 def test_a_server_that_should_have_fetched_and_did_not_is_notified_and_polled(polling: Polling) -> None:
