@@ -256,9 +256,17 @@ class Told:
         self._before = self._now()
 
     def once_each(self) -> None:
-        """Each has taken one difference, and nothing else."""
-        assert self._now() == {what: {make: count + (what == 'ixfr') for make, count in counts.items()}
-                               for what, counts in self._before.items()}
+        """Each has taken one difference, and nothing else.
+
+        But for NSD, which begins anew with the whole zone where two updates come into one reload of its own.
+        """
+        now = self._now()
+        for make in self._before['ixfr']:
+            taken = {kind: now[kind][make] - self._before[kind][make] for kind in now}
+            if make.startswith('nsd') and taken['axfr']:
+                assert taken['ixfr'] <= 1
+            else:
+                assert taken == {'ixfr': 1, 'ixfr_whole': 0, 'axfr': 0}, make
 
     def _now(self) -> dict[str, dict[str, int]]:
         return {kind: self._servers.counted(kind) for kind in ('ixfr', 'ixfr_whole', 'axfr')}
