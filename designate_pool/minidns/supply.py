@@ -77,7 +77,7 @@ class Supply:
                         return None
                     streamed, reserved = self._streamed(key, zone, bodies, reserved), 0
                     return streamed
-        except BaseException:
+        except BaseException:  # whoever ends it, a reading that is left open holds its connection
             zone.close()
             raise
         finally:
