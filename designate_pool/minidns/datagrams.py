@@ -6,6 +6,7 @@ They may be the runtime's, which are green or not, or the system's own, for a na
 from __future__ import annotations
 
 import contextlib
+import os
 import selectors
 import socket
 import struct
@@ -69,6 +70,11 @@ def refusals(sock: socket.socket) -> list[tuple[Address, int]]:
             if len(data) >= _EXTENDED_ERROR.size:
                 found.append((address, _EXTENDED_ERROR.unpack_from(data)[0]))
     return found
+
+
+def words(number: int | None) -> str:
+    """What an errno says."""
+    return os.strerror(number or 0).lower()
 
 
 def drain(sock: socket.socket, most: int) -> list[tuple[bytes, Address]]:

@@ -14,16 +14,14 @@ import collections
 import heapq
 import itertools
 import logging
-import os
 import socket
 import time
 import traceback
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from designate_pool.minidns import signing
 from designate_pool.minidns.concurrency import Native, Runtime, Task
-from designate_pool.minidns.datagrams import Address, NativeWaiting, drain, refusals, udp_socket, want_errors
+from designate_pool.minidns.datagrams import Address, NativeWaiting, drain, refusals, udp_socket, want_errors, words
 from designate_pool.minidns.errands import FIRST_RESEND, Do, Errand, Step
 from designate_pool.minidns.lane import MOST_STREAMS, Lane
 from designate_pool.minidns.streams import Stream
@@ -244,33 +242,54 @@ class Exchange:
             self._connect(lane, lane.by_tcp.popleft())
         lane.forget_old(self._now)
         while lane.queue and lane.in_flight < lane.window.size:
-            errand = lane.queue.popleft()
-            if not errand.ended and not self._send(lane, errand):
+            left = self._send(lane, lane.take())
+            if left:
+                lane.give_back(left)
                 self._wake_at(lane, self._now + _FULL_BUFFER_PAUSE)
                 return
         if lane.queue:
             self._wake_at(lane, lane.recent[0][0] + FIRST_RESEND)
 
-    def _send(self, lane: Lane, errand: Errand) -> bool:
+    def _send(self, lane: Lane, errands: list[Errand]) -> list[Errand]:
+        """Send the errands' datagrams, which have one length; those that the socket does not take just now."""
+        messages = [errand.message for errand in errands if errand.message is not None]
+        try:
+            if len(errands) > 1 and lane.bursts.cut(messages):
+                for errand in errands:
+                    self._has_sent(lane, errand)
+                return []
+        except BlockingIOError:
+            return errands
+        except OSError:
+            pass  # each by itself gets its own error
+        for number, errand in enumerate(errands):
+            if not self._send_one(lane, errand):
+                return errands[number:]
+        return []
+
+    def _send_one(self, lane: Lane, errand: Errand) -> bool:
         """Send an errand's datagram; False when the socket takes no more just now."""
-        message = errand.message or self._compose(lane, errand)
+        message = errand.message
         for attempt in (1, 2):
+            if message is None or errand.message is not message:  # the news of another one's datagram has ended the try
+                errand.queued = False
+                return True
             try:
                 lane.sock.sendto(message, lane.address)
                 break
             except BlockingIOError:
-                lane.queue.appendleft(errand)
                 return False
             except OSError as error:
                 # It may be the news of an earlier datagram to another server; reading the news makes way for this one.
                 self._hear_refusals(lane.sock)
                 if attempt == 2:
                     errand.queued = False
-                    self._apply(errand, errand.refused(_words(error.errno), self._now))
+                    self._apply(errand, errand.refused(words(error.errno), self._now))
                     return True
-                if errand.message is not message:
-                    errand.queued = False
-                    return True
+        self._has_sent(lane, errand)
+        return True
+
+    def _has_sent(self, lane: Lane, errand: Errand) -> None:
         errand.queued = False
         errand.sends += 1
         errand.sent_at = self._now
@@ -279,19 +298,6 @@ class Exchange:
             lane.in_flight += 1
         lane.recent.append((self._now, errand, errand.sends))
         self._wake_at(errand, errand.sent(self._now))
-        return True
-
-    def _compose(self, lane: Lane, errand: Errand) -> bytes:
-        """The message of a new try."""
-        number = lane.free_id()
-        message = number.to_bytes(2, 'big') + errand.template
-        if errand.peer.key is not None:
-            signer = signing.Signer(errand.peer.key)
-            message = signer.sign(message, int(time.time()))
-            errand.mac = signer.mac
-        errand.id, errand.message = number, message
-        lane.pending[number] = errand
-        return message
 
     def _receive(self, sock: socket.socket) -> None:
         for _ in range(16):
@@ -333,7 +339,7 @@ class Exchange:
             lane = self._lanes.get(address[:2])
             for errand in list(lane.pending.values()) if lane is not None else ():
                 if errand.sends:
-                    self._apply(errand, errand.refused(_words(number), self._now))
+                    self._apply(errand, errand.refused(words(number), self._now))
 
     def _connect(self, lane: Lane, errand: Errand) -> None:
         """Ask over TCP, unless the try was over before its turn came."""
@@ -343,7 +349,7 @@ class Exchange:
         try:
             stream = Stream(self._native.socket, lane.address, errand.message)
         except OSError as error:
-            self._apply(errand, errand.refused(f'over TCP: {_words(error.errno)}', self._now))
+            self._apply(errand, errand.refused(f'over TCP: {words(error.errno)}', self._now))
             return
         lane.streams[errand] = stream
         self._streams[stream.fileno()] = errand, stream
@@ -358,7 +364,7 @@ class Exchange:
             reply = stream.go_on()
         except OSError as error:
             self._close(errand, lane)
-            self._apply(errand, errand.refused(f'over TCP: {_words(error.errno)}', self._now))
+            self._apply(errand, errand.refused(f'over TCP: {words(error.errno)}', self._now))
             return
         if reply is not None:
             self._close(errand, lane)
@@ -391,7 +397,3 @@ def _handle(posts: list[tuple[Callable[[list[Any]], None], Any]]) -> None:
 def _stumbled(errors: list[str]) -> None:
     for error in errors:
         LOG.error('the exchange stumbled: %s', error)
-
-
-def _words(number: int | None) -> str:
-    return os.strerror(number or 0).lower()

@@ -5,8 +5,10 @@ from __future__ import annotations
 import collections
 import os
 import struct
+import time
 from typing import Any
 
+from designate_pool.minidns import bursts, signing
 from designate_pool.minidns.errands import FIRST_RESEND, Errand
 from designate_pool.minidns.streams import Stream
 from designate_pool.minidns.window import Window
@@ -18,7 +20,7 @@ _IDS = struct.Struct('!2048H')
 
 class Lane:
     """
-    :ivar sock: of the address's family
+    :ivar sock: of the address's family; *bursts* sends on it to the address
     :ivar pending: errands whose datagram may still be answered, by the message's id
     :ivar queue: errands that wait to be sent
     :ivar recent: the datagrams of the last second: when, whose, and which of its errand's
@@ -27,12 +29,13 @@ class Lane:
     :ivar streams: errands that have one
     """
 
-    __slots__ = ('sock', 'address', 'window', 'pending', 'queue', 'recent', 'in_flight', 'by_tcp', 'streams', 'wake',
-                 '_ids')
+    __slots__ = ('sock', 'address', 'bursts', 'window', 'pending', 'queue', 'recent', 'in_flight', 'by_tcp', 'streams',
+                 'wake', '_ids')
 
     def __init__(self, sock: Any, address: tuple[str, int]) -> None:
         self.sock = sock
         self.address = address
+        self.bursts = bursts.Bursts(sock, address)
         self.window = Window()
         self.pending: dict[int, Errand] = {}
         self.queue: collections.deque[Errand] = collections.deque()
@@ -43,7 +46,39 @@ class Lane:
         self.wake: float | None = None
         self._ids: list[int] = []
 
-    def free_id(self) -> int:
+    def take(self) -> list[Errand]:
+        """Errands whose turn has come, with their messages: as many as there is room for and can be sent in one go."""
+        most = min(self.window.size - self.in_flight, bursts.MOST) if self.bursts.can_cut else 1
+        found: list[Errand] = []
+        length = 0
+        while self.queue and len(found) < most:
+            errand = self.queue[0]
+            if not errand.ended:
+                message = errand.message or self._compose(errand)
+                if found and len(message) != length:
+                    break
+                length = len(message)
+                found.append(errand)
+            self.queue.popleft()
+        return found
+
+    def give_back(self, errands: list[Errand]) -> None:
+        """Have *errands* wait in the queue as before."""
+        self.queue.extendleft(reversed(errands))
+
+    def _compose(self, errand: Errand) -> bytes:
+        """The message of a new try."""
+        number = self._free_id()
+        message = number.to_bytes(2, 'big') + errand.template
+        if errand.peer.key is not None:
+            signer = signing.Signer(errand.peer.key)
+            message = signer.sign(message, int(time.time()))
+            errand.mac = signer.mac
+        errand.id, errand.message = number, message
+        self.pending[number] = errand
+        return message
+
+    def _free_id(self) -> int:
         """A message id that is not in use, and that nobody can guess."""
         while True:
             if not self._ids:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -27,7 +28,8 @@ class Page:
         self.tallies = [Tally(self, peer) for peer in peers]
         self.open = len(self.tallies)
         self.began = 0.0
-        # By zone: the query without its id, what a plain reply has in the place of question and owner, the serial.
+        # By zone: the query without its id, shorter ones first; what a plain reply has in the place of question and
+        # owner; the serial; the number among the domains.  No object for each: a collector would have to look at it.
         self.queries: list[bytes] = []
         self.tails: list[bytes] = []
         self.wanted: list[bytes] = []
@@ -35,17 +37,28 @@ class Page:
 
     def prepare(self) -> None:
         """Make the queries."""
-        for number, (_, name, serial) in enumerate(self.domains):
+        queries: list[bytes] = []
+        for number, (_, name, _) in enumerate(self.domains):
             try:
-                query = questions.soa_query(wire.encode(name))
+                queries.append(questions.soa_query(wire.encode(name)))
             except ValueError:
                 continue
             self.numbers.append(number)
-            self.queries.append(query)
-            self.tails.append(query[10:] + _SOA)
-            self.wanted.append(serial.to_bytes(4, 'big'))
+        lengths = list(map(len, queries))
+        order = sorted(range(len(queries)), key=lengths.__getitem__)  # what has one length can be sent in one go
+        self.queries = [queries[each] for each in order]
+        self.numbers = [self.numbers[each] for each in order]
+        self.tails = [query[10:] + _SOA for query in self.queries]
+        self.wanted = [self.domains[number][2].to_bytes(4, 'big') for number in self.numbers]
         for tally in self.tallies:
             tally.left = len(self.queries)
+
+    def end_of_length(self, start: int, stop: int) -> int:
+        """Where the queries end, before *stop*, that are as long as that at *start*."""
+        length = len(self.queries[start])
+        if len(self.queries[stop - 1]) == length:
+            return stop
+        return bisect.bisect_right(self.queries, length, start, stop, key=len)
 
 
 class Tally:
@@ -55,14 +68,15 @@ class Tally:
         together
     :ivar findings: (number of the zone among the page's domains, what was said of it) where that is not the wanted
         serial or a newer one
+    :ivar first: the server's number for the question for the first zone; the others follow
     :ivar next: the first zone that it has not been asked for
     :ivar left: zones that are not over
     """
 
-    __slots__ = ('page', 'peer', 'answered', 'unanswered', 'findings', 'next', 'left')
+    __slots__ = ('page', 'peer', 'answered', 'unanswered', 'findings', 'first', 'next', 'left')
 
     def __init__(self, page: Page, peer: Peer) -> None:
         self.page = page
         self.peer = peer
-        self.answered = self.unanswered = self.next = self.left = 0
+        self.answered = self.unanswered = self.first = self.next = self.left = 0
         self.findings: list[tuple[int, Said]] = []

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import errno
+import itertools
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import dns.flags
 import dns.message
 import dns.rcode
 import pytest
 
-from designate_pool.minidns import signing
+from designate_pool.minidns import bursts, signing
 from designate_pool.minidns.access import Peer
+from designate_pool.minidns.bursts import Bursts
 from designate_pool.minidns.errands import Schedule
 from designate_pool.minidns.exchange import Exchange
 from designate_pool.minidns.poller import Poller, Recipient, Request, ToAsker, ToPool
@@ -49,8 +52,10 @@ class Polling:
         return Peer(f's{port}', f'test:{port}', (host,), port, signing.key_from(KEY) if keyed else None)
 
     def ask(self, peer: Peer, serial: int = 7, schedule: Schedule = QUICK, name: str = 'example.com.',
-            notify: bool = False, to: Recipient = POOL, domain_id: str = 'd1', delay: float = 0.0) -> None:
-        self.poller.request([Request(peer, domain_id, name, serial, to, notify, delay=delay)], schedule)
+            notify: bool = False, to: Recipient = POOL, domain_id: str = 'd1', delay: float = 0.0,
+            seen: int | None = None) -> None:
+        request = Request(peer, domain_id, name, serial, to, notify, delay=delay, seen=seen)
+        self.poller.request([request], schedule)
 
     def result(self, peer: Peer) -> PollResult:
         """The result for *peer*, when there is one."""
@@ -337,12 +342,25 @@ def test_notify_is_sent_until_it_is_acknowledged(polling: Polling) -> None:
     assert len(server.queries) == 3 and not polling.results
 
 
-def test_a_server_that_stays_behind_is_notified_again_before_it_is_asked_again(polling: Polling) -> None:
+def test_a_server_that_stays_behind_is_notified_again_for_the_next_try(polling: Polling) -> None:
     """A server whose transfer has failed would otherwise wait for its own retry time."""
     server, peer = polling.server(lambda query, over_tcp: [soa_answer(query, 7 if len(server.notifies()) > 1 else 6)])
-    polling.ask(peer, notify=True)
+    polling.ask(peer, schedule=Schedule(5, 0.02, 2), notify=True)
     assert polling.result(peer).status is Outcome.SUCCESS
     assert len(server.notifies()) == 2
+
+
+def test_a_server_that_has_fetched_from_another_minidns_is_not_notified_again(polling: Polling) -> None:
+    looked: list[int] = []
+
+    def behind_at_first(query: dns.message.Message, over_tcp: bool) -> list[bytes]:
+        looked.extend([1] if query.opcode() == dns.opcode.QUERY else [])
+        return [soa_answer(query, 7 if len(looked) > 1 else 6)]
+
+    server, peer = polling.server(behind_at_first)
+    polling.ask(peer, schedule=Schedule(5, 0.02, 3), notify=True)
+    assert polling.result(peer).status is Outcome.SUCCESS
+    assert len(looked) == 2 and len(server.notifies()) == 1
 
 
 def test_a_server_that_is_only_looked_at_is_never_notified(polling: Polling) -> None:
@@ -381,10 +399,17 @@ def test_a_server_that_fetches_by_itself_is_left_to_it_and_confirmed_by_its_tran
 
 
 def test_a_server_that_should_have_fetched_and_did_not_is_notified_and_polled(polling: Polling) -> None:
+    server, peer = polling.server(lambda query, over_tcp: [soa_answer(query, 7 if server.notifies() else 6)])
+    polling.ask(peer, schedule=Schedule(5, 0.02, 1), notify=True, delay=0.1)
+    assert polling.result(peer).status is Outcome.SUCCESS
+    assert len(server.notifies()) == 1
+
+
+def test_a_server_that_should_have_fetched_and_did_from_another_minidns_is_not_notified(polling: Polling) -> None:
     server, peer = polling.server(serving(7))
     polling.ask(peer, notify=True, delay=0.1)
     assert polling.result(peer).status is Outcome.SUCCESS
-    assert wait_until(server.notifies, 'the NOTIFY')
+    assert not server.notifies()
 
 
 # After a transfer
@@ -523,6 +548,27 @@ def test_a_server_that_refused_the_notify_is_told_of_the_next_change_at_once(pol
     wait_until(lambda: len(server.notifies()) == 2, 'the next NOTIFY')
 
 
+def test_a_change_after_a_transfer_from_another_minidns_is_told_at_once(fetching: Fetching) -> None:
+    fetching.polling.ask(fetching.peer, 8, PATIENT, notify=True, seen=7)
+    fetching.notified(2)
+
+
+def test_a_change_while_another_minidns_is_asked_for_the_former_waits(fetching: Fetching) -> None:
+    fetching.polling.ask(fetching.peer, 8, PATIENT, notify=True, seen=6)
+    fetching.polling.settled()
+    fetching.notified(1)
+    # Asked once more, as the server has fetched what it was told of, without the change.
+    fetching.polling.ask(fetching.peer, 8, PATIENT, notify=True, seen=7)
+    fetching.notified(2)
+    # It is fetching the change now, whoever says again that it has the former.
+    fetching.polling.ask(fetching.peer, 8, PATIENT, notify=True, seen=7)
+    fetching.polling.settled()
+    fetching.notified(2)
+    fetching.fetch(8)
+    assert fetching.polling.result(fetching.peer).serial_number == 8
+    assert fetching.serials == [8]
+
+
 def test_a_new_zone_of_that_name_does_not_wait(fetching: Fetching) -> None:
     fetching.change(8, domain_id='d2')
     fetching.notified(2)
@@ -552,6 +598,42 @@ def test_a_thousand_zones_on_a_server_that_can_hold_128(polling: Polling) -> Non
     wait_until(lambda: len(polling.results) == 1000, 'all are told')
     assert {result.status for _, result in polling.results} == {Outcome.SUCCESS}
     assert {result.domain_id for _, result in polling.results} == {f'd{number}' for number in range(1000)}
+
+
+def ask_of_many(polling: Polling, *peers: Peer) -> None:
+    """Zones with names of several lengths, on every one of *peers*, which are right."""
+    names = [f'{"n" * (number % 7)}{number}.example.com.' for number in range(300)]
+    polling.poller.request([Request(peer, name, name, 7, POOL, notify=number % 2 == 0)
+                            for number, name in enumerate(names) for peer in peers], Schedule(30, 30, 0))
+    wait_until(lambda: len(polling.results) == len(names) * len(peers), 'all are told')
+    assert {(result.server_id, result.domain_id, result.status) for _, result in polling.results} == {
+        (peer.id, name, Outcome.SUCCESS) for peer in peers for name in names}
+
+
+@pytest.mark.parametrize('knows', [True, False])
+def test_names_of_many_lengths_on_two_servers(polling: Polling, monkeypatch: pytest.MonkeyPatch, knows: bool) -> None:
+    if not knows:
+        monkeypatch.setattr(bursts, '_knows_segments', lambda sock: False)
+    (one, right), (other, signed) = polling.server(serving(7)), polling.server(serving(8), '::1', keyed=True)
+    ask_of_many(polling, right, signed)
+    for server in one, other:
+        assert len({query.question[0].name for query in server.polls()}) == 300
+        wait_until(lambda: len({query.question[0].name for query in server.notifies()}) == 150, 'all NOTIFYs')
+
+
+@pytest.mark.parametrize('error', [BlockingIOError(), PermissionError(errno.EPERM, 'as the test says')])
+def test_what_cannot_be_sent_together_just_now(polling: Polling, monkeypatch: pytest.MonkeyPatch,
+                                               error: OSError) -> None:
+    cut, is_bad = Bursts.cut, itertools.cycle([True, False])
+
+    def sometimes(self: Bursts, messages: Sequence[bytes]) -> bool:
+        if next(is_bad):
+            raise error
+        return cut(self, messages)
+
+    monkeypatch.setattr(Bursts, 'cut', sometimes)
+    _, peer = polling.server(serving(7))
+    ask_of_many(polling, peer)
 
 
 def test_a_silent_server_delays_no_other(polling: Polling) -> None:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import dns.flags
 import dns.message
 import dns.rcode
+import dns.rrset
 import pytest
 
-from designate_pool.minidns import signing, survey
+from designate_pool.minidns import bursts, signing, survey
 from designate_pool.minidns.access import Peer
+from designate_pool.minidns.bursts import Bursts
 from designate_pool.minidns.survey import Survey
+from designate_pool.minidns.survey_lane import Lane
 from designate_pool.minidns.survey_pages import Page, Tally
 from designate_pool.model import Answer, TsigKey
 from designate_pool.runtime import Threads
@@ -22,6 +26,7 @@ from tests.fixtures.processes import free_port, wait_until
 
 Script = Callable[[dns.message.Message, bool], Answers]
 KEY = TsigKey('pool-key.', 'hmac-sha256', 'b25seSBmb3IgdGVzdHM=')
+PATIENT = (10.0, 10.0, 10.0)
 NAMES = ('a.example.com.', 'b.example.com.', 'c.example.com.')
 
 
@@ -128,6 +133,30 @@ def test_other_forms_of_the_same_answer_are_as_good(surveyed: Surveyed) -> None:
     assert counts(surveyed.ask(right)[0]) == (3, 0, [])
 
 
+def test_a_finding_is_of_its_zone_whatever_the_lengths_of_the_names(surveyed: Surveyed) -> None:
+    names = ('a-rather-long-name.example.com.', 'b.example.com.', 'another-rather-long.example.com.', 'b.example.org.',
+             'no..name.', 'ccc.example.com.')
+
+    def answers(query: dns.message.Message, over_tcp: bool) -> Answers:
+        return [soa_answer(query, names.index(str(query.question[0].name)))]
+
+    _, server = surveyed.server(answers)
+    tally = surveyed.ask(server, serial=5, names=names)[0]
+    assert tally.answered == 5
+    assert sorted((number, said.serial) for number, said in tally.findings) == [(n, n) for n in range(4)]
+
+
+def test_an_answer_with_much_besides_is_as_good(surveyed: Surveyed) -> None:
+    def answers(query: dns.message.Message, over_tcp: bool) -> Answers:
+        answer = soa_answer(query, 7)
+        answer.authority.append(dns.rrset.from_text(
+            query.question[0].name, 60, 'IN', 'NS', *(f'{"n" * 40}{number}.example.net.' for number in range(50))))
+        return [answer.to_wire()]
+
+    _, right = surveyed.server(answers)
+    assert counts(surveyed.ask(right)[0]) == (3, 0, [])
+
+
 def test_replies_that_answer_something_else_are_passed_over(surveyed: Surveyed) -> None:
     def answers(query: dns.message.Message, over_tcp: bool) -> Answers:
         good = soa_answer(query, 7).to_wire()
@@ -197,6 +226,44 @@ def test_a_port_that_refuses_is_given_up_at_once(surveyed: Surveyed, monkeypatch
     assert {(said.answer, said.reason) for _, said in tally.findings} == {(Answer.TIMEOUT, 'connection refused')}
 
 
+@pytest.mark.parametrize('keyed', [False, True])
+def test_what_finds_no_room_in_the_socket_goes_out_later(surveyed: Surveyed, monkeypatch: pytest.MonkeyPatch,
+                                                         keyed: bool) -> None:
+    """The system takes one message, then none, then half of what it is given, and again."""
+    takes = itertools.cycle([lambda some: some[:1], lambda some: [], lambda some: some[:len(some) // 2 + 1]])
+    send = Bursts.send
+
+    def sometimes(self: Bursts, messages: Sequence[bytes]) -> int:
+        some = next(takes)(messages)
+        return send(self, some) if some else 0
+
+    monkeypatch.setattr(Bursts, 'send', sometimes)
+    monkeypatch.setattr(survey, 'WAITS', PATIENT)
+    names = tuple(f'z{number}.example.com.' for number in range(150))
+    server, right = surveyed.server(serving(7), keyed=keyed)
+    assert counts(surveyed.ask(right, names=names)[0]) == (150, 0, [])
+    assert len({query.question[0].name for query in server.queries}) == 150
+
+
+def test_a_system_that_takes_datagrams_one_by_one_loses_none(surveyed: Surveyed,
+                                                             monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bursts, '_knows_segments', lambda sock: False)
+    monkeypatch.setattr(survey, 'WAITS', PATIENT)
+    names = tuple(f'z{number}.example.com.' for number in range(300))
+    (_, one), (_, other) = surveyed.server(serving(7)), surveyed.server(serving(6), '::1')
+    right, behind = surveyed.ask(one, other, names=names)
+    assert counts(right) == (300, 0, []) and counts(behind) == (300, 0, [Answer.SERIAL] * 300)
+
+
+def test_one_server_that_refuses_leaves_the_other_whole(surveyed: Surveyed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(survey, 'WAITS', PATIENT)
+    names = tuple(f'z{number}.example.com.' for number in range(300))
+    _, right = surveyed.server(serving(7))
+    for _ in range(2):
+        dead, alive = surveyed.ask(peer(free_port()), right, names=names)
+        assert dead.answered == 0 and dead.unanswered > 0 and counts(alive) == (300, 0, [])
+
+
 def test_a_server_with_a_key_must_sign(surveyed: Surveyed) -> None:
     def signed(query: dns.message.Message, over_tcp: bool) -> Answers:
         return [soa_answer(query, 7)]
@@ -228,3 +295,19 @@ def test_a_page_that_cannot_be_asked_is_told_of_and_the_next_goes_on(surveyed: S
     surveyed.wait(page)
     assert counts(page.tallies[0]) == (3, 0, [])
     assert ['OverflowError' in each for each in surveyed.posted if isinstance(each, str)] == [True]
+
+
+def test_ids_are_never_those_that_are_in_use() -> None:
+    lane = Lane(peer(53))
+    lane.pending = {number.to_bytes(2, 'big'): number for number in range(1, 2 ** 16, 2)}
+    assert {key[1] % 2 for _ in range(50) for key in lane.free_ids(64)} == {0}
+    lane.pending |= {number.to_bytes(2, 'big'): number for number in range(2, 2 ** 16)}
+    assert lane.free_ids(64) == [bytes(2)]
+
+
+def test_ids_of_one_go_all_differ_and_follow_no_order() -> None:
+    lane = Lane(peer(53))
+    goes = [lane.free_ids(64) for _ in range(1000)]
+    assert all(len(set(some)) == len(some) <= 64 for some in goes)
+    assert len({key for some in goes for key in some}) > 2 ** 15, 'of 2 ** 16, about 0.62 are expected'
+    assert not any(some == sorted(some) for some in goes if len(some) > 32)
