@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from designate_pool.errors import RecordTooLarge
 from designate_pool.minidns import signing, wire
 from designate_pool.minidns.transfer import RRset, type_number
+from designate_pool.model import ZoneBlock
 
 OPT_SIZE = 11
 #: Octets of an answer section: a TCP message less header, longest question, OPT and TSIG.
@@ -27,6 +28,8 @@ _LENGTHS = [length.to_bytes(2, 'big') for length in range(65536)]
 
 #: Records that are packed together.
 _PAGE = 2000
+#: Records of which it is not worth while to look at all together.
+_FEW = 16
 #: The answer section of a message: number of records, octets.
 Body = tuple[int, bytes]
 #: (owner, type by name or number, TTL in seconds or None for the zone's, rdata in uncompressed wire form)
@@ -69,11 +72,13 @@ def pack(zone: str, rrsets: Iterable[RRset], room: int = ROOM) -> tuple[Body, ..
     return tuple(bodies(zone, iter(lambda: list(itertools.islice(records, _PAGE)), []), 0, room))
 
 
-def bodies(zone: str, pages: Iterable[Sequence[Record]], default_ttl: int, room: int = ROOM) -> Iterator[Body]:
-    """The answer sections that hold the records of *pages* in their order, each of *room* octets at most.
+def bodies(zone: str, pages: Iterable[Sequence[Record] | ZoneBlock], default_ttl: int,
+           room: int = ROOM) -> Iterator[Body]:
+    """The answer sections that hold the records of *pages*, each of *room* octets at most.
 
     They are made as the pages come, and no more than a page and a section are held.  A page has to have many records,
-    for each costs as much as all that waits for a section to be full.
+    for each costs as much as all that waits for a section to be full.  The records of pages keep their order; those of
+    a block have none.
 
     :param zone: the name that the question will hold
     :param default_ttl: of records that have none
@@ -82,8 +87,15 @@ def bodies(zone: str, pages: Iterable[Sequence[Record]], default_ttl: int, room:
     """
     fixed = _Fixed(default_ttl)
     waiting: list[bytes] = []
+    counts: list[int] = []  # of records, in each of what waits
     for page in pages:
+        if isinstance(page, ZoneBlock):
+            for count, octets in _pieces(page, room):
+                waiting.append(octets)
+                counts.append(count)
+            page = page.records
         waiting += _records(zone, page, fixed)
+        counts += itertools.repeat(1, len(page))
         ends = list(itertools.accumulate(map(len, waiting)))
         start = before = 0
         while ends and ends[-1] - before > room:
@@ -91,11 +103,24 @@ def bodies(zone: str, pages: Iterable[Sequence[Record]], default_ttl: int, room:
             if stop == start:
                 owner, kind, _, rdata = page[start - len(ends)]  # what waited from the page before did fit
                 raise RecordTooLarge(owner=owner, rtype=kind, size=len(waiting[start]), room=room)
-            yield stop - start, b''.join(waiting[start:stop])
+            yield sum(counts[start:stop]), b''.join(waiting[start:stop])
             start, before = stop, ends[stop - 1]
-        del waiting[:start]
+        del waiting[:start], counts[:start]
     if waiting:
-        yield len(waiting), b''.join(waiting)
+        yield sum(counts), b''.join(waiting)
+
+
+def _pieces(block: ZoneBlock, room: int) -> Iterator[Body]:
+    """The packed records of *block*, in pieces of *room* octets at most."""
+    octets, start, at, taken, left = block.octets, 0, 0, 0, block.count
+    while len(octets) - start > room:
+        end = wire.read_record(octets, at).end
+        if end - start > room:
+            yield taken, octets[start:at]
+            start, left, taken = at, left - taken, 0
+        at, taken = end, taken + 1
+    if left:
+        yield left, octets[start:]
 
 
 class _Fixed(dict[tuple[str | int, int | None], bytes]):
@@ -114,8 +139,23 @@ class _Fixed(dict[tuple[str | int, int | None], bytes]):
 
 def _records(zone: str, page: Sequence[Record], fixed: _Fixed) -> Iterable[bytes]:
     lengths = _LENGTHS
-    return [owner + fixed[kind, ttl] + lengths[len(rdata)] + rdata
-            for owner, (_, kind, ttl, rdata) in zip(_owners(zone, page), page)]
+    if len(page) < _FEW or not _are_labels(zone, page):
+        return [owner + fixed[kind, ttl] + lengths[len(rdata)] + rdata
+                for owner, (_, kind, ttl, rdata) in zip(_owners(zone, page), page)]
+    end, labels, pointer = -1 - len(zone), _LABEL, wire.TO_QUESTION
+    return [labels[len(owner) + end] + owner[:end].encode('ascii') + pointer + fixed[kind, ttl] + lengths[len(rdata)]
+            + rdata for owner, kind, ttl, rdata in page]
+
+
+def _are_labels(zone: str, page: Sequence[Record]) -> bool:
+    """Whether every owner is one label below the zone, as most are; looked at all together, which is quicker."""
+    suffix = '.' + zone
+    owners = [owner for owner, _, _, _ in page]
+    text = '\n'.join(owners) + '\n'
+    lengths = set(map(len, owners))
+    return bool(min(lengths) > len(suffix) and max(lengths) < len(suffix) + 64
+                and text.count(suffix + '\n') == len(owners)
+                and text.count('.') == len(owners) * suffix.count('.') and '\\' not in text)
 
 
 def _owners(zone: str, page: Sequence[Record]) -> Iterator[bytes]:

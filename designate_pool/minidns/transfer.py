@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import dns.rdatatype
 
 from designate_pool.minidns import wire
-from designate_pool.model import ZoneHead, ZoneRecord
+from designate_pool.model import ZoneBlock, ZoneHead, ZoneRecord
 
 #: (owner, type, TTL in seconds, rdatas in uncompressed wire form)
 RRset = tuple[str, int, int, Sequence[bytes]]
@@ -17,7 +17,8 @@ RRset = tuple[str, int, int, Sequence[bytes]]
 _NUMBERS = struct.Struct('!IIIII')
 
 
-def pages(head: ZoneHead, contents: Iterable[Sequence[ZoneRecord]]) -> Iterator[Sequence[ZoneRecord]]:
+def pages(head: ZoneHead,
+          contents: Iterable[Sequence[ZoneRecord] | ZoneBlock]) -> Iterator[Sequence[ZoneRecord] | ZoneBlock]:
     """*contents*, the records of a zone but its SOA in portions, with the SOA before and behind them.
 
     :raises ValueError: when the SOA cannot be made

@@ -21,7 +21,7 @@ class Zones:
     def __init__(self, storage: Storage, kept: Kept, supply: Supply) -> None:
         self._storage = storage
         self._supply = supply
-        self._heads = Gathering(lambda names: storage.read(zones.heads, names))
+        self._heads = Gathering(lambda names: storage.ask(zones.heads, names))
         self._kept = kept
 
     def heads(self, names: Collection[str]) -> Mapping[str, ZoneHead]:
@@ -66,14 +66,14 @@ class Zones:
         if whole is not None:
             return difference.size < whole.size
         enough = difference.records - 1  # beside its own records, a whole zone has the SOA twice
-        return self._storage.read(zones.count, difference.domain_id, enough) == enough
+        return self._storage.ask(zones.count, difference.domain_id, enough) == enough
 
     def _open(self, domain_id: str) -> packing.StreamedZone | None:
-        pages = self._storage.stream(zones.pages, domain_id)
-        first = next(pages, None)
+        blocks = self._storage.stream(zones.blocks, domain_id)
+        first = next(blocks, None)
         if first is None:
             return None
-        head, records = first
-        contents = itertools.chain([records], (page for _, page in pages))
+        head, block = first
+        contents = itertools.chain([block], (block for _, block in blocks))
         return packing.StreamedZone(domain_id, head.name, head.pool_name, head.serial, packing.bodies(
-            head.name, transfer.pages(head, contents), head.ttl), pages.close)
+            head.name, transfer.pages(head, contents), head.ttl), blocks.close)

@@ -5,8 +5,8 @@ Serials are whole numbers from 0 to 4294967295; None means never seen.
 """
 
 from designate_pool.model.audits import Audit, AuditKind, Counts
-from designate_pool.model.domains import (Change, Context, Domain, Record, RecordChange, RecordSet, ZoneDifference,
-                                          ZoneHead, ZoneRecord, ZoneStep)
+from designate_pool.model.domains import (Change, Context, Domain, Record, RecordChange, RecordSet, ZoneBlock,
+                                          ZoneDifference, ZoneHead, ZoneRecord, ZoneStep)
 from designate_pool.model.operations import (CallResult, Comparison, Finding, Listing, PollRequest, PollResult, Report,
                                              ServerStatus, Verdict)
 from designate_pool.model.plans import PlanState, StoredPlan
@@ -30,6 +30,7 @@ __all__ = [
     'Record',
     'RecordSet',
     'RecordChange',
+    'ZoneBlock',
     'ZoneHead',
     'ZoneRecord',
     'Change',

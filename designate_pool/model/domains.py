@@ -170,7 +170,24 @@ class ZoneHead:
 
 #: (owner, type, TTL in seconds or None for the zone's, rdata in uncompressed wire form)
 ZoneRecord = tuple[str, str, int | None, bytes]
-#: The same of what changes, with the TTL that it had or has.
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ZoneBlock:
+    """Some of a zone's records, most of them as a transfer has them.
+
+    :ivar count: how many there are in *octets*
+    :ivar octets: records in wire form, each far smaller than a message, with owners that are relative to the zone's
+        name at offset 12 of a message
+    :ivar records: the others
+    """
+
+    count: int
+    octets: bytes
+    records: Sequence[ZoneRecord]
+
+
+#: As a record of a zone, of what changes, with the TTL that it had or has.
 Change = tuple[str, str, int, bytes]
 
 

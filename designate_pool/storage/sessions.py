@@ -30,8 +30,12 @@ Items: TypeAlias = Generator[T, None, None]
 
 PATIENCE = 10.0
 _LONGEST_PAUSE = 0.5
+#: Connections at most for what needs no transaction.
+_ASKING = 4
 #: Octets of a SQLite file that are looked at in place.
 _MAPPED = 1 << 30
+#: Octets that MariaDB may join to one value, of which it would cut off the rest.
+_LONGEST_VALUE = 64 << 20
 _DRIVERS = {
     'sqlite': 'sqlite',
     'mysql': 'mysql+pymysql', 'mysql+pymysql': 'mysql+pymysql',
@@ -65,7 +69,7 @@ class Storage:
     :param max_overflow: connections beyond *pool_size*, closed after use
     :param patience: seconds after which a transient error is given to the caller; no single wait for a lock or a
         connection is longer
-    :ivar connections: how many can be had at the same time
+    :ivar connections: how many can be had at the same time, beside those of :meth:`ask`
     :raises designate_pool.errors.BadInput: *url* is not of one of these databases
     """
 
@@ -76,6 +80,13 @@ class Storage:
         self.engine = make_engine(url, patience=patience, pool_size=pool_size, max_overflow=max_overflow,
                                   pool_timeout=patience, pool_recycle=3600, pool_reset_on_return=None)
         self._read_only = self.engine.execution_options(read_only=True)
+        # To end a transaction is a way to the server and back; with psycopg2 to begin it is one more.  What needs none
+        # has connections of its own, since MariaDB wants to be told of every change; to SQLite it is all the same.
+        self._asking: sa.Engine = self._read_only
+        if self.engine.dialect.name != 'sqlite':
+            self._asking = make_engine(url, patience=patience, pool_size=min(_ASKING, pool_size), max_overflow=0,
+                                       pool_timeout=patience, pool_recycle=3600, pool_reset_on_return=None,
+                                       isolation_level='AUTOCOMMIT', skip_autocommit_rollback=True)
         # SQLite has one writer.  Those of this process queue here, because waiting inside SQLite is neither fair nor
         # green: it would block every green thread, the one that holds the write lock among them.
         self._writing: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
@@ -104,6 +115,18 @@ class Storage:
         """
         def attempt() -> T:
             with self._read_only.connect() as tx:
+                return work(tx, *args, **kwargs)
+
+        return self._patiently(attempt, _READS)
+
+    def ask(self, work: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+        """As :meth:`read`, for one statement that reads: without a transaction, so that nothing goes on after it.
+
+        :raises sqlalchemy.exc.DBAPIError: what does not pass
+        :raises designate_pool.errors.ServiceUnavailable: what would pass, but did not in time
+        """
+        def attempt() -> T:
+            with self._asking.connect() as tx:
                 return work(tx, *args, **kwargs)
 
         return self._patiently(attempt, _READS)
@@ -146,15 +169,19 @@ class Storage:
                 with lock:
                     counter[statement] += 1
 
-        sa.event.listen(self.engine, 'before_cursor_execute', count)
+        engines = {self.engine, self._asking} - {self._read_only}
+        for engine in engines:
+            sa.event.listen(engine, 'before_cursor_execute', count)
         try:
             yield counter
         finally:
-            sa.event.remove(self.engine, 'before_cursor_execute', count)
+            for engine in engines:
+                sa.event.remove(engine, 'before_cursor_execute', count)
 
     def close(self) -> None:
         """Close the connections that nobody uses."""
         self.engine.dispose()
+        self._asking.dispose()
 
     def _patiently(self, attempt: Callable[[], T], meter: _Meter) -> T:
         started = time.monotonic()
@@ -182,28 +209,29 @@ class Storage:
             pause = min(pause * 2, _LONGEST_PAUSE)
 
 
-def make_engine(url: str, patience: float = PATIENCE, foreign_keys: bool = True, **pool: Any) -> sa.Engine:
+def make_engine(url: str, patience: float = PATIENCE, foreign_keys: bool = True, **options: Any) -> sa.Engine:
     """An engine whose transactions are READ COMMITTED, and on SQLite take the write lock as they begin.
 
     :param patience: seconds to wait for a lock or a connection
     :param foreign_keys: whether SQLite minds them; the others always do
+    :param options: more of SQLAlchemy's
     :raises designate_pool.errors.BadInput: *url* is not of one of these databases
     """
     parsed = _parse(url)
     seconds = max(2, round(patience))  # libpq takes a connect_timeout of 1 for 2
     name = parsed.get_backend_name()
     if name == 'sqlite':
-        engine = sa.create_engine(parsed, **pool)
+        engine = sa.create_engine(parsed, **options)
         sa.event.listen(engine, 'connect', _prepare_sqlite(seconds, foreign_keys))
         sa.event.listen(engine, 'begin', _begin_sqlite)
     elif name == 'mysql':
-        engine = sa.create_engine(_with_defaults(parsed, connect_timeout=seconds), **pool)
+        engine = sa.create_engine(_with_defaults(parsed, connect_timeout=seconds), **options)
         sa.event.listen(engine, 'connect', _prepare_mysql(seconds))
     else:
         parsed = _with_defaults(parsed, connect_timeout=seconds, keepalives_idle=30, keepalives_interval=10,
                                 keepalives_count=3)
-        engine = sa.create_engine(parsed, isolation_level='READ COMMITTED', executemany_mode='values_plus_batch',
-                                  **pool)
+        engine = sa.create_engine(parsed, executemany_mode='values_plus_batch',
+                                  **{'isolation_level': 'READ COMMITTED', **options})
         sa.event.listen(engine, 'connect', _prepare_postgresql(seconds))
     return engine
 
@@ -264,7 +292,8 @@ def _prepare_mysql(seconds: int) -> Callable[[Any, Any], None]:
         cursor = connection.cursor()
         cursor.execute('SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED')
         cursor.execute("SET time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,"
-                       f"ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION', innodb_lock_wait_timeout = {seconds}")
+                       f"ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION', innodb_lock_wait_timeout = {seconds}, "
+                       f'group_concat_max_len = {_LONGEST_VALUE}')
         cursor.close()
 
     return prepare

@@ -13,7 +13,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
-from designate_pool.model import Action, Status, Task, ZoneHead, ZoneRecord
+from designate_pool.model import Action, Status, Task, ZoneBlock, ZoneHead, ZoneRecord
+from designate_pool.storage import packed
 from designate_pool.storage import recordsets as recordsets_of
 from designate_pool.storage.schema import ALIVE, domains, pool_attributes, pools, records, recordsets
 from designate_pool.storage.sessions import Tx
@@ -57,6 +58,7 @@ _OPEN_CURSOR = sa.text('SET LOCAL enable_nestloop = off; DECLARE zone NO SCROLL 
     _records(sa.literal_column(':domain_id'), sa.func.encode(records.c.wire, 'hex'))
     .where(recordsets.c.domain_id == sa.literal_column(':domain_id'))
     .compile(dialect=_POSTGRESQL, compile_kwargs={'literal_binds': True}), _FETCH))
+_FIRST = _RECORDS.limit(_PAGE + 1)
 _COUNT = sa.select(sa.func.count()).select_from(
     sa.select(records.c.id)
     .where(records.c.domain_id == sa.bindparam('domain_id'), records.c.task != Task.DELETE,
@@ -100,6 +102,25 @@ def pages(tx: Tx, domain_id: str) -> Generator[tuple[ZoneHead, Sequence[ZoneReco
             yield found, page
     if is_empty:
         yield found, ()
+
+
+def blocks(tx: Tx, domain_id: str) -> Generator[tuple[ZoneHead, ZoneBlock], None, None]:
+    """As :func:`pages`, but where rows are dear, the records of a large zone come in wire form."""
+    if tx.dialect.name != 'mysql':
+        with contextlib.closing(pages(tx, domain_id)) as read:
+            for found, page in read:
+                yield found, ZoneBlock(0, b'', page)
+        return
+    one_state(tx)
+    known = head(tx, domain_id)
+    if known is None:
+        return
+    rows = [row._t for row in tx.execute(_FIRST, {'domain_id': domain_id})]
+    if len(rows) <= _PAGE:
+        yield known, ZoneBlock(0, b'', rows)
+        return
+    for block in packed.blocks(tx, known):
+        yield known, block
 
 
 def texts(tx: Tx, domain_id: str) -> tuple[ZoneHead, list[tuple[str, str, int | None, str]]] | None:

@@ -1,0 +1,117 @@
+"""Zones whose records the database puts into wire form: the same as when Python does it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import pytest
+import sqlalchemy as sa
+
+from designate_pool.minidns import packing, transfer, wire
+from designate_pool.model import Status, Task, ZoneBlock, ZoneHead
+from designate_pool.storage import migrate, packed, zones
+from designate_pool.storage.schema import domains, records, recordsets
+from designate_pool.storage.sessions import Storage
+from tests.fixtures.databases import MariaDB
+from tests.fixtures.zones import EXAMPLE, big_zone, insert_big_zone, insert_zone, set_serial
+
+ODD = EXAMPLE + r"""
+long    IN TXT {long}
+a.b.c   IN A   192.0.2.7
+c 2147483647 IN A 192.0.2.8
+d 86400 IN AAAA 2001:db8::d
+e 0     IN A   192.0.2.9
+{label} IN A   192.0.2.10
+longest IN TXT {longest}
+x\\y    IN A   192.0.2.11
+_dmarc  IN TXT "a \\ and a . and a \" and a ; and \000\255"
+""".format(long=' '.join(['"' + 'x' * 200 + '"'] * 3), label='l' * 63,
+           longest=' '.join(['"' + 'y' * 255 + '"'] * 250))
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Zones are large and blocks are small."""
+    monkeypatch.setattr(zones, '_PAGE', 3)
+    monkeypatch.setattr(packed, '_FIRST', 4)
+    monkeypatch.setattr(packed, '_MOST', 5)
+    monkeypatch.setattr(zones, '_FIRST', zones._RECORDS.limit(4))
+
+
+def as_sent(pages: Iterator[tuple[ZoneHead, ZoneBlock]] | Iterator[tuple[ZoneHead, list[object]]]) -> list[bytes]:
+    """The records of a transfer, sorted."""
+    (head, first), rest = next(pages), pages
+    found = []
+    for count, octets in packing.bodies(head.name, transfer.pages(
+            head, itertools.chain([first], (each for _, each in rest))), head.ttl):  # type: ignore[arg-type]
+        at = 0
+        for _ in range(count):
+            end = wire.read_record(octets, at).end
+            found.append(octets[at:end])
+            at = end
+        assert at == len(octets)
+    return sorted(found)
+
+
+@pytest.mark.usefixtures('small')
+def test_records_of_every_kind_are_the_same(storage: Storage) -> None:
+    key = storage.run(lambda tx: insert_zone(tx, ODD))
+    sent = as_sent(storage.stream(zones.blocks, key))
+    assert sent == as_sent(storage.stream(zones.pages, key))
+    assert len(sent) == 15 + 9 + 2
+    assert any(octets.startswith(b'\1c\xc0\x0c\0\1\0\1\x7f\xff\xff\xff\0\4') for octets in sent)
+
+
+@pytest.mark.usefixtures('small')
+def test_records_are_sent_whatever_their_status_but_those_that_go(storage: Storage) -> None:
+    key = storage.run(lambda tx: insert_zone(tx, big_zone(40), name='example.org.'))
+    of_host = {number: records.c.recordset_id.in_(sa.select(recordsets.c.id).where(
+        recordsets.c.name == f'host{number}.example.org.')) for number in range(6)}
+    for number, (task, status) in enumerate([
+            (Task.ADD, Status.PENDING), (Task.UPDATE, Status.ERROR), (Task.DELETE, Status.PENDING),
+            (Task.DELETE, Status.ERROR), (Task.NONE, Status.DELETED)]):
+        storage.run(lambda tx: tx.execute(records.update().where(of_host[number]).values(
+            task=task, status=status)) and None)
+    sent = as_sent(storage.stream(zones.blocks, key))
+    assert sent == as_sent(storage.stream(zones.pages, key))
+    assert len(sent) == 40 - 3 + 1 + 2
+
+
+@pytest.mark.usefixtures('small')
+def test_ttls_are_those_of_now(storage: Storage) -> None:
+    key = storage.run(lambda tx: insert_zone(tx, big_zone(9), name='example.org.'))
+    for table, ttl in ((domains, 77), (recordsets, 78)):
+        storage.run(lambda tx: tx.execute(table.update().values(ttl=ttl)) and None)
+        sent = as_sent(storage.stream(zones.blocks, key))
+        assert sent == as_sent(storage.stream(zones.pages, key))
+        assert sum(b'\0\1\0\1' + ttl.to_bytes(4, 'big') in octets for octets in sent) == 9
+
+
+@pytest.mark.usefixtures('small')
+def test_a_zone_that_changes_while_it_is_read_is_sent_as_it_was(storage: Storage) -> None:
+    key = storage.run(lambda tx: insert_zone(tx, big_zone(40), name='example.org.'))
+    before = as_sent(storage.stream(zones.blocks, key))
+    found = storage.stream(zones.blocks, key)
+    first = next(found)
+
+    def change(tx: sa.Connection) -> None:
+        set_serial(tx, key, 8)
+        tx.execute(records.update().where(records.c.domain_id == key).values(wire=b'\0\0\0\0'))
+
+    storage.run(change)
+    assert as_sent(itertools.chain([first], found)) == before
+    assert as_sent(storage.stream(zones.blocks, key)) != before
+
+
+def test_mariadb_makes_blocks_of_a_large_zone_that_fit_into_messages(mariadb: MariaDB) -> None:
+    url = mariadb.create_database()
+    migrate.upgrade(url)
+    storage = Storage(url)
+    key = storage.run(insert_big_zone, 6000)
+    found = [block for _, block in storage.stream(zones.blocks, key)]
+    assert sum(block.count + len(block.records) for block in found) == 6001
+    assert sum(len(block.records) for block in found) == 1  # the name servers, whose owner is the zone
+    assert max(len(block.octets) for block in found) <= packing.ROOM
+    assert max(len(block.octets) for block in found) > packing.ROOM // 2
+    storage.close()
