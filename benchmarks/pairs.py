@@ -1,8 +1,9 @@
 """Two pool managers and two MiniDNS beside one of each, on RabbitMQ and PostgreSQL.
 
-Many domains are created, one record is changed in each, and all are deleted, in a system with one pair and in a system
-with two, by turns; of each the better round counts.  The servers are BINDs, whose logs tell what they were told: how
-often each of them was given a zone, told to remove it, sent a NOTIFY for it, and how often it transferred a serial.
+Many domains are created, one record is changed in each, one domain is changed again and again as soon as the former
+change is served, and all are deleted, in a system with one pair and in a system with two, by turns; of each the better
+round counts.  The servers are BINDs, whose logs tell what they were told: how often each of them was given a zone, told
+to remove it, sent a NOTIFY for it, and how often it transferred a serial.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import dataclasses
 import pathlib
 import re
 import signal
+import statistics
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +23,7 @@ from benchmarks import memory, report
 from benchmarks.load import Load
 from benchmarks.measure import ours
 from benchmarks.steps import Step, measure_step
-from benchmarks.system import TWO_BINDS, System, names
+from benchmarks.system import TWO_BINDS, System, Watch, names
 from designate_pool.model import Domain
 
 ONE = 'one of each'
@@ -42,11 +44,13 @@ class Found:
     """One round with one number of pairs.
 
     :ivar steps: by name
+    :ivar changes: milliseconds of each of the changes of one domain
     :ivar done: how often each deed was done, on all servers
     :ivar again: how often one of that was done for the same domain and server as before
     """
 
     steps: Mapping[str, Step]
+    changes: Sequence[float]
     done: Mapping[str, int]
     again: Mapping[str, int]
 
@@ -59,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = _arguments(argv)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that all that was started is ended
     result = report.Report('pairs', {'domains': options.domains, 'records': options.records, 'pairs': options.pairs,
-                                     'clients': options.clients, 'rounds': options.rounds,
+                                     'changes': options.changes, 'clients': options.clients, 'rounds': options.rounds,
                                      'concurrency': options.concurrency})
     rounds: dict[int, list[Found]] = {1: [], options.pairs: []}
     for number in range(options.rounds):
@@ -77,17 +81,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def measure(folder: pathlib.Path, pairs: int, options: argparse.Namespace, result: report.Report) -> Found:
-    """Create, change and delete in a new system with so many pairs."""
+    """Create, change, change again and delete in a new system with so many pairs."""
     tag, count = 'many', options.domains
     with System(folder, options.concurrency, TWO_BINDS, 'postgresql', pairs=pairs) as system:
         load = Load(system.central, options.clients, options.records)
         created: list[Domain] = []
         create = measure_step(system, 'create', tag, count, lambda: created.extend(load.create(names(tag, count))))
         change = measure_step(system, 'change', tag, count, load.changes(created))
+        changes = load.change_and_wait(Watch(system), created[:1], options.changes)
         delete = measure_step(system, 'delete', tag, count, lambda: load.delete(created))
         memory.tell(result, system.processes, f'{pairs} of each')
         tallies = [tally(server.log) for server in system.servers]
-    return Found({step.name: step for step in (create, change, delete)},
+    return Found({step.name: step for step in (create, change, delete)}, changes,
                  {deed: sum(each[deed].total() for each in tallies) for deed in DEEDS},
                  {deed: sum(repeated(each[deed]) for each in tallies) for deed in DEEDS})
 
@@ -117,6 +122,8 @@ def compare(result: report.Report, pairs: int, several: Found, one: Found) -> No
         result.add(f'{title}: until done', step.seconds, 's', other.seconds, ONE)
         result.add(f'{title}: processors, all', ours(step.cpu), 's', ours(other.cpu), ONE)
     result.add(f'all of it, {pairs} of each', several.seconds, 's', one.seconds, ONE)
+    for word, choose in (('median', statistics.median), ('longest', max)):
+        result.add(f'a change, {pairs} of each: {word}', choose(several.changes), 'ms', choose(one.changes), ONE)
     for deed in DEEDS:
         result.add(f'{deed}, {pairs} of each', several.done[deed], '', one.done[deed], ONE)
         result.add(f'{deed}, {pairs} of each: once more than once', several.again[deed], '', one.again[deed], ONE)
@@ -127,6 +134,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = report.arguments('pairs', 'Two pool managers and two MiniDNS beside one of each.')
     parser.add_argument('--domains', type=int, default=500, help='how many are created at once')
     parser.add_argument('--records', type=int, default=10, help='in each of them')
+    parser.add_argument('--changes', type=int, default=50, help='of one domain, one after the other')
     parser.add_argument('--clients', type=int, default=8, help='threads that create them')
     parser.add_argument('--pairs', type=int, default=2, help='how many there are of each, beside one')
     parser.add_argument('--rounds', type=int, default=2)
@@ -135,7 +143,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     if options.pairs < 2:
         parser.error('--pairs is 2 at least')
     if options.quick:
-        options.domains, options.rounds = min(options.domains, 100), 1
+        options.domains, options.changes, options.rounds = min(options.domains, 40), min(options.changes, 20), 1
     return options
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import os
 import pathlib
@@ -95,8 +96,9 @@ class System:
         config = self.stack.folder / f'pair-{number}.conf'
         first, own = (f'\nlisten = {endpoint}\n' for endpoint in (self.minidns[0], self.minidns[number - 1]))
         config.write_text(self.stack.config.read_text().replace(first, own))
-        for service in ('minidns', 'manager'):
-            self.stack.launch(service, key=f'{service} {number}', config=config)
+        with concurrent.futures.ThreadPoolExecutor() as starting:
+            list(starting.map(lambda service: self.stack.launch(service, key=f'{service} {number}', config=config),
+                              ('minidns', 'manager')))
 
     @property
     def endpoints(self) -> list[Endpoint]:

@@ -4,9 +4,10 @@ A :class:`Poll` asks on a timed schedule.  A :class:`Glance` asks a server that 
 a few times more within the second that loading may take; it confirms the poll for that server and zone, or, where
 another MiniDNS holds the request, tells unasked.
 
-A server that was notified is taken to be fetching until it has had a transfer, or *retry_interval* seconds are over.  A
-change of that zone in the meantime is not news to it: what it fetches may have the change in it already.  Only when
-that turns out otherwise it is notified once more, of all such changes together.
+A server that was notified is taken to be fetching until it has had a transfer, here or, as a request may tell, from
+another MiniDNS, or *retry_interval* seconds are over.  A change of that zone in the meantime is not news to it: what it
+fetches may have the change in it already.  Only when that turns out otherwise it is notified once more, of all such
+changes together.
 """
 
 from __future__ import annotations
@@ -60,7 +61,8 @@ class Request:
 
     :ivar notify: send it a NOTIFY first
     :ivar poll: whether to poll at all
-    :ivar delay: seconds in which the server may fetch the zone by itself before it is notified and polled
+    :ivar delay: seconds in which the server may fetch the zone by itself before it is polled, and notified if need be
+    :ivar seen: the newest serial that it is known to have served
     """
 
     peer: Peer
@@ -71,6 +73,7 @@ class Request:
     notify: bool = True
     poll: bool = True
     delay: float = 0.0
+    seen: int | None = None
 
 
 class _Question(Errand):
@@ -101,14 +104,16 @@ class _Question(Errand):
 class Poll(_Question):
     """A question on a timed schedule.
 
-    :param notify: sends another NOTIFY, for each try but the first: a server whose transfer has failed does not try
-        again by itself before its own retry time; None for none
+    :param notify: sends another NOTIFY, at the end of each try but the first that the server has answered: one whose
+        transfer has failed does not try again by itself before its own retry time; None for none
     :ivar seen: the serial that the latest answer had
-    :ivar fetching_until: when it is no longer taken to be fetching what it was notified of
+    :ivar told: the serial that it was notified of
+    :ivar fetching_until: when it is no longer taken to be fetching that
     :ivar started: when it was asked for, in seconds of the monotonic clock
     """
 
-    __slots__ = ('request', 'recipients', 'seen', 'started', 'fetching_until', '_notify', '_delay', '_notified')
+    __slots__ = ('request', 'recipients', 'seen', 'started', 'told', 'fetching_until', '_notify', '_delay',
+                 '_notified')
 
     def __init__(self, request: Request, schedule: Schedule, over: Callable[[Poll, Said], None],
                  notify: Callable[[], None] | None) -> None:
@@ -117,6 +122,7 @@ class Poll(_Question):
         self.recipients = [request.recipient]
         self.seen: int | None = None
         self.started = time.monotonic()
+        self.told: int | None = None
         self.fetching_until = 0.0
         self._notify = notify
         self._delay = request.delay
@@ -126,10 +132,23 @@ class Poll(_Question):
         if self._delay:
             wake, self._delay = now + self._delay, 0.0
             return wake
-        if self._notify is not None and (self.tries or not self._notified):
-            self._notify()
-            self.fetching_until = now + self.schedule.retry_interval
         return super().begin(now)
+
+    def end_try(self, said: Said, now: float) -> Step:
+        # Only now: it may have fetched the zone from another MiniDNS.
+        if said.answer is not Answer.TIMEOUT and (self.tries > 1 or not self._notified):
+            self.notify(now)
+        return super().end_try(said, now)
+
+    def notify(self, now: float) -> None:
+        """The server is behind: tell it."""
+        if self._notify is not None:
+            self._notify()
+            self._notified, self.told, self.fetching_until = True, self.serial, now + self.schedule.retry_interval
+
+    def has_fetched(self, seen: int | None) -> bool:
+        """Whether a server that has served *seen* is done with what it was notified of."""
+        return seen is not None and self.told is not None and serials.at_least(seen, self.told)
 
     @property
     def is_held(self) -> bool:
@@ -223,15 +242,18 @@ class Poller:
         now = time.monotonic()
         for request in requests:
             former = self._polls.get((request.peer.id, request.name)) if request.poll else None
-            fetching_until = former.fetching_until if former and former.domain_id == request.domain_id else 0.0
+            told, fetching_until = None, 0.0
+            if former and former.domain_id == request.domain_id and not former.has_fetched(request.seen):
+                told, fetching_until = former.told, former.fetching_until
             if request.notify and not request.delay:
                 if fetching_until > now:
                     request = dataclasses.replace(request, delay=fetching_until - now)
                 else:
                     self._notify(request, schedule)
-                    fetching_until = now + schedule.retry_interval
+                    told, fetching_until = request.serial, now + schedule.retry_interval
             if request.poll:
-                self._poll(request, schedule, former).fetching_until = fetching_until
+                poll = self._poll(request, schedule, former)
+                poll.told, poll.fetching_until = told, fetching_until
 
     def _notify(self, request: Request, schedule: Schedule) -> None:
         self._notifier.send(request.peer, request.name, request.serial, schedule)
@@ -310,6 +332,7 @@ class Poller:
             self._polled(poll, said)
             self._exchange.end(poll)
         elif poll.is_held:
+            poll.notify(time.monotonic())
             self._exchange.hurry(poll)
 
     # In the runtime's world.

@@ -140,7 +140,7 @@ class MiniDns:
                     f'MiniDNS knows no server {request.server_id}; is its configuration the pool manager\'s?')))
             else:
                 known.append(Request(peer, request.domain_id, request.name, request.serial, recipient, request.notify,
-                                     delay=request.delay))
+                                     delay=request.delay, seen=request.seen))
         self._poller.request(known, Schedule(timeout, retry_interval, max_retries))
 
     def audit_serials(self, context: Context, pool_name: str, started_at: datetime, server_ids: Sequence[str],

@@ -91,6 +91,7 @@ class PollRequest:
     :ivar notify: send it a NOTIFY first
     :ivar delay: seconds to wait for the server to fetch the zone by itself; when it does it is asked at once, when it
         does not the tries begin after that
+    :ivar seen: the newest serial that the server is known to have served; None when none is
     """
 
     domain_id: str
@@ -99,6 +100,7 @@ class PollRequest:
     server_id: str
     notify: bool = True
     delay: float = 0.0
+    seen: int | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -169,7 +169,11 @@ def after_poll(row: ServerStatus, result: PollResult, now: datetime, tries: Trie
                 return row
             return _written(row, status=Outcome.SUCCESS, serial_number=seen, attempts=row.attempts + 1,
                             last_error=None, next_attempt_at=None, deadline_at=None)
-        return row if seen == row.serial_number else _written(row, serial_number=seen)
+        if seen == row.serial_number:
+            return row
+        # Told unasked, it is news to the MiniDNS that polls it: that one takes the server to be fetching still.
+        news = result.expected_serial is None and row.deadline_at is not None
+        return _written(row, serial_number=seen, next_attempt_at=now if news else row.next_attempt_at)
     # MiniDNS has used up the tries of a round before it says ERROR.  A server that was right before starts anew.
     spent = 0 if row.status is Outcome.SUCCESS else row.attempts
     each = 1 + tries.max_retries

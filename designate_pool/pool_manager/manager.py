@@ -21,7 +21,7 @@ from designate_pool.backends.base import Backend
 from designate_pool.errors import PoolError
 from designate_pool.model import (Action, Answer, CallResult, Context, Domain, Outcome, PollRequest, PollResult, Pool,
                                   PoolServer, Report, Server, ServerState, ServerStatus, utcnow)
-from designate_pool.pool_manager import consensus, due, situations, telling
+from designate_pool.pool_manager import due, situations, telling, weighing
 from designate_pool.pool_manager.alarms import Alarms
 from designate_pool.pool_manager.circuit import Circuit
 from designate_pool.pool_manager.feeding import Feeder
@@ -71,6 +71,7 @@ class Manager:
         self.minidns = minidns
         self._casts = runtime.batches(self._begin, settings.batch_size, name='casts')
         self._outcomes = runtime.batches(self._settle, settings.batch_size, name='outcomes')
+        self._open = runtime.batches(self._weigh_again, settings.batch_size, name='open')
         self._reports = runtime.batches(self._report, settings.batch_size, name='reports')
         self._central_is_silent = False
         # From reading rows to writing them: whoever else is here would overtake, and have it done again.
@@ -85,7 +86,7 @@ class Manager:
 
     def new_lane(self, server: Server, backend: Backend) -> Lane:
         return Lane(server, backend, self._circuit(), self._circuit(), 2 * self.settings.batch_size, self._runtime,
-                    self._feeder.feed, self._feeder.mend, self._called, utcnow)
+                    self._feeder.feed, self._feeder.mend, lambda called: self._outcomes.put(*called), utcnow)
 
     def seat(self, members: Members, lanes: Mapping[str, Lane]) -> None:
         """From now on these are the servers."""
@@ -108,8 +109,8 @@ class Manager:
         self._casts.stop()
         for lane in self.all_lanes.values():
             lane.stop()
-        self._outcomes.stop()
-        self._reports.stop()
+        for queue in (self._outcomes, self._open, self._reports):
+            queue.stop()
         try:
             self.storage.run(statuses.release, self.settings.name, list(self.all_lanes))
         except Exception as error:  # without its database a program is to end in good order all the same
@@ -200,16 +201,11 @@ class Manager:
 
     def weigh(self, changed: Iterable[Situation]) -> None:
         """Tell Central what the pool agrees on, where it does not know yet; forget deletions that are complete."""
-        who = self.members.counting, self.pool.threshold_percentage, self.members.resting
-        finished, reports = list[str](), list[Report]()
-        for domain, rows in ((each.domain, tuple(each.rows.values())) for each in changed):
-            found = consensus.reports(domain, rows, *who)
-            reports.extend(found)
-            if domain.is_going and not found and not consensus.weigh(domain, rows, *who).behind:
-                finished.append(domain.id)
-        self._reports.put(*reports)
-        if finished:
-            self.storage.run(statuses.purge_domains, finished)
+        weighed = weighing.weigh(changed, self.members.counting, self.pool.threshold_percentage, self.members.resting)
+        self._reports.put(*weighed.reports)
+        self._open.put(*weighed.open)
+        if weighed.finished:
+            self.storage.run(statuses.purge_domains, weighed.finished)
 
     def reborn(self, found: Iterable[Situation]) -> list[tuple[Situation, int]]:
         """Of domains that are to be deleted those whose name lives again, with the newer generation.
@@ -242,9 +238,6 @@ class Manager:
 
     def _circuit(self) -> Circuit:
         return Circuit(self.settings.circuit_failures, self.settings.circuit_probe_interval, monotonic)
-
-    def _called(self, called: Sequence[Called]) -> None:
-        self._outcomes.put(*called)
 
     def _announce(self, server_ids: Iterable[str]) -> list[PollRequest]:
         """A new serial of the catalog zone, and its NOTIFYs, for those servers that learn their zones from it."""
@@ -284,7 +277,8 @@ class Manager:
         else:
             lane.polls.asked(domain.id)
             orders.writes.append(due.asked(row, now, tries))
-            orders.polls.append(PollRequest(domain.id, domain.name, row.expected_serial, row.server_id, delay=delay))
+            orders.polls.append(PollRequest(domain.id, domain.name, row.expected_serial, row.server_id, delay=delay,
+                                            seen=row.serial_number))
 
     def _after_call(self, situation: Situation, called: Called, now: datetime) -> None:
         work, domain = called.work, situation.domain
@@ -397,4 +391,7 @@ class Manager:
         self._central_is_silent = False
         gone = [each.domain_id for each in reports if each.action is Action.DELETE and each.status is Outcome.SUCCESS]
         if gone:
-            self.weigh(self.situations(gone).values())
+            self._weigh_again(gone)
+
+    def _weigh_again(self, domain_ids: Sequence[str]) -> None:
+        self.weigh(self.situations(domain_ids).values())

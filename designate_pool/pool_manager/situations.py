@@ -39,6 +39,13 @@ class Situation:
             self.rows[key] = self.changed[key] = dataclasses.replace(
                 row, version=version if key in self.changed else version + 1)
 
+    @property
+    def outcomes(self) -> bool:
+        """Whether a changed row has come to an end that a verdict takes; that a zone was created is not one."""
+        return any(row.status not in (None, self.former[key])
+                   and (row.status is Outcome.ERROR or row.action is not Action.CREATE)
+                   for key, row in self.changed.items())
+
 
 @dataclasses.dataclass(slots=True)
 class Orders:
@@ -65,4 +72,6 @@ def read(storage: Storage, pool_name: str, domain_ids: Sequence[str]) -> dict[st
 def _read(tx: Any, ids: Sequence[str]) -> tuple[dict[str, Domain], dict[str, list[ServerStatus]]]:
     if not ids:
         return {}, {}
-    return domain_store.get_many(tx, ids), statuses.for_domains(tx, ids)
+    # The rows first: a domain that is older than its rows would be said to serve less than it does.
+    rows = statuses.for_domains(tx, ids)
+    return domain_store.get_many(tx, ids), rows

@@ -24,7 +24,7 @@ LOG = '''
 
 def found(seconds: float, **again: int) -> Found:
     step = Step('', seconds, seconds / 2, {'central': seconds / 4}, 0)
-    return Found(dict.fromkeys(pairs.STEPS, step), dict.fromkeys(pairs.DEEDS, 10),
+    return Found(dict.fromkeys(pairs.STEPS, step), [seconds, 2 * seconds, 6 * seconds], dict.fromkeys(pairs.DEEDS, 10),
                  {deed: again.get(deed, 0) for deed in pairs.DEEDS})
 
 
@@ -44,6 +44,8 @@ def test_two_of_each_are_compared_with_one() -> None:
     result = Report('pairs', {})
     pairs.compare(result, 2, found(6, NOTIFY=4), found(12))
     ratios = {figure.name: figure.ratio for figure in result.figures}
+    values = {figure.name: figure.ours for figure in result.figures}
+    assert values['a change, 2 of each: median'] == 12 and values['a change, 2 of each: longest'] == 36
     assert ratios['create, 2 of each: until done'] == ratios['all of it, 2 of each'] == 0.5
     assert ratios['NOTIFY, 2 of each'] == 1 and ratios['NOTIFY, 2 of each: once more than once'] is None
 

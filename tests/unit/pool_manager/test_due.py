@@ -120,6 +120,25 @@ def test_an_older_serial_moves_the_row_forward_but_is_no_success() -> None:
     assert poll(row, Outcome.SUCCESS, 8) is row
 
 
+def test_an_older_serial_that_nobody_asked_for_makes_a_row_that_is_polled_due() -> None:
+    row = due.asked(begun()['a', Action.UPDATE], NOW, TRIES)
+    found = PollResult(DOMAIN.id, 'a', Outcome.SUCCESS, Answer.SERIAL, 9)
+    after = due.after_poll(row, found, NOW, TRIES, 0.5)
+    assert (after.status, after.serial_number, after.next_attempt_at) == (None, 9, NOW)
+    # Once: after that it is no news any more.
+    polled = due.asked(after, NOW, TRIES)
+    assert due.after_poll(polled, found, NOW, TRIES, 0.5) is polled
+    # The MiniDNS that polls it knows what it has seen itself.
+    answered = due.after_poll(row, dataclasses.replace(found, expected_serial=9), NOW, TRIES, 0.5)
+    assert (answered.serial_number, answered.next_attempt_at) == (9, row.next_attempt_at)
+
+
+def test_an_older_serial_does_not_end_the_pause_of_a_row_that_has_failed() -> None:
+    failed = poll(begun()['a', Action.UPDATE], Outcome.ERROR, None, Answer.TIMEOUT)
+    after = due.after_poll(failed, PollResult(DOMAIN.id, 'a', Outcome.SUCCESS, Answer.SERIAL, 9), NOW, TRIES, 0.5)
+    assert after.serial_number == 9 and after.next_attempt_at == failed.next_attempt_at
+
+
 def test_the_same_answer_twice_writes_nothing() -> None:
     row = poll(begun()['a', Action.UPDATE], Outcome.SUCCESS, 10)
     assert poll(row, Outcome.SUCCESS, 10) is row

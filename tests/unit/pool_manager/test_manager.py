@@ -32,8 +32,9 @@ from designate_pool.rpc import minidns as minidns_rpc
 from designate_pool.rpc import pool_manager as manager_rpc
 from designate_pool.rpc.direct import Direct
 from designate_pool.runtime import Inline
-from designate_pool.storage import audits, domains, migrate, servers, statuses
+from designate_pool.storage import audits, domains, servers, statuses
 from designate_pool.storage.sessions import Storage
+from tests.fixtures.databases import upgraded_sqlite
 
 CONTEXT = Context()
 SERVERS = ('a' * 32, 'b' * 32, 'c' * 32)
@@ -93,9 +94,7 @@ class World:
     """Central, a pool manager and three servers; :meth:`deliver` lets the servers transfer and MiniDNS hear of it."""
 
     def __init__(self, folder: pathlib.Path, threshold: int, clock: Clock) -> None:
-        url = f'sqlite:///{folder}/pool.sqlite'
-        migrate.upgrade(url)
-        self.storage = Storage(url)
+        self.storage = Storage(upgraded_sqlite(folder / 'pool.sqlite'))
         self.runtime = Inline()
         self.caller = Direct(self.runtime.workers(1, 'casts'))
         self.lose_casts = False

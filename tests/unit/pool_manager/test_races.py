@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from designate_pool.model import Action, Answer, Domain, Outcome, PollResult, Status, utcnow
+from designate_pool.model import Action, Answer, CallResult, Domain, Outcome, PollResult, Status, utcnow
 from designate_pool.pool_manager import due
+from designate_pool.pool_manager.lane import Called
+from designate_pool.pool_manager.waiting import Work
 from designate_pool.storage import domains, statuses
 from tests.unit.pool_manager.test_manager import CONTEXT, SERVERS, World, clock, world  # noqa: F401  fixtures
 
@@ -69,6 +71,96 @@ def test_what_an_older_poll_said_does_not_take_the_place_of_a_change_that_was_be
     assert world.get(domain).status is Status.ACTIVE and world.get(domain).serial != domain.serial
     assert [row.expected_serial for (_, action), row in world.rows(domain).items() if action is Action.UPDATE] == [
         world.get(domain).serial] * 3
+
+
+def served(domain: Domain, server: str) -> PollResult:
+    return PollResult(domain.id, server, Outcome.SUCCESS, Answer.SERIAL, domain.serial, expected_serial=domain.serial)
+
+
+@pytest.mark.parametrize('world', [100], indirect=True)
+def test_two_managers_that_hear_of_a_server_each_find_that_all_serve_it(
+        world: World, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    domain = world.central.create_domain(CONTEXT, {'name': 'example.com.', 'email': 'hostmaster@example.com'})
+    other = world.new_manager('two')
+    for _ in range(2):
+        world.manager.heard([served(domain, SERVERS[0])])
+        overtaken(world, monkeypatch, lambda: other.heard([served(domain, SERVERS[1])]))
+        world.manager.heard([served(domain, SERVERS[2])])
+        assert world.get(domain).status is Status.ACTIVE
+        domain = world.central.update_domain(CONTEXT, domain.id, {'ttl': (domain.ttl or 0) + 1})
+        assert world.get(domain).status is Status.PENDING
+
+
+@pytest.mark.parametrize('world', [100], indirect=True)
+def test_two_managers_that_hear_of_a_server_each_find_it_where_one_has_an_older_serial_to_tell(
+        world: World, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    domain = world.central.create_domain(CONTEXT, {'name': 'example.com.', 'email': 'hostmaster@example.com'})
+    changed = world.central.update_domain(CONTEXT, domain.id, {'ttl': 77})
+    other = world.new_manager('two')
+    world.manager.heard([served(changed, SERVERS[0])])
+    world.manager.heard([served(domain, SERVERS[1])])
+    overtaken(world, monkeypatch, lambda: other.heard([served(changed, SERVERS[1])]))
+    world.manager.heard([served(changed, SERVERS[2])])
+    assert world.get(domain).status is Status.ACTIVE
+
+
+def test_rows_are_read_before_their_domains_so_that_no_domain_is_older_than_its_rows(
+        world: World, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    domain = world.create()
+    read: list[str] = []
+
+    def recording(done: Callable[..., Any]) -> Callable[..., Any]:
+        def recorded(*arguments: Any) -> Any:
+            read.append(done.__name__)
+            return done(*arguments)
+        return recorded
+
+    monkeypatch.setattr(domains, 'get_many', recording(domains.get_many))
+    monkeypatch.setattr(statuses, 'for_domains', recording(statuses.for_domains))
+    assert world.manager.situations([domain.id])[domain.id].domain.serial == domain.serial
+    assert read == ['for_domains', 'get_many']
+
+
+def test_two_managers_that_hear_of_a_failure_each_find_that_too_many_have_failed(
+        world: World, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    domain = world.central.create_domain(CONTEXT, {'name': 'example.com.', 'email': 'hostmaster@example.com'})
+    other = world.new_manager('two')
+    overtaken(world, monkeypatch, lambda: other.heard([silence(domain, SERVERS[1])]))
+    world.manager.heard([silence(domain, SERVERS[2])])
+    assert world.get(domain).status is Status.ERROR
+
+
+@pytest.mark.parametrize('world', [100], indirect=True)
+def test_two_managers_that_delete_on_a_server_each_find_that_all_have(
+        world: World, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    domain = world.create()
+    for server in SERVERS[1:]:
+        world.servers[server].dead = True
+    gone = world.delete(domain)
+    rows, now = world.rows(gone), utcnow()
+
+    def confirm(server: str, manager: Any) -> None:
+        row = due.claim(rows[server, Action.DELETE], manager.settings.name, now)
+        world.storage.run(statuses.write, [row], now)
+        manager._outcomes.put(Called(Work(gone, row), CallResult()))
+
+    other = world.new_manager('two')
+    overtaken(world, monkeypatch, lambda: confirm(SERVERS[1], other))
+    confirm(SERVERS[2], world.manager)
+    assert world.get(gone).status is Status.DELETED and not world.rows(gone)
+
+
+def test_a_server_that_is_done_with_an_older_serial_is_told_of_the_newer_at_once(world: World) -> None:  # noqa: F811
+    domain = world.central.create_domain(CONTEXT, {'name': 'example.com.', 'email': 'hostmaster@example.com'})
+    changed = world.central.update_domain(CONTEXT, domain.id, {'ttl': 77})
+    world.asked.clear()
+    for _ in range(2):
+        # It has transferred the older serial from a MiniDNS that did not ask for it.
+        world.manager.heard([PollResult(domain.id, SERVERS[0], Outcome.SUCCESS, Answer.SERIAL, domain.serial)])
+    assert [(each.server_id, each.serial, each.seen) for each in world.asked] == [
+        (SERVERS[0], changed.serial, domain.serial)]
+    world.deliver()
+    assert world.rows(domain)[SERVERS[0], Action.UPDATE].status is Outcome.SUCCESS
 
 
 def test_a_row_that_is_changed_twice_before_it_is_written_is_one_version_on(world: World) -> None:  # noqa: F811
