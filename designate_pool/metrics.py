@@ -74,6 +74,10 @@ AUDIT_SECONDS = Gauge('designate_pool_audit_seconds', 'How long the last round t
                       'pool.', ('pool', 'kind'))
 AUDIT_ENDED_AT = Gauge('designate_pool_audit_timestamp_seconds', 'When that round had looked at everything.',
                        ('pool', 'kind'))
+AUDIT_STARTED_AT = Gauge('designate_pool_audit_started_timestamp_seconds', 'When the present round began; later than '
+                         'now while it waits to begin.', ('pool', 'kind'))
+AUDIT_INTERVAL = Gauge('designate_pool_audit_interval_seconds', 'In which a round is to be done; 0 for never.',
+                       ('pool', 'kind'))
 AUDIT_DOMAINS = Gauge('designate_pool_audit_domains', 'Domains that it looked at.', ('pool', 'kind'))
 AUDIT_COVERAGE = Gauge('designate_pool_audit_coverage', 'Of these domains on all servers that should have them, the '
                        'share that a server answered for, 0 to 1.', ('pool', 'kind'))

@@ -9,7 +9,7 @@ from designate_pool.api.answering import answer, asker
 from designate_pool.api.operations import OPERATOR, Operation, Schema
 from designate_pool.api.schemas import COUNT, MOMENT, links, maybe, ref, shape
 from designate_pool.errors import ServiceUnavailable
-from designate_pool.model import Audit, AuditKind, Counts, utcnow
+from designate_pool.model import Audit, Counts, utcnow
 from designate_pool.rpc.central import CentralClient
 from designate_pool.storage import audits
 from designate_pool.storage.sessions import Storage
@@ -25,7 +25,7 @@ _ROUND = {'started_at': MOMENT, 'seconds': {'type': 'number', 'minimum': 0}, **_
 SCHEMAS: dict[str, Schema] = {
     'AuditRound': shape(_ROUND),
     'Audit': shape({
-        'kind': {'type': 'string', 'enum': [each.value for each in AuditKind]},
+        'kind': {'type': 'string', 'enum': [each.value for each in audits.SHOWN]},
         'last': {'anyOf': [ref('AuditRound'), {'type': 'null'}]},
         'now': {'anyOf': [ref('AuditRound'), {'type': 'null'}]},
         'next_at': maybe(MOMENT),
@@ -54,7 +54,7 @@ def _shown(audit: Audit) -> views.Json:
     if audit.last is not None and audit.last_started_at is not None:
         last = {'started_at': views.moment(audit.last_started_at), 'seconds': round(audit.last_seconds or 0.0, 3),
                 **_counted(audit.last)}
-    if audit.started_at <= now and audit.after_id:
+    if audit.is_under_way(now):
         present = {'started_at': views.moment(audit.started_at),
                    'seconds': round((now - audit.started_at).total_seconds(), 3), **_counted(audit.now)}
     return {'kind': audit.kind.value, 'last': last, 'now': present, 'next_at': views.moment(audit.next_at)}
@@ -62,4 +62,4 @@ def _shown(audit: Audit) -> views.Json:
 
 def _counted(counts: Counts) -> views.Json:
     return {'domains': counts.domains, 'pairs': counts.pairs, 'asked': counts.asked, 'unanswered': counts.unanswered,
-            'findings': counts.findings, 'coverage': round(min(1.0, max(0.0, counts.coverage)), 4)}
+            'findings': counts.findings, 'coverage': round(counts.coverage, 4)}

@@ -33,6 +33,9 @@ KINDS: tuple[tuple[str, str], ...] = (
      'compare the key of its section in the configuration with the one that the server has; the pool tries again by '
      'itself'),
     (r'certificate|\bTLS\b|\bSSL\b', "compare the certificates that its section names with those of the server"),
+    (r'not signed|wrong signature',
+     'compare the key of its section in the configuration with the one that the server has, and the clocks; the pool '
+     'tries again by itself'),
     (r'is not the primary server', 'make the zone on the server, as a primary one'),
     (r'without authority|\bNOTAUTH\b', 'see whether its copy of the zone has expired and whether it can transfer from '
                                        'MiniDNS: its own log says why it could not'),

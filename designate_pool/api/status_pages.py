@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib.resources
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -17,9 +17,9 @@ from designate_pool.api.standing import Gatherer
 from designate_pool.api.status import pages
 from designate_pool.api.views import dashed
 from designate_pool.errors import DomainNotFound, InvalidField, PoolError, ServiceUnavailable
-from designate_pool.model import Context, Domain, utcnow
-from designate_pool.storage import observing
-from designate_pool.storage.sessions import Storage
+from designate_pool.model import Audit, Context, Domain, utcnow
+from designate_pool.storage import audits, observing
+from designate_pool.storage.sessions import Storage, Tx
 
 HTML = 'text/html; charset=utf-8'
 #: The page may load its own style and script, and ask for itself again; nothing else, from nowhere else.
@@ -70,8 +70,8 @@ class PoolPage:
             raise ServiceUnavailable(service='the database', why='this API was given none to look at')
         reports = self._gatherer.central.report_servers(pool_asker(req), name)
         programs = self._gatherer.central.find_service_statuses(pool_asker(req), limit=PROGRAMS)
-        changes, failures = self._storage.read(_look, name, [each.server.id for each in reports])
-        _send(resp, pages.pool_page(pages.PoolState(name, reports, changes, failures, programs), req.root_path,
+        changes, failures, rounds = self._storage.read(_look, name, [each.server.id for each in reports])
+        _send(resp, pages.pool_page(pages.PoolState(name, reports, changes, failures, programs, rounds), req.root_path,
                                     utcnow()))
 
 
@@ -139,8 +139,10 @@ def _content(name: str) -> str:
     return importlib.resources.files('designate_pool.api.status').joinpath(name).read_text('utf-8')
 
 
-def _look(tx: Any, pool_name: str, server_ids: list[str]) -> tuple[list[observing.Change], list[observing.Failure]]:
-    return observing.recent_changes(tx, pool_name, CHANGES), observing.failures(tx, server_ids, FAILURES)
+def _look(tx: Tx, pool_name: str, server_ids: Sequence[str]
+          ) -> tuple[list[observing.Change], list[observing.Failure], list[Audit]]:
+    return (observing.recent_changes(tx, pool_name, CHANGES), observing.failures(tx, server_ids, FAILURES),
+            audits.of_pool(tx, pool_name))
 
 
 def _send(resp: falcon.Response, page: str, status: int = 200) -> None:

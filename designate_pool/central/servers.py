@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from datetime import datetime
 
+from designate_pool.central.counting import DomainCounts
 from designate_pool.errors import LostRace, PoolNotFound, ServerNotFound, WrongServerState
 from designate_pool.model import Context, PoolServer, ServerReport, ServerState
 from designate_pool.storage import servers
@@ -21,16 +22,16 @@ def of_pool(tx: Tx, pool_name: str) -> list[PoolServer]:
     return list(_roll(tx, pool_name).servers)
 
 
-def reports(tx: Tx, pool_name: str, now: datetime) -> list[ServerReport]:
+def reports(tx: Tx, counts: DomainCounts, pool_name: str, now: datetime) -> list[ServerReport]:
     roll = _roll(tx, pool_name)
-    total = servers.count_domains(tx, roll.pool_id)
+    total = counts.of(tx, roll.pool_id)
     return [servers.report(tx, server, total, now) for server in roll.servers]
 
 
-def report(tx: Tx, context: Context, server_id: str, now: datetime) -> ServerReport:
+def report(tx: Tx, counts: DomainCounts, context: Context, server_id: str, now: datetime) -> ServerReport:
     server = _present(tx, server_id)
     project = None if context.all_projects or not context.project_id else context.project_id
-    return servers.report(tx, server, servers.count_domains(tx, server.pool_id), now, whole=True, project_id=project)
+    return servers.report(tx, server, counts.of(tx, server.pool_id), now, whole=True, project_id=project)
 
 
 def rest(tx: Tx, server_id: str, now: datetime) -> PoolServer:

@@ -16,6 +16,7 @@ from designate_pool.central import exports, fields, imports, plans, pools
 from designate_pool.central import quotas as quota_rules
 from designate_pool.central import reading, servers, telling, transactions, tsigkeys, validation, zonefile
 from designate_pool.central.casts import Casts, Runtime
+from designate_pool.central.counting import DomainCounts
 from designate_pool.central.housekeeper import Housekeeper
 from designate_pool.central.identifiers import domain_id as _domain_id
 from designate_pool.central.identifiers import pool_id as _pool_id
@@ -65,6 +66,7 @@ class Central:
         self._default_pool_name = default_pool_name
         self._catalog_zone = catalog_zone
         self._allowance = Allowance(quotas, clock)
+        self._counts = DomainCounts(clock)
         self._server_keys = server_keys
         self._casts = Casts(pool_managers, runtime)
         self._telling = telling.Telling(notifications)
@@ -237,10 +239,10 @@ class Central:
         return self._storage.read(servers.of_pool, fields.text('pool_name', pool_name))
 
     def report_servers(self, context: Context, pool_name: str) -> list[ServerReport]:
-        return self._storage.read(servers.reports, fields.text('pool_name', pool_name), self._now())
+        return self._storage.read(servers.reports, self._counts, fields.text('pool_name', pool_name), self._now())
 
     def report_server(self, context: Context, server_id: str) -> ServerReport:
-        return self._storage.read(servers.report, context, _server_id(server_id), self._now())
+        return self._storage.read(servers.report, self._counts, context, _server_id(server_id), self._now())
 
     def rest_server(self, context: Context, server_id: str) -> PoolServer:
         return self._run(servers.rest, _server_id(server_id), self._now())

@@ -3,29 +3,64 @@
 A server that reads it adds the zones that it names, and removes those that it names no longer.  A member's label stays
 the same for the life of a domain; another label for the same name tells the server to make that zone anew.  So a domain
 that was deleted and made again is never mistaken for the one before, and an epoch of a server resets all its zones.
+
+Members are packed in blocks, in the order of their ids.  After a change only those blocks are read and packed again in
+which domains came or went, by the times of their changes.  What that might miss, because a clock is wrong or a change
+took long to be written, comes with the whole catalog, which is read anew every now and then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+import bisect
+import dataclasses
+import functools
+import itertools
+import time
+from collections.abc import Collection, Iterator, Sequence
+from datetime import datetime, timedelta
 
 from designate_pool.minidns import packing, wire
 from designate_pool.minidns.access import Peer
 from designate_pool.minidns.kept import Kept
-from designate_pool.minidns.transfer import RRset, soa_rdata
+from designate_pool.minidns.packing import Body
+from designate_pool.minidns.transfer import soa_rdata
 from designate_pool.model import ZoneHead
+from designate_pool.serial import newer
 from designate_pool.storage import catalog
-from designate_pool.storage.catalog import CatalogHead, Member
+from designate_pool.storage.catalog import Reading
 from designate_pool.storage.sessions import Storage
 
 #: In the place of a domain's id.
 CATALOG = 'catalog'
+#: Members that are packed together, and blocks that a catalog has at least for it to be read in parts.
+BLOCK, FEW = 512, 4
+#: Seconds after which the whole catalog is read anew, and that a change may have taken to be written.
+WHOLE, LATE = 300.0, 60.0
+#: More changes than this are not looked at one by one.
+MOST = 5000
 
 # A catalog that expires takes nothing away, but changes would no longer be seen: so as long as can be, and looked after
 # once a minute, should every NOTIFY be lost.
 _REFRESH, _RETRY, _EXPIRE = 60, 10, 0x7fffffff
 _NOWHERE = wire.wire_of('invalid.')
 _VERSION_2 = b'\x012'
+
+#: The first id of those that are in it, and their records.
+Block = tuple[str, Body]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PackedCatalog(packing.PackedZone):
+    """
+    :ivar newest: when a domain changed last before it was read; None when none ever did
+    :ivar recent: the domains that came or went shortly before that
+    :ivar whole_at: when all of it was read, monotonic seconds
+    """
+
+    blocks: Sequence[Block]
+    newest: datetime | None
+    recent: frozenset[tuple[str, bool]]
+    whole_at: float
 
 
 class Catalogs:
@@ -51,29 +86,76 @@ class Catalogs:
             return None
         key = f'{CATALOG} {head.name} {found.epoch}'
 
-        def pack(now: CatalogHead, members: Iterator[Member]) -> packing.PackedZone:
-            name = head.name
-            return packing.PackedZone(CATALOG, name, head.pool_name, now.serial, packing.pack(
-                name, rrsets(_head(name, head.pool_name, now.serial), now.epoch, members)))
+        def pack() -> packing.PackedZone | None:
+            former = self._kept.latest(key)
+            return self._storage.read(catalog.snapshot, head.pool_name, ids, functools.partial(
+                read, head, former if isinstance(former, PackedCatalog) else None))
 
-        return self._kept.get_or_pack(
-            key, found.serial, lambda: self._storage.read(catalog.snapshot, head.pool_name, ids, pack))
+        return self._kept.get_or_pack(key, found.serial, pack)
 
 
-def rrsets(head: ZoneHead, epoch: int, members: Iterable[Member]) -> Iterator[RRset]:
-    """A catalog in transfer order (RFC 9432 section 4).
+def read(head: ZoneHead, former: PackedCatalog | None, reading: Reading) -> PackedCatalog:
+    """The catalog of *head* as it is now, read in parts where *former* is known.
 
     :raises ValueError: when a member's name is no name
     """
-    zone = head.name
-    soa: RRset = (zone, wire.SOA, head.ttl, (soa_rdata(head),))
-    yield soa
-    yield zone, wire.NS, 0, (_NOWHERE,)
-    yield f'version.{zone}', wire.TXT, 0, (_VERSION_2,)
-    end = (f'-e{epoch}' if epoch else '') + f'.zones.{zone}'
-    for domain_id, generation, name in members:
-        yield f'{domain_id}-{generation}{end}', wire.PTR, 0, (wire.encode(name),)
-    yield soa
+    head = dataclasses.replace(head, serial=reading.head.serial)
+    newest = reading.newest_change()
+    recent = frozenset() if newest is None else reading.changed(newest - timedelta(seconds=LATE), MOST)
+    blocks = None if former is None else _changed_blocks(head, former, reading, newest)
+    whole_at = time.monotonic() if former is None or blocks is None else former.whole_at
+    if blocks is None:
+        blocks = list(_blocks(head, reading))
+    return PackedCatalog(CATALOG, head.name, head.pool_name, head.serial, tuple(_bodies(head, blocks)), blocks, newest,
+                         recent, whole_at)
+
+
+def _changed_blocks(head: ZoneHead, former: PackedCatalog, reading: Reading, newest: datetime | None
+                    ) -> list[Block] | None:
+    """The blocks of *former*, those read anew in which something changed; None when all of it is to be read."""
+    if (len(former.blocks) < FEW or former.newest is None or newest is None or newest < former.newest
+            or not newer(head.serial, former.serial) or time.monotonic() - former.whole_at > WHOLE):
+        return None
+    changed = reading.changed(former.newest - timedelta(seconds=LATE), MOST)
+    if max(len(changed), len(former.recent)) >= MOST:
+        return None
+    firsts = [first for first, _ in former.blocks]
+    touched = {max(0, bisect.bisect_right(firsts, domain_id) - 1) for domain_id, _ in changed - former.recent}
+    if len(touched) > len(firsts) // 2:
+        return None
+    found: list[Block] = []
+    for number, block in enumerate(former.blocks):
+        if number in touched:
+            first = firsts[number] if number else ''
+            found += _blocks(head, reading, first, firsts[number + 1] if number + 1 < len(firsts) else catalog.END)
+        else:
+            found.append(block)
+    return found
+
+
+def _blocks(head: ZoneHead, reading: Reading, first: str = '', end: str = catalog.END) -> Iterator[Block]:
+    """The members of a range of ids, in blocks."""
+    below = (f'-e{reading.head.epoch}' if reading.head.epoch else '') + f'.zones.{head.name}'
+    members = reading.members(first, end)
+    while page := list(itertools.islice(members, BLOCK)):
+        at = 0
+        for body in packing.bodies(head.name, [[(f'{domain_id}-{generation}{below}', wire.PTR, 0, wire.encode(name))
+                                                for domain_id, generation, name in page]], 0):
+            yield page[at][0], body
+            at += body[0]
+
+
+def _bodies(head: ZoneHead, blocks: Sequence[Block]) -> list[Body]:
+    """The answer sections of a transfer (RFC 9432 section 4), the SOA's in one with what is next to it."""
+    soa = head.name, wire.SOA, head.ttl, (soa_rdata(head),)
+    (begin,) = packing.pack(head.name, [soa, (head.name, wire.NS, 0, (_NOWHERE,)),
+                                        (f'version.{head.name}', wire.TXT, 0, (_VERSION_2,))])
+    (end,) = packing.pack(head.name, [soa])
+    found = [begin, *(body for _, body in blocks), end]
+    for at in (0, len(found) - 2):
+        if 0 <= at < len(found) - 1 and len(found[at][1]) + len(found[at + 1][1]) <= packing.ROOM:
+            found[at:at + 2] = [(found[at][0] + found[at + 1][0], found[at][1] + found[at + 1][1])]
+    return found
 
 
 def _head(zone: str, pool_name: str, serial: int) -> ZoneHead:

@@ -47,6 +47,11 @@ class Kept:
             self._zones.move_to_end(key)
             return zone
 
+    def latest(self, key: str) -> PackedZone | None:
+        """The zone of *key*, whatever its serial."""
+        with self._lock:
+            return self._zones.get(key)
+
     def put(self, key: str, zone: PackedZone) -> None:
         """Keep *zone*, and let older ones go that no longer fit; one for which there is no room displaces nothing."""
         size = zone.size

@@ -13,6 +13,8 @@ class AuditKind(Word):
 
     SERIALS = 'SERIALS'
     CONTENTS = 'CONTENTS'
+    #: Domains that have not come to rest; that is no audit, and nobody is shown it.
+    UNSETTLED = 'UNSETTLED'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -34,7 +36,7 @@ class Counts:
     @property
     def coverage(self) -> float:
         """The share of the pairs that were asked and answered, 0 to 1; 1 where there are none."""
-        return (self.asked - self.unanswered) / self.pairs if self.pairs else 1.0
+        return min(1.0, max(0.0, (self.asked - self.unanswered) / self.pairs)) if self.pairs else 1.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -66,3 +68,7 @@ class Audit:
     claimed_until: datetime | None = None
     version: int = 1
     updated_at: datetime | None = None
+
+    def is_under_way(self, now: datetime) -> bool:
+        """Whether the present round has come to anything yet."""
+        return self.started_at <= now and bool(self.after_id)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import itertools
 import logging
+import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from designate_pool.deadline import Deadline
 from designate_pool.errors import ServerNotFound, WrongServerState
@@ -25,13 +28,16 @@ LOG = logging.getLogger(__name__)
 PAGE = 500
 #: For which contents are compared; whoever asks waits for it, and not much longer.
 SECONDS = 540.0
+#: Zones of one server that are compared at the same time, two of each in memory.
+ABREAST = 8
 
 
 class Comparing:
     """Compares the servers of *manager*'s pool."""
 
-    def __init__(self, manager: Manager) -> None:
+    def __init__(self, manager: Manager, runtime: Any) -> None:
         self._manager = manager
+        self._runtime = runtime
 
     def compare(self, server_id: str, fix: bool, delete_extra: int | None, contents: bool = False) -> Comparison:
         """See :meth:`designate_pool.rpc.pool_manager.PoolManagerClient.compare_server`."""
@@ -87,15 +93,29 @@ class Comparing:
         if lane.backend.fed_by_records:
             raise WrongServerState(server=lane.server.label, state='fed by records',
                                    why='its contents are compared by the plans that are made for it')
-        deadline, pace = Deadline(SECONDS), Pace(self._manager.settings.contents_audit_rate)
         other, unchecked = [], []
-        for domain in domains:
-            match, why = self._match(lane, domain, deadline, pace)
+        for name, match, why in sorted(self._matches(lane, domains), key=operator.itemgetter(0)):
             if match is Match.OTHER:
-                other.append((domain.name, why))
+                other.append((name, why))
             elif match is not Match.SAME:
-                unchecked.append((domain.name, why))
+                unchecked.append((name, why))
         return dataclasses.replace(found, other=tuple(other), unchecked=tuple(unchecked))
+
+    def _matches(self, lane: Lane, domains: Sequence[Domain]) -> list[tuple[str, Match, str]]:
+        """The name of each domain, what its contents are on the server, and why, by several workers."""
+        deadline, pace = Deadline(SECONDS), Pace(self._manager.settings.contents_audit_rate)
+        left = iter(domains)  # of a sequence, so that threads can share it
+
+        def work() -> list[tuple[str, Match, str]]:
+            return [(domain.name, *self._match(lane, domain, deadline, pace)) for domain in left]
+
+        workers = self._runtime.workers(ABREAST, name='compare')
+        try:
+            futures = [workers.submit(work) for _ in range(ABREAST)]
+            return [each for future in futures for each in future.result()]
+        finally:
+            collections.deque(left, maxlen=0)  # when one has failed the others come to their end
+            workers.stop()
 
     def _match(self, lane: Lane, domain: Domain, deadline: Deadline, pace: Pace) -> tuple[Match, str]:
         try:

@@ -59,8 +59,11 @@ class ContentsAudit:
         self._expected = 0
 
     def stop(self) -> None:
-        """Finish the domain that is being compared."""
+        """Come to an end with the domain that is being compared."""
         self._stopping.set()
+
+    def close(self) -> None:
+        """End the workers, once nothing is compared any more."""
         self._workers.stop()
 
     def run(self) -> float:
@@ -104,7 +107,8 @@ class ContentsAudit:
         else:
             done = last_id
         if self._stopping.is_set() and not found.domains:
-            return  # whoever comes next takes the page when the claim is over
+            self._manager.storage.run(audits.release, audit)
+            return
         if not done:
             self._end_round()
         now = utcnow()

@@ -127,12 +127,12 @@ class Filling:
 
     def _drain(self, server: PoolServer) -> float:
         manager = self._manager
-        if manager.storage.read(server_store.in_hand, server.id, utcnow()):
-            return 4 * BUSY
         ids = manager.storage.read(server_store.domains_on, server.id, PAGE)
         if not ids:
             self._drained(server)
             return IDLE
+        if manager.storage.read(server_store.in_hand, server.id, ids, utcnow()):
+            return 4 * BUSY
         if server.delete_zones:
             backend = self._driver_of(server)
             if backend is None:

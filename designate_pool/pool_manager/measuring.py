@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from designate_pool import metrics
-from designate_pool.model import Audit, PoolServer, ServerState, Status, utcnow
+from designate_pool.model import Audit, AuditKind, PoolServer, ServerState, Status, utcnow
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.storage import audits, measures
 from designate_pool.storage.measures import ServerMeasures
@@ -61,8 +61,10 @@ class Measuring:
         if self._clock() >= self._count_at:
             metrics.DOMAINS.labels(pool, Status.ACTIVE.value).set(manager.storage.read(measures.active, pool))
             self._count_at = self._clock() + COUNT_INTERVAL
+        intervals = {AuditKind.SERIALS: manager.settings.periodic_sync_interval,
+                     AuditKind.CONTENTS: manager.settings.contents_audit_interval}
         for audit in manager.storage.read(audits.of_pool, pool):
-            _show_audit(pool, audit)
+            _show_audit(pool, audit, intervals[audit.kind])
         metrics.PLANS_PARKED.labels(pool).set(manager.storage.read(measures.parked_plans, pool, utcnow()))
         metrics.MEASURED_AT.labels(pool).set_to_current_time()
 
@@ -83,8 +85,10 @@ class Measuring:
             metrics.SERVER_STATE.labels(pool, server.label, state.value).set(server.state is state)
 
 
-def _show_audit(pool: str, audit: Audit) -> None:
-    """The last round; before its end there is nothing to show."""
+def _show_audit(pool: str, audit: Audit, interval: float) -> None:
+    """The present round, and what the last one came to, once it has ended."""
+    metrics.AUDIT_INTERVAL.labels(pool, audit.kind.value).set(interval)
+    metrics.AUDIT_STARTED_AT.labels(pool, audit.kind.value).set(audit.started_at.timestamp())
     if audit.last is None or audit.last_started_at is None or audit.last_seconds is None:
         return
     for gauge, value in ((metrics.AUDIT_SECONDS, audit.last_seconds),

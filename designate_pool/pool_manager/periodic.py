@@ -5,7 +5,7 @@ Loops, none of which ever ends by itself:
 * *due*: rows whose time has come are claimed, in pages and by index, and carried out;
 * *probe*: a server whose circuit is open is asked one cheap question now and then;
 * *unsettled*: domains that have been PENDING or in ERROR for a while are looked at again, which makes up for casts and
-  reports that were lost;
+  reports that were lost; by one of the pool's managers at a time;
 * *sweep*: every domain is asked for on every server once per ``periodic_sync_interval``, by whichever pool manager
   comes to it, see :mod:`designate_pool.pool_manager.auditing`;
 * *members*: where the servers stand is read from the database, and whether the configuration was read anew elsewhere;
@@ -24,8 +24,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from designate_pool import metrics
-from designate_pool.model import Action, PollRequest, ServerStatus, utcnow
-from designate_pool.pool_manager import due
+from designate_pool.model import Action, AuditKind, Counts, PollRequest, ServerStatus, utcnow
+from designate_pool.pool_manager import due, pace
 from designate_pool.pool_manager.auditing import Auditing
 from designate_pool.pool_manager.contents import ContentsAudit
 from designate_pool.pool_manager.filling import Filling
@@ -34,6 +34,7 @@ from designate_pool.pool_manager.measuring import Measuring
 from designate_pool.pool_manager.registrar import Registrar
 from designate_pool.pool_manager.situations import Situation
 from designate_pool.pool_manager.waiting import Work, is_current
+from designate_pool.storage import audits
 from designate_pool.storage import domains as domain_store
 from designate_pool.storage import statuses
 
@@ -61,7 +62,6 @@ class Periodic:
         self._counted: tuple[str, ...] = ()
         self._runtime = runtime
         self._stopping = threading.Event()
-        self._unsettled_after = ''
         self.auditing = Auditing(manager, runtime)
         self._tasks: list[Any] = []
         self.last_tick: dict[str, float] = {}
@@ -78,6 +78,7 @@ class Periodic:
         self._contents.stop()
         for task in self._tasks:
             task.join(5.0)
+        self._contents.close()
         self.auditing.stop()
 
     def run_due(self) -> float:
@@ -110,16 +111,22 @@ class Periodic:
         return min(0.25, manager.settings.circuit_probe_interval / 4)
 
     def run_unsettled(self) -> float:
-        """Look again at domains that should have come to rest by now."""
-        manager = self._manager
-        # Those who wait were weighed with other servers: they need not have been quiet for a while.
-        quiet = UNSETTLED_INTERVAL if self._counted == manager.members.counting else 0.0
-        if not self._unsettled_after:
-            self._counted = manager.members.counting
-        before = utcnow() - timedelta(seconds=quiet)
-        found = manager.storage.read(domain_store.unsettled, manager.pool.name, before, self._unsettled_after, PAGE)
-        manager.change(domain.id for domain in found)
-        self._unsettled_after = found[-1].id if len(found) == PAGE else ''
+        """Look again at a page of domains that should have come to rest by now, unless another pool manager does."""
+        manager, storage, now = self._manager, self._manager.storage, utcnow()
+        audit = storage.read(audits.get, manager.pool.name, AuditKind.UNSETTLED)
+        if audit is None:
+            storage.run(audits.create, manager.pool.name, AuditKind.UNSETTLED, now)
+            audit = storage.read(audits.get, manager.pool.name, AuditKind.UNSETTLED)
+        wait = UNSETTLED_INTERVAL if audit is None else pace.pause(audit, manager.settings.name, now)
+        if audit is None or wait:
+            return wait
+        until = now + timedelta(seconds=manager.settings.claim_seconds)
+        claimed = storage.run(audits.claim, audit, manager.settings.name, now, until)
+        if claimed is None:
+            return pace.BUSY
+        interval = timedelta(seconds=UNSETTLED_INTERVAL)
+        last_id = self._look_again(now - interval, claimed.after_id)
+        storage.run(audits.advance, claimed, last_id, Counts(), 0, now + interval, now)
         return UNSETTLED_INTERVAL
 
     def run_members(self) -> float:
@@ -128,10 +135,21 @@ class Periodic:
         for server_id, lane in self._manager.lanes.items():
             if not lane.polls.room:  # others may have heard of some
                 lane.polls.keep(lambda ids: self._manager.storage.read(statuses.polled, server_id, ids, utcnow()))
-        if self._manager.members.counting != self._counted:
-            self._unsettled_after = ''
-            self.run_unsettled()
+        counting = self._manager.members.counting
+        if counting != self._counted:
+            # Those who wait were weighed with other servers: they need not have been quiet for a while.
+            self._look_again(utcnow(), '')
+            self._counted = counting
         return MEMBERS_INTERVAL
+
+    def _look_again(self, before: datetime, after_id: str) -> str:
+        """Have a page of unsettled domains be acted on; the last id of it, empty when there are no more.
+
+        :param before: since when they have been quiet
+        """
+        found = self._manager.storage.read(domain_store.unsettled, self._manager.pool.name, before, after_id, PAGE)
+        self._manager.change(domain.id for domain in found)
+        return found[-1].id if len(found) == PAGE else ''
 
     def _sort(self, rows: Sequence[ServerStatus], situations: dict[str, Situation], now: datetime) -> list[Work]:
         """Of the rows that were claimed those that are still to be done; the others come to their end."""

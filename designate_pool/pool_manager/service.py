@@ -25,7 +25,7 @@ class PoolManager:
     def __init__(self, manager: Manager, registrar: Registrar, runtime: Any) -> None:
         self._manager = manager
         self._registrar = registrar
-        self._comparing = Comparing(manager)
+        self._comparing = Comparing(manager, runtime)
         self._periodic = Periodic(manager, registrar, runtime)
 
     def start(self) -> None:

@@ -22,6 +22,9 @@ from designate_pool.storage.sessions import Tx
 TABLE = audits
 ROWS = pool_manager_status
 
+#: Rounds that people are shown.
+SHOWN = (AuditKind.SERIALS, AuditKind.CONTENTS)
+
 _COUNTERS = tuple(field.name for field in dataclasses.fields(Counts))
 _LAST = tuple(f'last_{name}' for name in _COUNTERS)
 _PLACE = ('pool_id', 'kind', 'started_at', 'after_id', 'next_at', 'sent', 'heard', 'last_started_at', 'last_seconds',
@@ -64,8 +67,9 @@ def get(tx: Tx, pool_name: str, kind: AuditKind) -> Audit | None:
 
 
 def of_pool(tx: Tx, pool_name: str) -> list[Audit]:
-    """The rounds of a pool, serials first."""
-    return [_audit(row) for row in tx.execute(_OF_POOL.order_by(TABLE.c.kind.desc()), {'name': pool_name})]
+    """The audits of a pool, of serials first."""
+    return [_audit(row) for row in tx.execute(_OF_POOL.where(TABLE.c.kind.in_([kind.value for kind in SHOWN]))
+                                              .order_by(TABLE.c.kind.desc()), {'name': pool_name})]
 
 
 def create(tx: Tx, pool_name: str, kind: AuditKind, now: datetime) -> None:
@@ -111,6 +115,11 @@ def advance(tx: Tx, audit: Audit, after_id: str, found: Counts, messages: int, n
         **{f'last_{name}': value for name, value in reached.items()}, 'last_started_at': audit.started_at,
         'last_seconds': (now - audit.started_at).total_seconds(), **dict.fromkeys(_COUNTERS, 0),
         'started_at': max(next_at, now), **values})
+
+
+def release(tx: Tx, audit: Audit) -> bool:
+    """Let a page go that was claimed and not looked at; whether it was still ours."""
+    return _write(tx, audit, {'claimed_by': None, 'claimed_until': None, 'version': audit.version + 1})
 
 
 def write_off(tx: Tx, audit: Audit) -> bool:

@@ -32,10 +32,21 @@ _SERIAL = sa.func.coalesce(pools.c.catalog_serial, FIRST_SERIAL)
 _HEAD = sa.select(pools.c.id, _SERIAL, sa.select(sa.func.coalesce(sa.func.max(pool_servers.c.catalog_epoch), 0)).where(
     pool_servers.c.id.in_(sa.bindparam('server_ids', expanding=True))).scalar_subquery()).where(
         pools.c.name == sa.bindparam('pool_name'))
+_IS_MEMBER = (domains.c.deleted == ALIVE) & (domains.c.action != Action.DELETE)
 _MEMBERS = (sa.select(domains.c.id, domains.c.generation, domains.c.name)
-            .where(domains.c.pool_id == sa.bindparam('pool_id'), domains.c.id > sa.bindparam('after'),
-                   domains.c.deleted == ALIVE, domains.c.action != Action.DELETE)
-            .order_by(domains.c.id))
+            .where(domains.c.pool_id == sa.bindparam('pool_id'), domains.c.id >= sa.bindparam('first'),
+                   domains.c.id < sa.bindparam('end'), _IS_MEMBER)
+            .order_by(domains.c.id).limit(sa.bindparam('most')))
+_NEWEST = (sa.select(domains.c.changed_at)
+           .where(domains.c.pool_id == sa.bindparam('pool_id'), domains.c.changed_at.is_not(None))
+           .order_by(domains.c.changed_at.desc()).limit(1))
+# Any change moves changed_at, so those that came or went are among the ones it leads to.
+_CHANGED = (sa.select(domains.c.id, sa.case((_IS_MEMBER, 1), else_=0))
+            .where(domains.c.pool_id == sa.bindparam('pool_id'), domains.c.changed_at >= sa.bindparam('since'),
+                   (domains.c.created_at >= sa.bindparam('since')) | ~_IS_MEMBER)
+            .limit(sa.bindparam('most')))
+#: After every id.
+END = '~'
 # The clock if that is newer than the serial, else one more, as designate_pool.serial.next_serial does it.
 _AHEAD = (sa.bindparam('clock', type_=sa.BigInteger) - _SERIAL + serials.SPACE) % serials.SPACE
 _BUMP = pools.update().where(pools.c.name == sa.bindparam('pool_name')).values(catalog_serial=sa.case(
@@ -73,24 +84,42 @@ def head(tx: Tx, pool_name: str, server_ids: Collection[str] = ()) -> CatalogHea
     return None if found is None else CatalogHead(found[0], int(found[1]), int(found[2]))
 
 
-def snapshot(tx: Tx, pool_name: str, server_ids: Collection[str],
-             take: Callable[[CatalogHead, Iterator[Member]], T]) -> T | None:
-    """What *take* makes of the whole catalog, all at one state of the database; None without such a pool.
+def snapshot(tx: Tx, pool_name: str, server_ids: Collection[str], take: Callable[[Reading], T]) -> T | None:
+    """What *take* makes of the catalog, all at one state of the database; None without such a pool.
 
-    The members come in the order of their ids, read in pages, so that a large catalog is never in memory as rows.  It
-    must be the first that its transaction does (see :func:`designate_pool.storage.zones.one_state`).
+    It must be the first that its transaction does (see :func:`designate_pool.storage.zones.one_state`).
     """
     one_state(tx)
     found = head(tx, pool_name, server_ids)
-    return None if found is None else take(found, _members(tx, found.pool_id))
+    return None if found is None else take(Reading(tx, found))
 
 
-def _members(tx: Tx, pool_id: str) -> Iterator[Member]:
-    after = ''
-    while True:
-        page = tx.execute(_MEMBERS.limit(_PAGE), {'pool_id': pool_id, 'after': after}).all()
-        for row in page:
-            yield row[0], row[1], row[2]
-        if len(page) < _PAGE:
-            return
-        after = page[-1][0]
+class Reading:
+    """The catalog of *head*, at one state of the database."""
+
+    def __init__(self, tx: Tx, head: CatalogHead) -> None:
+        self._tx = tx
+        self.head = head
+
+    def members(self, first: str = '', end: str = END) -> Iterator[Member]:
+        """The members from the id *first* to the one before *end*, in the order of their ids.
+
+        They are read in pages, so that a large catalog is never in memory as rows.
+        """
+        while True:
+            page = self._tx.execute(_MEMBERS, {'pool_id': self.head.pool_id, 'first': first, 'end': end,
+                                               'most': _PAGE}).all()
+            for row in page:
+                yield row[0], row[1], row[2]
+            if len(page) < _PAGE:
+                return
+            first = page[-1][0] + '!'  # before every longer id, and no id is longer
+
+    def newest_change(self) -> datetime | None:
+        """When a domain of the pool changed last, by the clock of who changed it."""
+        return self._tx.execute(_NEWEST, {'pool_id': self.head.pool_id}).scalar()
+
+    def changed(self, since: datetime, most: int) -> frozenset[tuple[str, bool]]:
+        """Ids of domains that came or went since then, and whether each is a member now; *most* of them at most."""
+        found = self._tx.execute(_CHANGED, {'pool_id': self.head.pool_id, 'since': since, 'most': most})
+        return frozenset((domain_id, bool(is_member)) for domain_id, is_member in found)

@@ -145,10 +145,11 @@ def waiting(tx: Tx, server_id: str, most: int | None = None) -> int:
     return tx.execute(sa.select(sa.func.count()).select_from(query.subquery())).scalar_one()
 
 
-def in_hand(tx: Tx, server_id: str, now: datetime) -> bool:
-    """Whether some pool manager is at work on the server for a domain."""
-    return tx.execute(sa.select(ROWS.c.id).where(ROWS.c.server_id == server_id, ROWS.c.next_attempt_at.is_not(None),
-                                                 ROWS.c.claimed_until > now).limit(1)).first() is not None
+def in_hand(tx: Tx, server_id: str, domain_ids: Iterable[str], now: datetime) -> bool:
+    """Whether some pool manager is at work on the server for one of these domains."""
+    return any(tx.execute(sa.select(ROWS.c.id).where(
+        ROWS.c.server_id == server_id, ROWS.c.domain_id.in_(part), ROWS.c.next_attempt_at.is_not(None),
+        ROWS.c.claimed_until > now).limit(1)).first() is not None for part in chunks(domain_ids))
 
 
 def domains_on(tx: Tx, server_id: str, limit: int) -> list[str]:
@@ -203,7 +204,7 @@ def report(tx: Tx, server: PoolServer, domains_total: int, now: datetime, whole:
 
 
 def count_domains(tx: Tx, pool_id: str) -> int:
-    """How many domains of the pool are to be served."""
+    """How many domains of the pool are to be served; an index is counted through."""
     here, unsettled = domains.c.pool_id == pool_id, domains.c.status.in_((Status.PENDING, Status.ERROR))
     # One that is ACTIVE is to be served, so that nearly all are counted by index alone.
     return sum(tx.execute(sa.select(sa.func.count()).where(here, *which)).scalar_one() for which in (

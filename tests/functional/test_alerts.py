@@ -28,8 +28,9 @@ RESTING = 'designate_pool_server_state{pool="default",server="bind9:192.0.2.1:53
 SERVER = 'pool="default",server="bind9:192.0.2.1:53"'
 TICK = 'designate_pool_last_tick_timestamp_seconds{instance="a",loop="%s"}'
 RATE = '{instance="a",%s}'
+AUDIT = 'designate_pool_audit_%s{pool="default",kind="SERIALS"}'
 
-#: By alert: series by which it fires after twenty minutes, and series by which it does not.
+#: By alert: series by which it fires after half an hour, and series by which it does not.
 Series = dict[str, str]
 SITUATIONS: dict[str, tuple[list[Series], list[Series]]] = {
     'DesignatePoolManagerStuck': (
@@ -52,6 +53,33 @@ SITUATIONS: dict[str, tuple[list[Series], list[Series]]] = {
         [{'designate_pool_rows_diverged{%s}' % SERVER: '0x60', ACTIVE: '1x60'},
          {'designate_pool_rows_diverged{%s}' % SERVER: '2x5 0x60', ACTIVE: '1x60'},
          {'designate_pool_rows_diverged{%s}' % SERVER: '2x60', ACTIVE: '0x60', RESTING: '1x60'}]),
+    'DesignatePoolAuditLate': (
+        [{AUDIT % 'seconds': '140x60', AUDIT % 'interval_seconds': '120x60'},
+         {AUDIT % 'started_timestamp_seconds': '0x60', AUDIT % 'interval_seconds': '120x60'},
+         {AUDIT % 'started_timestamp_seconds': '0+60x60', AUDIT % 'seconds': '140x60',
+          AUDIT % 'interval_seconds': '120x60'}],
+        [{AUDIT % 'seconds': '119x60', AUDIT % 'interval_seconds': '120x60',
+          AUDIT % 'started_timestamp_seconds': '120+60x60'},
+         {AUDIT % 'seconds': '140x60', AUDIT % 'started_timestamp_seconds': '0x60',
+          AUDIT % 'interval_seconds': '0x60'},
+         {AUDIT % 'seconds': '140x5 110x60', AUDIT % 'interval_seconds': '120x60'}]),
+    'DesignatePoolAuditIncomplete': (
+        [{AUDIT % 'coverage': '0.9x60'},
+         {AUDIT % 'coverage': '0.9x60', 'designate_pool_circuit_open{%s,channel="dns"}' % SERVER: '0x60',
+          ACTIVE: '1x60'},
+         {AUDIT % 'coverage': '0.9x60', 'designate_pool_circuit_open{%s,channel="dns"}' % SERVER: '1x60',
+          ACTIVE: '0x60', RESTING: '1x60'}],
+        [{AUDIT % 'coverage': '1x60'},
+         {AUDIT.replace('SERIALS', 'CONTENTS') % 'coverage': '0x60'},
+         {AUDIT % 'coverage': '0.75x60', 'designate_pool_circuit_open{%s,channel="dns"}' % SERVER: '1x60',
+          ACTIVE: '1x60'}]),
+    'DesignatePoolAuditFindings': (
+        [{AUDIT % 'findings': '1x60', AUDIT % 'domains': '10x60'},
+         {AUDIT % 'findings': '200x60', AUDIT % 'domains': '1000000x60'}],
+        [{AUDIT % 'findings': '0x60', AUDIT % 'domains': '10x60'},
+         {AUDIT % 'findings': '0x60', AUDIT % 'domains': '0x60'},
+         {AUDIT % 'findings': '0x20 1 0x60', AUDIT % 'domains': '10x60'},
+         {AUDIT % 'findings': '20x60', AUDIT % 'domains': '1000000x60'}]),
     'DesignatePoolDueRowsOld': (
         [{'designate_pool_oldest_due_seconds{%s}' % SERVER: '0+60x60', ACTIVE: '1x60'}],
         [{'designate_pool_oldest_due_seconds{%s}' % SERVER: '2x60', ACTIVE: '1x60'},
@@ -96,7 +124,7 @@ SITUATIONS: dict[str, tuple[list[Series], list[Series]]] = {
         [{'designate_pool_notifications_total' + RATE % 'outcome="sent"': '0+50x60'}]),
 }
 #: When the situations are looked at.
-AT = '25m'
+AT = '35m'
 
 
 def promtool(*arguments: str | pathlib.Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import pathlib
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -11,6 +12,7 @@ import dns.name
 import dns.rcode
 import pytest
 
+from designate_pool.minidns import catalog
 from designate_pool.model import Outcome
 from tests.fixtures.catalog import KEY, ZONE, CatalogPool
 from tests.fixtures.processes import wait_until
@@ -98,7 +100,8 @@ def confirmed(pool: CatalogPool) -> int:
 
 
 @each_make
-def test_a_thousand_members(start: Start, kind: str, signed: bool) -> None:
+def test_a_thousand_members(start: Start, monkeypatch: pytest.MonkeyPatch, kind: str, signed: bool) -> None:
+    monkeypatch.setattr(catalog, 'BLOCK', 50)
     pool, server = start(kind, signed)
     names = [f'{number}.example.' for number in range(1000)]
     pool.add(*names)
@@ -108,7 +111,19 @@ def test_a_thousand_members(start: Start, kind: str, signed: bool) -> None:
         pool.remove(*names[:500])
         gone = [a_domain(name) for name in names[:500]]
         wait_until(lambda: all(result.ok for result in backend.delete_domains(gone)), 'half of them are gone')
-        assert backend.list_zones(names).serials == dict.fromkeys(names[500:], 7)
+        wait_until(lambda: backend.list_zones(names).serials == dict.fromkeys(names[500:], 7), 'the others are served')
+        # From here on, reading all of the catalog would fail.
+        monkeypatch.setattr(catalog, '_blocks', functools.partial(_some_blocks, catalog._blocks))
+        pool.add('new.example.')
+        pool.remove(names[500])
+        wait_until(lambda: server.serial('new.example.') == 7, 'the new one is served')
+        wait_until(lambda: all(result.ok for result in backend.delete_domains([a_domain(names[500])])), 'one is gone')
+        wait_until(lambda: backend.list_zones(names).serials == dict.fromkeys(names[501:], 7), 'the others are served')
+
+
+def _some_blocks(blocks: Any, head: Any, reading: Any, *ends: str) -> Any:
+    assert ends, 'the whole catalog is read'
+    return blocks(head, reading, *ends)
 
 
 @each_make

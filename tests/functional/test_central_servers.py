@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from designate_pool import errors
+from designate_pool.central import counting
 from designate_pool.central import servers as rules
 from designate_pool.central.service import Central
 from designate_pool.model import Action, Outcome, PoolServer, ServerState, ServerStatus, utcnow
@@ -220,3 +221,19 @@ class TestTogether:
             states: Iterable[ServerState] = list(threads.map(turn, range(16)))
         assert set(states) == {ACTIVE, MAINTENANCE}
         assert found(central).version > before
+
+
+def test_many_domains_are_not_counted_for_everybody_who_looks(database: Storage, central: Central, clock: Clock,
+                                                              monkeypatch: pytest.MonkeyPatch) -> None:
+    def shown() -> int:
+        return next(report.domains for report in central.report_servers(WHO, 'default'))
+
+    create(central, 'a.example.com.')
+    assert shown() == 1
+    monkeypatch.setattr(counting, 'MANY', 2)
+    create(central, 'b.example.com.')
+    assert shown() == 2
+    create(central, 'c.example.com.')
+    assert (shown(), central.report_server(WHO, ONE).domains) == (2, 2)
+    clock.now += counting.KEPT
+    assert shown() == 3

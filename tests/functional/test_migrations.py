@@ -125,6 +125,7 @@ def test_each_revision_up_and_down(database: Database) -> None:
     tables['0006'] = tables['0005'] | {'owned_rrsets'}
     tables['0007'] = tables['0006'] | {'quotas', 'tsigkeys', 'zone_tasks', 'zone_task_pieces', 'service_statuses'}
     tables['0008'] = tables['0007'] | {'audits'}
+    tables['0009'] = tables['0008']
     assert migrate.current(database.url) is None
     for revision in sorted(tables):
         migrate.upgrade(database.url, revision)
@@ -217,6 +218,13 @@ def test_later_revisions_leave_the_rows_of_earlier_ones_alone(database: Database
     database.insert('record_changes', id='d' * 32, created_at=THEN, domain_id=LIVE, serial_number=1, added=True,
                     name='www.example.com.', type='A', ttl=300, wire=b'\0')
     database.insert('audits', pool_id=pool_id, kind='SERIALS', created_at=THEN, updated_at=THEN, started_at=THEN)
+    then_0008 = everything(database)
+    migrate.upgrade(database.url, '0009')
+    database.insert('audits', pool_id=pool_id, kind='UNSETTLED', created_at=THEN, updated_at=THEN, started_at=THEN)
+    migrate.downgrade(database.url, '0008')
+    assert everything(database) == then_0008
+    with pytest.raises(sa.exc.DBAPIError, match='ck_audits_kind'):
+        database.insert('audits', pool_id=pool_id, kind='UNSETTLED', created_at=THEN, updated_at=THEN, started_at=THEN)
     migrate.downgrade(database.url, '0007')
     assert everything(database) == then_0007
     migrate.downgrade(database.url, '0006')
@@ -365,7 +373,7 @@ def test_a_program_refuses_a_database_of_another_revision(empty_database_url: st
             migrate.upgrade(empty_database_url, revision)
         with pytest.raises(errors.DatabaseNotReady) as caught:
             migrate.check(storage)
-        assert caught.value.kwargs == {'found': revision or 'none', 'wanted': '0008'}
+        assert caught.value.kwargs == {'found': revision or 'none', 'wanted': '0009'}
     migrate.upgrade(empty_database_url)
     migrate.check(storage)
     storage.close()
@@ -384,7 +392,7 @@ def test_the_migrations_are_found_in_an_installed_package(installed: pathlib.Pat
     assert migrate.folder() == installed
     url = f'sqlite:///{installed.parent}/database.sqlite'
     migrate.upgrade(url)
-    assert migrate.current(url) == '0008' == migrate.head()
+    assert migrate.current(url) == '0009' == migrate.head()
 
 
 def test_a_new_revision_holds_what_the_database_lacks(installed: pathlib.Path) -> None:
@@ -394,9 +402,9 @@ def test_a_new_revision_holds_what_the_database_lacks(installed: pathlib.Path) -
     storage.run(lambda tx: tx.exec_driver_sql('DROP INDEX ix_records_recordset_id').close())
     storage.close()
     migrate.revise(url, 'find records again')
-    text = (installed / 'versions' / '0009_find_records_again.py').read_text()
-    assert "down_revision = '0008'" in text and text.count('ix_records_recordset_id') == 2
+    text = (installed / 'versions' / '0010_find_records_again.py').read_text()
+    assert "down_revision = '0009'" in text and text.count('ix_records_recordset_id') == 2
     migrate.upgrade(url)
     migrate.revise(url, 'nothing')
-    text = (installed / 'versions' / '0010_nothing.py').read_text()
+    text = (installed / 'versions' / '0011_nothing.py').read_text()
     assert re.search(r'def upgrade\(\) -> None:\n(    #.*\n)*    pass\n', text), text

@@ -101,6 +101,16 @@ def test_the_plot_says_in_words_what_it_shows(stack: Stack, zone: str, page: Bro
     assert len(dots) <= len(page.driver.find_elements(By.CSS_SELECTOR, '#changes tbody tr'))
 
 
+def test_the_rounds_of_both_audits(stack: Stack, zone: str, page: Browser) -> None:
+    def ended() -> bool:
+        show(page, stack)
+        serials = row(page, 'audits', 'Serials last')  # that of contents takes a day
+        return serials.endswith(' 0 0 100 %') and row(page, 'audits', 'Contents').endswith(' %')
+
+    wait_until(ended, 'the last round of serials got all answers and found nothing', 60)
+    assert no_faults(page)
+
+
 @pytest.mark.parametrize('path', [f'/status/zones/{ZONE}', '/status/zones/Example.com', 'by id', 'by search'])
 def test_one_domain(stack: Stack, zone: str, page: Browser, servers: list[SecondaryServer], path: str) -> None:
     if path == 'by search':

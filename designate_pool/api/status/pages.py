@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -12,11 +13,13 @@ from designate_pool.api.status.html import Content, Html, el, join
 from designate_pool.api.status.layout import facts, page, section, table
 from designate_pool.api.status.words import age, moment, number, read_moment, span, state, until
 from designate_pool.api.views import dashed
-from designate_pool.model import Action, Domain, ServerReport, ServerState, ServiceStatus, Status
+from designate_pool.model import (Action, Audit, AuditKind, Counts, Domain, ServerReport, ServerState, ServiceStatus,
+                                  Status)
 from designate_pool.storage.observing import Change, Failure
 
 #: More recordsets than this are not counted.
 COUNTED = 10000
+_LOOKS = {AuditKind.SERIALS: 'Serials', AuditKind.CONTENTS: 'Contents'}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -24,6 +27,7 @@ class PoolState:
     """What the pool's page shows.
 
     :ivar changes: the newest first
+    :ivar audits: the rounds over all domains
     """
 
     name: str
@@ -31,6 +35,7 @@ class PoolState:
     changes: Sequence[Change]
     failures: Sequence[Failure]
     programs: Sequence[ServiceStatus]
+    audits: Sequence[Audit] = ()
 
 
 def pool_page(found: PoolState, base: str, now: datetime) -> str:
@@ -50,6 +55,11 @@ def pool_page(found: PoolState, base: str, now: datetime) -> str:
               until(each.next_attempt_at, now)) for each in found.failures],
             numbers=(3, 4, 5), empty='Nothing fails.')),
         section('changes', 'Last changes', _changes(found.changes, base, now)),
+        section('audits', 'Audits', table(
+            'audits', 'The rounds that look at every domain on every server',
+            ('What', 'Round', 'Began', 'Length', 'Domains', 'Asked', 'Not answered', 'Findings', 'Coverage'),
+            [line for each in found.audits for line in _audit(each, now)], numbers=(4, 5, 6, 7, 8),
+            empty='No round has begun yet.')),
         section('programs', 'Programs', table(
             'programs', 'What the programs said of themselves last', ('Program', 'Host', 'State', 'Heard'),
             [(each.service_name, each.hostname, state(each.status), f'{age(each.heartbeated_at, now)} ago')
@@ -116,6 +126,23 @@ def _changes(changes: Sequence[Change], base: str, now: datetime) -> Content:
                 each.serial, state(each.status.value), moment(each.changed_at),
                 span(_took(each, now)) if each.converged_at else f'not yet, since {span(_took(each, now))}')
                for each in changes], numbers=(1,)))
+
+
+def _audit(audit: Audit, now: datetime) -> Iterator[tuple[Content, ...]]:
+    """Its last round and the present one, as far as there are such."""
+    if audit.last is not None and audit.last_started_at is not None:
+        yield (_LOOKS[audit.kind], 'last', moment(audit.last_started_at), span(audit.last_seconds or 0.0),
+               *_counted(audit.last))
+    if audit.is_under_way(now):
+        yield (_LOOKS[audit.kind], 'now', moment(audit.started_at), f'since {age(audit.started_at, now)}',
+               *_counted(audit.now))
+
+
+def _counted(counts: Counts) -> tuple[Content, ...]:
+    return (counts.domains, counts.asked, counts.unanswered,
+            el('span', counts.findings, class_='bad' if counts.findings else None),
+            # Rounded down, since a round that has missed anything is not the whole.
+            f'{math.floor(1000 * counts.coverage) / 10:g}\N{NO-BREAK SPACE}%')
 
 
 def _took(change: Change, now: datetime) -> float:

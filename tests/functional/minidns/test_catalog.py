@@ -20,7 +20,7 @@ from designate_pool.errors import PoolNotFound
 from designate_pool.minidns.service import MiniDns
 from designate_pool.model import Action, Context, Outcome, PollRequest, Server, ServerState, new_id
 from designate_pool.storage import catalog
-from designate_pool.storage.catalog import CatalogHead, Member
+from designate_pool.storage.catalog import CatalogHead, Member, Reading
 from designate_pool.storage.schema import domains, pool_servers, pools
 from designate_pool.storage.sessions import Storage, Tx
 from tests.fixtures.answering import Scripted, soa_answer
@@ -38,8 +38,8 @@ def set_serial(tx: Tx, serial: int | None) -> None:
     tx.execute(pools.update().values(catalog_serial=serial))
 
 
-def everything(head: CatalogHead, members: object) -> tuple[CatalogHead, list[Member]]:
-    return head, list(members)  # type: ignore[call-overload]
+def everything(reading: Reading) -> tuple[CatalogHead, list[Member]]:
+    return reading.head, list(reading.members())
 
 
 # In the database
@@ -119,12 +119,12 @@ def test_a_snapshot_sees_one_state_of_the_database(storage: Storage, monkeypatch
     storage.run(insert_domains, 6)
     begun, changed = threading.Event(), threading.Event()
 
-    def slowly(head: CatalogHead, members: object) -> tuple[int, int]:
-        rows = iter(members)  # type: ignore[call-overload]
+    def slowly(reading: Reading) -> tuple[int, int]:
+        rows = reading.members()
         next(rows)
         begun.set()
         assert changed.wait(10)
-        return head.serial, 1 + len(list(rows))
+        return reading.head.serial, 1 + len(list(rows))
 
     with ThreadPoolExecutor(1) as pool:
         reading = pool.submit(storage.read, catalog.snapshot, 'default', (), slowly)

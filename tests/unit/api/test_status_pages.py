@@ -12,7 +12,8 @@ import pytest
 from designate_pool.api import explaining, views
 from designate_pool.api.status import html, pages, plot, words
 from designate_pool.errors import ServiceUnavailable
-from designate_pool.model import Action, Domain, Outcome, ServerReport, ServerState, ServerStatus, ServiceStatus, Status
+from designate_pool.model import (Action, Audit, AuditKind, Counts, Domain, Outcome, ServerReport, ServerState,
+                                  ServerStatus, ServiceStatus, Status)
 from designate_pool.storage.observing import Change, Failure
 from tests.unit.api.stand_in import POOL, SERVER_IDS, SERVERS
 
@@ -50,8 +51,8 @@ def parsed(page):
     return found.names
 
 
-def state(reports=(), changes=(), failures=(), programs=()):
-    return pages.PoolState('default', reports, changes, failures, programs)
+def state(reports=(), changes=(), failures=(), programs=(), audits=()):
+    return pages.PoolState('default', reports, changes, failures, programs, audits)
 
 
 def report(number=0, state=ServerState.ACTIVE, **values):
@@ -103,6 +104,34 @@ def test_an_empty_pool():
     assert 'Nothing was changed yet.' in page and 'Nothing fails.' in page and 'The pool has no servers.' in page
     assert 'href="/dns/status/style.css"' in page
     parsed(page)
+
+
+def cells(page, section):
+    """The texts of each row of a section's table."""
+    body = page.partition(f'id="{section}-caption"')[2].partition('<tbody>')[2].partition('</tbody>')[0]
+    return [[re.sub('<[^>]*>', '', cell).replace('\N{NO-BREAK SPACE}', ' ')
+             for cell in re.findall('<t[hd][^>]*>(.*?)</t[hd]>', row)] for row in body.split('</tr>')[:-1]]
+
+
+def test_the_last_rounds_and_the_one_under_way():
+    ago = NOON - timedelta(seconds=30)
+    serials = Audit('b' * 32, AuditKind.SERIALS, ago, after_id='a' * 32, now=Counts(3, 6, 6, 1, 2),
+                    last=Counts(100000, 400000, 400000, 1, 0), last_started_at=NOON - timedelta(hours=1),
+                    last_seconds=110.5)
+    contents = Audit('b' * 32, AuditKind.CONTENTS, NOON + timedelta(minutes=1), last=Counts(),
+                     last_started_at=NOON - timedelta(days=1), last_seconds=0.0)
+    page = pages.pool_page(state(audits=[serials, contents]), '', NOON)
+    assert cells(page, 'audits') == [
+        ['Serials', 'last', '2026-05-01 11:00:00', '1.8 min', '100000', '400000', '1', '0', '99.9 %'],
+        ['Serials', 'now', '2026-05-01 11:59:30', 'since 30.0 s', '3', '6', '1', '2', '83.3 %'],
+        ['Contents', 'last', '2026-04-30 12:00:00', '0 ms', '0', '0', '0', '0', '100 %']]
+    assert page.count('<span class="bad">2</span>') == 1
+    parsed(page)
+
+
+def test_before_the_first_round():
+    waiting = Audit('b' * 32, AuditKind.SERIALS, NOON - timedelta(seconds=1))
+    assert 'No round has begun yet.' in pages.pool_page(state(audits=[waiting]), '', NOON)
 
 
 class TestThePlot:

@@ -11,9 +11,10 @@ import pytest
 from designate_pool import metrics
 from designate_pool.errors import ServiceUnavailable
 from designate_pool.model import Action, Audit, AuditKind, Counts, Outcome, Status
-from designate_pool.pool_manager import pace
+from designate_pool.pool_manager import pace, periodic
 from designate_pool.pool_manager.auditing import Auditing
 from designate_pool.pool_manager.measuring import Measuring
+from designate_pool.pool_manager.periodic import Periodic
 from designate_pool.storage import audits
 from tests.unit.pool_manager.test_manager import CONTEXT, SERVERS, Clock, World, all_needed, clock, world  # noqa: F401
 
@@ -74,6 +75,30 @@ def test_two_pool_managers_share_one_round(world: World, clock: Clock, domains: 
     assert asked(world)[:5] == domains
     assert len({started_at for started_at, _, _ in world.pages[:3]}) == 1
     assert len(asked(world)) == len({(started_at, key) for started_at, _, page in world.pages for key, _, _ in page})
+
+
+def test_one_of_two_pool_managers_looks_again_at_what_has_not_come_to_rest(world: World, clock: Clock,  # noqa: F811
+                                                                           monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[str] = []
+    monkeypatch.setattr(periodic, 'PAGE', 2)
+    world.lose_casts = True
+    made = sorted(world.create(name).id for name in NAMES)
+    both = [Periodic(each, world.registrar, world.runtime) for each in (world.manager, world.new_manager('two'))]
+    for each in (world.manager, both[1]._manager):
+        monkeypatch.setattr(each, 'change', lambda ids: looked.extend(ids))
+    for _ in range(3):  # the pages of a round
+        clock.offset += timedelta(seconds=periodic.UNSETTLED_INTERVAL + 1)
+        assert [each.run_unsettled() > 0 for each in both] == [True, True]
+    assert looked == made
+    with monkeypatch.context() as patched, pytest.raises(SystemExit):
+        patched.setattr(world.manager, 'change', die)
+        clock.offset += timedelta(seconds=periodic.UNSETTLED_INTERVAL + 1)
+        both[0].run_unsettled()
+    both[1].run_unsettled()
+    assert looked == made
+    clock.offset += timedelta(seconds=world.manager.settings.claim_seconds)
+    both[1].run_unsettled()
+    assert looked == made + made[:2]
 
 
 def test_the_page_of_a_pool_manager_that_died_is_taken_by_another(
@@ -219,3 +244,5 @@ def test_the_last_round_is_among_the_metrics(world: World, clock: Clock, domains
     assert {name: read(f'designate_pool_audit_{name}', labels) for name in (
         'domains', 'coverage', 'findings', 'unanswered')} == {
             'domains': 5, 'coverage': 1.0, 'findings': 1, 'unanswered': 0}
+    assert read('designate_pool_audit_interval_seconds', labels) == world.manager.settings.periodic_sync_interval
+    assert read('designate_pool_audit_started_timestamp_seconds', labels) == present(world).started_at.timestamp()

@@ -468,7 +468,7 @@ def test_what_a_server_lacks_is_found_and_mended(town: Town) -> None:
     zones[domains[1].name] = 1
     zones[domains[2].name] = None
     zones['stranger.example.'] = 7
-    comparing = Comparing(town.manager)
+    comparing = Comparing(town.manager, town.runtime)
     found = comparing.compare(D, fix=False, delete_extra=None)
     assert found.missing == (domains[0].name,)
     assert found.behind == ((domains[1].name, 1, domains[1].serial), (domains[2].name, None, domains[2].serial))
@@ -492,14 +492,14 @@ def test_a_zone_whose_deletion_is_under_way_is_not_extra(town: Town) -> None:
     town.servers[D].refuses = True
     town.delete(domains[0])
     assert domains[0].name in town.servers[D].zones
-    assert Comparing(town.manager).compare(D, fix=False, delete_extra=None).extra == ()
+    assert Comparing(town.manager, town.runtime).compare(D, fix=False, delete_extra=None).extra == ()
 
 
 def test_a_server_that_cannot_be_compared(town: Town) -> None:
     with pytest.raises(ServerNotFound):
-        Comparing(town.manager).compare('e' * 32, fix=False, delete_extra=None)
+        Comparing(town.manager, town.runtime).compare('e' * 32, fix=False, delete_extra=None)
     town.add(D)
     town.registrar.reload()
     town.servers[D].dead = True
     with pytest.raises(WrongServerState, match='connection refused'):
-        Comparing(town.manager).compare(D, fix=False, delete_extra=None)
+        Comparing(town.manager, town.runtime).compare(D, fix=False, delete_extra=None)

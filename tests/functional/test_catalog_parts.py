@@ -1,0 +1,172 @@
+"""A large catalog after a change: only what changed is read and packed again, and it is what all of it would be."""
+
+from __future__ import annotations
+
+import functools
+import random
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta, timezone
+
+import pytest
+import sqlalchemy as sa
+
+from designate_pool.minidns import catalog
+from designate_pool.minidns.catalog import PackedCatalog
+from designate_pool.model import Action, Status, ZoneHead
+from designate_pool.storage import catalog as store
+from designate_pool.storage.catalog import END, Member, Reading
+from designate_pool.storage.schema import domains
+from designate_pool.storage.sessions import Storage, Tx
+from tests.fixtures.rows import default_pool_id
+
+HEAD = ZoneHead(catalog.CATALOG, 'catalog.example.', 'default', 'hostmaster@invalid', 0, 1, 60, 10, 0x7fffffff, 0,
+                ('invalid.',))
+BEGIN = datetime(2030, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
+
+
+class Pool:
+    """A pool in which an hour passes between two changes."""
+
+    def __init__(self, storage: Storage) -> None:
+        self.storage = storage
+        self.now = BEGIN
+        self.ranges: list[tuple[str, str]] = []
+
+    def add(self, *ids: str, late: float = 0) -> None:
+        """
+        :param late: seconds from the time that the domains bear until they are there
+        """
+        self._pass(insert, ids, self.now - timedelta(seconds=late))
+
+    def delete(self, *ids: str) -> None:
+        self._pass(change, ids, {'action': Action.DELETE, 'changed_at': self.now})
+
+    def change(self, *ids: str) -> None:
+        self._pass(change, ids, {'serial': domains.c.serial + 1, 'changed_at': self.now})
+
+    def read(self, former: PackedCatalog | None) -> PackedCatalog:
+        """The catalog after *former*; :attr:`ranges` is what was read for it."""
+        self.ranges.clear()
+        found = self.storage.read(store.snapshot, 'default', [], functools.partial(catalog.read, HEAD, former))
+        assert found is not None
+        return found
+
+    def _pass(self, work: object, ids: Sequence[str], *arguments: object) -> None:
+        self.storage.run(work, ids, *arguments)
+        self.now += timedelta(hours=1)
+        self.storage.run(store.bump, 'default', self.now)
+
+
+def insert(tx: Tx, ids: Sequence[str], now: datetime) -> None:
+    pool_id = default_pool_id(tx)
+    tx.execute(domains.insert(), [
+        {'id': key, 'created_at': now, 'updated_at': now, 'changed_at': now, 'pool_id': pool_id,
+         'name': f'{key}.example.com.', 'email': 'hostmaster@example.com', 'ttl': 60, 'refresh': 60, 'retry': 60,
+         'expire': 60, 'minimum': 60, 'serial': 1, 'action': Action.CREATE, 'status': Status.PENDING} for key in ids])
+
+
+def change(tx: Tx, ids: Sequence[str], values: dict[str, object]) -> None:
+    tx.execute(sa.update(domains).where(domains.c.id.in_(ids)).values(values))
+
+
+def ids(*numbers: int) -> list[str]:
+    return [f'{number:032x}' for number in numbers]
+
+
+def records(found: PackedCatalog) -> tuple[int, bytes]:
+    return sum(count for count, _ in found.bodies), b''.join(octets for _, octets in found.bodies)
+
+
+@pytest.fixture
+def pool(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> Pool:
+    """A pool of 40 domains with even ids, in ten blocks."""
+    monkeypatch.setattr(catalog, 'BLOCK', 4)
+    made = Pool(storage)
+    read = Reading.members
+
+    def seen(self: Reading, first: str = '', end: str = END) -> Iterator[Member]:
+        made.ranges.append((first, end))
+        return read(self, first, end)
+
+    monkeypatch.setattr(Reading, 'members', seen)
+    made.add(*ids(*range(2, 82, 2)))
+    return made
+
+
+def test_nothing_is_read_when_no_domain_came_or_went(pool: Pool) -> None:
+    first = pool.read(None)
+    assert pool.ranges == [('', END)] and len(first.blocks) == 10
+    pool.change(*ids(2, 40, 80))
+    second = pool.read(first)
+    assert not pool.ranges and second.serial > first.serial
+    assert records(second)[0] == 40 + 4
+    assert records(second) == records(pool.read(None))
+
+
+@pytest.mark.parametrize(('comes', 'goes', 'blocks'), [
+    ([41], [], 1), ([], [2], 1), ([1], [], 1), ([], [10, 12, 14, 16], 1), ([99], [50], 2), ([], [80], 1),
+    ([3, 5, 7, 9, 11], [], 2)])
+def test_only_blocks_in_which_domains_came_or_went_are_read(pool: Pool, comes: list[int], goes: list[int],
+                                                            blocks: int) -> None:
+    former = pool.read(None)
+    if comes:
+        pool.add(*ids(*comes))
+    if goes:
+        pool.delete(*ids(*goes))
+    found = pool.read(former)
+    assert len(pool.ranges) == blocks and ('', END) not in pool.ranges
+    assert records(found)[0] == 40 + 4 + len(comes) - len(goes)
+    assert records(found) == records(pool.read(None))
+
+
+def test_what_was_seen_to_come_or_go_is_not_read_again(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalog, 'LATE', 7200.0)
+    found = pool.read(None)
+    for number in (21, 61):
+        pool.add(*ids(number))
+        found = pool.read(found)
+        assert len(pool.ranges) == 1
+    assert records(found) == records(pool.read(None))
+
+
+def test_a_domain_that_was_written_late_is_seen(pool: Pool) -> None:
+    former = pool.read(None)
+    pool.add(*ids(77))
+    former = pool.read(former)
+    pool.now -= timedelta(hours=1)
+    pool.add(*ids(11), late=catalog.LATE - 1)
+    found = pool.read(former)
+    assert ids(11)[0] in {key for key, _ in found.recent} and len(pool.ranges) == 1
+    assert records(found) == records(pool.read(None))
+
+
+@pytest.mark.parametrize('why', ['many changes', 'small', 'long ago', 'a backup'])
+def test_when_all_is_read_anew(pool: Pool, monkeypatch: pytest.MonkeyPatch, why: str) -> None:
+    if why == 'small':
+        pool.delete(*ids(*range(10, 82, 2)))
+    former = pool.read(None)
+    if why == 'many changes':
+        pool.delete(*ids(*range(2, 82, 8)))
+    if why == 'long ago':
+        monkeypatch.setattr(catalog, 'WHOLE', -1.0)
+    if why == 'a backup':
+        pool.storage.run(change, ids(*range(2, 82, 2)), {'changed_at': BEGIN - timedelta(hours=2)})
+    else:
+        pool.add(*ids(41))
+    found = pool.read(former)
+    assert pool.ranges == [('', END)]
+    assert records(found) == records(pool.read(None))
+
+
+def test_after_any_changes_it_is_what_all_of_it_would_be(pool: Pool) -> None:
+    dice = random.Random(6)
+    there, found = set(range(2, 82, 2)), pool.read(None)
+    for _ in range(40):
+        if dice.random() < 0.5:
+            new = dice.sample(sorted(set(range(1, 200)) - there - set(range(2, 82, 2))), 2)
+            pool.add(*ids(*(number + 1000 * len(there) for number in new)))
+            there.update(new)
+        else:
+            pool.delete(*ids(dice.choice(range(2, 82, 2))))
+        found = pool.read(found)
+        assert records(found) == records(pool.read(None))
