@@ -45,6 +45,8 @@ class Backend:
         :class:`designate_pool.backends.records.RecordBackend`), since it cannot transfer them
     :cvar keeps_serial: whether it has a zone at the serial that the zone has here
     :cvar reads_catalog: whether the server learns its zones from the pool's catalog zone (RFC 9432)
+    :cvar tries_key: whether :meth:`check` finds out that the server does not take the ``tsig_key``; without it that is
+        seen by its answer for a zone that it has not
     :cvar batch_size: how many domains one call takes
     :cvar most_in_flight: how many calls the server takes at once, whatever ``server.max_in_flight`` says
     """
@@ -55,6 +57,7 @@ class Backend:
     fed_by_records = False
     keeps_serial = True
     reads_catalog = False
+    tries_key = False
     batch_size: ClassVar[int] = 1
     most_in_flight: ClassVar[int] = 1000
 
@@ -111,8 +114,7 @@ class Backend:
         The zone's name is a random one under ``invalid.``.
         """
         findings = self.check_files()
-        name = f'designate-pool-check-{secrets.token_hex(8)}.invalid.'
-        probe = model.Domain(model.new_id(), name, model.new_id(), '', 'hostmaster@example.invalid', 300, 1)
+        probe = a_probe()
         steps: list[tuple[str, Callable[[], model.CallResult]]] = [
             ('the control channel does not answer', self.ping),
             ('no zone can be added', lambda: self.create_domain(probe)),
@@ -235,6 +237,12 @@ class Backend:
         if isinstance(error, OSError):
             return model.CallResult(seconds, f'connection failed: {_words(error)}', unreachable=True)
         return model.CallResult(seconds, f'the driver failed: {type(error).__name__}: {error}')
+
+
+def a_probe() -> model.Domain:
+    """A domain to try a server with, of a random name under ``invalid.`` (RFC 6761 section 6.4)."""
+    name = f'designate-pool-check-{secrets.token_hex(8)}.invalid.'
+    return model.Domain(model.new_id(), name, model.new_id(), '', 'hostmaster@example.invalid', 300, 1)
 
 
 def _words(error: OSError) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
+import logging
 import os
 import random
 import re
@@ -22,13 +23,14 @@ import dns.exception
 import dns.name
 
 from designate_pool import model
-from designate_pool.backends import knot_changes
-from designate_pool.backends.base import Backend, Outcomes
+from designate_pool.backends import knot_changes, soa
+from designate_pool.backends.base import Backend, Outcomes, a_probe
 from designate_pool.backends.knot_changes import Change, Refused, Settings, TransactionIsOpen
 from designate_pool.backends.knot_control import Block, Control, error_in
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused, InvalidField
 
+LOG = logging.getLogger(__name__)
 T = TypeVar('T')
 
 #: Octets that the path of a unix socket can have.
@@ -38,6 +40,9 @@ PATIENCE = 0.8
 #: Seconds between two tries to begin a transaction, from and to.
 PAUSE = (0.05, 0.25)
 
+#: Seconds in which a zone that was just added has to be answered for.
+KEY_SECONDS = 2.0
+
 _PLAIN_NAME = re.compile(r'[a-z0-9_-]+(\.[a-z0-9_-]+)*\.')
 
 _ADVICE = {
@@ -45,6 +50,8 @@ _ADVICE = {
     'has no template': 'add the template to the configuration of Knot, or correct the option template',
     'has no key': "add the key, with its secret, to the section key of Knot's configuration",
     "without a 'master'": "see what the zone is there for, and remove it with knotc's conf-unset if it may go",
+    soa.NO_KEY: "give the key in the section key of Knot's configuration the name, algorithm and secret of tsig_key,"
+                ' and set both clocks by NTP',
     'configuration transaction': 'see who changes the configuration of Knot; "knotc conf-diff" shows what is open',
 }
 
@@ -53,6 +60,7 @@ class Knot(Backend):
     """A Knot DNS server."""
 
     fetches_on_create = True
+    tries_key = True
     batch_size = 1000
     most_in_flight = 1  # there is one transaction in all of a knotd
 
@@ -72,6 +80,19 @@ class Knot(Backend):
         self._key = [] if server.tsig_key is None else [_named(server.tsig_key.name, 'tsig_key')]
         if len(os.fsencode(self._path)) > LONGEST_PATH:
             raise InvalidField(field='control_socket', why=f'its path is longer than {LONGEST_PATH} octets')
+
+    def check(self) -> list[model.Finding]:
+        """What :meth:`Backend.check` finds, and whether Knot takes what is signed with the TSIG key.
+
+        It refuses what it has no zone for before it looks at the signature, so it is asked for one that it has.
+        """
+        findings = super().check()
+        if not self._key or any(finding.serious for finding in findings):
+            return findings
+        tried = self._call('ask with the key', self._try_key)
+        if not tried.ok:
+            findings.append(model.Finding(f'{self._key[0]}: {tried.error}', self._advice(tried)))
+        return findings
 
     def _create_many(self, domains: Sequence[model.Domain], timeout: float) -> Outcomes:
         if not self._primaries:
@@ -108,6 +129,18 @@ class Knot(Backend):
             trouble = error_in(list(control.ask({'command': 'status'}, deadline)))
         if trouble is not None:
             raise BackendError(why=f"status: {trouble['error']}")
+
+    def _try_key(self, timeout: float) -> None:
+        probe, deadline = a_probe(), Deadline(timeout)
+        self._create_many([probe], deadline.left())
+        try:
+            # It may take a moment until the zone is there; it is answered with SERVFAIL then, having no contents.
+            soa.ask(self.server, [probe.name], Deadline(min(KEY_SECONDS, deadline.left())),
+                    lambda said: said.answer is not soa.Answer.ABSENT)
+        except OSError as error:  # whether it answers at all is not the question here
+            LOG.debug('%s: %s', self.server.label, error)
+        finally:
+            self._delete_many([probe], deadline.left())
 
     def _advice(self, result: model.CallResult) -> str:
         for words, advice in _ADVICE.items():

@@ -28,16 +28,21 @@ LONGEST_ENTRY = 1022
 RELOAD_SECONDS = 1.0
 #: How often NSD is had to ask its primary while we look which one that is.
 LOOKS = 5
+#: Deletes at once before which each zone is looked at where that takes TLS; over a socket it costs next to nothing.
+LOOKED_AT = 8
 #: What no retry can mend.
 PERMANENT = ('does not exist', 'cannot parse zone name', 'zone defined in nsd.conf')
 
+_COPY = 'copy nsd_control.key, nsd_control.pem and nsd_server.pem from the server to here'
 #: What an operator can do, by a word of the error.
 ADVICE = {
     'pattern': 'write the pattern into nsd.conf, or correct the option pattern; then nsd-control reconfig, which needs'
                ' nsd to have been started with the full path of nsd.conf',
+    'zonelist': 'let the user that nsd runs as write the file zonelistfile of nsd.conf, and into its folder',
     'TLS': 'set server_cert_file, control_key_file and control_cert_file to files that nsd-control-setup made on the'
            ' server',
-    'key': 'copy nsd_control.key, nsd_control.pem and nsd_server.pem from the server to here',
+    'cannot be used': _COPY,
+    'key': _COPY,
     'certificate': 'copy nsd_server.pem from the server to here',
 }
 
@@ -109,7 +114,13 @@ class Nsd(Backend):
                 for domain, outcome in zip(domains, outcomes, strict=True)]
 
     def _delete_many(self, domains: Sequence[model.Domain], timeout: float) -> Outcomes:
-        return self._batch('delzones', domains, '', Deadline(timeout), self._after_delete)
+        deadline = Deadline(timeout)
+        foreign: dict[str, BackendError] = {}
+        if len(domains) <= LOOKED_AT or not self._control.speaks_tls:
+            foreign = {domain.id: error for domain in domains if (error := self._foreign(domain, deadline)) is not None}
+        rest = [domain for domain in domains if domain.id not in foreign]
+        outcomes = iter(self._batch('delzones', rest, '', deadline, self._after_delete) if rest else ())
+        return [foreign[domain.id] if domain.id in foreign else next(outcomes) for domain in domains]
 
     def _refetch_many(self, domains: Sequence[model.Domain], timeout: float) -> Outcomes:
         deadline = Deadline(timeout)
@@ -118,7 +129,8 @@ class Nsd(Backend):
     def _list(self, names: Collection[str], timeout: float) -> tuple[dict[str, int | None], bool]:
         deadline = Deadline(timeout)
         before = self._control.incarnation()
-        zones = {zone.name: zone.serial for zone in nsd_zones.statuses(self._control.lines('zonestatus', deadline))}
+        zones = {zone.name: zone.serial for zone in nsd_zones.statuses(self._control.lines('zonestatus', deadline))
+                 if not self._is_foreign(zone)}
         # A list that ended since NSD died looks like a whole one: the same NSD must still be there.
         self._ping(deadline.left())
         if self._control.incarnation() != before:
@@ -153,13 +165,28 @@ class Nsd(Backend):
             raise _trouble(f'addzones {name}', said.remark)
         if EXISTS not in said.remark:
             return
-        has = self._status(name, deadline).pattern
-        if has is None:
+        status = self._status(name, deadline)
+        if status.pattern is None:
             raise BackendRefused(why=f'the zone {name} stands in nsd.conf itself, where NSD cannot change it; remove it'
                                      ' from there')
-        if has != self._pattern:
+        if self._is_foreign(status):
+            raise _foreign(name)
+        if status.pattern != self._pattern:
             self._obeyed(f'changezone {name} {self._pattern}', deadline)
             moved.add(name)
+
+    def _foreign(self, domain: model.Domain, deadline: Deadline) -> BackendError | None:
+        """Why the zone of a domain may not be deleted: it is an operator's own; None for others, and for no zone."""
+        try:
+            name = nsd_zones.escaped(domain.name)
+            status = self._status(name, deadline)
+        except BackendError:  # it is not there, or has a name that no command but delzones has room for
+            return None
+        return _foreign(name) if status.pattern is not None and self._is_foreign(status) else None
+
+    def _is_foreign(self, status: nsd_zones.ZoneStatus) -> bool:
+        """Whether a zone is a primary one, which the pool makes none of; a pattern of ours may lack its primaries."""
+        return not status.is_secondary and status.pattern != self._pattern
 
     def _after_delete(self, name: str, said: Said) -> None:
         if not said.done and not said.remark.startswith(ABSENT):
@@ -219,6 +246,11 @@ def _written(name: str, more: str) -> str:
         raise BackendRefused(why=f'with a name so long, and so odd, NSD would forget the zone when it is restarted:'
                                  f' {written[:40]}…; a pattern with a shorter name may help')
     return written
+
+
+def _foreign(name: str) -> BackendError:
+    return BackendError(why=f"{name} is there already, as a primary zone that was added by hand: take it away with"
+                            " 'nsd-control delzone' if it may go")
 
 
 def _trouble(command: str, words: str) -> BackendError:

@@ -88,6 +88,10 @@ class Control:
         self._tls = tls
         self._place = address if isinstance(address, str) else f'{address[0]} port {address[1]}'
 
+    @property
+    def speaks_tls(self) -> bool:
+        return self._tls is not None
+
     def ask(self, command: str, deadline: Deadline) -> list[str]:
         """Have *command* carried out; the lines of the answer.
 

@@ -47,7 +47,7 @@ class Pdns(Backend):
 
     OPTIONS: ClassVar[tuple[model.Option, ...]] = (
         *API_OPTIONS,
-        model.Option('ixfr', 'Whether it is to fetch the changes of a zone only (IXFR). PowerDNS 4.7 then gives wrong'
+        model.Option('ixfr', 'Whether it is to fetch the changes of a zone only (IXFR). PowerDNS then gives wrong'
                      ' answers; see the documentation.', 'bool', False))
 
     def __init__(self, server: model.Server) -> None:
@@ -85,6 +85,8 @@ class Pdns(Backend):
             raise self._api.trouble(f'create {domain.name}', answer)
         if self.options['ixfr']:
             self._have_changes_fetched(name, domain, deadline)
+        elif answer.status == 409:
+            self._have_it_fetched_whole(name, domain, deadline)
         self._retrieve(name, domain, deadline)
 
     def _delete(self, domain: model.Domain, timeout: float) -> None:
@@ -108,7 +110,7 @@ class Pdns(Backend):
         deadline = Deadline(timeout)
         path = f'/zones/{api_id(_name(domain))}'
         # It would ask for what has changed since the serial that it has; so changes come whole from now on.
-        asked = [('DELETE', f'{path}/metadata/IXFR')] if self.options['ixfr'] else []
+        asked = [('DELETE', _ixfr_of(_name(domain)))] if self.options['ixfr'] else []
         for verb, what in (*asked, ('PUT', f'{path}/axfr-retrieve')):
             answer = self._api.ask(verb, what, deadline)
             if answer.status == 404:
@@ -155,10 +157,17 @@ class Pdns(Backend):
             raise self._api.trouble(f'change {domain.name}', answer)
 
     def _have_changes_fetched(self, name: dns.name.Name, domain: model.Domain, deadline: Deadline) -> None:
-        answer = self._api.ask('PUT', f'/zones/{api_id(name)}/metadata/IXFR', deadline,
-                               {'kind': 'IXFR', 'metadata': ['1']})
+        answer = self._api.ask('PUT', _ixfr_of(name), deadline, {'kind': 'IXFR', 'metadata': ['1']})
         if answer.status != 200:
             raise self._api.trouble(f'have the changes of {domain.name} fetched', answer)
+
+    def _have_it_fetched_whole(self, name: dns.name.Name, domain: model.Domain, deadline: Deadline) -> None:
+        """Take from the zone, which exists, what the section said when it had ``ixfr = true``, if it ever did."""
+        answer = self._api.ask('GET', _ixfr_of(name), deadline)
+        if answer.status == 200 and isinstance(answer.json, dict) and answer.json.get('metadata'):
+            answer = self._api.ask('DELETE', _ixfr_of(name), deadline)
+        if answer.status not in (200, 204):
+            raise self._api.trouble(f'have {domain.name} fetched whole', answer)
 
     def _is_secondary(self, domain: model.Domain, answer: Answer) -> None:
         """
@@ -220,6 +229,11 @@ def advice_on_api(result: model.CallResult) -> str | None:
     if 'api_key' in (result.error or ''):
         return 'give the section the api-key of its pdns.conf'
     return None
+
+
+def _ixfr_of(name: dns.name.Name) -> str:
+    """Where the API has whether the zone *name* is fetched by its changes."""
+    return f'/zones/{api_id(name)}/metadata/IXFR'
 
 
 def _name(domain: model.Domain) -> dns.name.Name:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import ipaddress
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -13,6 +14,8 @@ from designate_pool.model import Finding, Server, TsigKey
 #: Seconds for which answers are kept.
 CACHES = ('cache-ttl', 'query-cache-ttl', 'negquery-cache-ttl')
 _OFF = ('no', 'off')
+#: The switch of each of the databases with SQL, such as ``gsqlite3-dnssec``.
+_DNSSEC_OF_DATABASE = re.compile(r'g[a-z0-9]+(-[a-z0-9-]+)?-dnssec')
 
 
 def misfits(settings: Mapping[str, str], server: Server) -> Iterator[Finding]:
@@ -25,6 +28,8 @@ def misfits(settings: Mapping[str, str], server: Server) -> Iterator[Finding]:
     if settings.get(word) in _OFF:
         yield Finding(f'{word}={settings[word]}: PowerDNS fetches no zones', f'set {word}=yes and restart PowerDNS')
     yield from misfits_of_caches(settings)
+    if server.options.get('ixfr'):
+        yield misfit_of_ixfr(settings)
     if server.tsig_key is not None:
         return  # A signed NOTIFY is accepted whatever the following say.
     if settings.get('allow-unsigned-notify') in _OFF:
@@ -56,6 +61,22 @@ def misfits_of_caches(settings: Mapping[str, str]) -> Iterator[Finding]:
     if kept:
         yield Finding(f'{", ".join(kept)}: PowerDNS may give old answers for so many seconds after a change',
                       f'set {", ".join(f"{name}=0" for name in CACHES)} unless its load does not allow it', False)
+
+
+def misfit_of_ixfr(settings: Mapping[str, str]) -> Finding:
+    """What PowerDNS makes of zones that it fetches by their changes.
+
+    It marks the records that come so as not authoritative, and leaves them out of answers where its database's DNSSEC
+    is on; which names exist only for those below them it does not follow in either case (PowerDNS issue 12756).
+    """
+    on = [f'{name}={value}' for name, value in sorted(settings.items())
+          if _DNSSEC_OF_DATABASE.fullmatch(name) and value not in _OFF]
+    whole = 'set ixfr = false: its zones are then fetched whole once more, and from then on'
+    if on:
+        return Finding(f'ixfr = true and {", ".join(on)}: PowerDNS does not answer for records that came by IXFR',
+                       whole)
+    return Finding('ixfr = true: PowerDNS answers NXDOMAIN for a name without records, above one that came by IXFR',
+                   f'{whole}; or leave it, if no zone has such names', serious=False)
 
 
 def misfit_of_key(held: Mapping[str, Any] | None, key: TsigKey) -> Finding | None:

@@ -38,6 +38,9 @@ PAUSES = (0.02, 0.04, 0.08, 0.16, 0.25)
 #: Seconds after which a question that was not answered is asked again.
 RESEND = 0.5
 
+#: What is said of a server that takes our signature in none of its answers.
+NO_KEY = 'the server does not accept our signature'
+
 _ABSENT = {dns.rcode.REFUSED, dns.rcode.NOTAUTH, dns.rcode.NXDOMAIN}
 
 
@@ -78,7 +81,7 @@ def ask(server: model.Server, names: Collection[str], deadline: Deadline,
     heard = [said for said in found.values() if said is not None]
     # A server that has just lost a zone may for a moment know no key for its name: so one such answer proves nothing.
     if heard and all(said.bad_key for said in heard):
-        raise BackendRefused(why=f'the server does not accept our signature: {heard[0].reason}')
+        raise BackendRefused(why=f'{NO_KEY}: {heard[0].reason}')
     return found
 
 

@@ -46,7 +46,8 @@ def _lines(told: Json, limit: int | None) -> Iterator[str]:
     if extra is None:
         yield 'It cannot list its zones, so extra ones are not known.'
     elif told['deleted']:
-        yield f'Deleted: {told["deleted"]} of {len(extra)} extra zones.'
+        why = '' if told['deleted'] == len(extra) else ' The log of the pool manager says why not the rest.'
+        yield f'Deleted: {told["deleted"]} of {len(extra)} extra zones.{why}'
     elif extra:
         yield f'Extra zones stay; --delete-extra {len(extra)} deletes them.'
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import dataclasses
+import functools
 import json
 import logging
 import os
@@ -101,10 +102,11 @@ def check(pool: Pool, backends: Mapping[str, Backend], about_files: list[Finding
     primaries = dict.fromkeys(primary for server in pool.servers for primary in server.primaries)
     with _quiet_drivers():
         looks = [(_look_at_control(runtime, backends[server.id], CALLS * server.call_timeout),
-                  _look_at_dns(runtime, probing.check_server, server, min(server.call_timeout, poll_timeout)))
+                  _look_at_dns(runtime, functools.partial(probing.check_server, server, backends[server.id].tries_key),
+                               min(server.call_timeout, poll_timeout)))
                  for server in pool.servers]
-        at_primaries = [_look_at_dns(runtime, probing.check_minidns, primary, min(longest, poll_timeout))
-                        for primary in primaries]
+        at_primaries = [_look_at_dns(runtime, functools.partial(probing.check_minidns, primary),
+                                     min(longest, poll_timeout)) for primary in primaries]
         at_database = _Look(runtime, lambda: check_database(database, longest), longest)
         return Report(
             Looked('configuration', tuple(about_files)),
@@ -174,8 +176,8 @@ def _look_at_control(runtime: Runtime, backend: Backend, seconds: float) -> _Loo
     return _Look(runtime, look, seconds)
 
 
-def _look_at_dns(runtime: Runtime, look: Callable[[Any, float], list[Finding]], what: Any, seconds: float) -> _Look:
-    return _Look(runtime, lambda: look(what, seconds), seconds)
+def _look_at_dns(runtime: Runtime, look: Callable[[float], list[Finding]], seconds: float) -> _Look:
+    return _Look(runtime, lambda: look(seconds), seconds)
 
 
 @contextlib.contextmanager

@@ -22,9 +22,10 @@ SENDS = 3
 _MOST_UDP = 65535
 
 
-def check_server(server: Server, seconds: float) -> list[Finding]:
+def check_server(server: Server, key_is_tried: bool, seconds: float) -> list[Finding]:
     """What keeps MiniDNS from asking *server*, and the server from asking MiniDNS as far as can be seen from here.
 
+    :param key_is_tried: whether somebody else sees to it that the server takes the key
     :param seconds: how long to wait for the answer
     """
     try:
@@ -32,7 +33,8 @@ def check_server(server: Server, seconds: float) -> list[Finding]:
     except (OSError, UnicodeError) as error:
         return [Finding(f'{server.host} has no address: {_words(error)}',
                         "correct host, or see to this host's name service")]
-    return [*_check_answer(server, Endpoint(host, server.port), seconds), *_check_primaries(server, host)]
+    found = _check_answer(server, Endpoint(host, server.port), key_is_tried, seconds)
+    return [*found, *_check_primaries(server, host)]
 
 
 def check_minidns(where: Endpoint, seconds: float) -> list[Finding]:
@@ -46,7 +48,7 @@ def check_minidns(where: Endpoint, seconds: float) -> list[Finding]:
     return []
 
 
-def _check_answer(server: Server, where: Endpoint, seconds: float) -> list[Finding]:
+def _check_answer(server: Server, where: Endpoint, key_is_tried: bool, seconds: float) -> list[Finding]:
     template = _question()
     message, mac, key = secrets.token_bytes(2) + template, b'', None
     if server.tsig_key is not None:
@@ -60,7 +62,7 @@ def _check_answer(server: Server, where: Endpoint, seconds: float) -> list[Findi
         return [Finding(f'it does not answer DNS at {where}: {_words(error)}',
                         'see whether its name server runs and listens there, and whether a firewall lets UDP through')]
     try:
-        return _judge(reply, template, server.tsig_key, key, mac)
+        return _judge(reply, template, server.tsig_key, key, mac, key_is_tried)
     except wire.Malformed:
         return [Finding(f'what answers at {where} is no DNS server', 'correct host or port')]
 
@@ -73,21 +75,23 @@ def _check_primaries(server: Server, host: str) -> list[Finding]:
                     'set primaries to an address at which it reaches MiniDNS, and listen of [service:minidns] too')]
 
 
-def _judge(reply: bytes, template: bytes, key: TsigKey | None, known: dns.tsig.Key | None, mac: bytes
-           ) -> list[Finding]:
+def _judge(reply: bytes, template: bytes, key: TsigKey | None, known: dns.tsig.Key | None, mac: bytes,
+           key_is_tried: bool) -> list[Finding]:
     """What is wrong with *reply*; that the server has no such zone is right.
 
     :raises wire.Malformed: when it is no answer to the question
     """
     now = int(time.time())
-    said = questions.read_soa(reply, template)
+    said = questions.read_soa(reply, template, known, mac, now)
     if said is None:
         raise wire.Malformed
     if key is None or known is None:
         return []
     seal = signing.last(reply)
     if seal is None:
-        return [_unsigned(key, reply[3] & 15)]
+        rcode = reply[3] & 15
+        # Some servers, Knot DNS among them, refuse what they have no zone for before they look at the signature.
+        return [] if key_is_tried and rcode == wire.REFUSED else [_unsigned(key, rcode)]
     if seal.error:
         return [_refused(key, seal, now)]
     try:
@@ -114,7 +118,6 @@ def _refused(key: TsigKey, seal: signing.Seal, now: int) -> Finding:
 def _unsigned(key: TsigKey, rcode: int) -> Finding:
     word = dns.rcode.to_text(dns.rcode.Rcode.make(rcode))
     if rcode == wire.REFUSED:
-        # Some servers, Knot DNS among them, refuse what they have no zone for before they look at the signature.
         return Finding(f'whether it knows the key {key.name} cannot be told: it answers {word} without a signature',
                        f'if its zones stay in ERROR: {_same(key)}', serious=False)
     return Finding(f'it answers {word} without a signature to what is signed with the key {key.name}',

@@ -61,7 +61,7 @@ def read_soa(message: bytes, template: bytes, key: Key | None = None, mac: bytes
     serial = _plain_serial(message, template) if key is None else None
     if serial is not None:
         return Said(Answer.SERIAL, serial)
-    flags = _flags(message, template)
+    flags = _flags(message, template, key)
     if flags is None:
         return None
     if flags & wire.TC:
@@ -79,7 +79,7 @@ def read_soa(message: bytes, template: bytes, key: Key | None = None, mac: bytes
 
 def read_notify(message: bytes, template: bytes, key: Key | None = None, mac: bytes = b'', now: int = 0) -> Said | None:
     """What *message* answers to the NOTIFY *template*: SERIAL stands for its acknowledgement."""
-    flags = _flags(message, template)
+    flags = _flags(message, template, key)
     if flags is None:
         return None
     try:
@@ -122,7 +122,7 @@ def _are_two_names(octets: bytes) -> bool:
         return False
 
 
-def _flags(message: bytes, template: bytes) -> int | None:
+def _flags(message: bytes, template: bytes, key: Key | None) -> int | None:
     """The flags of a message that answers *template*; None when it does not."""
     if len(message) < 12:
         return None
@@ -133,6 +133,10 @@ def _flags(message: bytes, template: bytes) -> int | None:
     questions = int.from_bytes(message[4:6], 'big')
     if questions == 0 and flags & 15 in (wire.FORMERR, wire.SERVFAIL, wire.NOTIMP):
         return flags  # who does not understand a query need not repeat it
+    if questions == 0 and flags & 15 and asked & wire.OPCODE == wire.NOTIFY << 11:
+        return flags  # so NSD refuses a NOTIFY for a zone that it has not
+    if questions == 0 and flags & 15 == wire.NOTAUTH and key is not None:
+        return flags  # NSD does not repeat one whose signature it does not accept; what it says of that is in its own
     question = template[10:]
     if questions != 1 or wire.lower(message[12:12 + len(question)]) != question:
         return None

@@ -27,7 +27,8 @@ def written(rows: Iterable[ServerStatus], situations: Mapping[str, Situation], l
         return
     for row in rows:
         situation, lane = situations[row.domain_id], lanes.get(row.server_id)
-        if row.status is None or row.status is situation.former.get((row.server_id, row.action)):
+        # A row that only goes to be tried again has no former outcome: it keeps the one that it has.
+        if row.status is None or row.status is situation.former.get((row.server_id, row.action), row.status):
             continue
         server = row.server_id if lane is None else lane.server.label
         about = {'domain': situation.domain.name, 'server': server, 'action': row.action.value,

@@ -229,6 +229,26 @@ def test_a_zone_in_nsd_conf_is_refused_and_its_neighbours_in_the_batch_are_done(
         assert backend.list_zones([]).serials == {'example.com.': None}
 
 
+@pytest.mark.parametrize('tls', [False, True])
+def test_a_primary_zone_of_the_operators_is_left_alone(nsd: Start, nsd_keys: Keys, tmp_path: pathlib.Path,
+                                                       tls: bool) -> None:
+    file = tmp_path / 'own.zone'
+    file.write_text('@ 300 IN SOA ns1.example.org. hostmaster.example.com. 7 3600 600 86400 300\n'
+                    '@ 300 IN NS ns1.example.org.\n')
+    server = nsd(statements=f'pattern:\n    name: "own"\n    zonefile: "{file}"',
+                 **{'tls': nsd_keys('own')} if tls else {})
+    server.control('addzone', 'example.com', 'own')
+    wait_until(lambda: server.serial('example.com.') == 7, 'it is served')
+    batch = [a_domain(name) for name in ('before.example.com.', 'example.com.', 'after.example.com.')]
+    with opened(server.server([NOWHERE])) as backend:
+        for verb in (backend.create_domains, backend.delete_domains):
+            first, second, third = verb(batch)
+            assert first.ok and third.ok
+            assert 'a primary zone that was added by hand' in str(second.error)
+        assert backend.list_zones([]).serials == {}
+    assert 'pattern: own' in server.control('zonestatus', 'example.com') and server.serial('example.com.') == 7
+
+
 def test_the_longest_name_there_and_not_there_and_with_another_pattern(nsd: Start) -> None:
     server = nsd()
     names = [a_domain(name) for name in ('one.example.', ESCAPES, 'two.example.', '\\000' + ESCAPES[4:])]

@@ -189,7 +189,7 @@ def test_create_again_with_the_same_settings_changes_nothing(
         assert backend.create_domain(a_domain()).ok
     assert holding(server) == before
     assert asked == [('POST', '/zones?rrsets=false'), ('GET', '/zones/example.com.?rrsets=false'),
-                     ('PUT', '/zones/example.com./axfr-retrieve')]
+                     ('GET', '/zones/example.com./metadata/IXFR'), ('PUT', '/zones/example.com./axfr-retrieve')]
 
 
 def test_a_zone_of_another_kind_is_an_operator_s_own(powerdns: Start) -> None:

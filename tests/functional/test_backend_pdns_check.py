@@ -33,6 +33,19 @@ def test_check_finds_a_setting(powerdns: Start, settings: dict[str, str], what: 
     assert server.notify('example.com.').rcode() == dns.rcode.REFUSED
 
 
+@pytest.mark.parametrize(('settings', 'what', 'serious'), [
+    ({}, 'ixfr = true and gsqlite3-dnssec=yes: PowerDNS does not answer for records that came by IXFR', True),
+    ({'gsqlite3-dnssec': 'no'}, 'ixfr = true: PowerDNS answers NXDOMAIN for a name without records', False),
+])
+def test_check_finds_that_changes_alone_are_fetched(powerdns: Start, settings: dict[str, str], what: str,
+                                                    serious: bool) -> None:
+    server = powerdns(settings=settings)
+    with opened(server.server([NOWHERE], ixfr=True)) as backend:
+        [finding] = backend.check()
+    assert what in finding.what and 'set ixfr = false' in finding.advice
+    assert finding.serious == serious
+
+
 @pytest.mark.parametrize(('settings', 'key'), [
     ({'allow-unsigned-notify': 'no'}, KEY),
     ({'allow-notify-from': '192.0.2.0/24, ::/0'}, KEY),

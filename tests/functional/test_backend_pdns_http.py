@@ -116,7 +116,7 @@ def test_answer_that_only_drips_is_not_waited_for_beyond_the_deadline() -> None:
         result = backend.ping()
         took = time.monotonic() - started
     assert result.error == 'no answer within 0.5 s'
-    assert 0.5 <= took < 2
+    assert 0.5 <= took < 8, 'all of it takes ten seconds'
 
 
 def test_answer_in_chunks_is_put_together() -> None:

@@ -13,6 +13,7 @@ import dns.rcode
 import pytest
 
 from designate_pool.model import Endpoint, Server, TsigKey
+from tests.fixtures import warm
 from tests.fixtures.bind import Named
 from tests.fixtures.nameservers import SECRET, Primary, SecondaryServer, zone_text
 from tests.fixtures.processes import wait_until
@@ -133,8 +134,7 @@ def test_serves_bind_as_its_secondary(secondary_server: Start, named: Callable[.
 ])
 def test_refuses_to_start(tmp_path: Any, arguments: list[str], said: str) -> None:
     (tmp_path / 'secret').write_text(SECRET)
-    ended = subprocess.run([sys.executable, '-m', 'designate_pool.cmd.nameserver', '--secret-file',
-                            str(tmp_path / 'secret'), *arguments], capture_output=True, text=True, timeout=30)
+    ended = warm.run('designate_pool.cmd.nameserver', '--secret-file', str(tmp_path / 'secret'), *arguments)
     assert ended.returncode != 0
     assert said in ended.stderr
     assert 'Traceback' not in ended.stderr
@@ -142,8 +142,7 @@ def test_refuses_to_start(tmp_path: Any, arguments: list[str], said: str) -> Non
 
 def test_refuses_to_start_without_a_secret(tmp_path: Any) -> None:
     (tmp_path / 'secret').write_text('\n')
-    ended = subprocess.run([sys.executable, '-m', 'designate_pool.cmd.nameserver', '--secret-file',
-                            str(tmp_path / 'secret')], capture_output=True, text=True, timeout=30)
+    ended = warm.run('designate_pool.cmd.nameserver', '--secret-file', str(tmp_path / 'secret'))
     assert ended.returncode == 1
     assert 'the control socket needs one' in ended.stderr
 

@@ -6,8 +6,6 @@ import json
 import pathlib
 import re
 import socket
-import subprocess
-import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -20,9 +18,10 @@ from oslo_config import cfg
 
 from designate_pool.cmd import manage as program
 from designate_pool.model import TsigKey
-from designate_pool.storage import migrate
+from tests.fixtures import warm
 from tests.fixtures.answering import Scripted, soa_answer
 from tests.fixtures.bind import Named
+from tests.fixtures.databases import upgraded_sqlite
 from tests.fixtures.minidns import MiniDnsProcess
 from tests.fixtures.nameservers import SecondaryServer
 from tests.fixtures.processes import free_port
@@ -38,8 +37,7 @@ Check = Callable[..., tuple[int, str]]
 def check(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> Check:
     """Run the check on a configuration of these sections; no secret may be in what it prints."""
     (tmp_path / 'keys').mkdir()
-    database = f'sqlite:///{tmp_path}/pool.sqlite'
-    migrate.upgrade(database)
+    database = upgraded_sqlite(tmp_path / 'pool.sqlite')
 
     def check(*sections: str, words: tuple[str, ...] = ()) -> tuple[int, str]:
         path = tmp_path / 'pool.conf'
@@ -269,8 +267,7 @@ def test_it_ends_when_every_server_is_silent(tmp_path: pathlib.Path) -> None:
         path = tmp_path / 'pool.conf'
         path.write_text('\n'.join([f'[DEFAULT]\nstate_path = {tmp_path}', *sections]))
         begun = time.monotonic()
-        done = subprocess.run([sys.executable, '-m', 'designate_pool.cmd.manage', '--config-file', str(path), 'config',
-                               'check'], capture_output=True, text=True, timeout=60)
+        done = warm.run('designate_pool.cmd.manage', '--config-file', str(path), 'config', 'check')
         took = time.monotonic() - begun
     assert (done.returncode, done.stderr) == (1, '')
     assert done.stdout.count('the control channel does not answer') == 10

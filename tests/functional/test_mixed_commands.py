@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 
 from tests.fixtures.mixed import MAKES, Mixed
 from tests.fixtures.processes import wait_until
+from tests.unit.backends.contract import a_domain, opened
 
 
 @pytest.fixture(scope='module')
@@ -91,6 +92,25 @@ def test_an_emptied_server_is_compared_and_mended(pool: Mixed, make: str) -> Non
     pool.stack.command('server', 'resync', pool.ids[make], '--fix', '--wait', '60')
 
 
+@pytest.mark.parametrize('make', MAKES)
+def test_extra_zones_are_deleted_only_when_they_are_as_many_as_was_said(pool: Mixed, make: str) -> None:
+    if make == 'bind9':  # without statistics it cannot list its zones
+        pool.change_sections({make: pool.section(make, statistics_url=pool.servers[make].statistics_url)})
+    pool.create(f'beside.{make}.example.com.')
+    everything = pool.expected()
+    names = [f'extra{number}.{make}.example.net.' for number in range(3)]
+    add_by_hand(pool, make, names)
+    extra = found(pool, make, code=1)['extra']
+    assert set(names) <= set(extra)
+    told = pool.stack.complaint('server', 'resync', pool.ids[make], '--delete-extra', str(len(extra) - 1))
+    assert f'it has {len(extra)} extra zones, not {len(extra) - 1}; none was deleted' in ' '.join(told.split())
+    assert pool.listed(make, names).keys() == set(names)
+    pool.stack.command('server', 'resync', pool.ids[make], '--delete-extra', str(len(extra)))
+    pool.wait_until_gone(names, [make])
+    assert found(pool, make) == {'missing': [], 'behind': [], 'extra': []}
+    assert pool.serials(make, everything) == everything
+
+
 def test_a_wrong_file_is_told_and_changes_nothing(pool: Mixed) -> None:
     before = pool.stack.servers_state()
     wrong = [pool.section('bind9').replace('rndc_port', 'rndc_prot'), pool.section('nsd', call_timeout='soon'),
@@ -117,6 +137,13 @@ def told(log: str, name: str) -> list[str]:
     """What a server says it was told: commands, and NOTIFY; it may still look after its zones of its own accord."""
     return [line for line in log.splitlines() if re.search(r'control (channel )?c|control, received', line)
             or re.search(rf'notify.* .*(created|changed)\.{name}|(created|changed)\.{name}.*notify', line)]
+
+
+def add_by_hand(pool: Mixed, make: str, names: Sequence[str]) -> None:
+    """Have a server hold zones that the pool knows nothing of."""
+    with opened(pool.servers[make].server([pool.primaries[0]], tsig_key=pool.keys[make])) as backend:
+        for name in names:
+            assert backend.create_domain(a_domain(name)).ok
 
 
 def rest(pool: Mixed, make: str) -> None:

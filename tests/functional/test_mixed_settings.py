@@ -1,13 +1,18 @@
-"""Sections that change: MiniDNS moves to another port, and zones are given another template."""
+"""Sections that change: MiniDNS at another port, another template for zones, a secret that is wrong for a while."""
 
 from __future__ import annotations
 
+import pathlib
+import re
 from collections.abc import Iterator
 
 import pytest
 
 from tests.fixtures.mixed import MAKES, Mixed
+from tests.fixtures.processes import wait_until
 
+#: In the place of a key's secret.
+WRONG = 'YW5vdGhlciBrZXkgZm9yIHRlc3RzIG9ubHk='
 NAMES = [f'moved{number}.example.com.' for number in range(20)]
 
 
@@ -44,6 +49,47 @@ def test_zones_of_knot_are_given_another_template(pool: Mixed) -> None:
     pool.stack.set_recordset(zone, recordset, '192.0.2.2')
     pool.stack.wait_for(zone)
     pool.all_serve('template.example.com.', '192.0.2.2')
+
+
+def test_a_wrong_secret_is_told_once_for_each_server_until_the_right_one_is_read(pool: Mixed) -> None:
+    zone, recordset = pool.create('secret.example.com.')
+    log = Log(pool.stack.processes['all'].log)
+    right = pool.sections()
+    wrong = [section.replace(pool.keys[make].secret, WRONG) for make, section in zip(MAKES, right, strict=True)]
+    pool.stack.reload(wrong)
+    wait_until(lambda: log.lines('the servers are now'), 'MiniDNS has them')
+    pool.stack.set_recordset(zone, recordset, '192.0.2.2')
+    pool.stack.wait_for(zone, 'ERROR')
+    for make in MAKES:
+        tries = wait_until(lambda: pool.row(zone, make)['status'] == 'ERROR' and pool.row(zone, make)['attempts'],
+                           f'{make} has failed')
+        wait_until(lambda: pool.row(zone, make)['attempts'] > tries, f'{make} is asked again')
+        error = pool.row(zone, make)['last_error']
+        assert ('the answer is not signed (NOTAUTH)' if make == 'pdns' else '(BADSIG)') in error
+        assert len(log.lines(f'UPDATE of secret.example.com. at .* on {make}:.*: ERROR, tried')) == 1
+        assert len(log.lines(f'NOTIFY for secret.example.com. was not accepted by {make}:')) == 1
+    log.restart()
+    pool.stack.reload(right)
+    wait_until(lambda: log.lines('the servers are now'), 'MiniDNS has them')
+    pool.stack.wait_for(zone)
+    pool.all_serve('secret.example.com.', '192.0.2.2')
+    assert not any(secret in pool.stack.logs() for secret in (WRONG, *(key.secret for key in pool.keys.values())))
+
+
+class Log:
+    """What a program logs from now on."""
+
+    def __init__(self, path: pathlib.Path) -> None:
+        self._path = path
+        self.restart()
+
+    def restart(self) -> None:
+        self._begun = self._path.stat().st_size
+
+    def lines(self, pattern: str) -> list[str]:
+        with self._path.open(encoding='utf-8') as file:
+            file.seek(self._begun)
+            return [line for line in file if re.search(pattern, line)]
 
 
 def uses(pool: Mixed, names: list[str]) -> dict[str, set[int]]:

@@ -119,6 +119,8 @@ def test_servers_that_need_the_same_are_told_together():
     ('the API at http://192.0.2.1:8081 refuses the api_key (401)', 'compare the key'),
     ('the answer is BADKEY', 'compare the key'),
     ('the answer is BADTIME', 'clock'),
+    ('the answer is not signed (NOTAUTH)', 'and the clocks'),
+    ('the answer has a wrong signature', 'compare the key'),
     ('control_socket: /run/knot/knot.sock: permission denied', 'open what the error names'),
     ('the server answers without authority for the zone', 'has expired'),
     ('the server has no such zone (REFUSED)', 'server resync fake:192.0.2.1:53'),

@@ -266,7 +266,7 @@ class RemoteContract(Contract):
         assert result.error == 'no answer within 0.3 s'
         assert result.retryable
         assert result.unreachable
-        assert 0.3 <= took < 2
+        assert 0.3 <= took < 5
         assert 0.3 <= result.seconds <= took
 
     @pytest.mark.parametrize('said', [b'HTTP/1.1 400 Bad Request\r\n\r\n', b'\0' * 64, b'[]\n', b'{"ok"', b'',

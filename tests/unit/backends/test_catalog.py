@@ -87,16 +87,20 @@ def test_what_does_not_prove_it_is_asked_for_until_the_time_is_up(
     with driver(lambda query, over_tcp: [say(query)]) as (backend, name_server):
         result = backend.delete_domain(a_domain('gone.example.com.'))
         assert (result.error, result.retryable, result.unreachable) == (error, True, False)
-        assert 1 <= result.seconds < 2
-        assert 5 <= len(name_server.queries) <= 10
+        assert 1 <= result.seconds < 5
+        assert 2 <= len(name_server.queries) <= 10
 
 
 def test_a_zone_that_goes_while_it_is_asked_for() -> None:
-    end = time.monotonic() + 0.3
-    with driver(lambda query, over_tcp: [soa_answer(query, 7) if time.monotonic() < end else refused(query)]
-                ) as (backend, _):
-        result = backend.delete_domain(a_domain())
-        assert result.ok and 0.3 <= result.seconds < 1
+    asked: list[dns.message.Message] = []
+
+    def answer(query: dns.message.Message, over_tcp: bool) -> list[dns.message.Message]:
+        asked.append(query)
+        return [soa_answer(query, 7) if len(asked) < 3 else refused(query)]
+
+    with driver(answer) as (backend, _):
+        assert backend.delete_domain(a_domain()).ok
+    assert len(asked) == 3
 
 
 def test_of_many_each_has_its_own_result() -> None:

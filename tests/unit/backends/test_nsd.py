@@ -215,6 +215,23 @@ def test_the_outcome_of_one_is_not_that_of_the_other(scripted: Callable[..., Scr
     assert second.ok
 
 
+def test_files_that_are_missing_are_found_by_the_check(tmp_path: pathlib.Path) -> None:
+    files = {name: str(tmp_path / name) for name in ('server_cert_file', 'control_key_file', 'control_cert_file')}
+    server = Server(new_id(), 'nsd', '192.0.2.1', options={'pattern': 'pool', **files})
+    key, channel = backends.build(server).check()
+    assert 'control_key_file' in key.what and 'server_cert_file' in channel.what
+    assert 'nsd_server.pem' in channel.advice
+
+
+def test_an_nsd_that_cannot_write_its_list_of_zones_is_found_by_the_check(scripted: Callable[..., Scripted]) -> None:
+    def refuse(connection: socket.socket) -> None:
+        name = connection.recv(1 << 20).split(b'\n')[1].split()[0]
+        connection.sendall(b"error could not add zonelist entry\nerror for input line '" + name + b"'\nadded 0 zones\n")
+
+    finding, = driver(scripted(STATUS, refuse)).check()[-1:]
+    assert 'no zone can be added' in finding.what and 'zonelistfile' in finding.advice
+
+
 @pytest.mark.parametrize('said', [b'', b'o', b'error pattern pool does not exist\n'])
 def test_another_pattern_counts_as_given_only_with_ok(scripted: Callable[..., Scripted], said: bytes) -> None:
     server = scripted(b'zone one.example already exists\nadded: one.example\nadded 1 zones\n',

@@ -18,6 +18,7 @@ from designate_pool.model import Endpoint, Finding, Pool, Server, new_id
 from designate_pool.runtime import Inline, Runtime, Threads
 from designate_pool.storage import migrate
 from tests.fixtures.answering import Scripted, soa_answer
+from tests.fixtures.databases import upgraded_sqlite
 
 Check = Callable[..., Report]
 
@@ -33,8 +34,7 @@ def answering() -> Iterator[Scripted]:
 @pytest.fixture
 def check(tmp_path: pathlib.Path, answering: Scripted) -> Check:
     """Check a pool of one ``fake`` for each of the dicts of options."""
-    url = f'sqlite:///{tmp_path}/pool.sqlite'
-    migrate.upgrade(url)
+    url = upgraded_sqlite(tmp_path / 'pool.sqlite')
 
     def check(*options: dict[str, str], runtime: Runtime | None = None, call_timeout: float = 5.0, database: str = url,
               about_files: tuple[Finding, ...] = ()) -> Report:

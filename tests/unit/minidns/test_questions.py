@@ -133,6 +133,16 @@ def test_a_wrongly_signed_answer_is_bad(octets: bytes, reason: str) -> None:
     assert found.answer is Answer.BAD and reason in found.reason
 
 
+#: As NSD refuses a signature: without the question.
+BARE_NOTAUTH = b'\x12\x34\x80\x09' + bytes(8)
+
+
+def test_a_bare_refusal_counts_only_where_a_signature_can_be_refused() -> None:
+    assert questions.read_soa(BARE_NOTAUTH, TEMPLATE) is None
+    found = read_signed(BARE_NOTAUTH)
+    assert found.answer is Answer.BAD and 'not signed (NOTAUTH)' in found.reason
+
+
 def test_that_there_is_no_such_zone_may_be_said_unsigned() -> None:
     assert read_signed(reply(rcode=dns.rcode.REFUSED).to_wire()).answer is Answer.NO_ZONE
     assert read_signed(signed(reply(rcode=dns.rcode.REFUSED), b'another mac')).answer is Answer.BAD
@@ -145,9 +155,9 @@ def test_that_there_is_no_such_zone_may_be_said_unsigned() -> None:
     (99, 'the server does not accept our signature (99)'),
 ])
 def test_a_server_that_does_not_accept_our_signature_says_why(error: int, reason: str) -> None:
-    refusal = signing.refuse(reply(rcode=dns.rcode.NOTAUTH).to_wire(), our_seal(), error)
-    found = read_signed(refusal)
-    assert (found.answer, found.reason) == (Answer.BAD, reason)
+    for refusal in (reply(rcode=dns.rcode.NOTAUTH).to_wire(), BARE_NOTAUTH):
+        found = read_signed(signing.refuse(refusal, our_seal(), error))
+        assert (found.answer, found.reason) == (Answer.BAD, reason)
     acknowledged = questions.read_notify(signing.refuse(reply(to=NOTIFY, rcode=9).to_wire(), our_seal(), error),
                                          NOTIFY_TEMPLATE, signing.key_from(KEY), b'', NOW)
     assert acknowledged is not None and acknowledged.reason == reason
@@ -171,6 +181,13 @@ def our_seal() -> signing.Seal:
 def test_notify_is_acknowledged_or_not(rcode: int, answer: Answer) -> None:
     found = questions.read_notify(reply(to=NOTIFY, rcode=rcode).to_wire(), NOTIFY_TEMPLATE)
     assert found is not None and found.answer is answer
+
+
+@pytest.mark.parametrize('rcode', [dns.rcode.NXDOMAIN, dns.rcode.NOTAUTH, dns.rcode.REFUSED])
+def test_a_notify_may_be_refused_without_its_question(rcode: int) -> None:
+    found = questions.read_notify(b'\x12\x34\xa4' + bytes([rcode]) + bytes(8), NOTIFY_TEMPLATE)
+    assert found is not None and found.answer is Answer.BAD
+    assert questions.read_notify(b'\x12\x34\xa4\0' + bytes(8), NOTIFY_TEMPLATE) is None
 
 
 def test_an_answer_to_a_query_does_not_acknowledge_a_notify() -> None:

@@ -56,6 +56,15 @@ def test_a_failure_is_told_once_however_often_it_is_tried(lane: Lane, caplog: py
     assert told(lane, caplog, dataclasses.replace(UPDATE, **failed), attempts=5) == []
 
 
+def test_a_failure_is_not_told_again_when_it_goes_to_be_tried_again(lane: Lane, caplog: pytest.LogCaptureFixture
+                                                                    ) -> None:
+    failed = dataclasses.replace(UPDATE, status=Outcome.ERROR, attempts=4, last_error='refused')
+    situation = Situation(DOMAIN, {(failed.server_id, failed.action): failed})
+    with caplog.at_level(logging.INFO):
+        telling.written([dataclasses.replace(failed, version=2)], {DOMAIN.id: situation}, {SERVER.id: lane})
+    assert caplog.records == []
+
+
 @pytest.mark.parametrize(('action', 'channel'), [(Action.UPDATE, 'dns'), (Action.CREATE, 'control'),
                                                  (Action.DELETE, 'control')])
 def test_of_a_server_that_does_not_answer_no_domain_is_told(lane: Lane, caplog: pytest.LogCaptureFixture,
