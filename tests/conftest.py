@@ -4,6 +4,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import designate_pool  # noqa: F401  sets EVENTLET_NO_GREENDNS
+from tests.fixtures import warm
 
 pytest_plugins = tuple(f'tests.fixtures.{name}' for name in (
     'bind', 'central', 'databases', 'knot', 'nameservers', 'nsd', 'pdns', 'rabbitmq'))
@@ -11,13 +12,15 @@ pytest_plugins = tuple(f'tests.fixtures.{name}' for name in (
 # How long an example takes says more about who else uses the machine than about the code.
 settings.register_profile('shared machine', deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile('shared machine')
+warm.enabled = True
 
 #: Files that take longest, longest first.  They are begun first, so that none of them is left over at the end, when
 #: the other processes that run tests have nothing more to do.
-SLOWEST = ('test_situations_outages', 'test_mixed_joining', 'test_mixed_pool_services', 'test_mixed_commands',
-           'test_mixed_bulk', 'test_mixed_losses', 'test_mixed_pool', 'test_documentation', 'test_documentation_guide',
-           'test_documentation_servers', 'test_api_and_command', 'test_fed_pool',
-           'test_mixed_lives', 'test_situations', 'test_devstack', 'test_backend_catalog', 'test_statuses',
+SLOWEST = ('test_situations_outages', 'test_mixed_pool_services', 'test_mixed_bulk', 'test_mixed_commands',
+           'test_situations', 'test_zone_tasks_running', 'test_mixed_joining', 'test_documentation_servers',
+           'test_documentation', 'test_documentation_guide', 'test_mixed_losses', 'test_mixed_pool',
+           'test_api_and_command', 'test_fed_pool',
+           'test_mixed_lives', 'test_devstack', 'test_backend_catalog', 'test_statuses',
            'test_situations_matrix', 'test_devstack_running', 'test_planning_commands', 'test_mixed_settings',
            'test_mixed_catalog', 'test_sync_program', 'test_situations_faults', 'test_target_rfc2136',
            'test_migrations', 'test_properties', 'test_wheel')

@@ -15,7 +15,7 @@ from oslo_config import cfg
 from designate_pool import backends
 from designate_pool.backends import openness
 from designate_pool.backends.base import Backend
-from designate_pool.cmd import checking, checking_api, tokens
+from designate_pool.cmd import checking, tokens
 from designate_pool.config import early, load, pools, source
 from designate_pool.config.mistakes import Mistakes
 from designate_pool.errors import BadConfiguration, InvalidField, PoolError, PoolNotFound
@@ -78,6 +78,8 @@ def config_check(conf: cfg.ConfigOpts) -> int:
     settings = load.read_settings(conf)
     about_files = [finding for section, option, path in pools.secret_files(conf, backends.options())
                    if (finding := openness.check(f'[{section}] {option}', path)) is not None]
+    from designate_pool.cmd import checking_api  # with it comes the whole API, which no other command needs
+
     about_files += checking_api.findings(settings.api, conf)
     report = checking.check(pool, drivers, about_files, settings.database.connection,
                             settings.pool_manager.poll_timeout, Threads())

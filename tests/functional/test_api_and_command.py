@@ -31,8 +31,9 @@ from designate_pool.model import (Action, Comparison, Context, Domain, Endpoint,
 from designate_pool.rpc.central import TOPIC, CentralClient
 from designate_pool.rpc.direct import Direct
 from designate_pool.rpc.pool_manager import PoolManagerClient, topic
-from designate_pool.storage import migrate, servers, statuses
+from designate_pool.storage import servers, statuses
 from designate_pool.storage.sessions import Storage, Tx
+from tests.fixtures.databases import upgraded_sqlite
 from tests.fixtures.processes import wait_until
 
 SERVERS = tuple(Server(id=digit * 32, driver='fake', host=f'192.0.2.{digit}') for digit in '123')
@@ -156,9 +157,7 @@ def system(request: pytest.FixtureRequest, tmp_path: pathlib.Path,
     # The services run in this process too, and their log is not the command's.
     monkeypatch.setattr(logging.getLogger('designate_pool'), 'propagate', False)
     monkeypatch.setenv('COLUMNS', '200')  # or what is asked for may stand on two lines of a cell
-    url = f'sqlite:///{tmp_path}/database.sqlite'
-    migrate.upgrade(url)
-    storage, threads = Storage(url), runtime.Threads()
+    storage, threads = Storage(upgraded_sqlite(tmp_path / 'database.sqlite')), runtime.Threads()
     direct = Direct(threads.workers(2, 'casts'))
     client = CentralClient(direct)
     pool = Pool('default', servers=SERVERS, threshold_percentage=request.param)

@@ -52,9 +52,7 @@ class Hands:
         """Have the server serve other contents; one that fetches them from the rogue goes on to until :meth:`leave`."""
         self.follow()
         if make == 'pdns':
-            with sqlite3.connect(self._pool.servers['pdns'].database, timeout=10) as database:
-                database.execute("UPDATE records SET content = ? WHERE name = ? AND type = 'A'",
-                                 (ALTERED, f'www.{self.name}'.rstrip('.')))
+            self._pool.servers['pdns'].alter(self.name, ALTERED)
             return
         self._point(make, [self._rogue.endpoint])
         self._act(make, lambda backend: backend.refetch_domain(self._domain).error)

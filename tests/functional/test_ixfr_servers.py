@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import bisect
 import concurrent.futures
+import contextlib
 import pathlib
 import random
 import subprocess
@@ -246,6 +247,25 @@ def test_after_a_change_of_the_soa_they_have_it_whole_and_then_changes_again(ser
     servers.wait_for(changed)
     told.once_each()
     servers.agree(changed)
+
+
+def test_a_powerdns_that_fetches_whole_zones_again_answers_for_what_came_by_changes(servers: Servers,
+                                                                                    domain: Domain) -> None:
+    """What ``config check`` says of ``ixfr = true``, and what it has one do about it."""
+    pdns = servers.daemons['pdns']
+    changed = servers.apply(domain, [_change('by-ixfr', 'A', None, ['192.0.2.1'])])
+    servers.wait_for(changed)
+    assert pdns.texts('by-ixfr.example.com.', 'A') == []
+    server = servers.daemons['pdns'].server([servers.primary], tsig_key=KEYS['pdns'])
+    for _ in range(2):
+        with contextlib.closing(backends.build(server)) as backend:
+            assert backend.create_domain(changed).ok
+        wait_until(lambda: pdns.texts('by-ixfr.example.com.', 'A') == ['192.0.2.1'], 'it is answered')
+    changes = servers.counted('ixfr')['pdns']
+    changed = servers.apply(changed, [_change('by-ixfr', 'A', None, ['192.0.2.2'])])
+    servers.wait_for(changed)
+    assert pdns.texts('by-ixfr.example.com.', 'A') == ['192.0.2.2']
+    assert servers.counted('ixfr')['pdns'] == changes
 
 
 class Told:

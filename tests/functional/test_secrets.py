@@ -52,6 +52,7 @@ class Place:
 @pytest.fixture
 def place(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
     made = Place(tmp_path, monkeypatch)
+    made.stack.executed = True
     with made.stack:
         yield made
     made.server.stop()

@@ -175,8 +175,10 @@ def test_what_waits_on_a_server_is_counted_and_told(storage: Storage) -> None:
     assert storage.read(servers.waiting, A) == 4
     assert storage.read(servers.waiting, A, 3) == 3
     assert storage.read(servers.waiting, B) == 0
-    assert storage.read(servers.in_hand, A, NOW)
-    assert not storage.read(servers.in_hand, A, NOW + MINUTE)
+    assert storage.read(servers.in_hand, A, ids, NOW)
+    assert not storage.read(servers.in_hand, A, ids, NOW + MINUTE)
+    assert not storage.read(servers.in_hand, A, [ids[0], *ids[2:]], NOW)
+    assert not storage.read(servers.in_hand, B, ids, NOW)
     server = storage.read(servers.get, A)
     assert server is not None
     report = storage.read(servers.report, server, 5, NOW, True)

@@ -10,8 +10,10 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
+from designate_pool.model import Endpoint
+from designate_pool.nameserver.server import NameServer
 from tests.fixtures.databases import MariaDB
-from tests.fixtures.processes import wait_until
+from tests.fixtures.processes import free_port, wait_until
 from tests.fixtures.rabbitmq import RabbitMq
 from tests.fixtures.stack import SERVICES
 from tests.fixtures.world import ALL, World
@@ -21,15 +23,17 @@ QUEUE = 'pool_manager.default'
 
 @pytest.fixture(scope='module')
 def world(tmp_path_factory: pytest.TempPathFactory, rabbitmq: RabbitMq, mariadb: MariaDB) -> Iterator[World]:
-    with World(tmp_path_factory.mktemp('pool'), mariadb.create_database(), rabbitmq.url, 'eventlet') as running:
+    with World(tmp_path_factory.mktemp('pool'), mariadb.create_database(), rabbitmq.url, 'eventlet',
+               manager={'contents_audit_interval': '0'}) as running:
         yield running
 
 
 @pytest.fixture
 def second_manager(world: World) -> Iterator[str]:
-    """One more pool manager; its commands to the first BIND do not go through the proxy."""
+    """One more pool manager, which compares contents; its commands to the first BIND do not go through the proxy."""
     config = world.stack.folder / 'second.conf'
     world.stack.configure(config, world.direct, world.stack.threshold)
+    config.write_text(config.read_text().replace('contents_audit_interval = 0', 'contents_audit_interval = 2'))
     world.stack.launch('manager', key='second manager', config=config)
     yield 'second manager'
     if 'second manager' in world.stack.processes:
@@ -105,6 +109,26 @@ def test_two_managers_share_the_work_and_one_is_killed(world: World, second_mana
     for name in names:
         world.all_serve(name, '192.0.2.1')
     world.stack.launch('manager')
+
+
+def test_other_contents_under_the_same_serial_are_found_and_mended(world: World, second_manager: str) -> None:
+    name = 'altered.example.com.'
+    zone, _ = world.create(name)
+    primary = Endpoint(world.stack.minidns_host, world.stack.minidns_port)
+    rogue = NameServer(Endpoint('127.0.0.1', free_port()))
+    rogue.set_fault('altered')
+    try:
+        rogue.start().add_zone(name, [primary])
+        wait_until(lambda: rogue.serial(name) == world.stack.zone(zone)['serial'], 'the rogue has the zone')
+        world.fetch_from(1, name, rogue.endpoint)
+        world.wait_until_served(name, '192.0.2.254', [1])
+        log = world.stack.processes[second_manager].log
+        wait_until(lambda: f'{name} on bind9' in log.read_text() and 'DIVERGED' in log.read_text(), 'it is found', 60)
+        world.fetch_from(1, name, primary, now=False)
+        world.wait_for_row(zone, 1, lambda row: row['current'] and not row['diverged'], 'it is mended')
+    finally:
+        rogue.stop()
+    world.all_serve(name, '192.0.2.1')
 
 
 def test_casts_that_never_arrived_are_made_up_for(world: World, rabbitmq: RabbitMq) -> None:

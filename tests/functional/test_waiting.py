@@ -24,8 +24,9 @@ from designate_pool.model import (Action, Context, Domain, Endpoint, Outcome, Po
 from designate_pool.rpc.central import TOPIC, CentralClient
 from designate_pool.rpc.direct import Direct
 from designate_pool.rpc.pool_manager import PoolManagerClient, topic
-from designate_pool.storage import migrate, servers, statuses
+from designate_pool.storage import servers, statuses
 from designate_pool.storage.sessions import Storage
+from tests.fixtures.databases import upgraded_sqlite
 from tests.fixtures.processes import wait_until
 
 IDS = tuple(digit * 32 for digit in '123')
@@ -95,9 +96,7 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
 
 @contextlib.contextmanager
 def make_system(folder: pathlib.Path, waits: int = WAITS) -> Iterator[System]:
-    url = f'sqlite:///{folder}/database.sqlite'
-    migrate.upgrade(url)
-    storage, threads = Storage(url), runtime.Threads()
+    storage, threads = Storage(upgraded_sqlite(folder / 'database.sqlite')), runtime.Threads()
     direct = Direct(threads.workers(2, 'casts'))
     central = CentralClient(direct)
     pool = Pool('default', threshold_percentage=66)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import signal
-import sys
 import uuid
 from collections.abc import Iterator
 from typing import Any
@@ -12,9 +11,10 @@ from typing import Any
 import pytest
 import requests
 
+from tests.fixtures import warm
 from tests.fixtures.bind import Named
 from tests.fixtures.daemon import starter
-from tests.fixtures.processes import Process, free_port, wait_until
+from tests.fixtures.processes import free_port, wait_until
 from tests.fixtures.stack import Stack
 
 MEDIA_TYPE = 'application/external.dns.webhook+json;version=1'
@@ -97,8 +97,8 @@ def stack(pool: Stack) -> Iterator[Stack]:
 @pytest.fixture(scope='module')
 def client(pool: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     port = free_port()
-    process = Process([sys.executable, '-m', 'designate_pool.cmd.webhook', '--listen', f'127.0.0.1:{port}', '--url',
-                       pool.url], tmp_path_factory.mktemp('webhook') / 'log').start()
+    process = warm.Program('designate_pool.cmd.webhook', ['--listen', f'127.0.0.1:{port}', '--url', pool.url],
+                           tmp_path_factory.mktemp('webhook') / 'log').start()
     wait_until(lambda: process.running() and b': ready' in process.log.read_bytes(), 'the webhook is ready')
     yield Client(f'http://127.0.0.1:{port}')
     process.signal(signal.SIGTERM)

@@ -30,7 +30,9 @@ FILLING = 'x' * 220
 @pytest.fixture(scope='module')
 def stack(tmp_path_factory: pytest.TempPathFactory, postgresql: PostgreSQL, rabbitmq: RabbitMq) -> Iterator[Stack]:
     folder = tmp_path_factory.mktemp('tasks')
-    with Stack(folder, [SERVER], postgresql.create_database(), rabbitmq.url) as running:
+    made = Stack(folder, [SERVER], postgresql.create_database(), rabbitmq.url)
+    made.executed = True  # a fork has memory from the start that is not its own
+    with made as running:
         yield running
 
 

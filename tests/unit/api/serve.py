@@ -1,7 +1,8 @@
 """The API over a stand-in for Central, as a program: ``python -m tests.unit.api.serve eventlet|threading [JSON]``.
 
 JSON is ApiServer's options.  It prints its port, serves until its standard input ends, stops in good order, and ends.
-Two addresses beside the API's own serve the tests: /slow answers after half a second, /large with 32 MiB.
+Three addresses beside the API's own serve the tests: /slow answers after half a second, /large with 32 MiB, and /pair
+when two ask for it at the same time.
 """
 
 from __future__ import annotations
@@ -29,11 +30,14 @@ LARGE = 32 << 20
 
 def main() -> None:
     central = StandIn()
+    pair = threading.Barrier(2)
     api = create_app(central, POOL, pool_managers=StandInPoolManager(), tasks=StandInTasks(central))
 
     def app(environ, start_response):
         if environ['PATH_INFO'] == '/slow':
             time.sleep(0.5)
+        elif environ['PATH_INFO'] == '/pair':
+            pair.wait(20)
         elif environ['PATH_INFO'] == '/large':
             start_response('200 OK', [('Content-Type', 'text/plain'), ('Content-Length', str(LARGE))])
             return [b'x' * LARGE]

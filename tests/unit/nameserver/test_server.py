@@ -287,7 +287,7 @@ def test_drop_of_a_notify(server: NameServer, asker: Asker) -> None:
 
 
 def test_delay_holds_up_nobody_else(server: NameServer, asker: Asker) -> None:
-    server.set_fault('delay=0.3@example.com.')
+    server.set_fault('delay=1@example.com.')
     late: list[float] = []
 
     def ask() -> None:
@@ -297,14 +297,13 @@ def test_delay_holds_up_nobody_else(server: NameServer, asker: Asker) -> None:
 
     thread = threading.Thread(target=ask)
     thread.start()
-    started = time.monotonic()
     assert rcode(asker, 'example.net.') == 'REFUSED'
-    assert time.monotonic() - started < 0.25
+    assert late == []
     thread.join()
-    assert 0.3 <= late[0] < 2
+    assert late[0] >= 1
     started = time.monotonic()
     asker.query(NAME, tcp=True)
-    assert time.monotonic() - started >= 0.3
+    assert time.monotonic() - started >= 1
 
 
 @pytest.mark.parametrize('kind', ['servfail', 'refused'])

@@ -81,7 +81,7 @@ def test_reading_goes_on_while_another_process_writes(storage: Storage, url: str
         add(writer, 2)
         began = time.monotonic()
         assert storage.read(numbers) == [1]
-        assert time.monotonic() - began < 1
+        assert time.monotonic() - began < 4, 'it has waited for the lock, which SQLite does for five seconds'
     assert storage.read(numbers) == [1, 2]
     other.close()
 
