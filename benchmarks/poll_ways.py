@@ -144,6 +144,9 @@ def main(way: str, concurrency: str, host: str, port: str, zones: str, seconds: 
 
     if concurrency == 'eventlet':
         runtime.patch()
+    from designate_pool.cmd import program
+
+    program.collect_seldom()
     asked = WAYS[way](runtime.BY_NAME[concurrency](), host, int(port), zone_names(int(zones)), float(seconds))
     print(json.dumps(dataclasses.asdict(asked)))
     return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import signal
@@ -28,6 +29,9 @@ from designate_pool.storage import migrate
 from designate_pool.storage.sessions import Storage
 
 LOG = logging.getLogger(__name__)
+
+#: Objects after which the collector looks at the young ones, and times after which it looks at older ones as well.
+_YOUNG, _OLDER = 20_000, 20
 
 
 def run(runtime: Runtime, argv: Sequence[str], parts: Sequence[str], embedded: bool = False) -> int:
@@ -81,6 +85,7 @@ def _serve(runtime: Runtime, made: build.Parts, parts: Sequence[str], asked: _As
         for part in parts:
             running.append(build.SERVICES[part](made))
         heart.start(runtime)
+        collect_seldom()
         print(f'{" ".join(parts)}: ready', file=sys.stderr, flush=True)
         while not asked.to_stop:
             if asked.to_reload:
@@ -94,6 +99,16 @@ def _serve(runtime: Runtime, made: build.Parts, parts: Sequence[str], asked: _As
             service.stop()
         heart.stop()
     return 0
+
+
+def collect_seldom() -> None:
+    """Have the garbage collector look at what is young, and less often.
+
+    It would go through all that the program has imported again and again, and hardly anything of ours is a cycle.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_YOUNG, _OLDER, _OLDER)
 
 
 def _reload(running: Sequence[Any]) -> None:

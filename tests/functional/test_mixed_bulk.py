@@ -1,8 +1,7 @@
-"""Hundreds of domains at once on a mixed pool: over RabbitMQ and PostgreSQL, a process for each service."""
+"""A thousand domains at once on a mixed pool: over RabbitMQ and PostgreSQL, a process for each service."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import pytest
@@ -20,5 +19,4 @@ def pool(tmp_path_factory: pytest.TempPathFactory, rabbitmq: RabbitMq, postgresq
 
 
 class TestMixedBulk(BulkContract):
-    #: More than a pool manager writes at once, or Central casts in one message; more by hand: MIXED_IMPORTS=1000 pytest
-    imports = int(os.environ.get('MIXED_IMPORTS', '300'))
+    imports = 1000
