@@ -81,6 +81,7 @@ def run(runtime: Runtime, argv: Sequence[str], parts: Sequence[str], embedded: b
 def _serve(runtime: Runtime, made: build.Parts, parts: Sequence[str], asked: _Asked) -> int:
     running: list[Any] = []
     heart = Heartbeat(made.storage, parts, made.settings.process.host)
+    LOG.info('starting version %s', __version__)
     try:
         for part in parts:
             running.append(build.SERVICES[part](made))
