@@ -103,8 +103,8 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument('--concurrency', choices=('eventlet', 'threading'), default='eventlet')
     options = parser.parse_args(argv)
     if options.quick:
-        options.count, options.loaded = min(options.count, 200), min(options.loaded, 1000)
-        options.fill = min(options.fill, 500)
+        options.count, options.loaded = min(options.count, 100), min(options.loaded, 500)
+        options.fill = min(options.fill, 200)
     return options
 
 
