@@ -32,8 +32,6 @@ from benchmarks.system import names
 LIMIT = 'bare'
 CATALOG = 'catalog-'
 WORDS = (*MAKES, *(CATALOG + word for word in READERS))
-#: Rounds of each kind; the better one counts, since whatever else runs can only make it worse.
-TURNS = 2
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -52,21 +50,24 @@ def main(argv: Sequence[str] | None = None) -> int:
             make_database(database, [*new, *loaded])
             place = Place(folder, asker, static, database, options.concurrency, new, loaded)
             for word in options.makes:
-                measure_adding(place, word, result)
+                measure_adding(place, word, options.rounds, result)
             if filled:
                 measure_filling(folder, static, options, filled, result)
     result.finish(options.json)
     return 0
 
 
-def measure_adding(place: Place, word: str, result: report.Report) -> None:
-    """Bare and ours by turns, on servers without zones and on loaded ones."""
+def measure_adding(place: Place, word: str, turns: int, result: report.Report) -> None:
+    """Bare and ours by turns, on servers without zones and on loaded ones.
+
+    :param turns: of each; the better one counts, since whatever else runs can only make it worse
+    """
     make = Reading(place, word.removeprefix(CATALOG)) if word.startswith(CATALOG) else Told(place, word)
     for title, loaded in ((f'{word}: empty', ()), (f'{word}: loaded', place.loaded)):
         if title.endswith('loaded') and not loaded:
             continue
         rounds: dict[str, list[Round]] = {LIMIT: [], 'ours': []}
-        for _ in range(TURNS):
+        for _ in range(turns):
             for who, measure in ((LIMIT, make.bare), ('ours', make.ours)):
                 rounds[who].append(measure(loaded))
                 result.say(_line(title, who, rounds[who][-1]))
@@ -100,11 +101,12 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument('--count', type=int, default=1000, help='zones that are added at once')
     parser.add_argument('--loaded', type=int, default=10000, help='zones that a loaded server has before; 0: none is')
     parser.add_argument('--fill', type=int, default=10000, help='domains of the pool that a server joins; 0: none')
+    parser.add_argument('--rounds', type=int, default=2, help='of each, of which the better counts')
     parser.add_argument('--concurrency', choices=('eventlet', 'threading'), default='eventlet')
     options = parser.parse_args(argv)
     if options.quick:
         options.count, options.loaded = min(options.count, 100), min(options.loaded, 500)
-        options.fill = min(options.fill, 200)
+        options.fill, options.rounds = min(options.fill, 200), 1
     return options
 
 
