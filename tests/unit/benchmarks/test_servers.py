@@ -27,12 +27,12 @@ def test_a_make_that_there_is_not(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_quick_run_is_small_and_a_smaller_one_stays_so() -> None:
-    def sizes(options: argparse.Namespace) -> tuple[int, int, int]:
-        return options.count, options.loaded, options.fill
+    def sizes(options: argparse.Namespace) -> tuple[int, int, int, int]:
+        return options.count, options.loaded, options.fill, options.rounds
 
-    assert sizes(_arguments([])) == (1000, 10000, 10000)
-    assert sizes(_arguments(['--quick'])) == (200, 1000, 500)
-    assert sizes(_arguments(['--quick', '--count', '5', '--loaded', '0', '--fill', '7'])) == (5, 0, 7)
+    assert sizes(_arguments([])) == (1000, 10000, 10000, 2)
+    assert sizes(_arguments(['--quick'])) == (100, 500, 200, 1)
+    assert sizes(_arguments(['--quick', '--count', '5', '--loaded', '0', '--fill', '7'])) == (5, 0, 7, 1)
 
 
 def test_the_database_and_the_zone_file_have_the_same_zone(tmp_path: pathlib.Path) -> None:
