@@ -113,11 +113,7 @@ class Storage:
         :raises sqlalchemy.exc.DBAPIError: what does not pass
         :raises designate_pool.errors.ServiceUnavailable: what would pass, but did not in time
         """
-        def attempt() -> T:
-            with self._read_only.connect() as tx:
-                return work(tx, *args, **kwargs)
-
-        return self._patiently(attempt, _READS)
+        return self._read_by(self._read_only, lambda tx: work(tx, *args, **kwargs))
 
     def ask(self, work: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         """As :meth:`read`, for one statement that reads: without a transaction, so that nothing goes on after it.
@@ -125,11 +121,7 @@ class Storage:
         :raises sqlalchemy.exc.DBAPIError: what does not pass
         :raises designate_pool.errors.ServiceUnavailable: what would pass, but did not in time
         """
-        def attempt() -> T:
-            with self._asking.connect() as tx:
-                return work(tx, *args, **kwargs)
-
-        return self._patiently(attempt, _READS)
+        return self._read_by(self._asking, lambda tx: work(tx, *args, **kwargs))
 
     def stream(self, work: Callable[..., Items[T]], *args: Any) -> Items[T]:
         """What the generator ``work(tx, *args)`` yields, from one transaction that only reads, as it is taken.
@@ -182,6 +174,13 @@ class Storage:
         """Close the connections that nobody uses."""
         self.engine.dispose()
         self._asking.dispose()
+
+    def _read_by(self, engine: sa.Engine, work: Callable[[Tx], T]) -> T:
+        def attempt() -> T:
+            with engine.connect() as tx:
+                return work(tx)
+
+        return self._patiently(attempt, _READS)
 
     def _patiently(self, attempt: Callable[[], T], meter: _Meter) -> T:
         started = time.monotonic()
