@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import pathlib
-import re
 from collections.abc import Iterator
 
 import pytest
 
 from tests.fixtures.mixed import MAKES, Mixed
-from tests.fixtures.processes import wait_until
+from tests.fixtures.processes import Log, wait_until
 
 #: In the place of a key's secret.
 WRONG = 'YW5vdGhlciBrZXkgZm9yIHRlc3RzIG9ubHk='
@@ -76,22 +74,6 @@ def test_a_wrong_secret_is_told_once_for_each_server_until_the_right_one_is_read
     pool.stack.wait_for(zone)
     pool.all_serve('secret.example.com.', '192.0.2.2')
     assert not any(secret in pool.stack.logs() for secret in (WRONG, *(key.secret for key in pool.keys.values())))
-
-
-class Log:
-    """What a program logs from now on."""
-
-    def __init__(self, path: pathlib.Path) -> None:
-        self._path = path
-        self.restart()
-
-    def restart(self) -> None:
-        self._begun = self._path.stat().st_size
-
-    def lines(self, pattern: str) -> list[str]:
-        with self._path.open(encoding='utf-8') as file:
-            file.seek(self._begun)
-            return [line for line in file if re.search(pattern, line)]
 
 
 def uses(pool: Mixed, names: list[str]) -> dict[str, set[int]]:
