@@ -10,10 +10,11 @@ from dns.name import Name
 
 from designate_pool import metrics
 from designate_pool.errors import PoolError
-from designate_pool.minidns import ixfr, metering, responder
+from designate_pool.minidns import metering, responder
 from designate_pool.minidns.access import Peer, Refusal, Visitor
 from designate_pool.minidns.catalog import CATALOG, Catalogs
 from designate_pool.minidns.complaints import Complaints
+from designate_pool.minidns.ixfr import LEAST_RECORD, PackedDifference
 from designate_pool.minidns.kept import Kept
 from designate_pool.minidns.packing import PackedZone, StreamedZone
 from designate_pool.minidns.responder import Query, Responder, Transfer
@@ -71,10 +72,14 @@ class Answering:
 
     def _packed(self, transfer: Transfer) -> PackedZone | StreamedZone | None:
         query, head = transfer.query, transfer.head
+        if query.have is not None and (difference := self._difference(query, head, query.have)) is not None:
+            return difference
+        return self._catalogs.packed(head, query.peers) if head.domain_id == CATALOG else self._zones.packed(head)
+
+    def _difference(self, query: Query, head: ZoneHead, have: int, most: int | None = None) -> PackedDifference | None:
         if head.domain_id == CATALOG:
-            return self._catalogs.packed(head, query.peers)
-        difference = None if query.have is None else self._zones.difference(head, query.have)
-        return difference or self._zones.packed(head)
+            return self._catalogs.difference(head, query.peers, have)
+        return self._zones.difference(head, have, most)
 
     def _heads(self, names: set[str], roster: Roster) -> Mapping[str, ZoneHead] | None:
         """The heads of *names*; None when the database does not say."""
@@ -126,8 +131,7 @@ class Answering:
         assert query.have is not None
         started = time.monotonic()
         try:
-            difference = None if head.domain_id == CATALOG else self._zones.difference(
-                head, query.have, query.room // ixfr.LEAST_RECORD)
+            difference = self._difference(query, head, query.have, query.room // LEAST_RECORD)
             message = None if difference is None else transfer.datagram(difference, now)
             answer = transfer.come_by_tcp(now) if message is None else message
         except Exception as error:  # the database's errors are storage's own

@@ -6,7 +6,8 @@ that was deleted and made again is never mistaken for the one before, and an epo
 
 Members are packed in blocks, in the order of their ids.  After a change only those blocks are read and packed again in
 which domains came or went, by the times of their changes.  What that might miss, because a clock is wrong or a change
-took long to be written, comes with the whole catalog, which is read anew every now and then.
+took long to be written, comes with the whole catalog, which is read anew every now and then.  The blocks begin where
+they began before, so that those in which nothing changed are the same, and the difference is to be found in the others.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import time
 from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime, timedelta
 
-from designate_pool.minidns import packing, wire
+from designate_pool.minidns import catalog_steps, ixfr, packing, wire
 from designate_pool.minidns.access import Peer
 from designate_pool.minidns.kept import Kept
 from designate_pool.minidns.packing import Body
@@ -55,12 +56,14 @@ class PackedCatalog(packing.PackedZone):
     :ivar newest: when a domain changed last before it was read; None when none ever did
     :ivar recent: the domains that came or went shortly before that
     :ivar whole_at: when all of it was read, monotonic seconds
+    :ivar steps: that led to it, the latest last
     """
 
     blocks: Sequence[Block]
     newest: datetime | None
     recent: frozenset[tuple[str, bool]]
     whole_at: float
+    steps: Sequence[catalog_steps.Step]
 
 
 class Catalogs:
@@ -75,23 +78,45 @@ class Catalogs:
         found = self._storage.read(catalog.head, pool_name)
         return None if found is None else _head(zone, pool_name, found.serial)
 
-    def packed(self, head: ZoneHead, peers: Collection[Peer]) -> packing.PackedZone | None:
+    def packed(self, head: ZoneHead, peers: Collection[Peer]) -> PackedCatalog | None:
         """The catalog of *head* as *peers* are to see it, at its serial or a newer one.
 
         :raises ValueError: when a domain's name cannot be put into messages
         """
-        ids = [peer.id for peer in peers]
-        found = self._storage.read(catalog.head, head.pool_name, ids)
-        if found is None:
+        return self._packed(head, peers)[1]
+
+    def difference(self, head: ZoneHead, peers: Collection[Peer], have: int) -> ixfr.PackedDifference | None:
+        """What leads from the serial *have* to the catalog of *head*, or a newer one.
+
+        None when it is not known here, or when the whole catalog is no larger.
+
+        :raises ValueError: when a domain's name cannot be put into messages
+        """
+        key, whole = self._packed(head, peers)
+        if whole is None:
             return None
-        key = f'{CATALOG} {head.name} {found.epoch}'
+        present = dataclasses.replace(head, serial=whole.serial)
+        found = self._kept.get_or_pack(f'{key} {have}', whole.serial,
+                                       lambda: catalog_steps.pack(present, have, whole.steps))
+        assert found is None or isinstance(found, ixfr.PackedDifference)
+        return found if found is not None and found.size < whole.size else None
+
+    def _packed(self, head: ZoneHead, peers: Collection[Peer]) -> tuple[str, PackedCatalog | None]:
+        """What the catalog is kept by, and the catalog."""
+        ids = [peer.id for peer in peers]
+        seen = self._storage.read(catalog.head, head.pool_name, ids)
+        if seen is None:
+            return '', None
+        key = f'{CATALOG} {head.name} {seen.epoch}'
 
         def pack() -> packing.PackedZone | None:
             former = self._kept.latest(key)
             return self._storage.read(catalog.snapshot, head.pool_name, ids, functools.partial(
                 read, head, former if isinstance(former, PackedCatalog) else None))
 
-        return self._kept.get_or_pack(key, found.serial, pack)
+        found = self._kept.get_or_pack(key, seen.serial, pack)
+        assert found is None or isinstance(found, PackedCatalog)
+        return key, found
 
 
 def read(head: ZoneHead, former: PackedCatalog | None, reading: Reading) -> PackedCatalog:
@@ -105,9 +130,11 @@ def read(head: ZoneHead, former: PackedCatalog | None, reading: Reading) -> Pack
     blocks = None if former is None else _changed_blocks(head, former, reading, newest)
     whole_at = time.monotonic() if former is None or blocks is None else former.whole_at
     if blocks is None:
-        blocks = list(_blocks(head, reading))
+        blocks = list(_blocks(head, reading, cuts=() if former is None else _cuts(former.blocks)))
+    steps = () if former is None else catalog_steps.following(
+        former.steps, former.serial, (body for _, body in former.blocks), head.serial, (body for _, body in blocks))
     return PackedCatalog(CATALOG, head.name, head.pool_name, head.serial, tuple(_bodies(head, blocks)), blocks, newest,
-                         recent, whole_at)
+                         recent, whole_at, steps)
 
 
 def _changed_blocks(head: ZoneHead, former: PackedCatalog, reading: Reading, newest: datetime | None
@@ -133,16 +160,32 @@ def _changed_blocks(head: ZoneHead, former: PackedCatalog, reading: Reading, new
     return found
 
 
-def _blocks(head: ZoneHead, reading: Reading, first: str = '', end: str = catalog.END) -> Iterator[Block]:
-    """The members of a range of ids, in blocks."""
+def _cuts(blocks: Sequence[Block]) -> list[str]:
+    """The ids at which blocks are to begin: where *blocks* do, but small neighbours become one."""
+    found: list[str] = []
+    size = BLOCK
+    for first, (count, _) in blocks:
+        if size + count > BLOCK:
+            found.append(first)
+            size = 0
+        size += count
+    return found
+
+
+def _blocks(head: ZoneHead, reading: Reading, first: str = '', end: str = catalog.END,
+            cuts: Sequence[str] = ()) -> Iterator[Block]:
+    """The members of a range of ids, in blocks.
+
+    :param cuts: ids at which blocks begin, in their order
+    """
     below = (f'-e{reading.head.epoch}' if reading.head.epoch else '') + f'.zones.{head.name}'
-    members = reading.members(first, end)
-    while page := list(itertools.islice(members, BLOCK)):
-        at = 0
-        for body in packing.bodies(head.name, [[(f'{domain_id}-{generation}{below}', wire.PTR, 0, wire.encode(name))
-                                                for domain_id, generation, name in page]], 0):
-            yield page[at][0], body
-            at += body[0]
+    for _, members in itertools.groupby(reading.members(first, end), lambda member: bisect.bisect(cuts, member[0])):
+        while page := list(itertools.islice(members, BLOCK)):
+            at = 0
+            for body in packing.bodies(head.name, [[(f'{domain_id}-{generation}{below}', wire.PTR, 0, wire.encode(name))
+                                                    for domain_id, generation, name in page]], 0):
+                yield page[at][0], body
+                at += body[0]
 
 
 def _bodies(head: ZoneHead, blocks: Sequence[Block]) -> list[Body]:

@@ -78,7 +78,7 @@ def bodies(zone: str, pages: Iterable[Sequence[Record] | ZoneBlock], default_ttl
 
     They are made as the pages come, and no more than a page and a section are held.  A page has to have many records,
     for each costs as much as all that waits for a section to be full.  The records of pages keep their order; those of
-    a block have none.
+    a block come with their octets first.
 
     :param zone: the name that the question will hold
     :param default_ttl: of records that have none

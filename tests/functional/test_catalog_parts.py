@@ -170,3 +170,27 @@ def test_after_any_changes_it_is_what_all_of_it_would_be(pool: Pool) -> None:
             pool.delete(*ids(dice.choice(range(2, 82, 2))))
         found = pool.read(found)
         assert records(found) == records(pool.read(None))
+
+
+def test_all_read_anew_leaves_the_blocks_in_which_nothing_changed(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalog, 'WHOLE', -1.0)
+    former = pool.read(None)
+    pool.delete(*ids(2))
+    pool.add(*ids(35, 37))
+    found = pool.read(former)
+    assert pool.ranges == [('', END)]
+    assert len(set(found.blocks) - set(former.blocks)) == 3, 'one that shrank, and one that became two'
+    (step,) = found.steps
+    assert (step.have, len(step.gone), len(step.added)) == (former.serial, 1, 2)
+
+
+def test_small_blocks_become_one_when_all_is_read_anew(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalog, 'WHOLE', -1.0)
+    former = pool.read(None)
+    pool.delete(*ids(*range(4, 82, 4)))
+    found = pool.read(former)
+    assert [count for _, (count, _) in found.blocks] == [2] * 10
+    pool.delete(*ids(2))
+    found = pool.read(found)
+    assert [count for _, (count, _) in found.blocks] == [3, 4, 4, 4, 4]
+    assert records(found) == records(pool.read(None))

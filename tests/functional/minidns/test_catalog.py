@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import random
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
 
 import dns.exception
+import dns.flags
+import dns.message
+import dns.query
 import dns.rcode
+import dns.rdatatype
+import dns.rrset
 import dns.xfr
 import dns.zone
 import pytest
@@ -17,8 +24,9 @@ import sqlalchemy as sa
 
 from designate_pool import serial as serials
 from designate_pool.errors import PoolNotFound
+from designate_pool.minidns import catalog_steps
 from designate_pool.minidns.service import MiniDns
-from designate_pool.model import Action, Context, Outcome, PollRequest, Server, ServerState, new_id
+from designate_pool.model import Action, Context, Endpoint, Outcome, PollRequest, Server, ServerState, new_id
 from designate_pool.storage import catalog
 from designate_pool.storage.catalog import CatalogHead, Member, Reading
 from designate_pool.storage.schema import domains, pool_servers, pools
@@ -191,14 +199,107 @@ def test_a_change_shows_at_its_serial(world: World, serving: MiniDns) -> None:
     assert transfer(endpoint, CATALOG) == zone_of(catalog_text(world, CLOCK + 2), CATALOG)
 
 
-def test_ixfr_of_the_catalog(world: World, serving: MiniDns) -> None:
-    (endpoint,) = serving.endpoints
-    zone = transfer(endpoint, CATALOG)
-    world.storage.run(lambda tx: (insert_zone(tx, name='new.example.'), catalog.bump(tx, 'default', NOW)) and None)
-    for _ in ('behind', 'current'):
+class Changing:
+    """What happens to domains, each time at a serial of its own; :attr:`was` is the catalog at each."""
+
+    def __init__(self, world: World, endpoint: Endpoint) -> None:
+        self._world = world
+        self._endpoint = endpoint
+        self.was = {1: transfer(endpoint, CATALOG)}
+
+    def comes(self, *names: str, is_asked: bool = True) -> int:
+        return self._pass(lambda tx: [insert_zone(tx, name=name) for name in names], is_asked)
+
+    def goes(self, *names: str, is_asked: bool = True) -> int:
+        return self._pass(lambda tx: tx.execute(domains.update().where(domains.c.name.in_(names)).values(
+            action=Action.DELETE, changed_at=NOW)), is_asked)
+
+    def _pass(self, work: Callable[[Tx], object], is_asked: bool) -> int:
+        serial = self._world.storage.run(lambda tx: (work(tx), catalog.bump(tx, 'default', NOW))[1])
+        if is_asked:
+            self.was[serial] = transfer(self._endpoint, CATALOG)
+        return serial
+
+    def answer(self, have: int, over: Callable[..., dns.message.Message] = dns.query.tcp) -> list[str | int]:
+        """What is in the answer to an IXFR query: serials, and names of members."""
+        query = dns.message.make_query(CATALOG, 'IXFR', flags=0)
+        query.authority.append(dns.rrset.from_text(CATALOG, 0, 'IN', 'SOA', f'. . {have} 0 0 0 0'))
+        answer = over(query, self._endpoint.host, port=self._endpoint.port, timeout=10, one_rr_per_rrset=True)
+        assert answer.rcode() == dns.rcode.NOERROR and not answer.flags & dns.flags.TC
+        return [rrset[0].serial if rrset.rdtype == dns.rdatatype.SOA else rrset[0].to_text().partition('.')[0]
+                for rrset in answer.answer]
+
+    def brought(self, have: int) -> dns.zone.Zone:
+        """What a server makes of the answer that has the catalog at *have*."""
+        zone = dns.zone.Zone(CATALOG, relativize=False)
+        with zone.writer() as writer:
+            for owner, rdataset in self.was[have].iterate_rdatasets():
+                writer.add(owner, rdataset)
         query, _ = dns.xfr.make_query(zone)
-        dns.query.inbound_xfr(endpoint.host, zone, query, port=endpoint.port, timeout=10, lifetime=20)
-        assert zone == zone_of(catalog_text(world, CLOCK), CATALOG)
+        assert query.question[0].rdtype == dns.rdatatype.IXFR
+        dns.query.inbound_xfr(self._endpoint.host, zone, query, port=self._endpoint.port, timeout=10, lifetime=20)
+        return zone
+
+
+@pytest.fixture
+def changing(world: World, serving: MiniDns) -> Changing:
+    """A catalog of 20 members."""
+    world.storage.run(lambda tx: [insert_zone(tx, name=f'old{number}.example.') for number in range(19)] and None)
+    return Changing(world, serving.endpoints[0])
+
+
+@pytest.mark.parametrize('over', [dns.query.tcp, dns.query.udp])
+def test_what_came_and_went_is_all_that_is_sent(changing: Changing, over: Callable[..., dns.message.Message]) -> None:
+    first = changing.comes('a.example.')
+    assert changing.answer(1, over) == [first, 1, first, 'a', first]
+    second = changing.goes('a.example.', 'old3.example.')
+    assert changing.answer(first, over)[:2] == [second, first]
+    assert sorted(map(str, changing.answer(first, over)[2:])) == sorted(['a', 'old3', f'{second}', f'{second}'])
+    assert changing.answer(1, over) == [second, 1, 'old3', second, second], 'what came and went is not told'
+    assert changing.answer(second, over) == [second]
+
+
+def test_ixfr_leads_from_every_serial_to_the_present_catalog(changing: Changing, world: World) -> None:
+    dice = random.Random(6)
+    names = [f'old{number}.example.' for number in range(19)]
+    for number in range(20):
+        if dice.random() < 0.5:
+            new = [f'new{number}.example.', f'new{number}.example.net.']
+            names += new
+            changing.comes(*new)
+        else:
+            changing.goes(names.pop(dice.randrange(len(names))))
+    present = zone_of(catalog_text(world, max(changing.was)), CATALOG)
+    for have in changing.was:
+        assert changing.brought(have) == present
+
+
+def test_from_a_serial_that_was_never_packed_the_whole_catalog_is_sent(changing: Changing) -> None:
+    skipped = changing.comes('a.example.', is_asked=False)
+    present = changing.comes('b.example.')
+    for have in (skipped, 5, present - 100):
+        assert changing.answer(have)[:2] == [present, 'invalid']
+    assert changing.answer(1)[:2] == [present, 1] and len(changing.answer(1)) == 6
+
+
+def test_a_difference_that_is_larger_than_the_catalog_is_not_sent(changing: Changing) -> None:
+    present = changing.goes(*(f'old{number}.example.' for number in range(18)))
+    assert changing.answer(1)[:2] == [present, 'invalid']
+
+
+def test_a_member_made_anew_goes_and_comes(changing: Changing, world: World) -> None:
+    present = changing._pass(lambda tx: tx.execute(domains.update().where(
+        domains.c.name == 'old1.example.').values(generation=9, changed_at=NOW, created_at=NOW)), True)
+    assert changing.answer(1) == [present, 1, 'old1', present, 'old1', present]
+
+
+def test_only_so_many_records_are_remembered(changing: Changing, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalog_steps, 'MOST', 3)
+    serials_ = [1, *(changing.comes(f'new{number}.example.') for number in range(5))]
+    assert [changing.answer(have)[1:2] for have in serials_] == [
+        ['invalid'], ['invalid'], *([have] for have in serials_[2:5]), []]
+    changing.comes(*(f'more{number}.example.' for number in range(4)))
+    assert changing.answer(serials_[-1])[1] == 'invalid'
 
 
 def test_each_server_sees_its_own_epoch(world: World, serving: MiniDns) -> None:
