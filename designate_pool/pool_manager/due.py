@@ -148,6 +148,13 @@ def after_call(row: ServerStatus, result: CallResult, now: datetime, tries: Trie
     return _failed(row, attempts, over, result.error or '', now, tries, jitter)
 
 
+def heard(row: ServerStatus, serial: int | None) -> ServerStatus:
+    """*row* when its server was heard to serve *serial*, if that is news."""
+    if serial is None or not (row.serial_number is None or newer(serial, row.serial_number)):
+        return row
+    return dataclasses.replace(row, serial_number=serial)
+
+
 def asked(row: ServerStatus, now: datetime, tries: Tries) -> ServerStatus:
     """*row* while MiniDNS polls for it.  Without an answer it is due again when the round must be over."""
     over = now + timedelta(seconds=tries.round_seconds + tries.retry_interval)
@@ -156,9 +163,7 @@ def asked(row: ServerStatus, now: datetime, tries: Tries) -> ServerStatus:
 
 def after_poll(row: ServerStatus, result: PollResult, now: datetime, tries: Tries, jitter: float) -> ServerStatus:
     """An UPDATE *row* after a poll; *row* itself when the poll says nothing new."""
-    seen = row.serial_number
-    if result.serial_number is not None and (seen is None or newer(result.serial_number, seen)):
-        seen = result.serial_number
+    seen = heard(row, result.serial_number).serial_number
     if row.diverged:
         # Its contents are others, whatever its serial is; only a comparison tells that they are ours again.
         return row if seen == row.serial_number else dataclasses.replace(row, serial_number=seen,

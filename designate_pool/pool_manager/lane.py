@@ -27,7 +27,7 @@ class Called:
     """How the driver's call for *work* ended.
 
     :ivar leads: whether it stands for its call, where that was for several works
-    :ivar serial: the serial that the server was fed, where it is fed by records
+    :ivar serial: that the server was fed, where it is fed by records, or was heard to serve when it was to be mended
     """
 
     work: Work

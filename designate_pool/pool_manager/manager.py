@@ -298,7 +298,8 @@ class Manager:
             return
         if row.status is Outcome.SUCCESS and not mine:
             return
-        situation.change(due.after_call(row, called.result, now, self.settings.tries, random.random()))
+        situation.change(due.after_call(due.heard(row, called.serial), called.result, now, self.settings.tries,
+                                        random.random()))
         update = situation.rows.get((server, Action.UPDATE))
         if action is Action.CREATE and called.result.ok and update is not None:
             backend = self.all_lanes[server].backend

@@ -36,7 +36,7 @@ class Mender:
         """Have the server's contents of *domains* be ours.
 
         :param domains: not more than the driver takes in one call
-        :returns: for each how that ended, and the serial that the server serves with our contents
+        :returns: for each how that ended, and the serial that the server was last heard to serve
         """
         started = time.monotonic()
         found = {domain.id: self._compare(backend, domain) for domain in domains}
@@ -73,7 +73,7 @@ class Mender:
             return CallResult(seconds), found.serial
         if result is not None and not result.ok:
             why = f'{found.why}; it cannot be made to transfer the zone anew: {result.error}'
-            return CallResult(seconds, DIVERGED + why, result.retryable, result.unreachable), None
+            return CallResult(seconds, DIVERGED + why, result.retryable, result.unreachable), found.serial
         why = f'{found.why}, after it was told to transfer the zone anew'
         # The tries of a round are used up: the next one is later.
-        return CallResult(seconds, DIVERGED + why, retryable=False), None
+        return CallResult(seconds, DIVERGED + why, retryable=False), found.serial

@@ -12,7 +12,7 @@ from designate_pool.backends.base import Backend
 from designate_pool.model import Domain, Endpoint, new_id
 from designate_pool.nameserver.server import NameServer
 from tests.fixtures.mixed import MAKES, Mixed, for_all
-from tests.fixtures.processes import free_port, wait_until
+from tests.fixtures.processes import free_port
 
 #: What the rogue puts in the place of every address.
 ALTERED = '192.0.2.254'
@@ -67,7 +67,8 @@ class Hands:
         """Have the rogue at the zone's serial of now."""
         self._rogue.add_zone(self.name, [self._pool.primaries[0]], self._pool.keys['bind9'])
         self._rogue.refresh(self.name)
-        wait_until(lambda: self._rogue.serial(self.name) == self._pool.expected()[self.name], 'the rogue has the zone')
+        self._pool.wait(lambda: self._rogue.serial(self.name) == self._pool.expected()[self.name],
+                        'the rogue has the zone')
 
     def _point(self, make: str, primaries: Sequence[Endpoint]) -> None:
         if make == 'nsd':  # with a pattern of another name it would fetch the zone anew
@@ -98,7 +99,7 @@ def wait_for_whole_round(pool: Mixed) -> tuple[int, int, int]:
     """What the first round came to that begins from now on."""
     begun = {rounds(pool)[0]}
     for _ in range(2):  # the one that is under way may have passed already
-        wait_until(lambda: rounds(pool)[0] not in begun, 'a round ends', 30)
+        pool.wait(lambda: rounds(pool)[0] not in begun, 'a round ends', 30)
         begun.add(rounds(pool)[0])
     return rounds(pool)[1:]
 
@@ -118,10 +119,10 @@ def test_other_contents_under_the_same_serial_are_found_on_every_make_and_mended
     labels = {make: pool.row(zone, make)['name'] for make in MAKES}
     for make in MAKES:
         found = f'{name} on {labels[make]}: DIVERGED: serves serial '
-        wait_until(lambda: told(pool, found), f'{make} has diverged', 30)
+        pool.wait(lambda: told(pool, found), f'{make} has diverged', 30)
         hands.leave(make)
     for make in MAKES:
-        wait_until(lambda: pool.row(zone, make)['current'], f'{make} is mended', 30)
+        pool.wait(lambda: pool.row(zone, make)['current'], f'{make} is mended', 30)
     pool.all_serve(name, '192.0.2.1')
     assert not any(pool.row(zone, make)['diverged'] for make in MAKES)
     assert wait_for_whole_round(pool) == (4, 0, 0)
@@ -134,7 +135,7 @@ def test_a_server_with_other_contents_does_not_count_until_it_is_mended(pool: Mi
     zone, recordset = pool.create(name)
     hands = Hands(pool, rogue, name)
     hands.alter('bind9')
-    shown = wait_until(lambda: (row := pool.row(zone, 'bind9'))['diverged'] and row, 'bind9 has diverged', 30)
+    shown = pool.wait(lambda: (row := pool.row(zone, 'bind9'))['diverged'] and row, 'bind9 has diverged', 30)
     serial = pool.expected()[name]
     assert (shown['status'], shown['current'], shown['serial']) == ('ERROR', False, serial)
     explained = pool.stack.request('GET', f'/v2/zones/{zone}/explain', 200)
@@ -152,7 +153,7 @@ def test_a_server_with_other_contents_does_not_count_until_it_is_mended(pool: Mi
     pool.stack.request('PUT', f'/v2/zones/{zone}/recordsets/{recordset}', 202, json={'records': ['192.0.2.7']})
     hands.follow()
     newer = pool.expected()[name]
-    wait_until(lambda: pool.row(zone, 'bind9')['serial'] == newer, 'bind9 has the newer serial', 30)
+    pool.wait(lambda: pool.row(zone, 'bind9')['serial'] == newer, 'bind9 has the newer serial', 30)
     assert not pool.row(zone, 'bind9')['current'] and pool.row(zone, 'bind9')['diverged']
     assert pool.stack.request('GET', f'/v2/zones/{zone}', 200)['status'] != 'ACTIVE'
     hands.leave('bind9')
@@ -166,9 +167,9 @@ def test_a_server_that_lets_nothing_be_transferred_is_told_of_once_and_held_righ
     zone, _ = pool.create('refused.example.')
     nsd, key = pool.servers['nsd'], pool.keys['nsd'].name
     nsd.pattern([pool.primaries[0]], key, transfers=False)
-    note = wait_until(lambda: pool.server_state('nsd')['note'], 'the server has a note', 30)
+    note = pool.wait(lambda: pool.server_state('nsd')['note'], 'the server has a note', 30)
     assert note.startswith('its contents are not checked: it does not let refused.example. be transferred (REFUSED)')
     assert wait_for_whole_round(pool) == (4, 1, 0)
     assert told(pool, 'its contents are not checked') == 1 and pool.row(zone, 'nsd')['current']
     nsd.pattern([pool.primaries[0]], key)
-    wait_until(lambda: pool.server_state('nsd')['note'] is None, 'the note is gone', 30)
+    pool.wait(lambda: pool.server_state('nsd')['note'] is None, 'the note is gone', 30)

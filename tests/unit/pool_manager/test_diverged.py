@@ -87,3 +87,10 @@ def test_a_newer_serial_of_it_is_not_agreed_on() -> None:
     assert not judging.serves(rows[1], 10) and not judging.serves(rows[1], 11)
     whole = [CREATE, dataclasses.replace(rows[1], diverged=False)]
     assert consensus.weigh(CHANGED, whole, ['a'], 100).serial == 11 and judging.serves(whole[1], 11)
+
+
+def test_what_it_was_heard_to_serve_when_mending_failed_is_shown() -> None:
+    failed = CallResult(error='DIVERGED: serves serial 11 with other contents than ours', retryable=False)
+    for serial, shown in ((11, 11), (10, 10), (9, 10), (None, 10)):
+        after = due.after_call(due.heard(FOUND, serial), failed, NOW, TRIES, 0.5)
+        assert (after.serial_number, after.status, after.diverged) == (shown, Outcome.ERROR, True)
