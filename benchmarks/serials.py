@@ -27,11 +27,16 @@ class Asker:
         self._templates = {name: questions.soa_query(wire.wire_of(name)) for name in wanted}
         self.missing = dict(wanted)
 
-    def ask_all(self) -> None:
-        """Ask once for every zone that is missing."""
+    def ask(self) -> None:
+        """Ask for zones that are missing, until there are some that are not as wanted yet: to ask for all of them each
+        time would keep a server busy that is being filled.
+        """
         names = list(self.missing)
         for start in range(0, len(names), IN_FLIGHT):
-            self._ask(names[start:start + IN_FLIGHT])
+            some = names[start:start + IN_FLIGHT]
+            self._ask(some)
+            if not self.missing.keys().isdisjoint(some):
+                return
 
     def close(self) -> None:
         self._socket.close()
@@ -76,7 +81,7 @@ def await_serials(servers: Iterable[Endpoint], wanted: Mapping[str, int | None],
     try:
         while True:
             for asker in askers:
-                asker.ask_all()
+                asker.ask()
             now = time.monotonic()
             missing = sum(len(asker.missing) for asker in askers)
             if not missing:
