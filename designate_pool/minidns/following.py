@@ -20,6 +20,8 @@ from designate_pool.storage.sessions import Storage
 LOG = logging.getLogger(__name__)
 
 EVERY = 1.0
+#: Servers that were looked for which are remembered.
+_MOST = 1000
 
 
 class Following:
@@ -36,7 +38,7 @@ class Following:
         self._read_pool = read_pool
         self._use = use
         self._seen: int | None = None
-        self._read_at = -EVERY
+        self._looked_for: dict[str, float] = {}
         self._reading = threading.Lock()
         self._complaint = ''
         self._outage = False
@@ -51,11 +53,16 @@ class Following:
         if self._task is not None:
             self._task.join(10)
 
-    def read_now(self) -> None:
-        """Read at once, whatever the database says, but not twice within a second."""
+    def look_for(self, server_id: str) -> None:
+        """Read at once, whatever the database says, since a server is not known; once a second for the same one."""
         with self._reading:
-            if time.monotonic() - self._read_at >= EVERY:
-                self._read()
+            now = time.monotonic()
+            if now - self._looked_for.get(server_id, -EVERY) < EVERY:
+                return
+            if len(self._looked_for) >= _MOST:
+                self._looked_for.clear()
+            self._looked_for[server_id] = now
+            self._read()
 
     def _loop(self) -> None:
         while True:
@@ -79,7 +86,6 @@ class Following:
 
     def _read(self) -> bool:
         """Take over the configuration; one with mistakes is told of once, and what was there before stays."""
-        self._read_at = time.monotonic()
         try:
             self._use(self._read_pool())
         except Exception as error:  # whatever a reader of files may raise

@@ -157,7 +157,7 @@ class MiniDns:
     def _known(self, server_id: str) -> Peer | None:
         """The server with this id; a pool manager may know of one before we do."""
         if server_id not in self._roster.peers and self._following is not None:
-            self._following.read_now()
+            self._following.look_for(server_id)
         return self._roster.peers.get(server_id)
 
     def _ask_one(self, context: Context, domain: Domain, destination: str, schedule: Schedule, poll: bool) -> None:
