@@ -100,3 +100,28 @@ class Kept:
         zone = self._zones.pop(key, None)
         if zone is not None:
             self._held -= zone.size
+
+
+class Marks:
+    """Keys of which something is known, the latest of them; threads may share it."""
+
+    #: Of more, the one that was marked first is forgotten.
+    MOST = 10000
+
+    def __init__(self) -> None:
+        self._keys: collections.OrderedDict[str, None] = collections.OrderedDict()
+        self._lock = threading.Lock()
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._keys
+
+    def add(self, key: str) -> None:
+        with self._lock:
+            if key not in self._keys:
+                self._keys[key] = None
+                if len(self._keys) > self.MOST:
+                    self._keys.popitem(last=False)
+
+    def discard(self, key: str) -> None:
+        with self._lock:
+            self._keys.pop(key, None)

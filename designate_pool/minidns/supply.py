@@ -15,15 +15,13 @@ import threading
 from collections.abc import Callable, Iterator
 
 from designate_pool.errors import ServiceUnavailable
-from designate_pool.minidns.kept import Kept
+from designate_pool.minidns.kept import Kept, Marks
 from designate_pool.minidns.packing import ROOM, Body, PackedZone, StreamedZone
 
 Open = Callable[[], StreamedZone | None]
 
 #: Seconds that a transfer waits for its turn.
 PATIENCE = 60.0
-#: Zones that are known to be too large; of more, the one that was found first has to be found anew.
-_MOST_LARGE = 10000
 
 
 class Supply:
@@ -35,8 +33,8 @@ class Supply:
     def __init__(self, kept: Kept, turns: int) -> None:
         self._kept = kept
         self._turns = threading.BoundedSemaphore(turns)
-        self._large: collections.OrderedDict[str, None] = collections.OrderedDict()
-        self._lock = threading.Lock()
+        #: Known to be too large to be kept; what is forgotten is found anew.
+        self._large = Marks()
 
     def get(self, key: str, serial: int, open: Open) -> PackedZone | StreamedZone | None:
         """The zone of *key* at *serial*, or what *open* gives; None where that is None.
@@ -71,7 +69,7 @@ class Supply:
                 bodies.append(body)
                 if reserved < size and size > ROOM:
                     if size > self._kept.budget:
-                        self._set_large(key, True)
+                        self._large.add(key)
                     if not self._turns.acquire(blocking=False):
                         zone.close()
                         return None
@@ -105,7 +103,7 @@ class Supply:
                 size += len(body[1])
                 yield body
             if size <= self._kept.budget:
-                self._set_large(key, False)
+                self._large.discard(key)
 
         def close() -> None:
             zone.close()
@@ -113,15 +111,6 @@ class Supply:
             self._turns.release()
 
         return dataclasses.replace(zone, bodies=bodies(), close=close)
-
-    def _set_large(self, key: str, is_large: bool) -> None:
-        with self._lock:
-            if not is_large:
-                self._large.pop(key, None)
-            elif key not in self._large:
-                self._large[key] = None
-                if len(self._large) > _MOST_LARGE:
-                    self._large.popitem(last=False)
 
 
 def _taken(ahead: collections.deque[Body]) -> Iterator[Body]:

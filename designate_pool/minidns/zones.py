@@ -1,18 +1,28 @@
-"""From storage to packed zones and differences between them: read once for a serial, packed once, kept if they fit."""
+"""From storage to packed zones and differences between them: read once for a serial, packed once, kept if they fit.
+
+Small zones that are wanted at the same time are read together, so that a server that asks for all of its zones takes
+neither all connections to the database nor four statements for each.
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from designate_pool.errors import RecordTooLarge
 from designate_pool.minidns import ixfr, packing, transfer
 from designate_pool.minidns.gathering import Gathering
-from designate_pool.minidns.kept import Kept
+from designate_pool.minidns.kept import Kept, Marks
 from designate_pool.minidns.supply import Supply
-from designate_pool.model import ZoneHead
+from designate_pool.model import ZoneBlock, ZoneHead, ZoneRecord
 from designate_pool.storage import journal, zones
 from designate_pool.storage.sessions import Storage
+
+#: Zones that are read together, and records that they may have; a zone of more than a share of that is read by itself.
+TOGETHER, MOST = 200, 5000
+_SHARE = 10
+
+_Read = tuple[ZoneHead, list[ZoneRecord]]
 
 
 class Zones:
@@ -22,6 +32,8 @@ class Zones:
         self._storage = storage
         self._supply = supply
         self._heads = Gathering(lambda names: storage.ask(zones.heads, names))
+        self._small: Gathering[str, _Read | None] = Gathering(self._read_together)
+        self._large = Marks()
         self._kept = kept
 
     def heads(self, names: Collection[str]) -> Mapping[str, ZoneHead]:
@@ -69,11 +81,35 @@ class Zones:
         return self._storage.ask(zones.count, difference.domain_id, enough) == enough
 
     def _open(self, domain_id: str) -> packing.StreamedZone | None:
+        if domain_id not in self._large:
+            found = self._small.get([domain_id])
+            if domain_id not in found:
+                return None
+            zone = found[domain_id]
+            if zone is not None:
+                head, records = zone
+                return _streamed(head, [records], lambda: None)
         blocks = self._storage.stream(zones.blocks, domain_id)
         first = next(blocks, None)
         if first is None:
             return None
         head, block = first
-        contents = itertools.chain([block], (block for _, block in blocks))
-        return packing.StreamedZone(domain_id, head.name, head.pool_name, head.serial, packing.bodies(
-            head.name, transfer.pages(head, contents), head.ttl), blocks.close)
+        if block.count + len(block.records) > MOST // _SHARE:
+            self._large.add(domain_id)
+        return _streamed(head, itertools.chain([block], (block for _, block in blocks)), blocks.close)
+
+    def _read_together(self, domain_ids: Collection[str]) -> Mapping[str, _Read | None]:
+        """Those that are served; None for those that are to be read by themselves."""
+        found: dict[str, _Read | None] = {}
+        ids = sorted(domain_ids)
+        for start in range(0, len(ids), TOGETHER):
+            some = ids[start:start + TOGETHER]
+            read = self._storage.read(zones.few, some, MOST)
+            found.update(dict.fromkeys(some) if read is None else read)
+        return found
+
+
+def _streamed(head: ZoneHead, contents: Iterable[Sequence[ZoneRecord] | ZoneBlock],
+              close: Callable[[], object]) -> packing.StreamedZone:
+    return packing.StreamedZone(head.domain_id, head.name, head.pool_name, head.serial, packing.bodies(
+        head.name, transfer.pages(head, contents), head.ttl), close)

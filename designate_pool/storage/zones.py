@@ -30,6 +30,7 @@ _HEADS = (
 )
 _HEADS_BY_NAME = _HEADS.where(domains.c.name.in_(sa.bindparam('names', expanding=True)))
 _HEAD_BY_ID = _HEADS.where(domains.c.id == sa.bindparam('domain_id'))
+_HEADS_BY_ID = _HEADS.where(domains.c.id.in_(sa.bindparam('domain_ids', expanding=True)))
 _RECORDSETS = (
     sa.select(recordsets.c.id, recordsets.c.name, recordsets.c.type, recordsets.c.ttl)
     .where(recordsets.c.domain_id == sa.bindparam('domain_id'), recordsets.c.deleted == ALIVE,
@@ -41,21 +42,24 @@ _Pages = Generator[Sequence[ZoneRecord], None, None]
 _PAGE = 2000
 
 
-def _records(domain_id: Any, wire: Any) -> sa.Select[Any]:
+def _records(domain: sa.ColumnElement[bool], wire: Any) -> sa.Select[Any]:
     return (sa.select(recordsets.c.name, recordsets.c.type, recordsets.c.ttl, wire)
             .join_from(records, recordsets, recordsets.c.id == records.c.recordset_id)
-            .where(records.c.domain_id == domain_id, records.c.task != Task.DELETE,
-                   records.c.status != Status.DELETED, recordsets.c.deleted == ALIVE, recordsets.c.type != 'SOA'))
+            .where(domain, records.c.task != Task.DELETE, records.c.status != Status.DELETED,
+                   recordsets.c.deleted == ALIVE, recordsets.c.type != 'SOA'))
 
 
 #: In any order, and beginning with the records: so it takes the fewest lookups.
-_RECORDS = _records(sa.bindparam('domain_id'), records.c.wire)
+_RECORDS = _records(records.c.domain_id == sa.bindparam('domain_id'), records.c.wire)
+_RECORDS_OF_SOME = (
+    _records(records.c.domain_id.in_(sa.bindparam('domain_ids', expanding=True)), records.c.wire)
+    .add_columns(records.c.domain_id).limit(sa.bindparam('most')))
 _FETCH = sa.text(f'FETCH {_PAGE} FROM zone')
 _POSTGRESQL: sa.Dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
 # PostgreSQL takes nested loops for a hash join when its statistics are old, or when it thinks of the first rows only;
 # and psycopg2 spends less on hexadecimal digits than on octets.
 _OPEN_CURSOR = sa.text('SET LOCAL enable_nestloop = off; DECLARE zone NO SCROLL CURSOR FOR {}; {}'.format(
-    _records(sa.literal_column(':domain_id'), sa.func.encode(records.c.wire, 'hex'))
+    _records(records.c.domain_id == sa.literal_column(':domain_id'), sa.func.encode(records.c.wire, 'hex'))
     .where(recordsets.c.domain_id == sa.literal_column(':domain_id'))
     .compile(dialect=_POSTGRESQL, compile_kwargs={'literal_binds': True}), _FETCH))
 _FIRST = _RECORDS.limit(_PAGE + 1)
@@ -102,6 +106,25 @@ def pages(tx: Tx, domain_id: str) -> Generator[tuple[ZoneHead, Sequence[ZoneReco
             yield found, page
     if is_empty:
         yield found, ()
+
+
+def few(tx: Tx, domain_ids: Collection[str],
+        most: int) -> dict[str, tuple[ZoneHead, list[ZoneRecord]]] | None:
+    """Those of the zones that are served, by id, each with its head and its records but the SOA, in no order.
+
+    All are of one state of the database.  None when they have more than *most* records together.  As :func:`pages`, it
+    must be the first that its transaction does.
+    """
+    one_state(tx)
+    rows = tx.execute(_RECORDS_OF_SOME, {'domain_ids': list(domain_ids), 'most': most + 1}).all()
+    if len(rows) > most:
+        return None
+    found: dict[str, tuple[ZoneHead, list[ZoneRecord]]] = {
+        each.domain_id: (each, []) for each in _read_heads(tx, _HEADS_BY_ID, domain_ids=list(domain_ids))}
+    for *record, domain_id in rows:
+        if domain_id in found:
+            found[domain_id][1].append(tuple(record))
+    return found
 
 
 def blocks(tx: Tx, domain_id: str) -> Generator[tuple[ZoneHead, ZoneBlock], None, None]:

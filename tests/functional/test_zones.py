@@ -7,9 +7,9 @@ import time
 
 import sqlalchemy as sa
 
-from designate_pool.model import Status, Task, new_id
+from designate_pool.model import Action, Status, Task, new_id
 from designate_pool.storage import zones
-from designate_pool.storage.schema import records
+from designate_pool.storage.schema import domains, records
 from designate_pool.storage.sessions import Storage
 from tests.fixtures.zones import EXAMPLE, insert_zone, set_serial
 
@@ -45,6 +45,22 @@ def test_a_zone_without_records_has_a_head_only(storage: Storage) -> None:
     assert (head.serial, list(contents)) == (4294967295, [])
     assert list(storage.stream(zones.pages, new_id())) == []
     assert storage.read(zones.heads, []) == {}
+
+
+def test_small_zones_are_read_together(storage: Storage) -> None:
+    ids = [storage.run(lambda tx, name=name: insert_zone(tx, EXAMPLE, name=f'{name}.example.', pool_name='two'))
+           for name in 'abc']
+    storage.run(lambda tx: tx.execute(domains.update().where(domains.c.id == ids[1]).values(action=Action.DELETE))
+                and None)
+    with storage.count_statements() as counter:
+        found = storage.read(zones.few, [*ids, new_id()], 45)
+    assert counter.total() <= 3
+    assert found is not None and sorted(found) == sorted([ids[0], ids[2]])
+    for key, (head, contents) in found.items():
+        assert head == storage.read(zones.head, key)
+        assert sorted(contents) == sorted(row for _, page in storage.stream(zones.pages, key) for row in page)
+    assert storage.read(zones.few, ids, 44) is None, 'they have 45 records together'
+    assert storage.read(zones.few, [new_id()], 0) == {}
 
 
 def test_head_and_records_agree_while_somebody_writes(storage: Storage) -> None:
