@@ -168,7 +168,8 @@ class Auditing:
         if not here:
             return set()
         with manager.deciding:
-            situations = manager.situations(result.domain_id for result in here)
+            situations = manager.situations((result.domain_id for result in here),
+                                            {result.server_id for result in here})
             found = {(result.domain_id, result.server_id): changed for result in here
                      if (situation := situations.get(result.domain_id)) is not None
                      and (changed := _look_again(situation, result, now))}

@@ -26,6 +26,8 @@ from designate_pool.storage import servers as server_store
 LOG = logging.getLogger(__name__)
 
 PAGE = 500
+#: Domains that are begun together: whatever happens now waits for as long as that takes.
+BATCH = 100
 #: For which contents are compared; whoever asks waits for it, and not much longer.
 SECONDS = 540.0
 #: Zones of one server that are compared at the same time, two of each in memory.
@@ -133,10 +135,10 @@ class Comparing:
     def _refetch(self, lane: Lane, other: Mapping[str, str]) -> int:
         """Have zones that are served with other contents transferred anew (ids of domains, and why); how many."""
         manager, server_id, mended, ids = self._manager, lane.server.id, 0, iter(sorted(other))
-        while some := list(itertools.islice(ids, PAGE)):
+        while some := list(itertools.islice(ids, BATCH)):
             now = utcnow()
             with manager.deciding:
-                found = manager.situations(some)
+                found = manager.situations(some, [server_id])
                 for key, situation in found.items():
                     row = situation.rows.get((server_id, Action.UPDATE))
                     if row is not None and not situation.domain.is_going:
@@ -177,10 +179,10 @@ class Comparing:
             # What its catalog holds it believes to have: only as new members are the zones made again.
             manager.storage.run(server_store.raise_epoch, server_id)
         mended, ids = 0, iter(sorted(missing | behind))
-        while some := list(itertools.islice(ids, PAGE)):
+        while some := list(itertools.islice(ids, BATCH)):
             now = utcnow()
             with manager.deciding:
-                found = manager.situations(some)
+                found = manager.situations(some, [server_id])
                 for key, situation in found.items():
                     act = due.fill(situation.domain, situation.rows, server_id, now, gone=True) if key in missing \
                         else due.fetch(situation.domain, situation.rows, server_id, now)

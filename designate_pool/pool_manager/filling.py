@@ -85,7 +85,7 @@ class Filling:
         page = self._page(server)
         now = utcnow()
         with manager.deciding:
-            found = manager.situations(domain.id for domain in page)
+            found = manager.situations((domain.id for domain in page), [server.id])
             for situation in found.values():
                 situation.change(*due.fill(situation.domain, situation.rows, server.id, now,
                                            gone=server.state is ServerState.JOINING))

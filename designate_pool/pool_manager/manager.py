@@ -11,7 +11,7 @@ import dataclasses
 import logging
 import random
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from time import monotonic
 from typing import Any
@@ -25,7 +25,7 @@ from designate_pool.pool_manager import due, situations, telling, weighing
 from designate_pool.pool_manager.alarms import Alarms
 from designate_pool.pool_manager.circuit import Circuit
 from designate_pool.pool_manager.feeding import Feeder
-from designate_pool.pool_manager.heard import domain_of, is_success, server_of
+from designate_pool.pool_manager.heard import OutcomeQueue, domain_of, is_success, server_of
 from designate_pool.pool_manager.lane import Called, Lane
 from designate_pool.pool_manager.members import Members
 from designate_pool.pool_manager.settings import Settings
@@ -70,7 +70,7 @@ class Manager:
         self._central = central
         self.minidns = minidns
         self._casts = runtime.batches(self._begin, settings.batch_size, name='casts')
-        self._outcomes = runtime.batches(self._settle, settings.batch_size, name='outcomes')
+        self._outcomes = OutcomeQueue(runtime, self._settle, settings.batch_size)
         self._open = runtime.batches(self._weigh_again, settings.batch_size, name='open')
         self._reports = runtime.batches(self._report, settings.batch_size, name='reports')
         self._central_is_silent = False
@@ -119,6 +119,7 @@ class Manager:
 
     def _begin(self, domain_ids: Sequence[str]) -> None:
         now = utcnow()
+        self._outcomes.begun(domain_ids)
         with self.deciding:
             found = self.situations(domain_ids)
             for situation in found.values():
@@ -149,15 +150,16 @@ class Manager:
                     self._after_poll(situation, outcome, now)
             self._revive(found, outcomes, now)
             orders = self.write(found.values(), now)
+        self._outcomes.begun(key for key, situation in found.items() if is_current(situation.domain, now))
         self.carry_out(orders)
         self.weigh(found.values())
         if orders.overtaken:
             # A success heard twice is one; a failure that is not heard is due again when its round must be over.
             self._outcomes.put(*(outcome for outcome in outcomes if is_success(outcome)))
 
-    def situations(self, domain_ids: Iterable[str]) -> dict[str, Situation]:
-        """How these domains stand now; unknown ones are left out."""
-        return situations.read(self.storage, self.pool.name, list(domain_ids))
+    def situations(self, domain_ids: Iterable[str], server_ids: Collection[str] = ()) -> dict[str, Situation]:
+        """How these domains stand now, on all servers unless some are named; unknown ones are left out."""
+        return situations.read(self.storage, self.pool.name, list(domain_ids), server_ids)
 
     def write(self, changed: Iterable[Situation], now: datetime, claimed: Sequence[Work] = ()) -> Orders:
         """Write what has changed; what is to be done then, for :meth:`carry_out`.

@@ -44,6 +44,8 @@ DUE_INTERVAL = 0.5
 UNSETTLED_INTERVAL = 5.0
 MEMBERS_INTERVAL = 1.0
 PAGE = 500
+#: Things that may have been heard and not been settled yet while more is begun.
+BACKLOG = 2000
 
 
 class Periodic:
@@ -87,7 +89,7 @@ class Periodic:
         now = utcnow()
         rooms = {server: room for server, lane in manager.lanes.items()
                  if (room := min(lane.room(current=False), lane.polls.room))}
-        if not rooms:
+        if not rooms or manager.queues()['outcomes'] > BACKLOG:
             return DUE_INTERVAL / 10
         until = now + timedelta(seconds=manager.settings.claim_seconds)
         with manager.deciding:

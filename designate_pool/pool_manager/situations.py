@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from designate_pool.model import Action, Domain, Outcome, PollRequest, ServerStatus
@@ -62,16 +62,21 @@ class Orders:
     overtaken: int = 0
 
 
-def read(storage: Storage, pool_name: str, domain_ids: Sequence[str]) -> dict[str, Situation]:
-    """The situations of these domains by id; unknown ones, and those of other pools, are left out."""
-    found, rows = storage.read(_read, list(dict.fromkeys(domain_ids)))
+def read(storage: Storage, pool_name: str, domain_ids: Sequence[str],
+         server_ids: Collection[str] = ()) -> dict[str, Situation]:
+    """The situations of these domains by id; unknown ones, and those of other pools, are left out.
+
+    :param server_ids: the servers whose rows are needed, where not all are
+    """
+    found, rows = storage.read(_read, list(dict.fromkeys(domain_ids)), server_ids)
     return {key: Situation(domain, due.by_server_and_action(rows.get(key, ()))) for key, domain in found.items()
             if domain.pool_name == pool_name}
 
 
-def _read(tx: Any, ids: Sequence[str]) -> tuple[dict[str, Domain], dict[str, list[ServerStatus]]]:
+def _read(tx: Any, ids: Sequence[str],
+          server_ids: Collection[str]) -> tuple[dict[str, Domain], dict[str, list[ServerStatus]]]:
     if not ids:
         return {}, {}
     # The rows first: a domain that is older than its rows would be said to serve less than it does.
-    rows = statuses.for_domains(tx, ids)
+    rows = statuses.for_domains(tx, ids, server_ids)
     return domain_store.get_many(tx, ids), rows

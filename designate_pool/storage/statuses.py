@@ -8,7 +8,7 @@ done, which are nearly all, have no next_attempt_at and cost nothing.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -31,16 +31,21 @@ _KEY = ('server_id', 'domain_id', 'action')
 _FIELDS = tuple(field.name for field in dataclasses.fields(ServerStatus))
 _SELECT = sa.select(*(TABLE.c[name] for name in _FIELDS))
 _OF_DOMAINS = _SELECT.where(TABLE.c.domain_id.in_(sa.bindparam('ids', expanding=True)))
+_OF_BOTH = _OF_DOMAINS.where(TABLE.c.server_id.in_(sa.bindparam('server_ids', expanding=True)))
 #: Version comes last: MariaDB assigns from left to right, and the others are guarded by what it was before.
 _REPLACED = ('status', 'serial_number', 'expected_serial', 'last_error', 'attempts', 'next_attempt_at', 'deadline_at',
              'claimed_by', 'claimed_until', 'diverged', 'updated_at', 'version')
 
 
-def for_domains(tx: Tx, domain_ids: Iterable[str]) -> dict[str, list[ServerStatus]]:
-    """All rows of these domains, by domain, each list by server and action; an empty list where there are none."""
+def for_domains(tx: Tx, domain_ids: Iterable[str], server_ids: Collection[str] = ()) -> dict[str, list[ServerStatus]]:
+    """All rows of these domains, by domain, each list by server and action; an empty list where there are none.
+
+    :param server_ids: of these servers only; without any of all
+    """
     found: dict[str, list[ServerStatus]] = {domain_id: [] for domain_id in domain_ids}
+    query, servers = (_OF_BOTH, {'server_ids': list(server_ids)}) if server_ids else (_OF_DOMAINS, {})
     for ids in _chunks(list(found), _IDS_PER_STATEMENT):
-        for status in _statuses(tx, _OF_DOMAINS, {'ids': ids}):
+        for status in _statuses(tx, query, {'ids': ids, **servers}):
             found[status.domain_id].append(status)
     for statuses in found.values():
         statuses.sort(key=lambda status: (status.server_id, status.action))

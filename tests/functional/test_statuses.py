@@ -88,6 +88,15 @@ def test_the_fence_judges_each_row_of_a_batch_by_itself(storage: Storage) -> Non
     assert statements.total() == 1
 
 
+def test_the_rows_of_some_servers_alone(storage: Storage) -> None:
+    first, second = storage.run(insert_domains, 2)
+    written(storage, *(row(first, server, action) for server in (A, B, C) for action in (Action.CREATE, Action.UPDATE)))
+    found = storage.read(statuses.for_domains, [first, second], [C, A])
+    assert [(each.server_id, each.action) for each in found[first]] == [
+        (server, action) for server in (A, C) for action in (Action.CREATE, Action.UPDATE)]
+    assert found[second] == []
+
+
 def test_a_writer_is_told_how_many_of_its_rows_somebody_else_wrote_first(storage: Storage) -> None:
     first, second, third = storage.run(insert_domains, 3)
     assert storage.run(statuses.write, [row(first), row(second)], NOW) == 0

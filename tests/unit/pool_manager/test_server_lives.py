@@ -22,7 +22,7 @@ from designate_pool.pool_manager import filling
 from designate_pool.pool_manager.comparing import Comparing
 from designate_pool.pool_manager.filling import Filling
 from designate_pool.pool_manager.manager import Manager
-from designate_pool.pool_manager.periodic import Periodic
+from designate_pool.pool_manager.periodic import BACKLOG, Periodic
 from designate_pool.pool_manager.registrar import Registrar
 from designate_pool.pool_manager.service import PoolManager
 from designate_pool.storage import servers as server_store
@@ -434,6 +434,23 @@ def test_nothing_is_sent_in_maintenance_and_all_of_it_afterwards(town: Town) -> 
     assert town.serial(C, new.name) == new.serial
     assert gone.name not in town.servers[C].zones
     assert town.rows(gone) == {}
+
+
+def test_nothing_more_is_begun_while_too_much_that_was_heard_waits(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+    domain = some(town, 1)[0]
+    town.put(C, ServerState.MAINTENANCE)
+    changed = town.change(domain)
+    town.put(C, ServerState.ACTIVE)
+    periodic = Periodic(town.manager, town.registrar, town.runtime)
+    monkeypatch.setattr(type(town.manager), 'queues', lambda self: {'outcomes': BACKLOG + 1})
+    assert 0 < periodic.run_due() < 1
+    town.deliver()
+    assert town.serial(C, changed.name) != changed.serial
+    monkeypatch.undo()
+    for _ in range(3):
+        periodic.run_due()
+        town.deliver()
+    assert town.serial(C, changed.name) == changed.serial
 
 
 def test_a_failure_heard_in_maintenance_is_no_error(town: Town) -> None:
