@@ -18,7 +18,6 @@ R = TypeVar('R')
 
 CLIENT = Context(request_id='benchmark')
 CHANGED = 'host'
-_SECONDS = 30.0
 #: Between two single changes, so that they do not keep step with anything that happens at intervals.
 _PAUSE = 0.02
 
@@ -28,10 +27,12 @@ class Load:
 
     :param clients: how many requests are under way at once
     :param records: of a domain, each in a recordset of its own
+    :param patience: seconds that one change may take
     """
 
-    def __init__(self, central: CentralClient, clients: int, records: int) -> None:
+    def __init__(self, central: CentralClient, clients: int, records: int, patience: float = 30.0) -> None:
         self._central = central
+        self._patience = patience
         self._clients = clients
         self.records = records
         self._numbers = itertools.count(1)
@@ -55,7 +56,7 @@ class Load:
         """A domain, and the milliseconds from just before the request until it was ACTIVE."""
         started = time.monotonic()
         domain = self._create(name)
-        return domain, 1000 * (watch.one(domain.id, Status.ACTIVE, domain.serial, _SECONDS) - started)
+        return domain, 1000 * (watch.one(domain.id, Status.ACTIVE, domain.serial, self._patience) - started)
 
     def change_and_wait(self, watch: Watch, domains: Sequence[Domain], count: int) -> list[float]:
         """The milliseconds of each of *count* changes, made in *domains* by turns."""
@@ -90,4 +91,4 @@ class Load:
         time.sleep(random.uniform(0, _PAUSE))
         started = time.monotonic()
         serial = self._change(recordset)
-        return 1000 * (watch.one(recordset.domain_id, Status.ACTIVE, serial, _SECONDS) - started)
+        return 1000 * (watch.one(recordset.domain_id, Status.ACTIVE, serial, self._patience) - started)

@@ -14,7 +14,7 @@ from typing import Any
 from benchmarks import bare_channels
 from designate_pool.backends.knot_control import Block, Control, error_in
 from designate_pool.deadline import Deadline
-from designate_pool.model import Endpoint, new_id
+from designate_pool.model import Endpoint, TsigKey, new_id
 from tests.fixtures.bind import Named
 from tests.fixtures.knot import Knotd
 from tests.fixtures.nsd import Nsd
@@ -31,12 +31,12 @@ Deed = Callable[[], None]
 @dataclasses.dataclass(frozen=True, slots=True)
 class Make:
     """
-    :ivar new: a server with a folder of its own, not started yet
+    :ivar new: a server with a folder of its own, not started yet; it may be given *keys*
     :ivar add: what gives such a server zones that it is to transfer from a primary, ready to be done
     :ivar remove: what takes them away again
     """
 
-    new: Callable[[pathlib.Path], Any]
+    new: Callable[..., Any]
     add: Callable[[Any, Sequence[str], Endpoint], Deed]
     remove: Callable[[Any, Sequence[str]], Deed]
 
@@ -162,9 +162,9 @@ def _tell_powerdns(server: PowerDns, requests: Sequence[Sequence[tuple[bytes, by
     return tell
 
 
-def _knot(folder: pathlib.Path) -> Knotd:
+def _knot(folder: pathlib.Path, keys: Sequence[TsigKey] = ()) -> Knotd:
     """One that takes NOTIFYs from the primaries of a zone without being told so."""
-    return Knotd(folder, server='automatic-acl: on')
+    return Knotd(folder, keys=keys, server='automatic-acl: on')
 
 
 def _request(server: PowerDns, verb: str, path: str, body: object = None) -> bytes:

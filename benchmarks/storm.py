@@ -74,7 +74,7 @@ class Bench:
         self._asker = asker
         self._wanted = dict.fromkeys(zones, SERIAL)
         self._result = result
-        self._load = Load(system.central, 8, 1)
+        self._load = Load(system.central, 8, 1, _REQUEST_SECONDS)
         self._watch = Watch(system)
         self._minidns = psutil.Process(system.processes['minidns'])
 

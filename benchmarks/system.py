@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import concurrent.futures
 import contextlib
 import os
@@ -15,7 +16,7 @@ from oslo_config import cfg
 
 from benchmarks.measure import STATEMENTS
 from benchmarks.servers_makes import MAKES
-from designate_pool.model import Endpoint, Status
+from designate_pool.model import Endpoint, Status, TsigKey
 from designate_pool.rpc.central import CentralClient
 from designate_pool.rpc.messaging import Messaging
 from designate_pool.storage.schema import domains
@@ -36,7 +37,7 @@ class System:
     """All of it, from the servers to the clients, with threshold 100.
 
     Durability and times are as shipped; only BIND's limits for transfers and SOA queries are raised, and RabbitMQ's
-    schedulers do not spin.
+    schedulers do not spin.  Each server has a TSIG key, by which MiniDNS tells them apart at their one address.
 
     :param makes: of its servers
     :param database: its make
@@ -55,8 +56,10 @@ class System:
         self._manager = dict(manager or {})
         self.minidns = [Endpoint('127.0.0.1', free_port()) for _ in range(pairs)]
         self.makes = tuple(makes)
-        self.servers: list[Any] = [MAKES[make].new(folder / f'{make}-{number}')
-                                   for number, make in enumerate(self.makes, 1)]
+        self._keys = [TsigKey(f'key{number}.example.com.', 'hmac-sha256',
+                              base64.b64encode(bytes([number]) * 32).decode()) for number, _ in enumerate(makes, 1)]
+        self.servers: list[Any] = [MAKES[make].new(folder / f'{make}-{number}', keys=[key])
+                                   for number, (make, key) in enumerate(zip(self.makes, self._keys), 1)]
         self.server_ids = [f'aaaaaaaa-0000-4000-8000-{number:012}' for number in range(1, len(self.makes) + 1)]
 
     def __enter__(self) -> System:
@@ -75,8 +78,8 @@ class System:
             messaging = Messaging(cfg.CONF, 'benchmark', 60.0, self._broker.url)
             stack.callback(messaging.stop)
             self.central = CentralClient(messaging)
-            sections = [server.section(server_id, self.minidns)
-                        for server, server_id in zip(self.servers, self.server_ids)]
+            sections = [server.section(server_id, self.minidns, tsig_key=f'{key.name}:{key.algorithm}:{key.secret}')
+                        for server, server_id, key in zip(self.servers, self.server_ids, self._keys)]
             self.stack = Stack(self._folder / 'services', sections, url, self._broker.url,
                                self._concurrency, manager=self._manager, minidns_port=self.minidns[0].port)
             stack.enter_context(self.stack)
