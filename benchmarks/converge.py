@@ -50,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         limit = measure_limit(folder / 'bare', options.makes, options.domains, options.records, options.changes)
         _print_cpu(f'the limit, processor seconds ({options.domains} domains)', limit.cpu)
         result.details['limit'] = dataclasses.asdict(limit)
-        with System(folder, options.concurrency, options.makes) as system:
+        with System(folder, options.concurrency, options.makes, keyed=True) as system:
             load = Load(system.central, options.clients, options.records)
             measure_many(system, load, options.domains, limit, result, designate)
             measure_singles(system, load, options.changes, limit, result, designate)

@@ -50,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     with (tempfile.TemporaryDirectory(prefix='designate-pool-bench-') as name,
           concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context('spawn')) as asker,
           System(pathlib.Path(name), options.concurrency, options.makes, options.database,
-                 manager={'threshold_percentage': str(THRESHOLD)}) as system):
+                 manager={'threshold_percentage': str(THRESHOLD)}, keyed=True) as system):
         bench = Bench(system, asker, names('storm', options.zones), result)
         bench.fill()
         quiet = bench.quiet(options.changes)

@@ -37,19 +37,22 @@ class System:
     """All of it, from the servers to the clients, with threshold 100.
 
     Durability and times are as shipped; only BIND's limits for transfers and SOA queries are raised, and RabbitMQ's
-    schedulers do not spin.  Each server has a TSIG key, by which MiniDNS tells them apart at their one address.
+    schedulers do not spin.
 
     :param makes: of its servers
     :param database: its make
     :param manager: options of ``[service:pool_manager]``
     :param pairs: how many pool managers there are, and as many MiniDNS, each with a port of its own
+    :param keyed: whether each server has a TSIG key; without it MiniDNS cannot tell who of those at one address has
+        had a transfer, and asks all of them
     :ivar minidns: where they listen; the servers are told of all of them
     :ivar servers: fixtures, whose configuration can be changed until the system starts
     :ivar server_ids: as in the configuration
     """
 
     def __init__(self, folder: pathlib.Path, concurrency: str, makes: Sequence[str] = TWO_BINDS,
-                 database: str = 'mariadb', manager: Mapping[str, str] | None = None, pairs: int = 1) -> None:
+                 database: str = 'mariadb', manager: Mapping[str, str] | None = None, pairs: int = 1,
+                 keyed: bool = False) -> None:
         self._folder = folder
         self._concurrency = concurrency
         self._database_kind = database
@@ -57,8 +60,9 @@ class System:
         self.minidns = [Endpoint('127.0.0.1', free_port()) for _ in range(pairs)]
         self.makes = tuple(makes)
         self._keys = [TsigKey(f'key{number}.example.com.', 'hmac-sha256',
-                              base64.b64encode(bytes([number]) * 32).decode()) for number, _ in enumerate(makes, 1)]
-        self.servers: list[Any] = [MAKES[make].new(folder / f'{make}-{number}', keys=[key])
+                              base64.b64encode(bytes([number]) * 32).decode()) if keyed else None
+                      for number, _ in enumerate(makes, 1)]
+        self.servers: list[Any] = [MAKES[make].new(folder / f'{make}-{number}', keys=[key] if key else [])
                                    for number, (make, key) in enumerate(zip(self.makes, self._keys), 1)]
         self.server_ids = [f'aaaaaaaa-0000-4000-8000-{number:012}' for number in range(1, len(self.makes) + 1)]
 
@@ -78,8 +82,9 @@ class System:
             messaging = Messaging(cfg.CONF, 'benchmark', 60.0, self._broker.url)
             stack.callback(messaging.stop)
             self.central = CentralClient(messaging)
-            sections = [server.section(server_id, self.minidns, tsig_key=f'{key.name}:{key.algorithm}:{key.secret}')
-                        for server, server_id, key in zip(self.servers, self.server_ids, self._keys)]
+            sections = [server.section(server_id, self.minidns, **(
+                {'tsig_key': f'{key.name}:{key.algorithm}:{key.secret}'} if key else {}))
+                for server, server_id, key in zip(self.servers, self.server_ids, self._keys)]
             self.stack = Stack(self._folder / 'services', sections, url, self._broker.url,
                                self._concurrency, manager=self._manager, minidns_port=self.minidns[0].port)
             stack.enter_context(self.stack)
