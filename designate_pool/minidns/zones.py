@@ -19,7 +19,7 @@ from designate_pool.storage import journal, zones
 from designate_pool.storage.sessions import Storage
 
 #: Zones that are read together, and records that they may have; a zone of more than a share of that is read by itself.
-TOGETHER, MOST = 200, 5000
+TOGETHER, MOST = 100, 2500
 _SHARE = 10
 
 _Read = tuple[ZoneHead, list[ZoneRecord]]
