@@ -15,7 +15,7 @@ from designate_pool.central import zonefile
 #: Lines that are written at once.
 _LINES = 10_000
 #: Records of a name, by the number of the record; the first of each name has its name written.
-_RECORDS = ('h{number} A 192.0.{high}.{low}', '  AAAA 2001:db8::{number:x}', '  TXT "host {number}"',
+_RECORDS = ('h{number} A 192.0.{high}.{low}', '  AAAA 2001:db8::{upper:x}:{lower:x}', '  TXT "host {number}"',
             'm{number} 600 MX 10 h{number}', 'c{number} CNAME h{number}')
 
 
@@ -50,7 +50,8 @@ def parsed_by_dnspython(file: pathlib.Path) -> tuple[float, float]:
 
 def _record(number: int) -> str:
     host, kind = divmod(number, len(_RECORDS))
-    return _RECORDS[kind].format(number=host, high=host // 250 % 250, low=host % 250)
+    return _RECORDS[kind].format(number=host, high=host // 250 % 250, low=host % 250, upper=host >> 16,
+                                 lower=host & 0xffff)
 
 
 def _measured(started: float, found: int) -> tuple[float, float]:

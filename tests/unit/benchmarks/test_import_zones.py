@@ -6,11 +6,12 @@ import argparse
 import collections
 import pathlib
 
+import dns.rdata
 import dns.rdatatype
 import dns.zone
 import pytest
 
-from benchmarks.import_files import parsed_by_dnspython, parsed_by_us, write_large, write_small
+from benchmarks.import_files import _record, parsed_by_dnspython, parsed_by_us, write_large, write_small
 from benchmarks.import_zones import LARGE, _arguments
 from benchmarks.servers_zones import SERIAL
 from designate_pool.central import zonefile
@@ -35,6 +36,12 @@ def test_the_large_file_has_several_types_and_no_name_is_too_large(tmp_path: pat
     zone = dns.zone.from_file(str(file), relativize=False)
     types = collections.Counter(dns.rdatatype.to_text(rdataset.rdtype) for _, rdataset in zone.iterate_rdatasets())
     assert types == {'SOA': 1, 'NS': 1, 'A': 200, 'AAAA': 200, 'TXT': 200, 'MX': 200, 'CNAME': 200}
+
+
+@pytest.mark.parametrize('host', [0, 0xffff, 0x10000, 199_999])
+def test_every_address_is_one(host: int) -> None:
+    (a, aaaa) = (_record(5 * host + kind).split()[-2:] for kind in range(2))
+    assert dns.rdata.from_text('IN', *a).to_text() and dns.rdata.from_text('IN', *aaaa).to_text()
 
 
 def test_a_small_file_is_a_zone() -> None:
