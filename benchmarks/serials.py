@@ -12,12 +12,15 @@ from designate_pool.model import Answer, Endpoint
 
 IN_FLIGHT = 64
 _ROUND = 0.1
+#: Seconds until a server is asked again that has left something unanswered.
+_SILENT = 0.5
 
 
 class Asker:
     """One server and the zones that do not answer as wanted yet.
 
     :param wanted: serial by zone; None for a zone that must not be there
+    :ivar is_silent: whether it has not answered some of what it was asked last
     """
 
     def __init__(self, endpoint: Endpoint, wanted: Mapping[str, int | None]) -> None:
@@ -26,6 +29,7 @@ class Asker:
         self._socket.setblocking(False)
         self._templates = {name: questions.soa_query(wire.wire_of(name)) for name in wanted}
         self.missing = dict(wanted)
+        self.is_silent = False
 
     def ask(self) -> None:
         """Ask for zones that are missing, until there are some that are not as wanted yet: to ask for all of them each
@@ -44,6 +48,7 @@ class Asker:
     def _ask(self, names: list[str]) -> None:
         for number, name in enumerate(names):
             self._socket.send(number.to_bytes(2, 'big') + self._templates[name])
+        self.is_silent = False
         end = time.monotonic() + _ROUND
         unanswered = set(range(len(names)))
         while unanswered and (left := end - time.monotonic()) > 0:
@@ -56,6 +61,7 @@ class Asker:
                         unanswered.discard(number)
             except OSError:  # nothing more now, or nobody at that port
                 continue
+        self.is_silent = bool(unanswered)
 
     def _hear(self, name: str, message: bytes) -> bool:
         """Whether *message* answers the question for *name*."""
@@ -87,7 +93,8 @@ def await_serials(servers: Iterable[Endpoint], wanted: Mapping[str, int | None],
             if not missing:
                 return now
             assert now < end, f'{missing} answers were not as wanted within {seconds:g} s'
-            time.sleep(pause)
+            # NSD limits how often it refuses: who goes on asking is not answered any more.
+            time.sleep(max(pause, _SILENT) if any(asker.is_silent for asker in askers) else pause)
     finally:
         for asker in askers:
             asker.close()
