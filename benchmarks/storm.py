@@ -36,7 +36,7 @@ THRESHOLD = 75
 CHANGED = 20
 #: Connections that MiniDNS serves at the same time, as shipped.
 MOST_CONNECTIONS = 500
-#: What a storm may take, and how long a request that begins one.
+#: What a storm may take, and how long a request that begins one, or a change meanwhile.
 SECONDS, _REQUEST_SECONDS = 3600.0, 600.0
 #: Changes between two looks at whether the storm is over.
 _AT_ONCE = 5

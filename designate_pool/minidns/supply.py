@@ -33,7 +33,7 @@ class Supply:
     def __init__(self, kept: Kept, turns: int) -> None:
         self._kept = kept
         self._turns = threading.BoundedSemaphore(turns)
-        #: Known to be too large to be kept; what is forgotten is found anew.
+        # Known to be too large to be kept; what is forgotten is found anew.
         self._large = Marks()
 
     def get(self, key: str, serial: int, open: Open) -> PackedZone | StreamedZone | None:

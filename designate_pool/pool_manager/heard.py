@@ -48,7 +48,7 @@ class OutcomeQueue:
         self._lock = threading.Lock()
 
     def begun(self, domain_ids: Iterable[str]) -> None:
-        """These domains have changed just now."""
+        """These domains have changed just now; whoever settles for one of them says so again."""
         now = time.monotonic()
         with self._lock:
             for domain_id in domain_ids:
@@ -59,8 +59,10 @@ class OutcomeQueue:
 
     def put(self, *heard: Heard) -> None:
         now = time.monotonic()
-        current = [each for each in heard if self._is_fresh(domain_of(each), now)]
-        others = heard if not current else [each for each in heard if not self._is_fresh(domain_of(each), now)]
+        current: list[Heard] = []
+        others: list[Heard] = []
+        for each in heard:
+            (current if self._is_fresh(domain_of(each), now) else others).append(each)
         for queue, some in ((self._current, current), (self._others, others)):
             if some:
                 queue.put(*some)
