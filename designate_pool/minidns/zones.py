@@ -1,28 +1,35 @@
 """From storage to packed zones and differences between them: read once for a serial, packed once, kept if they fit.
 
-Small zones that are wanted at the same time are read together, so that a server that asks for all of its zones takes
-neither all connections to the database nor four statements for each.
+What is small and wanted at the same time is read together, so that a server that asks for all of its zones, and servers
+that are told of many changes, take neither all connections to the database nor some statements for each.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from designate_pool.errors import RecordTooLarge
 from designate_pool.minidns import ixfr, packing, transfer
 from designate_pool.minidns.gathering import Gathering
 from designate_pool.minidns.kept import Kept, Marks
 from designate_pool.minidns.supply import Supply
-from designate_pool.model import ZoneBlock, ZoneHead, ZoneRecord
+from designate_pool.model import ZoneBlock, ZoneDifference, ZoneHead, ZoneRecord
 from designate_pool.storage import journal, zones
+from designate_pool.storage.domains import chunks
 from designate_pool.storage.sessions import Storage
 
-#: Zones that are read together, and records that they may have; a zone of more than a share of that is read by itself.
+#: Zones or differences that are read together, and records that they may have; a zone of more than a tenth of that is
+#: read by itself.
 TOGETHER, MOST = 100, 2500
-_SHARE = 10
+LARGE = MOST // 10
 
 _Read = tuple[ZoneHead, list[ZoneRecord]]
+#: A domain's id, and the serial of a difference's begin.
+_Since = tuple[str, int]
+K = TypeVar('K', str, _Since)
+V = TypeVar('V')
 
 
 class Zones:
@@ -33,6 +40,8 @@ class Zones:
         self._supply = supply
         self._heads = Gathering(lambda names: storage.ask(zones.heads, names))
         self._small: Gathering[str, _Read | None] = Gathering(self._read_together)
+        self._differences: Gathering[_Since, ZoneDifference | None] = Gathering(self._differences_together)
+        self._counts: Gathering[str, int | None] = Gathering(self._counts_together)
         self._large = Marks()
         self._kept = kept
 
@@ -63,7 +72,13 @@ class Zones:
         return found
 
     def _pack_difference(self, head: ZoneHead, have: int, most: int | None) -> ixfr.PackedDifference | None:
-        read = self._storage.read(journal.difference, head.domain_id, have, ixfr.MOST if most is None else most)
+        since = head.domain_id, have
+        together = self._differences.get([since])
+        if since not in together:
+            return None
+        read = together[since]
+        if read is None:
+            read = self._storage.read(journal.difference, *since, ixfr.MOST if most is None else most)
         if read is None or not read.steps or read.steps[-1].serial != read.head.serial:
             return None
         try:
@@ -78,7 +93,20 @@ class Zones:
         if whole is not None:
             return difference.size < whole.size
         enough = difference.records - 1  # beside its own records, a whole zone has the SOA twice
-        return self._storage.ask(zones.count, difference.domain_id, enough) == enough
+        if enough > LARGE:
+            return self._storage.ask(zones.count, difference.domain_id, enough) == enough
+        return self._count(difference.domain_id) >= enough
+
+    def _count(self, domain_id: str) -> int:
+        """How many records a zone has, at most :data:`LARGE`."""
+        if domain_id in self._large:
+            return LARGE
+        count = self._counts.get([domain_id])[domain_id]
+        if count is None:
+            count = self._storage.ask(zones.count, domain_id, LARGE)
+        if count >= LARGE:
+            self._large.add(domain_id)
+        return count
 
     def _open(self, domain_id: str) -> packing.StreamedZone | None:
         if domain_id not in self._large:
@@ -94,19 +122,32 @@ class Zones:
         if first is None:
             return None
         head, block = first
-        if block.count + len(block.records) > MOST // _SHARE:
+        if block.count + len(block.records) > LARGE:
             self._large.add(domain_id)
         return _streamed(head, itertools.chain([block], (block for _, block in blocks)), blocks.close)
 
-    def _read_together(self, domain_ids: Collection[str]) -> Mapping[str, _Read | None]:
-        """Those that are served; None for those that are to be read by themselves."""
-        found: dict[str, _Read | None] = {}
-        ids = sorted(domain_ids)
-        for start in range(0, len(ids), TOGETHER):
-            some = ids[start:start + TOGETHER]
-            read = self._storage.read(zones.few, some, MOST)
-            found.update(dict.fromkeys(some) if read is None else read)
-        return found
+    # For the gatherings: what there is, and None for what is to be read by itself.
+
+    def _read_together(self, domain_ids: Collection[str]) -> dict[str, _Read | None]:
+        return _in_parts(domain_ids, lambda some: self._storage.read(zones.few, some, MOST))
+
+    def _differences_together(self, wanted: Collection[_Since]) -> dict[_Since, ZoneDifference | None]:
+        return _in_parts(wanted, lambda some: self._storage.read(journal.few, some, MOST))
+
+    def _counts_together(self, domain_ids: Collection[str]) -> dict[str, int | None]:
+        def counts(some: Sequence[str]) -> dict[str, int] | None:
+            found = self._storage.ask(zones.counts, some, MOST)
+            return None if found is None else {domain_id: found.get(domain_id, 0) for domain_id in some}
+
+        return _in_parts(domain_ids, counts)
+
+
+def _in_parts(keys: Collection[K], read: Callable[[Sequence[K]], Mapping[K, V] | None]) -> dict[K, V | None]:
+    found: dict[K, V | None] = {}
+    for some in chunks(sorted(keys), TOGETHER):
+        part = read(some)
+        found.update(dict.fromkeys(some) if part is None else part)
+    return found
 
 
 def _streamed(head: ZoneHead, contents: Iterable[Sequence[ZoneRecord] | ZoneBlock],

@@ -8,14 +8,14 @@ that this brought.  Whoever writes has locked the domain.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
 from designate_pool import serial as serials
-from designate_pool.model import Change, Domain, Status, Task, ZoneDifference, ZoneStep, new_id
+from designate_pool.model import Change, Domain, Status, Task, ZoneDifference, ZoneHead, ZoneStep, new_id
 from designate_pool.storage import zones
 from designate_pool.storage.domains import chunks
 from designate_pool.storage.schema import domains, record_changes, records, recordsets
@@ -33,17 +33,23 @@ _HELD_BY_ID = _HELD.where(records.c.id.in_(sa.bindparam('ids', expanding=True)))
 _OF_DOMAIN = TABLE.c.domain_id == sa.bindparam('domain_id')
 _REACH = sa.select(domains.c.journal_from).where(domains.c.id == sa.bindparam('domain_id'),
                                                  domains.c.journal_to == domains.c.serial)
+_REACHES = (sa.select(domains.c.id, domains.c.journal_from)
+            .where(domains.c.id.in_(sa.bindparam('ids', expanding=True)), domains.c.journal_to == domains.c.serial))
 _JOURNALS = (sa.select(domains.c.id, domains.c.serial, domains.c.journal_from, domains.c.journal_records)
              .where(domains.c.id.in_(sa.bindparam('ids', expanding=True))).order_by(domains.c.id).with_for_update())
 _SHORTEN = (sa.update(domains).where(domains.c.id == sa.bindparam('key'))
             .values(journal_from=sa.bindparam('reach'), journal_records=sa.bindparam('left')))
 _HAS_SERIAL = sa.select(TABLE.c.id).where(_OF_DOMAIN, TABLE.c.serial_number == sa.bindparam('serial')).limit(1)
-_ROWS = (sa.select(TABLE.c.serial_number, TABLE.c.added, TABLE.c.name, TABLE.c.type, TABLE.c.ttl, TABLE.c.wire)
-         .where(_OF_DOMAIN).limit(sa.bindparam('most')))
+_FIELDS = sa.select(TABLE.c.serial_number, TABLE.c.added, TABLE.c.name, TABLE.c.type, TABLE.c.ttl, TABLE.c.wire)
+_ROWS = _FIELDS.where(_OF_DOMAIN).limit(sa.bindparam('most'))
 #: Serials after *have* and up to *serial*, where they do not wrap around between these and where they do.
 _BETWEEN = _ROWS.where(TABLE.c.serial_number > sa.bindparam('have'), TABLE.c.serial_number <= sa.bindparam('serial'))
 _AROUND = _ROWS.where(sa.or_(TABLE.c.serial_number > sa.bindparam('have'),
                              TABLE.c.serial_number <= sa.bindparam('serial')))
+#: Of some domains, from a serial on.
+_OF_SOME = (_FIELDS.add_columns(TABLE.c.domain_id)
+            .where(TABLE.c.domain_id.in_(sa.bindparam('ids', expanding=True)),
+                   TABLE.c.serial_number >= sa.bindparam('least')).limit(sa.bindparam('most')))
 
 
 class Held(NamedTuple):
@@ -95,6 +101,29 @@ def difference(tx: Tx, domain_id: str, have: int, most: int) -> ZoneDifference |
     return ZoneDifference(head, _steps(rows, have) if len(rows) <= most else None)
 
 
+def few(tx: Tx, wanted: Collection[tuple[str, int]], most: int) -> dict[tuple[str, int], ZoneDifference] | None:
+    """How zones came from older serials to their present ones: of those that are served, by domain id and older serial.
+
+    All are of one state of the database.  None when more than *most* records are to be read for that.  As
+    :func:`difference`, it must be the first that its transaction does.
+    """
+    zones.one_state(tx)
+    ids = sorted({domain_id for domain_id, _ in wanted})
+    heads = zones.some_heads(tx, ids)
+    has_wrapped = any(have > heads[domain_id].serial for domain_id, have in wanted if domain_id in heads)
+    least = 0 if has_wrapped else min(have for _, have in wanted)
+    reaches = {row.id: row.journal_from for row in tx.execute(_REACHES, {'ids': ids})}
+    rows = tx.execute(_OF_SOME, {'ids': ids, 'least': least, 'most': most + 1}).all()
+    if len(rows) > most:
+        return None
+    by_domain: dict[str, list[Sequence[Any]]] = {}
+    for *row, domain_id in rows:
+        by_domain.setdefault(domain_id, []).append(row)
+    return {(domain_id, have): _difference(heads[domain_id], have, reaches.get(domain_id),
+                                           by_domain.get(domain_id, ()))
+            for domain_id, have in wanted if domain_id in heads}
+
+
 def trim(tx: Tx, domain: Domain, most: int) -> tuple[int, int]:
     """Forget the oldest serials of a journal that holds more than *most* records; its new reach and size."""
     counts = tx.execute(sa.select(TABLE.c.serial_number, sa.func.count()).where(TABLE.c.domain_id == domain.id)
@@ -144,6 +173,18 @@ def expire(tx: Tx, before: datetime, limit: int) -> int:
 def _forget(tx: Tx, domain_id: str, gone: Iterable[int]) -> None:
     for part in chunks(gone):
         tx.execute(sa.delete(TABLE).where(TABLE.c.domain_id == domain_id, TABLE.c.serial_number.in_(part)))
+
+
+def _difference(head: ZoneHead, have: int, reach: int | None, rows: Sequence[Sequence[Any]]) -> ZoneDifference:
+    """
+    :param reach: of the journal
+    :param rows: of the journal, from *have* on at least
+    """
+    if reach is None or not _is_within(reach, have, head.serial) or not (
+            have == reach or any(row[0] == have for row in rows)):
+        return ZoneDifference(head, None)
+    behind = _age(have, head.serial)
+    return ZoneDifference(head, _steps((row for row in rows if _age(row[0], head.serial) < behind), have))
 
 
 def _is_within(oldest: int, serial: int, newest: int) -> bool:

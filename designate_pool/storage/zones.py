@@ -68,6 +68,12 @@ _COUNT = sa.select(sa.func.count()).select_from(
     .where(records.c.domain_id == sa.bindparam('domain_id'), records.c.task != Task.DELETE,
            records.c.status != Status.DELETED)
     .limit(sa.bindparam('most')).subquery())
+_OF_SOME = (
+    sa.select(records.c.domain_id)
+    .where(records.c.domain_id.in_(sa.bindparam('domain_ids', expanding=True)), records.c.task != Task.DELETE,
+           records.c.status != Status.DELETED)
+    .limit(sa.bindparam('most')).subquery())
+_COUNTS = sa.select(_OF_SOME.c.domain_id, sa.func.count()).group_by(_OF_SOME.c.domain_id)
 _TEXTS = (
     sa.select(records.c.recordset_id, records.c.data)
     .where(records.c.domain_id == sa.bindparam('domain_id'), records.c.task != Task.DELETE,
@@ -86,6 +92,11 @@ def head(tx: Tx, domain_id: str) -> ZoneHead | None:
     """The head of a zone by its domain's id; None when it is not served."""
     found = _read_heads(tx, _HEAD_BY_ID, domain_id=domain_id)
     return found[0] if found else None
+
+
+def some_heads(tx: Tx, domain_ids: Collection[str]) -> dict[str, ZoneHead]:
+    """The heads of those of the zones that are served, by their domains' ids."""
+    return {each.domain_id: each for each in _read_heads(tx, _HEADS_BY_ID, domain_ids=list(domain_ids))}
 
 
 def pages(tx: Tx, domain_id: str) -> Generator[tuple[ZoneHead, Sequence[ZoneRecord]], None, None]:
@@ -120,7 +131,7 @@ def few(tx: Tx, domain_ids: Collection[str],
     if len(rows) > most:
         return None
     found: dict[str, tuple[ZoneHead, list[ZoneRecord]]] = {
-        each.domain_id: (each, []) for each in _read_heads(tx, _HEADS_BY_ID, domain_ids=list(domain_ids))}
+        domain_id: (each, []) for domain_id, each in some_heads(tx, domain_ids).items()}
     for *record, domain_id in rows:
         if domain_id in found:
             found[domain_id][1].append(tuple(record))
@@ -178,6 +189,12 @@ def head_and_rows(tx: Tx, domain_id: str) -> tuple[ZoneHead, Iterator[tuple[str,
 def count(tx: Tx, domain_id: str, most: int) -> int:
     """How many records a zone has beside its SOA, counted no further than to *most*."""
     return int(tx.execute(_COUNT, {'domain_id': domain_id, 'most': most}).scalar_one())
+
+
+def counts(tx: Tx, domain_ids: Collection[str], most: int) -> dict[str, int] | None:
+    """How many records these zones have beside their SOAs; None when it is more than *most* together."""
+    found = dict(tx.execute(_COUNTS, {'domain_ids': list(domain_ids), 'most': most + 1}).tuples().all())
+    return found if sum(found.values()) <= most else None
 
 
 def one_state(tx: Tx) -> None:

@@ -38,6 +38,14 @@ def test_records_are_counted_so_far_and_no_further(storage: Storage) -> None:
     assert storage.read(zones.count, new_id(), 1000) == 0
 
 
+def test_records_of_several_zones_are_counted_together(storage: Storage) -> None:
+    keys = [storage.run(lambda tx: insert_zone(tx, name=f'z{number}.example.')) for number in range(3)]
+    storage.run(lambda tx: tx.execute(records.update().where(records.c.domain_id == keys[1]).values(
+        task=Task.DELETE, status=Status.PENDING)) and None)
+    assert storage.read(zones.counts, [*keys, new_id()], 30) == {keys[0]: 15, keys[2]: 15}
+    assert storage.read(zones.counts, keys, 29) is None
+
+
 def test_a_zone_without_records_has_a_head_only(storage: Storage) -> None:
     only_soa = '@ IN SOA ns1.example.net. a.example.com. 4294967295 1 2 3 4\n'
     key = storage.run(lambda tx: insert_zone(tx, '$TTL 300\n' + only_soa, pool_name='two'))

@@ -1,43 +1,59 @@
-"""Many zones asked for at the same time are read together, and each is what it would be alone."""
+"""Zones and differences asked for at the same time are read together, and each is what it would be alone."""
 
 from __future__ import annotations
 
+import copy
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import dns.message
+import dns.query
+import dns.rdatatype
+import dns.rrset
+import dns.xfr
 import pytest
 
+from designate_pool.central.service import Central
 from designate_pool.minidns import zones as minidns_zones
 from designate_pool.minidns.service import MiniDns
-from designate_pool.storage import zones
+from designate_pool.storage import journal, zones
 from designate_pool.storage.sessions import Storage, Tx
+from tests.fixtures.central import WHO, Clock, create
 from tests.fixtures.processes import wait_until
 from tests.fixtures.zones import EXAMPLE, big_zone, insert_zone
-from tests.functional.minidns.conftest import World, transfer, zone_of
+from tests.functional.minidns.conftest import PLAIN, World, transfer, zone_of
 
 NAMES = [f'z{number}.example.' for number in range(20)]
 
 
 class Reads:
-    """What is read together; the first of it waits until it is let go."""
+    """What *read* reads together; the first of it waits until it is let go."""
 
-    def __init__(self) -> None:
-        self.batches: list[list[str]] = []
+    def __init__(self, read: Callable[[Tx, Collection[Any], int], Any]) -> None:
+        self.batches: list[list[Any]] = []
         self.go = threading.Event()
-        self._few = zones.few
+        self._read = read
 
-    def few(self, tx: Tx, domain_ids: Collection[str], most: int) -> Any:
-        self.batches.append(sorted(domain_ids))
+    def few(self, tx: Tx, keys: Collection[Any], most: int) -> Any:
+        self.batches.append(sorted(keys))
         assert self.go.wait(20)
-        return self._few(tx, domain_ids, most)
+        return self._read(tx, keys, most)
 
 
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> Iterator[Reads]:
-    found = Reads()
+    found = Reads(zones.few)
     monkeypatch.setattr(zones, 'few', found.few)
+    yield found
+    found.go.set()
+
+
+@pytest.fixture
+def differences(monkeypatch: pytest.MonkeyPatch) -> Iterator[Reads]:
+    found = Reads(journal.few)
+    monkeypatch.setattr(journal, 'few', found.few)
     yield found
     found.go.set()
 
@@ -88,3 +104,77 @@ def test_a_large_zone_among_them_has_each_read_by_itself_once(world: World, read
     for name, zone in found.items():
         assert transfer(service.endpoints[0], name) == zone
     assert reads.batches == [[each] for each in ids], 'the large one is known'
+
+
+class Changed:
+    """Some domains of 12 hosts with a host more than a MiniDNS told before, and one of *hosts* with as many more.
+
+    :ivar since: their ids and former serials, by name
+    """
+
+    def __init__(self, world: World, central: Central, clock: Clock, hosts: int = 12) -> None:
+        names = {**{f'z{number}.example.org.': 12 for number in range(8)}, 'large.example.org.': hosts}
+        created = [create(central, name, *((f'host{number}.{name}', 'A', ['192.0.2.1']) for number in range(count)))
+                   for name, count in names.items()]
+        self.since = {domain.name: (domain.id, domain.serial) for domain in created}
+        (self.endpoint,) = world.start(PLAIN).endpoints
+        self.was = {name: transfer(self.endpoint, name) for name in self.since}
+        clock.now += 60
+        for domain in created:
+            new = [f'new{number}.{domain.name}' for number in range(names[domain.name] - 11)]
+            central.apply_changes(WHO, domain.id,
+                                  [{'name': name, 'type': 'A', 'records': ['192.0.2.2']} for name in new])
+        self.service = world.start(PLAIN)
+        (self.endpoint,) = self.service.endpoints
+
+    def brought(self, name: str) -> bool:
+        """Whether a server that has the former serial is brought to the present one by what it asks for, and by less
+        than the whole zone."""
+        zone = copy.deepcopy(self.was[name])
+        query = dns.message.make_query(name, 'IXFR')
+        query.authority.append(dns.rrset.from_text(name, 0, 'IN', 'SOA', f'. . {self.since[name][1]} 0 0 0 0'))
+        answer = dns.query.tcp(query, self.endpoint.host, 10, self.endpoint.port, one_rr_per_rrset=True)
+        with dns.xfr.Inbound(zone, dns.rdatatype.IXFR, self.since[name][1]) as inbound:
+            assert inbound.process_message(answer)
+        assert zone == transfer(self.endpoint, name)
+        return len(answer.answer) < len(zone.nodes)
+
+
+def ask_all_since(changed: Changed, reads: Reads) -> dict[str, bool]:
+    """What has changed in the zones, asked for as in :func:`ask_for_all`."""
+    first, *others = changed.since
+    with ThreadPoolExecutor(len(changed.since)) as clients:
+        asked = {first: clients.submit(changed.brought, first)}
+        wait_until(lambda: reads.batches, 'one is read')
+        asked |= {name: clients.submit(changed.brought, name) for name in others}
+        waiting = changed.service._server._answering._zones._differences
+        wait_until(lambda: len(waiting._next.keys) == len(others), 'the others wait')
+        reads.go.set()
+        return {name: each.result(20) for name, each in asked.items()}
+
+
+def test_differences_that_are_asked_for_meanwhile_are_one_reading(world: World, central: Central, clock: Clock,
+                                                                  differences: Reads) -> None:
+    changed = Changed(world, central, clock)
+    assert all(ask_all_since(changed, differences).values())
+    first, *others = changed.since.values()
+    assert differences.batches == [[first], sorted(others)]
+
+
+def test_a_long_difference_among_them_has_each_read_by_itself(world: World, central: Central, clock: Clock,
+                                                              differences: Reads,
+                                                              monkeypatch: pytest.MonkeyPatch) -> None:
+    changed = Changed(world, central, clock, hosts=100)
+    monkeypatch.setattr(minidns_zones, 'MOST', 90)
+    alone = []
+    read = journal.difference
+
+    def difference(tx: Tx, domain_id: str, have: int, most: int) -> Any:
+        alone.append((domain_id, have))
+        return read(tx, domain_id, have, most)
+
+    monkeypatch.setattr(journal, 'difference', difference)
+    assert all(ask_all_since(changed, differences).values())
+    first, *others = changed.since.values()
+    assert differences.batches == [[first], sorted(others)]
+    assert sorted(alone) == sorted(others)

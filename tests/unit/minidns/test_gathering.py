@@ -78,10 +78,11 @@ def test_a_failure_is_told_to_all_who_share_it_and_the_next_read_goes_on() -> No
     assert gathering.get(['again']) == {'again': 3}
 
 
-def test_who_is_killed_while_reading_leaves_the_way_free() -> None:
-    class Killed(BaseException):
-        pass
+class Killed(BaseException):
+    pass
 
+
+def test_who_is_killed_while_reading_leaves_the_way_free() -> None:
     def read(keys: Collection[str]) -> dict[str, int]:
         if 'bad' in keys:
             raise Killed
@@ -91,3 +92,35 @@ def test_who_is_killed_while_reading_leaves_the_way_free() -> None:
     with pytest.raises(Killed):
         gathering.get(['bad'])
     assert gathering.get(['good']) == {'good': 0}
+
+
+def test_who_shares_the_read_of_one_that_is_killed_has_it_done_again() -> None:
+    source = Source()
+    killed: list[str] = []
+
+    def read(keys: Collection[str]) -> dict[str, int]:
+        found = source.read(keys)
+        if len(source.reads) == 2:
+            raise Killed
+        return found
+
+    class Doomed(Asker):
+        def run(self) -> None:
+            try:
+                super().run()
+            except Killed:
+                killed.append(self._key)
+
+    gathering = Gathering(read)
+    askers = [Asker(gathering, 'first')]
+    wait_until(lambda: source.reads, 'the first read is under way')
+    doomed = Doomed(gathering, 'doomed')
+    wait_until(lambda: gathering._next.keys, 'the doomed one waits')
+    askers += [Asker(gathering, 'with the doomed one')]
+    wait_until(lambda: len(gathering._next.keys) == 2, 'another waits with it')
+    source.go.set()
+    for asker in [*askers, doomed]:
+        asker.join(10)
+    assert killed == ['doomed']
+    assert [asker.found for asker in askers] == [1, 3]
+    assert source.reads == [{'first'}, {'doomed', 'with the doomed one'}, {'with the doomed one'}]
