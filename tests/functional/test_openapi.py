@@ -48,7 +48,7 @@ def test_nothing_that_the_document_does_not_say(stack, tmp_path):
     command = [sys.executable, '-m', 'schemathesis.cli', '--config-file', str(configuration), 'run',
                f'{system.url}/openapi.json', '--header', f'X-Auth-Token: {token}', '--checks', 'all',
                '--phases', 'examples,coverage,fuzzing,stateful', '--max-examples', str(EXAMPLES), '--seed', SEED,
-               '--continue-on-failure', '--no-shrink', '--request-timeout', '60', '--workers', '2', '--no-color',
+               '--continue-on-failure', '--no-shrink', '--request-timeout', '60', '--workers', '1', '--no-color',
                '--output-sanitize', 'false']
     done = subprocess.run(command, capture_output=True, text=True, timeout=120 + 60 * EXAMPLES, check=False,
                           cwd=tmp_path, env={**os.environ, 'PYTHONPATH': str(ROOT), 'SCHEMATHESIS_HOOKS': ''})
