@@ -15,7 +15,8 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from benchmarks import memory, report
 from benchmarks.bare import Limit, measure_limit
@@ -23,7 +24,7 @@ from benchmarks.load import Load
 from benchmarks.measure import ours, percentile
 from benchmarks.outage import measure_threshold_50, measure_threshold_100
 from benchmarks.servers_makes import MAKES
-from benchmarks.steps import measure_step, most_seconds
+from benchmarks.steps import Step, measure_step, most_seconds
 from benchmarks.system import TWO_BINDS, System, Watch, names
 from designate_pool.model import Domain, Status
 
@@ -78,9 +79,15 @@ def measure_many(system: System, load: Load, count: int, limit: Limit | None, re
     """
     tag = 'many'
     created: list[Domain] = []
-    steps = [measure_step(system, 'create', tag, count, lambda: created.extend(load.create(names(tag, count))))]
-    steps.append(measure_step(system, 'change', tag, count, load.changes(created)))
-    steps.append(measure_step(system, 'delete', tag, count, lambda: load.delete(created)))
+    steps: list[Step] = []
+
+    def step(name: str, submit: Callable[[], Any]) -> None:
+        steps.append(measure_step(system, name, tag, count, submit))
+        result.say(f'{name} {count}: {steps[-1].seconds:.1f} s, submitted in {steps[-1].submission:.1f} s')
+
+    step('create', lambda: created.extend(load.create(names(tag, count))))
+    step('change', load.changes(created))
+    step('delete', lambda: load.delete(created))
     full = designate and count == 500 and load.records == 10
     for step in steps:
         title = f'{step.name} {count}'

@@ -15,8 +15,9 @@ from designate_pool.model import Status
 _SECONDS = 300.0
 #: More seconds for each domain.
 _SECONDS_EACH = 0.5
-#: Until the servers answer what the database says; NSD answers for a zone for a second after it has removed it.
-_SERVED_SECONDS = 30.0
+#: Until the servers answer what the database says; NSD answers for a zone for a second after it has removed it, and
+#: then refuses no more than 200 times a second.
+_SERVED_SECONDS, _SERVED_SECONDS_EACH = 30.0, 0.02
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -60,5 +61,6 @@ def measure_step(system: System, name: str, tag: str, count: int, submit: Callab
         ended = watch.all_active(tag, count, most_seconds(count))
     used, executed = clock.since(cpu), system.statements.read() - statements - watch.asked
     wanted: dict[str, int | None] = dict(watch.serials(tag))
-    await_serials(system.endpoints, dict.fromkeys(wanted) if name == 'delete' else wanted, _SERVED_SECONDS)
+    await_serials(system.endpoints, dict.fromkeys(wanted) if name == 'delete' else wanted,
+                  _SERVED_SECONDS + _SERVED_SECONDS_EACH * count)
     return Step(name, ended - started, submitted - started, used, executed)
