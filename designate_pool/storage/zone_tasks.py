@@ -97,9 +97,12 @@ def remove(tx: Tx, kind: ZoneTaskKind, task_id: str, project_id: str | None) -> 
 
 def remove_pieces(tx: Tx, task_id: str) -> None:
     """Forget a zone file."""
-    while numbers := list(tx.execute(sa.select(PIECES.c.number).where(PIECES.c.task_id == task_id)
-                                     .limit(_PIECES)).scalars()):
-        tx.execute(PIECES.delete().where(PIECES.c.task_id == task_id, PIECES.c.number.in_(numbers)))
+    is_more = True
+    while is_more:
+        numbers = list(tx.execute(sa.select(PIECES.c.number).where(PIECES.c.task_id == task_id).limit(_PIECES)).scalars())
+        if numbers:
+            tx.execute(PIECES.delete().where(PIECES.c.task_id == task_id, PIECES.c.number.in_(numbers)))
+        is_more = len(numbers) == _PIECES
 
 
 def claim(tx: Tx, by: str, now: datetime, until: datetime, largest: int | None = None) -> ZoneTask | None:
@@ -145,12 +148,12 @@ def piece(tx: Tx, task_id: str, number: int) -> bytes | None:
                       ).scalar_one_or_none()
 
 
-def pieces(storage: Storage, task_id: str) -> Iterator[bytes]:
-    """The zone file, piece by piece, each in a transaction of its own."""
-    number = 0
-    while (content := storage.read(piece, task_id, number)) is not None:
+def pieces(storage: Storage, task_id: str, size: int) -> Iterator[bytes]:
+    """The zone file of *size* bytes, piece by piece, each in a transaction of its own."""
+    read = number = 0
+    while read < size and (content := storage.read(piece, task_id, number)) is not None:
         yield content
-        number += 1
+        read, number = read + len(content), number + 1
 
 
 def expire(tx: Tx, before: datetime, arriving_before: datetime, limit: int) -> int:
