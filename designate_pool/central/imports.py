@@ -128,7 +128,8 @@ class Imports:
 
     def _import(self, task: ZoneTask, claim: str) -> None:
         context = Context(request_id=task.request_id, project_id=task.project_id)
-        wanted, contents = zonefile.parse(_lines(self._unless_stopping(zone_tasks.pieces(self._storage, task.id, task.size or 0))))
+        pieces = zone_tasks.pieces(self._storage, task.id, task.size or 0)
+        wanted, contents = zonefile.parse(_lines(self._unless_stopping(pieces)))
 
         def settle(tx: Tx, domain: Domain) -> None:
             if not zone_tasks.settle(tx, task.id, claim, ZoneTaskStatus.COMPLETE, domain.id,

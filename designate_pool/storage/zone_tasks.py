@@ -99,7 +99,8 @@ def remove_pieces(tx: Tx, task_id: str) -> None:
     """Forget a zone file."""
     is_more = True
     while is_more:
-        numbers = list(tx.execute(sa.select(PIECES.c.number).where(PIECES.c.task_id == task_id).limit(_PIECES)).scalars())
+        numbers = list(tx.execute(sa.select(PIECES.c.number).where(PIECES.c.task_id == task_id)
+                                  .limit(_PIECES)).scalars())
         if numbers:
             tx.execute(PIECES.delete().where(PIECES.c.task_id == task_id, PIECES.c.number.in_(numbers)))
         is_more = len(numbers) == _PIECES
