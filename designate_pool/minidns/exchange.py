@@ -309,6 +309,8 @@ class Exchange:
             wall = int(time.time())
             for message, address in datagrams:
                 self._hear(message, address, wall)
+            if not datagrams:  # it was ready, so there is news: the error itself has gone to a send
+                self._hear_refusals(sock)
             if len(datagrams) < _BATCH:
                 return
 

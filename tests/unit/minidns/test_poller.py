@@ -197,6 +197,17 @@ def test_a_refusing_port_does_not_disturb_the_others(polling: Polling) -> None:
     assert {result.reason for _, result in polling.results if result.server_id == bad.id} == {'connection refused'}
 
 
+def test_a_refusal_that_comes_while_others_are_asked_ends_the_try_at_once(polling: Polling) -> None:
+    """The error goes to whoever sends next, in the middle of a burst to another server."""
+    _, good = polling.server(serving(7), keyed=True)
+    bad = polling.peer(free_port(), keyed=True)
+    before_it_is_sent_again = Schedule(0.9, 0.01, 0)
+    polling.poller.request([Request(peer, 'd1', name, 7, POOL) for peer in (good, bad)
+                            for name in ('one.example.com.', 'two.example.com.')], before_it_is_sent_again)
+    wait_until(lambda: len(polling.results) == 4, 'all results', 10)
+    assert {result.reason for _, result in polling.results if result.server_id == bad.id} == {'connection refused'}
+
+
 def test_a_host_without_an_address_is_told_in_words(polling: Polling) -> None:
     peer = Peer('s1', 'lost', (), 53, trouble='ns1.example.net has no address')
     polling.ask(peer)
