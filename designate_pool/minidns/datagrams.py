@@ -78,12 +78,11 @@ def words(number: int | None) -> str:
 
 
 def drain(sock: socket.socket, most: int) -> list[tuple[bytes, Address]]:
-    """What has arrived, *most* datagrams at the utmost, with their source addresses.
-
-    :raises OSError: when an ICMP error waits to be read first
+    """What has arrived, *most* datagrams at the utmost, with their source addresses; the rest after an ICMP error, of
+    which :func:`refusals` tells, is left to the next call.
     """
     found: list[tuple[bytes, Address]] = []
-    with contextlib.suppress(BlockingIOError):
+    with contextlib.suppress(OSError):
         while len(found) < most:
             found.append(sock.recvfrom(_LARGEST))
     return found

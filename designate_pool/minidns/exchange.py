@@ -301,15 +301,11 @@ class Exchange:
 
     def _receive(self, sock: socket.socket) -> None:
         for _ in range(16):
-            try:
-                datagrams = drain(sock, _BATCH)
-            except OSError:
-                self._hear_refusals(sock)
-                continue
+            datagrams = drain(sock, _BATCH)
             wall = int(time.time())
             for message, address in datagrams:
                 self._hear(message, address, wall)
-            if not datagrams:  # it was ready, so there is news: the error itself has gone to a send
+            if not datagrams:  # it was ready, so there is news; the error may have gone to a send
                 self._hear_refusals(sock)
             if len(datagrams) < _BATCH:
                 return
