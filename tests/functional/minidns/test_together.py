@@ -42,20 +42,22 @@ class Reads:
         return self._read(tx, keys, most)
 
 
-@pytest.fixture
-def reads(monkeypatch: pytest.MonkeyPatch) -> Iterator[Reads]:
-    found = Reads(zones.few)
-    monkeypatch.setattr(zones, 'few', found.few)
+def held_up(monkeypatch: pytest.MonkeyPatch, module: Any) -> Iterator[Reads]:
+    """What *module* reads together."""
+    found = Reads(module.few)
+    monkeypatch.setattr(module, 'few', found.few)
     yield found
     found.go.set()
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> Iterator[Reads]:
+    yield from held_up(monkeypatch, zones)
 
 
 @pytest.fixture
 def differences(monkeypatch: pytest.MonkeyPatch) -> Iterator[Reads]:
-    found = Reads(journal.few)
-    monkeypatch.setattr(journal, 'few', found.few)
-    yield found
-    found.go.set()
+    yield from held_up(monkeypatch, journal)
 
 
 def add(storage: Storage, text: str, *names: str) -> list[str]:
