@@ -25,7 +25,7 @@ PIECE, AT_ONCE = 1 << 18, 4
 WAITED_FOR, PATIENCE = 1 << 20, 3.0
 #: Bytes of an export that are kept in memory; what is longer goes to a temporary file.
 IN_MEMORY = 1 << 20
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.005, 0.1
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.005, 0.1
 
 
 class ZoneTasks:
@@ -35,6 +35,7 @@ class ZoneTasks:
 
     def __init__(self, storage: Storage | None) -> None:
         self._given = storage
+        self._usual = 0.0  # seconds that imports have taken lately
 
     def page(self, kind: ZoneTaskKind, who: Context, criterion: dict[str, str], **paging: object) -> list[ZoneTask]:
         """See :func:`designate_pool.storage.zone_tasks.find`."""
@@ -44,7 +45,7 @@ class ZoneTasks:
         """
         :raises ZoneImportNotFound: or ZoneExportNotFound: when there is none, or it is another project's
         """
-        found = self._storage.read(zone_tasks.get, kind, task_id, _project(who))
+        found = self._storage.ask(zone_tasks.get, kind, task_id, _project(who))
         if found is None:
             raise _missing(kind, task_id)
         return found
@@ -94,16 +95,17 @@ class ZoneTasks:
 
     def wait_for(self, task: ZoneTask) -> ZoneTask:
         """*task* as it is when it has ended, or after a few seconds; a large one as it is."""
-        end, pause = time.monotonic() + PATIENCE, _FIRST_PAUSE
-        while task.size is not None and task.size <= WAITED_FOR and time.monotonic() < end:
-            time.sleep(pause)
-            pause = min(pause * 1.5, _LONGEST_PAUSE)
-            found = self._storage.read(zone_tasks.get, task.kind, task.id, None)
+        if task.size is None or task.size > WAITED_FOR:
+            return task
+        began, waited, next_after = time.monotonic(), 0.0, self._usual * 0.75
+        while waited < PATIENCE and task.status is ZoneTaskStatus.PENDING:
+            time.sleep(min(max(next_after, _SHORTEST_PAUSE), _LONGEST_PAUSE))
+            found = self._storage.ask(zone_tasks.get, task.kind, task.id, None)
             if found is None:
-                break  # somebody has deleted it meanwhile
-            task = found
-            if task.status is not ZoneTaskStatus.PENDING:
-                break
+                return task  # somebody has deleted it meanwhile
+            task, waited = found, time.monotonic() - began
+            next_after = waited / 4
+        self._usual += (waited - self._usual) / 8
         return task
 
     def zone_file(self, domain_id: str) -> tuple[IO[bytes], int]:

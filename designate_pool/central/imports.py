@@ -8,6 +8,7 @@ claim, leaves nothing behind, and another one begins again.
 from __future__ import annotations
 
 import codecs
+import collections
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,6 +28,8 @@ LOG = logging.getLogger(__name__)
 T = TypeVar('T')
 #: Bytes of a zone file that does not wait behind large ones.
 SMALL = 1 << 20
+#: How many small ones are claimed at once; the loops for them share these.
+AT_ONCE = 4
 #: The loops of one Central, by the largest zone file that each takes: memory is bounded by the one that takes any.
 LANES = (SMALL, SMALL, None)
 #: Seconds after which a loop looks for tasks unasked.
@@ -62,7 +65,9 @@ class Imports:
         self._storage = storage
         self._make = make
         self._clock = clock
-        self._held: dict[str, str] = {}
+        self._held: set[tuple[str, str]] = set()  # tasks, and the claims on them
+        self._ahead: collections.deque[tuple[ZoneTask, str]] = collections.deque()  # held small ones, for the next loop
+        self._claiming = threading.Lock()
         self._changed = threading.Condition()
         self._asked = 0
         self._stopping = threading.Event()
@@ -88,20 +93,32 @@ class Imports:
 
         :param largest: bytes that its zone file may have; None for any
         """
-        now = self._now()
-        if not self._storage.read(zone_tasks.waiting, now, largest):
+        taken = self._next(largest)
+        if taken is None:
             return False
-        claim = new_id()
-        task = self._storage.run(zone_tasks.claim, claim, now, now + timedelta(seconds=LEASE), largest)
-        if task is not None:
-            self._held[claim] = task.id
-            try:
-                self._carry_out(task, claim)
-            finally:
-                del self._held[claim]
+        task, claim = taken
+        try:
+            self._carry_out(task, claim)
+        finally:
+            self._held.discard((task.id, claim))
         return True
 
     # Below: how
+
+    def _next(self, largest: int | None) -> tuple[ZoneTask, str] | None:
+        """A task to carry out, and the claim on it."""
+        with self._claiming:
+            if largest is not None and self._ahead:
+                return self._ahead.popleft()
+            now = self._now()
+            if self._stopping.is_set() or not self._storage.ask(zone_tasks.waiting, now, largest):
+                return None
+            claim = new_id()
+            found = self._storage.run(zone_tasks.claim, claim, now, now + timedelta(seconds=LEASE), largest,
+                                      1 if largest is None else AT_ONCE)
+            self._held.update((task.id, claim) for task in found)
+            self._ahead.extend((task, claim) for task in found[1:])
+            return (found[0], claim) if found else None
 
     def _carry_out(self, task: ZoneTask, claim: str) -> None:
         tries = task.version - 1
@@ -162,7 +179,7 @@ class Imports:
             with self._changed:
                 seen = self._asked
             try:
-                while not self._stopping.is_set() and self.turn(largest):
+                while self.turn(largest):  # also when stopping, to give back what is claimed
                     pass
             except Exception:  # the loop outlives whatever ails the database
                 LOG.exception('imports could not be looked for; that goes on in %g s', INTERVAL)
@@ -171,7 +188,7 @@ class Imports:
 
     def _keep_claims(self) -> None:
         while not self._stopping.wait(LEASE / 4):
-            for claim, task_id in tuple(self._held.items()):
+            for task_id, claim in tuple(self._held):
                 try:
                     self._storage.run(zone_tasks.keep_claim, task_id, claim,
                                       self._now() + timedelta(seconds=LEASE))

@@ -32,26 +32,27 @@ _THERE = sa.or_(TABLE.c.kind == ZoneTaskKind.EXPORT.value, TABLE.c.size.is_not(N
 _SORT_KEYS = {name: TABLE.c[name] for name in ('created_at', 'id', 'updated_at', 'status')}
 
 
-def put(tx: Tx, task: ZoneTask, now: datetime) -> None:
-    """Keep *task*; one that is kept already is left as it is."""
-    if tx.execute(sa.select(TABLE.c.id).where(TABLE.c.id == task.id)).first() is None:
-        values = {name: getattr(task, name) for name in _FIELDS}
-        tx.execute(TABLE.insert(), {**values, 'kind': task.kind.value, 'status': task.status.value,
-                                    'created_at': now, 'updated_at': now})
+def put(tx: Tx, task: ZoneTask, now: datetime) -> bool:
+    """Keep *task*; one that is kept already is left as it is, and the answer is False."""
+    if tx.execute(sa.select(TABLE.c.id).where(TABLE.c.id == task.id)).first() is not None:
+        return False
+    values = {name: getattr(task, name) for name in _FIELDS}
+    tx.execute(TABLE.insert(), {**values, 'kind': task.kind.value, 'status': task.status.value,
+                                'created_at': now, 'updated_at': now})
+    return True
 
 
 def put_pieces(tx: Tx, task_id: str, first: int, contents: list[bytes]) -> None:
     """Keep pieces of a zone file, which begin with number *first*; those that are kept already are left."""
     if contents and tx.execute(sa.select(PIECES.c.number).where(
             PIECES.c.task_id == task_id, PIECES.c.number == first)).first() is None:
-        tx.execute(PIECES.insert(), [{'task_id': task_id, 'number': number, 'content': content}
-                                     for number, content in enumerate(contents, first)])
+        _insert_pieces(tx, task_id, first, contents)
 
 
 def put_whole(tx: Tx, task: ZoneTask, contents: list[bytes], now: datetime) -> None:
     """Keep a task and its zone file at once."""
-    put(tx, task, now)
-    put_pieces(tx, task.id, 0, contents)
+    if put(tx, task, now):
+        _insert_pieces(tx, task.id, 0, contents)
 
 
 def arrived(tx: Tx, task_id: str, size: int, now: datetime) -> None:
@@ -97,26 +98,26 @@ def remove(tx: Tx, kind: ZoneTaskKind, task_id: str, project_id: str | None) -> 
 
 def remove_pieces(tx: Tx, task_id: str) -> None:
     """Forget a zone file."""
-    is_more = True
+    first, is_more = 0, True
     while is_more:
-        numbers = list(tx.execute(sa.select(PIECES.c.number).where(PIECES.c.task_id == task_id)
-                                  .limit(_PIECES)).scalars())
-        if numbers:
-            tx.execute(PIECES.delete().where(PIECES.c.task_id == task_id, PIECES.c.number.in_(numbers)))
-        is_more = len(numbers) == _PIECES
+        gone = tx.execute(PIECES.delete().where(PIECES.c.task_id == task_id, PIECES.c.number >= first,
+                                                PIECES.c.number < first + _PIECES)).rowcount
+        first, is_more = first + _PIECES, gone == _PIECES
 
 
-def claim(tx: Tx, by: str, now: datetime, until: datetime, largest: int | None = None) -> ZoneTask | None:
-    """Claim the oldest import that nobody works on; None when there is none, or somebody else was quicker.
+def claim(tx: Tx, by: str, now: datetime, until: datetime, largest: int | None = None,
+          count: int = 1) -> list[ZoneTask]:
+    """Claim the oldest imports that nobody works on; what others are claiming is passed over.
 
-    :param largest: bytes that its zone file may have; None for any
+    :param largest: bytes that a zone file may have; None for any
+    :param count: how many at most
     """
-    free = _free(now, largest)
-    found = _one(tx, _SELECT.where(free).order_by(TABLE.c.created_at).limit(1))
-    if found is None or not tx.execute(TABLE.update().where(TABLE.c.id == found.id, free).values(
-            claimed_by=by, claimed_until=until, version=TABLE.c.version + 1)).rowcount:
-        return None
-    return dataclasses.replace(found, version=found.version + 1)
+    found = [_task(row) for row in tx.execute(_SELECT.where(_free(now, largest)).order_by(TABLE.c.created_at)
+                                              .limit(count).with_for_update(skip_locked=True))]
+    if found:
+        tx.execute(TABLE.update().where(TABLE.c.id.in_([task.id for task in found])).values(
+            claimed_by=by, claimed_until=until, version=TABLE.c.version + 1))
+    return [dataclasses.replace(task, version=task.version + 1) for task in found]
 
 
 def waiting(tx: Tx, now: datetime, largest: int | None = None) -> bool:
@@ -150,9 +151,9 @@ def piece(tx: Tx, task_id: str, number: int) -> bytes | None:
 
 
 def pieces(storage: Storage, task_id: str, size: int) -> Iterator[bytes]:
-    """The zone file of *size* bytes, piece by piece, each in a transaction of its own."""
+    """The zone file of *size* bytes, piece by piece, each read by itself."""
     read = number = 0
-    while read < size and (content := storage.read(piece, task_id, number)) is not None:
+    while read < size and (content := storage.ask(piece, task_id, number)) is not None:
         yield content
         read, number = read + len(content), number + 1
 
@@ -178,6 +179,11 @@ def expire(tx: Tx, before: datetime, arriving_before: datetime, limit: int) -> i
     for part in chunks(ids):
         tx.execute(TABLE.delete().where(TABLE.c.id.in_(part)))
     return len(ids)
+
+
+def _insert_pieces(tx: Tx, task_id: str, first: int, contents: list[bytes]) -> None:
+    tx.execute(PIECES.insert(), [{'task_id': task_id, 'number': number, 'content': content}
+                                 for number, content in enumerate(contents, first)])
 
 
 def _free(now: datetime, largest: int | None) -> Any:

@@ -131,7 +131,7 @@ class TestSeveralCentrals:
                                                    clock: Clock) -> None:
         task = tasks.take_in(RED, [SMALL])
         now = central._now()
-        assert database.run(zone_tasks.claim, new_id(), now, now + timedelta(seconds=LEASE)) is not None
+        assert len(database.run(zone_tasks.claim, new_id(), now, now + timedelta(seconds=LEASE))) == 1
         assert not central.imports.turn()
         clock.now += LEASE + 1
         assert central.imports.turn()
@@ -160,6 +160,40 @@ class TestSeveralCentrals:
         clock.now += 1
         assert other.turn()
         assert tasks.get(IMPORT, RED, task.id).status is ZoneTaskStatus.COMPLETE
+
+    def test_small_ones_are_claimed_together(self, central: Central, database: Storage, other: Imports,
+                                             tasks: ZoneTasks) -> None:
+        waiting = [tasks.take_in(RED, [b'$ORIGIN %d.' % number + HEAD.removeprefix(b'$ORIGIN ')]).id
+                   for number in range(imports.AT_ONCE + 2)]
+        assert central.imports.turn(imports.SMALL)
+        while other.turn(imports.SMALL):
+            pass
+        assert self.ended(tasks, waiting) == [waiting[0], *waiting[imports.AT_ONCE:]]
+        while central.imports.turn(imports.SMALL):
+            pass
+        assert self.ended(tasks, waiting) == waiting
+
+    def test_one_that_stops_hands_over_all_that_it_claimed(self, database: Storage, central: Central, other: Imports,
+                                                           tasks: ZoneTasks, clock: Clock) -> None:
+        waiting = [tasks.take_in(RED, [b'$ORIGIN %d.' % number + HEAD.removeprefix(b'$ORIGIN ')]).id
+                   for number in range(imports.AT_ONCE)]
+        stopping = Imports(database, self.after(lambda: stopping.stop(), central), clock)
+        while stopping.turn(imports.SMALL):
+            pass
+        assert self.ended(tasks, waiting) == waiting[:1]  # that was begun, and had no part to stop at
+        clock.now += 1
+        while other.turn(imports.SMALL):
+            pass
+        assert self.ended(tasks, waiting) == waiting
+
+    def test_claims_at_once_are_of_different_ones(self, central: Central, database: Storage,
+                                                  tasks: ZoneTasks) -> None:
+        waiting = {tasks.take_in(RED, [SMALL]).id for _ in range(8)}
+        now, until = central._now(), central._now() + timedelta(seconds=LEASE)
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            claims = [pool.submit(database.run, zone_tasks.claim, new_id(), now, until, count=2) for _ in range(4)]
+            claimed = [task.id for claim in claims for task in claim.result(60)]
+        assert len(claimed) == 8 and set(claimed) == waiting
 
     def test_a_name_twice_at_once_is_made_once(self, central: Central, other: Imports, tasks: ZoneTasks) -> None:
         both = [tasks.take_in(RED, hosts(300)) for _ in range(2)]
@@ -194,6 +228,10 @@ class TestSeveralCentrals:
             failing.turn()
         ended = tasks.get(IMPORT, RED, task.id)
         assert (ended.status, ended.message) == (ZoneTaskStatus.ERROR, 'the database does not answer: it restarts.')
+
+    @staticmethod
+    def ended(tasks: ZoneTasks, ids: list[str]) -> list[str]:
+        return [each for each in ids if tasks.get(IMPORT, RED, each).status is ZoneTaskStatus.COMPLETE]
 
     @staticmethod
     def after(meddle: Any, central: Central) -> Any:
