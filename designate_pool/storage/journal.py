@@ -8,7 +8,7 @@ that this brought.  Whoever writes has locked the domain.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -93,8 +93,8 @@ def difference(tx: Tx, domain_id: str, have: int, most: int) -> ZoneDifference |
     if head is None:
         return None
     reach = tx.execute(_REACH, {'domain_id': domain_id}).scalar()
-    if reach is None or not _is_within(reach, have, head.serial) or not (
-            have == reach or tx.execute(_HAS_SERIAL, {'domain_id': domain_id, 'serial': have}).first()):
+    if not _begins(reach, have, head.serial,
+                   lambda: tx.execute(_HAS_SERIAL, {'domain_id': domain_id, 'serial': have}).first() is not None):
         return ZoneDifference(head, None)
     query = _BETWEEN if have <= head.serial else _AROUND
     rows = tx.execute(query, {'domain_id': domain_id, 'have': have, 'serial': head.serial, 'most': most + 1}).all()
@@ -180,11 +180,19 @@ def _difference(head: ZoneHead, have: int, reach: int | None, rows: Sequence[Seq
     :param reach: of the journal
     :param rows: of the journal, from *have* on at least
     """
-    if reach is None or not _is_within(reach, have, head.serial) or not (
-            have == reach or any(row[0] == have for row in rows)):
+    if not _begins(reach, have, head.serial, lambda: any(row[0] == have for row in rows)):
         return ZoneDifference(head, None)
     behind = _age(have, head.serial)
     return ZoneDifference(head, _steps((row for row in rows if _age(row[0], head.serial) < behind), have))
+
+
+def _begins(reach: int | None, have: int, newest: int, has_changes: Callable[[], bool]) -> bool:
+    """Whether a difference can begin with the serial *have*.
+
+    :param reach: of the journal, None when there is none
+    :param has_changes: whether the journal has what *have* brought
+    """
+    return reach is not None and _is_within(reach, have, newest) and (have == reach or has_changes())
 
 
 def _is_within(oldest: int, serial: int, newest: int) -> bool:
