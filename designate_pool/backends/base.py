@@ -48,6 +48,8 @@ class Backend:
     :cvar tries_key: whether :meth:`check` finds out that the server does not take the ``tsig_key``; without it that is
         seen by its answer for a zone that it has not
     :cvar batch_size: how many domains one call takes
+    :cvar gathers_below: calls for fewer domains than these, but for more than one, are followed by a rest in which more
+        gather; for servers that each call costs time for every zone that they hold
     :cvar most_in_flight: how many calls the server takes at once, whatever ``server.max_in_flight`` says
     """
 
@@ -59,6 +61,7 @@ class Backend:
     reads_catalog = False
     tries_key = False
     batch_size: ClassVar[int] = 1
+    gathers_below: ClassVar[int] = 0
     most_in_flight: ClassVar[int] = 1000
 
     def __init__(self, server: model.Server) -> None:

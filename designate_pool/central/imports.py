@@ -175,11 +175,13 @@ class Imports:
             yield each
 
     def _loop(self, largest: int | None) -> None:
-        while not self._stopping.is_set():
+        is_last = False
+        while not is_last:
+            is_last = self._stopping.is_set()  # then nothing is claimed any more, and what is claimed given back
             with self._changed:
                 seen = self._asked
             try:
-                while self.turn(largest):  # also when stopping, to give back what is claimed
+                while self.turn(largest):
                     pass
             except Exception:  # the loop outlives whatever ails the database
                 LOG.exception('imports could not be looked for; that goes on in %g s', INTERVAL)

@@ -6,6 +6,8 @@ import collections
 import dataclasses
 import functools
 import itertools
+import threading
+import time
 import zlib
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -16,6 +18,9 @@ from designate_pool.backends.base import Backend
 from designate_pool.model import Action, CallResult, Domain, Server, ServerStatus
 from designate_pool.pool_manager.circuit import Circuit
 from designate_pool.pool_manager.waiting import Line, Polls, Work
+
+#: How many times as long as its calls took a server is left in peace where more is to gather, and seconds at most.
+REST, LONGEST_REST = 3.0, 1.0
 
 Fed = tuple[CallResult, int | None]
 Feed = Callable[[Backend, Domain], Fed]
@@ -39,7 +44,8 @@ class Called:
 class Lane:
     """Calls one server's driver, ``server.max_in_flight`` calls at a time, one at a time for each domain name.
 
-    What waits together goes to the driver together, as much as it takes in one call.
+    What waits together goes to the driver together, as much as it takes in one call.  Where calls are dear (the
+    driver's ``gathers_below``), most of the time is left for more to gather, unless work comes singly.
 
     :param feed: feeds a server that is fed by records a domain's contents: the result, and the serial that it has then
     :param mend: has the server transfer domains anew that it has with other contents; the results, as those of *feed*
@@ -60,7 +66,7 @@ class Lane:
         self._mend = mend
         self._done = done
         self._now = now
-        self._stopping = False
+        self._stopping = threading.Event()
         self.polls = Polls()
         self._lines = [Line() for _ in range(min(server.max_in_flight, backend.most_in_flight))]
         # A queue counts what waits in its line: which of it comes next is seen when it is taken.
@@ -96,7 +102,7 @@ class Lane:
 
     def stop(self) -> None:
         """Finish the calls under way; what waits stays in the database."""
-        self._stopping = True
+        self._stopping.set()
         for queue in self._queues:
             queue.stop(self.server.call_timeout)
         self.backend.close()
@@ -105,12 +111,15 @@ class Lane:
         works = line.take(len(places))
         # A claim that ran out in the queue belongs to whoever takes the row next.
         now = self._now()
-        mine = [work for work in works if not self._stopping
+        mine = [work for work in works if not self._stopping.is_set()
                 and (work.row.claimed_until is None or work.row.claimed_until > now)]
+        began = time.monotonic()
         for (deletes, mends), together in itertools.groupby(mine, _kind):
             batch = list(together)
             self._done([Called(work, result, work is batch[0], serial)
                         for work, (result, serial) in zip(batch, self._call(batch, deletes, mends), strict=True)])
+        if 1 < len(mine) < self.backend.gathers_below:
+            self._stopping.wait(min(REST * (time.monotonic() - began), LONGEST_REST))
 
     def _call(self, works: Sequence[Work], deletes: bool, mends: bool) -> Sequence[Fed]:
         if self.control.is_open:

@@ -13,6 +13,7 @@ import pytest
 from designate_pool.backends.base import Backend, Outcomes
 from designate_pool.errors import BackendError, BackendUnreachable
 from designate_pool.model import Action, Domain, Server, ServerStatus, utcnow
+from designate_pool.pool_manager import lane as lane_module
 from designate_pool.pool_manager.circuit import Circuit
 from designate_pool.pool_manager.lane import Called, Lane
 from designate_pool.pool_manager.waiting import Work
@@ -141,6 +142,50 @@ def test_a_change_of_now_has_room_and_goes_before_all_that_waits(backend: Bulky)
     lane.stop()
     assert [names for _, names in backend.calls] == [
         ['a.', 'b.', 'c.'], ['new.', 'p0.', 'p1.'], ['p2.', 'p3.', 'p4.'], ['p5.']]
+
+
+class TestWhereCallsAreDear:
+    @pytest.fixture
+    def backend(self, backend: Bulky, monkeypatch: pytest.MonkeyPatch) -> Bulky:
+        monkeypatch.setattr(backend, 'gathers_below', 3)
+        monkeypatch.setattr(lane_module, 'REST', 1e9)
+        return backend
+
+    def test_more_gathers_after_a_call_for_several(self, backend: Bulky, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(lane_module, 'LONGEST_REST', 2.0)
+        lane, done = self.lane(backend)
+        lane.put(work('a.'), work('b.'))
+        wait_until(lambda: len(done) == 2, 'the first two are done')
+        lane.put(work('c.'))
+        lane.put(work('d.'))
+        wait_until(lambda: len(done) == 4, 'all are done')
+        lane.stop()
+        assert [names for _, names in backend.calls] == [['a.', 'b.'], ['c.', 'd.']]
+
+    @pytest.mark.parametrize('first', [['a.'], ['a.', 'b.', 'c.']], ids=['one alone', 'many'])
+    def test_after_others_nothing_is_waited_for(self, backend: Bulky, monkeypatch: pytest.MonkeyPatch,
+                                                first: list[str]) -> None:
+        monkeypatch.setattr(lane_module, 'LONGEST_REST', 600.0)
+        lane, done = self.lane(backend)
+        lane.put(*map(work, first))
+        wait_until(lambda: len(done) == len(first), 'the first are done')
+        lane.put(work('z.'))
+        wait_until(lambda: len(done) == len(first) + 1, 'all are done')
+        lane.stop()
+
+    def test_it_stops_at_once(self, backend: Bulky, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(lane_module, 'LONGEST_REST', 600.0)
+        lane, done = self.lane(backend)
+        lane.put(work('a.'), work('b.'))
+        wait_until(lambda: len(done) == 2, 'the first two are done')
+        lane.stop()
+        assert not lane._queues[0]._task.is_alive()
+
+    @staticmethod
+    def lane(backend: Bulky) -> tuple[Lane, list[Called]]:
+        done: list[Called] = []
+        closed = Circuit(3, 60, lambda: 0.0)
+        return Lane(backend.server, backend, closed, closed, 100, Threads(), never, never, done.extend, utcnow), done
 
 
 def never(backend: Backend, domains: Domain | Sequence[Domain]) -> Any:
