@@ -9,15 +9,21 @@ from collections.abc import Callable, Iterator
 
 from designate_pool.minidns.packing import PackedZone
 
+#: Octets that a zone takes up beside those of its records; of small zones it is the most.
+EACH = 600
+
 
 class Kept:
     """The latest packed zone of each key, those used last, within a number of octets; threads may share it.
 
     What is gathered to be kept counts as well, so that the octets are never more than the budget.
+
+    :param each: octets that are counted for a zone beside its records
     """
 
-    def __init__(self, budget: int) -> None:
+    def __init__(self, budget: int, each: int = EACH) -> None:
         self.budget = budget
+        self._each = each
         self._zones: collections.OrderedDict[str, PackedZone] = collections.OrderedDict()
         self._held = self._reserved = 0
         self._lock = threading.Lock()
@@ -54,7 +60,7 @@ class Kept:
 
     def put(self, key: str, zone: PackedZone) -> None:
         """Keep *zone*, and let older ones go that no longer fit; one for which there is no room displaces nothing."""
-        size = zone.size
+        size = zone.size + self._each
         with self._lock:
             if self._reserved + size > self.budget:
                 return
@@ -99,7 +105,7 @@ class Kept:
     def _forget(self, key: str) -> None:
         zone = self._zones.pop(key, None)
         if zone is not None:
-            self._held -= zone.size
+            self._held -= zone.size + self._each
 
 
 class Marks:

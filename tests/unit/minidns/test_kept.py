@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import concurrent.futures
+import tracemalloc
 
 import pytest
 
-from designate_pool.minidns.kept import Kept
+from designate_pool.minidns.kept import EACH, Kept
 from designate_pool.minidns.packing import PackedZone
 from tests.fixtures.processes import wait_until
 
@@ -16,7 +17,7 @@ def zone(domain_id: str, serial: int, size: int) -> PackedZone:
 
 
 def test_zones_are_kept_within_the_budget_and_the_latest_used_longest() -> None:
-    kept = Kept(100)
+    kept = Kept(100, 0)
     for name in 'abc':
         kept.put(name, zone(name, 1, 30))
     assert kept.get('a', 1)
@@ -25,7 +26,7 @@ def test_zones_are_kept_within_the_budget_and_the_latest_used_longest() -> None:
 
 
 def test_another_serial_takes_the_place_of_the_one_before() -> None:
-    kept = Kept(100)
+    kept = Kept(100, 0)
     kept.put('a', zone('a', 1, 60))
     assert kept.get('a', 2) is None
     kept.put('a', zone('a', 2, 60))
@@ -33,7 +34,7 @@ def test_another_serial_takes_the_place_of_the_one_before() -> None:
 
 
 def test_a_zone_is_packed_once_for_all_who_ask_at_the_same_time() -> None:
-    kept, packed = Kept(100), []
+    kept, packed = Kept(100, 0), []
 
     def pack() -> PackedZone:
         packed.append(1)
@@ -46,7 +47,7 @@ def test_a_zone_is_packed_once_for_all_who_ask_at_the_same_time() -> None:
 
 
 def test_a_zone_that_cannot_be_packed_is_tried_again() -> None:
-    kept = Kept(100)
+    kept = Kept(100, 0)
 
     def fail() -> PackedZone:
         raise ValueError('no name')
@@ -58,7 +59,7 @@ def test_a_zone_that_cannot_be_packed_is_tried_again() -> None:
 
 
 def test_putting_the_same_zone_again_costs_nothing() -> None:
-    kept = Kept(100)
+    kept = Kept(100, 0)
     for _ in range(5):
         kept.put('a', zone('a', 1, 60))
     kept.put('b', zone('b', 1, 40))
@@ -66,7 +67,29 @@ def test_putting_the_same_zone_again_costs_nothing() -> None:
 
 
 def test_a_zone_larger_than_the_budget_displaces_nothing() -> None:
-    kept = Kept(100)
+    kept = Kept(100, 0)
     kept.put('a', zone('a', 1, 60))
     kept.put('b', zone('b', 1, 101))
     assert kept.get('a', 1) and not kept.get('b', 1)
+
+
+def test_a_zone_counts_for_more_than_its_records() -> None:
+    kept = Kept(3 * (10 + EACH))
+    for name in 'abcd':
+        kept.put(name, zone(name, 1, 10))
+    assert [name for name in 'abcd' if kept.get(name, 1)] == ['b', 'c', 'd']
+
+
+def test_what_is_counted_for_a_zone_is_what_it_takes_up() -> None:
+    kept, count = Kept(1 << 40), 5000
+    tracemalloc.start()
+    try:
+        for number in range(count):
+            name = f'{number:032x}'
+            kept.get_or_pack(name, number, lambda: PackedZone(
+                bytes(name, 'ascii').decode(), f'small-{number}.example.com.', bytes(name, 'ascii').decode(), number,
+                ((4, bytes(100)),)))
+        taken = tracemalloc.get_traced_memory()[0] / count - 100
+    finally:
+        tracemalloc.stop()
+    assert 0.7 * EACH < taken < 1.2 * EACH
