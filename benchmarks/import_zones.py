@@ -22,6 +22,7 @@ import requests
 
 from benchmarks import memory, report
 from benchmarks.import_files import parsed_by_dnspython, parsed_by_us, write_large, write_small
+from benchmarks.measure import Processors
 from benchmarks.serials import await_serials
 from benchmarks.servers_makes import MAKES
 from benchmarks.servers_primary import StaticPrimary
@@ -141,19 +142,22 @@ def import_small(system: System, count: int, telling: float, asker: concurrent.f
         answer = sessions.own.post(_imports(system), data=write_small(name), headers=_HEADERS, timeout=SECONDS)
         assert answer.status_code == 202, answer.text
 
-    watch = Watch(system)
-    started = time.monotonic()
+    watch, clock = Watch(system), Processors(system.processes)
+    used, started = clock.read(), time.monotonic()
     with concurrent.futures.ThreadPoolExecutor(CLIENTS) as clients:
         for _ in clients.map(post, wanted):
             pass
     submitted = time.monotonic()
     active = watch.all_active('small', count, most_seconds(count))
+    used = clock.since(used)
     asker.submit(await_serials, system.endpoints, dict(watch.serials('small')), 30.0).result()
     result.say(f'{count} small zones: submitted in {submitted - started:.1f} s, ACTIVE after {active - started:.1f} s')
     result.add('small zones: until all are ACTIVE', active - started, 's', telling, 'a Knot told directly')
     result.add('small zones: submission alone', submitted - started, 's')
     result.add('small zones: domains a second', count / (active - started), '/s', count / telling,
                'a Knot told directly')
+    for name, seconds in used.items():
+        result.add(f'small zones: processor of {name} for each', 1000 * seconds / count, 'ms')
 
 
 def _imports(system: System) -> str:
