@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 from designate_pool.minidns.concurrency import Native, Runtime, Task
 from designate_pool.minidns.datagrams import Address, NativeWaiting, drain, refusals, udp_socket, want_errors, words
 from designate_pool.minidns.errands import FIRST_RESEND, Do, Errand, Step
+from designate_pool.minidns.inbox import Inbox
 from designate_pool.minidns.lane import MOST_STREAMS, Lane
 from designate_pool.minidns.streams import Stream
 
@@ -41,7 +42,7 @@ class Exchange:
 
     def __init__(self, sources: dict[int, str] | None = None) -> None:
         self._sources = sources or {}
-        self._inbox: collections.deque[Callable[[], None]] = collections.deque()
+        self._inbox = Inbox(self._wake)
         self._posts: list[tuple[Callable[[list[Any]], None], Any]] = []
         self._lanes: dict[tuple[str, int], Lane] = {}
         self._ready: dict[Lane, None] = {}
@@ -82,8 +83,7 @@ class Exchange:
     def stop(self) -> None:
         """End the loop; errands that are not over are dropped, what they have found is told."""
         self._stopping = True
-        if self._waiting is not None:
-            self._waiting.wake()
+        self._wake()
         if self._task is not None:
             self._task.join(10)
         if self._native is not None:
@@ -95,9 +95,11 @@ class Exchange:
         for sock in self._sockets.values():
             sock.close()
 
-    def submit(self, work: Callable[[], None]) -> None:
-        """Have *work* done in the loop; from any thread."""
-        self._inbox.append(work)
+    def submit(self, work: Callable[[], None], hurried: bool = True) -> None:
+        """Have *work* done in the loop, at once or, if it is not hurried, within a beat; from any thread."""
+        self._inbox.put(work, hurried)
+
+    def _wake(self) -> None:
         if self._waiting is not None:
             self._waiting.wake()
 
@@ -141,22 +143,22 @@ class Exchange:
         for sock in self._sockets.values():
             if sock.fileno() in ready:
                 self._receive(sock)
-        for _ in range(len(self._inbox)):
-            self._inbox.popleft()()
+        for work in self._inbox.take(self._now):
+            work()
         self._fire()
         while self._ready:
             lane, _ = self._ready.popitem()
             self._flush(lane)
 
     def _until_next(self) -> float | None:
-        if self._inbox or self._ready:
+        if self._ready:
             return 0.0
         while self._times and self._times[0][2].wake != self._times[0][0]:
             heapq.heappop(self._times)
         while self._second and self._second[0][1].wake != self._second[0][0]:
             self._second.popleft()
         first = [times[0][0] for times in (self._times, self._second) if times]
-        return max(0.0, min(first) - time.monotonic()) if first else None
+        return self._inbox.patience(max(0.0, min(first) - time.monotonic()) if first else None)
 
     def _fire(self) -> None:
         now = self._now

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 
@@ -23,12 +24,13 @@ from designate_pool.minidns import metering, questions, wire
 from designate_pool.minidns.access import Peer
 from designate_pool.minidns.errands import Do, Errand, Schedule, Step
 from designate_pool.minidns.exchange import Exchange
+from designate_pool.minidns.inbox import BEAT
 from designate_pool.minidns.notify import Notifier
 from designate_pool.minidns.questions import Said
 from designate_pool.model import Answer, Context, Domain, Outcome, PollResult
 
-#: Seconds from the end of a transfer to each look at the server.
-GLANCES = (0.0, 0.002, 0.007, 0.017, 0.037, 0.087, 0.187, 0.387, 0.787)
+#: Seconds from the first look at a server, which is a moment after the end of its transfer, to each look.
+GLANCES = (0.0, 0.004, 0.014, 0.034, 0.084, 0.184, 0.384, 0.784)
 _LAST_LOOK = 0.5
 _NO_SCHEDULE = Schedule(0, 0, 0)
 
@@ -179,17 +181,22 @@ class Glance(_Question):
                  over: Callable[[Glance, Said], None]) -> None:
         super().__init__(peer, domain_id, name, serial, _NO_SCHEDULE, over)
         self._looks = 0
-        self._start: float | None = None
+        self._start = 0.0
+
+    def begin(self, now: float) -> float:
+        # A server does not serve at once what it has just got; and on a beat the looks of many transfers go together.
+        self._start = math.ceil(now / BEAT + 0.5) * BEAT
+        return self._start
 
     def sent(self, now: float) -> float:
-        if self._start is None:
-            self._start = now
         self._looks += 1
         more = self._looks < len(GLANCES)
         self.try_ends = self._start + GLANCES[-1] + _LAST_LOOK
         return self._start + GLANCES[self._looks] if more else self.try_ends
 
     def due(self, now: float) -> Step:
+        if not self.in_try:
+            return super().begin(now)
         if self._looks < len(GLANCES) and (self.try_ends is None or now < self.try_ends):
             return Do.SEND
         return self.end_try(Said(Answer.TIMEOUT), now)
@@ -227,7 +234,7 @@ class Poller:
 
     def transferred(self, peers: Sequence[Peer], domain_id: str, name: str, serial: int, pool_name: str) -> None:
         """One of *peers* has just fetched a zone: look at once; from any thread."""
-        self._exchange.submit(lambda: self._look(peers, domain_id, name, serial, pool_name))
+        self._exchange.submit(lambda: self._look(peers, domain_id, name, serial, pool_name), hurried=False)
 
     def replace(self, peers: Mapping[str, Peer | None]) -> None:
         """Servers have changed, or are gone (None): polls under way go on with them as they are now, or end untold.
