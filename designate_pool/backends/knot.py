@@ -3,8 +3,8 @@
 knotd has to run from a configuration database (``knotd -C``).  All zones of a server share one section ``remote``,
 which holds the primaries and the key that the server's section has now, and one ``acl``, by which knotd takes NOTIFY
 from them and questions signed with the key, and lets them transfer the zones: changing these changes them all, and
-costs knotd nothing.  Committing costs it time for every zone that it holds (a quarter of a second with 100,000), so up
-to a thousand are changed at once, and under load more gather before the next commit.
+costs knotd nothing.  Committing costs it time for every zone that it holds, so up to a thousand are changed at once,
+and under load more gather before the next commit.
 """
 
 from __future__ import annotations
