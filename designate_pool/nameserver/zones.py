@@ -121,8 +121,8 @@ class Zones:
         with self._lock:
             if self._zones.get(zone.name) is not zone:
                 return False
+            self._save_contents(zone, contents)  # first: what has been served is there after a crash
             zone.contents, zone.fresh_at = contents, time.monotonic()
-            self._save_contents(zone)
         return True
 
     def get(self, name: dns.name.Name) -> HeldZone | None:
@@ -158,10 +158,9 @@ class Zones:
             _write(path, json.dumps({'name': zone.name.to_text(), 'key': key,
                                      'primaries': [dataclasses.asdict(each) for each in zone.primaries]}))
 
-    def _save_contents(self, zone: HeldZone) -> None:
+    def _save_contents(self, zone: HeldZone, contents: Contents) -> None:
         for path in self._paths(zone)[1:]:
-            assert zone.contents is not None
-            _write(path, zone.contents.zone.to_text(want_origin=True))
+            _write(path, contents.zone.to_text(want_origin=True))
 
     def _read(self) -> list[HeldZone]:
         assert self._folder is not None

@@ -195,6 +195,7 @@ def test_contents_lost_in_a_restart_are_not_listed_though_nsd_remembers_their_se
     with opened(server.server([primary.endpoint])) as backend:
         assert backend.create_domain(a_domain()).ok
         wait_until(lambda: server.serial('example.com.') == 4, 'the contents are served')
+        wait_until(lambda: 'served-serial: "4 since' in server.control('zonestatus', 'example.com'), 'NSD notes that')
         primary.stop()
         server.restart()
         assert server.query('example.com.').rcode() == dns.rcode.SERVFAIL
