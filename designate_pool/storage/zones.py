@@ -54,6 +54,9 @@ _RECORDS = _records(records.c.domain_id == sa.bindparam('domain_id'), records.c.
 _RECORDS_OF_SOME = (
     _records(records.c.domain_id.in_(sa.bindparam('domain_ids', expanding=True)), records.c.wire)
     .add_columns(records.c.domain_id).limit(sa.bindparam('most')))
+# With statistics from before a large import PostgreSQL would go through all recordsets, unless it is told whose.
+_RECORDSETS_OF_SOME = _RECORDS_OF_SOME.where(
+    recordsets.c.domain_id.in_(sa.bindparam('domain_ids', expanding=True)))
 _FETCH = sa.text(f'FETCH {_PAGE} FROM zone')
 _POSTGRESQL: sa.Dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
 # PostgreSQL takes nested loops for a hash join when its statistics are old, or when it thinks of the first rows only;
@@ -127,7 +130,8 @@ def few(tx: Tx, domain_ids: Collection[str],
     must be the first that its transaction does.
     """
     one_state(tx)
-    rows = tx.execute(_RECORDS_OF_SOME, {'domain_ids': list(domain_ids), 'most': most + 1}).all()
+    query = _RECORDSETS_OF_SOME if tx.dialect.name == 'postgresql' else _RECORDS_OF_SOME
+    rows = tx.execute(query, {'domain_ids': list(domain_ids), 'most': most + 1}).all()
     if len(rows) > most:
         return None
     found: dict[str, tuple[ZoneHead, list[ZoneRecord]]] = {
