@@ -143,13 +143,13 @@ def import_small(system: System, count: int, telling: float, asker: concurrent.f
         assert answer.status_code == 202, answer.text
 
     watch, clock = Watch(system), Processors(system.processes)
-    used, started = clock.read(), time.monotonic()
+    before, started = clock.read(), time.monotonic()
     with concurrent.futures.ThreadPoolExecutor(CLIENTS) as clients:
         for _ in clients.map(post, wanted):
             pass
     submitted = time.monotonic()
     active = watch.all_active('small', count, most_seconds(count))
-    used = clock.since(used)
+    used = clock.since(before)
     asker.submit(await_serials, system.endpoints, dict(watch.serials('small')), 30.0).result()
     result.say(f'{count} small zones: submitted in {submitted - started:.1f} s, ACTIVE after {active - started:.1f} s')
     result.add('small zones: until all are ACTIVE', active - started, 's', telling, 'a Knot told directly')

@@ -1,6 +1,6 @@
 """SOA polls: learn which serial a server serves, and tell.
 
-A :class:`Poll` asks on a timed schedule.  A :class:`Glance` asks a server that has just fetched a zone, right away and
+A :class:`Poll` asks on a timed schedule.  A :class:`Glance` asks a server that has just fetched a zone, in a moment and
 a few times more within the second that loading may take; it confirms the poll for that server and zone, or, where
 another MiniDNS holds the request, tells unasked.
 
@@ -233,7 +233,7 @@ class Poller:
         self._exchange.submit(lambda: self._begin(requests, schedule))
 
     def transferred(self, peers: Sequence[Peer], domain_id: str, name: str, serial: int, pool_name: str) -> None:
-        """One of *peers* has just fetched a zone: look at once; from any thread."""
+        """One of *peers* has just fetched a zone: look in a moment; from any thread."""
         self._exchange.submit(lambda: self._look(peers, domain_id, name, serial, pool_name), hurried=False)
 
     def replace(self, peers: Mapping[str, Peer | None]) -> None:

@@ -98,7 +98,7 @@ class Zones:
         return self._count(difference.domain_id) >= enough
 
     def _count(self, domain_id: str) -> int:
-        """How many records a zone has, or :data:`LARGE` if these are fewer."""
+        """How many records a zone has, or :data:`LARGE` if it has more."""
         if domain_id in self._large:
             return LARGE
         count = self._counts.get([domain_id])[domain_id]

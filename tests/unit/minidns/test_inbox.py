@@ -60,20 +60,23 @@ def test_what_fails_leaves_the_rest(inbox: Inbox) -> None:
 
 
 def test_nothing_is_forgotten_between_looking_and_sleeping() -> None:
-    woken = threading.Event()
+    woken, sleeping = threading.Event(), threading.Event()
     inbox = Inbox(woken.set)
     wanted, done = 20_000, 0
 
     def put() -> None:
         for number in range(wanted):
-            inbox.put(nothing, False)
             if number % 500 == 0:
-                time.sleep(inbox_module.AFTERWARDS * 1.1)  # now and then the loop has gone to sleep
+                sleeping.clear()
+                sleeping.wait(5)  # now and then the loop goes to sleep
+            inbox.put(nothing, False)
 
     putting = threading.Thread(target=put)
     putting.start()
     while done < wanted:
         seconds = inbox.patience(None)
+        if seconds is None:
+            sleeping.set()
         assert woken.wait(20 if seconds is None else seconds) or seconds is not None, 'work waits and nobody was woken'
         woken.clear()
         done += len(list(inbox.take(time.monotonic())))
