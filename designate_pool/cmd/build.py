@@ -21,6 +21,7 @@ from designate_pool.cmd.guarding import Guard
 from designate_pool.config.kept import KeptServers
 from designate_pool.config.load import Settings
 from designate_pool.minidns.service import MiniDns
+from designate_pool.minidns.sorting import Sorting
 from designate_pool.model import Pool
 from designate_pool.pool_manager.due import Tries
 from designate_pool.pool_manager.manager import Manager
@@ -92,7 +93,8 @@ def build_minidns(parts: Parts) -> Service:
                       packed_zones_bytes=settings.packed_zones_bytes, read_pool=parts.read_pool,
                       reuse_port=settings.reuse_port)
     service.start()
-    parts.caller.serve(minidns.TOPIC, service)
+    parts.caller.serve(minidns.topic(parts.pool.name), service)
+    parts.caller.serve(minidns.SHARED_TOPIC, Sorting(parts.pool.name, service, minidns.MiniDnsClient(parts.caller)))
     return service
 
 

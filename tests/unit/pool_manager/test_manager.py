@@ -101,7 +101,7 @@ class World:
         self.central = Central(self.storage, manager_rpc.PoolManagerClient(self), self.runtime,
                                clock=lambda: clock().timestamp())
         self.caller.serve(central_rpc.TOPIC, self.central)
-        self.caller.serve(minidns_rpc.TOPIC, self)
+        self.caller.serve(minidns_rpc.topic('default'), self)
         self.servers = {key: ScriptedServer(Server(key, 'fake', '192.0.2.1', 53 + number, max_in_flight=1))
                         for number, key in enumerate(SERVERS)}
         self.asked: list[PollRequest] = []

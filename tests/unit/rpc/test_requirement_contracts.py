@@ -26,7 +26,7 @@ PAGE = {'criterion': {'name': 'g*'}, 'marker': 'm' * 32, 'limit': 5, 'sort_key':
 ENDS: dict[str, tuple[Any, Any]] = {
     'pool_manager.gold': (PoolManagerClient, PoolManager),
     'central': (CentralClient, Central),
-    'minidns': (MiniDnsClient, MiniDns),
+    'minidns.gold': (MiniDnsClient, MiniDns),
 }
 METHODS: list[tuple[str, str, str, dict[str, Any]]] = [
     ('pool_manager.gold', 'cast', 'create_domain', {'domain': DOMAIN}),
@@ -40,10 +40,11 @@ METHODS: list[tuple[str, str, str, dict[str, Any]]] = [
     ('central', 'call', 'get_pool', {'pool_id': 'p' * 32}),
     ('central', 'call', 'update_pool', {'pool': {'id': 'p' * 32, 'name': 'silver'}}),
     ('central', 'call', 'delete_pool', {'pool_id': 'p' * 32}),
-    ('minidns', 'cast', 'notify_zone_changed', ASKED),
-    ('minidns', 'cast', 'poll_for_serial_number', ASKED),
-    ('minidns', 'cast', 'audit_serials', {'pool_name': 'gold', 'started_at': NOW, 'server_ids': ['s' * 32],
-                                          'domains': [(DOMAIN.id, DOMAIN.name, DOMAIN.serial)]}),
+    ('minidns.gold', 'cast', 'notify_zone_changed', ASKED),
+    ('minidns.gold', 'cast', 'poll_for_serial_number', ASKED),
+    ('minidns.gold', 'cast', 'notify_and_poll', {'pool_name': 'gold', 'requests': [], **TRIES}),
+    ('minidns.gold', 'cast', 'audit_serials', {'pool_name': 'gold', 'started_at': NOW, 'server_ids': ['s' * 32],
+                                               'domains': [(DOMAIN.id, DOMAIN.name, DOMAIN.serial)]}),
 ]
 WITHOUT_RETURN = {'update_status', 'delete_pool'}
 
