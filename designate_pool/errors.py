@@ -229,6 +229,12 @@ class DatabaseNotReady(PoolError):
     type = 'database_not_ready'
 
 
+class DatabaseTooNew(PoolError):
+    """The database is at revision {found}, which this program ({wanted}) is too old for; install a newer version."""
+
+    type = 'database_too_new'
+
+
 class NotImplementedHere(PoolError):
     """{what}; instead, {instead}."""
 

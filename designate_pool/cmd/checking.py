@@ -19,7 +19,7 @@ from typing import Any
 
 from designate_pool.backends.base import Backend
 from designate_pool.cmd import probing
-from designate_pool.errors import DatabaseNotReady, ServiceUnavailable
+from designate_pool.errors import DatabaseNotReady, DatabaseTooNew, ServiceUnavailable
 from designate_pool.model import Finding, Pool
 from designate_pool.runtime import Runtime
 from designate_pool.storage import migrate
@@ -134,6 +134,9 @@ def check_database(url: str, seconds: float) -> list[Finding]:
     except DatabaseNotReady as error:
         return [_upgrade(f'its tables are at revision {error.kwargs["found"]}, this program needs '
                          f'{error.kwargs["wanted"]}')]
+    except DatabaseTooNew as error:
+        return [Finding(f'its tables are at revision {error.kwargs["found"]}, which this program is too old for',
+                        'install the version that upgraded the database, or a newer one')]
     except Exception as error:  # of the database's driver, whose classes only storage knows
         return [Finding(f'it cannot be used: {_reason(error)}',
                         'see whether it runs, and what connection of [database] says of it')]

@@ -64,7 +64,10 @@ def database_downgrade(conf: cfg.ConfigOpts) -> None:
 def database_version(conf: cfg.ConfigOpts) -> None:
     """Show the revision of the database and the one that this program needs."""
     url = _settings(conf).database.connection
-    print(f'The database is at {migrate.current(url)}, this program needs {migrate.head()}.')
+    tables, wanted = migrate.revisions(url), migrate.head()
+    print(f'The database is at {tables.found}, this program needs {wanted}.')
+    if tables.found is not None and tables.found > wanted:
+        print(f'A newer version has upgraded it; this program {"can" if tables.serve(wanted) else "cannot"} use it.')
 
 
 def config_check(conf: cfg.ConfigOpts) -> int:

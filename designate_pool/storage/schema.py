@@ -46,6 +46,10 @@ def times() -> list[sa.Column[Any]]:
     return [sa.Column('created_at', Time, nullable=False), sa.Column('updated_at', Time, nullable=False)]
 
 
+schema_compatibility = sa.Table(
+    'schema_compatibility', metadata,
+    sa.Column('oldest_revision', ascii_text(32), primary_key=True))
+
 pools = sa.Table(
     'pools', metadata,
     sa.Column('id', identifier(), primary_key=True),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import itertools
 import pathlib
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import Any
@@ -126,6 +127,7 @@ def test_each_revision_up_and_down(database: Database) -> None:
     tables['0007'] = tables['0006'] | {'quotas', 'tsigkeys', 'zone_tasks', 'zone_task_pieces', 'service_statuses'}
     tables['0008'] = tables['0007'] | {'audits'}
     tables['0009'] = tables['0008']
+    tables['0010'] = tables['0009'] | {'schema_compatibility'}
     assert migrate.current(database.url) is None
     for revision in sorted(tables):
         migrate.upgrade(database.url, revision)
@@ -373,7 +375,7 @@ def test_a_program_refuses_a_database_of_another_revision(empty_database_url: st
             migrate.upgrade(empty_database_url, revision)
         with pytest.raises(errors.DatabaseNotReady) as caught:
             migrate.check(storage)
-        assert caught.value.kwargs == {'found': revision or 'none', 'wanted': '0009'}
+        assert caught.value.kwargs == {'found': revision or 'none', 'wanted': migrate.head()}
     migrate.upgrade(empty_database_url)
     migrate.check(storage)
     storage.close()
@@ -392,7 +394,7 @@ def test_the_migrations_are_found_in_an_installed_package(installed: pathlib.Pat
     assert migrate.folder() == installed
     url = f'sqlite:///{installed.parent}/database.sqlite'
     migrate.upgrade(url)
-    assert migrate.current(url) == '0009' == migrate.head()
+    assert migrate.current(url) == migrate.head()
 
 
 def test_a_new_revision_holds_what_the_database_lacks(installed: pathlib.Path) -> None:
@@ -401,10 +403,113 @@ def test_a_new_revision_holds_what_the_database_lacks(installed: pathlib.Path) -
     storage = Storage(url)
     storage.run(lambda tx: tx.exec_driver_sql('DROP INDEX ix_records_recordset_id').close())
     storage.close()
+    head = int(migrate.head())
     migrate.revise(url, 'find records again')
-    text = (installed / 'versions' / '0010_find_records_again.py').read_text()
-    assert "down_revision = '0009'" in text and text.count('ix_records_recordset_id') == 2
+    text = (installed / 'versions' / f'{head + 1:04}_find_records_again.py').read_text()
+    assert f"down_revision = '{head:04}'" in text and text.count('ix_records_recordset_id') == 2
     migrate.upgrade(url)
     migrate.revise(url, 'nothing')
-    text = (installed / 'versions' / '0011_nothing.py').read_text()
+    text = (installed / 'versions' / f'{head + 2:04}_nothing.py').read_text()
     assert re.search(r'def upgrade\(\) -> None:\n(    #.*\n)*    pass\n', text), text
+
+
+#: What a migration may do while programs that do not know it work on the tables.
+ADDING = {'create_table', 'create_index', 'add_column', 'batch_alter_table', 'create_check_constraint', 'f', 'execute',
+          'bulk_insert', 'get_bind'}
+
+
+def additions_only(source: str) -> list[str]:
+    """What a migration's ``upgrade`` does that programs of the version before do not live with.
+
+    A CHECK may be replaced under its own name, as it may admit more; what an ``execute`` does is for its reader.
+    """
+    tree = ast.parse(source)
+    (upgrade,) = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == 'upgrade')
+    helpers = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    nodes = [upgrade, *(helpers[each.func.id] for each in ast.walk(upgrade)
+                        if isinstance(each, ast.Call) and isinstance(each.func, ast.Name) and each.func.id in helpers)]
+    calls = [each for node in nodes for each in ast.walk(node)
+             if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute)]
+    operations = [each for each in calls if isinstance(each.func.value, ast.Name)
+                  and each.func.value.id in ('op', 'batch')]
+    checks = {name_of(each) for each in operations if each.func.attr == 'create_check_constraint'}
+    found = []
+    for call in operations:
+        action = call.func.attr
+        if action == 'drop_constraint' and name_of(call) in checks:
+            continue
+        if action not in ADDING:
+            found.append(f'{action} on line {call.lineno}')
+        elif action == 'add_column':
+            column = next(each for each in ast.walk(call) if isinstance(each, ast.Call)
+                          and isinstance(each.func, ast.Attribute) and each.func.attr == 'Column')
+            said = {each.arg: each.value for each in column.keywords}
+            nullable = said.get('nullable')
+            if isinstance(nullable, ast.Constant) and nullable.value is False and 'server_default' not in said:
+                found.append(f'a column that older programs leave out on line {call.lineno}')
+    return found
+
+
+def name_of(call: ast.Call) -> str:
+    return ast.unparse(call.args[0])
+
+
+def migrations_after(first: str) -> list[pathlib.Path]:
+    return sorted(path for path in (migrate.folder() / 'versions').glob('[0-9]*_*.py') if path.name > first)
+
+
+def test_migrations_only_add_or_say_that_they_do_not() -> None:
+    wrong = {path.name: found for path in migrations_after('0010_z') if not re.search('^breaks_older_programs = True$',
+             path.read_text(), re.MULTILINE) and (found := additions_only(path.read_text()))}
+    assert wrong == {}
+
+
+@pytest.mark.parametrize(('body', 'found'), [
+    ("op.add_column('pools', sa.Column('x', sa.Integer))", []),
+    ("op.add_column('pools', sa.Column('x', sa.Integer, nullable=False, server_default='0'))", []),
+    ("op.add_column('pools', sa.Column('x', sa.Integer, nullable=False))",
+     ['a column that older programs leave out on line 2']),
+    ("op.drop_table('pools')", ['drop_table on line 2']),
+    ("with op.batch_alter_table('pools') as batch:\n        batch.drop_column('x')", ['drop_column on line 3']),
+    ("op.create_index('i', 'pools', ['x'])\n    op.drop_index('i')", ['drop_index on line 3']),
+])
+def test_what_only_adds_is_known(body: str, found: list[str]) -> None:
+    assert additions_only(f'def upgrade():\n    {body}\n') == found
+
+
+@pytest.fixture
+def newer(installed: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, bool], None]:
+    """Upgrades a database as a newer version would that has one more migration, which breaks older programs or not."""
+    def upgrade(url: str, breaks: bool) -> None:
+        number = f'{int(migrate.head()) + 1:04}'
+        path = installed / 'versions' / f'{number}_newer.py'
+        path.write_text(f"import sqlalchemy as sa\nfrom alembic import op\n\nrevision = '{number}'\n"
+                        f"down_revision = '{migrate.head()}'\nbreaks_older_programs = {breaks}\n\n\n"
+                        "def upgrade() -> None:\n    op.add_column('pools', sa.Column('newer', sa.Integer))\n\n\n"
+                        "def downgrade() -> None:\n    op.drop_column('pools', 'newer')\n")
+        migrate.upgrade(url)
+        assert migrate.current(url) == number == migrate.head()
+        path.unlink()
+    return upgrade
+
+
+def test_a_program_goes_on_with_newer_tables_that_only_have_more(
+        empty_database_url: str, newer: Callable[[str, bool], None]) -> None:
+    newer(empty_database_url, False)
+    storage = Storage(empty_database_url)
+    migrate.check(storage)
+    storage.close()
+    migrate.upgrade(empty_database_url)  # what designate-pool-all does at its start
+    assert int(migrate.current(empty_database_url) or 0) == int(migrate.head()) + 1
+
+
+def test_a_program_refuses_newer_tables_that_it_cannot_use(
+        empty_database_url: str, newer: Callable[[str, bool], None]) -> None:
+    newer(empty_database_url, True)
+    storage = Storage(empty_database_url)
+    with pytest.raises(errors.DatabaseTooNew) as caught:
+        migrate.check(storage)
+    storage.close()
+    assert caught.value.kwargs == {'found': f'{int(migrate.head()) + 1:04}', 'wanted': migrate.head()}
+    with pytest.raises(errors.DatabaseTooNew):
+        migrate.upgrade(empty_database_url)
