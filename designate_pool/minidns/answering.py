@@ -31,7 +31,7 @@ _SHARE = 4
 
 
 class Answering:
-    """Answers queries of the servers out of the database.
+    """Answers queries of a pool's servers out of the database.  The zones of other pools are unknown to it.
 
     :param roster: gives the servers of now
     :param keep: octets of packed zones that are kept
@@ -43,7 +43,7 @@ class Answering:
                  visitors: Callable[[], Mapping[Name, Visitor]] = dict,
                  served: Callable[[tuple[Peer, ...], PackedZone], None] = lambda peers, zone: None) -> None:
         kept = Kept(keep)
-        self._zones = Zones(storage, kept, Supply(kept, max(1, storage.connections // _SHARE)))
+        self._zones = Zones(storage, roster().pool_name, kept, Supply(kept, max(1, storage.connections // _SHARE)))
         self._catalogs = Catalogs(storage, kept)
         self._roster = roster
         self._visitors = visitors

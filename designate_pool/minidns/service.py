@@ -128,7 +128,11 @@ class MiniDns:
 
     def notify_and_poll(self, context: Context, pool_name: str, requests: Sequence[PollRequest], timeout: float,
                         retry_interval: float, max_retries: int) -> None:
-        """Notify and poll for many domains and servers; told by ``update_statuses``."""
+        """Notify and poll for many domains and servers; told by ``update_statuses``.
+
+        :raises InvalidField: when it is another pool's; so below
+        """
+        self._check_pool(pool_name)
         recipient = ToPool(pool_name, context)
         known = []
         for request in requests:
@@ -149,6 +153,7 @@ class MiniDns:
 
         :param domains: (id, name, wanted serial)
         """
+        self._check_pool(pool_name)
         if any(len(each) != 3 or not 0 <= each[2] < SPACE for each in domains):
             raise InvalidField(field='domains', why='each is an id, a name and a serial')
         peers = [peer for server_id in server_ids if (peer := self._known(server_id)) is not None]
@@ -160,7 +165,13 @@ class MiniDns:
             self._following.look_for(server_id)
         return self._roster.peers.get(server_id)
 
+    def _check_pool(self, pool_name: str) -> None:
+        if pool_name != self._roster.pool_name:
+            raise InvalidField(field='pool_name', why=f'this MiniDNS is of the pool {self._roster.pool_name}, not of '
+                                                      f'{pool_name}')
+
     def _ask_one(self, context: Context, domain: Domain, destination: str, schedule: Schedule, poll: bool) -> None:
+        self._check_pool(domain.pool_name)
         _check_name(domain.name)
         request = Request(self._roster.find(destination), domain.id, domain.name, domain.serial,
                           ToAsker(context, domain, destination), notify=not poll, poll=poll)

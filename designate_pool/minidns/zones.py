@@ -33,12 +33,12 @@ V = TypeVar('V')
 
 
 class Zones:
-    """The domains' zones."""
+    """The zones of a pool's domains."""
 
-    def __init__(self, storage: Storage, kept: Kept, supply: Supply) -> None:
+    def __init__(self, storage: Storage, pool_name: str, kept: Kept, supply: Supply) -> None:
         self._storage = storage
         self._supply = supply
-        self._heads = Gathering(lambda names: storage.ask(zones.heads, names))
+        self._heads = Gathering(lambda names: storage.ask(zones.heads, names, pool_name))
         self._small: Gathering[str, _Read | None] = Gathering(self._read_together)
         self._differences: Gathering[_Since, ZoneDifference | None] = Gathering(self._differences_together)
         self._counts: Gathering[str, int | None] = Gathering(self._counts_together)

@@ -28,7 +28,8 @@ _HEADS = (
     .where(domains.c.deleted == ALIVE, domains.c.action != Action.DELETE)
     .order_by(domains.c.id, pool_attributes.c.position, pool_attributes.c.id)
 )
-_HEADS_BY_NAME = _HEADS.where(domains.c.name.in_(sa.bindparam('names', expanding=True)))
+_HEADS_BY_NAME = _HEADS.where(domains.c.name.in_(sa.bindparam('names', expanding=True)),
+                              pools.c.name == sa.bindparam('pool_name'))
 _HEAD_BY_ID = _HEADS.where(domains.c.id == sa.bindparam('domain_id'))
 _HEADS_BY_ID = _HEADS.where(domains.c.id.in_(sa.bindparam('domain_ids', expanding=True)))
 _RECORDSETS = (
@@ -84,11 +85,11 @@ _TEXTS = (
 )
 
 
-def heads(tx: Tx, names: Collection[str]) -> dict[str, ZoneHead]:
-    """The heads of those of *names* that are served, by name, in one statement."""
+def heads(tx: Tx, names: Collection[str], pool_name: str) -> dict[str, ZoneHead]:
+    """The heads of those of *names* that are served by this pool, by name, in one statement."""
     if not names:
         return {}
-    return {head.name: head for head in _read_heads(tx, _HEADS_BY_NAME, names=list(names))}
+    return {head.name: head for head in _read_heads(tx, _HEADS_BY_NAME, names=list(names), pool_name=pool_name)}
 
 
 def head(tx: Tx, domain_id: str) -> ZoneHead | None:

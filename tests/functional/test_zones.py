@@ -18,12 +18,13 @@ def test_the_heads_of_many_zones_are_one_statement(storage: Storage) -> None:
     for number in range(5):
         storage.run(lambda tx: insert_zone(tx, EXAMPLE, name=f'z{number}.example.', pool_name='two'))
     with storage.count_statements() as counter:
-        heads = storage.read(zones.heads, [f'z{number}.example.' for number in range(9)])
+        heads = storage.read(zones.heads, [f'z{number}.example.' for number in range(9)], 'two')
     assert counter.total() == 1
     assert sorted(heads) == [f'z{number}.example.' for number in range(5)]
     head = heads['z3.example.']
     assert (head.serial, head.pool_name, head.name_servers, head.email) == (
         7, 'two', ('ns1.example.net.',), 'first.last@example.com')
+    assert storage.read(zones.heads, list(heads), 'default') == {}, 'another pool has none of them'
 
 
 def test_records_are_counted_so_far_and_no_further(storage: Storage) -> None:
@@ -52,7 +53,7 @@ def test_a_zone_without_records_has_a_head_only(storage: Storage) -> None:
     ((head, contents),) = storage.stream(zones.pages, key)
     assert (head.serial, list(contents)) == (4294967295, [])
     assert list(storage.stream(zones.pages, new_id())) == []
-    assert storage.read(zones.heads, []) == {}
+    assert storage.read(zones.heads, [], 'two') == {}
 
 
 def test_small_zones_are_read_together(storage: Storage) -> None:

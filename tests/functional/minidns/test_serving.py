@@ -14,10 +14,12 @@ import dns.xfr
 import pytest
 import sqlalchemy as sa
 
-from designate_pool.model import Action, Endpoint, Status, Task, TsigKey, new_id, utcnow
+from designate_pool.errors import InvalidField
+from designate_pool.model import Action, Context, Domain, Endpoint, PollRequest, Status, Task, TsigKey, new_id, utcnow
 from designate_pool.storage.schema import domains, records
 from tests.fixtures.zones import EXAMPLE, big_zone, insert_zone
-from tests.functional.minidns.conftest import KEY, KEYED, SECRET, WRONG, World, ask, serial_of, transfer, zone_of
+from tests.functional.minidns.conftest import (KEY, KEYED, PLAIN, SECRET, WRONG, World, ask, keyring, serial_of,
+                                               transfer, zone_of)
 
 
 @pytest.mark.parametrize('host', ['127.0.0.1', '::1'])
@@ -105,6 +107,35 @@ def test_records_that_are_deleted_or_to_be_deleted_are_not_served(world: World) 
         .replace('    60  IN A   192.0.2.2\n', '').replace('mail    IN A   192.0.2.3\n', '') \
         .replace('        IN AAAA', 'www IN AAAA')
     assert transfer(endpoint) == zone_of(expected)
+
+
+@pytest.mark.parametrize('key', [None, KEY], ids=['unsigned', 'signed'])
+def test_a_zone_of_another_pool_is_refused_as_one_that_does_not_exist(world: World, key: TsigKey | None) -> None:
+    world.storage.run(lambda tx: insert_zone(tx, pool_name='other', name='example.org.'))
+    (endpoint,) = world.start().endpoints
+
+    for name in ('example.org.', 'nowhere.example.'):
+        for over in (dns.query.udp, dns.query.tcp):
+            assert ask(endpoint, name, key=key, over=over).rcode() == dns.rcode.REFUSED
+        with pytest.raises(dns.xfr.TransferError, match='NOTAUTH'):
+            transfer(endpoint, name, key)
+        former = zone_of(EXAMPLE.replace(' 7 3600', ' 6 3600'), name)
+        query, _ = dns.xfr.make_query(former, keyring=None if key is None else keyring(key))
+        with pytest.raises(dns.xfr.TransferError, match='NOTAUTH'):
+            dns.query.inbound_xfr(endpoint.host, former, query, port=endpoint.port, timeout=10, lifetime=20)
+    assert ask(endpoint, key=key).rcode() == dns.rcode.NOERROR
+
+
+def test_notifies_and_polls_of_another_pool_are_refused(world: World) -> None:
+    service = world.start()
+    tries, polled = (10.0, 1.0, 3), [PollRequest('d1', 'example.org.', 7, PLAIN.id)]
+    domain = Domain('d1', 'example.org.', 'p', 'other', 'hostmaster@example.org', 300, 7)
+    for work in (lambda: service.notify_and_poll(Context(), 'other', polled, *tries),
+                 lambda: service.notify_zone_changed(Context(), domain, '127.0.0.1:53', *tries),
+                 lambda: service.poll_for_serial_number(Context(), domain, '127.0.0.1:53', *tries),
+                 lambda: service.audit_serials(Context(), 'other', utcnow(), [PLAIN.id], [('d1', 'example.org.', 7)])):
+        with pytest.raises(InvalidField, match='^pool_name: this MiniDNS is of the pool default, not of other.$'):
+            work()
 
 
 @pytest.mark.parametrize('values', [{'action': Action.DELETE}, {'deleted': new_id(), 'deleted_at': utcnow()}],
