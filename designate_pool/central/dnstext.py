@@ -16,6 +16,7 @@ import dns.rdatatype
 
 from designate_pool.central.fields import sequence, text
 from designate_pool.errors import InvalidField
+from designate_pool.planner.records import parse_rdata
 
 #: Types of which a name has one record at most (RFC 1034 section 3.6.2, RFC 6672 section 2.4).
 SINGLE = frozenset({'CNAME', 'DNAME', 'SOA'})
@@ -101,11 +102,9 @@ def as_rdata(field: str, parsed: dns.rdata.Rdata) -> Rdata:
 
 def _parse(field: str, rtype: str, given: Any) -> dns.rdata.Rdata:
     given = text(field, given)
-    if '\n' in given or '\r' in given:
-        raise InvalidField(field=field, why='more than one line')
     try:
-        return dns.rdata.from_text('IN', rtype, given, relativize=False)
-    except dns.exception.DNSException as error:
+        return parse_rdata(rtype, given)
+    except (dns.exception.DNSException, ValueError) as error:
         raise InvalidField(field=field, why=_rdata_fault(rtype, error)) from None
 
 

@@ -22,7 +22,8 @@ class CreateRecordSet(Change):
         parser.add_argument('name', metavar='NAME', help='www, @ for the zone itself, or in full')
         parser.add_argument('type', metavar='TYPE', help='such as A, AAAA, MX, TXT')
         parser.add_argument('--record', action='append', required=True, metavar='DATA', dest='records',
-                            help='the data of one record, as in a zone file; may be repeated')
+                            help='the data of one record, its names with the final dot; text without quotes is one '
+                                 'string; may be repeated')
         parser.add_argument('--ttl', type=int, metavar='SECONDS', help="the zone's if not given")
         parser.add_argument('--description')
         return parser
@@ -90,7 +91,8 @@ class SetRecordSet(Change):
         parser = super().get_parser(prog_name)
         add_recordset(parser)
         parser.add_argument('--record', action='append', metavar='DATA', dest='records',
-                            help='the data of one record, as in a zone file; may be repeated')
+                            help='the data of one record, its names with the final dot; text without quotes is one '
+                                 'string; may be repeated')
         lasting = parser.add_mutually_exclusive_group()
         lasting.add_argument('--ttl', type=int, metavar='SECONDS')
         lasting.add_argument('--no-ttl', action='store_true', help="use the zone's")

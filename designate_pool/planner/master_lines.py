@@ -141,7 +141,8 @@ class Records:
             return None
         if PLAIN[rtype](data):
             return data
-        absolute = with_absolute_name(rtype, data, suffix)
+        # Words without quotes are a string each here, and one string in a value that stands by itself.
+        absolute = None if rtype == 'TXT' else with_absolute_name(rtype, data, suffix)
         if absolute is None:
             return None
         try:

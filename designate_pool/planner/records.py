@@ -20,6 +20,7 @@ import dns.name
 import dns.rdata
 import dns.rdataclass
 import dns.rdatatype
+from dns.rdtypes.txtbase import TXTBase
 
 from designate_pool.errors import InvalidField
 
@@ -45,6 +46,9 @@ PLAIN: dict[str, Callable[[str], object]] = {
     'TXT': re.compile(f'{_STRING}(?: {_STRING})*').fullmatch,
     **{rtype: re.compile(_NAME).fullmatch for rtype in ('CNAME', 'DNAME', 'NS', 'PTR')},
 }
+#: Escapes and quoted strings, and outside of them what means something in zone files (RFC 1035 section 5.1).
+_MARKS = re.compile(r'\\.|"(?:[^"\\]|\\.)*"|([;()])', re.DOTALL)
+_ESCAPE = re.compile(r'\\.', re.DOTALL)
 #: Longer texts may be longer than a name or an RRset's data can be.
 LONGEST = {'TXT': 60_000}
 LONGEST_NAME = 250
@@ -157,10 +161,7 @@ def normal_rdata(rtype: str, text: str) -> str:
     if plain is not None and len(text) <= LONGEST.get(rtype, LONGEST_NAME) and plain(text):
         return text
     try:
-        # Without the check of what follows, data on a second line would be dropped in silence.
-        if '\n' in text or '\r' in text:
-            raise InvalidField(field=rtype, why=f'{text!r} has more than one line')
-        parsed = dns.rdata.from_text(dns.rdataclass.IN, dns.rdatatype.from_text(rtype), text, relativize=False)
+        parsed = parse_rdata(rtype, text)
         parsed.to_wire()
     except dns.name.NeedAbsoluteNameOrOrigin:
         raise InvalidField(field=rtype, why=f'a name in {text!r} is not absolute: the final dot is missing') from None
@@ -168,6 +169,42 @@ def normal_rdata(rtype: str, text: str) -> str:
         raise InvalidField(field=rtype, why=f'{text!r} is not {rtype} data ({_sentence(error)})') from None
     found = parsed.to_text()
     return found.lower() if rtype in LOWER else found
+
+
+def parse_rdata(rtype: str, text: str) -> dns.rdata.Rdata:
+    """One record's data as a user writes it by itself, all of it or nothing.
+
+    It is written as in a zone file, but nothing in it is a comment or a parenthesis, for these would be dropped in
+    silence.  Text of TXT and its kin in which nothing is quoted is one string; escapes are read.
+
+    :raises DNSException: for what is no data of the type
+    :raises ValueError: likewise, and for what would be dropped
+    """
+    if '\n' in text or '\r' in text:
+        raise ValueError('more than one line')
+    number = dns.rdatatype.from_text(rtype)
+    given = text.strip(' \t')
+    if given and not given.startswith('\\#') and _is_text(number) and '"' not in _ESCAPE.sub('', given):
+        given = f'"{given}"'
+    else:
+        _check_marks(given)
+    return dns.rdata.from_text(dns.rdataclass.IN, number, given, relativize=False)
+
+
+def _is_text(rtype: dns.rdatatype.RdataType) -> bool:
+    known = dns.rdata.get_rdata_class(dns.rdataclass.IN, rtype)  # type: ignore[no-untyped-call]
+    return isinstance(known, type) and issubclass(known, TXTBase)
+
+
+def _check_marks(text: str) -> None:
+    for found in _MARKS.finditer(text):
+        if found[1]:
+            raise ValueError(f'{_short(text[found.start():])} would be dropped: outside quotes {found[1]!r} means '
+                             'something in zone files alone')
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 40 else f'{text[:40]}…')
 
 
 def _sentence(error: Exception) -> str:

@@ -136,6 +136,15 @@ def test_recordsets_of_a_zone_and_of_all(place: Place, zone: str) -> None:
     assert by_name.out == 'www.example.com.\n'
 
 
+def test_a_value_is_kept_whole_or_refused(place: Place, zone: str) -> None:
+    made = place.run('recordset', 'create', 'example.com', '_dmarc', 'TXT', '--record', 'v=DMARC1; p=reject', '-f',
+                     'json').json
+    assert made['records'] == ['"v=DMARC1; p=reject"']
+    ran = place.run('recordset', 'set', 'example.com', '_dmarc', '--record', '"v=DMARC1"; p=none', code=1)
+    assert "'; p=none' would be dropped" in ran.err
+    assert place.run('recordset', 'show', 'example.com', '_dmarc', '-f', 'json').json['records'] == made['records']
+
+
 def test_why_a_zone_is_not_active(place: Place, zone: str) -> None:
     wait_until(lambda: 'is in ERROR' in place.run('zone', 'explain', 'example.com').out, 'the zone is in ERROR')
     told = place.run('zone', 'explain', 'example.com').out

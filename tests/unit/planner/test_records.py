@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -93,6 +95,26 @@ def test_what_is_no_rrset_is_refused_by_its_name_and_type(rtype: str, ttl: int, 
     with pytest.raises(InvalidField, match=why) as error:
         rrset('www.example.com.', rtype, ttl, data)
     assert f'www.example.com. {rtype}' in str(error.value)
+
+
+@pytest.mark.parametrize(('rtype', 'given', 'told'), [
+    ('TXT', 'v=DMARC1; p=reject', '"v=DMARC1; p=reject"'),
+    ('TXT', 'hello (world)', '"hello (world)"'),
+    ('TXT', 'one "two three"', '"one" "two three"'),
+])
+def test_text_without_quotes_is_one_string(rtype: str, given: str, told: str) -> None:
+    assert rrset('www.example.com.', rtype, 300, [given]).rdatas == (told,)
+
+
+@pytest.mark.parametrize(('rtype', 'given', 'rest'), [
+    ('TXT', '"v=DMARC1"; p=reject', '; p=reject'),
+    ('CAA', '0 issue ca.example.net; policy=ev', '; policy=ev'),
+    ('A', '192.0.2.1 ; old', '; old'),
+    ('MX', '( 10 mail.example.com. )', '( 10 mail.example.com. )'),
+])
+def test_nothing_after_a_value_is_dropped(rtype: str, given: str, rest: str) -> None:
+    with pytest.raises(InvalidField, match=re.escape(f'{rest!r} would be dropped')):
+        rrset('www.example.com.', rtype, 300, [given])
 
 
 @pytest.mark.parametrize('ttl', [0, MAX_TTL])
