@@ -75,9 +75,11 @@ def _no_number(word: str) -> None:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InvalidField(field=fields.shown(twice), why='given more than once')
+        seen: set[str] = set()
+        for name, _ in pairs:
+            if name in seen:
+                raise InvalidField(field=fields.shown(name), why='given more than once')
+            seen.add(name)
     return found
 
 

@@ -169,11 +169,13 @@ def _provisioner(field: str, value: Any) -> str:
 
 def _name_servers(field: str, value: Any) -> tuple[str, ...]:
     found = tuple(dnstext.name(f'{field}[{index}]', each) for index, each in enumerate(fields.sequence(field, value)))
+    first: dict[str, int] = {}
     for index, each in enumerate(found):
         if len(each) > 255 or each == '.' or each.startswith('*.'):
             raise InvalidField(field=f'{field}[{index}]', why='not the name of a host')
-        if each in found[:index]:
-            raise InvalidField(field=f'{field}[{index}]', why=f'repeats {field}[{found.index(each)}]')
+        earlier = first.setdefault(each, index)
+        if earlier != index:
+            raise InvalidField(field=f'{field}[{index}]', why=f'repeats {field}[{earlier}]')
     return found
 
 

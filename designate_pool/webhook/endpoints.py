@@ -53,11 +53,13 @@ def apply_changes(zones: Mapping[str, Zone], default_ttl: int, given: Any) -> No
     if not isinstance(given, dict):
         raise InvalidField(field='changes', why='they have to be an object')
     changes = {str(key).lower(): value for key, value in given.items()}
+    coming_back = {_rrset(each, f'updatenew[{place}]', 0).key
+                   for place, each in enumerate(_list(changes.get('updatenew'), 'updatenew'))}
     for kind in ('delete', 'updateold'):
         for place, each in enumerate(_list(changes.get(kind), kind)):
             old = _rrset(each, f'{kind}[{place}]', default_ttl)
             zone = zone_of(zones, old.name)
-            if old.key in zone and not (kind == 'updateold' and _comes_back(changes, old)):
+            if old.key in zone and not (kind == 'updateold' and old.key in coming_back):
                 zone.remove_record(old)
     for new in _together(zones, default_ttl, changes):
         zone_of(zones, new.name).add_record(new, replace=True)
@@ -89,10 +91,6 @@ def _together(zones: Mapping[str, Zone], default_ttl: int, changes: Mapping[str,
             found[new.key] = new if earlier is None else rrset(new.name, new.type, new.ttl,
                                                                (*earlier.rdatas, *new.rdatas))
     return found.values()
-
-
-def _comes_back(changes: Mapping[str, Any], old: RRset) -> bool:
-    return any(_rrset(each, 'updateNew', 0).key == old.key for each in _list(changes.get('updatenew'), 'updateNew'))
 
 
 def _rrset(given: Any, place: str, default_ttl: int) -> RRset:
