@@ -15,7 +15,7 @@ import dns.name
 from designate_pool.central.dnstext import Rdata, rname
 from designate_pool.central.validation import NewDomain
 from designate_pool.model import Action, Domain, Pool, Record, RecordSet, Status, Task, new_id
-from designate_pool.serial import SPACE, newer, next_serial
+from designate_pool.serial import HALF, SPACE, newer, next_serial
 
 
 def first_serial(last: int | None, lowest: int | None, now: float) -> int:
@@ -52,6 +52,14 @@ def change(domain: Domain, now: datetime, request_id: str = '') -> Domain:
         domain, serial=next_serial(domain.serial, now.timestamp()), status=Status.PENDING, updated_at=now,
         changed_at=now, converged_at=None, request_id=request_id, version=domain.version + 1,
         action=Action.CREATE if domain.action is Action.CREATE else Action.UPDATE)
+
+
+def outrun(domain: Domain, serial: int, now: datetime, request_id: str = '') -> Domain:
+    """The domain, with a serial above *serial*, which is newer than its own; in two steps where that is too far."""
+    above = (serial + 1) % SPACE
+    if not newer(above, domain.serial):
+        above = (domain.serial + HALF // 2) % SPACE
+    return dataclasses.replace(change(domain, now, request_id), serial=above)
 
 
 def end(domain: Domain, now: datetime, request_id: str = '') -> Domain:

@@ -309,6 +309,15 @@ class Central:
         if unknown := self._take(*validation.reports(reports)):
             LOG.warning('reports about domains that do not exist: %s', ', '.join(unknown))
 
+    def outrun_serial(self, context: Context, domain_id: str, serial: int) -> Domain:
+        fields.serial_number('serial', serial)
+        domain, changed = self._run(transactions.outrun_serial, context, _domain_id(domain_id), serial, self._now())
+        if changed:
+            LOG.warning('%s has got serial %d, since one of its servers serves %d, which was never issued', domain.name,
+                        domain.serial, serial)
+            self._telling.zone(telling.UPDATE, domain)
+        return self._cast(context, domain, changed)
+
     # Below: how
 
     def _take(self, *reports: Report) -> list[str]:

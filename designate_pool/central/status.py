@@ -7,8 +7,8 @@ when that is its own serial, and DELETED only by the success of its own deletion
 That holds because a report counts for less and less as time goes on, by rules that look at nothing else:
 
 * A report about another generation, or about the zone's being there when it is to go (or the reverse), is void.
-* A serial is compared by RFC 1982 around the domain's own; one newer than that says no more than the domain's own,
-  and one exactly 2**31 away has no order and says nothing.
+* A serial is compared by RFC 1982 around the domain's own; one newer than that was never issued, one exactly 2**31
+  away has no order, and both say nothing.
 * SUCCESS moves ``reported_serial`` forward or does nothing.  At the domain's own serial it is ACTIVE.
 * ERROR does nothing for a serial that is reported already.  Else it concerns the records up to its serial; and the
   domain, if its serial is the domain's own: an error of what has been overtaken says nothing about what is under way.
@@ -20,7 +20,7 @@ from __future__ import annotations
 import dataclasses
 
 from designate_pool.model import Action, Domain, Outcome, Report, Status
-from designate_pool.serial import at_least, newer
+from designate_pool.serial import at_least
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -48,8 +48,9 @@ def decide(domain: Domain, report: Report) -> Decision | None:
         return None
     if domain.action is Action.DELETE:
         return _decide_deletion(domain, report)
-    serial = _capped(report.serial_number, domain.serial)
-    if serial is None or _is_reported(serial, domain):
+    serial = report.serial_number
+    # One that is ahead of the domain, or without order to it, was never issued.
+    if not at_least(domain.serial, serial) or _is_reported(serial, domain):
         return None
     if report.status is Outcome.SUCCESS:
         return _succeed(domain, serial)
@@ -75,13 +76,6 @@ def _succeed(domain: Domain, serial: int) -> Decision:
                         settled=True)
     # The domain exists on the pool; what is still due is an update of it.
     return Decision(dataclasses.replace(domain, action=Action.UPDATE, reported_serial=serial), settled=True)
-
-
-def _capped(serial: int, own: int) -> int | None:
-    """*serial*, or *own* if that is older; None when they have no order."""
-    if at_least(serial, own):
-        return own
-    return serial if newer(own, serial) else None
 
 
 def _is_reported(serial: int, domain: Domain) -> bool:

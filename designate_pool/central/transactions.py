@@ -20,6 +20,7 @@ from designate_pool.central.validation import NewDomain, Wanted
 from designate_pool.errors import (DomainBeingDeleted, DomainNotFound, DuplicateDomain, ManagedRecordSet, PoolNotFound,
                                    PoolWithoutNameServers, RecordSetNotFound, SerialMoved)
 from designate_pool.model import Context, Domain, RecordSet, Report, Status, Task
+from designate_pool.serial import newer
 from designate_pool.storage import domains, plans, pools, recordsets
 from designate_pool.storage.sessions import Tx
 
@@ -192,6 +193,19 @@ def apply_reports(tx: Tx, reports: Iterable[Report], now: datetime) -> tuple[lis
     for serial, ids in failed.items():
         recordsets.fail(tx, ids, serial, now)
     return transitions, [report.domain_id for report in reports if report.domain_id not in present]
+
+
+def outrun_serial(tx: Tx, context: Context, domain_id: str, serial: int, now: datetime) -> tuple[Domain, bool]:
+    """Give the domain a serial above *serial*, which a server serves; the domain, and whether that was called for."""
+    domain = domains.lock(tx, domain_id)
+    if domain is None or domain.status is Status.DELETED:
+        raise DomainNotFound(domain=domain_id)
+    if domain.is_going or not newer(serial, domain.serial):
+        return domain, False
+    changed = rules.outrun(domain, serial, now, telling.request_id(context))
+    domain, = cut_many(tx, [changed])
+    domains.save(tx, domain)
+    return domain, True
 
 
 def give_name_servers(tx: Tx, pool_id: str, after_id: str, limit: int, everywhere: bool,

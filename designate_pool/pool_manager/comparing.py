@@ -18,8 +18,7 @@ from designate_pool.pool_manager.incoming import Pace
 from designate_pool.pool_manager.lane import Lane
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.matching import Match
-from designate_pool.pool_manager.mending import DIVERGED
-from designate_pool.serial import at_least
+from designate_pool.serial import newer
 from designate_pool.storage import domains as domain_store
 from designate_pool.storage import servers as server_store
 
@@ -50,7 +49,7 @@ class Comparing:
         listing = lane.backend.list_zones(wanted.keys())
         if not listing.result.ok:
             raise WrongServerState(server=lane.server.label, state='silent', why=listing.result.error)
-        found = self._differences(lane, wanted, listing)
+        found = self._differences(lane, self._as_now(lane, wanted, listing), listing)
         if contents:
             wrong = {*found.missing, *(name for name, _, _ in found.behind)}
             there = [domain for name, domain in sorted(wanted.items()) if name not in wrong]
@@ -73,13 +72,22 @@ class Comparing:
             yield from page
             after = page[-1].id
 
+    def _as_now(self, lane: Lane, wanted: dict[str, Domain], listing: Listing) -> dict[str, Domain]:
+        """*wanted*, with those read again that the server has at a newer serial: they may have changed meanwhile."""
+        if not lane.backend.keeps_serial:
+            return wanted
+        ahead = [name for name, domain in wanted.items()
+                 if (serial := listing.serials.get(name)) is not None and newer(serial, domain.serial)]
+        found = self._manager.storage.read(domain_store.live_by_name, ahead) if ahead else {}
+        return {**wanted, **{name: domain for name, domain in found.items() if domain.id == wanted[name].id}}
+
     def _differences(self, lane: Lane, wanted: dict[str, Domain], listing: Listing) -> Comparison:
         missing, behind = [], []
         for name, domain in wanted.items():
             if name not in listing.serials:
                 missing.append(name)
             elif lane.backend.keeps_serial and (
-                    (serial := listing.serials[name]) is None or not at_least(serial, domain.serial)):
+                    (serial := listing.serials[name]) is None or serial != domain.serial):
                 behind.append((name, serial, domain.serial))
         extra = None
         if listing.complete:
@@ -142,7 +150,7 @@ class Comparing:
                 for key, situation in found.items():
                     row = situation.rows.get((server_id, Action.UPDATE))
                     if row is not None and not situation.domain.is_going:
-                        situation.change(due.diverge(row, DIVERGED + other[key], now))
+                        situation.change(due.diverge(row, due.DIVERGED + other[key], now))
                         mended += 1
                 orders = manager.write(found.values(), now)
             manager.carry_out(orders)

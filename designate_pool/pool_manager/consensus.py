@@ -1,12 +1,13 @@
 """What the servers of a pool agree on.
 
 The invariant: a domain is said to be served at a serial only when k of the pool's n servers serve it or a newer one,
-k = ceil(n * threshold_percentage / 100); it is said to have failed exactly when that has become impossible, more than
-n - k servers having failed at the domain's current serial; and what is said never goes back.
+and none of these is newer than the domain's own; k = ceil(n * threshold_percentage / 100).  It is said to have failed
+exactly when that has become impossible, more than n - k servers having failed at the domain's current serial; and what
+is said never goes back.
 
 Serials are compared by RFC 1982 around the domain's own serial.  A serial exactly 2**31 away from it has no order and
-counts as never seen.  A serial newer than the domain's own (a server that knows more than the database) counts as the
-domain's own, so that it cannot hold back what comes later.
+counts as never seen.  So does one that is newer than the domain's own: the pool never issued it, so its contents are
+not the pool's.  Whoever weighs has read the domain after the rows.
 
 Only rows of servers that count now do: not those of servers that rest (in maintenance, or not yet filled), but a
 deletion is complete only when these have confirmed it as well.
@@ -18,7 +19,7 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 
 from designate_pool.model import Action, Domain, Outcome, Report, ServerStatus, Status, Verdict
-from designate_pool.serial import HALF, at_least, newer, newest_first
+from designate_pool.serial import at_least, newer, newest_first
 
 
 def needed(total: int, threshold_percentage: int) -> int:
@@ -100,9 +101,9 @@ def _is_lost(failed: Sequence[str], servers: Sequence[str], k: int) -> bool:
 
 def _seen(row: ServerStatus | None, current: int) -> int | None:
     """The serial a server counts with: None for none, or for other contents; at most *current*."""
-    if row is None or row.serial_number is None or row.diverged or (row.serial_number - current) % (2 * HALF) == HALF:
+    if row is None or row.serial_number is None or row.diverged or not at_least(current, row.serial_number):
         return None
-    return current if newer(row.serial_number, current) else row.serial_number
+    return row.serial_number
 
 
 def _kth_newest(serials: Sequence[int], k: int, current: int) -> int | None:

@@ -2,7 +2,8 @@
 
 It takes domains that are ACTIVE and, of the servers that are fed by transfer, those that are at rest with the domain at
 the database's own serial.  A server that serves other contents under it has DIVERGED: its row says so and is due, and
-what is due for such a row is a forced transfer.  A serial that differs is the matter of the audit of serials.
+what is due for such a row is a forced transfer.  So has one that serves a serial which the pool never issued; an older
+serial is the matter of the audit of serials.
 
 The servers of one domain are compared beside each other, the domains one after the other: so there are never more than
 two zones for each server in memory.
@@ -25,8 +26,8 @@ from designate_pool.pool_manager.incoming import Pace
 from designate_pool.pool_manager.lane import Lane
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.matching import Found, Match
-from designate_pool.pool_manager.mending import DIVERGED
 from designate_pool.pool_manager.situations import Situation
+from designate_pool.serial import newer
 from designate_pool.storage import audits, measures
 from designate_pool.storage import servers as server_store
 
@@ -138,11 +139,10 @@ class ContentsAudit:
             for server, answer in answers.items():
                 self._mind(lanes[server], answer)
         silent.update(server for server, answer in answers.items() if answer.match is Match.SILENT)
-        other = {server: answer.why for server, answer in answers.items() if answer.match is Match.OTHER}
-        if other:
-            self._diverged(situation, other)
-        unanswered = sum(answer.match not in (Match.SAME, Match.OTHER) for answer in answers.values())
-        return Counts(1, len(rows), len(answers), unanswered, len(other))
+        other = {server: answer for server, answer in answers.items() if answer.match in (Match.OTHER, Match.AHEAD)}
+        found = self._diverged(situation, other) if other else 0
+        unanswered = sum(answer.match not in (Match.SAME, Match.OTHER, Match.AHEAD) for answer in answers.values())
+        return Counts(1, len(rows), len(answers), unanswered, found)
 
     def _rows(self, situation: Situation) -> dict[str, ServerStatus]:
         """The UPDATE rows, by server, of servers that transfer the zone and are thought to be right."""
@@ -152,25 +152,31 @@ class ContentsAudit:
                 and (lane := self._manager.lanes.get(server)) is not None and not lane.backend.fed_by_records
                 and not lane.dns.is_open and members[server].state is ServerState.ACTIVE}
 
-    def _diverged(self, seen: Situation, why: Mapping[str, str]) -> None:
-        """Write what was found, unless something has happened meanwhile, and have it mended."""
+    def _diverged(self, seen: Situation, answers: Mapping[str, Found]) -> int:
+        """Write what was found, unless something has happened meanwhile, and have it mended; how much that is."""
         manager, now = self._manager, utcnow()
         with manager.deciding:
             found = manager.situations([seen.domain.id])
             for situation in found.values():
-                for server, reason in why.items():
+                for server, answer in answers.items():
                     row, former = situation.rows.get((server, Action.UPDATE)), seen.rows[server, Action.UPDATE]
-                    if row is not None and row.version == former.version:
-                        situation.change(due.diverge(row, DIVERGED + reason, now))
+                    if row is None or row.version != former.version:
+                        continue
+                    if answer.match is Match.OTHER:
+                        situation.change(due.diverge(row, due.DIVERGED + answer.why, now))
+                    elif answer.serial is not None and newer(answer.serial, situation.domain.serial):
+                        situation.change(due.outrun(row, answer.serial, situation.domain.serial, now))
+            changed = sum(len(situation.changed) for situation in found.values())
             orders = manager.write(found.values(), now)
         manager.carry_out(orders)
         manager.weigh(found.values())
+        return changed
 
     def _mind(self, lane: Lane, answer: Found) -> None:
         """Count it, and tell once that a server's contents cannot be compared, and why."""
         server, label = lane.server.id, lane.server.label
         metrics.CONTENTS.labels(label, answer.match.name.lower()).inc()
-        if answer.match in (Match.SAME, Match.OTHER):
+        if answer.match in (Match.SAME, Match.OTHER, Match.AHEAD):
             self._compared.add(server)
         elif answer.match is Match.UNKNOWN:
             self._unknown.add(server)

@@ -1,8 +1,9 @@
 """What is to be done next for one domain on one server.
 
 The invariant: a row that is not at its end says when it is looked at again, or waits for the CREATE row beside it that
-does; a serial seen on a server never goes back, unless the server has lost the zone; and a row whose server was found
-to serve other contents stays so, through changes and polls, until they were compared again and were ours.
+does; a serial seen on a server never goes back, unless the server has lost the zone or its contents were mended; and a
+row whose server was found to serve other contents, under the domain's serial or one that the pool never issued, stays
+so, through changes and polls, until they were compared again and were ours.
 
 A change *begins* a row.  A row waits, is tried, and is tried again ``retry_interval`` apart until the
 tries of the round (1 + ``max_retries``) are used up, or at once when no retry can mend the failure; then it is
@@ -22,6 +23,8 @@ from designate_pool.model import Action, Answer, CallResult, Domain, Outcome, Po
 from designate_pool.serial import at_least, newer
 
 Rows = Mapping[tuple[str, Action], ServerStatus]
+#: What the reason of a row begins with whose server serves other contents.
+DIVERGED = 'DIVERGED: '
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -64,7 +67,9 @@ def begin(domain: Domain, rows: Rows, servers: Iterable[str], now: datetime) -> 
         if update is None:
             begun.append(_new(domain, server, Action.UPDATE, ready))
         elif newer(domain.serial, update.expected_serial):
-            begun.append(_renewed(update, domain, ready))
+            # How often mending has failed is counted on: a change makes it no easier.
+            attempts = update.attempts if update.diverged else 0
+            begun.append(dataclasses.replace(_renewed(update, domain, ready), attempts=attempts))
     return begun
 
 
@@ -236,9 +241,28 @@ def diverge(row: ServerStatus, why: str, now: datetime) -> ServerStatus:
                     deadline_at=None)
 
 
+def outrun(row: ServerStatus, serial: int, own: int, now: datetime) -> ServerStatus:
+    """An UPDATE *row* whose server serves a *serial* that is ahead of the domain's *own*; *row* when that is known."""
+    if row.diverged:
+        row, seen = heard(row, serial), row.serial_number
+        return row if row.serial_number == seen else dataclasses.replace(row, version=row.version + 1)
+    why = f'{DIVERGED}serves serial {serial}, which is ahead of {own}, the newest that the pool ever issued'
+    return diverge(dataclasses.replace(row, serial_number=serial, claimed_by=None, claimed_until=None), why, now)
+
+
+def is_to_be_outrun(row: ServerStatus, serial: int, domain: Domain) -> bool:
+    """Whether *domain* needs a serial above the one that a server served when mending it had just failed.
+
+    Of failures in a row only the first, second, fourth and so on count, so that the domain's serial does not chase
+    after a server that counts by itself.
+    """
+    is_power_of_two = row.attempts > 0 and not row.attempts & (row.attempts - 1)
+    return row.diverged and is_power_of_two and not domain.is_going and newer(serial, domain.serial)
+
+
 def mended(row: ServerStatus) -> ServerStatus:
     """An UPDATE *row* whose server was heard to have our contents, for :func:`after_poll`."""
-    return dataclasses.replace(row, diverged=False)
+    return dataclasses.replace(row, diverged=False, serial_number=None if row.diverged else row.serial_number)
 
 
 def by_server_and_action(rows: Sequence[ServerStatus]) -> dict[tuple[str, Action], ServerStatus]:

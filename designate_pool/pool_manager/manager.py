@@ -33,7 +33,7 @@ from designate_pool.pool_manager.situations import Orders, Situation
 from designate_pool.pool_manager.waiting import Work, is_current
 from designate_pool.rpc.central import CentralClient
 from designate_pool.rpc.minidns import MiniDnsClient
-from designate_pool.serial import at_least
+from designate_pool.serial import at_least, newer
 from designate_pool.storage import catalog
 from designate_pool.storage import domains as domain_store
 from designate_pool.storage import statuses
@@ -73,6 +73,7 @@ class Manager:
         self._outcomes = OutcomeQueue(runtime, self._settle, settings.batch_size)
         self._open = runtime.batches(self._weigh_again, settings.batch_size, name='open')
         self._reports = runtime.batches(self._report, settings.batch_size, name='reports')
+        self._outrun = runtime.batches(self._have_issued, settings.batch_size, name='outrun')
         self._central_is_silent = False
         # From reading rows to writing them: whoever else is here would overtake, and have it done again.
         self.deciding = threading.RLock()
@@ -109,7 +110,7 @@ class Manager:
         self._casts.stop()
         for lane in self.all_lanes.values():
             lane.stop()
-        for queue in (self._outcomes, self._open, self._reports):
+        for queue in (self._outcomes, self._open, self._reports, self._outrun):
             queue.stop()
         try:
             self.storage.run(statuses.release, self.settings.name, list(self.all_lanes))
@@ -153,6 +154,7 @@ class Manager:
         self._outcomes.begun(key for key, situation in found.items() if is_current(situation.domain, now))
         self.carry_out(orders)
         self.weigh(found.values())
+        self._outrun.put(*((key, each.ahead) for key, each in found.items() if each.ahead is not None))
         if orders.overtaken:
             # A success heard twice is one; a failure that is not heard is due again when its round must be over.
             self._outcomes.put(*(outcome for outcome in outcomes if is_success(outcome)))
@@ -300,8 +302,10 @@ class Manager:
             return
         if row.status is Outcome.SUCCESS and not mine:
             return
-        situation.change(due.after_call(due.heard(row, called.serial), called.result, now, self.settings.tries,
-                                        random.random()))
+        after = due.after_call(due.heard(row, called.serial), called.result, now, self.settings.tries, random.random())
+        situation.change(after)
+        if called.serial is not None and due.is_to_be_outrun(after, called.serial, domain):
+            situation.ahead = called.serial
         update = situation.rows.get((server, Action.UPDATE))
         if action is Action.CREATE and called.result.ok and update is not None:
             backend = self.all_lanes[server].backend
@@ -327,6 +331,12 @@ class Manager:
         create = situation.rows.get((result.server_id, Action.CREATE))
         update = situation.rows.get((result.server_id, Action.UPDATE))
         if create is None or update is None or due.is_stale(update, result):
+            return
+        if result.serial_number is not None and newer(result.serial_number, situation.domain.serial):
+            # The domain was read after the server had answered, so nobody here has issued that serial.
+            outrun = due.outrun(update, result.serial_number, situation.domain.serial, now)
+            if create.status is Outcome.SUCCESS and outrun is not update:
+                situation.change(outrun)
             return
         if due.has_lost_zone(result):
             if create.status is Outcome.SUCCESS:
@@ -395,6 +405,14 @@ class Manager:
         gone = [each.domain_id for each in reports if each.action is Action.DELETE and each.status is Outcome.SUCCESS]
         if gone:
             self._weigh_again(gone)
+
+    def _have_issued(self, outrun: Sequence[tuple[str, int]]) -> None:
+        """Have Central issue serials above those of servers that do not give them up, as (domain id, serial)."""
+        for domain_id, serial in outrun:
+            try:
+                self._central.outrun_serial(NOBODY, domain_id, serial)
+            except PoolError as error:
+                LOG.warning('no serial above %d was issued for the domain %s: %s', serial, domain_id, error)
 
     def _weigh_again(self, domain_ids: Sequence[str]) -> None:
         self.weigh(self.situations(domain_ids).values())

@@ -1,7 +1,7 @@
 """Whether a server's contents of a zone are ours: by a transfer from it, or by the digest that it has itself.
 
 The invariant: contents are other ones only when a server that serves our very serial was heard to the end, or tells a
-digest of that serial; whatever cannot be known is not held against it.
+digest of that serial, or when it serves a serial ahead of ours; whatever cannot be known is not held against it.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from designate_pool.minidns import transfer, wire
 from designate_pool.model import Server
 from designate_pool.planner.peer import Peer, key_of
 from designate_pool.pool_manager.incoming import Pace, TransferRefused, take
+from designate_pool.serial import newer
 from designate_pool.storage import zones as zone_store
 from designate_pool.storage.sessions import Storage
 
@@ -40,6 +41,7 @@ class Match(enum.Enum):
 
     SAME = 'the same'
     OTHER = 'other contents of the same serial'
+    AHEAD = 'at a serial ahead of ours'
     ELSEWHERE = 'at another serial'
     UNKNOWN = 'not to be compared'
     SILENT = 'not to be had'
@@ -98,6 +100,8 @@ def compare(server: Server, mine: Ours, pace: Pace) -> Found:
         return Found(Match.UNKNOWN, None, str(error))
     except (PoolError, OSError, ValueError) as error:
         return Found(Match.SILENT, None, str(error) or type(error).__name__)
+    if newer(taken.serial, mine.serial):
+        return Found(Match.AHEAD, taken.serial, f'serves serial {taken.serial}, which is ahead of ours, {mine.serial}')
     if taken.serial != mine.serial:
         return Found(Match.ELSEWHERE, taken.serial, f'serves serial {taken.serial}, not {mine.serial}')
     if taken.contents.types & zonemd.SIGNING - mine.contents.types:

@@ -12,13 +12,11 @@ from collections.abc import Sequence
 from designate_pool.backends.base import Backend
 from designate_pool.model import CallResult, Domain
 from designate_pool.pool_manager import matching
-from designate_pool.pool_manager.due import Tries
+from designate_pool.pool_manager.due import DIVERGED, Tries
 from designate_pool.pool_manager.incoming import Pace
 from designate_pool.pool_manager.matching import Found, Match
 from designate_pool.storage.sessions import Storage
 
-#: What the reason of a row begins with whose server serves other contents.
-DIVERGED = 'DIVERGED: '
 #: Seconds to the first look after a server was told to transfer; doubled up to the interval between tries.
 FIRST_LOOK = 0.05
 

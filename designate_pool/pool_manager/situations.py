@@ -18,7 +18,8 @@ from designate_pool.storage.sessions import Storage
 @dataclasses.dataclass(slots=True)
 class Situation:
     """A domain and its rows; *changed* are the rows to write, *fetching* the servers that fetch the zone by themselves,
-    *former* the outcomes that the changed rows had before.
+    *former* the outcomes that the changed rows had before, *ahead* the serial ahead of the domain's that a server could
+    not be made to give up.
 
     However often a row is changed before it is written, its version rises by one: only so does the second of two
     writers that began with the same row find that it came too late.
@@ -29,6 +30,7 @@ class Situation:
     changed: dict[tuple[str, Action], ServerStatus] = dataclasses.field(default_factory=dict)
     fetching: set[str] = dataclasses.field(default_factory=set)
     former: dict[tuple[str, Action], Outcome | None] = dataclasses.field(default_factory=dict)
+    ahead: int | None = None
 
     def change(self, *rows: ServerStatus) -> None:
         for row in rows:

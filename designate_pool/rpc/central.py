@@ -223,6 +223,13 @@ class CentralClient:
         """:meth:`update_status` for many domains in one message and one transaction."""
         self._call(context, 'update_statuses', reports=list(reports))
 
+    def outrun_serial(self, context: Context, domain_id: str, serial: int) -> Domain:
+        """Give the domain a serial above one that a server serves and that was never issued.
+
+        :param serial: what the server serves; nothing is done where the domain's own is as new by now, or it is going
+        """
+        return self._call(context, 'outrun_serial', domain_id=domain_id, serial=serial)
+
     def create_tsigkey(self, context: Context, tsigkey: Mapping[str, Any]) -> StoredTsigKey:
         """Create a TSIG key that may transfer zones from MiniDNS: ``name``, ``algorithm``, ``secret`` (Base64),
         ``scope`` (POOL or ZONE), ``resource_id``.

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from designate_pool import errors
 from designate_pool.central.service import Central
 from designate_pool.model import Action, Outcome, RecordChange, Report, ServerStatus, Status, new_id, utcnow
+from designate_pool.serial import HALF, SPACE, newer
 from designate_pool.storage import domains as domain_store
 from designate_pool.storage import schema, statuses
 from designate_pool.storage.sessions import Storage
@@ -125,3 +126,26 @@ class TestForThePoolManager:
         assert read(domain_store.unsettled, 'other', later, '', 10) == []
         assert [each.id for each in read(domain_store.page, 'default', '', 10)] == [ids[0], *ids[2:]]
         assert [each.id for each in read(domain_store.page, 'default', ids[2], 1)] == ids[3:4]
+
+
+class TestSerialsThatWereNeverIssued:
+    def test_the_domain_gets_one_above_and_its_journal_begins_anew(self, central: Central) -> None:
+        domain = create(central, 'example.com.', WWW)
+        succeed(central, domain)
+        domain = central.apply_changes(WHO, domain.id, [RecordChange('new.example.com.', 'A', ('192.0.2.9',))])
+        assert domain.journal_from is not None
+        after = central.outrun_serial(WHO, domain.id, domain.serial + 1000)
+        assert (after.serial, after.status, after.journal_from) == (domain.serial + 1001, Status.PENDING, None)
+        assert central.outrun_serial(WHO, domain.id, domain.serial + 1000) == after
+        assert succeed(central, after).status is Status.ACTIVE
+
+    def test_the_farthest_is_reached_in_two_steps(self, central: Central) -> None:
+        domain = create(central, 'example.com.', WWW)
+        farthest = (domain.serial + HALF - 1) % SPACE
+        serials = [domain.serial, *(central.outrun_serial(WHO, domain.id, farthest).serial for _ in range(2))]
+        assert newer(serials[1], serials[0]) and newer(serials[2], serials[1]) and serials[2] == (farthest + 1) % SPACE
+
+    def test_one_that_is_going_is_left_alone(self, central: Central) -> None:
+        domain = create(central, 'example.com.', WWW)
+        going = central.delete_domain(WHO, domain.id)
+        assert central.outrun_serial(WHO, domain.id, going.serial + 5).serial == going.serial

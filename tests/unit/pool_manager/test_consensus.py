@@ -101,9 +101,11 @@ def test_rows_of_servers_that_have_left_do_not_count() -> None:
     assert consensus.weigh(domain(), [done('a'), done('gone')], 'ab', 100).status is None
 
 
-def test_a_server_that_knows_more_than_the_database_counts_with_the_database_s_serial() -> None:
-    verdict = consensus.weigh(domain(), [done('a', 500)], 'a', 100)
-    assert (verdict.status, verdict.serial) == (Outcome.SUCCESS, 10)
+def test_a_server_that_is_ahead_of_all_that_was_issued_does_not_count() -> None:
+    rows = [done('a'), done('b'), done('c', 11), done('d', 500)]
+    verdict = consensus.weigh(domain(), rows, 'abcd', 75)
+    assert (verdict.status, verdict.consensus_serial, verdict.behind) == (None, None, ('c', 'd'))
+    assert consensus.weigh(domain(), rows, 'abcd', 50).serial == 10
 
 
 def test_a_serial_without_order_counts_as_never_seen() -> None:
@@ -159,7 +161,8 @@ def test_success_takes_k_servers_and_never_goes_back(pool: tuple[str, int], seri
     k = consensus.needed(len(servers), threshold)
     if verdict.status is Outcome.SUCCESS:
         assert verdict.serial is not None
-        serials = [each.serial_number for each in rows if each.serial_number is not None]
+        serials = [each.serial_number for each in rows
+                   if each.serial_number is not None and at_least(serial, each.serial_number)]
         assert sum(at_least(seen, verdict.serial) for seen in serials) >= k
         assert reported is None or newer(verdict.serial, reported)
         assert not newer(verdict.serial, serial)

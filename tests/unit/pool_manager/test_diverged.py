@@ -94,3 +94,25 @@ def test_what_it_was_heard_to_serve_when_mending_failed_is_shown() -> None:
     for serial, shown in ((11, 11), (10, 10), (9, 10), (None, 10)):
         after = due.after_call(due.heard(FOUND, serial), failed, NOW, TRIES, 0.5)
         assert (after.serial_number, after.status, after.diverged) == (shown, Outcome.ERROR, True)
+
+
+def test_a_serial_ahead_of_the_domain_s_own_is_a_divergence_and_goes_back_when_mended() -> None:
+    ahead = due.outrun(RIGHT, 500, 10, NOW)
+    assert (ahead.status, ahead.diverged, ahead.serial_number) == (Outcome.ERROR, True, 500)
+    assert due.is_due(ahead, NOW) and ahead.last_error is not None and 'ahead of 10' in ahead.last_error
+    assert due.outrun(ahead, 500, 10, NOW) is ahead and due.outrun(ahead, 501, 10, NOW).serial_number == 501
+    after = poll(due.mended(ahead), Outcome.SUCCESS, 10)
+    assert (after.serial_number, after.status, after.diverged) == (10, Outcome.SUCCESS, False)
+
+
+def test_the_domain_s_serial_does_not_chase_after_a_server_that_counts_by_itself() -> None:
+    row, asked = due.outrun(RIGHT, 500, 10, NOW), []
+    for attempt in range(1, 17):
+        row = due.after_call(row, CallResult(error=WHY, retryable=False), NOW, TRIES, 0.5)
+        row = dataclasses.replace(row, serial_number=500 + attempt)
+        if due.is_to_be_outrun(row, 500 + attempt, DOMAIN):
+            asked.append(attempt)
+        renewed = due.begin(CHANGED, due.by_server_and_action([CREATE, row]), ['a'], NOW)
+        row = dataclasses.replace(renewed[0] if renewed else row, expected_serial=10)
+    assert asked == [1, 2, 4, 8, 16]
+    assert not due.is_to_be_outrun(row, 10, DOMAIN)

@@ -1,0 +1,110 @@
+"""Servers that were given a zone elsewhere, at a serial ahead of all that was ever issued: not counted, and mended."""
+
+from __future__ import annotations
+
+import pathlib
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from designate_pool.model import Endpoint
+from designate_pool.nameserver.server import NameServer
+from tests.fixtures.nameservers import SECRET, Primary, zone_text
+from tests.fixtures.processes import free_port, wait_until
+from tests.fixtures.stack import QUICK, Stack
+
+AHEAD = 1000
+
+
+class Pool:
+    """Four small name servers, of which three are needed, and somebody else's primary."""
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self.servers = [NameServer(Endpoint('127.0.0.1', free_port()), Endpoint('127.0.0.1', free_port()), SECRET)
+                        for _ in range(4)]
+        self.ids = [str(uuid.uuid4()) for _ in self.servers]
+        self.elsewhere = Primary()
+        self.stack = Stack(folder / 'stack', [self._section(number) for number in range(4)],
+                           f'sqlite:///{folder}/pool.sqlite', threshold=75,
+                           manager={**QUICK, 'periodic_sync_interval': '1', 'retry_backoff_maximum': '1'})
+
+    def _section(self, number: int) -> str:
+        server = self.servers[number]
+        assert server.control_endpoint is not None
+        return (f'[backend:secondary:{self.ids[number]}]\nhost = 127.0.0.1\nport = {server.endpoint.port}\n'
+                f'control_port = {server.control_endpoint.port}\ncontrol_secret = {SECRET}\ncall_timeout = 2\n')
+
+    def create(self, name: str) -> tuple[str, str]:
+        zone = self.stack.import_zone(f'$ORIGIN {name}\n'
+                                      '@ 300 IN SOA ns1.example.org. hostmaster.example.com. 1 3600 600 86400 300\n'
+                                      'www 300 IN A 192.0.2.1\n')
+        self.stack.wait_for(zone)
+        wait_until(lambda: self.serials(name) == [self.stack.zone(zone)['serial']] * 4, 'all serve it')
+        found = self.stack.request('GET', f'/v2/zones/{zone}/recordsets?type=A', 200)['recordsets']
+        return zone, found[0]['id']
+
+    def serials(self, name: str) -> list[int | None]:
+        return [server.serial(name) for server in self.servers]
+
+    def give(self, name: str, serial: int, *numbers: int, stuck: bool = False) -> None:
+        """Have these servers fetch other contents from elsewhere, and give them their primary back.
+
+        :param stuck: whether they then fetch nothing any more
+        """
+        self.elsewhere.publish(name, zone_text(serial, 'www A 192.0.2.254'))
+        for number in numbers:
+            self.servers[number].add_zone(name, [self.elsewhere.endpoint])
+        for number in numbers:
+            wait_until(lambda: self.servers[number].serial(name) == serial, 'it has what is elsewhere')
+            if stuck:
+                self.servers[number].set_fault('stale')
+            self.servers[number].add_zone(name, [Endpoint('127.0.0.1', self.stack.minidns_port)])
+
+
+@pytest.fixture(scope='module')
+def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
+    made = Pool(tmp_path_factory.mktemp('ahead'))
+    for each in (*made.servers, made.elsewhere):
+        each.start()
+    try:
+        with made.stack:
+            yield made
+    finally:
+        for each in (*made.servers, made.elsewhere):
+            each.stop()
+
+
+def test_the_audit_finds_what_is_ahead_and_has_it_fetched_anew(pool: Pool) -> None:
+    name = 'found.example.com.'
+    zone, _ = pool.create(name)
+    serial = pool.stack.zone(zone)['serial']
+    pool.give(name, serial + AHEAD, 1)
+    wait_until(lambda: pool.serials(name) == [serial] * 4, 'it has the pool\'s contents again', 60)
+    wait_until(lambda: pool.stack.servers(zone)[pool.ids[1]]['current'], 'that is known')
+    shown = pool.stack.servers(zone)[pool.ids[1]]
+    assert (shown['serial'], shown['diverged'], shown['last_error']) == (serial, False, None)
+    assert f'is ahead of {serial}, the newest that the pool ever issued' in pool.stack.processes['all'].log.read_text()
+
+
+def test_what_is_ahead_and_stays_is_not_counted_and_gets_a_serial_above_it(pool: Pool) -> None:
+    name = 'stays.example.com.'
+    zone, recordset = pool.create(name)
+    ahead = pool.stack.zone(zone)['serial'] + AHEAD
+    pool.give(name, ahead, 0, 3, stuck=True)
+    changed = pool.stack.set_recordset(zone, recordset, '192.0.2.2')
+    for number in (0, 3):
+        wait_until(lambda: pool.stack.servers(zone)[pool.ids[number]]['diverged'], 'it has diverged')
+        assert f'serves serial {ahead}' in pool.stack.servers(zone)[pool.ids[number]]['last_error']
+        assert not pool.stack.servers(zone)[pool.ids[number]]['current']
+    issued = wait_until(lambda: (now := pool.stack.zone(zone)['serial']) > ahead and now, 'a serial above it is issued')
+    assert changed['status'] == 'PENDING' and pool.stack.zone(zone)['status'] != 'ACTIVE'
+    wait_until(lambda: [pool.servers[number].serial(name) for number in (1, 2)] == [issued] * 2, 'the others follow')
+    assert pool.stack.zone(zone)['status'] != 'ACTIVE'
+    for number in (0, 3):
+        pool.servers[number].clear_faults()
+    pool.stack.wait_for(zone)
+    serial = pool.stack.zone(zone)['serial']
+    wait_until(lambda: pool.serials(name) == [serial] * 4, 'all serve the change')
+    for number in (0, 3):
+        wait_until(lambda: pool.stack.servers(zone)[pool.ids[number]]['current'], 'it counts again')
