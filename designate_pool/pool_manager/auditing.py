@@ -105,7 +105,7 @@ class Auditing:
         with manager.deciding:
             situations = manager.situations(dict.fromkeys((*page.lacking, *old)))
             for situation in situations.values():
-                if situation.domain.status is Status.ACTIVE:
+                if situation.domain.status is not Status.PENDING:
                     situation.change(*due.begin(situation.domain, situation.rows, holding, now))
                 situation.change(*_read_again(situation, before, now))
             orders = manager.write(situations.values(), now)
@@ -191,7 +191,7 @@ def _sum(heard: Sequence[Heard], found: set[tuple[str, str]]) -> Counts:
 def _look_again(situation: Situation, result: PollResult, now: datetime) -> list[ServerStatus]:
     """The rows that have a pair polled; none where something is due for it anyway, or a change came meanwhile."""
     row = situation.rows.get((result.server_id, Action.UPDATE))
-    if row is None or not due.is_at_rest(row) or situation.domain.status is not Status.ACTIVE:
+    if row is None or not due.is_at_rest(row) or situation.domain.is_going:
         return []
     if result.expected_serial is not None and newer(situation.domain.serial, result.expected_serial):
         return []

@@ -1,9 +1,9 @@
 """The rolling audit of contents: every zone is compared on every server once in ``contents_audit_interval``.
 
-It takes domains that are ACTIVE and, of the servers that are fed by transfer, those that are at rest with the domain at
-the database's own serial.  A server that serves other contents under it has DIVERGED: its row says so and is due, and
-what is due for such a row is a forced transfer.  So has one that serves a serial which the pool never issued; an older
-serial is the matter of the audit of serials.
+It takes domains that are ACTIVE or in ERROR and, of the servers that are fed by transfer, those that are at rest with
+the domain at the database's own serial.  A server that serves other contents under it has DIVERGED: its row says so and
+is due, and what is due for such a row is a forced transfer.  So has one that serves a serial which the pool never
+issued; an older serial is the matter of the audit of serials.
 
 The servers of one domain are compared beside each other, the domains one after the other: so there are never more than
 two zones for each server in memory.
@@ -20,7 +20,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from designate_pool import logs, metrics
-from designate_pool.model import Action, Audit, AuditKind, Counts, ServerState, ServerStatus, utcnow
+from designate_pool.model import Action, Audit, AuditKind, Counts, ServerState, ServerStatus, Status, utcnow
 from designate_pool.pool_manager import due, matching, pace
 from designate_pool.pool_manager.incoming import Pace
 from designate_pool.pool_manager.lane import Lane
@@ -39,8 +39,8 @@ MOST_IN_PAGE = 50
 PAGES = 1000
 #: Servers that are compared at the same time.
 WORKERS = 16
-#: Seconds that a page is left to who has taken it, and between two looks when nothing is to be done.
-CLAIM_SECONDS, IDLE = 600.0, 5.0
+#: Seconds between two looks when nothing is to be done.
+IDLE = 5.0
 #: What the note of a server begins with whose contents cannot be compared.
 UNCHECKED = 'its contents are not checked: '
 
@@ -58,6 +58,8 @@ class ContentsAudit:
         self._compared: set[str] = set()
         self._unknown: set[str] = set()
         self._expected = 0
+        # The page that is being compared, while it is ours.
+        self._page: Audit | None = None
 
     def stop(self) -> None:
         """Come to an end with the domain that is being compared."""
@@ -66,6 +68,13 @@ class ContentsAudit:
     def close(self) -> None:
         """End the workers, once nothing is compared any more."""
         self._workers.stop()
+
+    def keep(self) -> float:
+        """Renew the claim on the page that is being compared; seconds until the next time."""
+        seconds, held = self._manager.settings.claim_seconds, self._page
+        if held is not None and not self._manager.storage.run(audits.keep, held, utcnow() + timedelta(seconds=seconds)):
+            self._page = None
+        return seconds / 4
 
     def run(self) -> float:
         """Compare one page of domains; seconds until the next."""
@@ -81,16 +90,21 @@ class ContentsAudit:
         if claimed is None:
             return wait or pace.BUSY
         if not claimed.after_id or not self._expected:
-            self._expected = manager.storage.read(measures.active, manager.pool.name)
+            self._expected = (manager.storage.read(measures.active, manager.pool.name)
+                              + manager.storage.read(measures.unsettled, manager.pool.name)[Status.ERROR])
         size = min(MOST_IN_PAGE, max(1, self._expected // PAGES))
         page = manager.storage.read(audits.page, claimed.pool_id, claimed.after_id, size, [])
-        self._look(claimed, [domain_id for domain_id, _, _ in page.domains], page.last_id)
+        self._page = claimed
+        try:
+            self._look(claimed, [domain_id for domain_id, _, _ in page.domains], page.last_id)
+        finally:
+            self._page = None
         return 0.0
 
     def _claim(self, audit: Audit) -> Audit | None:
         now = utcnow()
         return self._manager.storage.run(audits.claim, audit, self._manager.settings.name, now,
-                                         now + timedelta(seconds=CLAIM_SECONDS))
+                                         now + timedelta(seconds=self._manager.settings.claim_seconds))
 
     def _look(self, audit: Audit, domain_ids: Sequence[str], last_id: str) -> None:
         """Compare these domains, and write how far the round has come.
@@ -100,13 +114,15 @@ class ContentsAudit:
         found, silent = Counts(), set[str]()
         situations = self._manager.situations(domain_ids)
         for domain_id in domain_ids:
-            if self._stopping.is_set():
+            if self._stopping.is_set() or self._page is None:
                 break
             if domain_id in situations:
                 found = _sum(found, self._compare(situations[domain_id], silent))
                 done = domain_id
         else:
             done = last_id
+        if self._page is None:
+            return  # somebody else has taken it, and begins it anew
         if self._stopping.is_set() and not found.domains:
             self._manager.storage.run(audits.release, audit)
             return

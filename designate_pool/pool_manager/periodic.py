@@ -10,7 +10,8 @@ Loops, none of which ever ends by itself:
   comes to it, see :mod:`designate_pool.pool_manager.auditing`;
 * *members*: where the servers stand is read from the database, and whether the configuration was read anew elsewhere;
 * *filling*: servers that join are given every domain, those that leave are emptied;
-* *contents*: what the servers serve under the right serial is compared with the database;
+* *contents*: what the servers serve under the right serial is compared with the database; *keeping*: what is being
+  compared is kept from being taken for abandoned;
 * *measuring*: the gauges among the metrics are set.
 """
 
@@ -72,7 +73,7 @@ class Periodic:
         loops: list[tuple[str, Callable[[], float]]] = [
             ('due', self.run_due), ('probe', self.run_probes), ('unsettled', self.run_unsettled),
             ('sweep', self.auditing.run), ('members', self.run_members), ('filling', self._filling.run),
-            ('contents', self._contents.run), ('measuring', self._measuring.run)]
+            ('contents', self._contents.run), ('keeping', self._contents.keep), ('measuring', self._measuring.run)]
         self._tasks = [self._runtime.spawn(self._loop, name, work, name=name) for name, work in loops]
 
     def stop(self) -> None:

@@ -32,11 +32,13 @@ _PLACE = ('pool_id', 'kind', 'started_at', 'after_id', 'next_at', 'sent', 'heard
 _SELECT = sa.select(*(TABLE.c[name] for name in (*_PLACE, *_COUNTERS, *_LAST)))
 _OF_POOL = _SELECT.join_from(TABLE, pools, pools.c.id == TABLE.c.pool_id).where(pools.c.name == sa.bindparam('name'))
 
-_RIGHT = (domains.c.status == Status.ACTIVE) & (domains.c.action == Action.NONE) & (domains.c.deleted == ALIVE)
+#: ACTIVE, or given up by the pool as a whole: of each the servers that are at rest should go on serving it.
+_AT_REST = (domains.c.status.in_([Status.ACTIVE, Status.ERROR]) & (domains.c.action != Action.DELETE)
+            & (domains.c.deleted == ALIVE))
 _HELD = (sa.select(sa.func.count()).select_from(ROWS)
          .where(ROWS.c.domain_id == domains.c.id, ROWS.c.action == Action.UPDATE,
                 ROWS.c.server_id.in_(sa.bindparam('servers', expanding=True))).scalar_subquery())
-_DOMAINS = (sa.select(domains.c.id, domains.c.name, domains.c.serial, sa.case((_RIGHT, 1), else_=0), _HELD)
+_DOMAINS = (sa.select(domains.c.id, domains.c.name, domains.c.serial, sa.case((_AT_REST, 1), else_=0), _HELD)
             .where(domains.c.pool_id == sa.bindparam('pool_id'), domains.c.id > sa.bindparam('after'))
             .order_by(domains.c.id).limit(sa.bindparam('most')))
 _QUIET = (sa.select(ROWS.c.domain_id)
@@ -51,7 +53,7 @@ class Page:
     """Some of a pool's domains, in the order of their ids.
 
     :ivar last_id: of all that was looked through; empty when there are no more
-    :ivar domains: (id, name, serial) of those that are ACTIVE with nothing to do
+    :ivar domains: (id, name, serial) of those that have come to rest: ACTIVE, or in ERROR for want of some servers
     :ivar lacking: ids of those among them that not all servers have a row for
     """
 
@@ -117,6 +119,11 @@ def advance(tx: Tx, audit: Audit, after_id: str, found: Counts, messages: int, n
         'started_at': max(next_at, now), **values})
 
 
+def keep(tx: Tx, audit: Audit, until: datetime) -> bool:
+    """Go on having claimed a page until *until*; whether it was still ours."""
+    return _write(tx, audit, {'claimed_until': until})
+
+
 def release(tx: Tx, audit: Audit) -> bool:
     """Let a page go that was claimed and not looked at; whether it was still ours."""
     return _write(tx, audit, {'claimed_by': None, 'claimed_until': None, 'version': audit.version + 1})
@@ -150,9 +157,10 @@ def page(tx: Tx, pool_id: str, after_id: str, most: int, server_ids: Sequence[st
     """
     found = tx.execute(_DOMAINS, {'pool_id': pool_id, 'after': after_id, 'most': most,
                                   'servers': list(server_ids)}).all()
-    right = [row for row in found if row[3]]
-    return Page(found[-1][0] if len(found) == most else '', [(key, name, serial) for key, name, serial, _, _ in right],
-                [row[0] for row in right if row[4] < len(server_ids)])
+    resting = [row for row in found if row[3]]
+    return Page(found[-1][0] if len(found) == most else '',
+                [(key, name, serial) for key, name, serial, _, _ in resting],
+                [row[0] for row in resting if row[4] < len(server_ids)])
 
 
 def quiet(tx: Tx, before: Mapping[str, datetime], after_id: str, last_id: str) -> list[str]:

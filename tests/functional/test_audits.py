@@ -115,6 +115,26 @@ def test_a_zone_that_was_removed_by_hand_is_found_and_mended(pool: Pool) -> None
     pool.clean()
 
 
+def test_a_zone_that_is_lost_while_dead_servers_keep_the_domain_in_error(pool: Pool) -> None:
+    pool.clean()
+    zone = pool.stack.request('GET', f'/v2/zones?name={NAMES[2]}', 200)['zones'][0]['id']
+    for each in pool.small:
+        each.kill()
+    pool.stack.create_recordset(zone, f'www.{NAMES[2]}', 'A', '192.0.2.1')
+    pool.stack.wait_for(zone, 'ERROR')
+    wait_until(lambda: pool.named.texts(f'www.{NAMES[2]}', 'A') == ['192.0.2.1'], 'BIND has the change')
+    named = pool.named
+    done = subprocess.run([binary('rndc'), '-s', named.host, '-p', str(named.rndc_port), '-k',
+                           str(named.folder / 'rndc.key'), 'delzone', NAMES[2]], capture_output=True, timeout=20)
+    assert done.returncode == 0, done.stderr
+    wait_until(lambda: pool.named.texts(f'www.{NAMES[2]}', 'A') == ['192.0.2.1'], 'BIND serves it again', 60)
+    assert pool.stack.zone(zone)['status'] == 'ERROR'
+    for each in pool.small:
+        each.start()
+    pool.stack.wait_for(zone)
+    pool.clean()
+
+
 def test_servers_that_have_an_older_serial_than_the_pool_agreed_on_are_found_and_mended(pool: Pool) -> None:
     pool.clean()
     pool.storage.run(age, NAMES[1])

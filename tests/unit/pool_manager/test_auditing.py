@@ -16,7 +16,8 @@ from designate_pool.pool_manager.auditing import Auditing
 from designate_pool.pool_manager.measuring import Measuring
 from designate_pool.pool_manager.periodic import Periodic
 from designate_pool.storage import audits
-from tests.unit.pool_manager.test_manager import CONTEXT, SERVERS, Clock, World, all_needed, clock, world  # noqa: F401
+from tests.unit.pool_manager.test_manager import (CONTEXT, SERVERS, Clock, World, all_needed, clock,  # noqa: F401
+                                                  later, world)
 
 NAMES = [f'{letter}.example.com.' for letter in 'abcde']
 
@@ -246,3 +247,19 @@ def test_the_last_round_is_among_the_metrics(world: World, clock: Clock, domains
             'domains': 5, 'coverage': 1.0, 'findings': 1, 'unanswered': 0}
     assert read('designate_pool_audit_interval_seconds', labels) == world.manager.settings.periodic_sync_interval
     assert read('designate_pool_audit_started_timestamp_seconds', labels) == present(world).started_at.timestamp()
+
+
+@all_needed
+def test_a_zone_that_is_lost_while_another_server_keeps_the_domain_in_error(
+        world: World, clock: Clock) -> None:  # noqa: F811
+    world.servers[SERVERS[1]].refuses = True
+    domain = world.create()
+    assert world.get(domain).status is Status.ERROR
+    del world.servers[SERVERS[0]].zones[domain.name]
+    world.sweep()
+    world.deliver()
+    assert world.serial(SERVERS[0]) == domain.serial
+    assert present(world).last == Counts(domains=1, pairs=3, asked=3, findings=1)
+    world.servers[SERVERS[1]].refuses = False
+    later(world, clock, 10)
+    assert world.get(domain).status is Status.ACTIVE
