@@ -76,11 +76,14 @@ def reports(domain: Domain, rows: Iterable[ServerStatus], servers: Sequence[str]
 
 def _weigh_deletion(domain: Domain, mine: dict[tuple[str, Action], ServerStatus], servers: Sequence[str], k: int,
                     resting: Sequence[str]) -> Verdict:
-    outcomes = {server: row.status if (row := mine.get((server, Action.DELETE))) else None for server in servers}
+    # Once deletion was reported every server that holds the zone has a row, until the last of them has confirmed.
+    unseen = Outcome.SUCCESS if domain.status is Status.DELETED else None
+    touched = {server for server, _ in mine}
+    outcomes = {server: row.status if (row := mine.get((server, Action.DELETE)))
+                else None if server in touched else unseen for server in servers}
     agreed = tuple(server for server, outcome in outcomes.items() if outcome is Outcome.SUCCESS)
     failed = tuple(server for server, outcome in outcomes.items() if outcome is Outcome.ERROR)
     # A server that does not count and has no row of the domain never had it.
-    touched = {server for server, _ in mine}
     late = [server for server in resting if server in touched
             and ((row := mine.get((server, Action.DELETE))) is None or row.status is not Outcome.SUCCESS)]
     behind = (*(server for server in servers if server not in agreed), *late)

@@ -81,7 +81,8 @@ def _begin_deletion(domain: Domain, rows: Rows, servers: Iterable[str], now: dat
             begun.append(_new(domain, server, Action.DELETE, now))
         for action in (Action.CREATE, Action.UPDATE):
             row = rows.get((server, action))
-            if row is not None and row.next_attempt_at is not None:
+            # What is in hand comes to its end by itself, and whoever has it sees then that the domain is going.
+            if row is not None and row.next_attempt_at is not None and not is_in_hand(row, now):
                 begun.append(cancel(row))
     return begun
 
@@ -110,8 +111,17 @@ def fetch(domain: Domain, rows: Rows, server: str, now: datetime) -> list[Server
 
 def is_due(row: ServerStatus, now: datetime) -> bool:
     """Whether somebody must take *row* in hand now; one that is claimed is in hand."""
-    return (row.next_attempt_at is not None and row.next_attempt_at <= now
-            and (row.claimed_until is None or row.claimed_until <= now))
+    return row.next_attempt_at is not None and row.next_attempt_at <= now and not is_in_hand(row, now)
+
+
+def is_in_hand(row: ServerStatus, now: datetime) -> bool:
+    """Whether some pool manager has claimed *row*."""
+    return row.claimed_until is not None and row.claimed_until > now
+
+
+def wait(row: ServerStatus, until: datetime) -> ServerStatus:
+    """*row*, due again at *until*: the server is at work on the same name for something else."""
+    return _written(row, next_attempt_at=until)
 
 
 def claim(row: ServerStatus, by: str, until: datetime) -> ServerStatus:
@@ -122,6 +132,12 @@ def claim(row: ServerStatus, by: str, until: datetime) -> ServerStatus:
 def unclaim(row: ServerStatus) -> ServerStatus:
     """*row*, left to whoever takes it."""
     return _written(row)
+
+
+def waiting(rows: Rows, server: str) -> list[ServerStatus]:
+    """Rows of a server that have not been tried yet and are due."""
+    return [row for (where, _), row in rows.items() if where == server and row.next_attempt_at is not None
+            and row.status is None and not row.attempts and row.claimed_by is None]
 
 
 def supersede(row: ServerStatus, generation: int) -> ServerStatus:

@@ -7,6 +7,7 @@ which domains to look at; each step reads the domains and their rows, decides wi
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import logging
 import random
@@ -45,6 +46,8 @@ LOG = logging.getLogger(__name__)
 NOBODY = Context(request_id='pool-manager', all_projects=True)
 #: Stands for the catalog zone where a poll names a domain.
 CATALOG = 'catalog'
+#: Seconds, about, until a server is looked at again that is at work on the same name.
+BUSY_SECONDS = 1.0
 #: Servers that read a catalog have so many retry intervals to find a zone in it and fetch it by themselves.
 CATALOG_PATIENCE = 5
 
@@ -127,7 +130,8 @@ class Manager:
                 situation.change(*due.begin(situation.domain, situation.rows, self.members.holding, now))
             for situation, generation in self.reborn(found.values()):
                 situation.change(*(due.supersede(row, generation) for row in situation.rows.values()
-                                   if row.action is Action.DELETE and row.status is not Outcome.SUCCESS))
+                                   if row.action is Action.DELETE and row.status is not Outcome.SUCCESS
+                                   and not due.is_in_hand(row, now)))
             orders = self.write(found.values(), now)
         self.carry_out(orders)
         self.weigh(found.values())
@@ -161,7 +165,9 @@ class Manager:
 
     def situations(self, domain_ids: Iterable[str], server_ids: Collection[str] = ()) -> dict[str, Situation]:
         """How these domains stand now, on all servers unless some are named; unknown ones are left out."""
-        return situations.read(self.storage, self.pool.name, list(domain_ids), server_ids)
+        now = utcnow()
+        return situations.read(self.storage, self.pool.name, list(domain_ids), server_ids,
+                               lambda row: due.is_in_hand(row, now) and self._is_call(row))
 
     def write(self, changed: Iterable[Situation], now: datetime, claimed: Sequence[Work] = ()) -> Orders:
         """Write what has changed; what is to be done then, for :meth:`carry_out`.
@@ -171,9 +177,15 @@ class Manager:
         orders = Orders()
         standing = {situation.domain.id: situation for situation in changed}
         for work in claimed:
+            standing[work.domain.id].let_go(work.row.server_id, work.row.action)
+        for work in claimed:
+            situation = standing[work.domain.id]
             if not self.all_lanes[work.row.server_id].takes(work.row):
-                self._order(orders, standing[work.domain.id], work.row, 0.0, now)
+                self._order(orders, situation, work.row, 0.0, now)
+            elif situation.is_busy(work.row.server_id):
+                orders.writes.append(self._wait(work.row, now))
             else:
+                situation.hold(work.row)
                 orders.calls.append(work)
         for situation in standing.values():
             for row in situation.changed.values():
@@ -196,6 +208,7 @@ class Manager:
 
     def carry_out(self, orders: Orders) -> None:
         """Hand what is due to the servers' lanes and to MiniDNS."""
+        self._yield_to_others(orders)
         for polls in (self._announce({work.row.server_id for work in orders.calls}), orders.polls):
             if polls:
                 self.poll(polls, self.settings.tries)
@@ -204,12 +217,16 @@ class Manager:
                 lane.put(work)
 
     def weigh(self, changed: Iterable[Situation]) -> None:
-        """Tell Central what the pool agrees on, where it does not know yet; forget deletions that are complete."""
-        weighed = weighing.weigh(changed, self.members.counting, self.pool.threshold_percentage, self.members.resting)
+        """Tell Central what the pool agrees on, where it does not know yet; forget deletions that are complete.
+
+        A server that was not weighed keeps its rows: it drains by them, or has just joined elsewhere.
+        """
+        members = self.members
+        weighed = weighing.weigh(changed, members.counting, self.pool.threshold_percentage, members.resting)
         self._reports.put(*weighed.reports)
         self._open.put(*weighed.open)
         if weighed.finished:
-            self.storage.run(statuses.purge_domains, weighed.finished)
+            self.storage.run(statuses.purge_domains, weighed.finished, members.holding)
 
     def reborn(self, found: Iterable[Situation]) -> list[tuple[Situation, int]]:
         """Of domains that are to be deleted those whose name lives again, with the newer generation.
@@ -240,6 +257,51 @@ class Manager:
         return {'casts': len(self._casts), 'outcomes': len(self._outcomes), 'reports': len(self._reports),
                 'calls': sum(lane.waiting for lane in list(self.all_lanes.values()))}
 
+    def _is_call(self, row: ServerStatus) -> bool:
+        """Whether what is due for *row* is a driver's call, not a poll."""
+        lane = self.all_lanes.get(row.server_id)
+        return row.action is not Action.UPDATE or lane is not None and lane.takes(row)
+
+    def _yield_to_others(self, orders: Orders) -> None:
+        """Give back what somebody else has claimed the same name on the same server for.
+
+        Both have written their claims before either looks, so of two who claim at once at least one sees the other; a
+        claim stays until its call has ended.  What was not claimed after all, or whose domain was deleted meanwhile,
+        is let be.
+        """
+        if not orders.calls:
+            return
+        now = utcnow()
+        claimed: dict[tuple[str, str], list[statuses.Claimed]] = collections.defaultdict(list)
+        for each in self.storage.read(statuses.claimed_on_names, [work.domain.name for work in orders.calls], now):
+            claimed[each.row.server_id, each.name].append(each)
+        calls, orders.calls, given_back = orders.calls, [], []
+        # Of several here that claim one name the first goes on.
+        later = {(work.row.server_id, work.domain.id, work.row.action) for work in calls}
+        for work in calls:
+            here = claimed[work.row.server_id, work.domain.name]
+            later.remove((work.row.server_id, work.domain.id, work.row.action))
+            mine = next((each for each in here if each.row.domain_id == work.domain.id
+                         and each.row.action is work.row.action and _is_claim_of(each.row, work.row)), None)
+            if mine is None:
+                continue
+            others = [each for each in here if each is not mine and self._is_call(each.row)
+                      and (each.row.server_id, each.row.domain_id, each.row.action) not in later]
+            if mine.going and work.row.action is not Action.DELETE:
+                given_back.append(due.cancel(mine.row))
+            elif others:
+                given_back.append(self._wait(mine.row, now))
+            else:
+                orders.calls.append(work)
+                continue
+            here.remove(mine)
+        if given_back:
+            self.storage.run(statuses.write, given_back, now)
+            self._alarms.set((row.next_attempt_at for row in given_back), now)
+
+    def _wait(self, row: ServerStatus, now: datetime) -> ServerStatus:
+        return due.wait(row, now + timedelta(seconds=BUSY_SECONDS * (0.5 + random.random())))
+
     def _circuit(self) -> Circuit:
         return Circuit(self.settings.circuit_failures, self.settings.circuit_probe_interval, monotonic)
 
@@ -264,9 +326,12 @@ class Manager:
         domain, lane, tries = situation.domain, self.lanes[row.server_id], self.settings.tries
         current = is_current(domain, now)
         if lane.takes(row):
-            if lane.room(current) > orders.taken[row.server_id, current]:
+            if situation.is_busy(row.server_id):
+                row = self._wait(row, now)
+            elif lane.room(current) > orders.taken[row.server_id, current]:
                 orders.taken[row.server_id, current] += 1
                 row = due.claim(row, self.settings.name, now + timedelta(seconds=self.settings.claim_seconds))
+                situation.hold(row)
                 orders.calls.append(Work(domain, row, current))
             else:
                 row = due.unclaim(row)  # it stays due, and is taken when there is room
@@ -288,33 +353,54 @@ class Manager:
         work, domain = called.work, situation.domain
         server, action = work.row.server_id, work.row.action
         row = situation.rows.get((server, action))
-        # A row that was taken by somebody else or begun anew is not this call's; what was put in place is there anyway.
-        mine = row is not None and (row.claimed_by, row.claimed_until) == (work.row.claimed_by, work.row.claimed_until)
-        if row is None or not (mine or called.result.ok and not work.row.diverged):
-            return
-        delete = situation.rows.get((server, Action.DELETE))
-        if action is Action.CREATE and domain.is_going:
-            if delete is not None and called.result.ok and delete.status is Outcome.SUCCESS:
-                situation.change(due.renew(delete, domain, now))
-            return
-        if action is Action.UPDATE and called.result.ok:
-            self._after_feed(situation, called, now)
-            return
-        if row.status is Outcome.SUCCESS and not mine:
-            return
-        after = due.after_call(due.heard(row, called.serial), called.result, now, self.settings.tries, random.random())
-        situation.change(after)
-        if called.serial is not None and due.is_to_be_outrun(after, called.serial, domain):
-            situation.ahead = called.serial
-        update = situation.rows.get((server, Action.UPDATE))
-        if action is Action.CREATE and called.result.ok and update is not None:
-            backend = self.all_lanes[server].backend
-            if backend.serves_on_create:
+        # A row that was taken by somebody else is not this call's; what was put in place is there anyway.
+        mine = row is not None and _is_claim_of(row, work.row)
+        if mine:
+            situation.let_go(server, action)
+        if domain.is_going and action is not Action.DELETE:
+            self._after_late_call(situation, called, mine, now)
+        elif row is not None and (mine or called.result.ok and not work.row.diverged):
+            if action is Action.UPDATE and called.result.ok:
                 self._after_feed(situation, called, now)
-            elif update.status is not Outcome.SUCCESS:
-                situation.change(due.ready(update, now))
-                if backend.fetches_on_create:
-                    situation.fetching.add(server)
+            elif mine and not called.result.ok and row.next_attempt_at != work.row.next_attempt_at:
+                situation.change(due.unclaim(row))  # it was asked for anew meanwhile, and is due
+            else:
+                if mine or row.status is not Outcome.SUCCESS:
+                    after = due.after_call(due.heard(row, called.serial), called.result, now, self.settings.tries,
+                                           random.random())
+                    situation.change(after)
+                    if called.serial is not None and due.is_to_be_outrun(after, called.serial, domain):
+                        situation.ahead = called.serial
+                if action is Action.CREATE and called.result.ok:
+                    self._after_create(situation, called, now)
+        if mine:
+            situation.change(*(due.ready(each, now) for each in due.waiting(situation.rows, server)
+                               if self.all_lanes[server].takes(each)))
+
+    def _after_late_call(self, situation: Situation, called: Called, mine: bool, now: datetime) -> None:
+        """The domain was deleted while its zone was being made: the zone has to go again."""
+        server, action = called.work.row.server_id, called.work.row.action
+        if mine:
+            situation.change(due.cancel(situation.rows[server, action]))
+        makes = action is Action.CREATE or self.all_lanes[server].backend.fed_by_records
+        if makes and called.result.ok:
+            delete = situation.rows.get((server, Action.DELETE))
+            if delete is None:
+                situation.change(*due.begin(situation.domain, {}, [server], now))
+            elif delete.status is Outcome.SUCCESS:
+                situation.change(due.renew(delete, situation.domain, now))
+
+    def _after_create(self, situation: Situation, called: Called, now: datetime) -> None:
+        server = called.work.row.server_id
+        update, backend = situation.rows.get((server, Action.UPDATE)), self.all_lanes[server].backend
+        if update is None:
+            return
+        if backend.serves_on_create:
+            self._after_feed(situation, called, now)
+        elif update.status is not Outcome.SUCCESS and update.next_attempt_at is None:
+            situation.change(due.ready(update, now))
+            if backend.fetches_on_create:
+                situation.fetching.add(server)
 
     def _after_feed(self, situation: Situation, called: Called, now: datetime) -> None:
         """The server has the contents, as surely as a poll could tell."""
@@ -361,9 +447,10 @@ class Manager:
             if newer is None or newer.id not in found:
                 continue
             situation = found[newer.id]
-            create = situation.rows.get((work.row.server_id, Action.CREATE))
-            if create is not None and create.status is Outcome.SUCCESS:
-                situation.change(due.renew(create, newer, now))
+            server = work.row.server_id
+            if (server, Action.CREATE) in situation.rows:
+                situation.let_go(server, Action.CREATE)
+                situation.change(*due.fill(newer, situation.rows, server, now, gone=True))
 
     def _living(self, names: Iterable[str]) -> dict[str, Domain]:
         wanted = list(dict.fromkeys(names))
@@ -416,3 +503,9 @@ class Manager:
 
     def _weigh_again(self, domain_ids: Sequence[str]) -> None:
         self.weigh(self.situations(domain_ids).values())
+
+
+def _is_claim_of(row: ServerStatus, claimed: ServerStatus) -> bool:
+    """Whether *row* is still claimed as it was when *claimed* was handed out; a claim may have been made longer."""
+    return (row.claimed_by == claimed.claimed_by and row.claimed_until is not None
+            and claimed.claimed_until is not None and row.claimed_until >= claimed.claimed_until)

@@ -163,8 +163,10 @@ class Periodic:
             if situation is None:
                 continue
             if row.action is Action.DELETE and row.domain_id in reborn:
+                situation.let_go(row.server_id, row.action)
                 situation.change(due.supersede(row, reborn[row.domain_id]))
             elif row.action is not Action.DELETE and situation.domain.is_going:
+                situation.let_go(row.server_id, row.action)
                 situation.change(due.cancel(row))
             else:
                 work.append(Work(situation.domain, row, is_current(situation.domain, now)))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from datetime import datetime
 from typing import Any
 
 from designate_pool.model import Action, Domain, Outcome, PollRequest, ServerStatus
@@ -14,15 +15,19 @@ from designate_pool.storage import domains as domain_store
 from designate_pool.storage import statuses
 from designate_pool.storage.sessions import Storage
 
+#: By whom, and until when.
+Claim = tuple[str | None, datetime | None]
+
 
 @dataclasses.dataclass(slots=True)
 class Situation:
     """A domain and its rows; *changed* are the rows to write, *fetching* the servers that fetch the zone by themselves,
     *former* the outcomes that the changed rows had before, *ahead* the serial ahead of the domain's that a server could
-    not be made to give up.
+    not be made to give up, *held* the claims of calls that wait or are under way.
 
     However often a row is changed before it is written, its version rises by one: only so does the second of two
-    writers that began with the same row find that it came too late.
+    writers that began with the same row find that it came too late.  A claim in *held* stays through every change of
+    its row, until :meth:`let_go` says that the call has ended: others keep away from the name on that server meanwhile.
     """
 
     domain: Domain
@@ -31,6 +36,19 @@ class Situation:
     fetching: set[str] = dataclasses.field(default_factory=set)
     former: dict[tuple[str, Action], Outcome | None] = dataclasses.field(default_factory=dict)
     ahead: int | None = None
+    held: dict[tuple[str, Action], Claim] = dataclasses.field(default_factory=dict)
+
+    def hold(self, row: ServerStatus) -> None:
+        """*row* was claimed for a call."""
+        self.held[row.server_id, row.action] = row.claimed_by, row.claimed_until
+
+    def let_go(self, server_id: str, action: Action) -> None:
+        """The call for this row has ended."""
+        self.held.pop((server_id, action), None)
+
+    def is_busy(self, server_id: str) -> bool:
+        """Whether a call for this domain waits or is under way on a server."""
+        return any(server == server_id for server, _ in self.held)
 
     def change(self, *rows: ServerStatus) -> None:
         for row in rows:
@@ -38,8 +56,10 @@ class Situation:
             earlier = self.rows.get(key)
             version = 0 if earlier is None else earlier.version
             self.former.setdefault(key, None if earlier is None else earlier.status)
+            claimed_by, claimed_until = self.held.get(key, (row.claimed_by, row.claimed_until))
             self.rows[key] = self.changed[key] = dataclasses.replace(
-                row, version=version if key in self.changed else version + 1)
+                row, claimed_by=claimed_by, claimed_until=claimed_until,
+                version=version if key in self.changed else version + 1)
 
     @property
     def outcomes(self) -> bool:
@@ -64,15 +84,24 @@ class Orders:
     overtaken: int = 0
 
 
-def read(storage: Storage, pool_name: str, domain_ids: Sequence[str],
-         server_ids: Collection[str] = ()) -> dict[str, Situation]:
+def read(storage: Storage, pool_name: str, domain_ids: Sequence[str], server_ids: Collection[str],
+         is_held: Callable[[ServerStatus], bool]) -> dict[str, Situation]:
     """The situations of these domains by id; unknown ones, and those of other pools, are left out.
 
     :param server_ids: the servers whose rows are needed, where not all are
+    :param is_held: whether a row is claimed for a call
     """
     found, rows = storage.read(_read, list(dict.fromkeys(domain_ids)), server_ids)
-    return {key: Situation(domain, due.by_server_and_action(rows.get(key, ()))) for key, domain in found.items()
+    return {key: _situation(domain, rows.get(key, ()), is_held) for key, domain in found.items()
             if domain.pool_name == pool_name}
+
+
+def _situation(domain: Domain, rows: Sequence[ServerStatus], is_held: Callable[[ServerStatus], bool]) -> Situation:
+    situation = Situation(domain, due.by_server_and_action(rows))
+    for row in rows:
+        if is_held(row):
+            situation.hold(row)
+    return situation
 
 
 def _read(tx: Any, ids: Sequence[str],

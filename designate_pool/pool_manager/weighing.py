@@ -20,7 +20,7 @@ from designate_pool.serial import at_least
 class Weighed:
     """
     :ivar reports: what Central has yet to be told
-    :ivar finished: ids of the domains whose deletion is complete
+    :ivar finished: ids of the domains whose deletion is complete, and for which no call is left anywhere
     :ivar open: ids of those that had outcomes written and wait for others, which may be there by now
     """
 
@@ -41,7 +41,8 @@ def weigh(situations: Iterable[Situation], servers: Sequence[str], threshold_per
         reports = consensus.reports(domain, rows, *who)
         weighed.reports.extend(reports)
         if domain.is_going and not reports and not consensus.weigh(domain, rows, *who).behind:
-            weighed.finished.append(domain.id)
+            if not situation.held:
+                weighed.finished.append(domain.id)
         elif situation.outcomes and not _is_told(domain, reports):
             weighed.open.append(domain.id)
     return weighed

@@ -10,13 +10,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 
-from designate_pool.model import Action, Outcome, ServerStatus
-from designate_pool.storage.schema import pool_manager_status
+from designate_pool.model import Action, Outcome, ServerStatus, Status
+from designate_pool.storage.schema import domains, pool_manager_status
 from designate_pool.storage.sessions import Tx
 
 T = TypeVar('T')
@@ -31,10 +31,27 @@ _KEY = ('server_id', 'domain_id', 'action')
 _FIELDS = tuple(field.name for field in dataclasses.fields(ServerStatus))
 _SELECT = sa.select(*(TABLE.c[name] for name in _FIELDS))
 _OF_DOMAINS = _SELECT.where(TABLE.c.domain_id.in_(sa.bindparam('ids', expanding=True)))
+_GOING = sa.case(((domains.c.action == Action.DELETE) | (domains.c.status == Status.DELETED), 1), else_=0)
+_CLAIMED_ON_NAMES = (sa.select(domains.c.name, _GOING, *(TABLE.c[name] for name in _FIELDS))
+                     .join_from(domains, TABLE)
+                     .where(domains.c.name.in_(sa.bindparam('names', expanding=True)),
+                            TABLE.c.claimed_until > sa.bindparam('now')))
 _OF_BOTH = _OF_DOMAINS.where(TABLE.c.server_id.in_(sa.bindparam('server_ids', expanding=True)))
 #: Version comes last: MariaDB assigns from left to right, and the others are guarded by what it was before.
 _REPLACED = ('status', 'serial_number', 'expected_serial', 'last_error', 'attempts', 'next_attempt_at', 'deadline_at',
              'claimed_by', 'claimed_until', 'diverged', 'updated_at', 'version')
+
+
+class Claimed(NamedTuple):
+    """A row that somebody has claimed.
+
+    :ivar name: of its domain
+    :ivar going: whether the domain is deleted, or about to be
+    """
+
+    name: str
+    going: bool
+    row: ServerStatus
 
 
 def for_domains(tx: Tx, domain_ids: Iterable[str], server_ids: Collection[str] = ()) -> dict[str, list[ServerStatus]]:
@@ -102,6 +119,15 @@ def claim_due(tx: Tx, server_rooms: Mapping[str, int], now: datetime, claimed_by
     return sorted(claimed, key=lambda row: (row.next_attempt_at, row.id))
 
 
+def claimed_on_names(tx: Tx, names: Iterable[str], now: datetime) -> list[Claimed]:
+    """What any pool manager has claimed for domains of these *names*, whatever their generation."""
+    found: list[Claimed] = []
+    for some in _chunks(list(dict.fromkeys(names)), _IDS_PER_STATEMENT):
+        rows = tx.execute(_CLAIMED_ON_NAMES, {'names': some, 'now': now})
+        found += (Claimed(name, bool(going), ServerStatus(*row)) for name, going, *row in rows)
+    return found
+
+
 def any_waiting(tx: Tx, server_id: str) -> ServerStatus | None:
     """The UPDATE row that this server is to try first, or None when nothing waits for it."""
     query = (_SELECT.where(TABLE.c.server_id == server_id, TABLE.c.next_attempt_at.is_not(None),
@@ -124,15 +150,14 @@ def wake(tx: Tx, server_id: str, now: datetime) -> int:
 
 
 def wake_domain(tx: Tx, server_id: str, domain_id: str, now: datetime) -> int:
-    """Have this server tried for this domain now, whoever is at it; how many rows that is.
+    """Have this server tried for this domain now, or once more when a call that is under way has ended; how many rows.
 
     That is the UPDATE row, and the CREATE row where that has not succeeded.
     """
     wanted = (TABLE.c.action == Action.UPDATE) | (TABLE.c.action == Action.CREATE) & (
         TABLE.c.status.is_(None) | (TABLE.c.status != Outcome.SUCCESS))
     return tx.execute(TABLE.update().where(TABLE.c.server_id == server_id, TABLE.c.domain_id == domain_id, wanted)
-                      .values(next_attempt_at=now, claimed_by=None, claimed_until=None, updated_at=now,
-                              version=TABLE.c.version + 1)).rowcount
+                      .values(next_attempt_at=now, updated_at=now, version=TABLE.c.version + 1)).rowcount
 
 
 def release(tx: Tx, claimed_by: str, server_ids: Iterable[str]) -> int:
@@ -149,9 +174,10 @@ def release(tx: Tx, claimed_by: str, server_ids: Iterable[str]) -> int:
     return released
 
 
-def purge_domains(tx: Tx, domain_ids: Iterable[str]) -> int:
-    """Forget these domains' rows; how many there were."""
-    return sum(tx.execute(TABLE.delete().where(TABLE.c.domain_id.in_(ids))).rowcount
+def purge_domains(tx: Tx, domain_ids: Iterable[str], server_ids: Collection[str]) -> int:
+    """Forget these domains' rows on these servers; how many there were."""
+    return sum(tx.execute(TABLE.delete().where(TABLE.c.domain_id.in_(ids),
+                                               TABLE.c.server_id.in_(list(server_ids)))).rowcount
                for ids in _chunks(sorted(set(domain_ids)), _IDS_PER_STATEMENT))
 
 

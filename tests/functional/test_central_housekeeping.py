@@ -67,7 +67,7 @@ class TestHousekeeping:
         before = self.count(database)
         self.turn(database, clock)
         assert self.count(database) == before
-        database.run(statuses.purge_domains, [domain.id])
+        database.run(statuses.purge_domains, [domain.id], [row.server_id])
         self.turn(database, clock)
         assert self.count(database) == (1, 2, 2)
 

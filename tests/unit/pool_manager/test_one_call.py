@@ -1,0 +1,170 @@
+"""One call at a time for a name on a server, whichever pool manager makes it, and what follows when one is late."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from designate_pool.model import Action, Domain, Outcome, Status
+from designate_pool.pool_manager.lane import Called, Lane
+from designate_pool.pool_manager.manager import Manager
+from designate_pool.pool_manager.periodic import Periodic
+from designate_pool.pool_manager.waiting import Work
+from tests.unit.pool_manager.test_manager import (CONTEXT, SERVERS, Clock, World, all_needed, clock,  # noqa: F401
+                                                  later, world)
+
+NAME = 'example.com.'
+FIRST = SERVERS[0]
+
+
+@contextlib.contextmanager
+def held_up(manager: Manager, server: str = FIRST) -> Iterator[list[Work]]:
+    """What *manager* hands to a server's lane waits there, until the end."""
+    lane = manager.lanes[server]
+    works: list[Work] = []
+    lane.put = lambda *some: works.extend(some)  # type: ignore[method-assign]
+    try:
+        yield works
+    finally:
+        del lane.put
+        lane.put(*works)
+
+
+def verbs(world: World, server: str = FIRST) -> list[str]:  # noqa: F811
+    return [verb for verb, _ in world.servers[server].calls]
+
+
+def new_domain(world: World) -> Domain:  # noqa: F811
+    return world.central.create_domain(CONTEXT, {'name': NAME, 'email': 'hostmaster@example.com'})
+
+
+def test_a_deletion_waits_for_the_creation_that_another_manager_has_in_hand(
+        world: World, clock: Clock) -> None:  # noqa: F811
+    other = world.new_manager('two')
+    with held_up(world.manager):
+        domain = new_domain(world)
+        world.lose_casts = True
+        gone = world.central.delete_domain(CONTEXT, domain.id)
+        other.change([gone.id])
+        assert [verbs(world, server) for server in SERVERS] == [[], ['create', 'delete'], ['create', 'delete']]
+        for _ in range(3):
+            clock.offset += timedelta(seconds=2)
+            Periodic(other, world.registrar, world.runtime).run_due()
+        assert verbs(world) == []
+    assert verbs(world) == ['create', 'delete'], 'at once, when the creation has ended'
+    assert NAME not in world.servers[FIRST].zones
+    assert world.get(domain).status is Status.DELETED and world.rows(domain) == {}
+
+
+def test_a_creation_that_waits_for_its_turn_is_not_made_once_the_domain_is_gone(
+        world: World, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    other = world.new_manager('two')
+    carry_out = world.manager.carry_out
+
+    def deleted_meanwhile(orders: Any) -> None:
+        monkeypatch.setattr(world.manager, 'carry_out', carry_out)
+        world.lose_casts = True
+        made = world.central.find_domains(CONTEXT)[0]
+        other.change([world.central.delete_domain(CONTEXT, made.id).id])
+        carry_out(orders)
+
+    monkeypatch.setattr(world.manager, 'carry_out', deleted_meanwhile)
+    domain = new_domain(world)
+    assert 'create' not in verbs(world)
+    later(world, clock, 5)
+    assert all(server.zones == {} for server in world.servers.values())
+    assert world.get(domain).status is Status.DELETED and world.rows(domain) == {}
+
+
+def test_of_two_that_claim_a_name_at_once_one_goes_on_and_then_the_other(
+        world: World, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    first = world.create()
+    other = world.new_manager('two')
+    write, under_way, most = world.manager.write, [0], [0]
+
+    def created_meanwhile(*arguments: Any) -> Any:
+        # The deletion is decided on; the name is created anew and its CREATE claimed before the DELETE is.
+        monkeypatch.setattr(world.manager, 'write', write)
+        world.lose_casts = True
+        other.change([new_domain(world).id])
+        return write(*arguments)
+
+    def counting(act: Any) -> Any:
+        def counted(*arguments: Any) -> Any:
+            under_way[0] += 1
+            most[0] = max(most[0], under_way[0])
+            try:
+                return act(*arguments)
+            finally:
+                under_way[0] -= 1
+        return counted
+
+    for name in ('create_domains', 'delete_domains'):
+        monkeypatch.setattr(world.servers[FIRST], name, counting(getattr(world.servers[FIRST], name)))
+    with held_up(other):
+        world.lose_casts = True
+        gone = world.central.delete_domain(CONTEXT, first.id)
+        monkeypatch.setattr(world.manager, 'write', created_meanwhile)
+        world.manager.change([gone.id])
+        assert verbs(world) == ['create']
+    world.lose_casts = False
+    for _ in range(4):
+        later(world, clock, 3)
+        world.deliver()
+    second = world.central.find_domains(CONTEXT)[0]
+    assert most == [1]
+    assert world.get(second).status is Status.ACTIVE
+    assert [world.serial(server) for server in SERVERS] == [second.serial] * 3
+
+
+@all_needed
+def test_a_late_deletion_of_the_former_domain_is_made_up_for_before_the_new_one_counts_as_served(
+        world: World, clock: Clock) -> None:  # noqa: F811
+    first = world.create()
+    other = world.new_manager('two')
+    world.lose_casts = True
+    gone = world.central.delete_domain(CONTEXT, first.id)
+    with held_up(world.manager):
+        world.manager.change([gone.id])
+        second = new_domain(world)
+        other.change([second.id])
+        world.deliver()
+        assert verbs(world) == ['create'], 'nobody else is at the name meanwhile'
+    assert verbs(world) == ['create', 'delete', 'create']
+    assert world.rows(second)[FIRST, Action.UPDATE].serial_number is None
+    assert world.get(second).status is Status.PENDING
+    world.deliver()
+    assert world.get(second).status is Status.ACTIVE
+    assert [world.serial(server) for server in SERVERS] == [second.serial] * 3
+
+
+@all_needed
+def test_what_was_seen_before_a_late_deletion_ran_counts_no_more(world: World, clock: Clock) -> None:  # noqa: F811
+    first = world.create()
+    other = world.new_manager('two')
+    world.lose_casts = True
+    gone = world.central.delete_domain(CONTEXT, first.id)
+    lane = world.manager.lanes[FIRST]
+    with held_up(world.manager) as works:
+        world.manager.change([gone.id])
+        # Its claim runs out while the call is under way, and the server still has the zone by that name.
+        clock.offset += timedelta(seconds=31)
+        second = new_domain(world)
+        other.change([second.id])
+        world.deliver()
+        assert world.rows(second)[FIRST, Action.UPDATE].status is Outcome.SUCCESS
+        late, works[:] = works[:], []
+    world.manager._outcomes.put(*_done(lane, late))
+    assert world.rows(second)[FIRST, Action.UPDATE].serial_number is None
+    world.deliver()
+    assert NAME in world.servers[FIRST].zones and world.serial(FIRST) == second.serial
+    assert world.rows(second)[FIRST, Action.UPDATE].status is Outcome.SUCCESS
+
+
+def _done(lane: Lane, works: list[Work]) -> list[Called]:
+    """The calls for *works*, made without looking at their claims."""
+    return [Called(work, lane.backend.delete_domain(work.domain)) for work in works]
