@@ -13,10 +13,10 @@ from benchmarks.servers_primary import CATALOG, SEED
 from benchmarks.servers_rounds import SECONDS, Place, Round, serving, timed
 from benchmarks.servers_zones import SERIAL, insert, make_database
 from designate_pool.model import Endpoint, PollRequest, utcnow
-from designate_pool.storage import catalog
 from designate_pool.storage.sessions import Storage
 from tests.fixtures.bind import Named
 from tests.fixtures.knot import Knotd
+from tests.fixtures.rows import raise_catalog
 
 _KNOT = '''
 server:
@@ -106,7 +106,7 @@ class Reading:
             server = self._new(place.new_folder(), Endpoint(minidns.host, minidns.port))
             with serving(minidns, server) as server_id, _running(server):
                 def tell() -> None:
-                    serial = storage.run(catalog.bump, 'default', utcnow())
+                    serial = storage.run(raise_catalog, utcnow())
                     minidns.cast('notify_and_poll', pool_name='default', timeout=5.0, retry_interval=1.0, max_retries=9,
                                  requests=[PollRequest('catalog', CATALOG, serial, server_id)])
 

@@ -21,7 +21,7 @@ from designate_pool.errors import (DomainBeingDeleted, DomainNotFound, Duplicate
                                    PoolWithoutNameServers, RecordSetNotFound, SerialMoved)
 from designate_pool.model import Context, Domain, RecordSet, Report, Status, Task
 from designate_pool.serial import newer
-from designate_pool.storage import domains, plans, pools, recordsets
+from designate_pool.storage import catalog, domains, plans, pools, recordsets
 from designate_pool.storage.sessions import Tx
 
 
@@ -32,7 +32,7 @@ def may_see(context: Context, domain: Domain) -> bool:
 
 def create_domain(tx: Tx, domain_id: str, wanted: NewDomain, sets: Iterable[Sequence[Wanted]], project_id: str,
                   now: datetime, allowance: Allowance, request_id: str = '') -> Domain:
-    """Five statements, with or without recordsets.
+    """Six statements, with or without recordsets, and two more where the pool has a catalog zone.
 
     :param sets: in parts, each of which is checked by itself; for each but the first there are two statements more
     """
@@ -62,6 +62,7 @@ def create_domain(tx: Tx, domain_id: str, wanted: NewDomain, sets: Iterable[Sequ
         growth.add(edits)
         recordsets.insert(tx, edits.new_sets, now)
         _insert_records(tx, domain, edits, now)
+    catalog.bump(tx, pool.id, now, [domain.id])
     return domain
 
 
@@ -107,6 +108,8 @@ def delete_domain(tx: Tx, context: Context, domain_id: str, now: datetime) -> Do
     domain = rules.end(domain, now, telling.request_id(context))
     domains.save(tx, domain)
     plans.drop_live(tx, domain.id, None, f'{domain.name} is being deleted', now)
+    pools.hold(tx, domain.pool_id)
+    catalog.bump(tx, domain.pool_id, now, [domain.id])
     return domain
 
 

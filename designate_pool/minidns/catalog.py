@@ -5,9 +5,9 @@ the same for the life of a domain; another label for the same name tells the ser
 that was deleted and made again is never mistaken for the one before, and an epoch of a server resets all its zones.
 
 Members are packed in blocks, in the order of their ids.  After a change only those blocks are read and packed again in
-which domains came or went, by the times of their changes.  What that might miss, because a clock is wrong or a change
-took long to be written, comes with the whole catalog, which is read anew every now and then.  The blocks begin where
-they began before, so that those in which nothing changed are the same, and the difference is to be found in the others.
+which domains came or went since.  All of it is read anew every now and then, as blocks that shrank become one then.
+The blocks begin where they began before, so that those in which nothing changed are the same, and the difference is to
+be found in the others.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import functools
 import itertools
 import time
 from collections.abc import Collection, Iterator, Sequence
-from datetime import datetime, timedelta
 
 from designate_pool.minidns import catalog_steps, ixfr, packing, wire
 from designate_pool.minidns.access import Peer
@@ -35,8 +34,8 @@ from designate_pool.storage.sessions import Storage
 CATALOG = 'catalog'
 #: Members that are packed together, and blocks that a catalog has at least for it to be read in parts.
 BLOCK, FEW = 512, 4
-#: Seconds after which the whole catalog is read anew, and that a change may have taken to be written.
-WHOLE, LATE = 300.0, 60.0
+#: Seconds after which the whole catalog is read anew.
+WHOLE = 300.0
 #: More changes than this are not looked at one by one.
 MOST = 5000
 
@@ -53,15 +52,15 @@ Block = tuple[str, Body]
 @dataclasses.dataclass(frozen=True, slots=True)
 class PackedCatalog(packing.PackedZone):
     """
-    :ivar newest: when a domain changed last before it was read; None when none ever did
-    :ivar recent: the domains that came or went shortly before that
+    :ivar epoch: that the members' labels tell
+    :ivar changes: how often it had changed; None when that is not counted yet
     :ivar whole_at: when all of it was read, monotonic seconds
     :ivar steps: that led to it, the latest last
     """
 
     blocks: Sequence[Block]
-    newest: datetime | None
-    recent: frozenset[tuple[str, bool]]
+    epoch: int
+    changes: int | None
     whole_at: float
     steps: Sequence[catalog_steps.Step]
 
@@ -83,7 +82,7 @@ class Catalogs:
 
         :raises ValueError: when a domain's name cannot be put into messages
         """
-        return self._packed(head, peers)[1]
+        return self._packed(head, peers)[2]
 
     def difference(self, head: ZoneHead, peers: Collection[Peer], have: int) -> ixfr.PackedDifference | None:
         """What leads from the serial *have* to the catalog of *head*, or a newer one.
@@ -92,8 +91,8 @@ class Catalogs:
 
         :raises ValueError: when a domain's name cannot be put into messages
         """
-        key, whole = self._packed(head, peers)
-        if whole is None:
+        seen, key, whole = self._packed(head, peers)
+        if whole is None or seen is None or not seen.was_seen(have):
             return None
         present = dataclasses.replace(head, serial=whole.serial)
         found = self._kept.get_or_pack(f'{key} {have}', whole.serial,
@@ -101,22 +100,27 @@ class Catalogs:
         assert found is None or isinstance(found, ixfr.PackedDifference)
         return found if found is not None and found.size < whole.size else None
 
-    def _packed(self, head: ZoneHead, peers: Collection[Peer]) -> tuple[str, PackedCatalog | None]:
-        """What the catalog is kept by, and the catalog."""
+    def _packed(self, head: ZoneHead, peers: Collection[Peer]
+                ) -> tuple[catalog.CatalogHead | None, str, PackedCatalog | None]:
+        """How *peers* see the catalog, what it is kept by, and the catalog."""
         ids = [peer.id for peer in peers]
-        seen = self._storage.read(catalog.head, head.pool_name, ids)
-        if seen is None:
-            return '', None
-        key = f'{CATALOG} {head.name} {seen.epoch}'
+        while True:
+            seen = self._storage.read(catalog.head, head.pool_name, ids)
+            if seen is None:
+                return None, '', None
+            key = f'{CATALOG} {head.name} {seen.epoch}'
 
-        def pack() -> packing.PackedZone | None:
-            former = self._kept.latest(key)
-            return self._storage.read(catalog.snapshot, head.pool_name, ids, functools.partial(
-                read, head, former if isinstance(former, PackedCatalog) else None))
+            def pack() -> packing.PackedZone | None:
+                former = self._kept.latest(key)
+                found = self._storage.read(catalog.snapshot, head.pool_name, ids, functools.partial(
+                    read, head, former if isinstance(former, PackedCatalog) else None))
+                return found if found is None or found.epoch == seen.epoch else None
 
-        found = self._kept.get_or_pack(key, seen.serial, pack)
-        assert found is None or isinstance(found, PackedCatalog)
-        return key, found
+            found = self._kept.get_or_pack(key, seen.serial, pack)
+            if found is not None:
+                assert isinstance(found, PackedCatalog)
+                return seen, key, found
+            # The pool is gone, or the epoch has risen since the head was read: look again.
 
 
 def read(head: ZoneHead, former: PackedCatalog | None, reading: Reading) -> PackedCatalog:
@@ -125,29 +129,29 @@ def read(head: ZoneHead, former: PackedCatalog | None, reading: Reading) -> Pack
     :raises ValueError: when a member's name is no name
     """
     head = dataclasses.replace(head, serial=reading.head.serial)
-    newest = reading.newest_change()
-    recent = frozenset() if newest is None else reading.changed(newest - timedelta(seconds=LATE), MOST)
-    blocks = None if former is None else _changed_blocks(head, former, reading, newest)
+    if former is not None and (former.changes is None or former.epoch != reading.head.epoch):
+        former = None
+    blocks = None if former is None else _changed_blocks(head, former, reading)
     whole_at = time.monotonic() if former is None or blocks is None else former.whole_at
     if blocks is None:
         blocks = list(_blocks(head, reading, cuts=() if former is None else _cuts(former.blocks)))
     steps = () if former is None else catalog_steps.following(
         former.steps, former.serial, (body for _, body in former.blocks), head.serial, (body for _, body in blocks))
-    return PackedCatalog(CATALOG, head.name, head.pool_name, head.serial, tuple(_bodies(head, blocks)), blocks, newest,
-                         recent, whole_at, steps)
+    return PackedCatalog(CATALOG, head.name, head.pool_name, head.serial, tuple(_bodies(head, blocks)), blocks,
+                         reading.head.epoch, reading.head.changes, whole_at, steps)
 
 
-def _changed_blocks(head: ZoneHead, former: PackedCatalog, reading: Reading, newest: datetime | None
-                    ) -> list[Block] | None:
+def _changed_blocks(head: ZoneHead, former: PackedCatalog, reading: Reading) -> list[Block] | None:
     """The blocks of *former*, those read anew in which something changed; None when all of it is to be read."""
-    if (len(former.blocks) < FEW or former.newest is None or newest is None or newest < former.newest
+    changes = reading.head.changes
+    if (len(former.blocks) < FEW or former.changes is None or changes is None or changes < former.changes
             or not newer(head.serial, former.serial) or time.monotonic() - former.whole_at > WHOLE):
         return None
-    changed = reading.changed(former.newest - timedelta(seconds=LATE), MOST)
-    if max(len(changed), len(former.recent)) >= MOST:
+    changed = reading.changed(former.changes, MOST)
+    if len(changed) >= MOST:
         return None
     firsts = [first for first, _ in former.blocks]
-    touched = {max(0, bisect.bisect_right(firsts, domain_id) - 1) for domain_id, _ in changed - former.recent}
+    touched = {max(0, bisect.bisect_right(firsts, domain_id) - 1) for domain_id in changed}
     if len(touched) > len(firsts) // 2:
         return None
     found: list[Block] = []

@@ -72,6 +72,7 @@ class PoolServer:
     :ivar dismissed: whether it drains by command; it then stays out of the pool though its section is still there
     :ivar delete_zones: while it drains, whether its zones are deleted there
     :ivar catalog_epoch: raised when all its zones are to be made anew from the catalog zone
+    :ivar catalog_from: the catalog's serial from which on it sees it with this epoch; None for any
     :ivar note: what happened last, in words
     :ivar claimed_by: the pool manager that fills or drains it, until *claimed_until*
     """
@@ -96,6 +97,7 @@ class PoolServer:
     version: int = 1
     created_at: datetime | None = None
     updated_at: datetime | None = None
+    catalog_from: int | None = None
 
     @property
     def is_filling(self) -> bool:

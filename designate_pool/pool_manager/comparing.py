@@ -185,7 +185,7 @@ class Comparing:
         manager, server_id = self._manager, lane.server.id
         if missing and lane.backend.reads_catalog:
             # What its catalog holds it believes to have: only as new members are the zones made again.
-            manager.storage.run(server_store.raise_epoch, server_id)
+            manager.storage.run(server_store.raise_epoch, server_id, utcnow())
         mended, ids = 0, iter(sorted(missing | behind))
         while some := list(itertools.islice(ids, BATCH)):
             now = utcnow()

@@ -12,7 +12,7 @@ import collections
 import dataclasses
 import logging
 from collections.abc import Callable, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from designate_pool.backends.base import Backend
@@ -20,6 +20,7 @@ from designate_pool.model import CallResult, Domain, PoolServer, ServerState, ut
 from designate_pool.pool_manager import due
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.registrar import Registrar
+from designate_pool.storage import catalog
 from designate_pool.storage import domains as domain_store
 from designate_pool.storage import servers as server_store
 from designate_pool.storage.sessions import Tx
@@ -114,7 +115,7 @@ class Filling:
                         len(failed), failed[0].error)
         if len(page) == PAGE:
             self._save(server, filled_to=page[-1].id)
-        elif self._save(server, filled_to='', filled=0, catalog_epoch=server.catalog_epoch + 1):
+        elif self._manager.storage.run(_emptied, server, utcnow()):
             self._registrar.finished(server.id)
         return 0.0
 
@@ -179,6 +180,13 @@ class Filling:
     def _driver_of(self, server: PoolServer) -> Backend | None:
         lane = self._manager.all_lanes.get(server.id)
         return lane.backend if lane is not None else self._registrar.former.get(server.id)
+
+
+def _emptied(tx: Tx, server: PoolServer, now: datetime) -> bool:
+    """Begin to fill *server*, all of whose members are new now; whether nobody else came first."""
+    serial = catalog.bump(tx, server.pool_id, now)
+    return server_store.save(tx, dataclasses.replace(
+        server, filled_to='', filled=0, catalog_epoch=server.catalog_epoch + 1, catalog_from=serial), now)
 
 
 def _delete(backend: Backend, domains: Sequence[Domain]) -> list[CallResult]:

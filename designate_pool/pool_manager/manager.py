@@ -38,7 +38,7 @@ from designate_pool.serial import at_least, newer
 from designate_pool.storage import catalog
 from designate_pool.storage import domains as domain_store
 from designate_pool.storage import statuses
-from designate_pool.storage.sessions import Storage
+from designate_pool.storage.sessions import Storage, Tx
 
 LOG = logging.getLogger(__name__)
 
@@ -209,12 +209,14 @@ class Manager:
     def carry_out(self, orders: Orders) -> None:
         """Hand what is due to the servers' lanes and to MiniDNS."""
         self._yield_to_others(orders)
-        for polls in (self._announce({work.row.server_id for work in orders.calls}), orders.polls):
-            if polls:
-                self.poll(polls, self.settings.tries)
-        for work in orders.calls:
-            if (lane := self.lanes.get(work.row.server_id)) is not None:
-                lane.put(work)
+        if orders.polls:
+            self.poll(orders.polls, self.settings.tries)
+        readers = [work for work in orders.calls if self._reads_catalog(work.row.server_id)]
+        self._hand_out(work for work in orders.calls if not self._reads_catalog(work.row.server_id))
+        # Last, since it may have to wait: what another server has to do does not wait with it.
+        if readers:
+            self._announce(readers)
+            self._hand_out(readers)
 
     def weigh(self, changed: Iterable[Situation]) -> None:
         """Tell Central what the pool agrees on, where it does not know yet; forget deletions that are complete.
@@ -305,13 +307,32 @@ class Manager:
     def _circuit(self) -> Circuit:
         return Circuit(self.settings.circuit_failures, self.settings.circuit_probe_interval, monotonic)
 
-    def _announce(self, server_ids: Iterable[str]) -> list[PollRequest]:
-        """A new serial of the catalog zone, and its NOTIFYs, for those servers that learn their zones from it."""
-        readers = sorted(each for each in server_ids if each in self.lanes and self.lanes[each].backend.reads_catalog)
-        if not readers or self.pool.catalog_zone is None:
-            return []
-        serial = self.storage.run(catalog.bump, self.pool.name, utcnow())
-        return [PollRequest(CATALOG, self.pool.catalog_zone, serial, server) for server in readers]
+    def _hand_out(self, works: Iterable[Work]) -> None:
+        for work in works:
+            if (lane := self.lanes.get(work.row.server_id)) is not None:
+                lane.put(work)
+
+    def _reads_catalog(self, server_id: str) -> bool:
+        """Whether the server learns its zones from the pool's catalog zone."""
+        return (self.pool.catalog_zone is not None and server_id in self.lanes
+                and self.lanes[server_id].backend.reads_catalog)
+
+    def _announce(self, works: Sequence[Work]) -> None:
+        """Notify those who read the catalog zone of it.
+
+        What came or went just now is in the catalog at its present serial.  For what is tried again a new one is made,
+        since there are servers that look at a member which they could not add only when the catalog has changed.
+        """
+        assert self.pool.catalog_zone is not None
+        again = any(work.row.attempts or not work.current for work in works)
+        try:
+            serial = self.storage.run(_raised, self.pool.name) if again else self.storage.ask(_present, self.pool.name)
+        except Exception as error:  # the database's errors are storage's own; the servers look for themselves, if late
+            LOG.warning('the catalog zone is not announced: %s', error)
+            return
+        readers = sorted({work.row.server_id for work in works})
+        self.poll([PollRequest(CATALOG, self.pool.catalog_zone, serial, server) for server in readers],
+                  self.settings.tries)
 
     def _fetching_time(self, server_id: str) -> float:
         """Seconds in which a server may fetch a new zone by itself before it is told to."""
@@ -509,3 +530,16 @@ def _is_claim_of(row: ServerStatus, claimed: ServerStatus) -> bool:
     """Whether *row* is still claimed as it was when *claimed* was handed out; a claim may have been made longer."""
     return (row.claimed_by == claimed.claimed_by and row.claimed_until is not None
             and claimed.claimed_until is not None and row.claimed_until >= claimed.claimed_until)
+
+
+def _raised(tx: Tx, pool_name: str) -> int:
+    """The catalog's serial, which was raised."""
+    found = catalog.head(tx, pool_name)
+    raised = None if found is None else catalog.bump(tx, found.pool_id, utcnow())
+    return _present(tx, pool_name) if raised is None else raised
+
+
+def _present(tx: Tx, pool_name: str) -> int:
+    """The catalog's serial."""
+    found = catalog.head(tx, pool_name)
+    return catalog.FIRST_SERIAL if found is None else found.serial

@@ -96,7 +96,8 @@ class Registrar:
         wanted = [PoolServer(each.id, '', each.label, each.driver, ServerState.ACTIVE, fingerprint(each), position)
                   for position, each in enumerate(pool.servers)]
         done = manager.storage.run(server_store.register, pool.name, wanted,
-                                   manager.settings.delete_zones_of_removed_servers, on_command, utcnow())
+                                   manager.settings.delete_zones_of_removed_servers, on_command, utcnow(),
+                                   has_catalog=pool.catalog_zone is not None)
         roll = manager.storage.read(server_store.of_pool, pool.name)
         self._reloads = roll.reloads
         manager.pool = pool

@@ -28,6 +28,7 @@ _WITH_ATTRIBUTES = (
 _BY_ID = _WITH_ATTRIBUTES.where(pools.c.id == sa.bindparam('id'))
 _SHARED_BY_ID = _BY_ID.with_for_update(read=True, of=pools)
 _SHARED_BY_NAME = _WITH_ATTRIBUTES.where(pools.c.name == sa.bindparam('name')).with_for_update(read=True, of=pools)
+_HOLD = sa.select(pools.c.id).where(pools.c.id == sa.bindparam('id')).with_for_update(read=True)
 _SORT_KEYS = {name: pools.c[name] for name in ('name', 'id', 'created_at', 'updated_at')}
 _CRITERIA: dict[str, Any] = {
     'name': lambda value: paging.like(pools.c.name, value),
@@ -52,6 +53,11 @@ def share(tx: Tx, pool_id: str | None = None, name: str | None = None) -> Pool |
     if pool_id is not None:
         return _one(tx, _SHARED_BY_ID, id=pool_id)
     return _one(tx, _SHARED_BY_NAME, name=name)
+
+
+def hold(tx: Tx, pool_id: str) -> None:
+    """Have nobody change the pool until this transaction ends."""
+    tx.execute(_HOLD, {'id': pool_id})
 
 
 def find(tx: Tx, criterion: Mapping[str, str], marker: str | None, limit: int | None, sort_key: str | None,

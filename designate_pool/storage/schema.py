@@ -61,9 +61,20 @@ pools = sa.Table(
     sa.Column('provisioner', sa.Enum('unmanaged', name='provisioner', native_enum=False, create_constraint=True,
                                      length=16), nullable=False, server_default='unmanaged'),
     sa.Column('reloads', sa.Integer, nullable=False, server_default='0'),
+    # Nobody reads it: the serial is in catalogs.
     serial('catalog_serial', nullable=True),
     serial_check('catalog_serial'),
     sa.UniqueConstraint('name'),
+)
+
+#: The catalog zones of those pools that have one.
+catalogs = sa.Table(
+    'catalogs', metadata,
+    sa.Column('pool_id', identifier(), sa.ForeignKey('pools.id', ondelete='CASCADE'), primary_key=True),
+    *times(),
+    serial('serial'),
+    sa.Column('changes', sa.BigInteger, nullable=False, server_default='0'),
+    serial_check('serial'),
 )
 
 pool_attributes = sa.Table(
@@ -106,6 +117,7 @@ domains = sa.Table(
     serial('journal_from', nullable=True),
     serial('journal_to', nullable=True),
     sa.Column('journal_records', sa.Integer, nullable=False, server_default='0'),
+    sa.Column('catalog_change', sa.BigInteger),
     serial_check('serial'),
     serial_check('reported_serial'),
     serial_check('journal_from'),
@@ -114,6 +126,7 @@ domains = sa.Table(
     sa.Index(None, 'pool_id', 'id'),
     sa.Index(None, 'status', 'pool_id', 'id'),
     sa.Index(None, 'pool_id', 'changed_at'),
+    sa.Index(None, 'pool_id', 'catalog_change'),
     # Beside the UNIQUE one: MariaDB takes an index for an order only when nothing stands between name and id.
     sa.Index(None, 'name'),
     sa.Index(None, 'project_id', 'name'),
@@ -243,9 +256,11 @@ pool_servers = sa.Table(
     sa.Column('dismissed', sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column('delete_zones', sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column('catalog_epoch', sa.Integer, nullable=False, server_default='0'),
+    serial('catalog_from', nullable=True),
     sa.Column('note', sa.String(1024)),
     sa.Column('claimed_by', sa.String(64)),
     sa.Column('claimed_until', Time),
+    serial_check('catalog_from'),
     sa.Index(None, 'pool_id'),
 )
 

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 
 from designate_pool.errors import InvalidField
 from designate_pool.model import Action, Outcome, PoolServer, Reloaded, ServerReport, ServerState, Status, new_id
+from designate_pool.storage import catalog
 from designate_pool.storage.domains import chunks
 from designate_pool.storage.schema import ALIVE, domains, pool_manager_status, pool_servers, pools
 from designate_pool.storage.sessions import Tx
@@ -67,7 +68,7 @@ def get(tx: Tx, server_id: str) -> PoolServer | None:
 
 
 def register(tx: Tx, pool_name: str, wanted: Sequence[PoolServer], delete_zones: bool, on_command: bool,
-             now: datetime) -> Reloaded:
+             now: datetime, has_catalog: bool = False) -> Reloaded:
     """Make the pool's servers those of the configuration; what that changed.
 
     The first servers of a pool, and those of a pool without domains, are active at once: there is nothing to fill them
@@ -76,9 +77,12 @@ def register(tx: Tx, pool_name: str, wanted: Sequence[PoolServer], delete_zones:
     :param wanted: id, label, driver, fingerprint and position of each section; the rest is not looked at
     :param delete_zones: whether zones are deleted from a server that drains
     :param on_command: everybody is to read the configuration anew, whether servers changed or not
+    :param has_catalog: whether the pool has a catalog zone; its serial is raised, as a database that was restored from
+        a backup may be behind what the servers have
     :raises InvalidField: when a server belongs to another pool
     """
     pool_id = _locked_pool(tx, pool_name, now)
+    serial = catalog.establish(tx, pool_id, now) if has_catalog else None
     known = {server.id: server for server in of_pool(tx, pool_name).servers}
     _refuse_strangers(tx, pool_name, [each.id for each in wanted if each.id not in known])
     at_once = not known or tx.execute(_ANY_DOMAIN, {'pool_id': pool_id}).first() is None
@@ -88,10 +92,12 @@ def register(tx: Tx, pool_name: str, wanted: Sequence[PoolServer], delete_zones:
         new = each if former is None else dataclasses.replace(
             former, label=each.label, driver=each.driver, fingerprint=each.fingerprint, position=each.position)
         if former is None or _returns(former):
-            new = dataclasses.replace(_joining(new, at_once, now), pool_id=pool_id)
+            # What it has of the catalog, if anything, it may have seen in another epoch.
+            new = dataclasses.replace(_joining(new, at_once, now), pool_id=pool_id, catalog_from=serial)
             joined.append(each.label)
         elif former.fingerprint != each.fingerprint and former.state not in _LEAVING:
-            new = dataclasses.replace(_moved(new, now) if former.label != each.label else new, filled_to='', filled=0)
+            moved = _moved(new, now, serial) if former.label != each.label else new
+            new = dataclasses.replace(moved, filled_to='', filled=0)
             changed.append(each.label)
         if former is None:
             tx.execute(TABLE.insert(), _values(new, now) | {'created_at': now})
@@ -167,10 +173,13 @@ def names_on(tx: Tx, server_id: str, names: Iterable[str]) -> set[str]:
     return found
 
 
-def raise_epoch(tx: Tx, server_id: str) -> None:
+def raise_epoch(tx: Tx, server_id: str, now: datetime) -> None:
     """Have all zones of a server made anew from its catalog."""
-    tx.execute(TABLE.update().where(TABLE.c.id == server_id)
-               .values(catalog_epoch=TABLE.c.catalog_epoch + 1, version=TABLE.c.version + 1))
+    pool_id = tx.execute(sa.select(TABLE.c.pool_id).where(TABLE.c.id == server_id)).scalar()
+    if pool_id is not None:
+        serial = catalog.bump(tx, pool_id, now)
+        tx.execute(TABLE.update().where(TABLE.c.id == server_id).values(
+            catalog_epoch=TABLE.c.catalog_epoch + 1, catalog_from=serial, version=TABLE.c.version + 1))
 
 
 def purge(tx: Tx, server_id: str, domain_ids: Iterable[str]) -> int:
@@ -234,11 +243,11 @@ def _returns(server: PoolServer) -> bool:
     return server.state in _LEAVING and not server.dismissed
 
 
-def _moved(server: PoolServer, now: datetime) -> PoolServer:
+def _moved(server: PoolServer, now: datetime, catalog_from: int | None) -> PoolServer:
     """*server* at another address or with another driver: what it served says nothing about what it serves there."""
     if server.state is ServerState.ACTIVE:
         server = in_state(server, ServerState.JOINING, now)
-    return dataclasses.replace(server, joined_at=None)
+    return dataclasses.replace(server, joined_at=None, catalog_from=catalog_from)
 
 
 def _joining(server: PoolServer, at_once: bool, now: datetime) -> PoolServer:

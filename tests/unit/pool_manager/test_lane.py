@@ -11,14 +11,16 @@ from typing import Any
 import pytest
 
 from designate_pool.backends.base import Backend, Outcomes
-from designate_pool.errors import BackendError, BackendUnreachable
-from designate_pool.model import Action, Domain, Server, ServerStatus, utcnow
+from designate_pool.errors import BackendError, BackendUnreachable, ServiceUnavailable
+from designate_pool.model import Action, Domain, PollRequest, Server, ServerStatus, utcnow
 from designate_pool.pool_manager import lane as lane_module
 from designate_pool.pool_manager.circuit import Circuit
 from designate_pool.pool_manager.lane import Called, Lane
 from designate_pool.pool_manager.waiting import Work
 from designate_pool.runtime import Threads
+from designate_pool.storage import catalog
 from tests.fixtures.processes import wait_until
+from tests.fixtures.rows import default_pool_id
 from tests.unit.backends.contract import a_domain
 from tests.unit.pool_manager.test_manager import CONTEXT, SERVERS, World, clock, world  # noqa: F401  fixtures
 
@@ -200,16 +202,53 @@ def test_the_driver_says_how_many_calls_it_takes_at_once(backend: Bulky) -> None
 
 
 def test_readers_of_the_catalog_are_told_of_a_new_serial_of_it(world: World) -> None:  # noqa: F811
-    world.manager.pool = dataclasses.replace(world.pool, catalog_zone='catalog.example.')
-    reader = world.servers[SERVERS[1]]
-    reader.reads_catalog = True
+    read_catalog(world, SERVERS[1])
     serials = []
     for name in ('one.example.com.', 'two.example.com.'):
         world.central.create_domain(CONTEXT, {'name': name, 'email': 'hostmaster@example.com'})
-        announced = [each for each in world.asked if each.name == 'catalog.example.']
+        announced = catalog_polls(world)
         assert [each.server_id for each in announced] == [SERVERS[1]] and announced[0].notify
-        assert world.asked.index(announced[0]) == 0, 'before the members are asked for'
+        asked = [each for each in world.asked if each.server_id == SERVERS[1]]
+        assert asked.index(announced[0]) == 0, 'before the members are asked for'
         serials.append(announced[0].serial)
-        world.asked = [each for each in world.asked if each not in announced]
-        world.deliver()
+        world.asked.clear()
     assert serials[1] > serials[0]
+
+
+def test_what_is_tried_again_has_a_new_serial_of_the_catalog(world: World) -> None:  # noqa: F811
+    read_catalog(world, SERVERS[1])
+    serials = [announced_for(world, 0)[0].serial for _ in range(2)]
+    assert serials[0] == serials[1], 'what is new is in it already'
+    assert announced_for(world, 1)[0].serial > serials[1]
+
+
+def test_a_catalog_that_cannot_be_announced_holds_nothing_back(world: World,  # noqa: F811
+                                                               monkeypatch: pytest.MonkeyPatch) -> None:
+    read_catalog(world, SERVERS[1])
+
+    def fail(*_: object) -> None:
+        raise ServiceUnavailable(service='the database', why='a lock')
+
+    monkeypatch.setattr(catalog, 'head', fail)
+    domain = world.central.create_domain(CONTEXT, {'name': 'one.example.com.', 'email': 'hostmaster@example.com'})
+    assert not catalog_polls(world)
+    assert [server.calls for server in world.servers.values()] == [[('create', domain.id)]] * 3
+
+
+def read_catalog(world: World, server_id: str) -> None:  # noqa: F811
+    world.manager.pool = dataclasses.replace(world.pool, catalog_zone='catalog.example.')
+    world.servers[server_id].reads_catalog = True
+    world.storage.run(lambda tx: catalog.establish(tx, default_pool_id(tx), utcnow()))
+
+
+def catalog_polls(world: World) -> list[PollRequest]:  # noqa: F811
+    return [each for each in world.asked if each.name == 'catalog.example.']
+
+
+def announced_for(world: World, attempts: int) -> list[PollRequest]:  # noqa: F811
+    """What goes to MiniDNS for a create that has failed so often."""
+    world.asked.clear()
+    domain = a_domain('again.example.com.')
+    row = ServerStatus(SERVERS[1], domain.id, Action.CREATE, domain.serial, attempts=attempts)
+    world.manager._announce([Work(domain, row, current=True)])
+    return catalog_polls(world)

@@ -1,0 +1,222 @@
+"""Each serial of the catalog zone has one set of members, whoever serves it, and whatever goes on meanwhile."""
+
+from __future__ import annotations
+
+import collections
+import random
+import threading
+from collections.abc import Collection
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import sqlalchemy as sa
+
+from designate_pool.central.service import Central
+from designate_pool.minidns import wire
+from designate_pool.minidns.access import Peer
+from designate_pool.minidns.catalog import Catalogs
+from designate_pool.minidns.kept import Kept
+from designate_pool.minidns.packing import Body
+from designate_pool.model import Domain, PoolServer, ServerState, utcnow
+from designate_pool.storage import catalog, domains, pools, servers
+from designate_pool.storage.schema import domains as table
+from designate_pool.storage.sessions import Storage, Tx
+from tests.fixtures.central import WHO, create
+from tests.fixtures.processes import wait_until
+from tests.fixtures.rows import default_pool_id
+
+ZONE = 'catalog.example.'
+ONE, TWO = (Peer(letter * 32, letter, ('127.0.0.1',), 53) for letter in 'ab')
+
+
+class MiniDns:
+    """What one MiniDNS knows of the catalog."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._catalogs = Catalogs(storage, Kept(1 << 24))
+
+    def whole(self, *peers: Peer) -> tuple[int, frozenset[str]]:
+        """The catalog's serial and members: ``name label``."""
+        found = self._catalogs.packed(self._head(), peers)
+        assert found is not None
+        return found.serial, frozenset(text for _, text in records(found.bodies) if text)
+
+    def step(self, have: int, members: Collection[str], *peers: Peer) -> tuple[int, frozenset[str]]:
+        """The serial and members of a server that asks for what changed since *have*."""
+        found = self._catalogs.difference(self._head(), peers, have)
+        if found is None:
+            return self.whole(*peers)
+        is_added, there = True, set(members)
+        for serial, text in records(found.bodies)[1:]:
+            if serial is not None:
+                is_added = not is_added
+            elif is_added:
+                assert text not in there
+                there.add(text)
+            else:
+                there.remove(text)  # a server that has no such record takes the difference for broken
+        return found.serial, frozenset(there)
+
+    def _head(self) -> catalog.ZoneHead:
+        found = self._catalogs.head(ZONE, 'default')
+        assert found is not None
+        return found
+
+
+def records(bodies: Collection[Body]) -> list[tuple[int | None, str]]:
+    """SOA records by their serials, and members."""
+    found: list[tuple[int | None, str]] = []
+    for count, octets in bodies:
+        at = 0
+        for _ in range(count):
+            record = wire.read_record(octets, at)
+            if record.rtype == wire.SOA:
+                found.append((wire.soa_serial(octets, record), ''))
+            elif record.rtype == wire.PTR:
+                label = octets[at + 1:at + 1 + octets[at]].decode()
+                found.append((None, f'{wire.text_of(octets[record.start:record.end])} {label}'))
+            at = record.end
+    return found
+
+
+@pytest.fixture
+def has_catalog(central: Central, database: Storage) -> None:
+    database.run(lambda tx: catalog.establish(tx, default_pool_id(tx), utcnow()))
+
+
+def register(storage: Storage, *peers: Peer) -> None:
+    """Have the configuration read anew that has these servers."""
+    wanted = [PoolServer(each.id, '', each.label, 'catalog', ServerState.ACTIVE) for each in peers]
+    storage.run(servers.register, 'default', wanted, False, True, utcnow(), has_catalog=True)
+
+
+def members(storage: Storage) -> set[str]:
+    return set(storage.read(lambda tx: tx.execute(
+        sa.select(table.c.name).where(table.c.action != 'DELETE')).scalars().all()))
+
+
+@pytest.mark.usefixtures('has_catalog')
+def test_a_domain_is_in_no_catalog_of_an_earlier_serial(central: Central, database: Storage) -> None:
+    first, second = MiniDns(database), MiniDns(database)
+    for number in range(3):
+        create(central, f'd{number}.example.')
+    serial, there = second.whole()
+    domain = create(central, 'new.example.')
+    assert first.whole()[0] > serial, 'nobody but Central has had a part in that'
+    for _ in range(2):
+        serial, there = first.step(serial, there)
+        assert {each.split()[0] for each in there} == members(database)
+        central.delete_domain(WHO, domain.id)
+    assert 'new.example.' not in {each.split()[0] for each in there}
+
+
+@pytest.mark.usefixtures('has_catalog')
+def test_servers_that_follow_any_minidns_have_the_same_members(central: Central, database: Storage,
+                                                               monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr('designate_pool.minidns.catalog.BLOCK', 4)
+    seen: dict[int, set[frozenset[str]]] = collections.defaultdict(set)
+    over, dice = threading.Event(), random.Random(13)
+
+    def change(thread: int) -> None:
+        there: list[Domain] = []
+        for number in range(12):
+            there.append(create(central, f'd{number}.{thread}.example.'))
+            if number % 3 == 2:
+                central.delete_domain(WHO, there.pop(0).id)
+
+    def follow() -> None:
+        """A server that takes what changed now from one MiniDNS and now from the other."""
+        asked = [MiniDns(database), MiniDns(database)]
+        serial, there = asked[0].whole()
+        while True:
+            was_over = over.is_set()
+            seen[serial].add(there)
+            serial, there = dice.choice(asked).step(serial, there)
+            if was_over:
+                assert {each.split()[0] for each in there} == members(database)
+                return
+
+    with ThreadPoolExecutor(5) as threads:
+        followers = [threads.submit(follow) for _ in range(2)]
+        changers = [threads.submit(change, number) for number in range(3)]
+        try:
+            for each in changers:
+                each.result(60)
+        finally:
+            over.set()
+        for each in followers:
+            each.result(60)
+    assert len(seen) > 5 and {len(each) for each in seen.values()} == {1}
+
+
+@pytest.mark.usefixtures('has_catalog')
+def test_an_epoch_that_another_server_has_already_resets_a_server_all_the_same(central: Central,
+                                                                               database: Storage) -> None:
+    register(database, ONE, TWO)
+    minidns = MiniDns(database)
+    for number in range(20):
+        create(central, f'd{number}.example.')
+    database.run(servers.raise_epoch, TWO.id, utcnow())
+    minidns.whole(TWO)
+    serial, there = minidns.whole(ONE)
+    database.run(servers.raise_epoch, ONE.id, utcnow())
+    minidns.whole(TWO)
+    serial, there = minidns.step(serial, there, ONE)
+    assert all(each.endswith('-e1') for each in there) and len(there) == 20
+    create(central, 'last.example.')
+    assert minidns.step(serial, there, ONE) == minidns.whole(ONE) == minidns.whole(TWO)
+
+
+@pytest.mark.usefixtures('has_catalog')
+def test_a_server_that_was_away_takes_the_whole_catalog(central: Central, database: Storage) -> None:
+    register(database, ONE, TWO)
+    minidns = MiniDns(database)
+    for number in range(20):
+        create(central, f'd{number}.example.')
+    database.run(servers.raise_epoch, ONE.id, utcnow())
+    serial, there = minidns.whole(ONE)
+    minidns.whole(TWO)
+    register(database, TWO)
+    row = database.read(servers.get, ONE.id)
+    assert row is not None
+    database.run(servers.save, servers.in_state(row, ServerState.REMOVED, utcnow()), utcnow())
+    register(database, TWO)
+    register(database, ONE, TWO)
+    serial, there = minidns.step(serial, there, ONE)
+    assert not any(each.endswith('-e1') for each in there) and len(there) == 20
+    create(central, 'last.example.')
+    assert minidns.step(serial, there, ONE) == minidns.whole(ONE)
+
+
+@pytest.mark.usefixtures('has_catalog')
+def test_an_import_under_way_holds_up_no_announcement(central: Central, database: Storage) -> None:
+    impatient = Storage(database.engine.url.render_as_string(hide_password=False), patience=2)
+    pool_id = database.read(default_pool_id)
+    begun, over = threading.Event(), threading.Event()
+
+    def import_much(tx: Tx) -> None:
+        """As far as :func:`designate_pool.central.transactions.create_domain` comes before its records are written."""
+        pools.share(tx, name='default')
+        domains.last_of_name(tx, 'large.example.')
+        begun.set()
+        assert over.wait(30)
+
+    with ThreadPoolExecutor(1) as threads:
+        importing = threads.submit(database.run, import_much)
+        wait_until(begun.is_set, 'the import has begun')
+        try:
+            head = impatient.ask(catalog.head, 'default')
+            assert head is not None
+            if database.engine.dialect.name != 'sqlite':  # which has one writer at a time, whatever they write
+                assert (impatient.run(catalog.bump, pool_id, utcnow()) or 0) > head.serial
+        finally:
+            over.set()
+        importing.result(30)
+    impatient.close()
+
+
+def test_a_pool_without_a_catalog_keeps_none(central: Central, database: Storage) -> None:
+    domain = create(central, 'a.example.')
+    central.delete_domain(WHO, domain.id)
+    head = database.read(catalog.head, 'default')
+    assert head is not None and (head.serial, head.changes) == (catalog.FIRST_SERIAL, None)
