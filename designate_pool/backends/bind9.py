@@ -6,6 +6,10 @@ zones through a restart.  It confirms a create before it has the contents; a pol
 Only zones that ``addzone`` has made are changed or deleted.  named 9.18 aborts on ``modzone`` and ``delzone`` of one of
 its automatic empty zones, and on ``delzone -clean`` of a zone that was added without a file, also when it was given one
 later; so each zone is looked at before, and what somebody has set by hand is left as it is.
+
+named 9.18 answers ``delzone`` before the name is out of its list of added zones.  An ``addzone`` that comes in between
+is erased from the list, while the zone itself stays: ``showzone`` fails, and a restart would lose the zone.  A zone
+that is served from a file of ours is put back with ``modzone``; one that is not served is taken away, to be added anew.
 """
 
 from __future__ import annotations
@@ -35,6 +39,7 @@ NO_VIEW = 'no matching view'
 NO_NEW_ZONES = 'Not allowing new zones'
 CONFIGURED = 'must also be'
 FIXED = 'reconfigurable via modzone: no'
+SERVED_FROM = re.compile('^files: (.*)$', re.MULTILINE)
 # What we say ourselves.
 NO_KEY = 'named has no TSIG key'
 
@@ -136,6 +141,10 @@ class Bind9(Backend):
         held = self._added(zone, shown, deadline)
         if held is None:
             raise _automatic(zone) if shown.error == NOT_ADDED else _trouble('showzone', zone, shown)
+        if not held:
+            self._remove(zone, held, deadline)
+            raise BackendError(why=f'{zone.to_text()} was not in the list of zones that named has added, and not'
+                                   ' served; it has been taken away, and the next try adds it')
         file = named_conf.zone_file(held)
         ours = self._is_our_file(zone, file)
         settings = named_conf.secondary(self._primaries, self._folder + file.rpartition('/')[2] if ours else file)
@@ -155,8 +164,10 @@ class Bind9(Backend):
         deadline = Deadline(timeout)
         zone = _name(domain.name)
         held = self._added(zone, self._ask(f'showzone {self._where(zone)}', deadline), deadline)
-        if held is None:
-            return
+        if held is not None:
+            self._remove(zone, held, deadline)
+
+    def _remove(self, zone: dns.name.Name, held: list[named_conf.Statement], deadline: Deadline) -> None:
         clean = '-clean ' if self._is_our_file(zone, named_conf.zone_file(held)) else ''
         deleted = self._ask(f'delzone {clean}{self._where(zone)}', deadline)
         if not _is_absent('delzone', zone, deleted) and CONFIGURED in deleted.text:
@@ -198,12 +209,23 @@ class Bind9(Backend):
                deadline: Deadline) -> list[named_conf.Statement] | None:
         """The statements of a zone that ``addzone`` has made; None when there is none, or an automatic empty one.
 
+        Of a zone that is not in named's list of added zones they are the file alone, or nothing when it is not served.
+
         :param shown: what named answered to ``showzone``
         :raises BackendError: for a zone of another origin
         """
         if shown.error == NOT_ADDED:
-            if FIXED in self._ask(f'zonestatus {self._where(zone)}', deadline).text:
+            status = self._ask(f'zonestatus {self._where(zone)}', deadline)
+            if FIXED in status.text:
                 return None
+            if status.error == NOT_LOADED:
+                # A member of a catalog zone may be in this state too; named adds it again when the catalog changes.
+                return []
+            if status.result:
+                raise _trouble('zonestatus', zone, status)
+            found = SERVED_FROM.search(status.text)
+            if found is not None and self._is_our_file(zone, found[1]):
+                return [('file', named_conf.quoted(found[1], 'zone_file_folder'))]
             raise BackendError(why=f"{zone.to_text()} is a member of a catalog zone there: take 'catalog-zones' out of"
                                    " named.conf and run 'rndc reconfig'")
         if _is_absent('showzone', zone, shown):

@@ -196,6 +196,60 @@ def test_member_of_a_catalog_zone_has_to_be_taken_from_it(named: Start, primary:
     assert delete(facts).ok
 
 
+def test_zone_that_named_has_lost_from_its_list_is_put_back(named: Start, primary: Primary) -> None:
+    primary.publish('example.com.', zone_text(1))
+    server = named()
+    facts = server.server([primary.endpoint])
+    assert create(facts).ok
+    wait_for(server, 1)
+    server.lose_from_list('example.com')
+    assert create(facts).ok
+    assert settings(server).count(f'127.0.0.1 port {primary.port}') == 1
+    server.restart()
+    wait_for(server, 1)
+    primary.publish('example.com.', zone_text(2))
+    server.notify('example.com.', 2)
+    wait_for(server, 2)
+
+
+def test_zone_that_named_has_lost_from_its_list_is_deleted_with_its_file(named: Start, primary: Primary) -> None:
+    primary.publish('example.com.', zone_text(1))
+    server = named()
+    facts = server.server([primary.endpoint])
+    assert create(facts).ok
+    wait_for(server, 1)
+    server.lose_from_list('example.com')
+    assert delete(facts).ok
+    wait_until(lambda: server.query('example.com.').rcode() == dns.rcode.REFUSED, 'the zone is gone')
+    wait_until(lambda: not list(server.folder.glob('example.com.*')), 'its file is gone')
+    assert create(facts, generation=2).ok
+    wait_for(server, 1)
+
+
+def test_zone_lost_from_the_list_before_it_was_served_is_added_anew(named: Start, primary: Primary) -> None:
+    server = named()
+    assert create(server.server([NOWHERE])).ok
+    server.lose_from_list('example.com')
+    facts = server.server([primary.endpoint])
+    primary.publish('example.com.', zone_text(1))
+    first = create(facts)
+    assert first.error == ('example.com. was not in the list of zones that named has added, and not served; it has been'
+                           ' taken away, and the next try adds it')
+    assert first.retryable
+    wait_until(lambda: create(facts).ok and 'file "example.com.1.db"' in settings(server), 'it is added')
+    wait_for(server, 1)
+
+
+def test_zone_lost_from_the_list_before_it_was_served_is_deleted(named: Start) -> None:
+    server = named()
+    facts = server.server([NOWHERE])
+    assert create(facts).ok
+    server.lose_from_list('example.com')
+    assert delete(facts).ok
+    assert server.query('example.com.').rcode() == dns.rcode.REFUSED
+    assert server.running
+
+
 def test_automatic_empty_zone_has_to_be_disabled(named: Start) -> None:
     server = named(statements='view "all" { recursion yes; empty-zones-enable yes; };')
     facts = server.server([NOWHERE], view='all')
