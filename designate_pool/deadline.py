@@ -1,7 +1,10 @@
-"""How long what speaks to a server may still take."""
+"""How long what speaks to a server may still take, and how its connection is given up when that is over."""
 
 from __future__ import annotations
 
+import contextlib
+import socket
+import struct
 import time
 
 
@@ -21,3 +24,14 @@ class Deadline:
         if left <= 0:
             raise TimeoutError
         return left
+
+
+def abort(connection: socket.socket) -> None:
+    """Close a connection so that nothing that it has not yet delivered is sent any more.
+
+    After a plain close the system goes on sending for minutes, and a server that was away meanwhile carries out what
+    nobody waits for any longer.
+    """
+    with contextlib.suppress(OSError):
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))
+    connection.close()

@@ -19,7 +19,7 @@ from typing import Any
 
 import dns.name
 
-from designate_pool.deadline import Deadline
+from designate_pool.deadline import Deadline, abort
 from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, InvalidField
 
 #: Octets; the list of a million zones has some 250 million.
@@ -96,13 +96,18 @@ class Api:
         return self._parsed(received, verb)
 
     def _exchange(self, request: bytes, deadline: Deadline) -> bytes:
-        with socket.create_connection(self._address, timeout=deadline.left()) as connected:
+        connected = socket.create_connection(self._address, timeout=deadline.left())
+        try:
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            if self._tls is None:
-                return self._send_and_receive(connected, request, deadline)
-            connected.settimeout(deadline.left())
-            with self._tls.wrap_socket(connected, server_hostname=self._host) as encrypted:
-                return self._send_and_receive(encrypted, request, deadline)
+            if self._tls is not None:
+                connected.settimeout(deadline.left())
+                connected = self._tls.wrap_socket(connected, server_hostname=self._host)
+            received = self._send_and_receive(connected, request, deadline)
+        except BaseException:
+            abort(connected)
+            raise
+        connected.close()
+        return received
 
     def _send_and_receive(self, connected: socket.socket, request: bytes, deadline: Deadline) -> bytes:
         connected.settimeout(deadline.left())

@@ -16,7 +16,7 @@ import ssl
 import time
 from collections.abc import Iterator, Sequence
 
-from designate_pool.deadline import Deadline
+from designate_pool.deadline import Deadline, abort
 from designate_pool.errors import BackendError, BackendRefused
 
 MAGIC = b'NSDCT1 '
@@ -197,7 +197,7 @@ class Control:
                 # An answer ends with the connection: only TLS's own goodbye tells a whole one from one cut short.
                 return context.wrap_socket(plain, suppress_ragged_eofs=False)
         except BaseException:  # a timeout of eventlet's too must not leave the socket open
-            plain.close()
+            abort(plain)
             raise
 
 
@@ -208,6 +208,7 @@ class _Talk:
         self._socket = connected
         self._deadline = deadline
         self._piece = b''
+        self._is_over = False
 
     def say(self, text: bytes) -> None:
         self._socket.settimeout(self._deadline.left())
@@ -219,6 +220,7 @@ class _Talk:
         self._socket.settimeout(self._deadline.left())
         with _ssl_errors():
             self._piece = self._socket.recv(65536)
+        self._is_over = not self._piece
 
     def lines(self) -> Iterator[bytes]:
         """The lines of the answer, from the piece heard last.
@@ -238,7 +240,10 @@ class _Talk:
             yield rest
 
     def close(self) -> None:
-        self._socket.close()
+        if self._is_over:
+            self._socket.close()
+        else:
+            abort(self._socket)
 
 
 def _connected(path: str, deadline: Deadline) -> socket.socket:

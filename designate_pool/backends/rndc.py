@@ -4,6 +4,9 @@ A message is its length and the version 1, both of 32 bits, and then a table: en
 a type, a length of 32 bits and a value.  The entry ``_auth`` comes first and holds the HMAC of all that follows it.
 The first command on a connection is ``null``; the nonce in its answer goes into every later command.  The formats are
 those of ISC's ``lib/isccc`` (``cc.c``).  A connection takes any number of commands, one after the other.
+
+A command says until when it may be carried out.  By named's clock, which the answer to ``null`` tells, that is as long
+as somebody waits for its answer: one that reaches a named which was away meanwhile is not carried out any more.
 """
 
 from __future__ import annotations
@@ -21,14 +24,14 @@ import time
 from collections.abc import Mapping
 from typing import Union
 
-from designate_pool.deadline import Deadline
+from designate_pool.deadline import Deadline, abort
 from designate_pool.errors import BackendError, BackendRefused, InvalidField
 
 #: The key algorithms, with their numbers on the wire.
 ALGORITHMS = {'hmac-md5': 157, 'hmac-sha1': 161, 'hmac-sha224': 162, 'hmac-sha256': 163, 'hmac-sha384': 164,
               'hmac-sha512': 165}
 LARGEST_ANSWER = 1 << 20
-#: Seconds for which a command may be carried out; named refuses clocks that are further apart than this anyway.
+#: Seconds for which a greeting may be answered, before its clock is known; named refuses any further apart.
 LIFETIME = 300
 #: What the error says when named hangs up on us.
 NO_ANSWER = 'closed the connection without an answer'
@@ -121,11 +124,15 @@ class Channel:
         self._key = key
         self._socket = socket.create_connection((host, port), timeout=deadline.left())
         self._nonce: bytes | None = None
+        self._ahead: float | None = None
+        self._is_waiting = False
         try:
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._nonce = _octets(_table(self._exchange('null', deadline), '_ctrl'), '_nonce')
+            control = _table(self._exchange('null', deadline), '_ctrl')
+            self._nonce = _octets(control, '_nonce')
+            self._ahead = _seconds(control, '_tim') - time.time()
         except BaseException:  # a timeout of eventlet's too must not leave the socket open
-            self._socket.close()
+            self.close()
             raise
 
     def ask(self, command: str, deadline: Deadline) -> Answer:
@@ -137,27 +144,39 @@ class Channel:
         return Answer(int(code), _text(data, 'err'), _text(data, 'text'))
 
     def close(self) -> None:
-        self._socket.close()
+        if self._is_waiting:
+            abort(self._socket)
+        else:
+            self._socket.close()
 
     def _exchange(self, command: str, deadline: Deadline) -> Table:
         serial = str(random.getrandbits(32)).encode()
-        now = int(time.time())
-        control: Table = {'_ser': serial, '_tim': str(now).encode(), '_exp': str(now + LIFETIME).encode()}
+        control: Table = {'_ser': serial, '_tim': str(int(time.time())).encode(),
+                          '_exp': str(self._expiry(deadline)).encode()}
         if self._nonce is not None:
             control['_nonce'] = self._nonce
         signed = pack({'_ctrl': control, '_data': {'type': command.encode('ascii')}})
         body = pack({'_auth': _signature(self._key, signed)}) + signed
         self._socket.settimeout(deadline.left())
+        self._is_waiting = True
         self._socket.sendall(struct.pack('>II', len(body) + 4, 1) + body)
 
         length, version = struct.unpack('>II', self._receive(8, deadline))
         if version != 1 or not 4 <= length <= LARGEST_ANSWER:
             raise BackendError(why='what answers on the control port does not speak the protocol of rndc')
         answer = _verified(self._key, self._receive(length - 4, deadline))
+        self._is_waiting = False
         control = _table(answer, '_ctrl')
         if control.get('_ser') != serial or self._nonce not in (None, control.get('_nonce')):
             raise BackendError(why='the control channel answered something that was not asked')
         return answer
+
+    def _expiry(self, deadline: Deadline) -> int:
+        """The last second in which a command may be carried out."""
+        if self._ahead is None:
+            return int(time.time()) + LIFETIME
+        now = time.time() + self._ahead
+        return max(int(now + deadline.left()), int(now) + 1)
 
     def _receive(self, count: int, deadline: Deadline) -> bytes:
         received = bytearray()
@@ -272,6 +291,13 @@ def _table(table: Table, name: str) -> Table:
     if not isinstance(value, dict):
         raise BackendError(why=f'the answer of the control channel lacks {name}')
     return value
+
+
+def _seconds(table: Table, name: str) -> int:
+    octets = _octets(table, name) or b''
+    if not octets.isdigit():
+        raise BackendError(why=f'the answer of the control channel has no {name}')
+    return int(octets)
 
 
 def _octets(table: Table, name: str) -> bytes | None:

@@ -25,7 +25,7 @@ import dns.name
 import dns.rcode
 import dns.tsig
 
-from designate_pool.deadline import Deadline
+from designate_pool.deadline import Deadline, abort
 from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, InvalidField
 
 #: How many questions are under way on one connection.
@@ -127,7 +127,10 @@ class Connection:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  trace: TracebackType | None) -> None:
-        self._socket.close()
+        if error is None:
+            self._socket.close()
+        else:
+            abort(self._socket)
 
     def send(self, *messages: dns.message.Message) -> None:
         """Sign and send *messages*."""

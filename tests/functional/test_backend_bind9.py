@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 import re
+import signal
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -136,6 +139,24 @@ def test_every_algorithm(named: Start, algorithm: str) -> None:
     with opened(server.server([NOWHERE])) as by_file, opened(server.server([NOWHERE], **options)) as by_secret:
         assert by_file.ping().ok
         assert by_secret.ping().ok
+
+
+def test_command_that_nobody_waits_for_any_more_is_not_carried_out(named: Start) -> None:
+    server = named()
+    with opened(server.server([NOWHERE], call_timeout=1.0)) as backend:
+        assert backend.ping().ok  # so that there is a connection for the next command
+        os.kill(server.pid, signal.SIGSTOP)
+        try:
+            result = backend.create_domain(a_domain())
+            given_up = time.time()
+            assert result.unreachable
+            wait_until(lambda: time.time() > given_up + 2, 'the command has expired')
+        finally:
+            os.kill(server.pid, signal.SIGCONT)
+        wait_until(lambda: 'invalid command from' in server.log, 'named has read the command')
+        assert backend.ping().ok
+        assert server.command('showzone example.com').error == 'not found'
+        assert backend.create_domain(a_domain()).ok
 
 
 def test_another_key_in_the_file_is_used_from_the_next_connection(named: Start) -> None:
