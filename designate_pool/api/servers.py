@@ -70,6 +70,7 @@ SCHEMAS: dict[str, Schema] = {
         'behind': {'type': 'array', 'items': shape({'zone_name': TEXT, 'serial': maybe(SERIAL),
                                                     'expected_serial': SERIAL})},
         'extra': maybe(TEXTS),
+        'extra_complete': {'type': 'boolean'},
         'other': maybe({'type': 'array', 'items': shape({'zone_name': TEXT, 'why': TEXT})}),
         'unchecked': {'type': 'array', 'items': shape({'zone_name': TEXT, 'why': TEXT})},
         'mending': COUNT,

@@ -213,7 +213,7 @@ def server_report(report: ServerReport, base: str) -> Json:
 def comparison(found: Comparison, base: str) -> Json:
     """What a server lacks.
 
-    ``extra`` is null where it cannot list its zones, ``other`` where contents were not compared.
+    ``extra`` is null where nothing is known of them, ``other`` where contents were not compared.
     """
     return {
         'server_id': dashed(found.server_id),
@@ -222,6 +222,7 @@ def comparison(found: Comparison, base: str) -> Json:
         'behind': [{'zone_name': name, 'serial': serves, 'expected_serial': wanted}
                    for name, serves, wanted in found.behind],
         'extra': None if found.extra is None else list(found.extra),
+        'extra_complete': found.extra is not None and found.extra_complete,
         'other': None if found.other is None else [{'zone_name': name, 'why': why} for name, why in found.other],
         'unchecked': [{'zone_name': name, 'why': why} for name, why in found.unchecked],
         'mending': found.mending,

@@ -12,7 +12,7 @@ SOME = 20
 
 def result(found: Json, server: Json) -> Json:
     """What ``/v2/servers/{id}/resync`` says, for machines."""
-    shown = ('total', 'missing', 'behind', 'extra', 'other', 'unchecked', 'mending', 'deleted')
+    shown = ('total', 'missing', 'behind', 'extra', 'extra_complete', 'other', 'unchecked', 'mending', 'deleted')
     return {'server': server['name'], **{name: found[name] for name in shown}}
 
 
@@ -50,6 +50,8 @@ def _lines(told: Json, limit: int | None) -> Iterator[str]:
         yield f'Deleted: {told["deleted"]} of {len(extra)} extra zones.{why}'
     elif extra:
         yield f'Extra zones stay; --delete-extra {len(extra)} deletes them.'
+    if extra is not None and not told['extra_complete']:
+        yield 'It cannot list its zones: extra ones are known only if they were domains of the pool.'
 
 
 def _named(kind: str, names: Sequence[str], limit: int | None) -> Iterator[str]:

@@ -176,12 +176,14 @@ class Comparison:
     :ivar total: how many zones it should have
     :ivar missing: names of zones that it should have and has not
     :ivar behind: names of zones with the serial that it serves (None: nothing) and the one that it should serve
-    :ivar extra: names of zones that it has and that are no domain of the pool; None when it cannot list its zones
+    :ivar extra: names of zones that it has and that are no domain of the pool; None when they cannot be known
     :ivar other: names of zones that it serves with other contents under the right serial, and what differs in words;
         None when contents were not compared
     :ivar unchecked: names of zones whose contents could not be compared, and why
     :ivar mending: how many operations are due now to mend it
     :ivar deleted: how many of the extra zones were deleted
+    :ivar extra_complete: whether the extra zones are all; those of a server that cannot list its zones are looked for
+        among the names of the pool's deleted domains
     """
 
     server_id: str
@@ -193,3 +195,4 @@ class Comparison:
     deleted: int = 0
     other: tuple[tuple[str, str], ...] | None = None
     unchecked: tuple[tuple[str, str], ...] = ()
+    extra_complete: bool = True

@@ -46,7 +46,7 @@ class Comparing:
         if lane is None:
             raise ServerNotFound(server=server_id)
         wanted = {domain.name: domain for domain in self._all_domains()}
-        listing = lane.backend.list_zones(wanted.keys())
+        listing = lane.backend.list_zones(list(dict.fromkeys([*wanted, *self._deleted_names()])))
         if not listing.result.ok:
             raise WrongServerState(server=lane.server.label, state='silent', why=listing.result.error)
         found = self._differences(lane, self._as_now(lane, wanted, listing), listing)
@@ -72,6 +72,12 @@ class Comparing:
             yield from page
             after = page[-1].id
 
+    def _deleted_names(self) -> Iterator[str]:
+        manager, after = self._manager, ''
+        while page := manager.storage.read(domain_store.page_of_deleted, manager.pool.name, after, PAGE):
+            yield from (domain.name for domain in page)
+            after = page[-1].id
+
     def _as_now(self, lane: Lane, wanted: dict[str, Domain], listing: Listing) -> dict[str, Domain]:
         """*wanted*, with those read again that the server has at a newer serial: they may have changed meanwhile."""
         if not lane.backend.keeps_serial:
@@ -90,10 +96,11 @@ class Comparing:
                     (serial := listing.serials[name]) is None or serial != domain.serial):
                 behind.append((name, serial, domain.serial))
         extra = None
-        if listing.complete:
+        if listing.complete or not lane.backend.fed_by_records:
             strangers = set(listing.serials) - set(wanted) - {self._manager.pool.catalog_zone}
             extra = tuple(sorted(strangers - self._known(lane.server.id, strangers)))
-        return Comparison(lane.server.id, len(wanted), tuple(sorted(missing)), tuple(sorted(behind)), extra)
+        return Comparison(lane.server.id, len(wanted), tuple(sorted(missing)), tuple(sorted(behind)), extra,
+                          extra_complete=listing.complete)
 
     def _contents(self, lane: Lane, domains: Sequence[Domain], found: Comparison) -> Comparison:
         """*found* with what the contents of *domains* are there.

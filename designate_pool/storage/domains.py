@@ -176,6 +176,12 @@ def page(tx: Tx, pool_name: str, after_id: str, limit: int) -> list[Domain]:
                                   domains.c.id > after_id).order_by(domains.c.id).limit(limit))
 
 
+def page_of_deleted(tx: Tx, pool_name: str, after_id: str, limit: int) -> list[Domain]:
+    """The pool's deleted domains that are still known, by id after *after_id*."""
+    return _all(tx, _SELECT.where(_in_pool(pool_name), domains.c.status == Status.DELETED, domains.c.id > after_id)
+                .order_by(domains.c.id).limit(limit))
+
+
 def _in_pool(pool_name: str) -> Any:
     return domains.c.pool_id == sa.select(pools.c.id).where(pools.c.name == pool_name).scalar_subquery()
 

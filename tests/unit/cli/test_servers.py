@@ -183,6 +183,18 @@ def test_a_server_that_cannot_list_its_zones(run, pool_manager):
     assert ran.out.endswith('It cannot list its zones, so extra ones are not known.\n')
 
 
+def test_a_server_that_cannot_list_its_zones_has_one_that_was_deleted(run, pool_manager):
+    pool_manager.comparison = Comparison('', 3, extra=('x.example.',), extra_complete=False)
+    ran = run('server', 'resync', ONE)
+    assert ran.code == 1
+    assert ran.out.endswith("""\
+extra: 1
+  x.example.
+Extra zones stay; --delete-extra 1 deletes them.
+It cannot list its zones: extra ones are known only if they were domains of the pool.
+""")
+
+
 def test_it_is_mended_and_waited_for(run, central, pool_manager):
     pool_manager.comparison = Comparison('', 3, ('a.example.',), (('b.example.', 1, 2),), ())
     central.put(SERVER_IDS[0], ServerState.ACTIVE, waiting=2)
