@@ -21,7 +21,7 @@ from designate_pool.errors import (DomainBeingDeleted, DomainNotFound, Duplicate
                                    PoolWithoutNameServers, RecordSetNotFound, SerialMoved)
 from designate_pool.model import Context, Domain, RecordSet, Report, Status, Task
 from designate_pool.serial import newer
-from designate_pool.storage import catalog, domains, plans, pools, recordsets
+from designate_pool.storage import catalog, domains, owned, plans, pools, recordsets
 from designate_pool.storage.sessions import Tx
 
 
@@ -54,6 +54,8 @@ def create_domain(tx: Tx, domain_id: str, wanted: NewDomain, sets: Iterable[Sequ
     growth.add(edits)
     soa, ns = rules.from_pool(domain)
     domains.insert(tx, domain)
+    if last is not None:
+        owned.inherit(tx, last.id, domain.id)
     recordsets.insert(tx, [soa, ns, *edits.new_sets], now)
     edits.new_records[:0] = [(ns.id, rdata) for rdata in rules.ns_rdatas(pool.name_servers)]
     _insert_records(tx, domain, edits, now)

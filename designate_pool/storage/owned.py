@@ -12,7 +12,7 @@ from sqlalchemy import exc
 
 from designate_pool.errors import LostRace
 from designate_pool.storage.domains import chunks
-from designate_pool.storage.schema import owned_rrsets
+from designate_pool.storage.schema import domains, owned_rrsets
 from designate_pool.storage.sessions import Tx
 
 TABLE = owned_rrsets
@@ -39,6 +39,17 @@ def note(tx: Tx, server_id: str, domain_id: str, created: Collection[str], delet
             tx.execute(TABLE.insert(), rows)
         except exc.IntegrityError as error:
             raise LostRace(what='owned RRsets') from error
+
+
+def inherit(tx: Tx, former_id: str, domain_id: str) -> int:
+    """What a former domain of a name has on the servers of its pool is the new one's, if that is in the same pool.
+
+    Otherwise what is left of the former would be nobody's there, served for ever and in the way of the new.
+    """
+    former, new = domains.alias(), domains.alias()
+    in_one_pool = sa.exists().where(former.c.id == former_id, new.c.id == domain_id, former.c.pool_id == new.c.pool_id)
+    return tx.execute(TABLE.update().where(TABLE.c.domain_id == former_id, in_one_pool)
+                      .values(domain_id=domain_id)).rowcount
 
 
 def forget(tx: Tx, server_id: str, domain_id: str | None = None) -> int:
