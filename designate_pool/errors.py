@@ -279,6 +279,10 @@ class BackendRefused(BackendError):
     retryable = False
 
 
+class PlanParked(BackendRefused):
+    """{why}"""
+
+
 class BackendUnreachable(BackendError):
     """{why}"""
 

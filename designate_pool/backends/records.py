@@ -99,6 +99,7 @@ class RecordBackend(Backend):
         self.provider.create_zone(zone)
 
     def _delete(self, domain: model.Domain, timeout: float) -> None:
+        """For checks alone: the whole zone.  What is deleted for the pool is deleted by a plan, as it is fed."""
         if 'delete' not in self.policy.verbs:
             raise BackendRefused(why=f'the policy {self.policy.name} of {self.server.label} does not let '
                                      f'{domain.name} be deleted there')

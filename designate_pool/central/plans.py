@@ -15,7 +15,7 @@ from typing import Any
 
 from designate_pool.central import fields
 from designate_pool.central.transactions import may_see
-from designate_pool.errors import Conflict, DomainBeingDeleted, InvalidField, PlanNotFound, WrongPlanState
+from designate_pool.errors import Conflict, InvalidField, PlanNotFound, WrongPlanState
 from designate_pool.model import Context, Domain, PlanState, StoredPlan
 from designate_pool.storage import domains
 from designate_pool.storage import plans as store
@@ -98,10 +98,8 @@ def approve(tx: Tx, context: Context, given: Any, now: datetime) -> tuple[Stored
         raise WrongPlanState(plan=plan.id, state=plan.state, why='it has expired; a new one is made at the next try')
     domain = domains.get(tx, plan.domain_id)
     assert domain is not None
-    if domain.is_going:
-        raise DomainBeingDeleted(domain=domain.name)
     store.settle(tx, plan.id, (PlanState.PARKED,), PlanState.APPROVED, None, now, _who(context))
-    statuses.wake_domain(tx, plan.server_id, plan.domain_id, now)
+    statuses.wake_domain(tx, plan.server_id, plan.domain_id, now, domain.is_going)
     return _stored(tx, plan), domain
 
 

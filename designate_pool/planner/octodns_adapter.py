@@ -99,7 +99,7 @@ class AdaptedSource(BaseSource):
 
     def _populate(self, zone: Zone, target: bool, lenient: bool) -> bool:
         """What sources before this one gave is there already, and may be replaced: octoDNS's sources can do so."""
-        mirror, exists = self._read(self.theirs, zone, target, lenient)
+        mirror, exists = self._read(self._reader(), zone, target, lenient)
         found = mirror.zone
         added = [rrset for rrset in found if zone.packed.get(rrset.key) != found.packed[rrset.key]
                  or zone.extras.get(rrset.key) != found.extras.get(rrset.key)]
@@ -108,6 +108,10 @@ class AdaptedSource(BaseSource):
                 own = bool((rrset.extra.octodns or {}).get('lenient'))
                 each.add_record(rrset, replace=True, lenient=lenient or own)
         return exists
+
+    def _reader(self) -> Any:
+        """octoDNS's object to read with."""
+        return self.theirs
 
     def _read(self, theirs: Any, zone: Zone, target: bool, lenient: bool) -> tuple[Mirror, bool]:
         """*zone* with what is there as well, and whether it exists there."""
@@ -238,6 +242,9 @@ class OctodnsServer(AdaptedProvider, ServerProvider):
         limit = {'timeout': self.timeout} if takes(self._cls, 'timeout') else {}
         with self._in_words():
             return self._told(self._cls(self.id, **{**limit, **self._kwargs}))
+
+    def _reader(self) -> Any:
+        return self._instance()
 
     def _unread(self, error: Exception) -> PoolError:
         return backend_error(error)

@@ -234,6 +234,13 @@ class Zone:
             raise RRsetBesideCname(name=name, rtype=rtype)
 
 
+def skeleton(zone: Zone) -> list[RRset]:
+    """What a zone cannot be without beside its SOA: its own NS records, and the addresses of those inside it."""
+    servers = zone.root_ns.rdatas if zone.root_ns is not None else ()
+    return [each for each in zone.of_types(('NS', 'A', 'AAAA')) if each.name == zone.name and each.type == 'NS'
+            or each.name in servers and each.type != 'NS']
+
+
 def digest(pairs: Iterable[tuple[str, str]], extras: Mapping[str, Extra] = MappingProxyType({})) -> str:
     """The digest of packed pairs in the order of their keys; see :meth:`Zone.digest`."""
     summed = hashlib.sha256()

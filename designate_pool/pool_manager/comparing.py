@@ -14,6 +14,7 @@ from designate_pool.deadline import Deadline
 from designate_pool.errors import ServerNotFound, WrongServerState
 from designate_pool.model import Action, Comparison, Domain, Listing, new_id, utcnow
 from designate_pool.pool_manager import due, matching
+from designate_pool.pool_manager.feeding import Removal
 from designate_pool.pool_manager.incoming import Pace
 from designate_pool.pool_manager.lane import Lane
 from designate_pool.pool_manager.manager import Manager
@@ -181,11 +182,20 @@ class Comparing:
             names = extra[start:start + lane.backend.batch_size]
             # Made a domain while we were at it, it is not ours to delete.
             names = [name for name in names if name not in self._known(lane.server.id, names)]
-            for name, result in zip(names, lane.backend.delete_domains([_zone(name) for name in names]), strict=True):
+            for name, removal in zip(names, self._removals(lane, names), strict=True):
+                result = removal.result
+                said = f'is not deleted: {result.error}' if not result.ok else \
+                    'is deleted' if removal.gone else 'stays, with what others have in it'
                 LOG.log(logging.INFO if result.ok else logging.WARNING, '%s: the extra zone %s %s', lane.server.label,
-                        name, 'is deleted' if result.ok else f'is not deleted: {result.error}')
-                deleted += result.ok
+                        name, said)
+                deleted += removal.gone
         return deleted
+
+    def _removals(self, lane: Lane, names: Sequence[str]) -> list[Removal]:
+        zones = [_zone(name) for name in names]
+        if lane.backend.fed_by_records:
+            return [self._manager.feeder.delete(lane.backend, zone, is_known=False) for zone in zones]
+        return [Removal(result, gone=result.ok) for result in lane.backend.delete_domains(zones)]
 
     def _mend(self, lane: Lane, missing: set[str], behind: set[str]) -> int:
         """Have what is *missing* made, and what is *behind* fetched (ids of domains); how many that were."""

@@ -3,30 +3,34 @@
 The invariant: a success means that the server was read and has what the zone holds at the serial that is told; and what
 is too dangerous, or not allowed there, is not done but kept where it can be seen and approved, while everything else
 goes on.
+
+A domain goes the same way, since a server may be shared: what of its zone is ours is deleted by a plan, within the
+limits, and the zone itself only where nobody else has anything in it.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import timedelta
 from itertools import groupby
+from typing import TypeVar
 
 from designate_pool.backends.base import Backend
 from designate_pool.backends.records import RecordBackend
 from designate_pool.deadline import Deadline
-from designate_pool.errors import BackendError, BackendRefused, EmptySource, UnsafePlan
+from designate_pool.errors import BackendError, BackendRefused, EmptySource, PlanParked, UnsafePlan
 from designate_pool.model import CallResult, Domain, PlanState, Pool, StoredPlan, ZoneHead, new_id, utcnow
-from designate_pool.planner import safety
+from designate_pool.planner import changes, safety
 from designate_pool.planner.engine import plan_for
-from designate_pool.planner.plan import ApplyResult, Plan
+from designate_pool.planner.plan import Plan
 from designate_pool.planner.processors.filters import TypeAllow
-from designate_pool.planner.processors.ownership import Ownership, Registry, TxtRegistry
+from designate_pool.planner.processors.ownership import MarkRegistry, Ownership, Registry, TxtRegistry
 from designate_pool.planner.processors.policies import PolicyProcessor
 from designate_pool.planner.providers import BaseProcessor, ServerProvider
 from designate_pool.planner.records import LOWER
-from designate_pool.planner.zone import Zone
+from designate_pool.planner.zone import Zone, skeleton
 from designate_pool.pool_manager.mending import Mender
 from designate_pool.pool_manager.settings import Settings
 from designate_pool.storage import owned
@@ -36,6 +40,20 @@ from designate_pool.storage.sessions import Storage
 
 HOUR = timedelta(hours=1)
 Rows = Sequence[tuple[str, str, int | None, str]]
+T = TypeVar('T')
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Removal:
+    """How deleting a domain on a server that is fed by records ended.
+
+    :ivar gone: whether the server has no zone of the name any more; one that is shared stays
+    :ivar is_parked: whether it waits for a plan to be approved
+    """
+
+    result: CallResult
+    gone: bool = False
+    is_parked: bool = False
 
 
 class Feeder:
@@ -51,15 +69,39 @@ class Feeder:
         self.mend = Mender(storage, settings.tries).mend
 
     def feed(self, backend: Backend, domain: Domain) -> tuple[CallResult, int | None]:
-        """Bring *domain* up to date on a server.
+        """Bring *domain* up to date on a server; delete it there when it is going.
 
         :returns: how that ended, and the serial whose contents the server has then; None when it has not
         """
+        if domain.is_going:
+            return self.delete(backend, domain).result, None
+        result, serial, _ = self._call(backend, domain, _Feeding.run)
+        return result, serial
+
+    def delete(self, backend: Backend, domain: Domain, is_known: bool = True) -> Removal:
+        """Delete on a server what was put there of *domain*.
+
+        :param is_known: whether it is a domain of the database, for which a plan can be parked
+        """
+        result, gone, is_parked = self._call(backend, domain, lambda one, provider: one.remove(provider, is_known))
+        return Removal(result, bool(gone), is_parked)
+
+    def _call(self, backend: Backend, domain: Domain,
+              work: Callable[[_Feeding, ServerProvider], T]) -> tuple[CallResult, T | None, bool]:
+        """How *work* ended, what it gave, and whether it parked a plan."""
         assert isinstance(backend, RecordBackend)
-        done: list[int] = []
-        result = backend.feed(domain, lambda provider: done.append(_Feeding(
-            self._storage, self._pool, self._settings, backend, domain).run(provider)))
-        return result, done[0] if done and result.ok else None
+        done: list[T] = []
+        parked: list[PlanParked] = []
+
+        def one(provider: ServerProvider) -> None:
+            try:
+                done.append(work(_Feeding(self._storage, self._pool, self._settings, backend, domain), provider))
+            except PlanParked as error:
+                parked.append(error)
+                raise
+
+        result = backend.feed(domain, one)
+        return result, done[0] if done and result.ok else None, bool(parked)
 
 
 class _Feeding:
@@ -78,6 +120,7 @@ class _Feeding:
         self._deadline = Deadline(backend.server.call_timeout)
         # Whether no more is done than an operator has approved, where one has.
         self._is_covered = True
+        self._reserved: StoredPlan | None = None
 
     def run(self, provider: ServerProvider) -> int:
         """
@@ -102,6 +145,76 @@ class _Feeding:
             raise BackendRefused(why=_kept_back(plan, self._backend.policy.name))
         return contents[0].serial
 
+    def remove(self, provider: ServerProvider, is_known: bool) -> bool:
+        """
+        :param is_known: see :meth:`Feeder.delete`
+        :returns: whether the server has no zone of the name any more
+        :raises BackendRefused: when the plan is parked, or the policy lets nothing be deleted
+        :raises BackendError: when not all of it was deleted
+        """
+        existing = self._existing(provider)
+        if existing is not None:
+            if not self._backend.policy.allows('delete'):
+                raise BackendRefused(why=f'the policy {self._backend.policy.name} of {self._server.label} does not let '
+                                         f'{self._domain.name} be deleted there')
+            if self._registry is None and not self._backend.managed_types:
+                everything = Plan(existing, existing.empty(), [changes.delete(each) for each in existing
+                                                               if each.type != 'SOA'], True, target_id=provider.id)
+                self._make_safe(everything, True, is_known)
+                self._deadline.left()
+                provider.delete_zone(self._domain.name)
+                self._end(True)
+                existing = None
+            else:
+                existing = self._remove_ours(provider, existing, is_known)
+        if self._registry is not None:
+            left = existing or Zone(self._domain.name)
+            gone = [key for key in self._registry.owned(left, provider.id) if key not in left]
+            self._registry.applied(left.name, provider.id, (), gone)
+        self._settle()
+        return existing is None
+
+    def _remove_ours(self, provider: ServerProvider, existing: Zone, is_known: bool) -> Zone | None:
+        """Delete what is ours of a zone that is shared; the zone, unless it is gone as well."""
+        ours = self._ours(provider, existing)
+        # What a zone cannot be without stays as long as somebody else is in it.
+        kept = existing.empty()
+        for each in skeleton(existing):
+            if provider.supports(each) and (provider.SUPPORTS_ROOT_NS or each != existing.root_ns):
+                kept.add_record(each, lenient=True)
+        plan = self._plan(provider, kept)
+        if plan is not None and plan.changes:
+            self._make_safe(plan, True, is_known)
+            self._deadline.left()
+            self._apply(provider, plan)
+            self._deadline.left()
+            self._verify(provider, kept)
+        left = self._existing(provider)
+        if left is None or not self._is_all_of(left, ours):
+            return left
+        provider.delete_zone(left.name)
+        return None
+
+    def _existing(self, provider: ServerProvider) -> Zone | None:
+        """What the server has; None where it has no such zone."""
+        existing = Zone(self._domain.name)
+        return existing if provider.populate(existing, target=True, lenient=True) else None
+
+    def _ours(self, provider: ServerProvider, existing: Zone) -> frozenset[str]:
+        """The keys of what was put there from here, marks among them."""
+        types, ours = self._backend.managed_types, frozenset(existing.packed)
+        if self._registry is not None:
+            ours = self._registry.owned(existing, provider.id)
+        ours = frozenset(key for key in ours if not types or key.rpartition('\t')[2] in types)
+        if isinstance(self._registry, MarkRegistry):
+            owner = self._registry.owner_id
+            ours |= {key for key, named in self._registry.marks(existing).items() if named == owner}
+        return ours
+
+    def _is_all_of(self, zone: Zone, ours: frozenset[str]) -> bool:
+        """Whether nobody else has anything in *zone*, and it was made from here: its NS records are ours."""
+        return f'{zone.name}\tNS' in ours and all(key in ours or key.endswith('\tSOA') for key in zone.packed)
+
     def _plan(self, provider: ServerProvider, desired: Zone) -> Plan | None:
         processors: list[BaseProcessor] = [] if self._registry is None else [
             Ownership('ownership', registry=self._registry)]
@@ -113,10 +226,12 @@ class _Feeding:
             desired = processor.process_source_zone(desired, (), lenient=True)
         return plan_for(provider, desired, processors, (), lenient=True)
 
-    def _make_safe(self, plan: Plan) -> None:
+    def _make_safe(self, plan: Plan, is_removal: bool = False, is_known: bool = True) -> None:
         """Let the *plan* pass if it is safe, or approved; park it if it is neither.
 
-        :raises BackendRefused: when it is parked
+        :param is_removal: whether the domain itself is deleted there, so that all of it goes because somebody said so
+        :raises PlanParked: when it is parked
+        :raises BackendRefused: when it is not safe, and of a zone that is no domain
         """
         live = self._live()
         document = plan.document() if live is not None else None
@@ -125,19 +240,36 @@ class _Feeding:
             return
         now = utcnow()
         # The source is a transaction on the database: that it has nothing is what somebody asked for.
-        dangers = [each for each in safety.dangers(plan) if not isinstance(each, EmptySource)]
-        if (limit := self._settings.max_deletes_per_hour) and plan.counts.deletes:
-            before = self._storage.read(plan_store.deletes_since, self._pool.name, now - HOUR)
-            dangers += [each for each in [safety.too_many_in_an_hour(plan, before, limit)] if each is not None]
+        dangers = [] if is_removal else [each for each in safety.dangers(plan) if not isinstance(each, EmptySource)]
+        dangers = dangers or self._reserve(plan, is_known)
         if not dangers:
             return
+        if not is_known:
+            raise BackendRefused(why=str(dangers[0]))
         document = document or plan.document()
         if live is None or not (live.state is PlanState.PARKED and _is_same(live, document)):
             if live is not None:
                 self._storage.run(plan_store.drop_live, self._domain.id, self._server.id,
                                   'what it was made for has changed', now)
             live = self._storage.run(plan_store.put, self._stored(plan, PlanState.PARKED, dangers, document), now)
-        raise BackendRefused(why=f"plan {live.id} is parked: {dangers[0]} 'designate-pool apply {live.id}' has it done")
+        raise PlanParked(why=f"plan {live.id} is parked: {dangers[0]} 'designate-pool apply {live.id}' has it done")
+
+    def _reserve(self, plan: Plan, is_known: bool) -> list[UnsafePlan]:
+        """Have the deletes of *plan* count from now on, if the limit of an hour has room for them; else what is wrong.
+
+        What is begun counts until it is known how it ended, so that those who delete at the same time see each other.
+        """
+        limit = self._settings.max_deletes_per_hour
+        if not limit or not plan.counts.deletes:
+            return []
+        now = utcnow()
+        begun = dataclasses.replace(self._stored(plan, PlanState.FAILED, (), None), expires_at=now + 2 * HOUR,
+                                    domain_id=self._domain.id if is_known else None)
+        before = self._storage.run(plan_store.reserve, begun, limit, now - HOUR, now)
+        if before is None:
+            self._reserved = begun
+            return []
+        return [each for each in [safety.too_many_in_an_hour(plan, before, limit)] if each is not None]
 
     def _apply(self, provider: ServerProvider, plan: Plan) -> None:
         """
@@ -150,7 +282,7 @@ class _Feeding:
         # Were it noted afterwards, a crash would make what was created a stranger's.
         self._own(plan, new - old, ())
         result = provider.apply(plan)
-        self._note(plan, result)
+        self._end(result.ok, '; '.join(result.errors[:3]))
         if result.ok:
             self._own(plan, (), old - new)
             return
@@ -174,13 +306,11 @@ class _Feeding:
         if self._registry is not None:
             self._registry.applied(plan.zone, plan.target_id, created, gone)
 
-    def _note(self, plan: Plan, result: ApplyResult) -> None:
-        """Keep count of what was deleted, for the limit of an hour; an approved plan counts itself."""
-        if not self._is_covered and plan.counts.deletes and self._settings.max_deletes_per_hour:
-            state = PlanState.APPLIED if result.ok else PlanState.FAILED
-            stored = dataclasses.replace(self._stored(plan, state, (), None), applied_at=utcnow(),
-                                         expires_at=utcnow() + 2 * HOUR, why='; '.join(result.errors[:3]) or None)
-            self._storage.run(plan_store.put, stored, utcnow())
+    def _end(self, ok: bool, why: str = '') -> None:
+        """What was reserved is done, or has failed, if only in part."""
+        if self._reserved is not None:
+            self._storage.run(plan_store.settle, self._reserved.id, (PlanState.FAILED,),
+                              PlanState.APPLIED if ok else PlanState.FAILED, why, utcnow())
 
     def _settle(self) -> None:
         """Whatever was parked or approved is done, or no longer needed."""

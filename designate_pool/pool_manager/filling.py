@@ -18,6 +18,7 @@ from typing import Any
 from designate_pool.backends.base import Backend
 from designate_pool.model import CallResult, Domain, PoolServer, ServerState, utcnow
 from designate_pool.pool_manager import due
+from designate_pool.pool_manager.feeding import Removal
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.registrar import Registrar
 from designate_pool.storage import catalog
@@ -107,8 +108,8 @@ class Filling:
         zones were gone counts for nothing, so its members are all new afterwards.
         """
         page = self._page(server)
-        failed = [result for result in _delete(former, page) if not result.ok]
-        if failed and self._try_again(server):
+        failed, waiting = self._delete(former, page)
+        if waiting or failed and self._try_again(server):
             return REFUSED
         if failed:
             LOG.warning('%s: %d zones could not be deleted by the driver that it had before: %s', server.label,
@@ -134,21 +135,24 @@ class Filling:
             return IDLE
         if manager.storage.read(server_store.in_hand, server.id, ids, utcnow()):
             return 4 * BUSY
+        pause = 0.0
         if server.delete_zones:
             backend = self._driver_of(server)
             if backend is None:
                 return self._leave_zones(server, 'no pool manager has its settings any more')
             found = manager.storage.read(domain_store.get_many, ids)
-            results = _delete(backend, list(found.values()))
-            failed = [result for result in results if not result.ok]
+            failed, waiting = self._delete(backend, list(found.values()))
             if failed and self._try_again(server):
                 return REFUSED
             if any(result.unreachable for result in failed):
                 return self._leave_zones(server, failed[0].error or '')
             self._left[server.id] += len(failed)
+            # Those that wait for an approval, or for the hour to pass, are found again by their rows.
+            ids = [each for each in ids if each not in waiting]
+            pause = REFUSED if waiting else 0.0
         manager.storage.run(server_store.purge, server.id, ids)
         manager.weigh(manager.situations(ids).values())
-        return 0.0
+        return pause
 
     def _leave_zones(self, server: PoolServer, why: str) -> float:
         """Give up deleting its zones: only its rows are purged."""
@@ -162,6 +166,28 @@ class Filling:
         if self._manager.storage.run(server_store.save, removed, utcnow()):
             self._registrar.finished(server.id)
             self._registrar.refresh()
+
+    def _delete(self, backend: Backend, domains: Sequence[Domain]) -> tuple[list[CallResult], set[str]]:
+        """Delete *domains* on a server, as many in one call as it takes.
+
+        :returns: what failed, and the ids of those that wait for plans to be approved
+        """
+        failed: list[CallResult] = []
+        waiting: set[str] = set()
+        for start in range(0, len(domains), backend.batch_size):
+            some = domains[start:start + backend.batch_size]
+            if backend.fed_by_records:
+                removals = [self._manager.feeder.delete(backend, domain) for domain in some]
+            else:
+                removals = [Removal(result) for result in backend.delete_domains(some)]
+            for domain, removal in zip(some, removals, strict=True):
+                if removal.is_parked:
+                    waiting.add(domain.id)
+                elif not removal.result.ok:
+                    failed.append(removal.result)
+            if removals[-1].result.unreachable:
+                break  # the rest would fare no better
+        return failed, waiting
 
     def _page(self, server: PoolServer) -> list[Domain]:
         return self._manager.storage.read(domain_store.page, self._manager.pool.name, server.filled_to or '', PAGE)
@@ -187,13 +213,3 @@ def _emptied(tx: Tx, server: PoolServer, now: datetime) -> bool:
     serial = catalog.bump(tx, server.pool_id, now)
     return server_store.save(tx, dataclasses.replace(
         server, filled_to='', filled=0, catalog_epoch=server.catalog_epoch + 1, catalog_from=serial), now)
-
-
-def _delete(backend: Backend, domains: Sequence[Domain]) -> list[CallResult]:
-    """Delete *domains* on a server, as many in one call as it takes."""
-    results: list[CallResult] = []
-    for start in range(0, len(domains), backend.batch_size):
-        results += backend.delete_domains(domains[start:start + backend.batch_size])
-        if results[-1].unreachable:
-            break  # the rest would fare no better
-    return results

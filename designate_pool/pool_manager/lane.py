@@ -47,7 +47,8 @@ class Lane:
     What waits together goes to the driver together, as much as it takes in one call.  Where calls are dear (the
     driver's ``gathers_below``), most of the time is left for more to gather, unless work comes singly.
 
-    :param feed: feeds a server that is fed by records a domain's contents: the result, and the serial that it has then
+    :param feed: feeds a server that is fed by records a domain's contents, or deletes it there: the result, and the
+        serial that it has then
     :param mend: has the server transfer domains anew that it has with other contents; the results, as those of *feed*
     :param done: told of every call, of those made together at once
     :param depth: how much work may wait here for changes of now, and how much for those of the past
@@ -125,7 +126,7 @@ class Lane:
         if self.control.is_open:
             silent = CallResult(error=f'{self.server.label} has not answered its control channel', unreachable=True)
             return [(silent, None)] * len(works)
-        if self.backend.fed_by_records and not deletes:
+        if self.backend.fed_by_records:
             done = [self._feed(self.backend, work.domain) for work in works]
             self._count(works, done, together=False)
             return done

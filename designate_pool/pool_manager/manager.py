@@ -62,6 +62,7 @@ class Manager:
     :ivar members: which servers count and which are sent to
     :ivar lanes: of the servers that are sent to, by server id
     :ivar all_lanes: of all that the configuration has
+    :ivar feeder: for servers that are fed by records
     """
 
     def __init__(self, pool: Pool, backends: Mapping[str, Backend], storage: Storage, central: CentralClient,
@@ -81,7 +82,7 @@ class Manager:
         # From reading rows to writing them: whoever else is here would overtake, and have it done again.
         self.deciding = threading.RLock()
         self._alarms = Alarms()
-        self._feeder = Feeder(storage, pool, settings)
+        self.feeder = Feeder(storage, pool, settings)
         self.all_lanes: dict[str, Lane] = {}
         self.lanes: dict[str, Lane] = {}
         self.seat(Members.of(PoolServer(each.id, pool.id, each.label, each.driver, ServerState.ACTIVE)
@@ -90,7 +91,7 @@ class Manager:
 
     def new_lane(self, server: Server, backend: Backend) -> Lane:
         return Lane(server, backend, self._circuit(), self._circuit(), 2 * self.settings.batch_size, self._runtime,
-                    self._feeder.feed, self._feeder.mend, lambda called: self._outcomes.put(*called), utcnow)
+                    self.feeder.feed, self.feeder.mend, lambda called: self._outcomes.put(*called), utcnow)
 
     def seat(self, members: Members, lanes: Mapping[str, Lane]) -> None:
         """From now on these are the servers."""

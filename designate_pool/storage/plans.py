@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from designate_pool.errors import InvalidField
 from designate_pool.model import PlanState, StoredPlan, utcnow
 from designate_pool.storage import paging
-from designate_pool.storage.schema import domains, plans
+from designate_pool.storage.schema import domains, plans, pool_servers, pools
 from designate_pool.storage.sessions import Tx
 
 TABLE = plans
@@ -29,6 +29,8 @@ MAX_DOCUMENT = 12 << 20
 LIVE = (PlanState.PARKED, PlanState.APPROVED)
 
 _TRIED = (PlanState.APPLIED, PlanState.FAILED)
+#: Why a plan has failed of which nobody has said how it ended.
+_BEGUN = 'it was begun, and nobody has said how it ended'
 #: Longer documents are compressed: what deletes every RRset of a large zone has to be kept too.
 _LONG_DOCUMENT = 1 << 16
 _COMPRESSED = 'zlib:'
@@ -125,11 +127,37 @@ def drop_live(tx: Tx, domain_id: str, server_id: str | None, why: str, now: date
                       .values(_new_state(PlanState.DROPPED, why, now))).rowcount
 
 
-def deletes_since(tx: Tx, pool_name: str, since: datetime) -> int:
-    """How many deletes were in the plans that the pool's managers have applied since then, also in part."""
-    return int(tx.execute(sa.select(sa.func.coalesce(sa.func.sum(TABLE.c.deletes), 0))
-                          .where(TABLE.c.pool_name == pool_name, TABLE.c.applied_at >= since,
-                                 TABLE.c.state.in_(_TRIED), TABLE.c.domain_id.is_not(None))).scalar_one())
+def reserve(tx: Tx, plan: StoredPlan, limit: int, since: datetime, now: datetime) -> int | None:
+    """Keep *plan* as begun, unless that brings the deletes of the pool since then over *limit*; settle it afterwards.
+
+    Who else reserves for the pool waits meanwhile, so that all see all.  One that began and never ended gives way to
+    the next for the same domain on the same server.
+
+    :returns: None when it is kept, else how many deletes there are without it
+    """
+    pool_id = sa.select(pools.c.id).where(pools.c.name == plan.pool_name).scalar_subquery()
+    tx.execute(sa.select(pool_servers.c.id).where(pool_servers.c.pool_id == pool_id).order_by(pool_servers.c.id)
+               .with_for_update()).all()
+    own = sa.and_(TABLE.c.domain_id == plan.domain_id, TABLE.c.server_id == plan.server_id)
+    ended = sa.or_(TABLE.c.domain_id.is_(None), sa.not_(own), TABLE.c.why.is_(None), TABLE.c.why != _BEGUN)
+    before = deletes_since(tx, plan.pool_name, since, ended)
+    if before + plan.deletes > limit:
+        return before
+    tx.execute(TABLE.delete().where(own, TABLE.c.state == PlanState.FAILED, TABLE.c.why == _BEGUN))
+    put(tx, dataclasses.replace(plan, state=PlanState.FAILED, why=_BEGUN, applied_at=now), now)
+    return None
+
+
+def deletes_since(tx: Tx, pool_name: str, since: datetime, where: Any = sa.true()) -> int:
+    """How many deletes are in the plans that the pool's managers have begun since then, or may begin: are approved.
+
+    :param where: of which plans more has to be true
+    """
+    of_pool = sa.and_(TABLE.c.pool_name == pool_name, TABLE.c.server_id.is_not(None))
+    return sum(int(tx.execute(sa.select(sa.func.coalesce(sa.func.sum(TABLE.c.deletes), 0)).where(of_pool, *each))
+                   .scalar_one()) for each in (
+        (TABLE.c.applied_at >= since, TABLE.c.state.in_(_TRIED), where),
+        (TABLE.c.updated_at >= since, TABLE.c.state == PlanState.APPROVED)))
 
 
 def expire(tx: Tx, before: datetime, limit: int) -> int:

@@ -149,13 +149,15 @@ def wake(tx: Tx, server_id: str, now: datetime) -> int:
                                                          version=TABLE.c.version + 1)).rowcount
 
 
-def wake_domain(tx: Tx, server_id: str, domain_id: str, now: datetime) -> int:
+def wake_domain(tx: Tx, server_id: str, domain_id: str, now: datetime, going: bool = False) -> int:
     """Have this server tried for this domain now, or once more when a call that is under way has ended; how many rows.
 
-    That is the UPDATE row, and the CREATE row where that has not succeeded.
+    That is the UPDATE row, and the CREATE row where that has not succeeded; of a domain that is *going* the DELETE row.
     """
-    wanted = (TABLE.c.action == Action.UPDATE) | (TABLE.c.action == Action.CREATE) & (
-        TABLE.c.status.is_(None) | (TABLE.c.status != Outcome.SUCCESS))
+    first = Action.DELETE if going else Action.CREATE
+    wanted = (TABLE.c.action == first) & (TABLE.c.status.is_(None) | (TABLE.c.status != Outcome.SUCCESS))
+    if not going:
+        wanted |= TABLE.c.action == Action.UPDATE
     return tx.execute(TABLE.update().where(TABLE.c.server_id == server_id, TABLE.c.domain_id == domain_id, wanted)
                       .values(next_attempt_at=now, updated_at=now, version=TABLE.c.version + 1)).rowcount
 

@@ -11,9 +11,14 @@ import pathlib
 import uuid
 from collections.abc import Callable, Iterator
 
+import dns.query
 import dns.rcode
+import dns.tsigkeyring
+import dns.update
 import pytest
 
+from designate_pool.deadline import Deadline
+from designate_pool.powerdns import Api
 from tests.fixtures.bind import Named
 from tests.fixtures.daemon import Daemon
 from tests.fixtures.pdns import PowerDns
@@ -113,6 +118,31 @@ def test_a_zone_s_life_on_servers_of_three_kinds(fed: Fed) -> None:
     fed.stack.wait_for(zone, 'gone')
     assert fed.serials() | {'rfc2136': None} == dict.fromkeys(fed.servers, None)
     assert fed.answers('rfc2136', f'h17.{NAME}') == [], 'a zone cannot be removed by an update, but it is empty'
+
+
+def test_a_deleted_domain_leaves_what_others_have_on_shared_servers(fed: Fed) -> None:
+    shared = {'pdns-native': 'ownership = txt\npolicy = sync\n',
+              'rfc2136': 'ownership = database\npolicy = sync\nmanaged_types = A\n'}
+    fed.stack.reload([text + shared.get(driver, '') for driver, text in fed.sections.items()])
+    native, updated = fed.servers['pdns-native'], fed.servers['rfc2136']
+    assert isinstance(native, PowerDns) and isinstance(updated, Named)
+    zone = fed.stack.create_zone(NAME)['id']
+    fed.change(zone, fed.hosts(1))
+    fed.stack.wait_for(zone)
+    answer = Api(native.api_url, native.api_key).ask('PATCH', f'/servers/localhost/zones/{NAME}', Deadline(10), {
+        'rrsets': [{'name': f'theirs.{NAME}', 'type': 'A', 'ttl': 60, 'changetype': 'REPLACE',
+                    'records': [{'content': '198.51.100.1', 'disabled': False}]}]})
+    assert answer.status == 204, answer.words
+    keyring = dns.tsigkeyring.from_text({KEY.name: (KEY.algorithm, KEY.secret)})
+    update = dns.update.UpdateMessage(NAME, keyring=keyring)
+    update.add('theirs', 60, 'A', '198.51.100.1')
+    assert dns.query.tcp(update, updated.host, port=updated.port, timeout=10).rcode() == dns.rcode.NOERROR
+
+    fed.stack.delete_zone(zone)
+    fed.stack.wait_for(zone, 'gone')
+    for driver in shared:
+        assert fed.answers(driver, f'h1.{NAME}') == []
+        assert fed.answers(driver, f'theirs.{NAME}') == ['198.51.100.1']
 
 
 @pytest.mark.parametrize('fed', ['threading'], indirect=True)

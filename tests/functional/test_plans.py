@@ -16,9 +16,9 @@ from designate_pool import errors
 from designate_pool.central import plans as rules
 from designate_pool.central.housekeeper import Housekeeper
 from designate_pool.central.service import Central
-from designate_pool.model import (Action, Context, Domain, Outcome, PlanState, RecordChange, ServerStatus, StoredPlan,
-                                  new_id, utcnow)
-from designate_pool.storage import owned, plans, schema, statuses, zones
+from designate_pool.model import (Action, Context, Domain, Outcome, PlanState, PoolServer, RecordChange, ServerState,
+                                  ServerStatus, StoredPlan, new_id, utcnow)
+from designate_pool.storage import owned, plans, schema, servers, statuses, zones
 from designate_pool.storage.sessions import Storage
 from tests.fixtures.central import WHO, WWW, Caller, Clock, contents, create
 
@@ -133,12 +133,37 @@ class TestLive:
     def test_deletes_of_the_last_hour(self, central: Central, database: Storage, clock: Clock) -> None:
         domain, now = create(central), at(clock)
         for state, ago, deletes, facts in ((APPLIED, 10, 5, {}), (FAILED, 60, 7, {}), (APPLIED, 61, 100, {}),
-                                           (DROPPED, 1, 200, {}), (APPLIED, 1, 400, {'pool_name': 'other'}),
-                                           (APPLIED, 1, 800, {'domain_id': None})):
+                                           (DROPPED, 1, 200, {}), (APPLIED, 1, 400, {'pool_name': 'other'})):
             put(database, parked(domain, state=state, deletes=deletes, applied_at=now - timedelta(minutes=ago),
                                  **facts), now)
+        put(database, stored(state=APPLIED, deletes=800, applied_at=now), now)
         assert database.read(plans.deletes_since, 'default', now - HOUR) == 12
         assert database.read(plans.deletes_since, 'none', now - HOUR) == 0
+        put(database, parked(domain, state=APPROVED, deletes=1600), now)
+        assert database.read(plans.deletes_since, 'default', now - HOUR) == 1612, 'what is approved is about to go'
+
+    def test_many_who_reserve_at_once_stay_within_the_limit_together(self, central: Central,
+                                                                     database: Storage) -> None:
+        now, domains = utcnow(), [create(central, f'd{number}.example.com.') for number in range(12)]
+        database.run(servers.register, 'default', [PoolServer(each, '', each[0], 'fake', ServerState.ACTIVE, 'f' * 64)
+                                                   for each in (ONE, TWO)], False, True, now)
+
+        def reserve(domain: Domain) -> int | None:
+            return database.run(plans.reserve, parked(domain, deletes=10), 55, now - HOUR, now)
+
+        with ThreadPoolExecutor(6) as threads:
+            found = list(threads.map(reserve, domains))
+        assert found.count(None) == 5 and {each for each in found if each is not None} == {50}
+        assert database.read(plans.deletes_since, 'default', now - HOUR) == 50
+        # Those that never ended give way to their own next try.
+        assert [reserve(domain) for domain in domains] == found
+
+    def test_what_was_reserved_and_ended_counts_beside_the_next(self, central: Central, database: Storage) -> None:
+        now, domain = utcnow(), create(central)
+        first = parked(domain, deletes=10)
+        assert database.run(plans.reserve, first, 15, now - HOUR, now) is None
+        assert database.run(plans.settle, first.id, (FAILED,), APPLIED, '', now)
+        assert database.run(plans.reserve, parked(domain, deletes=10), 15, now - HOUR, now) == 10
 
 
 class TestFinding:
@@ -265,6 +290,23 @@ class TestOwned:
             database.run(owned.note, ONE, domain.id, [*self.KEYS, 'new.example.com.\tA'], ())
         monkeypatch.undo()
         assert self.keys(database, ONE, domain) == set(self.KEYS)
+
+    def test_a_name_made_anew_in_the_same_pool_inherits(self, central: Central, database: Storage) -> None:
+        former = create(central)
+        database.run(owned.note, ONE, former.id, self.KEYS, ())
+        gone = central.delete_domain(WHO, former.id)
+        central.update_status(WHO, gone, Outcome.SUCCESS, gone.serial)
+        domain = create(central)
+        assert self.keys(database, ONE, domain) == set(self.KEYS)
+        assert self.keys(database, ONE, former) == frozenset()
+
+        gone = central.delete_domain(WHO, domain.id)
+        central.update_status(WHO, gone, Outcome.SUCCESS, gone.serial)
+        pool = central.create_pool(WHO, {'name': 'second', 'name_servers': ['ns1.example.net.']})
+        elsewhere = central.create_domain(WHO, {'name': 'example.com.', 'email': 'hostmaster@example.com',
+                                                'pool_id': pool.id})
+        assert self.keys(database, ONE, elsewhere) == frozenset()
+        assert self.keys(database, ONE, domain) == set(self.KEYS), 'the other pool still has to take them away'
 
 
 class TestTexts:
@@ -394,10 +436,22 @@ class TestApproving:
         plan = put(database, parked(domain), at(clock))
         central.delete_domain(WHO, domain.id)
         assert states(database, plan) == [DROPPED]
-        late = put(database, parked(domain), at(clock))
-        with pytest.raises(errors.DomainBeingDeleted):
-            central.approve_plan(WHO, late.id)
-        assert states(database, late) == [PARKED]
+
+    def test_of_a_domain_that_goes_the_deletion_is_approved(self, central: Central, database: Storage, caller: Caller,
+                                                            clock: Clock) -> None:
+        domain = create(central)
+        central.delete_domain(WHO, domain.id)
+        later = at(clock) + HOUR
+        database.run(statuses.write, [ServerStatus(ONE, domain.id, action, domain.serial, next_attempt_at=when,
+                                                   status=outcome, version=1)
+                                      for action, when, outcome in (
+                                          (Action.DELETE, later, Outcome.ERROR), (Action.UPDATE, None, None))], later)
+        plan = put(database, parked(domain), at(clock))
+        central.approve_plan(WHO, plan.id)
+        assert states(database, plan) == [APPROVED]
+        due = {row.action: row.next_attempt_at
+               for row in database.read(statuses.for_domains, [domain.id])[domain.id]}
+        assert due == {Action.DELETE: at(clock), Action.UPDATE: None}
 
     def test_dropped_and_dropped_again(self, central: Central, database: Storage, clock: Clock) -> None:
         plan = put(database, parked(create(central), state=APPROVED), at(clock))

@@ -25,7 +25,7 @@ from designate_pool.planner.records import RRset
 from designate_pool.planner.targets.standing import fits, is_done
 from designate_pool.planner.targets.update_messages import Message, messages, serial_of
 from designate_pool.planner.transfer_in import ZoneNotThere, serial, serial_in, soa_query, transfer, unread
-from designate_pool.planner.zone import Zone
+from designate_pool.planner.zone import Zone, skeleton
 from designate_pool.serial import newer
 
 #: How often the zone is read again when the server says that something is not as the plan has it.
@@ -149,10 +149,9 @@ class Rfc2136Provider(ServerProvider):
 
 
 def _contents(zone: Zone) -> list[RRset]:
-    """All but what a zone has to have: SOA, its own NS records, the addresses of those name servers."""
-    servers = zone.root_ns.rdatas if zone.root_ns is not None else ()
-    return [each for each in zone if not (each.name == zone.name and each.type in ('SOA', 'NS')
-                                          or each.name in servers and each.type in ('A', 'AAAA'))]
+    """All but what a zone has to have."""
+    kept = {each.key for each in skeleton(zone)} | {f'{zone.name}\tSOA'}
+    return [each for each in zone if each.key not in kept]
 
 
 class _Seen(BaseProcessor):

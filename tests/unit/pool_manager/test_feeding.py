@@ -9,7 +9,7 @@ import dataclasses
 import pathlib
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -18,10 +18,13 @@ from designate_pool.backends.records import RecordBackend
 from designate_pool.errors import InvalidField
 from designate_pool.model import (Action, Answer, Domain, Outcome, PlanState, PollResult, RecordChange, Server,
                                   ServerStatus, Status, StoredPlan, utcnow)
+from designate_pool.planner.plan import ApplyResult, Plan
 from designate_pool.planner.records import rrset
 from designate_pool.planner.targets.fake import FakeProvider
 from designate_pool.planner.zone import Zone
 from designate_pool.pool_manager import feeding
+from designate_pool.pool_manager.comparing import Comparing
+from designate_pool.pool_manager.filling import Filling
 from designate_pool.storage import domains, plans, statuses
 from tests.unit.pool_manager.test_manager import CONTEXT, SERVERS, Clock, World, clock, later  # noqa: F401  a fixture
 
@@ -257,8 +260,7 @@ def test_a_parked_plan_that_is_no_longer_needed_is_dropped(world: FedWorld, cloc
 
 def test_deletes_of_an_hour_are_limited_across_the_pool(world: FedWorld, clock: Clock,  # noqa: F811
                                                         monkeypatch: pytest.MonkeyPatch) -> None:
-    feeder: Any = world.manager._feeder
-    monkeypatch.setattr(feeder, '_settings', world.manager.settings.__class__(max_deletes_per_hour=3))
+    limit_deletes(world, 3)
     domain = world.fill()
     world.apply(domain, f'h1.{NAME} A', f'h2.{NAME} A')
     assert is_settled(world, domain)
@@ -448,3 +450,174 @@ def test_a_zone_that_was_made_there_by_hand_is_taken_over(world: FedWorld) -> No
     world.fed.provider.put(zone)
     assert is_settled(world, world.create())
     assert world.there() == [f'{NAME} 3600 NS ns1.example.org.']
+
+
+@pytest.mark.parametrize('ownership', ['database', 'txt'])
+def test_deleting_a_domain_leaves_what_others_have_in_a_shared_zone(world: FedWorld, clock: Clock,  # noqa: F811
+                                                                    ownership: str) -> None:
+    world.refit(ownership=ownership, policy='sync')
+    domain = world.apply(world.create(), f'ours.{NAME} A 192.0.2.1')
+    theirs = [('theirs', 'A', '198.51.100.1'), ('mail', 'MX', '10 mx.example.net.')]
+    foreign(world, *theirs)
+    world.delete(domain)
+    assert world.get(domain).status is Status.DELETED
+    left = [line for line in world.there() if 'TXT' not in line]
+    assert left == [f'{NAME} 3600 NS ns1.example.org.', f'mail.{NAME} 60 MX 10 mx.example.net.',
+                    f'theirs.{NAME} 60 A 198.51.100.1']
+
+    # Made anew, what stayed because the zone needs it is still ours.
+    domain = world.apply(world.create(), f'ours.{NAME} A 192.0.2.2')
+    assert is_settled(world, domain), world.row(domain).last_error
+    zone = world.fed.provider.zone(NAME)
+    for name, rtype, _ in theirs:
+        zone.remove_record(zone.get(f'{name}.{NAME}', rtype))
+    world.fed.provider.put(zone)
+    world.delete(domain)
+    assert world.get(domain).status is Status.DELETED
+    assert world.fed.provider.zone(NAME) is None, 'nobody else has anything in it any more'
+
+
+@pytest.mark.parametrize('ownership', ['database', 'txt'])
+def test_a_zone_that_others_made_stays_when_the_domain_is_deleted(world: FedWorld, ownership: str) -> None:
+    zone = Zone(NAME)
+    zone.add_record(rrset(NAME, 'NS', 3600, ['ns1.example.org.']))
+    zone.add_record(rrset(NAME, 'SOA', 300, ['ns.example.net. hostmaster.example.net. 1 3600 600 86400 300']))
+    world.fed.provider.put(zone)
+    world.refit(ownership=ownership, policy='sync')
+    domain = world.apply(world.create(), f'ours.{NAME} A 192.0.2.1')
+    assert is_settled(world, domain), world.row(domain).last_error
+    world.delete(domain)
+    assert world.there() == [f'{NAME} 3600 NS ns1.example.org.']
+
+
+def test_deleting_a_domain_leaves_types_that_are_not_managed(world: FedWorld) -> None:
+    world.refit(managed_types='a, mx')
+    domain = world.create()
+    foreign(world, ('theirs', 'TXT', '"x"'))
+    world.apply(domain, f'www.{NAME} A 192.0.2.1')
+    world.delete(domain)
+    assert world.get(domain).status is Status.DELETED
+    assert world.there() == [f'theirs.{NAME} 60 TXT "x"']
+
+
+def test_deleting_a_domain_keeps_within_the_deletes_of_an_hour(world: FedWorld, clock: Clock) -> None:  # noqa: F811
+    limit_deletes(world, 10)
+    domain = world.fill()
+    world.delete(domain)
+    parked = world.live(domain)
+    assert parked is not None and '21 deletes after 0 in the last hour are more than 10' in str(parked.why)
+    assert parked.id in str(world.row(domain, Action.DELETE).last_error)
+    assert len(world.there()) == 21
+    world.central.approve_plan(CONTEXT, parked.id)
+    later(world, clock, 0)
+    assert world.get(domain).status is Status.DELETED
+    assert world.fed.provider.zone(NAME) is None
+    assert world.storage.read(plans.get, parked.id).state is PlanState.APPLIED
+
+
+def limit_deletes(world: FedWorld, limit: int) -> None:
+    feeder: Any = world.manager.feeder
+    feeder._settings = world.manager.settings.__class__(max_deletes_per_hour=limit)
+
+
+@pytest.mark.parametrize('ownership', ['database', 'txt', 'zone'])
+def test_a_name_deleted_and_made_anew_at_once_serves_nothing_of_the_former(world: FedWorld, clock: Clock,  # noqa: F811
+                                                                           ownership: str) -> None:
+    world.refit(ownership=ownership, policy='sync')
+    former = world.apply(world.create(), f'old.{NAME} A 192.0.2.66', f'www.{NAME} A 192.0.2.1')
+    foreign(world, *[('theirs', 'A', '198.51.100.1')] if ownership != 'zone' else [])
+    world.lose_casts = True
+    gone = world.central.delete_domain(CONTEXT, former.id)
+    domain = world.central.create_domain(CONTEXT, {'name': NAME, 'email': 'hostmaster@example.com'})
+    world.lose_casts = False
+    world.manager.change([gone.id, domain.id])
+    world.deliver()
+    # A name that was there before, with other data.
+    world.apply(domain, f'www.{NAME} A 192.0.2.9')
+    assert is_settled(world, domain), world.row(domain).last_error
+    assert world.get(gone).status is Status.DELETED
+    hosts = [line for line in world.there() if ' A ' in line]
+    assert hosts == [f'theirs.{NAME} 60 A 198.51.100.1'] * (ownership != 'zone') + [f'www.{NAME} 3600 A 192.0.2.9']
+
+
+def test_a_drained_server_keeps_what_others_have_in_a_shared_zone(world: FedWorld) -> None:
+    world.refit(ownership='database', policy='sync')
+    domain = world.apply(world.create(), f'ours.{NAME} A 192.0.2.1')
+    foreign(world, ('theirs', 'A', '198.51.100.1'))
+    failed, waiting = Filling(world.manager, cast(Any, None))._delete(world.fed, [domain])
+    assert not failed and not waiting
+    assert [line for line in world.there() if ' A ' in line] == [f'theirs.{NAME} 60 A 198.51.100.1']
+
+
+def test_a_server_is_drained_as_fast_as_the_deletes_of_an_hour_allow(world: FedWorld) -> None:
+    domain = world.fill()
+    limit_deletes(world, 10)
+    failed, waiting = Filling(world.manager, cast(Any, None))._delete(world.fed, [domain])
+    assert (failed, waiting) == ([], {domain.id}) and len(world.there()) == 21
+    parked = world.live(domain)
+    assert parked is not None
+    world.central.approve_plan(CONTEXT, parked.id)
+    failed, waiting = Filling(world.manager, cast(Any, None))._delete(world.fed, [domain])
+    assert (failed, waiting) == ([], set()) and world.there() == []
+
+
+@pytest.mark.parametrize(('options', 'left'), [
+    ({'ownership': 'database', 'policy': 'sync'}, 3), ({'ownership': 'txt', 'policy': 'sync'}, 3),
+    ({'managed_types': 'MX'}, 2), ({}, 0)])
+def test_an_extra_zone_is_deleted_as_far_as_it_is_ours(world: FedWorld, options: dict[str, Any], left: int) -> None:
+    world.refit(**options)
+    foreign(world, ('theirs', 'A', '198.51.100.1'), ('more', 'A', '198.51.100.1'), ('more', 'MX', '0 mx.example.net.'))
+    found = Comparing(world.manager, world.runtime).compare(FED, fix=False, delete_extra=1)
+    assert (found.extra, found.deleted) == ((NAME,), 0 if left else 1)
+    assert len(world.there()) == left
+
+
+def test_an_extra_zone_is_not_deleted_beyond_the_deletes_of_an_hour(world: FedWorld) -> None:
+    limit_deletes(world, 1)
+    foreign(world, ('theirs', 'A', '198.51.100.1'), ('more', 'A', '198.51.100.1'))
+    assert Comparing(world.manager, world.runtime).compare(FED, fix=False, delete_extra=1).deleted == 0
+    assert len(world.there()) == 2
+
+
+def test_those_who_delete_at_the_same_time_keep_within_the_hour_together(world: FedWorld) -> None:
+    """The second begins when the first has been let pass and has not deleted anything yet."""
+    limit_deletes(world, 3)
+    domain = world.fill()
+    other = world.create('other.example.')
+    world.apply(other, *(f'h{number}.other.example. A 192.0.2.1' for number in range(12)))
+    second: list[Domain] = []
+
+    def meanwhile(zone: Zone) -> None:
+        second.append(world.central.apply_changes(CONTEXT, other.id, [
+            RecordChange(f'h{number}.other.example.', 'A', ()) for number in range(2)]))
+        world.manager.feeder.feed(world.fed, world.get(other))
+
+    provider = world.fed.provider
+    whole = provider._apply
+
+    def apply(plan: Plan) -> ApplyResult | None:
+        if plan.zone == NAME and not second:
+            meanwhile(plan.existing)
+        return whole(plan)
+
+    vars(provider)['_apply'] = apply
+    world.apply(domain, f'h1.{NAME} A', f'h2.{NAME} A')
+    assert len(world.there()) == 19
+    kept = provider.zone('other.example.')
+    assert kept is not None and len(kept) == 14, 'two and two are more than three'
+    parked = world.live(other)
+    assert parked is not None and '2 deletes after 2 in the last hour are more than 3' in str(parked.why)
+    assert world.storage.read(plans.deletes_since, 'default', utcnow() - timedelta(hours=1)) == 2
+
+
+def test_what_was_begun_and_never_ended_counts_until_it_is_tried_again(world: FedWorld, clock: Clock) -> None:  # noqa: F811,E501
+    limit_deletes(world, 3)
+    domain = world.fill()
+    world.fed.provider.behave('apply', 'hang', 1)
+    vars(world.fed.provider)['timeout'] = 0.01
+    world.apply(domain, f'h1.{NAME} A', f'h2.{NAME} A')
+    since = utcnow() - timedelta(hours=1)
+    assert world.storage.read(plans.deletes_since, 'default', since) == 2
+    later(world, clock, 2.1)
+    assert is_settled(world, domain), world.row(domain).last_error
+    assert world.storage.read(plans.deletes_since, 'default', since) == 2, 'the same two, once'
