@@ -6,12 +6,16 @@ goes on.
 
 A domain goes the same way, since a server may be shared: what of its zone is ours is deleted by a plan, within the
 limits, and the zone itself only where nobody else has anything in it.
+
+Who was so slow that another pool manager has gone on writes nothing any more; and who finds that out after writing
+writes again, from the newest contents, so that an older state is not left standing.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import logging
 from collections.abc import Callable, Collection, Sequence
 from datetime import timedelta
 from itertools import groupby
@@ -33,12 +37,18 @@ from designate_pool.planner.records import LOWER
 from designate_pool.planner.zone import Zone, skeleton
 from designate_pool.pool_manager.mending import Mender
 from designate_pool.pool_manager.settings import Settings
+from designate_pool.storage import domains as domain_store
 from designate_pool.storage import owned
 from designate_pool.storage import plans as plan_store
+from designate_pool.storage import statuses
 from designate_pool.storage import zones as zone_store
 from designate_pool.storage.sessions import Storage
 
+LOG = logging.getLogger(__name__)
+
 HOUR = timedelta(hours=1)
+#: How often a domain is written again when others go on with it meanwhile.
+ROUNDS = 3
 Rows = Sequence[tuple[str, str, int | None, str]]
 T = TypeVar('T')
 
@@ -73,9 +83,19 @@ class Feeder:
 
         :returns: how that ended, and the serial whose contents the server has then; None when it has not
         """
-        if domain.is_going:
-            return self.delete(backend, domain).result, None
-        result, serial, _ = self._call(backend, domain, _Feeding.run)
+        for _ in range(ROUNDS):
+            if domain.is_going:
+                result, serial, late = self.delete(backend, domain).result, None, False
+            else:
+                feeding = _Feeding(self._storage, self._pool, self._settings, backend, domain)
+                result, serial, _ = self._call(backend, feeding, feeding.run)
+                late = feeding.has_written and feeding.is_overtaken()
+            newest = self._storage.read(domain_store.newest, domain.name, self._pool.name) if late else None
+            if newest is None:
+                break
+            LOG.warning('%s: %s was written when another pool manager had gone on with it; it is written again',
+                        backend.server.label, domain.name)
+            domain = newest
         return result, serial
 
     def delete(self, backend: Backend, domain: Domain, is_known: bool = True) -> Removal:
@@ -83,11 +103,12 @@ class Feeder:
 
         :param is_known: whether it is a domain of the database, for which a plan can be parked
         """
-        result, gone, is_parked = self._call(backend, domain, lambda one, provider: one.remove(provider, is_known))
+        feeding = _Feeding(self._storage, self._pool, self._settings, backend, domain)
+        result, gone, is_parked = self._call(backend, feeding, lambda provider: feeding.remove(provider, is_known))
         return Removal(result, bool(gone), is_parked)
 
-    def _call(self, backend: Backend, domain: Domain,
-              work: Callable[[_Feeding, ServerProvider], T]) -> tuple[CallResult, T | None, bool]:
+    def _call(self, backend: Backend, feeding: _Feeding,
+              work: Callable[[ServerProvider], T]) -> tuple[CallResult, T | None, bool]:
         """How *work* ended, what it gave, and whether it parked a plan."""
         assert isinstance(backend, RecordBackend)
         done: list[T] = []
@@ -95,20 +116,26 @@ class Feeder:
 
         def one(provider: ServerProvider) -> None:
             try:
-                done.append(work(_Feeding(self._storage, self._pool, self._settings, backend, domain), provider))
+                done.append(work(provider))
             except PlanParked as error:
                 parked.append(error)
                 raise
 
-        result = backend.feed(domain, one)
+        result = backend.feed(feeding.domain, one)
         return result, done[0] if done and result.ok else None, bool(parked)
 
 
 class _Feeding:
-    """One domain, one server, one try."""
+    """One domain, one server, one try.
 
-    def __init__(self, storage: Storage, pool: Pool, settings: Settings, backend: RecordBackend,
-                 domain: Domain) -> None:
+    :ivar has_written: whether anything was begun that changes what the server has
+    """
+
+    def __init__(self, storage: Storage, pool: Pool, settings: Settings, backend: Backend, domain: Domain) -> None:
+        assert isinstance(backend, RecordBackend)
+        self.has_written = False
+        self._is_removal = False
+        self._serial = domain.serial
         self._storage = storage
         self._pool = pool
         self._settings = settings
@@ -132,11 +159,11 @@ class _Feeding:
         contents = self._storage.read(zone_store.texts, self._domain.id)
         if contents is None:
             raise BackendError(why=f'{self._domain.name} is not there any more')
+        self._serial = contents[0].serial
         desired = desired_zone(*contents)
         plan = self._plan(provider, desired)
         if plan is not None:
             self._make_safe(plan)
-            self._deadline.left()
             self._apply(provider, plan)
             self._deadline.left()
             plan = self._verify(provider, desired)
@@ -145,6 +172,18 @@ class _Feeding:
             raise BackendRefused(why=_kept_back(plan, self._backend.policy.name))
         return contents[0].serial
 
+    @property
+    def domain(self) -> Domain:
+        return self._domain
+
+    def is_overtaken(self) -> bool:
+        """Whether somebody else is at work on the domain here, or has brought newer contents than those that were read.
+
+        That is after a claim has run out: this one was too slow, and what it is about to write is of the past.
+        """
+        return self._storage.read(statuses.is_overtaken, self._server.id, self._domain.id, self._serial,
+                                  self._settings.name, utcnow(), not self._is_removal)
+
     def remove(self, provider: ServerProvider, is_known: bool) -> bool:
         """
         :param is_known: see :meth:`Feeder.delete`
@@ -152,6 +191,7 @@ class _Feeding:
         :raises BackendRefused: when the plan is parked, or the policy lets nothing be deleted
         :raises BackendError: when not all of it was deleted
         """
+        self._is_removal = True
         existing = self._existing(provider)
         if existing is not None:
             if not self._backend.policy.allows('delete'):
@@ -161,7 +201,7 @@ class _Feeding:
                 everything = Plan(existing, existing.empty(), [changes.delete(each) for each in existing
                                                                if each.type != 'SOA'], True, target_id=provider.id)
                 self._make_safe(everything, True, is_known)
-                self._deadline.left()
+                self._begin()
                 provider.delete_zone(self._domain.name)
                 self._end(True)
                 existing = None
@@ -185,7 +225,6 @@ class _Feeding:
         plan = self._plan(provider, kept)
         if plan is not None and plan.changes:
             self._make_safe(plan, True, is_known)
-            self._deadline.left()
             self._apply(provider, plan)
             self._deadline.left()
             self._verify(provider, kept)
@@ -281,6 +320,7 @@ class _Feeding:
         old = {each.key for change in plan.changes for each in change.existing}
         # Were it noted afterwards, a crash would make what was created a stranger's.
         self._own(plan, new - old, ())
+        self._begin()
         result = provider.apply(plan)
         self._end(result.ok, '; '.join(result.errors[:3]))
         if result.ok:
@@ -290,6 +330,17 @@ class _Feeding:
             self._own(plan, (), new - old)
         raise BackendError(why=f'{result.applied} of {len(plan.changes)} changes were made, {result.failed} failed, '
                                f'{result.skipped} were not tried: {"; ".join(result.errors[:3])}')
+
+    def _begin(self) -> None:
+        """From here on the server is changed.
+
+        :raises TimeoutError: when it took too long to come so far
+        :raises BackendError: when somebody else has gone on meanwhile
+        """
+        self._deadline.left()
+        if self.is_overtaken():
+            raise BackendError(why='another pool manager has gone on with it meanwhile; nothing was written')
+        self.has_written = True
 
     def _verify(self, provider: ServerProvider, desired: Zone) -> Plan | None:
         """Read back; what is left to be done is nothing but what is kept back.

@@ -74,6 +74,12 @@ def live_by_name(tx: Tx, names: Iterable[str]) -> dict[str, Domain]:
     return {domain.name: domain for part in chunks(names) for domain in _all(tx, _LIVE_BY_NAME, names=part)}
 
 
+def newest(tx: Tx, name: str, pool_name: str) -> Domain | None:
+    """The newest domain that the name has or had in a pool."""
+    return _one(tx, _SELECT.where(domains.c.name == name, _POOL_NAME == pool_name)
+                .order_by(domains.c.generation.desc()).limit(1))
+
+
 def lock(tx: Tx, domain_id: str) -> Domain | None:
     """The domain, which nobody else can change or lock until this transaction ends."""
     return _one(tx, _BY_ID.with_for_update(of=domains), id=domain_id)

@@ -18,6 +18,11 @@ from designate_pool.storage.sessions import Tx
 TABLE = owned_rrsets
 #: Rows of one INSERT.
 _ROWS = 5000
+_FORMER, _NEW = domains.alias('former_domain'), domains.alias('new_domain')
+_INHERIT = (TABLE.update().values(domain_id=sa.bindparam('heir')).where(
+    TABLE.c.domain_id == sa.bindparam('former'), sa.exists().where(
+        _FORMER.c.id == sa.bindparam('former'), _NEW.c.id == sa.bindparam('heir'),
+        _FORMER.c.pool_id == _NEW.c.pool_id)))
 
 
 def keys(tx: Tx, server_id: str, domain_id: str) -> frozenset[str]:
@@ -46,10 +51,7 @@ def inherit(tx: Tx, former_id: str, domain_id: str) -> int:
 
     Otherwise what is left of the former would be nobody's there, served for ever and in the way of the new.
     """
-    former, new = domains.alias(), domains.alias()
-    in_one_pool = sa.exists().where(former.c.id == former_id, new.c.id == domain_id, former.c.pool_id == new.c.pool_id)
-    return tx.execute(TABLE.update().where(TABLE.c.domain_id == former_id, in_one_pool)
-                      .values(domain_id=domain_id)).rowcount
+    return tx.execute(_INHERIT, {'former': former_id, 'heir': domain_id}).rowcount
 
 
 def forget(tx: Tx, server_id: str, domain_id: str | None = None) -> int:

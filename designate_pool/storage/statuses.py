@@ -16,6 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 
 from designate_pool.model import Action, Outcome, ServerStatus, Status
+from designate_pool.serial import newer
 from designate_pool.storage.schema import domains, pool_manager_status
 from designate_pool.storage.sessions import Tx
 
@@ -160,6 +161,21 @@ def wake_domain(tx: Tx, server_id: str, domain_id: str, now: datetime, going: bo
         wanted |= TABLE.c.action == Action.UPDATE
     return tx.execute(TABLE.update().where(TABLE.c.server_id == server_id, TABLE.c.domain_id == domain_id, wanted)
                       .values(next_attempt_at=now, updated_at=now, version=TABLE.c.version + 1)).rowcount
+
+
+def is_overtaken(tx: Tx, server_id: str, domain_id: str, serial: int, by: str, now: datetime,
+                 is_known: bool = True) -> bool:
+    """Whether *by*, who is at work on a domain on a server at *serial*, has lost it to somebody else.
+
+    That is so when its claim is over and another one's is there, or more is wanted of the server than was then.
+
+    :param is_known: whether it is so as well when the server has nothing to do with the domain any more
+    """
+    rows = for_domains(tx, [domain_id], [server_id])[domain_id]
+    claimed = {row.claimed_by for row in rows if row.claimed_until is not None and row.claimed_until > now}
+    if by in claimed:
+        return False
+    return bool(claimed - {None}) or is_known and not rows or any(newer(row.expected_serial, serial) for row in rows)
 
 
 def release(tx: Tx, claimed_by: str, server_ids: Iterable[str]) -> int:

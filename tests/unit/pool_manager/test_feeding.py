@@ -15,7 +15,7 @@ import pytest
 
 from designate_pool.backends.base import Backend
 from designate_pool.backends.records import RecordBackend
-from designate_pool.errors import InvalidField
+from designate_pool.errors import BackendUnreachable, InvalidField
 from designate_pool.model import (Action, Answer, Domain, Outcome, PlanState, PollResult, RecordChange, Server,
                                   ServerStatus, Status, StoredPlan, utcnow)
 from designate_pool.planner.plan import ApplyResult, Plan
@@ -517,7 +517,7 @@ def test_deleting_a_domain_keeps_within_the_deletes_of_an_hour(world: FedWorld, 
 
 def limit_deletes(world: FedWorld, limit: int) -> None:
     feeder: Any = world.manager.feeder
-    feeder._settings = world.manager.settings.__class__(max_deletes_per_hour=limit)
+    feeder._settings = dataclasses.replace(world.manager.settings, max_deletes_per_hour=limit)
 
 
 @pytest.mark.parametrize('ownership', ['database', 'txt', 'zone'])
@@ -621,3 +621,87 @@ def test_what_was_begun_and_never_ended_counts_until_it_is_tried_again(world: Fe
     later(world, clock, 2.1)
     assert is_settled(world, domain), world.row(domain).last_error
     assert world.storage.read(plans.deletes_since, 'default', since) == 2, 'the same two, once'
+
+
+def another_goes_on(world: FedWorld, clock: Clock, domain: Domain, address: str) -> Domain:  # noqa: F811
+    """The claim runs out, and another pool manager brings the next change while the first is still at it."""
+    other = world.new_manager('two')
+    world.lose_casts = True
+    changed = world.central.apply_changes(CONTEXT, domain.id, [RecordChange(f'www.{NAME}', 'A', (address,))])
+    world.lose_casts = False
+    clock.offset += timedelta(seconds=31)
+    other.change([domain.id])
+    assert world.fed.provider.zone(NAME).get(f'www.{NAME}', 'A').rdatas == (address,)
+    return changed
+
+
+def test_who_was_too_slow_writes_nothing_any_more(world: FedWorld, clock: Clock,  # noqa: F811
+                                                  monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feeding, 'utcnow', clock)
+    domain = world.apply(world.create(), f'www.{NAME} A 192.0.2.1')
+    provider, changed = world.fed.provider, []
+    plan_here = provider.plan
+
+    def slow(*args: Any, **options: Any) -> Plan | None:
+        found = plan_here(*args, **options)
+        if not changed:
+            changed.append(domain)
+            changed.append(another_goes_on(world, clock, domain, '192.0.2.3'))
+            provider.calls.clear()
+        return found
+
+    vars(provider)['plan'] = slow
+    world.apply(domain, f'www.{NAME} A 192.0.2.2')
+    assert f'www.{NAME} 3600 A 192.0.2.3' in world.there()
+    assert not [call for call in provider.calls if call.operation == 'apply']
+    later(world, clock, 3)
+    assert is_settled(world, domain) and world.served_serial() == changed[1].serial
+
+
+@pytest.mark.parametrize('fails', [True, False])
+def test_what_is_written_too_late_is_not_left_standing(world: FedWorld, clock: Clock,  # noqa: F811
+                                                       monkeypatch: pytest.MonkeyPatch, fails: bool) -> None:
+    """A server that cannot be told what has to be there before takes the older contents over the newer."""
+    monkeypatch.setattr(feeding, 'utcnow', clock)
+    domain = world.apply(world.create(), f'www.{NAME} A 192.0.2.1')
+    provider, changed = world.fed.provider, []
+
+    def late(plan: Plan) -> ApplyResult | None:
+        first = not changed
+        if first:
+            changed.append(domain)
+            changed.append(another_goes_on(world, clock, domain, '192.0.2.3'))
+        provider.put(plan.desired)
+        if first and fails:
+            raise BackendUnreachable(why='no answer')
+        return None
+
+    vars(provider)['_apply'] = late
+    world.apply(domain, f'www.{NAME} A 192.0.2.2')
+    assert f'www.{NAME} 3600 A 192.0.2.3' in world.there()
+    later(world, clock, 3)
+    assert is_settled(world, domain) and world.served_serial() == changed[1].serial
+
+
+def test_what_is_written_after_the_domain_was_deleted_goes_again(world: FedWorld, clock: Clock,  # noqa: F811
+                                                                 monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feeding, 'utcnow', clock)
+    domain = world.apply(world.create(), f'www.{NAME} A 192.0.2.1')
+    provider, done = world.fed.provider, []
+
+    def late(plan: Plan) -> ApplyResult | None:
+        if not done:
+            done.append(plan)
+            other = world.new_manager('two')
+            world.lose_casts = True
+            world.central.delete_domain(CONTEXT, domain.id)
+            world.lose_casts = False
+            clock.offset += timedelta(seconds=31)
+            other.change([domain.id])
+            assert provider.zone(NAME) is None
+        provider.put(plan.desired)
+        return None
+
+    vars(provider)['_apply'] = late
+    world.apply(domain, f'www.{NAME} A 192.0.2.2')
+    assert done and provider.zone(NAME) is None
