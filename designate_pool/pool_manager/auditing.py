@@ -83,6 +83,8 @@ class Auditing:
                    if each.id in manager.members.holding and not each.is_filling]
         page = manager.storage.read(audits.page, audit.pool_id, audit.after_id, pace.PAGE, holding)
         self._make_up(audit, page, holding)
+        # Whoever was to forget them did not come to it, or never heard that Central was told.
+        manager.change(page.unfinished)
         watched = [lane for server_id, lane in manager.lanes.items()
                    if server_id in holding and lane.backend.keeps_serial]
         sent = self._ask(audit, page, [lane for lane in watched if not lane.dns.is_open])

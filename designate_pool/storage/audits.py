@@ -38,7 +38,11 @@ _AT_REST = (domains.c.status.in_([Status.ACTIVE, Status.ERROR]) & (domains.c.act
 _HELD = (sa.select(sa.func.count()).select_from(ROWS)
          .where(ROWS.c.domain_id == domains.c.id, ROWS.c.action == Action.UPDATE,
                 ROWS.c.server_id.in_(sa.bindparam('servers', expanding=True))).scalar_subquery())
-_DOMAINS = (sa.select(domains.c.id, domains.c.name, domains.c.serial, sa.case((_AT_REST, 1), else_=0), _HELD)
+_LEFT = sa.select(ROWS.c.id).where(ROWS.c.domain_id == domains.c.id)
+_FORGOTTEN = ((domains.c.status == Status.DELETED) & _LEFT.exists()
+              & ~_LEFT.where(ROWS.c.next_attempt_at.is_not(None)).exists())
+_DOMAINS = (sa.select(domains.c.id, domains.c.name, domains.c.serial, sa.case((_AT_REST, 1), else_=0),
+                      sa.case((_AT_REST, _HELD), (_FORGOTTEN, -1), else_=0))
             .where(domains.c.pool_id == sa.bindparam('pool_id'), domains.c.id > sa.bindparam('after'))
             .order_by(domains.c.id).limit(sa.bindparam('most')))
 _QUIET = (sa.select(ROWS.c.domain_id)
@@ -55,11 +59,13 @@ class Page:
     :ivar last_id: of all that was looked through; empty when there are no more
     :ivar domains: (id, name, serial) of those that have come to rest: ACTIVE, or in ERROR for want of some servers
     :ivar lacking: ids of those among them that not all servers have a row for
+    :ivar unfinished: ids of deleted ones that still have rows, with nothing due for any of them
     """
 
     last_id: str = ''
     domains: Sequence[tuple[str, str, int]] = ()
     lacking: Sequence[str] = ()
+    unfinished: Sequence[str] = ()
 
 
 def get(tx: Tx, pool_name: str, kind: AuditKind) -> Audit | None:
@@ -160,7 +166,7 @@ def page(tx: Tx, pool_id: str, after_id: str, most: int, server_ids: Sequence[st
     resting = [row for row in found if row[3]]
     return Page(found[-1][0] if len(found) == most else '',
                 [(key, name, serial) for key, name, serial, _, _ in resting],
-                [row[0] for row in resting if row[4] < len(server_ids)])
+                [row[0] for row in resting if row[4] < len(server_ids)], [row[0] for row in found if row[4] < 0])
 
 
 def quiet(tx: Tx, before: Mapping[str, datetime], after_id: str, last_id: str) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from designate_pool.errors import ServiceUnavailable
 from designate_pool.model import Action, Answer, CallResult, Domain, Outcome, PollResult, Status, utcnow
 from designate_pool.pool_manager import due
 from designate_pool.pool_manager.lane import Called
@@ -176,3 +177,31 @@ def test_a_row_that_is_changed_twice_before_it_is_written_is_one_version_on(worl
     world.storage.run(statuses.write, [renewed], utcnow())
     assert world.manager.write([situation], utcnow()).overtaken == 1
     assert world.rows(domain)[key].expected_serial == domain.serial + 1
+
+
+@pytest.mark.parametrize('world', [100], indirect=True)
+def test_a_deletion_whose_report_was_heard_and_not_answered_comes_to_its_end(
+        world: World, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    domain = world.create()
+    update = world.central.update_statuses
+
+    def answer_lost(*arguments: Any, **named: Any) -> None:
+        update(*arguments, **named)
+        raise ServiceUnavailable(service='central', why='no answer within 30 s')
+
+    with monkeypatch.context() as patched:
+        patched.setattr(world.central, 'update_statuses', answer_lost)
+        gone = world.delete(domain)
+    assert world.get(gone).status is Status.DELETED and len(world.rows(gone)) == 9
+    world.sweep()
+    assert world.rows(gone) == {}
+
+
+def test_a_deleted_domain_that_waits_for_a_server_is_left_to_it(world: World) -> None:  # noqa: F811
+    domain = world.create()
+    world.servers[SERVERS[1]].dead = True
+    gone = world.delete(domain)
+    rows = world.rows(gone)
+    assert world.get(gone).status is Status.DELETED
+    world.sweep()
+    assert world.rows(gone) == rows

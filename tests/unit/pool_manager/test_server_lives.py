@@ -520,3 +520,30 @@ def test_a_server_that_cannot_be_compared(town: Town) -> None:
     town.servers[D].dead = True
     with pytest.raises(WrongServerState, match='connection refused'):
         Comparing(town.manager, town.runtime).compare(D, fix=False, delete_extra=None)
+
+
+def test_a_zone_deleted_while_its_server_drains_is_taken_from_that_server_too(
+        town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(filling, 'PAGE', 2)
+    domains = some(town)
+    town.put(C, ServerState.DRAINING, dismissed=True, delete_zones=True)
+    gone = town.delete(domains[-1])
+    assert town.get(gone).status is Status.DELETED
+    assert {server for server, _ in town.rows(gone)} == {C}
+    town.settle()
+    assert town.states[C] == 'removed' and town.servers[C].zones == {} and town.rows(gone) == {}
+
+
+def test_a_zone_deleted_by_a_manager_that_does_not_know_a_joining_server_yet_is_taken_from_it_too(town: Town) -> None:
+    domains = some(town)
+    stranger = town.new_manager('two')
+    town.add(D)
+    town.registrar.reload()
+    town.settle()
+    assert len(town.servers[D].zones) == len(domains)
+    town.lose_casts = True
+    gone = town.central.delete_domain(CONTEXT, domains[0].id)
+    stranger.change([gone.id])
+    assert town.get(gone).status is Status.DELETED and gone.name in town.servers[D].zones
+    town.sweep()
+    assert gone.name not in town.servers[D].zones and town.rows(gone) == {}
