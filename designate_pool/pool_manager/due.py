@@ -70,6 +70,8 @@ def begin(domain: Domain, rows: Rows, servers: Iterable[str], now: datetime) -> 
             # How often mending has failed is counted on: a change makes it no easier.
             attempts = update.attempts if update.diverged else 0
             begun.append(dataclasses.replace(_renewed(update, domain, ready), attempts=attempts))
+        elif ready is not None and update.status is not Outcome.SUCCESS and update.next_attempt_at is None:
+            begun.append(_written(update, next_attempt_at=ready))  # what it waited for has happened
     return begun
 
 

@@ -92,10 +92,14 @@ def write(tx: Tx, rows: Iterable[ServerStatus], now: datetime) -> int:
         done = tx.execute(_UPSERT['postgresql'], {name: [row[name] for row in values] for name in TABLE.c.keys()})
     else:
         done = tx.execute(_UPSERT[tx.dialect.name], values)
-    if tx.dialect.name == 'mysql':
-        # MariaDB counts an insert once, an update twice, and a row that stays as it is once.
-        return len(newest) + sum(row.created_at is not None for row in newest.values()) - done.rowcount
-    return len(newest) - done.rowcount
+    if tx.dialect.name != 'mysql':
+        return len(newest) - done.rowcount
+    # MariaDB counts an insert once, an update twice, and a row that stays as it is once: those that were to be inserted
+    # and are there are told by their ids, since a row that was there before keeps its own.
+    new = [row.id for row in newest.values() if row.created_at is None]
+    missing = len(new) - sum(tx.execute(sa.select(sa.func.count()).where(TABLE.c.id.in_(ids))).scalar_one()
+                             for ids in _chunks(new, _IDS_PER_STATEMENT))
+    return missing + max(0, len(newest) + (len(newest) - len(new)) - done.rowcount)
 
 
 def claim_due(tx: Tx, server_rooms: Mapping[str, int], now: datetime, claimed_by: str,

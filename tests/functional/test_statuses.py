@@ -109,6 +109,16 @@ def test_a_writer_is_told_how_many_of_its_rows_somebody_else_wrote_first(storage
     assert storage.run(statuses.write, later, NOW + SECOND) == 0
 
 
+def test_a_writer_is_told_that_somebody_else_has_begun_a_row_first(storage: Storage) -> None:
+    first, second, third = storage.run(insert_domains, 3)
+    written(storage, row(first, expected_serial=100), row(second))
+    old = stored(storage, second)[0]
+    mine = [row(first, expected_serial=101), row(third), dataclasses.replace(old, version=2, attempts=1)]
+    assert storage.run(statuses.write, mine, NOW) == 1
+    assert [stored(storage, each)[0].expected_serial for each in (first, third)] == [100, 1]
+    assert stored(storage, second)[0].attempts == 1
+
+
 def test_of_two_rows_of_one_key_in_a_batch_the_newer_counts(storage: Storage, domain: str) -> None:
     written(storage, row(domain, version=3, attempts=3), row(domain, version=2, attempts=2))
     assert [each.attempts for each in stored(storage, domain)] == [3]

@@ -205,3 +205,30 @@ def test_a_deleted_domain_that_waits_for_a_server_is_left_to_it(world: World) ->
     assert world.get(gone).status is Status.DELETED
     world.sweep()
     assert world.rows(gone) == rows
+
+
+def test_a_created_zone_is_asked_for_where_another_manager_heard_of_the_server_meanwhile(
+        world: World, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    lane = world.manager.lanes[SERVERS[0]]
+    held: list[Work] = []
+    lane.put = lambda *works: held.extend(works)  # type: ignore[method-assign]
+    domain = world.central.create_domain(CONTEXT, {'name': 'example.com.', 'email': 'hostmaster@example.com'})
+    changed = world.central.update_domain(CONTEXT, domain.id, {'ttl': 77})
+    del lane.put
+    # The server was given the zone and has fetched its first contents; that reaches the other manager, unasked.
+    unasked = PollResult(domain.id, SERVERS[0], Outcome.SUCCESS, Answer.SERIAL, domain.serial)
+    world.asked.clear()
+    overtaken(world, monkeypatch, lambda: world.new_manager('two').heard([unasked]))
+    lane.put(*held)
+    assert {(each.server_id, each.serial) for each in world.asked} == {(SERVERS[0], changed.serial)}
+    assert world.rows(domain)[SERVERS[0], Action.UPDATE].next_attempt_at, 'should the answer be lost'
+    world.deliver()
+    assert world.rows(domain)[SERVERS[0], Action.UPDATE].status is Outcome.SUCCESS
+
+
+def test_a_row_that_waits_for_nothing_is_begun_by_whoever_looks_at_it(world: World) -> None:  # noqa: F811
+    domain = world.create()
+    row = world.rows(domain)[SERVERS[0], Action.UPDATE]
+    world.storage.run(statuses.write, [dataclasses.replace(row, status=None, version=row.version + 1)], utcnow())
+    world.manager.change([domain.id])
+    assert [each.server_id for each in world.asked] == [SERVERS[0]]
