@@ -54,6 +54,13 @@ class BodyTooLarge(BadInput):
     type = 'body_too_large'
 
 
+class TooManyBodies(PoolError):
+    """Requests with bodies of {limit} bytes together are arriving already; try again in a moment."""
+
+    code = 503
+    type = 'too_many_bodies'
+
+
 class Unauthorized(PoolError):
     """The request needs a token: {why}."""
 

@@ -7,6 +7,7 @@ from typing import Any
 import falcon
 
 from designate_pool.api import contract
+from designate_pool.api.admission import Admission
 from designate_pool.api.answering import Envelope, handle_errors
 from designate_pool.api.audits import Audits
 from designate_pool.api.auth import Gate, NoAuth
@@ -14,6 +15,7 @@ from designate_pool.api.document import Document, make_document
 from designate_pool.api.health import Health, Versions
 from designate_pool.api.limits import Limits
 from designate_pool.api.metering import Meter
+from designate_pool.api.operations import FILE, SMALL, ZONE
 from designate_pool.api.plans import Plan, Plans
 from designate_pool.api.policy import Everything
 from designate_pool.api.pools import NameServers
@@ -59,12 +61,13 @@ def create_app(central: CentralClient, pool: Pool, import_limit: int = IMPORT_LI
     :param watch: has others wait for zones
     :param tasks: imports and exports, where they are not those of *storage*
     """
+    whole = max(min(import_limit, WHOLE_LIMIT), JSON_LIMIT)
     app: falcon.App[Any, Any] = falcon.App(middleware=[
         Meter(), Envelope(), contract.FindOperation(contract.operations()),
-        gate or Gate(NoAuth(), Everything(), RateLimits(0, 1))])
+        gate or Gate(NoAuth(), Everything(), RateLimits(0, 1)),
+        Admission({SMALL: JSON_LIMIT, ZONE: whole, FILE: import_limit})])
     app.req_options.strip_url_path_trailing_slash = True
     handle_errors(app)
-    whole = max(min(import_limit, WHOLE_LIMIT), JSON_LIMIT)
     tasks, versions = tasks or ZoneTasks(storage), Versions()
     exported = ZoneExport(central, tasks)
     gatherer = Gatherer(central, pool, count_joining_servers)

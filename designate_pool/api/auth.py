@@ -18,6 +18,7 @@ from typing import Any, NoReturn, Protocol
 import falcon
 
 from designate_pool.api import policy, rate_limits
+from designate_pool.api.admission import ADMITTED
 from designate_pool.api.identity import Identity
 from designate_pool.api.operations import ADMIN, ANYONE, Operation
 from designate_pool.errors import Forbidden, InvalidField, OverLimit, Unauthorized
@@ -98,6 +99,8 @@ class Gate:
 
     def _slow_down(self, req: falcon.Request, resp: falcon.Response, who: Identity | None) -> None:
         """Without a token, or with a wrong one, requests are counted by where they come from."""
+        if req.env.get(ADMITTED):
+            return  # it was counted when its headers came
         seconds = self._rates.take(f'address {req.remote_addr}' if who is None else who.key)
         if seconds:
             resp.set_header('Retry-After', str(seconds))

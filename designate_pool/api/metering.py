@@ -23,8 +23,8 @@ class Meter:
         req.context.began_at = time.monotonic()
 
     def process_response(self, req: falcon.Request, resp: falcon.Response, resource: Any, req_succeeded: bool) -> None:
-        if not hasattr(req.context, 'began_at'):
-            return  # some methods falcon refuses before it asks any middleware
+        if not hasattr(req.context, 'began_at') or getattr(req.context, 'is_head_admitted', False):
+            return  # some methods falcon refuses before it asks any middleware; headers alone are no request yet
         operation = getattr(req.context, 'operation', None)
         name = NONE if operation is None else operation.name
         metrics.REQUESTS.labels(name, str(resp.status_code)).inc()

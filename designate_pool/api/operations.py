@@ -17,6 +17,8 @@ Table = Mapping[str, Field]
 
 #: Roles, each of which may do what the ones before it may.
 ANYONE, READER, MEMBER, OPERATOR, ADMIN = 'anyone', 'reader', 'member', 'operator', 'admin'
+#: How much a body may hold: little, all of a zone as JSON, a zone file.
+SMALL, ZONE, FILE = 'small', 'zone', 'file'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,6 +34,7 @@ class Operation:
     :ivar media: of the body, where it is no JSON
     :ivar answer_media: of the answer, where it is no JSON
     :ivar query: what may follow the question mark
+    :ivar body_size: how much the body may hold
     :ivar is_list: whether marker, limit, sort_key and sort_dir may as well
     """
 
@@ -47,3 +50,4 @@ class Operation:
     answer_media: str = 'application/json'
     query: Table = dataclasses.field(default_factory=dict)
     is_list: bool = False
+    body_size: str = SMALL

@@ -7,7 +7,7 @@ import falcon
 from designate_pool.api import fields, plan_views, reading, views
 from designate_pool.api.answering import answer
 from designate_pool.api.auth import pool_asker
-from designate_pool.api.operations import OPERATOR, Operation, Schema
+from designate_pool.api.operations import OPERATOR, ZONE, Operation, Schema
 from designate_pool.api.schemas import COUNT, ID, MOMENT, PLAN_STATE, TEXT, links, listed, maybe, shape
 from designate_pool.model import PlanState, StoredPlan, new_id
 from designate_pool.rpc.central import CentralClient
@@ -17,7 +17,7 @@ OPERATIONS = (
     Operation('list_plans', 'GET', '/v2/plans', 'List plans', OPERATOR, {200: 'Plans'}, query=fields.PLAN_FILTERS,
               is_list=True),
     Operation('create_plan', 'POST', '/v2/plans', 'Keep a plan', OPERATOR, {201: 'WholePlan'},
-              body=fields.PLAN_CREATE),
+              body=fields.PLAN_CREATE, body_size=ZONE),
     Operation('show_plan', 'GET', _ONE, 'Show a plan with its changes', OPERATOR, {200: 'WholePlan'}),
     Operation('drop_plan', 'DELETE', _ONE, 'Drop a plan; it is shown as such until it expires', OPERATOR,
               {200: 'Plan'}),

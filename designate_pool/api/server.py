@@ -5,6 +5,9 @@
   it is large), so no slow client ever holds a worker.
 * A connection is closed when nothing moved on it for ``idle_timeout`` seconds, or when a request
   took longer than ``request_timeout`` to arrive, however steadily it drips.
+* Of a request with a body the headers are judged by themselves (:mod:`designate_pool.api.admission`); the body is
+  read when they were found good, and as far as the operation and the limit of all bodies allow.
+* Those who ask have turns (:mod:`designate_pool.api.turns`), so that nobody waits behind all that another asks for.
 * When all places for connections are taken, the address that holds most of them gives one up.
 * What waitress itself refuses (not HTTP, too large) is answered in the same form as every other error.
 """
@@ -13,6 +16,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import copy
 import json
 import logging
 import socket
@@ -24,15 +28,21 @@ from typing import Any
 
 from waitress import adjustments, server, task, trigger, wasyncore
 from waitress.channel import HTTPChannel
+from waitress.parser import HTTPRequestParser
+from waitress.utilities import Error, RequestEntityTooLarge
 
 from designate_pool.api import views
+from designate_pool.api.admission import ADMITTED, HEAD
 from designate_pool.api.answering import REQUEST_ID
-from designate_pool.errors import PoolError
+from designate_pool.api.turns import Turns
+from designate_pool.errors import PoolError, TooManyBodies
 from designate_pool.model import Endpoint
 
 LOG = logging.getLogger(__name__)
 #: In a request's environment: a context manager; within it another worker stands in for the one that has the request.
 ASIDE = 'designate_pool.aside'
+#: Bytes of a body that the limit of all bodies together does not ask about: the limit of connections bounds them.
+LITTLE = 1 << 20
 
 
 class ApiServer:
@@ -43,11 +53,17 @@ class ApiServer:
     :param threads: how many requests are worked on at once
     :param connections: how many clients may be connected at once; more wait in the backlog
     :param body_limit: bytes of a request's body that are taken at all
+    :param bodies_limit: bytes of all bodies over :data:`LITTLE` together
+    :param judges_heads: whether the application is to be shown headers by themselves, as
+        :mod:`designate_pool.api.admission` says
     """
 
     def __init__(self, app: Callable[..., Any], listen: Endpoint, threads: int = 16, connections: int = 500,
-                 body_limit: int = 64 << 20, idle_timeout: int = 60, request_timeout: float = 120) -> None:
+                 body_limit: int = 64 << 20, idle_timeout: int = 60, request_timeout: float = 120,
+                 bodies_limit: int = 1 << 30, judges_heads: bool = False) -> None:
         self._app = app
+        self._bodies_limit = bodies_limit
+        self._judges_heads = judges_heads
         self._threads = threads
         self._aside = 0
         self._lock = threading.Lock()
@@ -79,7 +95,8 @@ class ApiServer:
         # One line for every request that waits for a worker helps nobody in a flood.
         logging.getLogger('waitress.queue').setLevel(logging.ERROR)
         adjusted = adjustments.Adjustments(**self._options)
-        self._server = _Server(self._serve, self._map, adj=adjusted, request_timeout=self._request_timeout)
+        self._server = _Server(self._serve, self._map, adj=adjusted, request_timeout=self._request_timeout,
+                               bodies_limit=self._bodies_limit, judges_heads=self._judges_heads)
         self._thread = threading.Thread(target=self._run, name='api', daemon=True)
         self._thread.start()
 
@@ -133,6 +150,97 @@ class ApiServer:
             time.sleep(0.1)
 
 
+class _Parser(HTTPRequestParser):
+    """A request that arrives, and whose headers are judged by themselves.
+
+    :ivar asked: whether the application was shown the headers
+    :ivar limit: bytes that its body may have; None until it was admitted
+    :ivar over: whether all bodies together have become too large
+    """
+
+    expect_continue: bool = False
+    asked = False
+    limit: int | None = None
+    over: int | None = None
+    wants_continue = False
+
+    def received(self, data: bytes) -> int:
+        consumed: int = super().received(data)
+        if not self.asked and self.expect_continue:
+            self.expect_continue, self.wants_continue = False, True
+        if self.over is not None:
+            self.error, self.completed = _Overfull(str(TooManyBodies(limit=self.over))), True
+        elif self.limit is not None and self.held > self.limit:
+            self.error, self.completed = RequestEntityTooLarge(f'exceeds max_body of {self.limit}'), True
+        return consumed
+
+    @property
+    def held(self) -> int:
+        """Bytes of the body that are there."""
+        return 0 if self.body_rcv is None else self.body_rcv.__len__()
+
+    @property
+    def size(self) -> int:
+        """Bytes that count in the limit of all bodies."""
+        size = 0 if self.limit is None else max(self.content_length, self.held)
+        return size if size > LITTLE else 0
+
+
+class _Overfull(Error):
+    code = 503
+    reason = 'Service Unavailable'
+
+
+class _Task(task.WSGITask):
+    def get_environment(self) -> dict[str, Any]:
+        environ: dict[str, Any] = super().get_environment()
+        if getattr(self.request, 'limit', None) is not None:
+            environ[ADMITTED] = True
+        return environ
+
+
+class _Head:
+    """Stands in the queue for a request of which the headers alone are there."""
+
+    error = None
+
+    def __init__(self, whole: _Parser) -> None:
+        self.whole = whole
+        self.request = copy.copy(whole)
+        self.request.body_rcv = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.request, name)
+
+
+class _HeadTask(task.WSGITask):
+    """Has the application judge the headers: its answer is the answer, unless it admits the body."""
+
+    admitted = False
+
+    def get_environment(self) -> dict[str, Any]:
+        environ: dict[str, Any] = super().get_environment()
+        environ[HEAD] = self._admit
+        return environ
+
+    def _admit(self, limit: int) -> None:
+        self.channel.server.admit(self.request.whole, limit)
+        self.admitted = True
+
+    def execute(self) -> None:
+        self.set_close_on_finish()
+        super().execute()
+        if self.admitted:
+            self.close_on_finish = False
+            self.request.whole.expect_continue = self.request.whole.wants_continue
+        else:
+            self.channel.refused = True
+
+    def finish(self) -> None:
+        if not self.admitted:
+            super().finish()
+
+
 class _Channel(HTTPChannel):
     """A connection that knows since when its request has been arriving, and that lets a refused client finish.
 
@@ -157,12 +265,35 @@ class _Channel(HTTPChannel):
     def received(self, data: bytes) -> bool:
         if self.draining:
             return False
+        held = self._held()
         taken: bool = super().received(data)
         if self.request is None:
             self.arriving_since = None
         elif self.arriving_since is None:
             self.arriving_since = time.time()
+        if isinstance(self.request, _Parser):
+            self._judge(self.request)
+            if self.request.chunked and self._held() // LITTLE > held // LITTLE:
+                self.server.weigh(self.request)
         return taken
+
+    def _held(self) -> int:
+        return self.request.held if isinstance(self.request, _Parser) else 0
+
+    def _judge(self, whole: _Parser) -> None:
+        with self.requests_lock:
+            if whole.asked or not whole.headers_finished or whole.completed or self.will_close:
+                return
+            whole.asked = True
+            self.requests.append(_Head(whole))  # nothing more is read until that is answered
+            if len(self.requests) == 1:
+                self.server.add_task(self)
+
+    def parser_class(self, adj: Any) -> HTTPRequestParser:
+        return _Parser(adj) if self.server.judges_heads else HTTPRequestParser(adj)
+
+    def task_class(self, channel: HTTPChannel, request: Any) -> task.WSGITask:
+        return (_HeadTask if isinstance(request, _Head) else _Task)(channel, request)
 
     def handle_write(self) -> None:
         drains = self.refused and self.close_when_flushed
@@ -236,12 +367,38 @@ class _Server(server.TcpWSGIServer):
     channel_class = _Channel
     trigger: Any
 
-    def __init__(self, *arguments: Any, request_timeout: float, **options: Any) -> None:
+    def __init__(self, *arguments: Any, request_timeout: float, bodies_limit: int, judges_heads: bool,
+                 **options: Any) -> None:
         self._request_timeout = request_timeout
+        self._bodies_limit = bodies_limit
+        self._admitting = threading.Lock()
+        self.judges_heads = judges_heads
         super().__init__(*arguments, **options)
+        self.task_dispatcher.queue = Turns()
 
         self.trigger.close()
         self.trigger = _Trigger(self._map)
+
+    def admit(self, request: _Parser, limit: int) -> None:
+        """Have the body of *request* taken, *limit* bytes at most.
+
+        :raises TooManyBodies: when all of them together would be too large
+        """
+        with self._admitting:
+            request.limit = limit
+            if request.size and self._bodies() > self._bodies_limit:
+                request.limit = None
+                raise TooManyBodies(limit=self._bodies_limit)
+
+    def weigh(self, request: _Parser) -> None:
+        """Refuse the rest of *request*, whose length is not known, when all bodies together have become too large."""
+        if self._bodies() > self._bodies_limit:
+            request.over = self._bodies_limit
+
+    def _bodies(self) -> int:
+        channels = list(self.active_channels.values())
+        return sum(each.size for channel in channels for each in (channel.request, *channel.requests)
+                   if isinstance(each, _Parser))
 
     def handle_accept(self) -> None:
         super().handle_accept()

@@ -12,7 +12,7 @@ import falcon
 
 from designate_pool.api import fields, reading, views
 from designate_pool.api.answering import answer, asker
-from designate_pool.api.operations import MEMBER, READER, Operation
+from designate_pool.api.operations import FILE, MEMBER, READER, Operation
 from designate_pool.api.schemas import COUNT, ID, LINK, MOMENT, TEXT, Schema, links, listed, maybe, shape
 from designate_pool.api.tasks import PIECE, ZoneTasks, checked
 from designate_pool.errors import (BadInput, BodyTooLarge, DomainNotFound, ServiceUnavailable, WrongContentType,
@@ -33,7 +33,7 @@ OPERATIONS = (
     Operation('list_zone_imports', 'GET', _IMPORTS, 'List imports', READER, {200: 'ZoneImports'}, query=_FILTERS,
               is_list=True),
     Operation('create_zone_import', 'POST', _IMPORTS, 'Make a zone of a zone file', MEMBER, {202: 'ZoneImport'},
-              media='text/dns'),
+              media='text/dns', body_size=FILE),
     Operation('show_zone_import', 'GET', _IMPORT, 'Show how far an import is, or how it ended', READER,
               {200: 'ZoneImport'}),
     Operation('delete_zone_import', 'DELETE', _IMPORT, 'Forget an import; the zone that it made stays', MEMBER,

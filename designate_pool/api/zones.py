@@ -6,7 +6,7 @@ import falcon
 
 from designate_pool.api import fields, reading, views
 from designate_pool.api.answering import answer, asker
-from designate_pool.api.operations import MEMBER, READER, Operation, Schema
+from designate_pool.api.operations import MEMBER, READER, ZONE, Operation, Schema
 from designate_pool.api.schemas import (ACTION, COUNT, FLAG, ID, MOMENT, SERIAL, SERVER_STATE, STATUS, TEXT, TEXTS,
                                         links, listed, maybe, ref, shape)
 from designate_pool.api.standing import Gatherer
@@ -17,13 +17,14 @@ from designate_pool.rpc.central import CentralClient
 OPERATIONS = (
     Operation('list_zones', 'GET', '/v2/zones', 'List zones', READER, {200: 'Zones'}, query=fields.ZONE_FILTERS,
               is_list=True),
-    Operation('create_zone', 'POST', '/v2/zones', 'Create a zone', MEMBER, {202: 'Zone'}, body=fields.ZONE_CREATE),
+    Operation('create_zone', 'POST', '/v2/zones', 'Create a zone', MEMBER, {202: 'Zone'}, body=fields.ZONE_CREATE,
+              body_size=ZONE),
     Operation('show_zone', 'GET', '/v2/zones/{zone_id}', 'Show a zone', READER, {200: 'Zone'}),
     Operation('update_zone', 'PATCH', '/v2/zones/{zone_id}', "Change a zone's email, TTL or description", MEMBER,
               {202: 'Zone'}, body=fields.ZONE_UPDATE),
     Operation('delete_zone', 'DELETE', '/v2/zones/{zone_id}', 'Delete a zone', MEMBER, {202: 'Zone'}),
     Operation('change_zone', 'POST', '/v2/zones/{zone_id}/changes', 'Make many changes of a zone at one serial', MEMBER,
-              {202: 'Zone'}, body=fields.ZONE_CHANGES),
+              {202: 'Zone'}, body=fields.ZONE_CHANGES, body_size=ZONE),
     Operation('list_zone_servers', 'GET', '/v2/zones/{zone_id}/servers', 'Show where a zone stands on each server',
               READER, {200: 'ZoneServers'}),
 )

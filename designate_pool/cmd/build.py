@@ -108,7 +108,8 @@ def build_api(parts: Parts) -> Service:
                      count_joining_servers=joining, storage=parts.storage, watch=watch, gate=guard.gate)
     guarded = guard.around(app)
     # The watch ends those who wait, so that the servers can end.
-    service = Together([watch, *(ApiServer(guarded, endpoint, settings.threads, body_limit=settings.max_body)
+    service = Together([watch, *(ApiServer(guarded, endpoint, settings.threads, body_limit=settings.max_body,
+                                           bodies_limit=settings.max_bodies, judges_heads=True)
                                  for endpoint in settings.listen)], guard.reload)
     service.start()
     return service

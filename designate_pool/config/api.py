@@ -45,6 +45,10 @@ OPTIONS: list[cfg.Opt] = [
     cfg.IntOpt('max_body', default=268435456, min=1024,
                help='The most bytes that the body of a request may have. Only a zone file may be that long: what is '
                     'JSON is held in memory, and may have 33554432 at most.'),
+    cfg.IntOpt('max_bodies', default=1073741824, min=1024,
+               help='The most bytes that the bodies of all requests may have together, of those over 1048576 bytes; '
+                    'one that would be too much is answered 503. What is over 524288 bytes of a body is in a temporary '
+                    'file until the request is carried out.'),
     metrics.option(),
 ]
 
@@ -57,6 +61,7 @@ class ApiSettings:
     :ivar tokens_file: a path, where *auth* is ``token``
     :ivar rate_limit: requests a second of one token; 0 for no limit
     :ivar max_body: bytes
+    :ivar max_bodies: bytes; no less than *max_body*
     :ivar metrics: where they are served; empty for nowhere
     """
 
@@ -69,6 +74,7 @@ class ApiSettings:
     threads: int
     waits: int
     max_body: int
+    max_bodies: int
     metrics: tuple[Endpoint, ...]
 
 
@@ -87,7 +93,10 @@ def read(section: Section) -> ApiSettings:
                            allow_remote=section['allow_remote'], tokens_file=section['tokens_file'],
                            rate_limit=section['rate_limit'], rate_burst=section['rate_burst'],
                            threads=section['threads'], waits=section['waits'],
-                           max_body=section['max_body'], metrics=metrics.read(section))
+                           max_body=section['max_body'],
+                           max_bodies=section['max_bodies'], metrics=metrics.read(section))
+    if settings.max_bodies < settings.max_body:
+        section.wrong('max_bodies', f'it is less than max_body, {settings.max_body}; such a body would never be taken')
     if settings.auth == TOKEN and not settings.tokens_file:
         section.wrong('tokens_file', 'it must be given where auth = token; '
                                      '"designate-pool-manage token create" makes the file')

@@ -1,7 +1,7 @@
 """The API over a stand-in for Central, as a program: ``python -m tests.unit.api.serve eventlet|threading [JSON]``.
 
-JSON is ApiServer's options.  It prints its port, serves until its standard input ends, stops in good order, and ends.
-Three addresses beside the API's own serve the tests: /slow answers after half a second, /large with 32 MiB, and /pair
+JSON is ApiServer's options; with "tokens", a file of them, clients need one, and with "rate" so many requests a second
+are taken.  It prints its port, serves until its standard input ends, stops in good order, and ends.  Three addresses beside the API's own serve the tests: /slow answers after half a second, /large with 32 MiB, and /pair
 when two ask for it at the same time.
 """
 
@@ -20,6 +20,10 @@ import threading  # noqa: E402
 import time  # noqa: E402
 
 from designate_pool.api.app import create_app  # noqa: E402
+from designate_pool.api.auth import Gate  # noqa: E402
+from designate_pool.api.auth_tokens import TokenAuth  # noqa: E402
+from designate_pool.api.policy import Everything  # noqa: E402
+from designate_pool.api.rate_limits import RateLimits  # noqa: E402
 from designate_pool.api.server import ApiServer  # noqa: E402
 from designate_pool.model import Endpoint  # noqa: E402
 from tests.unit.api.stand_in import POOL, StandIn, StandInPoolManager  # noqa: E402
@@ -31,7 +35,11 @@ LARGE = 32 << 20
 def main() -> None:
     central = StandIn()
     pair = threading.Barrier(2)
-    api = create_app(central, POOL, pool_managers=StandInPoolManager(), tasks=StandInTasks(central))
+    options = json.loads(sys.argv[2])
+    tokens, rates = options.pop('tokens', None), RateLimits(options.pop('rate', 0), 3)
+    gate = None if tokens is None else Gate(TokenAuth(tokens), Everything(), rates)
+    api = create_app(central, POOL, pool_managers=StandInPoolManager(), tasks=StandInTasks(central), gate=gate,
+                     import_limit=options.get('body_limit', 64 << 20))
 
     def app(environ, start_response):
         if environ['PATH_INFO'] == '/slow':
@@ -46,7 +54,7 @@ def main() -> None:
         start_response('200 OK', [('Content-Type', 'text/plain'), ('Content-Length', '4')])
         return [b'done']
 
-    server = ApiServer(app, Endpoint('127.0.0.1', 0), **json.loads(sys.argv[2]))
+    server = ApiServer(app, Endpoint('127.0.0.1', 0), **options, judges_heads=True)
     server.start()
     print(server.endpoint.port, flush=True)
     ended = threading.Event()

@@ -1,0 +1,153 @@
+"""What becomes of a request's body is decided when its headers are there; and who waits how long for a worker."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Iterator
+from types import SimpleNamespace
+
+import pytest
+
+from designate_pool.api.auth_tokens import digest, make, new_secret
+from designate_pool.api.turns import Turns
+from tests.unit.api.test_server import served
+
+MIB = 1 << 20
+TOKEN = new_secret()
+IMPORTS = '/v2/zones/tasks/imports'
+
+
+OPTIONS = {'threads': 2, 'body_limit': 4 * MIB, 'bodies_limit': 5 * MIB}
+
+
+@pytest.fixture(scope='module')
+def tokens(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp('admission') / 'tokens'
+    path.write_text(make('ada', 'blue', ('member',), digest(TOKEN)).line())
+    return str(path)
+
+
+@pytest.fixture(scope='module', params=['threading', 'eventlet'])
+def port(request: pytest.FixtureRequest, tokens: str) -> Iterator[int]:
+    with served(request.param, **OPTIONS, tokens=tokens) as (port, _):
+        yield port
+
+
+class Client:
+    """Sends a request's headers, and its body by and by."""
+
+    def __init__(self, port: int, path: str = IMPORTS, length: int | None = 2 * MIB, token: str | None = TOKEN,
+                 more: str = '') -> None:
+        self.socket = socket.create_connection(('127.0.0.1', port), timeout=30)
+        size = 'Transfer-Encoding: chunked' if length is None else f'Content-Length: {length}'
+        secret = '' if token is None else f'X-Auth-Token: {token}\r\n'
+        kind = 'text/dns' if path == IMPORTS else 'application/json'
+        self.send(f'POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\n{secret}{size}\r\n{more}\r\n')
+
+    def send(self, content: str | bytes) -> None:
+        self.socket.sendall(content.encode() if isinstance(content, str) else content)
+
+    def status(self) -> int:
+        """Of the answer, once there is one."""
+        return int(self.socket.recv(4096).split()[1])
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.socket.close()
+
+
+def zone_file(size: int) -> bytes:
+    return b'$ORIGIN example.net.\n'.ljust(size, b';')
+
+
+@pytest.mark.parametrize('wrong, status', [
+    ({'token': None}, 401),
+    ({'token': 'dpt_unknown'}, 401),
+    ({'token': None, 'more': 'Expect: 100-continue\r\n'}, 401),
+    ({'token': None, 'length': None}, 401),
+    ({'path': '/v2/nowhere'}, 404),
+    ({'path': '/v2/limits'}, 405),
+    ({'path': '/v2/tsigkeys'}, 413),
+    ({'length': 5 * MIB}, 413),
+], ids=str)
+def test_who_is_refused_by_the_headers_is_told_before_the_body(port: int, wrong: dict, status: int) -> None:
+    with Client(port, **wrong) as client:
+        assert client.status() == status
+
+
+def test_a_body_is_taken_once_its_headers_were_found_good(port: int) -> None:
+    with Client(port, more='Expect: 100-continue\r\n') as client:
+        assert client.status() == 100
+        client.send(zone_file(2 * MIB))
+        assert client.status() == 202
+
+
+def test_a_body_without_a_length_has_the_limit_of_its_operation(port: int) -> None:
+    with Client(port, length=None) as client:
+        client.send(b'%x\r\n%s\r\n0\r\n\r\n' % (2 * MIB, zone_file(2 * MIB)))
+        assert client.status() == 202
+    with Client(port, '/v2/tsigkeys', length=None) as client, contextlib.suppress(ConnectionError):
+        client.send(b'%x\r\n%s' % (2 * MIB, b' ' * (MIB + MIB // 2)))
+        assert client.status() == 413
+
+
+def test_all_bodies_together_have_a_limit(port: int) -> None:
+    with Client(port, length=3 * MIB, more='Expect: 100-continue\r\n') as first:
+        assert first.status() == 100
+        first.send(b';' * MIB)
+        with Client(port, length=3 * MIB) as second:
+            assert second.status() == 503
+        with Client(port, length=None) as second, contextlib.suppress(ConnectionError):
+            second.send(b'%x\r\n%s' % (4 * MIB, b';' * (3 * MIB)))
+            assert second.status() == 503
+        first.send(zone_file(2 * MIB))
+        assert first.status() == 202
+
+
+def test_a_request_counts_once_though_it_is_looked_at_twice(tokens: str) -> None:
+    found = []
+    with served('threading', **OPTIONS, tokens=tokens, rate=0.001) as (port, _):
+        for _ in range(4):
+            with Client(port, more='Expect: 100-continue\r\n') as client:
+                found.append(client.status())
+                if found[-1] == 100:
+                    client.send(zone_file(2 * MIB))
+                    assert client.status() == 202
+    assert found == [100, 100, 100, 429]
+
+
+@pytest.mark.parametrize('concurrency', ['threading', 'eventlet'])
+def test_whoever_asks_most_keeps_nobody_waiting_for_all_of_it(concurrency: str) -> None:
+    slow = b'GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n'
+    with served(concurrency, threads=2) as (port, _):
+        flood = [socket.create_connection(('127.0.0.1', port), timeout=30) for _ in range(40)]
+        for each in flood:
+            each.sendall(slow)
+        with socket.create_connection(('127.0.0.1', port), timeout=30, source_address=('127.0.0.2', 0)) as client:
+            client.sendall(slow)
+            assert client.recv(12) == b'HTTP/1.1 200'
+        answered = 0
+        for each in flood:
+            each.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                answered += bool(each.recv(12))
+            each.close()
+        # Two may be ahead of it, two be answered beside it, and some more while we look.
+        assert answered < 20
+
+
+def task(address: str, token: str, name: str) -> SimpleNamespace:
+    return SimpleNamespace(addr=(address, 1), requests=[SimpleNamespace(headers={'X_AUTH_TOKEN': token})], name=name)
+
+
+def test_addresses_take_turns_and_the_tokens_of_each() -> None:
+    turns = Turns()
+    for each in (*(task('192.0.2.1', 'a', f'a{number}') for number in range(4)), task('192.0.2.1', 'b', 'b'),
+                 task('192.0.2.2', 'c', 'c1'), task('192.0.2.2', 'c', 'c2')):
+        turns.append(each)
+    assert len(turns) == 7
+    assert [turns.popleft().name for _ in range(7)] == ['a0', 'c1', 'b', 'c2', 'a1', 'a2', 'a3']
+    assert not turns
