@@ -14,6 +14,7 @@ from designate_pool.central.validation import KEEP, Wanted
 from designate_pool.errors import DuplicateRecordSet, InvalidField, ManagedRecordSet, RecordSetNotFound
 from designate_pool.model import Domain, RecordSet
 from designate_pool.model import new_ids as make_ids
+from designate_pool.planner.records import lies_in
 
 
 @dataclasses.dataclass(slots=True)
@@ -72,7 +73,7 @@ def plan(domain: Domain, present: Iterable[RecordSet], wanted: Sequence[Wanted],
 
 def _check_place(domain: Domain, wanted: Wanted) -> None:
     at_apex = wanted.name == domain.name
-    if not at_apex and not wanted.name.endswith(f'.{domain.name}'):
+    if not lies_in(wanted.name, domain.name):
         raise InvalidField(field=f'{wanted.prefix}name', why=f'not inside the domain {domain.name}')
     if wanted.type == 'SOA' and not at_apex:
         raise InvalidField(field=f'{wanted.prefix}type', why='an SOA is at the apex only')

@@ -11,6 +11,7 @@ from typing import Any
 from designate_pool.central import dnstext, fields
 from designate_pool.errors import InvalidField
 from designate_pool.model import Domain, Outcome, Pool, RecordChange, Report
+from designate_pool.planner.records import lies_in
 
 DEFAULT_TTL = 3600
 #: Stands for "leave it as it is".
@@ -73,7 +74,7 @@ def not_in_catalog(domain: NewDomain, catalog_zone: str | None) -> None:
     """
     :raises InvalidField: for the name of the pool's catalog zone or one below it, which MiniDNS fills itself
     """
-    if catalog_zone is not None and f'.{domain.name}'.endswith(f'.{catalog_zone}'):
+    if catalog_zone is not None and lies_in(domain.name, catalog_zone):
         raise InvalidField(field='name', why=f"it lies in the pool's catalog zone, {catalog_zone}")
 
 

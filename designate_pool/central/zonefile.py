@@ -19,6 +19,7 @@ from designate_pool.central.validation import NewDomain, Wanted
 from designate_pool.central.zonelines import Lines, line_field
 from designate_pool.errors import InvalidField
 from designate_pool.model import Domain
+from designate_pool.planner.records import lies_in
 
 #: Records of a zone file, the SOA among them; a million take a third of a gigabyte of memory.
 MAX_RECORDS = 2_000_000
@@ -122,10 +123,10 @@ def _text(data: str | Rdata) -> str:
 
 
 def _check(sets: dict[str, _Set], domain: NewDomain) -> None:
-    inside, aliases = f'.{domain.name}', set()
+    aliases = set()
     for key, (ttl, line, data) in sets.items():
         name, _, rtype = key.partition('\t')
-        if not (name == domain.name or name.endswith(inside)):
+        if not lies_in(name, domain.name):
             raise InvalidField(field=line_field(line), why=f'{name} is not inside the domain {domain.name}')
         if rtype in dnstext.SINGLE:
             if isinstance(data, dict) and len(data) > 1:

@@ -17,7 +17,7 @@ import dns.rdataclass
 import dns.rdatatype
 import dns.rrset
 
-from designate_pool.planner.records import GENERATED, LOWER
+from designate_pool.planner.records import GENERATED, LOWER, parents
 
 #: Questions that are under way to one server at once.
 IN_FLIGHT = 32
@@ -194,12 +194,4 @@ def _serial(answered: str) -> int | None:
 
 def _is_below(name: str, covers: set[str]) -> bool:
     """Whether a name above *name* is one of *covers*."""
-    if not covers:
-        return False
-    rest = name
-    while rest != '.':
-        # A dot in a label is escaped; such a name is looked for at too many places, and found at none more.
-        rest = rest.partition('.')[2] or '.'
-        if rest in covers:
-            return True
-    return False
+    return bool(covers) and any(above in covers for above in parents(name))

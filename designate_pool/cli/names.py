@@ -37,7 +37,8 @@ def in_zone(name: str, zone: str) -> str:
         return zone
     if is_absolute(name):
         return name
-    if f'.{name.lower()}.'.endswith(f'.{zone.lower()}'):
+    before = f'{name}.'[:-len(zone)]
+    if zone != '.' and f'{name}.'.lower().endswith(zone.lower()) and (not before or is_absolute(before)):
         return name + '.'
     return f'{name}.' if zone == '.' else f'{name}.{zone}'
 

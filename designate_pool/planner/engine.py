@@ -23,7 +23,7 @@ from designate_pool.planner.outcome import Outcome, Part
 from designate_pool.planner.plan import ApplyResult, Plan
 from designate_pool.planner.processors.policies import PolicyProcessor
 from designate_pool.planner.providers import BaseProcessor, BaseProvider, BaseSource
-from designate_pool.planner.records import normal_name
+from designate_pool.planner.records import lies_in, normal_name, parents
 from designate_pool.planner.safety import dangers, has_contents
 from designate_pool.planner.setup import Setup, ZoneSetting
 from designate_pool.planner.stored import PlanStore
@@ -323,7 +323,7 @@ def _forced(force: Collection[str], chosen: Iterable[Work]) -> frozenset[str]:
 
 def _depth(name: str) -> int:
     """How many labels a name has."""
-    return 0 if name == '.' else name.count('.')
+    return sum(1 for _ in parents(name))
 
 
 def _copy(zone: Zone, alias: Zone, lenient: bool) -> None:
@@ -334,6 +334,6 @@ def _copy(zone: Zone, alias: Zone, lenient: bool) -> None:
 
 def _leave_out_below(zone: Zone) -> None:
     for rrset in zone:
-        if any(rrset.name.endswith(f'.{each}') or rrset.name == each and rrset.type not in ('NS', 'DS')
+        if any(lies_in(rrset.name, each) and (rrset.name != each or rrset.type not in ('NS', 'DS'))
                for each in zone.sub_zones):
             zone.remove_record(rrset)

@@ -22,7 +22,8 @@ import dns.transaction
 import dns.zonefile
 
 from designate_pool.errors import InvalidField, SourceError
-from designate_pool.planner.records import LONGEST, LONGEST_NAME, LOWER, MAX_TTL, PLAIN, normal_name, normal_rdata
+from designate_pool.planner.records import (LONGEST, LONGEST_NAME, LOWER, MAX_TTL, PLAIN, lies_in, normal_name,
+                                            normal_rdata)
 
 #: A record: its key, TTL and data.
 Record = tuple[str, int, str]
@@ -196,7 +197,7 @@ class Records:
             self._number += 1
 
     def _is_inside(self, owner: str) -> bool:
-        return self.zone == '.' or owner == self.zone or owner.endswith(f'.{self.zone}')
+        return lies_in(owner, self.zone)
 
     def _leave_out(self, owner: str, rtype: str) -> None:
         if self._outside is None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import dns.exception
@@ -150,6 +150,31 @@ def normal_name(name: str) -> str:
         return found.canonicalize().to_text()
     except dns.exception.DNSException as error:
         raise InvalidField(field=name, why=f'not a domain name ({_sentence(error)})') from error
+
+
+def lies_in(name: str, zone: str) -> bool:
+    """Whether *name* is *zone* or below it, both in normal form; as texts alone the dot in a label would count too."""
+    if name == zone or zone == '.':
+        return True
+    if not name.endswith(f'.{zone}'):
+        return False
+    # After an odd number of backslashes the dot is part of a label, and the label another zone's.
+    before = name[:-len(zone) - 1]
+    return (len(before) - len(before.rstrip('\\'))) % 2 == 0
+
+
+def parents(name: str) -> Iterator[str]:
+    """The names above *name*, the nearest first and the root last."""
+    if '\\' in name:
+        rest = dns.name.from_text(name)
+        while rest != dns.name.root:
+            rest = rest.parent()
+            yield rest.to_text()
+        return
+    plain = name
+    while plain != '.':
+        plain = plain.partition('.')[2] or '.'
+        yield plain
 
 
 def normal_rdata(rtype: str, text: str) -> str:

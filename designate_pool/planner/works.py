@@ -11,7 +11,7 @@ from typing import TypeVar
 from designate_pool.errors import InvalidField, PoolError
 from designate_pool.planner.outcome import Part
 from designate_pool.planner.providers import BaseProcessor, BaseProvider, BaseSource
-from designate_pool.planner.records import normal_name
+from designate_pool.planner.records import normal_name, parents
 from designate_pool.planner.setup import Setup, ZoneSetting
 
 LOG = logging.getLogger(__name__)
@@ -112,11 +112,9 @@ def sub_zones(names: Collection[str]) -> dict[str, list[str]]:
     """By name, for each of *names* that has any: those that are below it."""
     found: dict[str, list[str]] = {}
     for name in names:
-        rest = name
-        while rest != '.':
-            rest = rest.partition('.')[2] or '.'
-            if rest in names:
-                found.setdefault(rest, []).append(name)
+        for above in parents(name):
+            if above in names:
+                found.setdefault(above, []).append(name)
     return found
 
 

@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from designate_pool.errors import (DuplicateRRset, RRsetBesideCname, RRsetInSubZone, RRsetNotFound, RRsetOutsideZone,
                                    ZoneNotEmpty)
-from designate_pool.planner.records import NO_EXTRA, Extra, RRset, normal_name, unpack
+from designate_pool.planner.records import NO_EXTRA, Extra, RRset, lies_in, normal_name, unpack
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -112,7 +112,7 @@ class Zone:
 
     def holds(self, name: str) -> bool:
         """Whether *name* is the zone's own or below it, whatever the zone has there."""
-        return name == self.name or _is_below(name, self._suffix)
+        return lies_in(name, self.name)
 
     def at(self, name: str) -> list[RRset]:
         """The RRsets of one name, by type."""
@@ -222,7 +222,7 @@ class Zone:
         for sub_zone in self.sub_zones:
             if name == sub_zone and rtype in ('NS', 'DS'):
                 continue
-            if name == sub_zone or _is_below(name, f'.{sub_zone}'):
+            if lies_in(name, sub_zone):
                 raise RRsetInSubZone(name=name, rtype=rtype, sub_zone=sub_zone)
 
     def _check_cname(self, name: str, rtype: str) -> None:
@@ -268,14 +268,6 @@ def _check_aliases(found: Collection[str], types: Iterable[str]) -> None:
         for rtype in others:
             if f'{name}\t{rtype}' in found:
                 raise RRsetBesideCname(name=name, rtype=rtype)
-
-
-def _is_below(name: str, suffix: str) -> bool:
-    if not name.endswith(suffix):
-        return False
-    # After an odd number of backslashes the dot is part of a label, and the label another zone's.
-    before = name[:-len(suffix)]
-    return (len(before) - len(before.rstrip('\\'))) % 2 == 0
 
 
 def _plain(value: object) -> object:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from designate_pool.errors import InvalidField
-from designate_pool.planner.records import RRset, rrset
+from designate_pool.planner.records import RRset, parents, rrset
 from designate_pool.planner.zone import Zone
 
 Json = dict[str, Any]
@@ -70,9 +70,8 @@ def zone_of(zones: Mapping[str, Zone], name: str) -> Zone:
 
     :raises InvalidField: when it lies in none
     """
-    labels = name.split('.')
-    for start in range(len(labels) - 1):
-        found = zones.get('.'.join(labels[start:]))
+    for each in (name, *parents(name)):
+        found = zones.get(each)
         if found is not None:
             return found
     raise InvalidField(field=name, why='it lies in none of the zones that are served here')

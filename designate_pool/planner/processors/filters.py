@@ -18,7 +18,7 @@ from dns.rdtypes.txtbase import TXTBase
 from designate_pool.errors import ProcessorException
 from designate_pool.planner.processors import checks
 from designate_pool.planner.providers import BaseProcessor, BaseProvider, BaseSource
-from designate_pool.planner.records import RRset
+from designate_pool.planner.records import RRset, lies_in
 from designate_pool.planner.zone import Zone
 
 
@@ -189,7 +189,7 @@ class ZoneNameFilter(Filter):
         self.error = error
 
     def _wants(self, zone: Zone, rrset: RRset) -> bool:
-        is_doubled = f'.{relative(rrset.name, zone.name)}.'.endswith(f'.{zone.name}')
+        is_doubled = zone.name != '.' and lies_in(f'{relative(rrset.name, zone.name)}.', zone.name)
         if is_doubled and self.error:
             raise ProcessorException(processor=self.id, why=f'{rrset.name} {rrset.type} ends in {zone.name} twice')
         return not is_doubled
@@ -229,7 +229,7 @@ class IgnoreRootNs(Filter):
 
 
 def _lies_in(name: str, domains: Iterable[str]) -> bool:
-    return any(f'.{name}'.endswith(f'.{domain}') for domain in domains)
+    return any(lies_in(name, domain) for domain in domains)
 
 
 def relative(name: str, zone: str) -> str:

@@ -1,8 +1,9 @@
 """The API over a stand-in for Central, as a program: ``python -m tests.unit.api.serve eventlet|threading [JSON]``.
 
 JSON is ApiServer's options; with "tokens", a file of them, clients need one, and with "rate" so many requests a second
-are taken.  It prints its port, serves until its standard input ends, stops in good order, and ends.  Three addresses beside the API's own serve the tests: /slow answers after half a second, /large with 32 MiB, and /pair
-when two ask for it at the same time.
+are taken.  It prints its port, serves until its standard input ends, stops in good order, and ends.  Three addresses
+beside the API's own serve the tests: /slow answers after half a second, /large with 32 MiB, and /pair when two ask for
+it at the same time.
 """
 
 from __future__ import annotations

@@ -100,6 +100,7 @@ HEAD = '$ORIGIN example.com.\n$TTL 300\n@ SOA ns1 h 1 2 3 4 5\n'
     (f'{HEAD}www A 192.0.2.1', ''),
     (f'{HEAD}$INCLUDE /etc/passwd\n', "line 4: zone file directive '$INCLUDE' is not allowed"),
     (f'{HEAD}www.example.org. A 192.0.2.1\n', 'line 4: www.example.org. is not inside the domain example.com.'),
+    (f'{HEAD}a\\.example.com. A 192.0.2.1\n', 'line 4: a\\.example.com. is not inside the domain example.com.'),
     (f'{HEAD}@ SOA ns2 h 1 2 3 4 5\n', 'line 4: a second SOA record; the first is in line 3'),
     (f'{HEAD}www CNAME a\nwww CNAME b\n', 'line 4: www.example.com. has more than one CNAME'),
     (f'{HEAD}www RRSIG A 13 3 300 20260101000000 20250101000000 1 example.com. AAAA\n', 'line 4: RRSIG is made by'),

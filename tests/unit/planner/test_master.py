@@ -210,6 +210,7 @@ def test_the_output_of_dig_has_the_soa_at_both_ends() -> None:
      "line 3 cannot be read: zone file directive '$INCLUDE' is not allowed"),
     (SOA + 'a.example.org. A 192.0.2.1\n',
      'line 2 cannot be read: a.example.org. A is not inside the zone example.com.'),
+    (SOA + 'a\\.example.com. A 192.0.2.1\n', 'line 2 cannot be read: a\\.example.com. A is not inside the zone'),
     (SOA + 'a.example.org. CAA 0 issue ";"\n', 'line 2 cannot be read: a.example.org. CAA is not inside the zone'),
     (SOA + '$GENERATE 1-2 a$.example.org. A 192.0.2.$\n', 'line 2'),
     (SOA + 'bücher A 192.0.2.1\n', "line 2 cannot be read: it has letters that are not ASCII"),

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from designate_pool.errors import InvalidField
-from designate_pool.planner.records import MAX_TTL, Extra, RRset, normal_name, normal_rdata, rrset, unpack
+from designate_pool.planner.records import (MAX_TTL, Extra, RRset, lies_in, normal_name, normal_rdata, parents, rrset,
+                                            unpack)
 
 
 @pytest.mark.parametrize(('name', 'normal'), [
@@ -95,6 +96,17 @@ def test_what_is_no_rrset_is_refused_by_its_name_and_type(rtype: str, ttl: int, 
     with pytest.raises(InvalidField, match=why) as error:
         rrset('www.example.com.', rtype, ttl, data)
     assert f'www.example.com. {rtype}' in str(error.value)
+
+
+@pytest.mark.parametrize(('name', 'inside'), [
+    ('b.esc.example.', True), ('a.b.esc.example.', True), ('xb.esc.example.', False), ('esc.example.', False),
+    (r'a\.b.esc.example.', False), (r'a\\.b.esc.example.', True), (r'a\\\.b.esc.example.', False),
+    (r'a\.a.b.esc.example.', True),
+])
+def test_a_name_lies_in_a_zone_by_its_labels(name: str, inside: bool) -> None:
+    assert lies_in(name, 'b.esc.example.') is inside
+    assert ('b.esc.example.' in (name, *parents(name))) is inside
+    assert lies_in(name, '.') and list(parents(name))[-1] == '.'
 
 
 @pytest.mark.parametrize(('rtype', 'given', 'told'), [

@@ -115,6 +115,7 @@ def test_the_longest_zone_has_the_name() -> None:
     assert zone_of(there, 'a.b.sub.example.com.').name == 'sub.example.com.'
     assert zone_of(there, 'sub.example.com.').name == 'sub.example.com.'
     assert zone_of(there, 'xsub.example.com.').name == 'example.com.'
+    assert zone_of(there, r'a\.sub.example.com.').name == 'example.com.'
     with pytest.raises(InvalidField, match='example.net'):
         zone_of(there, 'www.example.net.')
 
