@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import dns.name
 
@@ -29,7 +28,7 @@ class Keyring:
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
-        self._stamp: Any = None
+        self._changes: int | None = None
         self._outage = False
         self._over = threading.Event()
         self._task: Task | None = None
@@ -46,7 +45,7 @@ class Keyring:
     def look(self) -> None:
         """Read the keys if any of them has changed.  When the database does not answer, they stay as they are."""
         try:
-            found = self._storage.read(_changed, self._stamp)
+            found = self._storage.read(_changed, self._changes)
         except Exception as error:  # the database's errors are storage's own; the next look has its own chance
             if not self._outage:
                 LOG.error('whether TSIG keys have changed cannot be seen: %s', error)
@@ -54,7 +53,7 @@ class Keyring:
             return
         self._outage = False
         if found is not None:
-            self._stamp, grants = found
+            self._changes, grants = found
             self.visitors = visitors(grants)
 
     def _loop(self) -> None:
@@ -77,7 +76,7 @@ def visitors(grants: Iterable[tsigkeys.Grant]) -> dict[dns.name.Name, Visitor]:
     return found
 
 
-def _changed(tx: Tx, stamp: Any) -> tuple[Any, list[tsigkeys.Grant]] | None:
-    """The keys and their stamp; None when that is *stamp*."""
-    now = tsigkeys.stamp(tx)
-    return None if now == stamp else (now, tsigkeys.grants(tx))
+def _changed(tx: Tx, seen: int | None) -> tuple[int, list[tsigkeys.Grant]] | None:
+    """How often the keys have changed, and the keys; None when that is *seen*."""
+    now = tsigkeys.changes(tx)
+    return None if now == seen else (now, tsigkeys.grants(tx))

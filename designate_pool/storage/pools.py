@@ -11,8 +11,8 @@ from sqlalchemy import exc
 
 from designate_pool.errors import LostRace
 from designate_pool.model import Pool, Status, new_id
-from designate_pool.storage import paging
-from designate_pool.storage.schema import domains, pool_attributes, pool_manager_status, pools, tsigkeys
+from designate_pool.storage import paging, tsigkeys
+from designate_pool.storage.schema import domains, pool_attributes, pool_manager_status, pools
 from designate_pool.storage.sessions import Tx
 
 #: The attribute's key, and the field of Pool that holds its values.
@@ -99,6 +99,7 @@ def save(tx: Tx, pool: Pool, now: datetime) -> None:
     tx.execute(sa.delete(pool_attributes).where(pool_attributes.c.pool_id == pool.id,
                                                 pool_attributes.c.key.in_(_ATTRIBUTES)))
     _insert_attributes(tx, pool, now)
+    tsigkeys.count_change(tx)  # those of the pool know it by its name
 
 
 def count_domains(tx: Tx, pool_id: str) -> int:
@@ -122,7 +123,7 @@ def delete(tx: Tx, pool_id: str) -> bool:
             return False
         tx.execute(sa.update(domains).where(domains.c.pool_id == pool_id).values(pool_id=other))
     tx.execute(sa.delete(pool_attributes).where(pool_attributes.c.pool_id == pool_id))
-    tx.execute(sa.delete(tsigkeys).where(tsigkeys.c.resource_id == pool_id))
+    tsigkeys.delete_of_pool(tx, pool_id)
     tx.execute(sa.delete(pools).where(pools.c.id == pool_id))
     return True
 

@@ -324,6 +324,13 @@ tsigkeys = sa.Table(
     sa.Index(None, 'resource_id'),
 )
 
+#: How often something has changed that programs keep in memory: they read it again when the number is another one.
+change_counts = sa.Table(
+    'change_counts', metadata,
+    sa.Column('what', ascii_text(32), primary_key=True),
+    sa.Column('changes', sa.BigInteger, nullable=False, server_default='0'),
+)
+
 #: Imports and exports of zones as zone files.
 zone_tasks = sa.Table(
     'zone_tasks', metadata,

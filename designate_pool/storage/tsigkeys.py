@@ -13,7 +13,7 @@ from sqlalchemy import exc
 from designate_pool.errors import InvalidField, LostRace
 from designate_pool.model import KeyScope, StoredTsigKey, TsigKey
 from designate_pool.storage import paging
-from designate_pool.storage.schema import ALIVE, domains, pools, tsigkeys
+from designate_pool.storage.schema import ALIVE, change_counts, domains, pools, tsigkeys
 from designate_pool.storage.sessions import Tx
 
 #: How many keys MiniDNS knows at most; with more of them, the oldest.
@@ -21,7 +21,8 @@ MOST = 10000
 
 _FIELDS = tuple(field.name for field in dataclasses.fields(StoredTsigKey))
 _SELECT = sa.select(*(tsigkeys.c[name] for name in _FIELDS))
-_STAMP = sa.select(sa.func.count(), sa.func.max(tsigkeys.c.updated_at)).select_from(tsigkeys)
+_COUNTED = change_counts.c.what == 'tsigkeys'
+_CHANGES = sa.select(change_counts.c.changes).where(_COUNTED)
 _GRANTS = (
     sa.select(tsigkeys.c.name, tsigkeys.c.algorithm, tsigkeys.c.secret, pools.c.name, domains.c.id)
     .select_from(tsigkeys
@@ -44,9 +45,15 @@ class Grant(NamedTuple):
     domain_id: str | None
 
 
-def stamp(tx: Tx) -> Any:
-    """What is another one whenever a key was added, changed or removed; in one statement."""
-    return tuple(tx.execute(_STAMP).one())
+def changes(tx: Tx) -> int:
+    """How often a key was added, changed or removed, or what one is for; in one statement."""
+    return tx.execute(_CHANGES).scalar() or 0
+
+
+def count_change(tx: Tx) -> None:
+    """Have everybody read the keys anew; others who would wait until this transaction ends."""
+    if not tx.execute(change_counts.update().where(_COUNTED).values(changes=change_counts.c.changes + 1)).rowcount:
+        tx.execute(change_counts.insert(), {'what': 'tsigkeys', 'changes': 1})
 
 
 def grants(tx: Tx) -> list[Grant]:
@@ -87,6 +94,7 @@ def insert(tx: Tx, key: StoredTsigKey, secret: str, now: datetime) -> None:
             'resource_id': key.resource_id, 'version': 1, 'created_at': now, 'updated_at': now})
     except exc.IntegrityError:
         raise LostRace(what=f'TSIG key {key.name}') from None  # the database's error shows the secret
+    count_change(tx)
 
 
 def save(tx: Tx, key: StoredTsigKey, secret: str | None, now: datetime) -> None:
@@ -102,11 +110,20 @@ def save(tx: Tx, key: StoredTsigKey, secret: str | None, now: datetime) -> None:
                    .values(updated_at=now, version=tsigkeys.c.version + 1, **values))
     except exc.IntegrityError:
         raise LostRace(what=f'TSIG key {key.name}') from None  # the database's error shows the secret
+    count_change(tx)
 
 
 def delete(tx: Tx, key_id: str) -> bool:
     """Whether it was there."""
-    return tx.execute(sa.delete(tsigkeys).where(tsigkeys.c.id == key_id)).rowcount > 0
+    found = tx.execute(sa.delete(tsigkeys).where(tsigkeys.c.id == key_id)).rowcount > 0
+    count_change(tx)
+    return found
+
+
+def delete_of_pool(tx: Tx, pool_id: str) -> None:
+    """Remove the keys of a pool."""
+    tx.execute(sa.delete(tsigkeys).where(tsigkeys.c.resource_id == pool_id))
+    count_change(tx)
 
 
 def _scope(value: str) -> Any:

@@ -1,0 +1,78 @@
+"""MiniDNS sees each change of a TSIG key at its next look, whatever the clocks of those who make it say."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+
+import dns.name
+import pytest
+
+from designate_pool.central.service import Central
+from designate_pool.minidns.access import Visitor
+from designate_pool.minidns.keyring import Keyring
+from designate_pool.storage.sessions import Storage
+from tests.fixtures.central import WHO, Clock
+
+HOUR = 3600
+
+
+@pytest.fixture
+def keyring(database: Storage) -> Keyring:
+    return Keyring(database)
+
+
+def make(central: Central, name: str, secret: bytes = b'first') -> str:
+    pool_id = central.find_pools(WHO)[0].id
+    return central.create_tsigkey(WHO, {'name': name, 'algorithm': 'hmac-sha256', 'scope': 'POOL',
+                                        'resource_id': pool_id, 'secret': encoded(secret)}).id
+
+
+def encoded(secret: bytes) -> str:
+    return base64.b64encode(secret.ljust(32, b'.')).decode()
+
+
+def seen(keyring: Keyring) -> Mapping[str, bytes]:
+    """Secrets by the names of their keys."""
+    return {name: visitor.key.secret.rstrip(b'.') for name, visitor in visitors(keyring).items()}
+
+
+def visitors(keyring: Keyring) -> dict[str, Visitor]:
+    keyring.look()
+    return {name.to_text(): visitor for name, visitor in keyring.visitors.items() if isinstance(name, dns.name.Name)}
+
+
+def test_a_rotation_by_a_clock_that_is_behind_is_seen(central: Central, keyring: Keyring, clock: Clock) -> None:
+    key = make(central, 'old.')
+    clock.now += HOUR
+    make(central, 'other.')
+    clock.now -= HOUR
+    assert seen(keyring) == {'old.': b'first', 'other.': b'first'}
+    central.update_tsigkey(WHO, key, {'secret': encoded(b'second')})
+    assert seen(keyring) == {'old.': b'second', 'other.': b'first'}
+
+
+def test_a_key_in_the_place_of_another_is_seen(central: Central, keyring: Keyring, clock: Clock) -> None:
+    clock.now += HOUR
+    make(central, 'newest.')
+    clock.now -= HOUR
+    key = make(central, 'lost.')
+    assert set(seen(keyring)) == {'newest.', 'lost.'}
+    central.delete_tsigkey(WHO, key)
+    make(central, 'found.')
+    assert set(seen(keyring)) == {'newest.', 'found.'}
+
+
+def test_a_key_of_a_pool_is_one_of_it_by_its_new_name(central: Central, keyring: Keyring) -> None:
+    make(central, 'key.')
+    assert [each.pool_name for each in visitors(keyring).values()] == ['default']
+    central.update_pool(WHO, {'id': central.find_pools(WHO)[0].id, 'name': 'renamed'})
+    assert [each.pool_name for each in visitors(keyring).values()] == ['renamed']
+
+
+def test_keys_that_have_not_changed_are_not_read(central: Central, keyring: Keyring, database: Storage) -> None:
+    make(central, 'key.')
+    keyring.look()
+    with database.count_statements() as counter:
+        keyring.look()
+    assert counter.total() == 1 and 'secret' not in next(iter(counter))
