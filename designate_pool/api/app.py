@@ -46,16 +46,14 @@ WHOLE_LIMIT = 32 << 20
 
 
 def create_app(central: CentralClient, pool: Pool, import_limit: int = IMPORT_LIMIT, *,
-               pool_managers: PoolManagerClient, count_joining_servers: bool = False,
-               gate: Gate | None = None,
+               pool_managers: PoolManagerClient, gate: Gate | None = None,
                storage: Storage | None = None, watch: Watch | None = None,
                tasks: ZoneTasks | None = None) -> falcon.App[Any, Any]:
     """The API as a WSGI application.
 
-    :param pool: as read from the configuration: the one whose servers are commanded, and its threshold
+    :param pool: as read from the configuration: the one that is meant where none is named
     :param import_limit: how many bytes a zone file may have, and what else holds a whole zone (changes, a plan) unless
         all requests may have more
-    :param count_joining_servers: whether servers count in the threshold before they are filled
     :param gate: decides who may do what; without one everybody may do everything
     :param storage: what is only shown is read from there; without it, and without *watch*, such requests get 503
     :param watch: has others wait for zones
@@ -70,7 +68,7 @@ def create_app(central: CentralClient, pool: Pool, import_limit: int = IMPORT_LI
     handle_errors(app)
     tasks, versions = tasks or ZoneTasks(storage), Versions()
     exported = ZoneExport(central, tasks)
-    gatherer = Gatherer(central, pool, count_joining_servers)
+    gatherer = Gatherer(central)
     app.add_route('/', versions)
     app.add_route('/v2', versions, suffix='v2')
     app.add_route('/openapi.json', Document(make_document(contract.tagged(), contract.schemas())))
@@ -105,7 +103,7 @@ def create_app(central: CentralClient, pool: Pool, import_limit: int = IMPORT_LI
     app.add_route('/v2/quotas/{project_id}', quotas, suffix='of')
     app.add_route('/v2/service_statuses', ServiceStatuses(central))
     app.add_route('/v2/service_statuses/{service_id}', ServiceStatus(central))
-    app.add_route('/status', PoolPage(gatherer, storage))
+    app.add_route('/status', PoolPage(gatherer, storage, pool.name))
     app.add_route('/status/zones', ZoneSearch(gatherer))
     app.add_route('/status/zones/{zone}', ZonePage(gatherer, storage))
     for name in ('style.css', 'refresh.js'):
@@ -115,7 +113,7 @@ def create_app(central: CentralClient, pool: Pool, import_limit: int = IMPORT_LI
     app.add_route('/v2/plans/{plan_id}', plan)
     for command in ('approve', 'settle'):
         app.add_route(f'/v2/plans/{{plan_id}}/{command}', plan, suffix=command)
-    servers, server = Servers(central, pool_managers, pool.name), Server(central, pool_managers, pool.name)
+    servers, server = Servers(gatherer, pool_managers, pool.name), Server(gatherer, pool_managers)
     app.add_route('/v2/servers', servers)
     app.add_route('/v2/servers/reload', servers, suffix='reload')
     app.add_route('/v2/servers/{server_id}', server)

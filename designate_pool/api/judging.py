@@ -35,11 +35,13 @@ class Standing:
 
     :ivar domain: None when it is gone and forgotten
     :ivar servers: of its pool; empty, as *rows*, where nobody asked for them
+    :ivar pool: None where nobody asked for it either
     """
 
     domain: Domain | None
     servers: Sequence[PoolServer] = ()
     rows: Sequence[ServerStatus] = ()
+    pool: Pool | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -54,14 +56,14 @@ class Verdict:
         return self.done or self.failed
 
 
-def judge(wanted: Wanted, standing: Standing, count_joining: bool = False) -> Verdict:
+def judge(wanted: Wanted, standing: Standing) -> Verdict:
     """
     :param standing: with servers and rows where *wanted* says by how many
     """
     domain = standing.domain
     if domain is None or domain.status is Status.DELETED:
         return Verdict(done=wanted.deletion, failed=not wanted.deletion)
-    if wanted.servers is not None and len(current(wanted, standing, count_joining)) >= wanted.servers:
+    if wanted.servers is not None and len(current(wanted, standing)) >= wanted.servers:
         return Verdict(done=True)
     if not wanted.deletion and wanted.servers is None and is_reached(domain, wanted.serial):
         return Verdict(done=True)
@@ -75,22 +77,27 @@ def is_reached(domain: Domain, serial: int) -> bool:
     return domain.reported_serial is not None and at_least(domain.reported_serial, serial)
 
 
-def current(wanted: Wanted, standing: Standing, count_joining: bool = False) -> list[PoolServer]:
+def current(wanted: Wanted, standing: Standing) -> list[PoolServer]:
     """The servers that count and have what is waited for."""
     rows: dict[str, dict[Action, ServerStatus]] = {}
     for row in standing.rows:
         rows.setdefault(row.server_id, {})[row.action] = row
     if wanted.deletion:
-        return [each for each in counting(standing.servers, count_joining)
+        return [each for each in counting(standing)
                 if (found := rows.get(each.id, {}).get(Action.DELETE)) and found.status is Outcome.SUCCESS]
-    return [each for each in counting(standing.servers, count_joining)
+    return [each for each in counting(standing)
             if serves(rows.get(each.id, {}).get(Action.UPDATE), wanted.serial)]
 
 
-def counting(servers: Sequence[PoolServer], count_joining: bool) -> list[PoolServer]:
+def counting(standing: Standing) -> list[PoolServer]:
     """The servers that the threshold is about."""
-    return [each for each in servers if each.state is ServerState.ACTIVE
-            or count_joining and each.state is ServerState.JOINING]
+    return [each for each in standing.servers if counts(each, standing.pool)]
+
+
+def counts(server: PoolServer, pool: Pool | None) -> bool:
+    """Whether the threshold is about a server."""
+    return server.state is ServerState.ACTIVE or (
+        server.state is ServerState.JOINING and pool is not None and pool.count_joining_servers)
 
 
 def serves(row: ServerStatus | None, serial: int) -> bool:
@@ -103,9 +110,12 @@ def serves(row: ServerStatus | None, serial: int) -> bool:
     return row.status is not Outcome.ERROR or newer(row.expected_serial, serial)
 
 
-def needed(pool: Pool, domain: Domain, servers: Sequence[PoolServer], count_joining: bool) -> int | None:
-    """How many servers the threshold asks for; None for a domain of another pool, whose threshold is not known."""
-    if pool.name != domain.pool_name:
-        return None
+def needed(standing: Standing) -> int | None:
+    """How many servers the threshold asks for; None where that was never published."""
+    return None if standing.pool is None else needed_of(len(counting(standing)), standing.pool)
+
+
+def needed_of(total: int, pool: Pool) -> int | None:
+    """How many of *total* servers that count the threshold asks for; None where that was never published."""
     # Of no servers none agrees on anything, so at least one is needed.
-    return max(1, -(-len(counting(servers, count_joining)) * pool.threshold_percentage // 100))
+    return None if pool.published_at is None else max(1, -(-total * pool.threshold_percentage // 100))

@@ -8,7 +8,7 @@ from designate_pool.api import fields, reading, views
 from designate_pool.api.answering import answer, asker
 from designate_pool.api.fields import Field
 from designate_pool.api.operations import OPERATOR, READER, Operation, Schema
-from designate_pool.api.schemas import COUNT, ID, MOMENT, TEXT, links, listed, maybe, ref, shape
+from designate_pool.api.schemas import COUNT, FLAG, ID, MOMENT, TEXT, links, listed, maybe, ref, shape
 from designate_pool.model import Pool as PoolValue
 from designate_pool.rpc.central import CentralClient
 
@@ -34,6 +34,10 @@ SCHEMAS: dict[str, Schema] = {
         'attributes': {'type': 'object'},
         'ns_records': {'type': 'array', 'items': ref('NameServer')},
         'also_notifies': {'type': 'array', 'items': TEXT},
+        'threshold_percentage': {**maybe(COUNT), 'description': 'Null where no pool manager has published it yet; so '
+                                                                'are the next two.'},
+        'catalog_zone': maybe(TEXT),
+        'count_joining_servers': maybe(FLAG),
         'version': COUNT,
         'created_at': maybe(MOMENT),
         'updated_at': maybe(MOMENT),
@@ -74,6 +78,7 @@ class NameServers:
 
 
 def _shown(found: PoolValue, base: str) -> views.Json:
+    known = found.published_at is not None
     return {
         'id': views.dashed(found.id),
         'name': found.name,
@@ -83,6 +88,9 @@ def _shown(found: PoolValue, base: str) -> views.Json:
         'attributes': {},
         'ns_records': _name_servers(found),
         'also_notifies': list(found.also_notifies),
+        'threshold_percentage': found.threshold_percentage if known else None,
+        'catalog_zone': found.catalog_zone,
+        'count_joining_servers': found.count_joining_servers if known else None,
         'version': found.version,
         'created_at': views.moment(found.created_at),
         'updated_at': views.moment(found.updated_at),

@@ -6,21 +6,20 @@ from typing import Any
 
 from designate_pool.api import judging
 from designate_pool.api.judging import Standing, Wanted
-from designate_pool.model import Action, Domain, Pool, RecordSet, ServerState
+from designate_pool.model import Action, Domain, RecordSet, ServerState
 
 _LEFT = (ServerState.DRAINING, ServerState.REMOVED)
 
 
-def spread(domain: Domain, found: RecordSet, serial: int, standing: Standing, pool: Pool,
-           count_joining: bool) -> dict[str, Any]:
+def spread(domain: Domain, found: RecordSet, serial: int, standing: Standing) -> dict[str, Any]:
     """
     :param serial: at which the recordset was changed last
-    :param standing: of *domain*, with servers and rows
+    :param standing: of *domain*, with servers, rows and pool
     :returns: ids as they are kept; ``needed`` and ``total`` are null where the pool's threshold is not known
     """
     wanted = Wanted(domain.id, serial)
-    counting = judging.counting(standing.servers, count_joining)
-    ours = judging.needed(pool, domain, standing.servers, count_joining)
+    counting = judging.counting(standing)
+    ours = judging.needed(standing)
     rows = {row.server_id: row for row in standing.rows if row.action is Action.UPDATE}
     return {
         'zone_id': domain.id,
@@ -33,7 +32,7 @@ def spread(domain: Domain, found: RecordSet, serial: int, standing: Standing, po
         'action': found.action.value,
         'needed': ours,
         'total': None if ours is None else len(counting),
-        'current': len(judging.current(wanted, standing, count_joining)),
+        'current': len(judging.current(wanted, standing)),
         'servers': [{
             'id': each.id,
             'name': each.label,

@@ -1,4 +1,4 @@
-"""``/v2/servers``: the servers of the API's pool, and what is commanded about them."""
+"""``/v2/servers``: the servers of all pools, and what is commanded about them."""
 
 from __future__ import annotations
 
@@ -7,19 +7,21 @@ import falcon
 from designate_pool.api import fields, reading, views
 from designate_pool.api.answering import answer, asker
 from designate_pool.api.auth import pool_asker
+from designate_pool.api.fields import Field
 from designate_pool.api.operations import OPERATOR, Operation, Schema
 from designate_pool.api.schemas import (ACTION, COUNT, FLAG, ID, MOMENT, SERIAL, SERVER_STATE, TEXT, TEXTS, links,
                                         listed, maybe, shape)
+from designate_pool.api.standing import Gatherer
 from designate_pool.model import PoolServer
-from designate_pool.rpc.central import CentralClient
 from designate_pool.rpc.pool_manager import PoolManagerClient
 
 _ONE = '/v2/servers/{server_id}'
+FILTERS = {'pool_id': Field(fields.identifier)}
 OPERATIONS = (
-    Operation('list_servers', 'GET', '/v2/servers', "Show the pool's servers and how it goes with each", OPERATOR,
-              {200: 'Servers'}),
-    Operation('reload_servers', 'POST', '/v2/servers/reload', "Read the pool's servers from the configuration again",
-              OPERATOR, {200: 'Reloaded'}, body={}, body_optional=True),
+    Operation('list_servers', 'GET', '/v2/servers', 'Show the servers of all pools and how it goes with each', OPERATOR,
+              {200: 'Servers'}, query=FILTERS),
+    Operation('reload_servers', 'POST', '/v2/servers/reload', "Read a pool's servers from its configuration again",
+              OPERATOR, {200: 'Reloaded'}, body=FILTERS, body_optional=True),
     Operation('show_server', 'GET', _ONE, 'Show a server and how it goes with it', OPERATOR, {200: 'ServerReport'}),
     Operation('rest_server', 'POST', _ONE + '/maintenance', 'Leave a server alone until it is resumed', OPERATOR,
               {202: 'Server'}, body={}, body_optional=True),
@@ -39,6 +41,7 @@ _SERVER = {
     'state': SERVER_STATE,
     'state_since': maybe(MOMENT),
     'pool_id': ID,
+    'key_name': {**maybe(TEXT), 'description': 'Of the TSIG key that the configuration gives it.'},
     'joined_at': maybe(MOMENT),
     'filling': FLAG,
     'filled': COUNT,
@@ -82,29 +85,36 @@ SCHEMAS: dict[str, Schema] = {
 
 
 class Servers:
-    def __init__(self, central: CentralClient, pool_managers: PoolManagerClient, pool_name: str) -> None:
-        self._central = central
+    """
+    :param pool_name: the pool whose configuration is read again when none is named
+    """
+
+    def __init__(self, gatherer: Gatherer, pool_managers: PoolManagerClient, pool_name: str) -> None:
+        self._gatherer = gatherer
         self._pool_managers = pool_managers
         self._pool_name = pool_name
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
-        reading.query(req, {})
-        reports = self._central.report_servers(asker(req), self._pool_name)
+        wanted = reading.query(req, FILTERS).get('pool_id')
+        central = self._gatherer.central
+        pools = self._gatherer.pools(asker(req)) if wanted is None else [central.get_pool(asker(req), wanted)]
+        reports = [report for each in pools for report in central.report_servers(asker(req), each.name)]
         answer(resp, views.page('servers', [views.server_report(report, req.prefix) for report in reports],
                                 {'self': req.url}))
 
     def on_post_reload(self, req: falcon.Request, resp: falcon.Response) -> None:
-        reading.body(req, {}, optional=True)
-        answer(resp, views.reloaded(self._pool_managers.reload_servers(asker(req), self._pool_name)))
+        wanted = reading.body(req, FILTERS, optional=True).get('pool_id')
+        name = self._pool_name if wanted is None else self._gatherer.central.get_pool(asker(req), wanted).name
+        answer(resp, views.reloaded(self._pool_managers.reload_servers(asker(req), name)))
 
 
 class Server:
     """One server; what is commanded is written when it is answered, and carried out afterwards."""
 
-    def __init__(self, central: CentralClient, pool_managers: PoolManagerClient, pool_name: str) -> None:
-        self._central = central
+    def __init__(self, gatherer: Gatherer, pool_managers: PoolManagerClient) -> None:
+        self._gatherer = gatherer
+        self._central = gatherer.central
         self._pool_managers = pool_managers
-        self._pool_name = pool_name
 
     def on_get(self, req: falcon.Request, resp: falcon.Response, server_id: str) -> None:
         report = self._central.report_server(pool_asker(req), fields.identifier('server_id', server_id))
@@ -124,8 +134,9 @@ class Server:
 
     def on_post_resync(self, req: falcon.Request, resp: falcon.Response, server_id: str) -> None:
         wanted = reading.body(req, fields.SERVER_RESYNC, optional=True)
-        found = self._pool_managers.compare_server(asker(req), self._pool_name,
-                                                   fields.identifier('server_id', server_id), **wanted)
+        found_id = fields.identifier('server_id', server_id)
+        pool_name = self._gatherer.pool_of_server(asker(req), found_id)
+        found = self._pool_managers.compare_server(asker(req), pool_name, found_id, **wanted)
         answer(resp, views.comparison(found, req.prefix), 202 if found.mending else 200)
 
 

@@ -9,7 +9,7 @@ from designate_pool.api.answering import answer, asker
 from designate_pool.api.judging import Standing
 from designate_pool.api.operations import READER, Operation, Schema
 from designate_pool.api.views import Json, dashed
-from designate_pool.errors import ServiceUnavailable
+from designate_pool.errors import ServerNotFound, ServiceUnavailable
 from designate_pool.model import Context, Domain, PlanState, Pool, utcnow
 from designate_pool.rpc.central import CentralClient
 from designate_pool.storage import observing
@@ -21,13 +21,14 @@ OPERATIONS = (
     Operation('list_recordset_servers', 'GET', '/v2/zones/{zone_id}/recordsets/{recordset_id}/servers',
               'Show which servers serve what a recordset holds', READER, {200: 'RecordSetServers'}),
 )
+_PAGE = 1000
 _ID = {'type': 'string', 'format': 'uuid'}
 _TEXT = {'type': 'string'}
 _TIME = {'type': ['string', 'null'], 'description': 'In UTC.'}
 _SERIAL = {'type': 'integer', 'minimum': 0, 'maximum': 4294967295}
 _SEEN = {'type': ['integer', 'null'], 'minimum': 0, 'maximum': 4294967295}
 _COUNT = {'type': 'integer', 'minimum': 0}
-_KNOWN = {'type': ['integer', 'null'], 'minimum': 0, 'description': 'Null where the threshold is not known here.'}
+_KNOWN = {'type': ['integer', 'null'], 'minimum': 0, 'description': 'Null where the threshold is not known.'}
 _STATUS = {'enum': ['PENDING', 'ACTIVE', 'ERROR', 'DELETED']}
 _ACTION = {'enum': ['NONE', 'CREATE', 'UPDATE', 'DELETE']}
 _STATE = {'enum': ['joining', 'active', 'maintenance', 'draining', 'removed']}
@@ -107,16 +108,10 @@ SCHEMAS: dict[str, Schema] = {
 
 
 class Gatherer:
-    """What is asked of Central to tell where a zone stands.
+    """What is asked of Central to tell where a zone stands."""
 
-    :param pool: the API's own, as read from the configuration: of others the threshold is not known
-    :param count_joining: whether servers of it count before they are filled
-    """
-
-    def __init__(self, central: CentralClient, pool: Pool, count_joining: bool) -> None:
+    def __init__(self, central: CentralClient) -> None:
         self.central = central
-        self.pool = pool
-        self.count_joining = count_joining
 
     def shown(self, context: Context, domain: Domain, base: str) -> Json:
         """As :func:`designate_pool.api.views.zone_servers` shows it."""
@@ -124,9 +119,28 @@ class Gatherer:
         rows = self.central.server_statuses(context, domain.id)
         parked = self.central.find_plans(context, {'domain_id': domain.id, 'state': PlanState.PARKED.value},
                                          sort_key='created_at', sort_dir='asc')
-        return views.zone_servers(domain, servers, rows, self.pool, self.count_joining, base,
+        return views.zone_servers(domain, servers, rows, self.central.get_pool(context, domain.pool_id), base,
                                   {each.server_id: each.id for each in parked
                                    if each.expires_at is None or each.expires_at > utcnow()})
+
+    def pools(self, context: Context) -> list[Pool]:
+        """All pools, by name."""
+        found: list[Pool] = []
+        while page := self.central.find_pools(context, marker=found[-1].id if found else None, limit=_PAGE):
+            found += page
+            if len(page) < _PAGE:
+                break
+        return found
+
+    def pool_of_server(self, context: Context, server_id: str) -> str:
+        """The name of the pool that a server is of.
+
+        :raises ServerNotFound: when it is of none
+        """
+        for pool in self.pools(context):
+            if any(each.id == server_id for each in self.central.find_servers(context, pool.name)):
+                return pool.name
+        raise ServerNotFound(server=server_id)
 
     def explained(self, context: Context, domain: Domain, base: str) -> Json:
         """Where the zone stands, in words."""
@@ -168,9 +182,9 @@ class RecordSetServers:
         # The SOA has no record that is kept: it changes with the zone.
         newest = self._storage.read(observing.newest_serial, found_id, domain.serial)
         standing = Standing(domain, central.find_servers(asker(req), domain.pool_name),
-                            central.server_statuses(asker(req), domain_id))
-        shown = propagation.spread(domain, found, domain.serial if newest is None else newest, standing,
-                                   self._gatherer.pool, self._gatherer.count_joining)
+                            central.server_statuses(asker(req), domain_id),
+                            central.get_pool(asker(req), domain.pool_id))
+        shown = propagation.spread(domain, found, domain.serial if newest is None else newest, standing)
         zone = views.zone_address(domain_id, req.prefix)
         answer(resp, {
             **shown,

@@ -27,11 +27,12 @@ POLICY = ("default-src 'none'; style-src 'self'; script-src 'self'; connect-src 
           "form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
 CHANGES, FAILURES, PROGRAMS = 50, 20, 100
 _FILES = {'style.css': 'text/css; charset=utf-8', 'refresh.js': 'text/javascript; charset=utf-8'}
+_CHOICE = {'pool': fields.Field(fields.some_text)}
 _SEARCH = {'name': fields.Field(fields.some_text, required=True)}
 
 OPERATIONS = (
-    Operation('show_status', 'GET', '/status', 'Show the pool as a page', OPERATOR, {200: None},
-              answer_media='text/html'),
+    Operation('show_status', 'GET', '/status', 'Show a pool as a page', OPERATOR, {200: None},
+              query=_CHOICE, answer_media='text/html'),
     Operation('find_status_of_zone', 'GET', '/status/zones', "Go to a zone's page", READER, {303: None},
               query=_SEARCH),
     Operation('show_status_of_zone', 'GET', '/status/zones/{zone}', 'Show a zone as a page, by its name or id', READER,
@@ -58,21 +59,28 @@ def as_page(work: Callable[..., None]) -> Callable[..., None]:
 
 
 class PoolPage:
-    def __init__(self, gatherer: Gatherer, storage: Storage | None) -> None:
+    """
+    :param pool_name: the pool that is shown unless another is asked for
+    """
+
+    def __init__(self, gatherer: Gatherer, storage: Storage | None, pool_name: str) -> None:
         self._gatherer = gatherer
         self._storage = storage
+        self._pool_name = pool_name
 
     @as_page
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
-        reading.query(req, {})
-        name = self._gatherer.pool.name
+        name = reading.query(req, _CHOICE).get('pool', self._pool_name)
         if self._storage is None:
             raise ServiceUnavailable(service='the database', why='this API was given none to look at')
-        reports = self._gatherer.central.report_servers(pool_asker(req), name)
-        programs = self._gatherer.central.find_service_statuses(pool_asker(req), limit=PROGRAMS)
+        central, context = self._gatherer.central, pool_asker(req)
+        reports = central.report_servers(context, name)
+        others = {each.name: central.report_servers(context, each.name) for each in self._gatherer.pools(context)
+                  if each.name != name}
+        programs = central.find_service_statuses(context, limit=PROGRAMS)
         changes, failures, rounds = self._storage.read(_look, name, [each.server.id for each in reports])
-        _send(resp, pages.pool_page(pages.PoolState(name, reports, changes, failures, programs, rounds), req.root_path,
-                                    utcnow()))
+        _send(resp, pages.pool_page(pages.PoolState(name, reports, changes, failures, programs, rounds, others),
+                                    req.root_path, utcnow()))
 
 
 class ZonePage:

@@ -8,6 +8,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from designate_pool import serial
+from designate_pool.api import judging
 from designate_pool.errors import InvalidField, PoolError
 from designate_pool.model import (Action, Comparison, Domain, Outcome, Pool, PoolServer, RecordSet, Reloaded,
                                   ServerReport, ServerState, ServerStatus, ZoneTask, ZoneTaskStatus)
@@ -78,16 +79,16 @@ def recordset(found: RecordSet, domain: Domain, base: str) -> Json:
 
 
 def zone_servers(domain: Domain, servers: Sequence[PoolServer], rows: Iterable[ServerStatus], pool: Pool,
-                 count_joining: bool, base: str, parked: Mapping[str | None, str] | None = None) -> Json:
+                 base: str, parked: Mapping[str | None, str] | None = None) -> Json:
     """Where a domain stands on each server of its pool, and how many of them are needed.
 
     A server is *current* when it has what is due: the domain's serial or a newer one, or no zone where the domain is
-    being deleted.  A server *counts* when it is active, and with *count_joining* also while it joins; ``total``,
+    being deleted.  A server *counts* when it is active, and if the pool has it so also while it joins; ``total``,
     ``needed`` and ``current`` are about these, and ``resting`` names those that will count again.  What a domain that
     is being deleted has nothing on is left out unless it counts.
 
     :param servers: of the domain's pool; the removed ones are left out
-    :param pool: the API's own; for a domain of another pool the counts are null
+    :param pool: of the domain; the counts are null where no pool manager has ever published its threshold
     :param parked: ids of the plans that wait for approval, by server
     """
     by_server: dict[str, dict[Action, ServerStatus]] = {}
@@ -95,12 +96,11 @@ def zone_servers(domain: Domain, servers: Sequence[PoolServer], rows: Iterable[S
         by_server.setdefault(row.server_id, {})[row.action] = row
     shown = []
     for each in servers:
-        counts = each.state is ServerState.ACTIVE or count_joining and each.state is ServerState.JOINING
+        counts = judging.counts(each, pool)
         found = by_server.get(each.id, {})
         if counts or each.state is not ServerState.REMOVED and (found or not domain.is_going):
             shown.append(_on_server(domain, each, found, counts, (parked or {}).get(each.id)))
-    ours = pool.name == domain.pool_name
-    total = sum(each['counts'] for each in shown)
+    known, total = pool.published_at is not None, sum(each['counts'] for each in shown)
     return {
         'zone_id': dashed(domain.id),
         'zone_name': domain.name,
@@ -108,10 +108,9 @@ def zone_servers(domain: Domain, servers: Sequence[PoolServer], rows: Iterable[S
         'reported_serial': domain.reported_serial,
         'status': domain.status.value,
         'action': domain.action.value,
-        'threshold_percentage': pool.threshold_percentage if ours else None,
-        # Of no servers none agrees on anything, so at least one is needed.
-        'needed': max(1, -(-total * pool.threshold_percentage // 100)) if ours else None,
-        'total': total if ours else None,
+        'threshold_percentage': pool.threshold_percentage if known else None,
+        'needed': judging.needed_of(total, pool),
+        'total': total if known else None,
         'current': sum(each['counts'] and each['current'] for each in shown),
         'resting': [each['id'] for each in shown if not each['counts'] and each['state'] in _RESTING],
         'servers': shown,
@@ -179,6 +178,7 @@ def server(found: PoolServer, base: str) -> Json:
     return {
         **_named(found),
         'pool_id': dashed(found.pool_id),
+        'key_name': found.key_name,
         'joined_at': moment(found.joined_at),
         'filling': found.is_filling,
         'filled': found.filled,

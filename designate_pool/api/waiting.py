@@ -53,7 +53,7 @@ SCHEMAS: dict[str, Schema] = {
             'status': {'enum': [each.value for each in Status]},
             'action': {'enum': ['NONE', 'CREATE', 'UPDATE', 'DELETE']},
             'needed': {'type': ['integer', 'null'], 'minimum': 1,
-                       'description': 'How many servers were waited for; null where the threshold is not known here.'},
+                       'description': 'How many servers were waited for; null where the threshold is not known.'},
             'current': {**_COUNT, 'description': 'How many of the servers that count have what was waited for.'},
             'servers_current': {'type': 'array', 'items': {'type': 'string'}, 'description': 'Their names.'},
             'done': {'type': 'boolean'},
@@ -73,8 +73,6 @@ class ZoneWait:
 
     def __init__(self, gatherer: Gatherer, watch: Watch | None) -> None:
         self._central = gatherer.central
-        self._pool = gatherer.pool
-        self._count_joining = gatherer.count_joining
         self._watch = watch
 
     def on_get(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
@@ -116,7 +114,7 @@ class ZoneWait:
 
     def _shown(self, wanted: Wanted, before: Domain, standing: Standing, verdict: Verdict, waited: float) -> Json:
         domain = standing.domain or before
-        have = judging.current(wanted, standing, self._count_joining)
+        have = judging.current(wanted, standing)
         gone = standing.domain is None or domain.status is Status.DELETED
         return {
             'zone_id': dashed(domain.id),
@@ -126,7 +124,7 @@ class ZoneWait:
             'reported_serial': domain.reported_serial,
             'status': Status.DELETED.value if gone else domain.status.value,
             'action': domain.action.value,
-            'needed': wanted.servers or judging.needed(self._pool, domain, standing.servers, self._count_joining),
+            'needed': wanted.servers or judging.needed(standing),
             'current': len(have),
             'servers_current': [each.label for each in have],
             'done': verdict.done,

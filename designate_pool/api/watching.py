@@ -11,12 +11,11 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from designate_pool.api.judging import Standing, Verdict, Wanted, judge
 from designate_pool.errors import ServiceUnavailable, TooManyWaits
 from designate_pool.model import Domain
-from designate_pool.storage import domains, servers, statuses
+from designate_pool.storage import domains, pools, servers, statuses
 from designate_pool.storage.sessions import Storage, Tx
 
 LOG = logging.getLogger(__name__)
@@ -38,13 +37,11 @@ class _Wait:
 class Watch:
     """
     :param limit: how many may wait at once
-    :param count_joining: whether servers count before they are filled
     """
 
-    def __init__(self, storage: Storage, limit: int = 100, count_joining: bool = False) -> None:
+    def __init__(self, storage: Storage, limit: int = 100) -> None:
         self._storage = storage
         self._limit = limit
-        self._count_joining = count_joining
         self._changed = threading.Condition()
         self._waits: set[_Wait] = set()
         self._stopping = False
@@ -98,10 +95,10 @@ class Watch:
         if self._stopping:
             raise ServiceUnavailable(service='the API', why='it stops')
         standing = self.standing(wanted.domain_id)
-        return standing, judge(wanted, standing, self._count_joining)
+        return standing, judge(wanted, standing)
 
     def standing(self, domain_id: str) -> Standing:
-        """How a domain stands now, with servers and rows."""
+        """How a domain stands now, with servers, rows and pool."""
         return self._storage.read(_look, [domain_id], lambda domain: True)[domain_id]
 
     def _loop(self) -> None:
@@ -139,7 +136,7 @@ class Watch:
         now = time.monotonic()
         for wait in waits:
             standing = found[wait.wanted.domain_id]
-            verdict = judge(wait.wanted, standing, self._count_joining)
+            verdict = judge(wait.wanted, standing)
             wait.seen = standing, verdict
             wait.next_look = _next_look(now, now - wait.began)
             if verdict.over:
@@ -157,6 +154,8 @@ def _look(tx: Tx, ids: Sequence[str], needs_rows: Callable[[Domain], bool]) -> d
     known = domains.get_many(tx, ids)
     deep = [each for each in known.values() if needs_rows(each)]
     rows = statuses.for_domains(tx, [each.id for each in deep]) if deep else {}
-    rolls: dict[str, Any] = {name: servers.of_pool(tx, name).servers for name in {each.pool_name for each in deep}}
-    return {key: Standing(known.get(key), rolls.get(known[key].pool_name, ()) if key in rows else (),
-                          rows.get(key, ())) for key in ids}
+    found = {each.pool_id: (servers.of_pool(tx, each.pool_name).servers, pools.get(tx, each.pool_id))
+             for each in {each.pool_id: each for each in deep}.values()}
+    told = {each.id: Standing(each, found[each.pool_id][0], rows.get(each.id, ()), found[each.pool_id][1])
+            for each in deep}
+    return {key: told.get(key) or Standing(known.get(key)) for key in ids}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any, TypeVar
 
@@ -50,7 +50,6 @@ class Central:
     :param journal_records: how many changed records are kept of a domain, for incremental transfers
     :param journal_age: seconds that they are kept
     :param quotas: what a project may have, unless something else is set for it
-    :param server_keys: names of the TSIG keys that servers have in the configuration
     :param notifications: where to tell what happened to domains
     :ivar imports: what carries out imports, in loops once started
     """
@@ -58,16 +57,13 @@ class Central:
     def __init__(self, storage: Storage, pool_managers: PoolManagerClient, runtime: Runtime, *,
                  clock: Callable[[], float] = time.time, default_pool_name: str = 'default',
                  retention: float = 86400, task_retention: float = 86400, journal_records: int = 10000,
-                 journal_age: float = 86400, catalog_zone: str | None = None, quotas: Quotas = Quotas(),
-                 server_keys: Collection[str] = (), notifications: Sink = SILENT) -> None:
+                 journal_age: float = 86400, quotas: Quotas = Quotas(), notifications: Sink = SILENT) -> None:
         self._storage = storage
         self._runtime = runtime
         self._clock = clock
         self._default_pool_name = default_pool_name
-        self._catalog_zone = catalog_zone
         self._allowance = Allowance(quotas, clock)
         self._counts = DomainCounts(clock)
-        self._server_keys = server_keys
         self._casts = Casts(pool_managers, runtime)
         self._telling = telling.Telling(notifications)
         self.imports = imports.Imports(storage, self._make, clock)
@@ -257,8 +253,7 @@ class Central:
     # TSIG keys, quotas, services
 
     def create_tsigkey(self, context: Context, tsigkey: Mapping[str, Any]) -> StoredTsigKey:
-        return self._run(tsigkeys.create, new_id(), tsigkeys.wanted(tsigkey, whole=True), self._server_keys,
-                         self._now())
+        return self._run(tsigkeys.create, new_id(), tsigkeys.wanted(tsigkey, whole=True), self._now())
 
     def find_tsigkeys(self, context: Context, criterion: Mapping[str, Any] | None = None, marker: str | None = None,
                       limit: int | None = None, sort_key: str | None = None,
@@ -270,7 +265,7 @@ class Central:
 
     def update_tsigkey(self, context: Context, tsigkey_id: str, values: Mapping[str, Any]) -> StoredTsigKey:
         return self._run(tsigkeys.update, _tsigkey_id(tsigkey_id), tsigkeys.wanted(values, whole=False),
-                         self._server_keys, self._now())
+                         self._now())
 
     def delete_tsigkey(self, context: Context, tsigkey_id: str) -> None:
         self._run(tsigkeys.delete, _tsigkey_id(tsigkey_id))
@@ -332,7 +327,6 @@ class Central:
 
     def _make(self, context: Context, wanted: NewDomain, parts: Iterable[Sequence[Wanted]], *,
               pool_name: str | None = None, also: Callable[[Tx, Domain], None] | None = None) -> Domain:
-        validation.not_in_catalog(wanted, self._catalog_zone)
         if wanted.pool_id is None:
             wanted = validation.in_pool(wanted, wanted.pool_name or pool_name or self._default_pool_name)
         arguments = (new_id(), wanted, parts, context.project_id, self._now(), self._allowance,

@@ -41,6 +41,7 @@ def create_domain(tx: Tx, domain_id: str, wanted: NewDomain, sets: Iterable[Sequ
         raise PoolNotFound(pool=wanted.pool_id or wanted.pool_name)
     if not pool.name_servers:
         raise PoolWithoutNameServers(pool=pool.name)
+    validation.not_in_catalog(wanted, pool.catalog_zone)
     last = domains.last_of_name(tx, wanted.name)
     if last is not None and last.id == domain_id:
         return _existing(tx, domain_id)  # the commit came through, the answer to it did not

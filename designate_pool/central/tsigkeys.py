@@ -1,6 +1,6 @@
 """The rules for TSIG keys that may transfer zones, each function one transaction's work but those that check.
 
-The invariant: a name is that of one key, among these and those of the configuration's servers, however it is spelled.
+The invariant: a name is that of one key, among these and those of the pools' servers, however it is spelled.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -18,7 +18,7 @@ import dns.name
 from designate_pool.central import fields
 from designate_pool.errors import DuplicateTsigKey, InvalidField, TsigKeyNotFound
 from designate_pool.model import KeyScope, Status, StoredTsigKey
-from designate_pool.storage import domains, pools
+from designate_pool.storage import domains, pools, servers
 from designate_pool.storage import tsigkeys as store
 from designate_pool.storage.sessions import Tx
 
@@ -34,21 +34,18 @@ def wanted(given: Any, whole: bool) -> dict[str, Any]:
     return {key: check(key, given.get(key)) for key, check in _CHECKS.items() if whole or key in given}
 
 
-def create(tx: Tx, key_id: str, values: Mapping[str, Any], taken: Collection[str], now: datetime) -> StoredTsigKey:
-    """
-    :param taken: names of the keys of the configuration's servers
-    """
+def create(tx: Tx, key_id: str, values: Mapping[str, Any], now: datetime) -> StoredTsigKey:
     there = store.get(tx, key_id)
     if there is not None:
         return there  # the commit came through, the answer to it did not
     key = StoredTsigKey(id=key_id, **{name: value for name, value in values.items() if name != 'secret'})
-    _check_name(tx, key, taken)
+    _check_name(tx, key)
     _check_resource(tx, key)
     store.insert(tx, key, values['secret'], now)
     return get(tx, key_id)
 
 
-def update(tx: Tx, key_id: str, values: Mapping[str, Any], taken: Collection[str], now: datetime) -> StoredTsigKey:
+def update(tx: Tx, key_id: str, values: Mapping[str, Any], now: datetime) -> StoredTsigKey:
     old = store.lock(tx, key_id)
     if old is None:
         raise TsigKeyNotFound(tsigkey=key_id)
@@ -56,7 +53,7 @@ def update(tx: Tx, key_id: str, values: Mapping[str, Any], taken: Collection[str
     if new == old and 'secret' not in values:
         return old
     if new.name != old.name:
-        _check_name(tx, new, taken)
+        _check_name(tx, new)
     if (new.scope, new.resource_id) != (old.scope, old.resource_id):
         _check_resource(tx, new)
     store.save(tx, new, values.get('secret'), now)
@@ -80,9 +77,9 @@ def find(tx: Tx, criterion: Mapping[str, Any], marker: str | None, limit: int | 
     return store.find(tx, criterion, marker, limit, sort_key, sort_dir)
 
 
-def _check_name(tx: Tx, key: StoredTsigKey, taken: Collection[str]) -> None:
+def _check_name(tx: Tx, key: StoredTsigKey) -> None:
     plain = key.name.lower().rstrip('.')
-    if plain in {each.lower().rstrip('.') for each in taken} \
+    if plain in {each.lower().rstrip('.') for each in servers.key_names(tx)} \
             or store.ids_of_names(tx, (plain, f'{plain}.')) - {key.id}:
         raise DuplicateTsigKey(tsigkey=key.name)
 

@@ -67,9 +67,7 @@ def build_central(parts: Parts) -> Service:
                       task_retention=parts.settings.central.task_retention,
                       journal_records=parts.settings.central.journal_records,
                       journal_age=parts.settings.central.journal_age,
-                      catalog_zone=parts.pool.catalog_zone, quotas=Quotas(**parts.settings.central.quotas),
-                      server_keys={each.tsig_key.name for each in parts.pool.servers if each.tsig_key is not None},
-                      notifications=parts.notifications)
+                      quotas=Quotas(**parts.settings.central.quotas), notifications=parts.notifications)
     service.start()
     parts.caller.serve(central.TOPIC, service)
     return service
@@ -100,12 +98,11 @@ def build_minidns(parts: Parts) -> Service:
 
 def build_api(parts: Parts) -> Service:
     settings = parts.settings.api
-    joining = parts.settings.pool_manager.count_joining_servers
-    watch = Watch(parts.storage, settings.waits, joining)
+    watch = Watch(parts.storage, settings.waits)
     guard = Guard(settings, parts.conf)
     app = create_app(central.CentralClient(parts.caller), parts.pool, settings.max_body,
                      pool_managers=pool_manager.PoolManagerClient(parts.caller),
-                     count_joining_servers=joining, storage=parts.storage, watch=watch, gate=guard.gate)
+                     storage=parts.storage, watch=watch, gate=guard.gate)
     guarded = guard.around(app)
     # The watch ends those who wait, so that the servers can end.
     service = Together([watch, *(ApiServer(guarded, endpoint, settings.threads, body_limit=settings.max_body,

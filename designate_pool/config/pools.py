@@ -53,7 +53,8 @@ def read_pool(conf: cfg.ConfigOpts, drivers: Drivers) -> Pool:
     _warn_of_unsigned(servers)
     return Pool(name=settings.pool_manager.pool_name, servers=servers,
                 threshold_percentage=settings.pool_manager.threshold_percentage,
-                catalog_zone=settings.pool_manager.catalog_zone)
+                catalog_zone=settings.pool_manager.catalog_zone,
+                count_joining_servers=settings.pool_manager.count_joining_servers)
 
 
 def secret_files(conf: cfg.ConfigOpts, drivers: Drivers) -> list[tuple[str, str, str]]:

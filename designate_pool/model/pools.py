@@ -75,6 +75,7 @@ class PoolServer:
     :ivar catalog_from: the catalog's serial from which on it sees it with this epoch; None for any
     :ivar note: what happened last, in words
     :ivar claimed_by: the pool manager that fills or drains it, until *claimed_until*
+    :ivar key_name: of the TSIG key that its configuration names; None for none
     """
 
     id: str
@@ -98,6 +99,7 @@ class PoolServer:
     created_at: datetime | None = None
     updated_at: datetime | None = None
     catalog_from: int | None = None
+    key_name: str | None = None
 
     @property
     def is_filling(self) -> bool:
@@ -144,6 +146,9 @@ class Pool:
     :ivar servers: only where the pool was read from the configuration
     :ivar threshold_percentage: how many of the servers must serve a change, 1 to 100
     :ivar catalog_zone: the name of the catalog zone (RFC 9432) that MiniDNS serves for the pool; None for none
+    :ivar count_joining_servers: whether servers count in the threshold before they are filled
+    :ivar published_at: when a pool manager wrote threshold, catalog zone and the like as its configuration has them;
+        None where none ever did, so that they are not known
     """
 
     name: str
@@ -159,6 +164,8 @@ class Pool:
     version: int = 1
     created_at: datetime | None = None
     updated_at: datetime | None = None
+    count_joining_servers: bool = False
+    published_at: datetime | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ import hashlib
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, Protocol
 
 from designate_pool import backends
@@ -20,7 +21,9 @@ from designate_pool.model import Pool, PoolServer, Reloaded, Server, ServerState
 from designate_pool.pool_manager.lane import Lane
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.members import Members
+from designate_pool.storage import pools
 from designate_pool.storage import servers as server_store
+from designate_pool.storage.sessions import Tx
 
 LOG = logging.getLogger(__name__)
 
@@ -93,11 +96,7 @@ class Registrar:
     def _register(self, pool: Pool, last: Mapping[str, Server], former: Mapping[str, Server], on_command: bool,
                   lanes: Mapping[str, Lane] | None = None) -> Reloaded:
         manager = self._manager
-        wanted = [PoolServer(each.id, '', each.label, each.driver, ServerState.ACTIVE, fingerprint(each), position)
-                  for position, each in enumerate(pool.servers)]
-        done = manager.storage.run(server_store.register, pool.name, wanted,
-                                   manager.settings.delete_zones_of_removed_servers, on_command, utcnow(),
-                                   has_catalog=pool.catalog_zone is not None)
+        done = manager.storage.run(_enter, pool, manager.settings.delete_zones_of_removed_servers, on_command, utcnow())
         roll = manager.storage.read(server_store.of_pool, pool.name)
         self._reloads = roll.reloads
         manager.pool = pool
@@ -168,6 +167,17 @@ class Registrar:
 
     def _keep(self) -> None:
         self._kept.write({key: lane.server for key, lane in self._manager.all_lanes.items()}, self._former_settings)
+
+
+def _enter(tx: Tx, pool: Pool, delete_zones: bool, on_command: bool, now: datetime) -> Reloaded:
+    """Write what the configuration says of a pool and its servers; what that changed."""
+    wanted = [PoolServer(each.id, '', each.label, each.driver, ServerState.ACTIVE, fingerprint(each), position,
+                         key_name=None if each.tsig_key is None else each.tsig_key.name)
+              for position, each in enumerate(pool.servers)]
+    done = server_store.register(tx, pool.name, wanted, delete_zones, on_command, now,
+                                 has_catalog=pool.catalog_zone is not None)
+    pools.publish(tx, pool, now)
+    return done
 
 
 def fingerprint(server: Server) -> str:

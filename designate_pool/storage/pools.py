@@ -18,7 +18,8 @@ from designate_pool.storage.sessions import Tx
 #: The attribute's key, and the field of Pool that holds its values.
 _ATTRIBUTES = {'name_server': 'name_servers', 'also_notify': 'also_notifies'}
 _COLUMNS = tuple(pools.c[name] for name in ('id', 'name', 'description', 'project_id', 'provisioner', 'version',
-                                            'created_at', 'updated_at'))
+                                            'created_at', 'updated_at', 'threshold_percentage', 'catalog_zone',
+                                            'count_joining_servers', 'published_at'))
 # Made once, because making a statement takes as long as executing it.
 _WITH_ATTRIBUTES = (
     sa.select(*_COLUMNS, pool_attributes.c.key, pool_attributes.c.value)
@@ -102,6 +103,13 @@ def save(tx: Tx, pool: Pool, now: datetime) -> None:
     tsigkeys.count_change(tx)  # those of the pool know it by its name
 
 
+def publish(tx: Tx, pool: Pool, now: datetime) -> None:
+    """Write what the configuration says of a pool, for those who do not have it."""
+    tx.execute(sa.update(pools).where(pools.c.name == pool.name).values(
+        threshold_percentage=pool.threshold_percentage, catalog_zone=pool.catalog_zone,
+        count_joining_servers=pool.count_joining_servers, published_at=now))
+
+
 def count_domains(tx: Tx, pool_id: str) -> int:
     """How many domains the pool has that are not deleted, or whose deletion some server has yet to confirm."""
     unconfirmed = sa.exists().where(pool_manager_status.c.domain_id == domains.c.id)
@@ -136,7 +144,10 @@ def _one(tx: Tx, statement: sa.Select[Any], **parameters: object) -> Pool | None
 
 
 def _pool(row: Any, attributes: Mapping[str, tuple[str, ...]]) -> Pool:
-    return Pool(**{column.name: getattr(row, column.name) for column in _COLUMNS},
+    values = {column.name: getattr(row, column.name) for column in _COLUMNS}
+    if values['threshold_percentage'] is None:  # it was never published
+        del values['threshold_percentage']
+    return Pool(**values,
                 name_servers=attributes.get('name_servers', ()), also_notifies=attributes.get('also_notifies', ()))
 
 

@@ -64,6 +64,11 @@ pools = sa.Table(
     # Nobody reads it: the serial is in catalogs.
     serial('catalog_serial', nullable=True),
     serial_check('catalog_serial'),
+    # What the pool managers' configuration says, for those who do not have it.
+    sa.Column('threshold_percentage', sa.Integer),
+    sa.Column('catalog_zone', domain_name()),
+    sa.Column('count_joining_servers', sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column('published_at', Time),
     sa.UniqueConstraint('name'),
 )
 
@@ -260,6 +265,7 @@ pool_servers = sa.Table(
     sa.Column('note', sa.String(1024)),
     sa.Column('claimed_by', sa.String(64)),
     sa.Column('claimed_until', Time),
+    sa.Column('key_name', domain_name()),
     serial_check('catalog_from'),
     sa.Index(None, 'pool_id'),
 )

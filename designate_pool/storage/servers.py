@@ -32,6 +32,7 @@ _OF_POOL = (sa.select(pools.c.id, pools.c.reloads, *(TABLE.c[name] for name in _
             .select_from(pools.outerjoin(TABLE, TABLE.c.pool_id == pools.c.id))
             .where(pools.c.name == sa.bindparam('name')).order_by(TABLE.c.position, TABLE.c.id))
 _RELOADS = sa.select(pools.c.reloads).where(pools.c.name == sa.bindparam('name'))
+_KEY_NAMES = sa.select(TABLE.c.key_name).where(TABLE.c.key_name.is_not(None), TABLE.c.state != ServerState.REMOVED)
 _ANY_DOMAIN = sa.select(domains.c.id).where(domains.c.pool_id == sa.bindparam('pool_id'),
                                             domains.c.deleted == ALIVE).limit(1)
 
@@ -62,6 +63,11 @@ def reloads(tx: Tx, pool_name: str) -> int:
     return tx.execute(_RELOADS, {'name': pool_name}).scalar() or 0
 
 
+def key_names(tx: Tx) -> set[str]:
+    """The names of the TSIG keys that the servers of all pools have."""
+    return set(tx.execute(_KEY_NAMES).scalars())
+
+
 def get(tx: Tx, server_id: str) -> PoolServer | None:
     row = tx.execute(_SELECT.where(TABLE.c.id == server_id)).first()
     return None if row is None else PoolServer(*row)
@@ -74,7 +80,7 @@ def register(tx: Tx, pool_name: str, wanted: Sequence[PoolServer], delete_zones:
     The first servers of a pool, and those of a pool without domains, are active at once: there is nothing to fill them
     with, or they are filled already.  Later ones join.  Servers that are no longer wanted drain.
 
-    :param wanted: id, label, driver, fingerprint and position of each section; the rest is not looked at
+    :param wanted: id, label, driver, fingerprint, position and key of each section; the rest is not looked at
     :param delete_zones: whether zones are deleted from a server that drains
     :param on_command: everybody is to read the configuration anew, whether servers changed or not
     :param has_catalog: whether the pool has a catalog zone; its serial is raised, as a database that was restored from
@@ -90,7 +96,8 @@ def register(tx: Tx, pool_name: str, wanted: Sequence[PoolServer], delete_zones:
     for each in wanted:
         former = known.get(each.id)
         new = each if former is None else dataclasses.replace(
-            former, label=each.label, driver=each.driver, fingerprint=each.fingerprint, position=each.position)
+            former, label=each.label, driver=each.driver, fingerprint=each.fingerprint, position=each.position,
+            key_name=each.key_name)
         if former is None or _returns(former):
             # What it has of the catalog, if anything, it may have seen in another epoch.
             new = dataclasses.replace(_joining(new, at_once, now), pool_id=pool_id, catalog_from=serial)

@@ -31,7 +31,7 @@ from designate_pool.model import (Action, Comparison, Context, Domain, Endpoint,
 from designate_pool.rpc.central import TOPIC, CentralClient
 from designate_pool.rpc.direct import Direct
 from designate_pool.rpc.pool_manager import PoolManagerClient, topic
-from designate_pool.storage import servers, statuses
+from designate_pool.storage import pools, servers, statuses
 from designate_pool.storage.sessions import Storage, Tx
 from tests.fixtures.databases import upgraded_sqlite
 from tests.fixtures.processes import wait_until
@@ -167,6 +167,7 @@ def system(request: pytest.FixtureRequest, tmp_path: pathlib.Path,
     direct.serve(topic(pool.name), manager)
     service.start()
     manager.reload_servers(Context())
+    storage.run(pools.publish, pool, utcnow())
     [found] = client.find_pools(Context(), {'name': pool.name})
     client.update_pool(Context(), {'id': found.id, 'name_servers': ['ns1.example.org.', 'ns2.example.org.']})
     watch = Watch(storage)

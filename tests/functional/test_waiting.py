@@ -24,7 +24,7 @@ from designate_pool.model import (Action, Context, Domain, Endpoint, Outcome, Po
 from designate_pool.rpc.central import TOPIC, CentralClient
 from designate_pool.rpc.direct import Direct
 from designate_pool.rpc.pool_manager import PoolManagerClient, topic
-from designate_pool.storage import servers, statuses
+from designate_pool.storage import pools, servers, statuses
 from designate_pool.storage.sessions import Storage
 from tests.fixtures.databases import upgraded_sqlite
 from tests.fixtures.processes import wait_until
@@ -105,6 +105,7 @@ def make_system(folder: pathlib.Path, waits: int = WAITS) -> Iterator[System]:
     storage.run(servers.register, 'default', [
         PoolServer(each, '', f'fake:192.0.2.{number}:53', 'fake', ServerState.ACTIVE, 'f' * 64, number)
         for number, each in enumerate(IDS, 1)], False, True, utcnow())
+    storage.run(pools.publish, pool, utcnow())
     [found] = central.find_pools(Context(), {'name': pool.name})
     central.update_pool(Context(), {'id': found.id, 'name_servers': ['ns1.example.org.']})
     watch = Watch(storage, waits)

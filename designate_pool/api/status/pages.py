@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
+from urllib.parse import quote
 
 from designate_pool.api.status import plot
 from designate_pool.api.status.html import Content, Html, el, join
@@ -28,6 +29,7 @@ class PoolState:
 
     :ivar changes: the newest first
     :ivar audits: the rounds over all domains
+    :ivar others: how it goes with the servers of the other pools, by pool
     """
 
     name: str
@@ -36,6 +38,7 @@ class PoolState:
     failures: Sequence[Failure]
     programs: Sequence[ServiceStatus]
     audits: Sequence[Audit] = ()
+    others: Mapping[str, Sequence[ServerReport]] = dataclasses.field(default_factory=dict)
 
 
 def pool_page(found: PoolState, base: str, now: datetime) -> str:
@@ -44,7 +47,8 @@ def pool_page(found: PoolState, base: str, now: datetime) -> str:
     return page(
         f'Pool {found.name}', base, now,
         el('h1', f'Pool {found.name}'),
-        el('p', pool_summary(found), class_='summary', id='summary'),
+        el('p', pool_summary(found.reports), class_='summary', id='summary'),
+        _others(found, base),
         section('servers', 'Servers', _servers(found, now)),
         section('failing', 'What fails', table(
             'failing', 'Operations that failed and are tried again, of each server those that are due first',
@@ -66,13 +70,23 @@ def pool_page(found: PoolState, base: str, now: datetime) -> str:
              for each in found.programs], empty='No program has told of itself.')))
 
 
-def pool_summary(found: PoolState) -> str:
-    """How the pool is, in a sentence."""
-    active = [each for each in found.reports if each.server.state is ServerState.ACTIVE]
+def _others(found: PoolState, base: str) -> Html | None:
+    """The other pools, each with its sentence; nothing where there is one pool only."""
+    if not found.others:
+        return None
+    return section('pools', 'Other pools', table(
+        'pools', 'How it goes with the servers of the other pools', ('Pool', 'Servers'),
+        [(el('a', name, href=f'{base}/status?pool={quote(name, "")}'), pool_summary(reports))
+         for name, reports in found.others.items()], empty='There is no other pool.'))
+
+
+def pool_summary(reports: Sequence[ServerReport]) -> str:
+    """How a pool is, in a sentence."""
+    active = [each for each in reports if each.server.state is ServerState.ACTIVE]
     if not active:
         return 'No server of the pool is active.'
-    failing = [each for each in found.reports if each.failing]
-    behind = [each for each in found.reports if each.waiting]
+    failing = [each for each in reports if each.failing]
+    behind = [each for each in reports if each.waiting]
     what = f'{len(active)} {"server is" if len(active) == 1 else "servers are"} active'
     domains = max(each.domains for each in active)
     of = f'{domains} {"domain" if domains == 1 else "domains"}'

@@ -19,7 +19,7 @@ from designate_pool.model import (Action, Comparison, Context, Domain, Outcome, 
 from tests.unit.api.stand_in_kept import POOL_ID, Kept
 
 SERVER_IDS = tuple(f'{digit * 32}' for digit in '123')
-POOL = Pool(name='default', threshold_percentage=66,
+POOL = Pool(name='default', threshold_percentage=66, published_at=datetime(2026, 5, 1, 11, tzinfo=timezone.utc),
             servers=tuple(Server(id=each, driver='fake', host=f'192.0.2.{number}')
                           for number, each in enumerate(SERVER_IDS, 1)))
 SERVERS = tuple(PoolServer(each.id, POOL_ID, each.label, each.driver, ServerState.ACTIVE,

@@ -14,7 +14,8 @@ from designate_pool.model import (Context, Domain, KeyScope, Pool, RecordSet, Se
 
 POOL_ID = '794ccc2cd75144feb57f8894c9f5c842'
 KEPT_POOL = Pool(name='default', id=POOL_ID, name_servers=('ns1.example.org.', 'ns2.example.org.'),
-                 created_at=datetime(2026, 5, 1, 11, 48, tzinfo=timezone.utc))
+                 created_at=datetime(2026, 5, 1, 11, 48, tzinfo=timezone.utc), threshold_percentage=66,
+                 published_at=datetime(2026, 5, 1, 11, 48, tzinfo=timezone.utc))
 SERVICES = tuple(ServiceStatus(id=f'{number:032x}', service_name=name, hostname='one.example.com', status=status,
                                heartbeated_at=datetime(2026, 5, 1, 11, 48, tzinfo=timezone.utc),
                                stats={'version': '1.0'})

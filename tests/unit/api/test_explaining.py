@@ -29,7 +29,7 @@ def explain(rows, threshold=100, states=('active',) * 3, parked=None, **zone):
     pool = dataclasses.replace(POOL, threshold_percentage=threshold)
     servers = [dataclasses.replace(server, state=ServerState(state)) for server, state in zip(SERVERS, states)]
     domain = dataclasses.replace(ZONE, **zone)
-    return explaining.explain(views.zone_servers(domain, servers, rows, pool, False, '', parked), {}, NOON)
+    return explaining.explain(views.zone_servers(domain, servers, rows, pool, '', parked), {}, NOON)
 
 
 def words(told):

@@ -72,7 +72,7 @@ def change(name='example.com.', seconds=None, status=Status.ACTIVE):
     ([report(0, waiting=1, failing=1)], '1 server is active; 1 operation fails on fake:192.0.2.1:53.'),
 ])
 def test_the_pool_in_a_sentence(reports, told):
-    assert pages.pool_summary(state(reports)) == told
+    assert pages.pool_summary(reports) == told
 
 
 def test_nothing_is_smuggled_into_the_pools_page():
@@ -87,7 +87,7 @@ def test_nothing_is_smuggled_into_the_pools_page():
 def test_nothing_is_smuggled_into_a_domains_page():
     row = ServerStatus(SERVER_IDS[0], ZONE.id, Action.UPDATE, 1, status=Outcome.ERROR, last_error=HOSTILE,
                        created_at=NOON, updated_at=NOON)
-    told = explaining.explain(views.zone_servers(ZONE, SERVERS, [row], POOL, False, ''), {}, NOON)
+    told = explaining.explain(views.zone_servers(ZONE, SERVERS, [row], POOL, ''), {}, NOON)
     page = pages.zone_page(dataclasses.replace(ZONE, name=HOSTILE), told, 3, '', NOON)
     assert page.count('alert') >= 5 and '<script>' not in page
     assert parsed(page).count('script') == 1
@@ -95,7 +95,7 @@ def test_nothing_is_smuggled_into_a_domains_page():
 
 @pytest.mark.parametrize(('count', 'told'), [(None, '–'), (0, '0'), (3, '3'), (pages.COUNTED, '10000 or more')])
 def test_recordsets_are_counted_so_far(count, told):
-    shown = explaining.explain(views.zone_servers(ZONE, SERVERS, [], POOL, False, ''), {}, NOON)
+    shown = explaining.explain(views.zone_servers(ZONE, SERVERS, [], POOL, ''), {}, NOON)
     assert f'<dt>Recordsets</dt><dd>{told}</dd>' in pages.zone_page(ZONE, shown, count, '', NOON)
 
 

@@ -117,9 +117,9 @@ def test_of_no_servers_none_agrees(central, seen):
 def test_a_server_that_joins_counts_where_it_was_asked_for():
     domain = Domain('a' * 32, 'example.com.', 'b' * 32, 'default', 'a@example.com', 60, 1)
     joining = [dataclasses.replace(each, state=ServerState.JOINING) for each in SERVERS]
-    shown = views.zone_servers(domain, joining, [], POOL, True, '')
+    shown = views.zone_servers(domain, joining, [], dataclasses.replace(POOL, count_joining_servers=True), '')
     assert (shown['needed'], shown['total'], shown['resting']) == (2, 3, [])
-    shown = views.zone_servers(domain, joining, [], POOL, False, '')
+    shown = views.zone_servers(domain, joining, [], POOL, '')
     assert (shown['total'], len(shown['resting'])) == (0, 3)
 
 
@@ -133,10 +133,10 @@ def test_a_zone_that_goes_is_shown_on_what_does_not_count_while_it_has_rows_ther
     assert (shown['needed'], shown['total'], shown['current']) == (1, 1, 1)
 
 
-def test_a_zone_of_another_pool_shows_its_servers_without_a_count():
-    domain = Domain('a' * 32, 'example.com.', 'b' * 32, 'elsewhere', 'a@example.com', 60, FIRST_SERIAL)
+def test_a_zone_of_a_pool_whose_threshold_was_never_published_shows_its_servers_without_a_count():
+    domain = Domain('a' * 32, 'example.com.', 'b' * 32, 'default', 'a@example.com', 60, FIRST_SERIAL)
     row = ServerStatus(SERVER_IDS[0], domain.id, UPDATE, FIRST_SERIAL, status=SUCCESS, serial_number=FIRST_SERIAL)
-    shown = views.zone_servers(domain, SERVERS[:1], [row], POOL, False, '')
+    shown = views.zone_servers(domain, SERVERS[:1], [row], dataclasses.replace(POOL, published_at=None), '')
     assert (shown['needed'], shown['total'], shown['threshold_percentage']) == (None, None, None)
     assert [(each['name'], each['current']) for each in shown['servers']] == [('fake:192.0.2.1:53', True)]
 
@@ -144,7 +144,7 @@ def test_a_zone_of_another_pool_shows_its_servers_without_a_count():
 def test_an_address_of_version_6():
     domain = Domain('a' * 32, 'example.com.', 'b' * 32, 'default', 'a@example.com', 60, 1)
     server = dataclasses.replace(SERVERS[0], driver='bind9', label='bind9:[2001:db8::1]:5353')
-    [shown] = views.zone_servers(domain, [server], [], POOL, False, '')['servers']
+    [shown] = views.zone_servers(domain, [server], [], POOL, '')['servers']
     assert (shown['name'], shown['host'], shown['port']) == ('bind9:[2001:db8::1]:5353', '2001:db8::1', 5353)
 
 
@@ -154,11 +154,11 @@ def test_no_such_zone(api):
 
 @given(total=st.integers(1, 300), percent=st.integers(1, 100))
 def test_needed_is_the_least_number_that_reaches_the_threshold(total, percent):
-    pool = Pool('default', threshold_percentage=percent)
+    pool = Pool('default', threshold_percentage=percent, published_at=NOON)
     servers = [PoolServer(f'{number:032x}', 'b' * 32, 'fake:192.0.2.1:53', 'fake', ServerState.ACTIVE)
                for number in range(total)]
     domain = Domain('a' * 32, 'example.com.', 'b' * 32, 'default', 'a@example.com', 60, 1)
-    needed = views.zone_servers(domain, servers, [], pool, False, '')['needed']
+    needed = views.zone_servers(domain, servers, [], pool, '')['needed']
     assert needed * 100 >= percent * total > (needed - 1) * 100
 
 
@@ -166,5 +166,5 @@ def test_needed_is_the_least_number_that_reaches_the_threshold(total, percent):
 def test_current_follows_rfc_1982_over_the_wrap(serial, ahead):
     domain = Domain('a' * 32, 'example.com.', 'b' * 32, 'default', 'a@example.com', 60, serial, UPDATE, Status.PENDING)
     row = ServerStatus(SERVER_IDS[0], domain.id, UPDATE, serial, status=SUCCESS, serial_number=(serial + ahead) % 2**32)
-    shown = views.zone_servers(domain, SERVERS, [row], POOL, False, '')
+    shown = views.zone_servers(domain, SERVERS, [row], POOL, '')
     assert shown['servers'][0]['current'] == (ahead >= 0)

@@ -34,7 +34,7 @@ def text(rows, threshold=100, states=('active',) * 3, facts=FACTS, **zone):
     pool = dataclasses.replace(POOL, threshold_percentage=threshold)
     servers = [dataclasses.replace(server, state=ServerState(state)) for server, state in zip(SERVERS, states)]
     domain = dataclasses.replace(ZONE, **zone)
-    told = sentences.explain(views.zone_servers(domain, servers, rows, pool, False, ''), facts, NOON)
+    told = sentences.explain(views.zone_servers(domain, servers, rows, pool, ''), facts, NOON)
     laid_out = explaining.text(told, NOON)
     for each in told['servers']:
         if not each['current']:

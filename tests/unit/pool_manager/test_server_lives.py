@@ -17,7 +17,7 @@ from designate_pool.backends.base import Backend
 from designate_pool.config.kept import KeptServers
 from designate_pool.errors import BackendUnreachable, BadConfiguration, InvalidField, ServerNotFound, WrongServerState
 from designate_pool.model import (Action, Domain, Endpoint, Outcome, Pool, PoolServer, Server, ServerState, Status,
-                                  utcnow)
+                                  TsigKey, utcnow)
 from designate_pool.pool_manager import filling
 from designate_pool.pool_manager.comparing import Comparing
 from designate_pool.pool_manager.filling import Filling
@@ -25,6 +25,7 @@ from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic import BACKLOG, Periodic
 from designate_pool.pool_manager.registrar import Registrar
 from designate_pool.pool_manager.service import PoolManager
+from designate_pool.storage import pools as pool_store
 from designate_pool.storage import servers as server_store
 from tests.unit.pool_manager.test_manager import CONTEXT, SERVERS, Clock, ScriptedServer, World, clock
 
@@ -144,6 +145,22 @@ def some(town: Town, count: int = 5) -> list[Domain]:
 def test_the_first_servers_of_a_pool_are_active_at_once(town: Town) -> None:
     assert town.states == dict.fromkeys(SERVERS, 'active')
     assert town.manager.members.counting == SERVERS
+
+
+def test_what_others_need_of_the_configuration_is_published_at_the_start_and_at_each_reload(town: Town) -> None:
+    def published() -> tuple[object, ...]:
+        [found] = town.storage.read(pool_store.find, {'name': 'default'}, None, None, None, None)
+        assert found.published_at is not None
+        return (found.threshold_percentage, found.catalog_zone, found.count_joining_servers,
+                [each.key_name for each in town.roll])
+
+    assert published() == (100, None, False, [None, None, None])
+    town.pool = dataclasses.replace(town.pool, threshold_percentage=66, catalog_zone='catalog.example.',
+                                    count_joining_servers=True)
+    key = TsigKey('one.example.com.', 'hmac-sha256', 'c2VjcmV0')
+    town.configured[A] = dataclasses.replace(town.configured[A], tsig_key=key)
+    town.registrar.reload()
+    assert published() == (66, 'catalog.example.', True, ['one.example.com.', None, None])
 
 
 def test_a_server_of_a_pool_without_domains_has_nothing_to_wait_for(town: Town) -> None:

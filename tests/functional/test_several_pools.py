@@ -1,0 +1,136 @@
+"""Several pools of one database, as Central and the API see them, which have the configuration of one of them."""
+
+from __future__ import annotations
+
+import pathlib
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from designate_pool.errors import DuplicateTsigKey, InvalidField
+from designate_pool.model import Context, Pool, PoolServer, ServerState, TsigKey, new_id, utcnow
+from designate_pool.storage import pools, servers
+from tests.fixtures.api import EVERYBODY, Place, token
+
+SERVERS = [new_id(), new_id()]
+SECRET = 'c2VjcmV0IG9mIGEga2V5Lg=='
+KEY = TsigKey('one.silver.example.', 'hmac-sha256', SECRET)
+
+
+class Two(Place):
+    """The pool ``default``, which the API was configured with, and the pool ``silver``."""
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        super().__init__(folder)
+        self.silver = self.central.create_pool(EVERYBODY, {'name': 'silver', 'name_servers': ['ns.silver.example.']})
+        self.storage.run(servers.register, 'silver', [
+            PoolServer(each, '', f'fake:192.0.2.{number}:53', 'fake', ServerState.ACTIVE, 'f' * 64, number,
+                       key_name=KEY.name) for number, each in enumerate(SERVERS, 11)], False, True, utcnow())
+        self.storage.run(pools.publish, Pool('silver', threshold_percentage=50, catalog_zone='catalog.silver.example.',
+                                             count_joining_servers=True), utcnow())
+
+    def ask(self, path: str, method: str = 'GET', body: Any = None, role: str = 'admin') -> Any:
+        answer = self.api.simulate_request(method, path, json=body, headers={'X-Auth-Token': token('alpha', role)})
+        return answer if answer.status_code >= 400 else answer.json
+
+    def zone(self, name: str) -> str:
+        made = self.central.create_domain(Context(project_id='alpha'), {
+            'name': name, 'email': 'hostmaster@example.com', 'pool_id': self.silver.id})
+        return made.id
+
+
+@pytest.fixture
+def two(tmp_path: pathlib.Path) -> Iterator[Two]:
+    place = Two(tmp_path)
+    yield place
+    place.close()
+
+
+def labels(found: Any) -> list[str]:
+    return [each['name'] for each in found['servers']]
+
+
+def test_the_servers_of_all_pools_are_listed_or_those_of_one(two: Two) -> None:
+    silver = ['fake:192.0.2.11:53', 'fake:192.0.2.12:53']
+    assert labels(two.ask('/v2/servers')) == ['fake:192.0.2.1:53', *silver]
+    found = two.ask(f'/v2/servers?pool_id={two.silver.id}')
+    assert labels(found) == silver
+    assert {each['pool_id'] for each in found['servers']} == {str(uuid.UUID(two.silver.id))}
+    assert {each['key_name'] for each in found['servers']} == {'one.silver.example.'}
+    assert SECRET not in str(found)
+    assert two.ask(f'/v2/servers?pool_id={new_id()}').json['type'] == 'pool_not_found'
+
+
+def test_a_server_is_compared_by_the_pool_managers_of_its_pool(two: Two) -> None:
+    two.ask(f'/v2/servers/{SERVERS[0]}/resync', 'POST')
+    two.ask(f'/v2/servers/{two.server_id}/resync', 'POST')
+    assert [each[:2] for each in two.pool_managers.asked] == [('silver', SERVERS[0]), ('default', two.server_id)]
+    assert two.ask(f'/v2/servers/{new_id()}/resync', 'POST').json['type'] == 'server_not_found'
+
+
+def test_the_configuration_of_a_pool_is_read_anew_by_its_pool_managers(two: Two) -> None:
+    two.ask('/v2/servers/reload', 'POST')
+    two.ask('/v2/servers/reload', 'POST', {'pool_id': two.silver.id})
+    assert two.pool_managers.asked == [('default',), ('silver',)]
+
+
+def test_how_many_servers_a_zone_needs_is_told_of_every_pool(two: Two) -> None:
+    zone = two.zone('needs.example.')
+    shown = two.ask(f'/v2/zones/{zone}/servers')
+    assert (shown['threshold_percentage'], shown['needed'], shown['total']) == (50, 1, 2)
+    told = two.ask(f'/v2/zones/{zone}/explain')
+    assert told['lacking'] == (f'The pool needs 1 of 2 servers at serial {told["serial"]} (threshold 50 %), and has 0.')
+    waited = two.ask(f'/v2/zones/{zone}/wait?timeout=0')
+    assert (waited['needed'], waited['current'], waited['timed_out']) == (1, 0, True)
+    [ns] = two.ask(f'/v2/zones/{zone}/recordsets?type=NS')['recordsets']
+    assert two.ask(f'/v2/zones/{zone}/recordsets/{ns["id"]}/servers')['needed'] == 1
+
+
+def test_servers_that_join_count_where_their_pool_has_it_so(two: Two) -> None:
+    zone = two.zone('joins.example.')
+    joining = servers.in_state(two.storage.read(servers.get, SERVERS[0]), ServerState.JOINING, utcnow())
+    assert two.storage.run(servers.save, joining, utcnow())
+    assert two.ask(f'/v2/zones/{zone}/servers')['total'] == 2
+    two.storage.run(pools.publish, Pool('silver', threshold_percentage=100), utcnow())
+    shown = two.ask(f'/v2/zones/{zone}/servers')
+    assert (shown['total'], shown['needed']) == (1, 1)
+
+
+def test_a_pool_shows_what_its_pool_managers_published(two: Two) -> None:
+    shown = two.ask(f'/v2/pools/{two.silver.id}')
+    assert [shown[each] for each in ('threshold_percentage', 'catalog_zone', 'count_joining_servers')] == [
+        50, 'catalog.silver.example.', True]
+    unborn = two.central.create_pool(EVERYBODY, {'name': 'unborn'})
+    shown = two.ask(f'/v2/pools/{unborn.id}')
+    assert [shown[each] for each in ('threshold_percentage', 'catalog_zone', 'count_joining_servers')] == [None] * 3
+
+
+def test_no_zone_is_made_in_the_catalog_of_its_pool(two: Two) -> None:
+    for name in ('catalog.silver.example.', 'zones.catalog.silver.example.'):
+        with pytest.raises(InvalidField, match="^name: it lies in the pool's catalog zone, catalog.silver.example"):
+            two.zone(name)
+
+
+def test_no_tsig_key_gets_the_name_of_the_key_of_a_server_of_any_pool(two: Two) -> None:
+    wanted = {'algorithm': KEY.algorithm, 'secret': SECRET, 'scope': 'POOL', 'resource_id': two.pool.id}
+    with pytest.raises(DuplicateTsigKey):
+        two.central.create_tsigkey(EVERYBODY, {'name': 'ONE.silver.example', **wanted})
+    made = two.central.create_tsigkey(EVERYBODY, {'name': 'two.silver.example', **wanted})
+    with pytest.raises(DuplicateTsigKey):
+        two.central.update_tsigkey(EVERYBODY, made.id, {'name': KEY.name})
+
+
+def test_the_status_page_shows_the_pool_asked_for_and_how_the_others_are(two: Two) -> None:
+    headers = {'X-Auth-Token': token('alpha', 'operator'), 'Accept': 'text/html'}
+
+    def page(query: str) -> str:
+        return two.api.simulate_get(f'/status{query}', headers=headers).text
+
+    first, second = page(''), page('?pool=silver')
+    assert '<h1>Pool default</h1>' in first and 'fake:192.0.2.1:53' in first and 'fake:192.0.2.11:53' not in first
+    assert 'href="/status?pool=silver"' in first
+    assert '2 servers are active, and every one has all of 0 domains.' in first
+    assert '<h1>Pool silver</h1>' in second and 'fake:192.0.2.11:53' in second and 'pool=default' in second
+    assert two.ask('/status?pool=none').json['type'] == 'pool_not_found'
