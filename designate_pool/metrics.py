@@ -133,6 +133,15 @@ REQUESTS = Counter('designate_pool_api_requests', "Requests that were answered, 
 REQUEST_SECONDS = Histogram('designate_pool_api_request_seconds', 'From a request that is there in full to its answer.',
                             ('operation',), buckets=LONG)
 
+# The webhook for external-dns.
+WEBHOOK_REQUESTS = Counter('designate_pool_webhook_requests', 'Requests of external-dns that were answered.',
+                           ('request', 'status'))
+WEBHOOK_SECONDS = Histogram('designate_pool_webhook_request_seconds', 'How long the answer took, with what the API of '
+                            'the pool was asked.', ('request',), buckets=LONG)
+WEBHOOK_REFUSED = Gauge('designate_pool_webhook_endpoints_refused', 'Endpoints that external-dns wanted the last time '
+                        'and that were left out, since they cannot be; the log says why.')
+WEBHOOK_CHANGES = Counter('designate_pool_webhook_changes', 'Changes of RRsets that external-dns had made.')
+
 _OF_SERVER = (ROWS_WAITING, ROWS_DUE, ROWS_FAILING, ROWS_DIVERGED, ROWS_IN_HAND, DUE_AGE, BEHIND, LAG)
 
 

@@ -54,7 +54,7 @@ class DesignatePoolProvider(BaseProvider):
         self._serials: dict[str, int] = {}
 
     def list_zones(self) -> list[str]:
-        return self._api.zones()
+        return [found['name'] for found in self._api.zones()]
 
     def populate(self, zone: Zone, target: bool = False, lenient: bool = False) -> bool:
         found = self._api.zone(zone.name)

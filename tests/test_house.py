@@ -47,7 +47,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     'nameserver': VALUES,
     'planner': VALUES | TOOLS,
     'cli': VALUES | {'planner'},
-    'webhook': VALUES | {'planner'},
+    'webhook': VALUES | {'planner', 'metrics'},
     'octodns_provider': VALUES | {'planner'},
     'migrations': VALUES | {'storage'},
 }

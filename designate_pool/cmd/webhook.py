@@ -16,8 +16,9 @@ from collections.abc import Sequence
 from designate_pool.api.server import ApiServer
 from designate_pool.cli.client import DEFAULT_URL
 from designate_pool.cmd import arguments
+from designate_pool.cmd.exposing import Exposition
 from designate_pool.model import Endpoint
-from designate_pool.planner.targets.pool import PoolProvider
+from designate_pool.planner.targets.pool import KeptZone, PoolProvider
 from designate_pool.webhook.app import LARGEST_BODY, create_app
 
 
@@ -27,10 +28,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    app = create_app(lambda: PoolProvider('webhook', url=options.url), options.zone, options.ttl)
+    kept: dict[str, KeptZone] = {}
+    app = create_app(lambda: PoolProvider('webhook', url=options.url, kept=kept), options.zone, options.ttl)
     servers = [ApiServer(app, each, threads=4, body_limit=LARGEST_BODY)
                for each in options.listen or [Endpoint('127.0.0.1', 8888)]]
     try:
+        exposition = Exposition(options.metrics)
         for server in servers:
             server.start()
     except OSError as error:
@@ -40,6 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     stop.wait()
     for server in servers:
         server.stop()
+    exposition.stop()
     return 0
 
 
@@ -49,6 +53,9 @@ def _parser() -> argparse.ArgumentParser:
                                      epilog="The token for the pool's API is in DESIGNATE_POOL_TOKEN.")
     parser.add_argument('--listen', type=arguments.endpoint, action='append', metavar='ADDRESS:PORT',
                         help='where external-dns reaches it; may be given more than once (default: 127.0.0.1:8888)')
+    parser.add_argument('--metrics', type=arguments.endpoint, action='append', default=[], metavar='ADDRESS:PORT',
+                        help='where GET /metrics is answered, for Prometheus; may be given more than once (default: '
+                             'nowhere)')
     parser.add_argument('--url', default=os.environ.get('DESIGNATE_POOL_URL') or DEFAULT_URL,
                         help=f"where the pool's API is; DESIGNATE_POOL_URL if not given, else {DEFAULT_URL}")
     parser.add_argument('--zone', type=arguments.zone, action='append', default=[], metavar='ZONE',

@@ -47,10 +47,13 @@ class PoolApi:
                 return found
         return None
 
-    def zones(self) -> list[str]:
-        """The names of all zones but those that are being deleted."""
-        return [found['name'] for found in self._every('/v2/zones', 'zones', sort_key='name')
-                if found['action'] != 'DELETE']
+    def zones(self) -> list[Json]:
+        """All zones but those that are being deleted, as the API shows them, in the order of their names."""
+        return [found for found in self._every('/v2/zones', 'zones', sort_key='name') if found['action'] != 'DELETE']
+
+    def ping(self) -> None:
+        """Ask as cheaply as can be whether it answers."""
+        self._json('GET', '/v2/zones', params={'limit': 1})
 
     def contents(self, zone_id: str) -> str:
         """A zone at one serial as a zone file (RFC 1035 section 5)."""

@@ -6,14 +6,29 @@ An endpoint is one RRset: ``dnsName`` and the names among its ``targets`` have n
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 from designate_pool.errors import InvalidField
-from designate_pool.planner.records import RRset, parents, rrset
+from designate_pool.planner.records import RRset, normal_name, parents, rrset
 from designate_pool.planner.zone import Zone
 
 Json = dict[str, Any]
+
+
+class Refused(NamedTuple):
+    """An endpoint that cannot be, and why."""
+
+    endpoint: Any
+    why: str
+
+
+class Zones(Protocol):
+    """Zones by name."""
+
+    def get(self, name: str, /) -> Zone | None:
+        """None for a name that is no zone's."""
+
 
 #: Types whose data ends with a name.
 _ENDS_WITH_NAME = frozenset({'CNAME', 'DNAME', 'MX', 'NAPTR', 'NS', 'PTR', 'SRV'})
@@ -28,19 +43,42 @@ def endpoint_of(found: RRset) -> Json:
     return {'dnsName': _without_dot(found.name), 'targets': targets, 'recordType': found.type, 'recordTTL': found.ttl}
 
 
-def adjusted(given: Any) -> list[Json]:
-    """Endpoints that external-dns wants, as they will be told of once they are there; what is not ours is kept."""
-    found = []
+def adjusted(given: Any,
+             supports: Callable[[RRset], bool] = lambda _: True) -> tuple[list[Json], list[Refused]]:
+    """Endpoints that external-dns wants, as they will be told of once they are there; and those that cannot be.
+
+    Each is judged by itself.  What we do not know is kept, but for ``providerSpecific``: none of it is ours, and what
+    is not told of again would be wanted again and again.
+
+    :param supports: whether the pool can hold an RRset
+    :raises InvalidField: for what is no list
+    """
+    found, refused = [], []
     for place, each in enumerate(_list(given, 'endpoints')):
-        wanted = _rrset(each, f'endpoints[{place}]', 0)
+        try:
+            wanted = _rrset(each, f'endpoints[{place}]', 0)
+            if not supports(wanted):
+                raise InvalidField(field=f'endpoints[{place}].recordType', why=f'{wanted.type} cannot be held here')
+        except InvalidField as error:
+            refused.append(Refused(each, str(error)))
+            continue
         told = endpoint_of(wanted)
         if not each.get('recordTTL'):
             del told['recordTTL']
-        found.append({**each, **told})
-    return found
+        found.append({key: value for key, value in each.items() if key != 'providerSpecific'} | told)
+    return found, refused
 
 
-def apply_changes(zones: Mapping[str, Zone], default_ttl: int, given: Any) -> None:
+def key_of(given: Any) -> tuple[str, str] | None:
+    """The name and type that an endpoint is about, whatever else is wrong with it; None where that cannot be said."""
+    try:
+        name, rtype = given['dnsName'], given['recordType']
+        return normal_name(_with_dot(name)), rtype.upper()
+    except (AttributeError, KeyError, TypeError, InvalidField):
+        return None
+
+
+def apply_changes(zones: Zones, default_ttl: int, given: Any) -> None:
     """Make the changes that external-dns sends in the zones that they are about.
 
     Deleting what is not there and creating what is there does nothing: changes may be sent again.
@@ -65,7 +103,7 @@ def apply_changes(zones: Mapping[str, Zone], default_ttl: int, given: Any) -> No
         zone_of(zones, new.name).add_record(new, replace=True)
 
 
-def zone_of(zones: Mapping[str, Zone], name: str) -> Zone:
+def zone_of(zones: Zones, name: str) -> Zone:
     """The zone that *name* lies in: the one with the longest name.
 
     :raises InvalidField: when it lies in none
@@ -77,7 +115,7 @@ def zone_of(zones: Mapping[str, Zone], name: str) -> Zone:
     raise InvalidField(field=name, why='it lies in none of the zones that are served here')
 
 
-def _together(zones: Mapping[str, Zone], default_ttl: int, changes: Mapping[str, Any]) -> Iterable[RRset]:
+def _together(zones: Zones, default_ttl: int, changes: Mapping[str, Any]) -> Iterable[RRset]:
     """The RRsets that come; endpoints of one name and type are one RRset."""
     found: dict[str, RRset] = {}
     for kind in ('create', 'updatenew'):

@@ -23,9 +23,13 @@ ZONE = 'example.com.'
 
 @dataclasses.dataclass
 class Client:
-    """What external-dns asks a webhook provider, written from its published interface."""
+    """What external-dns asks a webhook provider, written from its published interface.
+
+    :ivar metrics: where Prometheus asks
+    """
 
     url: str
+    metrics: str
 
     def negotiate(self) -> Any:
         return self._json(requests.get(self.url + '/', headers={'Accept': MEDIA_TYPE}, timeout=30))
@@ -63,7 +67,8 @@ class Client:
 
 
 def differs(there: dict[str, Any], wanted: dict[str, Any]) -> bool:
-    return sorted(there['targets']) != sorted(wanted['targets']) or (
+    return sorted(there['targets']) != sorted(wanted['targets']) \
+        or there.get('providerSpecific', []) != wanted.get('providerSpecific', []) or (
         'recordTTL' in wanted and there['recordTTL'] != wanted['recordTTL'])
 
 
@@ -96,11 +101,12 @@ def stack(pool: Stack) -> Iterator[Stack]:
 
 @pytest.fixture(scope='module')
 def client(pool: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    port = free_port()
-    process = warm.Program('designate_pool.cmd.webhook', ['--listen', f'127.0.0.1:{port}', '--url', pool.url],
+    port, metrics = free_port(), free_port()
+    process = warm.Program('designate_pool.cmd.webhook', ['--listen', f'127.0.0.1:{port}', '--url', pool.url,
+                                                          '--metrics', f'127.0.0.1:{metrics}'],
                            tmp_path_factory.mktemp('webhook') / 'log').start()
     wait_until(lambda: process.running() and b': ready' in process.log.read_bytes(), 'the webhook is ready')
-    yield Client(f'http://127.0.0.1:{port}')
+    yield Client(f'http://127.0.0.1:{port}', f'http://127.0.0.1:{metrics}/metrics')
     process.signal(signal.SIGTERM)
     assert process.wait(30) == 0
 
@@ -128,6 +134,21 @@ def test_a_cluster_is_brought_into_step_and_then_there_is_nothing_to_do(stack: S
     assert [(each['dnsName'], each['recordType']) for each in client.records()] == [
         ('a-web.example.com', 'TXT'), ('alias.example.com', 'A'), ('web.example.com', 'A')]
     assert client.run_once(wanted) == 0
+
+
+def test_one_that_cannot_be_and_what_is_not_known_here_hold_up_nothing(stack: Stack, client: Client) -> None:
+    stack.create_zone(ZONE)
+    wanted = [endpoint('web.example.com', 'A', '192.0.2.1',
+                       providerSpecific=[{'name': 'aws/weight', 'value': '10'}]),
+              endpoint('typo.example.com', 'A', '192.0.2.256')]
+    assert client.run_once(wanted) == 1
+    assert client.run_once(wanted) == 0
+    wanted[0]['targets'] = ['nowhere']
+    assert client.run_once(wanted) == 0, 'what is there stays'
+    assert [each['targets'] for each in client.records()] == [['192.0.2.1']]
+    samples = requests.get(client.metrics, timeout=30).text
+    assert 'designate_pool_webhook_endpoints_refused 2.0' in samples
+    assert 'designate_pool_webhook_requests_total{request="POST /adjustendpoints",status="200"}' in samples
 
 
 def test_changes_that_are_sent_again_do_no_harm(stack: Stack, client: Client) -> None:

@@ -6,8 +6,8 @@ is done.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from typing import Any, NamedTuple, TypeVar
 
 import dns.rdata
 import dns.rdataclass
@@ -29,6 +29,17 @@ DEFAULT_URL = 'http://127.0.0.1:9001'
 _MOVED = (404, 409)
 
 
+class KeptZone(NamedTuple):
+    """What a zone held at a serial.
+
+    :ivar pairs: packed, to read
+    """
+
+    id: str
+    serial: int
+    pairs: Mapping[str, str]
+
+
 class PoolProvider(BaseProvider):
     """The zones of a pool.
 
@@ -39,14 +50,20 @@ class PoolProvider(BaseProvider):
     :param email: of zones that it creates; without it ``hostmaster`` at the zone
     :param root_ns_warnings: whether to log that the zone's own NS records are left out
     :param token: who asks; that of the environment when None
+    :param kept: what zones held when they were last read, by name: one that still has its serial is not read again; for
+        several providers of one pool, one after another or at the same time
     :param options: of :class:`~designate_pool.planner.providers.BaseProvider`
     """
 
     SUPPORTS_ROOT_NS = False
 
     def __init__(self, id: str, url: str = DEFAULT_URL, timeout: float = 90.0, email: str | None = None,
-                 root_ns_warnings: bool = False, token: str | None = None, **options: Any) -> None:
+                 root_ns_warnings: bool = False, token: str | None = None,
+                 kept: MutableMapping[str, KeptZone] | None = None, **options: Any) -> None:
         super().__init__(id, root_ns_warnings=root_ns_warnings, **options)
+        self._kept = kept
+        #: As they were listed, until they are read.
+        self._listed: dict[str, dict[str, Any]] = {}
         self._api = PoolApi(url, timeout, token)
         self._email = email
         #: The id and serial of each zone, as it was last read to be planned for.
@@ -66,26 +83,47 @@ class PoolProvider(BaseProvider):
         return rtype not in GENERATED and rtype != 'SOA' and _is_known(rtype)
 
     def list_zones(self) -> list[str]:
-        return self._ask(self._api.zones)
+        found = {each['name']: each for each in self._ask(self._api.zones)}
+        if self._kept is not None:
+            self._listed = found
+            for gone in self._kept.keys() - found.keys():
+                self._kept.pop(gone, None)
+        return list(found)
+
+    def ping(self) -> None:
+        """
+        :raises SourceError: when the API does not answer
+        """
+        self._ask(self._api.ping)
 
     def close(self) -> None:
         self._api.close()
 
     def _populate(self, zone: Zone, target: bool, lenient: bool) -> bool:
-        found = self._ask(lambda: self._api.zone(zone.name))
+        found = self._listed.pop(zone.name, None) or self._ask(lambda: self._api.zone(zone.name))
         if found is None:
             self._read.pop(zone.name, None)
             return False
         if found['action'] == 'DELETE':
             raise SourceError(source=self.id, why=f'{zone.name} is being deleted; try again when it is gone')
-        text = self._ask(lambda: self._api.contents(found['id']))
+        contents = self._contents(zone, found['id'], found['serial'])
+        add_pairs(zone, dict(contents.pairs), lenient)
+        if target:
+            self._read[zone.name] = contents.id, contents.serial
+        return True
+
+    def _contents(self, zone: Zone, zone_id: str, serial: int) -> KeptZone:
+        kept = None if self._kept is None else self._kept.get(zone.name)
+        if kept is not None and (kept.id, kept.serial) == (zone_id, serial):
+            return kept
+        text = self._ask(lambda: self._api.contents(zone_id))
         pairs = master.read(text, zone.name, f'{self.id}: {zone.name}', like=zone.expected)
         soa = pairs.pop(f'{zone.name}\tSOA')
-        add_pairs(zone, pairs, lenient)
-        if target:
-            # From the export itself, which is of one state of the zone.
-            self._read[zone.name] = found['id'], int(soa.split('\t')[1].split()[2])
-        return True
+        # The serial is from the export itself, which is of one state of the zone.
+        kept = KeptZone(zone_id, int(soa.split('\t')[1].split()[2]), pairs)
+        if self._kept is not None:
+            self._kept[zone.name] = kept
+        return kept
 
     def _process_root_ns(self, desired: Zone) -> None:
         root_ns = desired.root_ns
