@@ -150,6 +150,12 @@ class Runtime(Protocol):
         :param handle: gets 1 to 1,000 of the things posted; what it raises is logged, and the next go on
         """
 
+    def compute(self, work: Work, *args: Any) -> Any:
+        """What *work* returns: long work of the processor alone, beside which all others have their turns.
+
+        It may run in a thread of the operating system, so it takes no locks, does not log, and does no I/O.
+        """
+
     def sleep(self, seconds: float) -> None: ...
 
 
@@ -206,6 +212,9 @@ class Threads:
 
     def native(self, name: str, handle: Handle) -> Native:
         return _ThreadNative(name, handle)
+
+    def compute(self, work: Work, *args: Any) -> Any:
+        return work(*args)
 
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
@@ -333,6 +342,11 @@ class Green:
     def native(self, name: str, handle: Handle) -> Native:
         return _GreenNative(name, handle)
 
+    def compute(self, work: Work, *args: Any) -> Any:
+        from eventlet import tpool
+
+        return tpool.execute(work, *args)
+
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
 
@@ -382,6 +396,9 @@ class Inline:
 
     def native(self, name: str, handle: Handle) -> Native:
         return _InlineNative(handle)
+
+    def compute(self, work: Work, *args: Any) -> Any:
+        return work(*args)
 
     def sleep(self, seconds: float) -> None:
         return

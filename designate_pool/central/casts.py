@@ -27,6 +27,8 @@ class Runtime(Protocol):
 
     def spawn(self, work: Any, *args: Any, name: str) -> Any: ...
 
+    def compute(self, work: Any, *args: Any) -> Any: ...
+
 
 class Casts:
     """Sends domains to their pool managers, in one loop: a single one at once, in batches when more are waiting."""

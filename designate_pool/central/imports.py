@@ -17,6 +17,7 @@ from typing import Protocol, TypeVar
 
 from designate_pool.central import zonefile
 from designate_pool.central.casts import Runtime
+from designate_pool.central.quotas import Quotas
 from designate_pool.central.validation import NewDomain, Wanted
 from designate_pool.central.zonelines import LONGEST_RECORD
 from designate_pool.errors import InvalidField, PoolError
@@ -59,12 +60,15 @@ class Make(Protocol):
 class Imports:
     """
     :param clock: seconds since 1970
+    :param limits: the quotas of a project
     """
 
-    def __init__(self, storage: Storage, make: Make, clock: Callable[[], float]) -> None:
+    def __init__(self, storage: Storage, make: Make, clock: Callable[[], float],
+                 limits: Callable[[Tx, str], Quotas] = lambda tx, project_id: Quotas()) -> None:
         self._storage = storage
         self._make = make
         self._clock = clock
+        self._limits = limits
         self._held: set[tuple[str, str]] = set()  # tasks, and the claims on them
         self._ahead: collections.deque[tuple[ZoneTask, str]] = collections.deque()  # held small ones, for the next loop
         self._claiming = threading.Lock()
@@ -146,7 +150,8 @@ class Imports:
     def _import(self, task: ZoneTask, claim: str) -> None:
         context = Context(request_id=task.request_id, project_id=task.project_id)
         pieces = zone_tasks.pieces(self._storage, task.id, task.size or 0)
-        wanted, contents = zonefile.parse(_lines(self._unless_stopping(pieces)))
+        wanted, contents = zonefile.parse(_lines(self._unless_stopping(pieces)),
+                                          self._storage.read(self._limits, task.project_id))
 
         def settle(tx: Tx, domain: Domain) -> None:
             if not zone_tasks.settle(tx, task.id, claim, ZoneTaskStatus.COMPLETE, domain.id,

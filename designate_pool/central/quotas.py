@@ -99,8 +99,23 @@ class Allowance:
         """
         limits = self.of(tx, project_id)
         if limits.zones != UNLIMITED:
-            _refuse('zones', limits.zones, store.count_domains(tx, project_id, limits.zones) + 1)
+            check('zones', limits.zones, store.count_domains(tx, project_id, limits.zones) + 1)
         return Growth(limits)
+
+    def check_sizes(self, tx: Tx, project_id: str, domain_id: str | None, sizes: Sequence[int]) -> None:
+        """Refuse what is certain to be too much, so that nobody parses it.
+
+        :param domain_id: None for a new one; as many records as it has already it may be given
+        :param sizes: records of each recordset that is wanted
+        :raises OverQuota: when a zone of these recordsets alone is more than its project may have
+        """
+        limits = self.of(tx, project_id)
+        for quota, found in (('recordset_records', max(sizes, default=0)), ('zone_records', sum(sizes)),
+                             ('zone_recordsets', sum(size > 0 for size in sizes))):
+            limit = getattr(limits, quota)
+            if limit != UNLIMITED and found > limit \
+                    and (domain_id is None or store.count_records(tx, domain_id, found) < found):
+                check(quota, limit, found)
 
     def check_edits(self, tx: Tx, domain: Domain, present: Sequence[RecordSet], edits: Edits) -> None:
         """
@@ -114,14 +129,14 @@ class Allowance:
         _check_recordsets(limits, present, edits)
         more = len(edits.new_sets) - len(edits.gone_sets)
         if limits.zone_recordsets != UNLIMITED and more > 0:
-            _refuse('zone_recordsets', limits.zone_recordsets,
-                    store.count_recordsets(tx, domain.id, limits.zone_recordsets + len(edits.gone_sets)) + more)
+            check('zone_recordsets', limits.zone_recordsets,
+                  store.count_recordsets(tx, domain.id, limits.zone_recordsets + len(edits.gone_sets)) + more)
         gone = set(edits.gone_sets)
         lost = len(edits.gone_records) + sum(len(each.records) for each in present if each.id in gone)
         more = len(edits.new_records) - lost
         if limits.zone_records != UNLIMITED and more > 0:
-            _refuse('zone_records', limits.zone_records,
-                    store.count_records(tx, domain.id, limits.zone_records + lost) + more)
+            check('zone_records', limits.zone_records,
+                  store.count_records(tx, domain.id, limits.zone_records + lost) + more)
 
     def check_export(self, tx: Tx, domain: Domain) -> None:
         """
@@ -129,7 +144,7 @@ class Allowance:
         """
         limit = self.of(tx, domain.project_id).api_export_size
         if limit != UNLIMITED:
-            _refuse('api_export_size', limit, store.count_recordsets(tx, domain.id, limit + 1))
+            check('api_export_size', limit, store.count_recordsets(tx, domain.id, limit + 1))
 
 
 class Growth:
@@ -147,8 +162,8 @@ class Growth:
         _check_recordsets(self._limits, (), edits)
         self._recordsets += len(edits.new_sets)
         self._records += len(edits.new_records)
-        _refuse('zone_recordsets', self._limits.zone_recordsets, self._recordsets)
-        _refuse('zone_records', self._limits.zone_records, self._records)
+        check('zone_recordsets', self._limits.zone_recordsets, self._recordsets)
+        check('zone_records', self._limits.zone_records, self._records)
 
 
 def shown(tx: Tx, allowance: Allowance, context: Context, project_id: str) -> dict[str, int]:
@@ -199,9 +214,12 @@ def _check_recordsets(limits: Quotas, present: Sequence[RecordSet], edits: Edits
     for each in present:
         if each.id in sizes:
             sizes[each.id] += sum(record.id not in gone for record in each.records)
-    _refuse('recordset_records', limits.recordset_records, max(sizes.values(), default=0))
+    check('recordset_records', limits.recordset_records, max(sizes.values(), default=0))
 
 
-def _refuse(quota: str, limit: int, found: int) -> None:
+def check(quota: str, limit: int, found: int) -> None:
+    """
+    :raises OverQuota: when *found* is more than *limit*
+    """
     if limit != UNLIMITED and found > limit:
         raise OverQuota(quota=quota, limit=limit, found=found)

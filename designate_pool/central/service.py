@@ -38,6 +38,8 @@ LOG = logging.getLogger(__name__)
 T = TypeVar('T')
 #: How often a request is tried that lost a race; the second time it sees what the winner did.
 _RACES = 5
+#: Records of a request that are parsed where it is handled, in some milliseconds.
+_LARGE = 200
 
 
 class Central:
@@ -66,7 +68,7 @@ class Central:
         self._counts = DomainCounts(clock)
         self._casts = Casts(pool_managers, runtime)
         self._telling = telling.Telling(notifications)
-        self.imports = imports.Imports(storage, self._make, clock)
+        self.imports = imports.Imports(storage, self._make, clock, self._allowance.of)
         self._journal = Journal(journal_records)
         self._housekeeper = Housekeeper(storage, retention, clock, task_retention, journal_age)
 
@@ -85,7 +87,8 @@ class Central:
 
     def create_domain(self, context: Context, domain: Mapping[str, Any],
                       recordsets: Sequence[Mapping[str, Any]] = ()) -> Domain:
-        return self._create(context, validation.new_domain(domain), validation.recordsets(recordsets))
+        return self._create(context, validation.new_domain(domain),
+                            self._parsed(validation.recordsets, recordsets, context))
 
     def get_domain(self, context: Context, domain_id: str) -> Domain:
         return self._storage.read(reading.domain, context, _domain_id(domain_id))
@@ -108,7 +111,7 @@ class Central:
         return self._cast(context, domain)
 
     def import_zone(self, context: Context, text: str, pool_name: str | None = None) -> Domain:
-        wanted, contents = zonefile.parse(text)
+        wanted, contents = zonefile.parse(text, self._storage.read(self._allowance.of, context.project_id))
         return self._create(context, wanted, list(contents), fields.optional_text('pool_name', pool_name, 50))
 
     def export_zone(self, context: Context, domain_id: str) -> str:
@@ -127,8 +130,9 @@ class Central:
     # Recordsets
 
     def create_recordset(self, context: Context, domain_id: str, recordset: Mapping[str, Any]) -> RecordSet:
-        domain, created = self._run(transactions.create_recordset, context, _domain_id(domain_id), new_id(),
-                                    validation.recordset(recordset), self._now(), self._allowance, self._journal)
+        wanted, = self._parsed(validation.single, [recordset], context, domain_id)
+        domain, created = self._run(transactions.create_recordset, context, _domain_id(domain_id), new_id(), wanted,
+                                    self._now(), self._allowance, self._journal)
         self._telling.recordset(telling.CREATE, domain, created)
         self._cast(context, domain)
         return created
@@ -149,8 +153,13 @@ class Central:
 
     def update_recordset(self, context: Context, domain_id: str, recordset_id: str,
                          values: Mapping[str, Any]) -> RecordSet:
+        def parsed(rtype: str) -> Mapping[str, Any]:
+            return self._runtime.compute(validation.recordset_values, values, rtype) if large \
+                else validation.recordset_values(values, rtype)
+
+        large = self._weigh([values], context, domain_id)
         domain, recordset, changed = self._run(transactions.update_recordset, context, _domain_id(domain_id),
-                                               _recordset_id(recordset_id), values, self._now(), self._allowance,
+                                               _recordset_id(recordset_id), parsed, self._now(), self._allowance,
                                                self._journal)
         self._telling.recordset(telling.UPDATE, domain, recordset, changed)
         self._cast(context, domain, changed)
@@ -167,8 +176,9 @@ class Central:
                       changes: Sequence[RecordChange | Mapping[str, Any]], serial: int | None = None) -> Domain:
         if serial is not None:
             fields.serial_number('serial', serial)
-        domain, changed = self._run(transactions.apply, context, _domain_id(domain_id), validation.changes(changes),
-                                    self._now(), self._allowance, self._journal, serial)
+        wanted = self._parsed(validation.changes, changes, context, domain_id)
+        domain, changed = self._run(transactions.apply, context, _domain_id(domain_id), wanted, self._now(),
+                                    self._allowance, self._journal, serial)
         if changed:
             self._telling.zone(telling.UPDATE, domain)
         return self._cast(context, domain, changed)
@@ -320,6 +330,28 @@ class Central:
         transitions, unknown = self._run(transactions.apply_reports, reports, self._now())
         self._telling.transitions(transitions)
         return unknown
+
+    def _parsed(self, parse: Callable[[Any], Any], given: Any, context: Context, domain_id: str | None = None) -> Any:
+        """What *parse* makes of *given*, recordsets or changes; many of them beside what else goes on."""
+        return self._runtime.compute(parse, given) if self._weigh(given, context, domain_id) else parse(given)
+
+    def _weigh(self, given: Any, context: Context, domain_id: str | None) -> bool:
+        """Whether *given* is large.
+
+        :raises OverQuota: when it is, and the quotas of the zone's project are certainly against it
+        """
+        sizes = validation.sizes(given)
+        if sum(sizes) <= _LARGE:
+            return False
+
+        def weigh(tx: Tx) -> None:
+            project_id = context.project_id
+            if domain_id is not None:
+                project_id = reading.domain(tx, context, _domain_id(domain_id)).project_id
+            self._allowance.check_sizes(tx, project_id, domain_id, sizes)
+
+        self._storage.read(weigh)
+        return True
 
     def _create(self, context: Context, wanted: NewDomain, recordsets: Sequence[Wanted],
                 pool_name: str | None = None) -> Domain:

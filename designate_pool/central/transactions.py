@@ -6,7 +6,7 @@ Each may be done twice (see :mod:`designate_pool.storage.sessions`), so ids and 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -147,12 +147,16 @@ def create_recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str
     return domain, _stored(tx, domain, recordset_id)
 
 
-def update_recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str, given: Mapping[str, Any],
-                     now: datetime, allowance: Allowance, journal: Journal) -> tuple[Domain, RecordSet, bool]:
-    """The domain, the recordset, and whether what is served changes."""
+def update_recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str,
+                     values: Callable[[str], Mapping[str, Any]], now: datetime, allowance: Allowance,
+                     journal: Journal) -> tuple[Domain, RecordSet, bool]:
+    """The domain, the recordset, and whether what is served changes.
+
+    :param values: by the recordset's type, what is wanted of it
+    """
     domain = lock_domain(tx, context, domain_id)
     old = _own_recordset(tx, domain, recordset_id)
-    wanted = Wanted(old.name, old.type, **validation.recordset_values(given, old.type))
+    wanted = Wanted(old.name, old.type, **values(old.type))
     # Neither name nor type can change, so there is no other recordset to be in conflict with.
     edits = changes.plan(domain, [old], [wanted])
     allowance.check_edits(tx, domain, [old], edits)

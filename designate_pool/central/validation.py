@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import ipaddress
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from designate_pool.central import dnstext, fields
@@ -99,10 +99,24 @@ def recordset(given: Any, prefix: str = '') -> Wanted:
                   description=fields.description(f'{prefix}description', given.get('description')), prefix=prefix)
 
 
+def single(given: Sequence[Any]) -> list[Wanted]:
+    """A recordset by itself, whose fields have no place in a list in errors."""
+    return [recordset(each) for each in given]
+
+
 def recordsets(given: Any) -> list[Wanted]:
     """The recordsets of a new domain."""
     return _each_once([recordset(each, f'recordsets[{index}].')
                        for index, each in enumerate(fields.sequence('recordsets', given))])
+
+
+def sizes(given: Any) -> list[int]:
+    """How many records each of the recordsets or changes has; 0 for what is neither."""
+    found = []
+    for each in given if isinstance(given, (list, tuple)) else ():
+        records = each.records if isinstance(each, RecordChange) else isinstance(each, Mapping) and each.get('records')
+        found.append(len(records) if isinstance(records, (list, tuple)) else 0)
+    return found
 
 
 def recordset_values(given: Mapping[str, Any], rtype: str) -> dict[str, Any]:

@@ -15,6 +15,7 @@ import dns.rdata
 from designate_pool.central import dnstext, fields, plainwire, zonetext
 from designate_pool.central.dnstext import Rdata
 from designate_pool.central.domains import soa_text
+from designate_pool.central.quotas import Quotas, check
 from designate_pool.central.validation import NewDomain, Wanted
 from designate_pool.central.zonelines import Lines, line_field
 from designate_pool.errors import InvalidField
@@ -31,7 +32,7 @@ PART = 2000
 _Set = tuple[int, int, str | Rdata | dict[str, str | Rdata]]
 
 
-def parse(text: str | Iterable[str]) -> tuple[NewDomain, Contents]:
+def parse(text: str | Iterable[str], limits: Quotas = Quotas()) -> tuple[NewDomain, Contents]:
     """The domain and the recordsets of a zone file.
 
     The owner of the SOA names the domain; its TTL is the domain's.  The file's SOA and apex NS are not among the
@@ -39,9 +40,11 @@ def parse(text: str | Iterable[str]) -> tuple[NewDomain, Contents]:
     lowest counts (RFC 2181 section 5.2).
 
     :param text: or its lines
+    :param limits: what is certain to be more is not read to its end
     :raises InvalidField: with the line, for what cannot be read or may not be in a zone
+    :raises OverQuota: for more than *limits* allow
     """
-    zone = _Zone()
+    zone = _Zone(limits)
     Lines(fields.text('text', text).split('\n') if isinstance(text, str) else text, MAX_RECORDS, zone.take,
           zone.take_soa).read()
     if zone.soa is None:
@@ -92,7 +95,9 @@ class Contents:
 class _Zone:
     """Takes the records as they are read."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Quotas) -> None:
+        self._limits = limits
+        self._records = self._recordsets = 0
         self.sets: dict[str, _Set] = {}
         self.soa: tuple[Any, int, int] | None = None
         self.apex = ''
@@ -102,12 +107,26 @@ class _Zone:
         found = self.sets.get(key)
         if found is None:
             self.sets[key] = (ttl, line, data)
+            self._count(key, 1)
             return
         lowest, first, held = found
         if not isinstance(held, dict):
             held = {_text(held): held}
+        before = len(held)
         held[_text(data)] = data
         self.sets[key] = (min(lowest, ttl), first, held)
+        if len(held) > before:
+            self._count(key, len(held))
+
+    def _count(self, key: str, size: int) -> None:
+        """Stop at what the quotas do not allow; NS that may be those of the apex, made from the pool, do not count."""
+        if key.endswith('\tNS') and (not self.apex or key == f'{self.apex}\tNS'):
+            return
+        self._records += 1
+        self._recordsets += size == 1
+        check('recordset_records', self._limits.recordset_records, size)
+        check('zone_recordsets', self._limits.zone_recordsets, self._recordsets)
+        check('zone_records', self._limits.zone_records, self._records)
 
     def take_soa(self, name: str, ttl: int, parsed: dns.rdata.Rdata, line: int) -> None:
         if self.soa is not None:

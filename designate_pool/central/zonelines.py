@@ -25,15 +25,17 @@ import dns.zonefile
 from designate_pool.central.dnstext import Rdata, as_rdata, record_type
 from designate_pool.central.fields import MAX_TTL
 from designate_pool.errors import InvalidField
-from designate_pool.planner.master_lines import LINE, NOTHING, QUOTED, plain_owner, suffix_of, with_absolute_name
+from designate_pool.planner import master_lines
+from designate_pool.planner.master_lines import (LINE, NOTHING, QUOTED, checked_generate, plain_owner, suffix_of,
+                                                 with_absolute_name)
 from designate_pool.planner.records import LONGEST, LONGEST_NAME, PLAIN
 
 #: Characters of a record, also where it has several lines: rdata of 65535 octets, each written as four characters,
 #: takes a quarter of them.
 LONGEST_RECORD = 1 << 20
 _DIRECTIVES = ('$ORIGIN', '$TTL', '$GENERATE')
-#: Records after which green threads that wait get their turn.
-_TURN = 2000
+#: Records after which green threads that wait get their turn, and how many of them one that is not plain is worth.
+_TURN, _SLOW = 2000, 40
 
 #: Takes name, type, TTL and data of a record, and the line in which it begins; data is text where it is plain.
 Take = Callable[[str, str, int, str | Rdata, int], None]
@@ -55,6 +57,8 @@ class Lines:
         self._number = 0
         self._first = 0
         self._count = 0
+        self._made = 0
+        self._work = 0
         self._origin_known = False
         self._types: dict[int, str] = {}
         # To dnspython everything is inside the root: what is outside the zone it would drop without a word.
@@ -104,10 +108,12 @@ class Lines:
     def _read(self, line: str) -> None:
         """Have dnspython read *line* and those that belong to it."""
         self._first = self._number
-        self._reader.tok = dns.tokenizer.Tokenizer('\n'.join(self._whole(line)) + '\n', 'line')
+        self._made = self._count
         try:
+            text = checked_generate('\n'.join(self._whole(line)) + '\n')
+            self._reader.tok = dns.tokenizer.Tokenizer(text, 'line')
             self._reader.read()
-        except dns.exception.DNSException as error:
+        except (dns.exception.DNSException, ValueError) as error:
             words = re.sub(r'^line:\d+: ', '', ' '.join(str(error).split()))
             raise InvalidField(field=line_field(self._first), why=words.rstrip('.') or 'not a record') from None
 
@@ -131,11 +137,13 @@ class Lines:
             line = following
             self._number += 1
 
-    def _count_one(self, line: int) -> None:
+    def _count_one(self, line: int, work: int = 1) -> None:
         self._count += 1
+        self._work += work
         if self._count > self._most:
             raise InvalidField(field=line_field(line), why=f'more than {self._most} records')
-        if self._count % _TURN == 0:
+        if self._work >= _TURN:
+            self._work = 0
             time.sleep(0)
 
     # What dns.zonefile.Reader calls, of its transactions and their managers
@@ -154,7 +162,9 @@ class Lines:
         self._origin_known = True
 
     def add(self, name: dns.name.Name, ttl: int, parsed: dns.rdata.Rdata) -> None:
-        self._count_one(self._first)
+        self._count_one(self._first, _SLOW)
+        if self._count - self._made > master_lines.MOST_GENERATED:
+            raise ValueError(f'one $GENERATE makes more than {master_lines.MOST_GENERATED} records')
         if parsed.rdtype == dns.rdatatype.SOA:
             self._take_soa(self._text(name), ttl, parsed, self._first)
             if not self._origin_known:

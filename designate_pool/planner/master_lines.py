@@ -29,7 +29,9 @@ from designate_pool.planner.records import (LONGEST, LONGEST_NAME, LOWER, MAX_TT
 Record = tuple[str, int, str]
 
 #: What one $GENERATE may make; a line that asks for more is a mistake, or meant to fill the memory.
-MOST_GENERATED = 1_000_000
+MOST_GENERATED = 65_536
+#: In a $GENERATE: numbers beyond what any name has, and widths beyond the length of any.
+_IMMENSE = re.compile(r'\$GENERATE[ \t(]+\S*[0-9]{11}|\$\{[^}]*[0-9]{11}|\$\{[^},]*,[^},]*[0-9]{4}', re.IGNORECASE)
 #: Types of which a name has one record at most.
 _ALONE = ('\tCNAME', '\tDNAME', '\tSOA')
 
@@ -154,8 +156,8 @@ class Records:
     def _read(self, line: str) -> Iterator[Record]:
         """What dnspython reads from *line* and those that belong to it."""
         first = self._number
-        self._reader.tok = dns.tokenizer.Tokenizer(self._whole(line, first))
         try:
+            self._reader.tok = dns.tokenizer.Tokenizer(checked_generate(self._whole(line, first)))
             self._reader.read()
             for name, ttl, rdata in self._made:
                 rdata.to_wire()
@@ -233,6 +235,16 @@ class _Collector:
         if len(self._made) >= MOST_GENERATED:
             raise ValueError(f'one $GENERATE makes more than {MOST_GENERATED} records')
         self._made.append((name, ttl, rdata))
+
+
+def checked_generate(text: str) -> str:
+    """*text*, of one record or directive.
+
+    :raises ValueError: when it is a $GENERATE with a number or a width that would cost memory, or have no end
+    """
+    if text.lstrip(' \t')[:9].upper() == '$GENERATE' and _IMMENSE.search(text):
+        raise ValueError('a number in $GENERATE has more than 10 digits, or a width more than 3')
+    return text
 
 
 def suffix_of(origin: str) -> str:

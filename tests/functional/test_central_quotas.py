@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from designate_pool import errors
+from designate_pool.central import dnstext, zonefile
 from designate_pool.central.quotas import BELIEVED, Quotas
 from designate_pool.central.service import Central
 from designate_pool.model import Context, Domain, RecordChange
@@ -75,6 +76,67 @@ def changed(*changes: tuple[int, int]) -> list[RecordChange]:
 def filled(central: Central) -> Domain:
     return central.create_domain(WHO, {'name': 'example.com.', 'email': 'hostmaster@example.com'},
                                  [host(1, 3), host(2)])
+
+
+MANY = [f'2001:db8::{number:x}' for number in range(1, 60_001)]
+
+
+def too_many(name: str = 'many.example.com.') -> dict[str, Any]:
+    return {'name': name, 'type': 'AAAA', 'records': MANY}
+
+
+def test_what_is_certain_to_be_too_much_is_never_parsed(limited: Central, monkeypatch: pytest.MonkeyPatch) -> None:
+    domain = limited.create_domain(RED, {'name': 'example.com.', 'email': 'a@example.com'})
+    made = limited.create_recordset(RED, domain.id, host(1))
+    parsed: list[str] = []
+    monkeypatch.setattr(dnstext, 'parse_rdata', lambda rtype, text: parsed.append(text))
+    refused('recordset_records', 60_000, limited.create_recordset, RED, domain.id, too_many())
+    refused('recordset_records', 60_000, limited.update_recordset, RED, domain.id, made.id, {'records': MANY})
+    refused('recordset_records', 60_000, limited.apply_changes, RED, domain.id, [too_many()])
+    refused('recordset_records', 60_000, limited.create_domain, RED,
+            {'name': 'example.net.', 'email': 'a@example.net'}, [too_many('many.example.net.')])
+    spread = [{**too_many(f'h{number}.example.com.'), 'records': MANY[:1]} for number in range(300)]
+    refused('zone_records', 300, limited.apply_changes, RED, domain.id, spread)
+    assert parsed == []
+    with pytest.raises(errors.DomainNotFound):
+        limited.create_recordset(Context(project_id='blue'), domain.id, too_many())
+
+
+@pytest.mark.parametrize('many', ['$GENERATE 1-60000 h$ A 192.0.2.1', '$GENERATE 1-60000 h AAAA 2001:db8::$'])
+def test_a_zone_file_is_read_as_far_as_quotas_allow(limited: Central, monkeypatch: pytest.MonkeyPatch,
+                                                    many: str) -> None:
+    read: list[str] = []
+    take = zonefile._Zone.take
+    monkeypatch.setattr(zonefile._Zone, 'take', lambda self, name, *rest: read.append(name) or take(self, name, *rest))
+    head = '$ORIGIN example.com.\n$TTL 300\n@ SOA ns1.example.org. h 1 2 3 4 5\n@ NS ns1.example.org.\n'
+    with pytest.raises(errors.OverQuota):
+        limited.import_zone(RED, f'{head}{many}\n')
+    assert len(read) < 10
+
+
+class Counting(Inline):
+    """Counts what is computed beside all else."""
+
+    def __init__(self) -> None:
+        self.computed = 0
+
+    def compute(self, work: Any, *args: Any) -> Any:
+        self.computed += 1
+        return super().compute(work, *args)
+
+
+def test_long_work_is_done_beside_what_else_goes_on(database: Storage, caller: Caller, clock: Clock) -> None:
+    runtime = Counting()
+    service = Central(database, PoolManagerClient(caller), runtime, clock=clock)
+    (pool,) = service.find_pools(WHO)
+    service.update_pool(WHO, {'id': pool.id, 'name_servers': SERVERS})
+    domain = service.create_domain(RED, {'name': 'example.com.', 'email': 'a@example.com'})
+    made = service.create_recordset(RED, domain.id, {**too_many(), 'records': MANY[:300]})
+    assert runtime.computed == 1
+    service.update_recordset(RED, domain.id, made.id, {'records': MANY[100:400]})
+    service.apply_changes(RED, domain.id, [{**too_many(), 'records': MANY[:300]}])
+    assert runtime.computed == 3
+    service.stop()
 
 
 def test_a_zone_that_would_grow_too_large(limited: Central) -> None:

@@ -128,6 +128,19 @@ for task in tasks: task.join(10)
 assert time.monotonic() - started < 10, 'the naps did not overlap'
 assert [future.result(5) for future in futures] == [2 ** number for number in range(20)]
 workers.stop(); batches.stop()
+
+ticks = []
+ending = threading.Event()
+def tick():
+    while not ending.wait(0.001):
+        ticks.append(0)
+def busy(rounds):
+    return sum(number % 7 for number in range(rounds))
+ticker = green.spawn(tick, name='tick')
+time.sleep(0)
+assert green.compute(busy, 3_000_000) == busy(3_000_000)
+ending.set(); ticker.join(10)
+assert len(ticks) > 3, 'others had no turns while something was computed'
 assert seen == list(range(30))
 assert threading.current_thread() and dns.zone.from_text('@ 1 SOA a b 1 2 3 4 5\\n@ 1 NS a', 'example.com.')
 print('green')

@@ -7,8 +7,9 @@ import textwrap
 import pytest
 
 from designate_pool.central import zonefile
-from designate_pool.errors import InvalidField
+from designate_pool.errors import InvalidField, SourceError
 from designate_pool.model import Domain
+from designate_pool.planner import master, master_lines
 
 ZONE = r'''
     $ORIGIN example.com.
@@ -85,6 +86,19 @@ def test_generate_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(zonefile, 'MAX_RECORDS', 100)
     soa = 'example.com. 300 IN SOA ns1.example.com. h.example.com. 1 2 3 4 5\n'
     assert 'more than 100 records' in refused(f'{soa}$GENERATE 1-999999999 h$ A 192.0.2.1\n')
+    monkeypatch.setattr(master_lines, 'MOST_GENERATED', 50)
+    assert 'line 2: one $GENERATE makes more than 50 records' in refused(f'{soa}$GENERATE 1-60 h$ A 192.0.2.1\n')
+
+
+@pytest.mark.parametrize('line', [
+    '$GENERATE 1-2 h${0,' + '9' * 5000 + ',d} A 192.0.2.1', '$GENERATE 1-2 h${' + '9' * 5000 + '} A 192.0.2.1',
+    '$generate 1-2 h${0,900000000} A 192.0.2.1', '$GENERATE 1-' + '9' * 5000 + ' h$ A 192.0.2.1',
+    '$GENERATE 1-2 h TXT ${0,00900000000,x}'], ids=lambda line: line[:24])
+def test_numbers_in_generate_that_no_name_has_are_refused(line: str) -> None:
+    soa = 'example.com. 300 IN SOA ns1.example.com. h.example.com. 1 2 3 4 5\n'
+    assert 'line 2: a number in $GENERATE has more than 10 digits, or a width more than 3' in refused(f'{soa}{line}\n')
+    with pytest.raises(SourceError, match='more than 10 digits'):
+        master.read(f'{soa}{line}\n', 'example.com.')
 
 
 HEAD = '$ORIGIN example.com.\n$TTL 300\n@ SOA ns1 h 1 2 3 4 5\n'
