@@ -16,7 +16,7 @@ from designate_pool.rpc.central import CentralClient
 T = TypeVar('T')
 R = TypeVar('R')
 
-CLIENT = Context(request_id='benchmark')
+CLIENT = Context(request_id='benchmark', all_projects=True)
 CHANGED = 'host'
 #: Between two single changes, so that they do not keep step with anything that happens at intervals.
 _PAUSE = 0.02

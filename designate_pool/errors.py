@@ -157,6 +157,18 @@ class DuplicateDomain(Conflict):
     type = 'duplicate_domain'
 
 
+class NameTaken(Conflict):
+    """{domain} cannot be made: this name, or one above or below it, is in use."""
+
+    type = 'name_taken'
+
+
+class RecordsInTheWay(Conflict):
+    """{domain} cannot be made, for what is in a domain above it would be in this one: {records}."""
+
+    type = 'records_in_the_way'
+
+
 class DuplicateRecordSet(Conflict):
     """The recordset {name} {rtype} exists already."""
 

@@ -127,7 +127,9 @@ class Gate:
             if not self._rules.allow(rule, who):
                 raise Forbidden(what=f'The header {ALL}', why=f'the policy {rule} is against it')
             found = dataclasses.replace(found, all_projects=True)
-        return found
+        elif not who.needs_project and not found.project_id:
+            found = dataclasses.replace(found, all_projects=True)
+        return dataclasses.replace(found, may_nest=found.all_projects and self._rules.allow(policy.NEST_ZONES, who))
 
     def _refuse(self, req: falcon.Request, resp: falcon.Response, error: Unauthorized) -> NoReturn:
         resp.set_header('WWW-Authenticate', self._authenticator.challenge(req))

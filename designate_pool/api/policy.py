@@ -24,6 +24,7 @@ LOG = logging.getLogger(__name__)
 ALL_PROJECTS = 'all_projects'
 CHANGE_ALL_PROJECTS = 'change_all_projects'
 SUDO_PROJECT = 'sudo_project'
+NEST_ZONES = 'nest_zones'
 #: Each role and the rule that it or one above it fulfils.
 _RULES = {ANYONE: '@', READER: 'rule:is_reader', MEMBER: 'rule:is_member', OPERATOR: 'rule:is_operator',
           ADMIN: 'rule:is_admin'}
@@ -60,6 +61,8 @@ def list_rules() -> list[oslo.RuleDefault]:
         _documented(ALL_PROJECTS, OPERATOR, 'See the zones of all projects: X-Auth-All-Projects: true', 'GET'),
         _documented(CHANGE_ALL_PROJECTS, ADMIN, 'Change the zones of any project: X-Auth-All-Projects: true', 'POST',
                     'PUT', 'PATCH', 'DELETE'),
+        _documented(NEST_ZONES, ADMIN, 'Create zones above or below those of other projects, or at the name of a name '
+                    'server: X-Auth-All-Projects: true', 'POST'),
         _documented(SUDO_PROJECT, ADMIN, 'Act for another project: X-Auth-Sudo-Project-ID', 'GET', 'POST', 'PUT',
                     'PATCH', 'DELETE'),
     ]

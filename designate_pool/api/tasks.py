@@ -39,13 +39,13 @@ class ZoneTasks:
 
     def page(self, kind: ZoneTaskKind, who: Context, criterion: dict[str, str], **paging: object) -> list[ZoneTask]:
         """See :func:`designate_pool.storage.zone_tasks.find`."""
-        return self._storage.read(zone_tasks.find, kind, criterion, _project(who), **paging)
+        return self._storage.read(zone_tasks.find, kind, criterion, who.scope, **paging)
 
     def get(self, kind: ZoneTaskKind, who: Context, task_id: str) -> ZoneTask:
         """
         :raises ZoneImportNotFound: or ZoneExportNotFound: when there is none, or it is another project's
         """
-        found = self._storage.ask(zone_tasks.get, kind, task_id, _project(who))
+        found = self._storage.ask(zone_tasks.get, kind, task_id, who.scope)
         if found is None:
             raise _missing(kind, task_id)
         return found
@@ -54,13 +54,13 @@ class ZoneTasks:
         """
         :raises ZoneImportNotFound: or ZoneExportNotFound: as :meth:`get`
         """
-        if not self._storage.run(zone_tasks.remove, kind, task_id, _project(who)):
+        if not self._storage.run(zone_tasks.remove, kind, task_id, who.scope):
             raise _missing(kind, task_id)
 
     def keep_export(self, who: Context, domain: Domain) -> ZoneTask:
         """An export of *domain*."""
         now = utcnow()
-        task = ZoneTask(new_id(), ZoneTaskKind.EXPORT, project_id=who.project_id or domain.project_id,
+        task = ZoneTask(new_id(), ZoneTaskKind.EXPORT, project_id=domain.project_id,
                         status=ZoneTaskStatus.COMPLETE, domain_id=domain.id, request_id=who.request_id, created_at=now,
                         updated_at=now)
         self._storage.run(zone_tasks.put, task, now)
@@ -72,7 +72,7 @@ class ZoneTasks:
         :param pieces: may raise what it likes; then nothing is kept
         """
         task = ZoneTask(new_id(), ZoneTaskKind.IMPORT, project_id=who.project_id, request_id=who.request_id,
-                        created_at=utcnow())
+                        created_at=utcnow(), may_nest=who.may_nest)
         batches = _batches(pieces)
         first, following = next(batches, []), next(batches, None)
         size = sum(map(len, first))
@@ -191,8 +191,3 @@ def _write(tx: Tx, domain_id: str, file: IO[bytes]) -> None:
 
 def _missing(kind: ZoneTaskKind, task_id: str) -> NotFound:
     return (ZoneImportNotFound if kind is ZoneTaskKind.IMPORT else ZoneExportNotFound)(task=task_id)
-
-
-def _project(who: Context) -> str | None:
-    # whoever names no project sees all, as with zones
-    return None if who.all_projects or not who.project_id else who.project_id

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 
-from designate_pool.storage import housekeeping, journal, plans, zone_tasks
+from designate_pool.storage import housekeeping, journal, nesting, plans, zone_tasks
 from designate_pool.storage.sessions import Storage
 
 LOG = logging.getLogger(__name__)
@@ -43,9 +43,11 @@ class Housekeeper:
 
     def loop(self) -> None:
         """A turn every few minutes, until :meth:`stop`."""
+        self._fill_names()
         while not self._stopping.wait(INTERVAL):
             try:
                 self.turn()
+                self._fill_names()
             except Exception:  # the loop outlives whatever ails the database
                 LOG.exception('housekeeping failed; it goes on in %g s', INTERVAL)
 
@@ -71,3 +73,11 @@ class Housekeeper:
 
     def stop(self) -> None:
         self._stopping.set()
+
+    def _fill_names(self) -> None:
+        """Complete what older programs have written, and what they had when the database was upgraded."""
+        try:
+            while not self._stopping.is_set() and self._storage.run(nesting.fill, BITE) == BITE:
+                pass
+        except Exception:  # names are looked up without it, only more slowly
+            LOG.exception('the names of domains could not be completed; that goes on in %g s', INTERVAL)

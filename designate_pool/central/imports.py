@@ -148,7 +148,9 @@ class Imports:
                 self._try_later(task, claim, tries, error)
 
     def _import(self, task: ZoneTask, claim: str) -> None:
-        context = Context(request_id=task.request_id, project_id=task.project_id)
+        # What is no project's was brought by one who sees everything.
+        context = Context(request_id=task.request_id, project_id=task.project_id, may_nest=task.may_nest,
+                          all_projects=task.may_nest or not task.project_id)
         pieces = zone_tasks.pieces(self._storage, task.id, task.size or 0)
         wanted, contents = zonefile.parse(_lines(self._unless_stopping(pieces)),
                                           self._storage.read(self._limits, task.project_id))

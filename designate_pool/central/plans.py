@@ -73,7 +73,7 @@ def put(tx: Tx, plan: StoredPlan, now: datetime) -> StoredPlan:
 
 def find(tx: Tx, context: Context, criterion: Mapping[str, Any], marker: str | None, limit: int | None,
          sort_key: str | None, sort_dir: str | None) -> list[StoredPlan]:
-    return store.find(tx, criterion, _project(context), marker, limit, sort_key, sort_dir)
+    return store.find(tx, criterion, context.scope, marker, limit, sort_key, sort_dir)
 
 
 def get(tx: Tx, context: Context, given: Any) -> StoredPlan:
@@ -160,7 +160,7 @@ def _resolved(tx: Tx, context: Context, given: Any) -> str:
         raise PlanNotFound(plan=given)
     if len(plain) == 32:
         return plain
-    ids = store.ids_from(tx, plain, _project(context))
+    ids = store.ids_from(tx, plain, context.scope)
     if not ids:
         raise PlanNotFound(plan=given)
     if len(ids) > 1:
@@ -170,7 +170,7 @@ def _resolved(tx: Tx, context: Context, given: Any) -> str:
 
 def _seen(tx: Tx, context: Context, plan: StoredPlan) -> bool:
     if plan.domain_id is None:
-        return _project(context) is None  # it may be about any project's zone
+        return context.all_projects  # it may be about any project's zone
     domain = domains.get(tx, plan.domain_id)
     return domain is not None and may_see(context, domain)
 
@@ -179,11 +179,6 @@ def _stored(tx: Tx, plan: StoredPlan) -> StoredPlan:
     found = store.get(tx, plan.id)
     assert found is not None
     return found
-
-
-def _project(context: Context) -> str | None:
-    """Whose plans are shown; None for everybody's."""
-    return None if context.all_projects or not context.project_id else context.project_id
 
 
 def _who(context: Context) -> str | None:

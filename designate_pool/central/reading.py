@@ -30,7 +30,7 @@ def domain(tx: Tx, context: Context, domain_id: str) -> Domain:
 
 def domains(tx: Tx, context: Context, criterion: Mapping[str, Any], marker: str | None, limit: int | None,
             sort_key: str | None, sort_dir: str | None) -> list[Domain]:
-    project = None if context.all_projects or not context.project_id else context.project_id
+    project = context.scope
     return domain_store.find(tx, criterion, project, marker, limit, sort_key, sort_dir)
 
 
@@ -52,7 +52,7 @@ def recordsets(tx: Tx, context: Context, domain_id: str, criterion: Mapping[str,
 def all_recordsets(tx: Tx, context: Context, criterion: Mapping[str, Any], marker: str | None, limit: int | None,
                    sort_key: str | None, sort_dir: str | None) -> list[tuple[Domain, RecordSet]]:
     """Recordsets of all domains that the asker sees, each with its domain."""
-    project = None if context.all_projects or not context.project_id else context.project_id
+    project = context.scope
     found = recordset_store.find_everywhere(tx, criterion, project, marker, limit, sort_key, sort_dir)
     owners = domain_store.get_many(tx, {each.domain_id for each in found})
     primaries: dict[str, str] = {}

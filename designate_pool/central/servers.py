@@ -30,7 +30,7 @@ def reports(tx: Tx, counts: DomainCounts, pool_name: str, now: datetime) -> list
 
 def report(tx: Tx, counts: DomainCounts, context: Context, server_id: str, now: datetime) -> ServerReport:
     server = _present(tx, server_id)
-    project = None if context.all_projects or not context.project_id else context.project_id
+    project = context.scope
     return servers.report(tx, server, counts.of(tx, server.pool_id), now, whole=True, project_id=project)
 
 

@@ -361,8 +361,7 @@ class Central:
               pool_name: str | None = None, also: Callable[[Tx, Domain], None] | None = None) -> Domain:
         if wanted.pool_id is None:
             wanted = validation.in_pool(wanted, wanted.pool_name or pool_name or self._default_pool_name)
-        arguments = (new_id(), wanted, parts, context.project_id, self._now(), self._allowance,
-                     telling.request_id(context))
+        arguments = (context, new_id(), wanted, parts, self._now(), self._allowance)
 
         def work(tx: Tx) -> Domain:
             made = transactions.create_domain(tx, *arguments)

@@ -12,12 +12,12 @@ from typing import Any
 
 from designate_pool.central import changes
 from designate_pool.central import domains as rules
-from designate_pool.central import status, telling, validation
+from designate_pool.central import nesting, status, telling, validation
 from designate_pool.central.journal import Journal, cut_many
 from designate_pool.central.quotas import Allowance
 from designate_pool.central.telling import Transition
 from designate_pool.central.validation import NewDomain, Wanted
-from designate_pool.errors import (DomainBeingDeleted, DomainNotFound, DuplicateDomain, ManagedRecordSet, PoolNotFound,
+from designate_pool.errors import (DomainBeingDeleted, DomainNotFound, ManagedRecordSet, PoolNotFound,
                                    PoolWithoutNameServers, RecordSetNotFound, SerialMoved)
 from designate_pool.model import Context, Domain, RecordSet, Report, Status, Task
 from designate_pool.serial import newer
@@ -26,13 +26,14 @@ from designate_pool.storage.sessions import Tx
 
 
 def may_see(context: Context, domain: Domain) -> bool:
-    """Whether the domain belongs to who asks.  Without authentication there is no project, and everything does."""
-    return context.all_projects or not context.project_id or domain.project_id == context.project_id
+    """Whether the domain is shown to who asks."""
+    return context.sees(domain.project_id)
 
 
-def create_domain(tx: Tx, domain_id: str, wanted: NewDomain, sets: Iterable[Sequence[Wanted]], project_id: str,
-                  now: datetime, allowance: Allowance, request_id: str = '') -> Domain:
-    """Six statements, with or without recordsets, and two more where the pool has a catalog zone.
+def create_domain(tx: Tx, context: Context, domain_id: str, wanted: NewDomain, sets: Iterable[Sequence[Wanted]],
+                  now: datetime, allowance: Allowance) -> Domain:
+    """Six statements, with or without recordsets; two more where the database has several writers, and
+    two where the pool has a catalog zone.
 
     :param sets: in parts, each of which is checked by itself; for each but the first there are two statements more
     """
@@ -46,12 +47,15 @@ def create_domain(tx: Tx, domain_id: str, wanted: NewDomain, sets: Iterable[Sequ
     if last is not None and last.id == domain_id:
         return _existing(tx, domain_id)  # the commit came through, the answer to it did not
     if last is not None and last.alive:
-        raise DuplicateDomain(domain=wanted.name)
-    domain = rules.begin(domain_id, wanted, pool, project_id, last.serial if last else None,
-                         last.generation if last else 0, now, request_id)
+        raise nesting.taken(context, last, wanted.name)
+    around = nesting.looked(tx, context, wanted.name, context.project_id)
+    domain = rules.begin(domain_id, wanted, pool, context.project_id, last.serial if last else None,
+                         last.generation if last else 0, now, telling.request_id(context))
     parts = iter(sets)
-    edits = changes.plan(domain, (), next(parts, ()), must_be_new=True)
-    growth = allowance.for_new_domain(tx, project_id)
+    first = next(parts, ())
+    edits = changes.plan(domain, (), first, must_be_new=True)
+    nesting.refuse_inside(context, domain, around.below, first)
+    growth = allowance.for_new_domain(tx, context.project_id)
     growth.add(edits)
     soa, ns = rules.from_pool(domain)
     domains.insert(tx, domain)
@@ -62,9 +66,11 @@ def create_domain(tx: Tx, domain_id: str, wanted: NewDomain, sets: Iterable[Sequ
     _insert_records(tx, domain, edits, now)
     for part in parts:
         edits = changes.plan(domain, (), part, must_be_new=True)
+        nesting.refuse_inside(context, domain, around.below, part)
         growth.add(edits)
         recordsets.insert(tx, edits.new_sets, now)
         _insert_records(tx, domain, edits, now)
+    nesting.keep(tx, context, domain.name, context.project_id, around)
     catalog.bump(tx, pool.id, now, [domain.id])
     return domain
 
@@ -130,6 +136,7 @@ def apply(tx: Tx, context: Context, domain_id: str, wanted: Sequence[Wanted], no
         raise SerialMoved(domain=domain.name, found=domain.serial, wanted=serial)
     present = recordsets.at_names(tx, domain.id, [each.name for each in wanted])
     edits = changes.plan(domain, present, wanted)
+    nesting.refuse_new_inside(tx, context, domain, edits.new_sets, wanted)
     allowance.check_edits(tx, domain, present, edits)
     return _carry_out(tx, context, domain, edits, present, now, journal)
 
@@ -142,6 +149,7 @@ def create_recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str
         if each.id == recordset_id:
             return domain, each  # the commit came through, the answer to it did not
     edits = changes.plan(domain, present, [wanted], must_be_new=True, new_ids=[recordset_id])
+    nesting.refuse_new_inside(tx, context, domain, edits.new_sets, [wanted])
     allowance.check_edits(tx, domain, present, edits)
     domain, _ = _carry_out(tx, context, domain, edits, present, now, journal)
     return domain, _stored(tx, domain, recordset_id)

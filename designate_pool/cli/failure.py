@@ -10,6 +10,8 @@ Json = dict[str, Any]
 _HINTS = {
     'domain_not_found': "'designate-pool zone list' shows the zones there are.",
     'recordset_not_found': "'designate-pool recordset list ZONE' shows those there are.",
+    'name_taken': 'It, or a name above or below it, may be another project\'s. Who may make it so all the same says so '
+                  'with --all-projects.',
     'duplicate_domain': "Change it with 'designate-pool zone set', or delete it first.",
     'duplicate_recordset': "Change it with 'designate-pool recordset set'.",
     'domain_being_deleted': "'designate-pool zone explain' shows which servers have it yet; try again when it is gone.",

@@ -8,18 +8,34 @@ from datetime import datetime
 
 from designate_pool.model.words import Action, Status, Task
 
+#: No project is called so.
+_NO_PROJECT = '(none)'
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Context:
     """Who asks, and under which request id.
 
+    :ivar all_projects: whether it sees the things of every project.  Otherwise it sees its project's, and without a
+        project nothing
     :ivar user: whose token it was, for what is logged and notified
+    :ivar may_nest: whether it may make domains above and below those of other projects
     """
 
     request_id: str = ''
     project_id: str = ''
     all_projects: bool = False
     user: str = ''
+    may_nest: bool = False
+
+    def sees(self, project_id: str) -> bool:
+        """Whether what is that project's is shown; what is nobody's is seen by who sees everything."""
+        return self.all_projects or project_id != '' and project_id == self.project_id
+
+    @property
+    def scope(self) -> str | None:
+        """The project whose things are shown, of which no project has the name where nothing is; None for all."""
+        return None if self.all_projects else self.project_id or _NO_PROJECT
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

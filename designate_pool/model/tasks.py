@@ -33,6 +33,7 @@ class ZoneTask:
     :ivar message: how it ended, in words
     :ivar request_id: of the request that it began with
     :ivar version: raised whenever it is begun or ends
+    :ivar may_nest: as in :class:`designate_pool.model.Context`, of who began it
     """
 
     id: str
@@ -46,3 +47,4 @@ class ZoneTask:
     version: int = 1
     created_at: datetime | None = None
     updated_at: datetime | None = None
+    may_nest: bool = False

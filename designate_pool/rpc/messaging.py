@@ -45,11 +45,12 @@ class ValueSerializer(oslo_messaging.Serializer):
 
     def serialize_context(self, context: Context) -> dict[str, Any]:
         return {'request_id': context.request_id, 'project_id': context.project_id,
-                'all_projects': context.all_projects, 'user': context.user}
+                'all_projects': context.all_projects, 'user': context.user, 'may_nest': context.may_nest}
 
     def deserialize_context(self, context: dict[str, Any]) -> Context:
         return Context(request_id=context.get('request_id') or '', project_id=context.get('project_id') or '',
-                       all_projects=bool(context.get('all_projects')), user=context.get('user') or '')
+                       all_projects=bool(context.get('all_projects')), user=context.get('user') or '',
+                       may_nest=bool(context.get('may_nest')))
 
 
 class Messaging:

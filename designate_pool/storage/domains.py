@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 
 from designate_pool.errors import InvalidField, LostRace
-from designate_pool.model import Action, Domain, Status
+from designate_pool.model import Action, Domain, Status, names
 from designate_pool.storage import paging
 from designate_pool.storage.schema import ALIVE, domains, pools
 from designate_pool.storage.sessions import Tx
@@ -28,7 +28,8 @@ _SELECT = sa.select(*(_POOL_NAME if name == 'pool_name' else domains.c[name] for
 _BY_ID = _SELECT.where(domains.c.id == sa.bindparam('id'))
 _BY_IDS = _SELECT.where(domains.c.id.in_(sa.bindparam('ids', expanding=True)))
 _LIVE_BY_NAME = _SELECT.where(domains.c.name.in_(sa.bindparam('names', expanding=True)), domains.c.deleted == ALIVE)
-_LAST_OF_NAME = (sa.select(domains.c.id, domains.c.serial, domains.c.generation, domains.c.deleted)
+_LAST_OF_NAME = (sa.select(domains.c.id, domains.c.serial, domains.c.generation, domains.c.deleted,
+                           domains.c.project_id)
                  .where(domains.c.name == sa.bindparam('name')).order_by(domains.c.generation.desc()).limit(1))
 #: What may change in a domain's life.
 _CHANGING = ('email', 'ttl', 'description', 'serial', 'reported_serial', 'generation', 'action', 'status', 'version',
@@ -45,6 +46,16 @@ class Last(NamedTuple):
     serial: int
     generation: int
     alive: bool
+    project_id: str
+
+
+class Nesting(NamedTuple):
+    """A domain that lies below one of another project."""
+
+    name: str
+    project_id: str
+    above: str
+    above_project_id: str
 
 
 def chunks(values: Iterable[T], size: int = CHUNK) -> Iterator[list[T]]:
@@ -99,12 +110,13 @@ def lock_page_of_pool(tx: Tx, pool_id: str, after_id: str, limit: int) -> list[D
 
 def last_of_name(tx: Tx, name: str) -> Last | None:
     found = tx.execute(_LAST_OF_NAME, {'name': name}).first()
-    return None if found is None else Last(found[0], found[1], found[2], found[3] == ALIVE)
+    return None if found is None else Last(found[0], found[1], found[2], found[3] == ALIVE, found[4])
 
 
 def insert(tx: Tx, domain: Domain) -> None:
     """:raises LostRace: when another transaction has taken the name or removed the pool meanwhile"""
     values = {name: getattr(domain, name) for name in _FIELDS if name != 'pool_name'}
+    values['reversed_name'] = names.from_the_root(domain.name)
     try:
         tx.execute(sa.insert(domains), values)
     except exc.IntegrityError as error:
@@ -186,6 +198,22 @@ def page_of_deleted(tx: Tx, pool_name: str, after_id: str, limit: int) -> list[D
     """The pool's deleted domains that are still known, by id after *after_id*."""
     return _all(tx, _SELECT.where(_in_pool(pool_name), domains.c.status == Status.DELETED, domains.c.id > after_id)
                 .order_by(domains.c.id).limit(limit))
+
+
+def foreign_nestings(tx: Tx, after_id: str = '', limit: int = CHUNK) -> tuple[list[Nesting], str | None]:
+    """The live domains that lie below one of another project, among *limit* domains by id after *after_id*.
+
+    :returns: these, and the id to go on after; None when there are no more domains
+    """
+    page = tx.execute(sa.select(domains.c.id, domains.c.name, domains.c.project_id)
+                      .where(domains.c.deleted == ALIVE, domains.c.id > after_id).order_by(domains.c.id)
+                      .limit(limit)).all()
+    upper = dict.fromkeys(name for row in page for name in names.above(row.name))
+    owners = {row.name: row.project_id for part in chunks(upper) for row in tx.execute(
+        sa.select(domains.c.name, domains.c.project_id).where(domains.c.name.in_(part), domains.c.deleted == ALIVE))}
+    found = [Nesting(row.name, row.project_id, name, owners[name]) for row in page for name in names.above(row.name)
+             if name in owners and owners[name] != row.project_id]
+    return found, page[-1].id if len(page) == limit else None
 
 
 def _in_pool(pool_name: str) -> Any:

@@ -123,6 +123,7 @@ domains = sa.Table(
     serial('journal_to', nullable=True),
     sa.Column('journal_records', sa.Integer, nullable=False, server_default='0'),
     sa.Column('catalog_change', sa.BigInteger),
+    sa.Column('reversed_name', domain_name()),
     serial_check('serial'),
     serial_check('reported_serial'),
     serial_check('journal_from'),
@@ -135,6 +136,13 @@ domains = sa.Table(
     # Beside the UNIQUE one: MariaDB takes an index for an order only when nothing stands between name and id.
     sa.Index(None, 'name'),
     sa.Index(None, 'project_id', 'name'),
+    sa.Index(None, 'reversed_name', 'project_id', 'deleted'),
+)
+
+#: One of these rows is locked by whoever makes a domain, for as long as it takes to look for others around it.
+name_locks = sa.Table(
+    'name_locks', metadata,
+    sa.Column('number', sa.Integer, primary_key=True, autoincrement=False),
 )
 
 recordsets = sa.Table(
@@ -352,6 +360,7 @@ zone_tasks = sa.Table(
     sa.Column('request_id', ascii_text(64), nullable=False, server_default=''),
     sa.Column('claimed_by', sa.String(64)),
     sa.Column('claimed_until', Time),
+    sa.Column('may_nest', sa.Boolean, nullable=False, server_default=sa.false()),
     sa.CheckConstraint("kind IN ('IMPORT', 'EXPORT')", name='kind'),
     sa.CheckConstraint("status IN ('PENDING', 'COMPLETE', 'ERROR')", name='status'),
     sa.Index(None, 'project_id', 'created_at'),

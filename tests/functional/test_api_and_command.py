@@ -36,6 +36,7 @@ from designate_pool.storage.sessions import Storage, Tx
 from tests.fixtures.databases import upgraded_sqlite
 from tests.fixtures.processes import wait_until
 
+EVERYBODY = Context(all_projects=True)
 SERVERS = tuple(Server(id=digit * 32, driver='fake', host=f'192.0.2.{digit}') for digit in '123')
 ZONE_FILE = """\
 $ORIGIN example.net.
@@ -166,10 +167,10 @@ def system(request: pytest.FixtureRequest, tmp_path: pathlib.Path,
     direct.serve(TOPIC, service)
     direct.serve(topic(pool.name), manager)
     service.start()
-    manager.reload_servers(Context())
+    manager.reload_servers(EVERYBODY)
     storage.run(pools.publish, pool, utcnow())
-    [found] = client.find_pools(Context(), {'name': pool.name})
-    client.update_pool(Context(), {'id': found.id, 'name_servers': ['ns1.example.org.', 'ns2.example.org.']})
+    [found] = client.find_pools(EVERYBODY, {'name': pool.name})
+    client.update_pool(EVERYBODY, {'id': found.id, 'name_servers': ['ns1.example.org.', 'ns2.example.org.']})
     watch = Watch(storage)
     watch.start()
     app = create_app(client, pool, pool_managers=PoolManagerClient(direct), storage=storage, watch=watch)
@@ -373,7 +374,7 @@ def test_a_wait_lasts_through_an_outage_of_central(system: System) -> None:
         wait_until(lambda: requests.get(zone['links']['self']).status_code == 503 and time.monotonic() > began + 0.7,
                    'Central is gone for longer than the command waits between two looks')
         system.direct.serve(TOPIC, endpoint)
-        manager.change_domains(Context(), [system.central.get_domain(Context(), zone['id'].replace('-', ''))])
+        manager.change_domains(EVERYBODY, [system.central.get_domain(EVERYBODY, zone['id'].replace('-', ''))])
         assert waiting.result(60).returncode == 0
 
 
@@ -389,7 +390,7 @@ def in_the_api(system: System, server_id: str, name: str) -> object:
 def created(system: System) -> Domain:
     """The zone example.com., on every server."""
     zone = system.json('zone', 'create', 'example.com', '--email', 'hostmaster@example.com', '--wait')
-    return system.central.get_domain(Context(), zone['id'].replace('-', ''))
+    return system.central.get_domain(EVERYBODY, zone['id'].replace('-', ''))
 
 
 @pytest.mark.parametrize('system', [100], indirect=True, ids=['threshold 100'])
@@ -408,7 +409,7 @@ def test_a_server_rests_and_gets_what_it_missed(system: System) -> None:
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         resumed = pool.submit(system.command, 'server', 'resume', '1111', '--wait', '30')
         wait_until(lambda: in_the_api(system, one, 'state') == 'active', 'the server is resumed')
-        [domain] = system.central.find_domains(Context())
+        [domain] = system.central.find_domains(EVERYBODY)
         system.manager.catch_up(one, domain)
         ran = resumed.result(60)
     assert (ran.returncode, ran.stderr.splitlines()[-1]) == (

@@ -29,10 +29,11 @@ class TestDomains:
         assert soa.records[0].data == (
             f'ns1.example.net. hostmaster.example.com. {domain.serial} 3600 600 86400 3600')
 
-    def test_a_create_is_six_statements(self, central: Central, database: Storage) -> None:
+    def test_a_create_is_few_statements(self, central: Central, database: Storage) -> None:
+        create(central, 'other.example.com.')  # the first that uses a lock makes it
         with database.count_statements() as counter:
             create(central, 'example.com.', WWW, ('a.example.com.', 'TXT', ['"x"']))
-        assert counter.total() == 6, counter
+        assert counter.total() == (7 if database.engine.dialect.name == 'sqlite' else 9), counter
 
     def test_a_second_create_of_the_same_is_refused(self, central: Central, caller: Caller) -> None:
         create(central)

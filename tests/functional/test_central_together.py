@@ -25,11 +25,11 @@ class TestDoneTwice:
 
     def test_a_create(self, central: Central, database: Storage) -> None:
         wanted = validation.new_domain({'name': 'example.com.', 'email': 'a@example.com', 'pool_name': 'default'})
-        arguments = new_id(), wanted, [validation.recordsets([])], '', utcnow(), Allowance(Quotas(), time.monotonic)
+        arguments = WHO, new_id(), wanted, [validation.recordsets([])], utcnow(), Allowance(Quotas(), time.monotonic)
         first = database.run(transactions.create_domain, *arguments)
         assert database.run(transactions.create_domain, *arguments).id == first.id
         with pytest.raises(errors.DuplicateDomain):
-            database.run(transactions.create_domain, new_id(), *arguments[1:])
+            database.run(transactions.create_domain, WHO, new_id(), *arguments[2:])
 
     def test_a_create_of_a_recordset(self, central: Central, database: Storage) -> None:
         domain = create(central)

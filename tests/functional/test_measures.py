@@ -53,7 +53,7 @@ def test_domains_by_status(database: Storage, central: Central) -> None:
     succeed(central, create(central, 'a.example.com.'))
     create(central, 'b.example.com.')
     failed = create(central, 'c.example.com.')
-    central.update_status(Context(), failed, Outcome.ERROR, failed.serial)
+    central.update_status(Context(all_projects=True), failed, Outcome.ERROR, failed.serial)
     assert database.read(measures.unsettled, 'default') == {Status.PENDING: 1, Status.ERROR: 1}
     assert database.read(measures.active, 'default') == 1
     assert database.read(measures.active, 'another') == 0
@@ -63,7 +63,7 @@ def test_domains_by_status(database: Storage, central: Central) -> None:
 @pytest.mark.parametrize('request_id', ['req-1', 'ü' * 80, ''])
 def test_a_domain_knows_the_request_that_gave_it_its_serial(database: Storage, central: Central,
                                                             request_id: str) -> None:
-    who, kept = Context(request_id=request_id), request_id.replace('ü', '?')[:64]
+    who, kept = Context(request_id=request_id, all_projects=True), request_id.replace('ü', '?')[:64]
     domain = create(central, 'asked.example.com.', who=who)
 
     def known() -> str:
@@ -72,13 +72,14 @@ def test_a_domain_knows_the_request_that_gave_it_its_serial(database: Storage, c
         return found.request_id
 
     assert (domain.request_id, known()) == (kept, kept)
-    central.create_recordset(Context(request_id='req-2'), domain.id, {
+    central.create_recordset(Context(request_id='req-2', all_projects=True), domain.id, {
         'name': 'www.asked.example.com.', 'type': 'A', 'records': ['192.0.2.1']})
     assert known() == 'req-2'
-    central.update_domain(Context(request_id='req-3'), domain.id, {'description': 'gives no new serial'})
+    central.update_domain(Context(request_id='req-3', all_projects=True), domain.id, {
+        'description': 'gives no new serial'})
     assert known() == 'req-2'
-    central.update_domain(Context(request_id='req-4'), domain.id, {'ttl': 77})
+    central.update_domain(Context(request_id='req-4', all_projects=True), domain.id, {'ttl': 77})
     assert known() == 'req-4'
-    central.delete_domain(Context(request_id='req-5'), domain.id)
-    central.delete_domain(Context(request_id='req-6'), domain.id)
+    central.delete_domain(Context(request_id='req-5', all_projects=True), domain.id)
+    central.delete_domain(Context(request_id='req-6', all_projects=True), domain.id)
     assert known() == 'req-5'

@@ -131,6 +131,7 @@ def test_each_revision_up_and_down(database: Database) -> None:
     tables['0011'] = tables['0010'] | {'catalogs'}
     tables['0012'] = tables['0011'] | {'change_counts'}
     tables['0013'] = tables['0012']
+    tables['0014'] = tables['0013'] | {'name_locks'}
     assert migrate.current(database.url) is None
     for revision in sorted(tables):
         migrate.upgrade(database.url, revision)

@@ -29,6 +29,7 @@ from designate_pool.storage.sessions import Storage
 from tests.fixtures.databases import upgraded_sqlite
 from tests.fixtures.processes import wait_until
 
+EVERYBODY = Context(all_projects=True)
 IDS = tuple(digit * 32 for digit in '123')
 WAITS = 200
 
@@ -54,10 +55,10 @@ class System:
     stop: Callable[[], None]
 
     def create(self, name: str) -> Domain:
-        return self.central.create_domain(Context(), {'name': name, 'email': 'hostmaster@example.com'})
+        return self.central.create_domain(EVERYBODY, {'name': name, 'email': 'hostmaster@example.com'})
 
     def change(self, domain: Domain) -> Domain:
-        return self.central.update_domain(Context(), domain.id, {'ttl': domain.ttl + 1})
+        return self.central.update_domain(EVERYBODY, domain.id, {'ttl': domain.ttl + 1})
 
     def seen(self, domain: Domain, server: int, status: Outcome | None = Outcome.SUCCESS, serial: int | None = None,
              **values: Any) -> None:
@@ -70,7 +71,7 @@ class System:
 
     def agreed(self, domain: Domain, status: Outcome = Outcome.SUCCESS) -> None:
         """The pool manager reports what the pool agrees on."""
-        self.central.update_statuses(Context(), [
+        self.central.update_statuses(EVERYBODY, [
             Report(domain.id, domain.action, domain.generation, status, domain.serial)])
 
     def wait(self, domain: Domain, status: int = 200, **query: object) -> Any:
@@ -106,8 +107,8 @@ def make_system(folder: pathlib.Path, waits: int = WAITS) -> Iterator[System]:
         PoolServer(each, '', f'fake:192.0.2.{number}:53', 'fake', ServerState.ACTIVE, 'f' * 64, number)
         for number, each in enumerate(IDS, 1)], False, True, utcnow())
     storage.run(pools.publish, pool, utcnow())
-    [found] = central.find_pools(Context(), {'name': pool.name})
-    central.update_pool(Context(), {'id': found.id, 'name_servers': ['ns1.example.org.']})
+    [found] = central.find_pools(EVERYBODY, {'name': pool.name})
+    central.update_pool(EVERYBODY, {'id': found.id, 'name_servers': ['ns1.example.org.']})
     watch = Watch(storage, waits)
     server = ApiServer(create_app(central, pool, pool_managers=PoolManagerClient(direct), storage=storage, watch=watch),
                        Endpoint('127.0.0.1', 0), threads=2)
@@ -200,7 +201,7 @@ def test_an_error_ends_it_and_so_does_the_next_round(system: System, zone: Domai
 
 
 def test_a_deletion_is_waited_for_and_is_answered_when_it_is_over(system: System, zone: Domain) -> None:
-    gone = system.central.delete_domain(Context(), zone.id)
+    gone = system.central.delete_domain(EVERYBODY, zone.id)
     with system.waiting(gone, serial=gone.serial) as waiting:
         system.seen(gone, 0)
         system.seen(gone, 1)
@@ -212,7 +213,7 @@ def test_a_deletion_is_waited_for_and_is_answered_when_it_is_over(system: System
 
 def test_a_zone_that_is_deleted_meanwhile(system: System, zone: Domain) -> None:
     with system.waiting(zone) as waiting:
-        system.central.delete_domain(Context(), zone.id)
+        system.central.delete_domain(EVERYBODY, zone.id)
         answer = waiting.result(30)
     assert (answer['failed'], answer['action']) == (True, 'DELETE')
 
@@ -229,7 +230,7 @@ def test_the_time_is_over(system: System, zone: Domain) -> None:
                                    'timeout=300.1', 'timeout=-1', 'timeout=nan', 'timeout=x', 'for=ever',
                                    'serial=1&serial=2'])
 def test_what_cannot_be_waited_for(system: System, query: str) -> None:
-    [zone, *_] = system.central.find_domains(Context(), limit=1) or [system.create('example.com.')]
+    [zone, *_] = system.central.find_domains(EVERYBODY, limit=1) or [system.create('example.com.')]
     answer = requests.get(f'{system.url}/v2/zones/{zone.id}/wait?{query}', timeout=60)
     assert answer.status_code == 400, answer.text
 
@@ -238,7 +239,7 @@ def test_a_zone_that_nobody_has_or_that_another_project_had(system: System, zone
     assert requests.get(f'{system.url}/v2/zones/{"e" * 32}/wait', timeout=60).status_code == 404
     theirs = system.central.create_domain(Context(project_id='theirs'), {
         'name': 'theirs.example.', 'email': 'hostmaster@example.com'})
-    gone = system.central.delete_domain(Context(), theirs.id)
+    gone = system.central.delete_domain(EVERYBODY, theirs.id)
     system.agreed(gone)
     for project, status in (('ours', 404), ('theirs', 200)):
         answer = requests.get(f'{system.url}/v2/zones/{gone.id}/wait', headers={'X-Project-Id': project}, timeout=60)
@@ -293,10 +294,10 @@ class TestARecordset:
     def test_spreads_server_by_server_and_so_does_its_next_change(self, system: System, zone: Domain) -> None:
         first = zone
         system.seen(first, 0)
-        made = system.central.create_recordset(Context(), zone.id, {
+        made = system.central.create_recordset(EVERYBODY, zone.id, {
             'name': f'www.{zone.name}', 'type': 'A', 'ttl': 60,
             'records': ['192.0.2.1', '192.0.2.2']})
-        second = system.central.get_domain(Context(), zone.id)
+        second = system.central.get_domain(EVERYBODY, zone.id)
         shown = self.ask(system, zone, made.id)
         assert (shown['serial'], shown['status'], shown['needed'], shown['total'], shown['current']) == (
             second.serial, 'PENDING', 2, 3, 0)
@@ -308,15 +309,15 @@ class TestARecordset:
             ('fake:192.0.2.1:53', first.serial, False), ('fake:192.0.2.2:53', second.serial, True),
             ('fake:192.0.2.3:53', first.serial, False)]
         # What is taken out of it is a change of it too, though what stays has an old serial.
-        system.central.update_recordset(Context(), zone.id, made.id, {'records': ['192.0.2.1'], 'ttl': 60})
-        third = system.central.get_domain(Context(), zone.id)
+        system.central.update_recordset(EVERYBODY, zone.id, made.id, {'records': ['192.0.2.1'], 'ttl': 60})
+        third = system.central.get_domain(EVERYBODY, zone.id)
         assert self.ask(system, zone, made.id)['serial'] == third.serial
         # A change of another recordset is none of it.
         system.change(third)
         assert self.ask(system, zone, made.id)['serial'] == third.serial
 
     def test_the_soa_goes_with_the_zone(self, system: System, zone: Domain) -> None:
-        [soa] = system.central.find_recordsets(Context(), zone.id, {'type': 'SOA'})
+        [soa] = system.central.find_recordsets(EVERYBODY, zone.id, {'type': 'SOA'})
         assert self.ask(system, zone, soa.id)['serial'] == zone.serial
 
 

@@ -1,0 +1,279 @@
+"""Whose names are whose: domains above and below one another, what parents hold of them, and who comes first."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from designate_pool import errors
+from designate_pool.central import transactions, validation
+from designate_pool.central.service import Central
+from designate_pool.central.validation import Wanted
+from designate_pool.model import Context, Domain, RecordChange, new_id, utcnow
+from designate_pool.storage import domains as domain_store
+from designate_pool.storage import nesting, schema
+from designate_pool.storage.sessions import Storage
+from tests.fixtures.central import WHO, create
+
+RED, BLUE = Context(project_id='red'), Context(project_id='blue')
+CHIEF = Context(project_id='chief', all_projects=True, may_nest=True)
+ZONE_FILE = '$ORIGIN {}\n@ 60 IN SOA ns1.example.net. host.example.com. 1 2 3 4 5\n'
+TAKEN = '{} cannot be made: this name, or one above or below it, is in use.'
+
+
+def refused(work: Callable[..., Any], *arguments: Any) -> str:
+    """The words of the refusal."""
+    with pytest.raises(errors.PoolError) as caught:
+        work(*arguments)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize('there, wanted', [
+    ('example.com.', 'example.com.'), ('example.com.', 'sub.example.com.'), ('example.com.', 'a.b.c.example.com.'),
+    ('sub.example.com.', 'example.com.'), ('a.b.c.example.com.', 'example.com.'), ('a.b.c.example.com.', 'com.')])
+def test_the_same_parents_and_children_of_others_are_refused_in_the_same_words(
+        central: Central, there: str, wanted: str) -> None:
+    create(central, there, who=RED)
+    assert refused(create, central, wanted) == (
+        'The domain example.com. exists already.' if there == wanted else TAKEN.format(wanted))  # WHO sees all
+    for work in (lambda: create(central, wanted, who=BLUE),
+                 lambda: central.import_zone(BLUE, ZONE_FILE.format(wanted))):
+        assert refused(work) == TAKEN.format(wanted)
+    assert [each.name for each in central.find_domains(WHO)] == [there]
+
+
+@pytest.mark.parametrize('there, wanted', [
+    ('example.com.', 'anexample.com.'), ('ab.example.com.', 'b.example.com.'), ('b.example.com.', 'ab.example.com.'),
+    ('example.com.', 'example.com.example.org.'), (r'a\.b.example.org.', 'b.example.org.'),
+    ('b.example.org.', r'a\.b.example.org.'), (r'x_y%.example.', r'y%.example.')])
+def test_what_only_looks_alike_is_free(central: Central, there: str, wanted: str) -> None:
+    create(central, there, who=RED)
+    assert create(central, wanted, who=BLUE).name == wanted
+
+
+def test_a_project_nests_its_own_freely_and_a_deleted_domain_is_in_nobodys_way(central: Central) -> None:
+    for name in ('b.example.com.', 'example.com.', 'a.b.example.com.', 'com.'):
+        create(central, name, who=RED)
+    assert refused(create, central, 'c.example.com.') == TAKEN.format('c.example.com.')
+    for domain in central.find_domains(RED):
+        central.delete_domain(RED, domain.id)
+    assert create(central, 'c.example.com.', who=BLUE).project_id == 'blue'
+
+
+def test_one_who_may_nests_across_projects(central: Central) -> None:
+    create(central, 'example.com.', who=RED)
+    assert create(central, 'sub.example.com.', who=CHIEF).project_id == 'chief'
+    central.import_zone(CHIEF, ZONE_FILE.format('com.'))
+    # It is still nobody else's name, not its neighbours' either.
+    assert refused(create, central, 'x.sub.example.com.') == TAKEN.format('x.sub.example.com.')
+    assert 'in use' in refused(lambda: create(central, 'y.example.com.', who=RED))
+
+
+def test_names_of_name_servers_are_reserved(central: Central) -> None:
+    for name in ('ns1.example.net.', 'x.ns2.example.net.'):
+        assert "a pool's name server" in refused(lambda name=name: create(central, name, who=RED))
+    create(central, 'example.net.', who=RED)
+    assert create(central, 'ns1.example.net.', who=CHIEF).name == 'ns1.example.net.'
+
+
+def test_records_at_or_below_a_childs_name_are_refused(central: Central) -> None:
+    parent = create(central, 'example.com.', ('old.example.com.', 'A', ['192.0.2.1']), who=RED)
+    create(central, 'sub.example.com.', who=RED)
+    create(central, 'theirs.example.com.', who=dataclasses.replace(CHIEF, project_id='blue'))
+    for name, why in (('sub.example.com.', 'it lies in the domain sub.example.com. and belongs there'),
+                      ('a.b.sub.example.com.', 'it lies in the domain sub.example.com. and belongs there'),
+                      ('www.theirs.example.com.', 'it lies in another domain, below this one')):
+        given = {'name': name, 'type': 'A', 'records': ['192.0.2.2']}
+        assert refused(central.create_recordset, RED, parent.id, given) == f'name: {why}.'
+        assert refused(central.apply_changes, RED, parent.id, [
+            RecordChange('new.example.com.', 'A', ('192.0.2.1',)), RecordChange(name, 'A', ('192.0.2.2',))]
+        ) == f'changes[1].name: {why}.'
+    for name in ('xsub.example.com.', 'example.com.'):
+        central.create_recordset(RED, parent.id, {'name': name, 'type': 'A', 'records': ['192.0.2.2']})
+    # The delegation is the parent's to have.
+    central.create_recordset(RED, parent.id, {'name': 'sub.example.com.', 'type': 'NS', 'records': ['ns.example.net.']})
+    assert 'lies in' in refused(central.create_recordset, RED, parent.id, {
+        'name': 'x.sub.example.com.', 'type': 'NS', 'records': ['ns.example.net.']})
+
+
+def test_a_child_over_records_of_its_parent_is_refused_and_they_are_named_to_their_owner(central: Central) -> None:
+    parent = create(central, 'example.com.', ('sub.example.com.', 'NS', ['ns.example.net.']),
+                    ('sub.example.com.', 'TXT', ['"x"']), ('a.sub.example.com.', 'A', ['192.0.2.1']),
+                    ('asub.example.com.', 'A', ['192.0.2.1']), who=RED)
+    begin = 'sub.example.com. cannot be made, for what is in a domain above it would be in this one:'
+    for work in (lambda: create(central, 'sub.example.com.', who=RED),
+                 lambda: central.import_zone(RED, ZONE_FILE.format('sub.example.com.'))):
+        assert refused(work) == f'{begin} a.sub.example.com. A, sub.example.com. TXT.'
+    hidden = Context(project_id='blue', may_nest=True)
+    assert refused(lambda: create(central, 'sub.example.com.', who=hidden)) == f'{begin} records of a domain above it.'
+    central.apply_changes(RED, parent.id, [RecordChange('sub.example.com.', 'TXT'),
+                                           RecordChange('a.sub.example.com.', 'A')])
+    create(central, 'sub.example.com.', who=RED)
+
+
+def test_a_parent_with_records_that_lie_in_a_child_is_refused(central: Central) -> None:
+    create(central, 'sub.example.com.', who=RED)
+    assert 'it lies in the domain sub.example.com.' in refused(
+        lambda: create(central, 'example.com.', ('www.sub.example.com.', 'A', ['192.0.2.1']), who=RED))
+    assert 'it lies in the domain sub.example.com.' in refused(
+        central.import_zone, RED, ZONE_FILE.format('example.com.') + 'www.sub 60 IN A 192.0.2.1\n')
+    create(central, 'example.com.', ('sub.example.com.', 'DS', ['1 8 2 ' + 64 * 'A']), who=RED)
+
+
+def test_what_was_nested_before_stays_and_can_be_told(central: Central, database: Storage) -> None:
+    create(central, 'example.com.', who=RED)
+    for number in range(5):
+        create(central, f'h{number}.example.org.', who=RED)
+    create(central, 'a.b.example.com.', who=CHIEF)
+    create(central, 'org.', who=CHIEF)
+    found: list[domain_store.Nesting] = []
+    after: str | None = ''
+    while after is not None:
+        page, after = database.read(domain_store.foreign_nestings, after, 3)
+        found += page
+    assert sorted(found) == [('a.b.example.com.', 'chief', 'example.com.', 'red'),
+                             *((f'h{number}.example.org.', 'red', 'org.', 'chief') for number in range(5))]
+
+
+def test_rows_that_an_older_program_wrote_count_before_they_are_completed_and_after(
+        central: Central, database: Storage) -> None:
+    create(central, 'a.sub.example.com.', who=RED)
+    database.run(lambda tx: tx.execute(sa.update(schema.domains).values(reversed_name=None)).close())
+    assert 'in use' in refused(lambda: create(central, 'example.com.', who=BLUE))
+    assert [database.run(nesting.fill, 10) for _ in range(2)] == [1, 0]
+    assert database.read(lambda tx: tx.execute(sa.select(schema.domains.c.reversed_name)).scalars().all()) == [
+        'com.example.sub.a.']
+    assert 'in use' in refused(lambda: create(central, 'example.com.', who=BLUE))
+
+
+class Meeting:
+    """Where two that work at once wait for each other, so that both have looked before either goes on.
+
+    Where the database lets one in at a time, or one comes again, nobody is waited for.
+
+    :ivar top: a name that no test had before: MariaDB has whoever makes a name again wait for the name's traces
+    """
+
+    def __init__(self, database: Storage) -> None:
+        self._barrier = threading.Barrier(2)
+        self._patience = 0.2 if database.engine.dialect.name == 'sqlite' else 5
+        self.top = f'{new_id()}.'
+
+    def wait(self) -> None:
+        with contextlib.suppress(threading.BrokenBarrierError):
+            self._barrier.wait(self._patience)
+        self._barrier.abort()
+
+    def sets(self) -> Iterator[Sequence[Wanted]]:
+        yield ()
+        self.wait()
+
+
+class Parts:
+    def __init__(self, meeting: Meeting) -> None:
+        self._meeting = meeting
+
+    def __iter__(self) -> Iterator[Sequence[Wanted]]:
+        return self._meeting.sets()
+
+
+def made(central: Central, name: str, who: Context, meeting: Meeting) -> str:
+    wanted = validation.new_domain({'name': name, 'email': 'hostmaster@example.com'})
+    try:
+        return central._make(who, wanted, Parts(meeting)).name
+    except errors.PoolError as error:
+        return type(error).__name__
+
+
+@pytest.mark.parametrize('one, other', [
+    ('example.', 'sub.example.'), ('', 'a.b.example.'), ('sub.example.', 'example.')])
+def test_of_two_creators_at_once_one_wins(central: Central, database: Storage, one: str, other: str) -> None:
+    meeting = Meeting(database)
+    one, other = f'{one}{meeting.top}', f'{other}{meeting.top}'
+    with ThreadPoolExecutor(2) as threads:
+        first = threads.submit(made, central, one, RED, meeting)
+        second = threads.submit(made, central, other, BLUE, meeting)
+        outcomes = [first.result(120), second.result(120)]
+    assert outcomes in ([one, 'NameTaken'], ['NameTaken', other])
+    assert [each.name for each in central.find_domains(WHO)] == [one if outcomes[0] == one else other]
+
+
+def test_two_creators_of_the_same_project_both_win(central: Central, database: Storage) -> None:
+    meeting = Meeting(database)
+    with ThreadPoolExecutor(2) as threads:
+        names = [f'example.{meeting.top}', f'sub.example.{meeting.top}']
+        found = [threads.submit(made, central, name, RED, meeting) for name in names]
+        assert [each.result(120) for each in found] == names
+
+
+def test_many_creators_around_one_name_leave_one_project_there(central: Central) -> None:
+    whose = {'red': RED, 'blue': BLUE}
+    names = [f'{"x." * depth}example.com.' for depth in range(4)]
+
+    def attempt(number: int) -> str | None:
+        who = ('red', 'blue')[number % 2]
+        try:
+            return create(central, names[number // 2 % 4], who=whose[who]).project_id
+        except (errors.NameTaken, errors.DuplicateDomain, errors.LostRace):
+            return None
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(attempt, range(16)))
+    found = central.find_domains(WHO)
+    assert found and len({each.project_id for each in found}) == 1
+
+
+def test_a_child_and_a_record_in_its_place_at_once(central: Central, database: Storage) -> None:
+    meeting = Meeting(database)
+    parent = create(central, f'example.{meeting.top}', who=RED)
+
+    def write_record() -> str:
+        def work(tx: Any) -> None:
+            transactions.create_recordset(
+                tx, RED, parent.id, new_id(),
+                validation.recordset({'name': f'www.sub.{parent.name}', 'type': 'A', 'records': ['192.0.2.1']}),
+                utcnow(), central._allowance, central._journal)
+            meeting.wait()
+
+        try:
+            database.run(work)
+            return 'record'
+        except errors.InvalidField:
+            return 'refused'
+
+    with ThreadPoolExecutor(2) as threads:
+        record = threads.submit(write_record)
+        child = threads.submit(made, central, f'sub.{parent.name}', RED, meeting)
+        outcomes = record.result(120), child.result(120)
+    assert outcomes in (('record', 'RecordsInTheWay'), ('refused', f'sub.{parent.name}'))
+
+
+def test_a_record_that_comes_while_its_child_is_being_committed_is_refused(
+        central: Central, database: Storage) -> None:
+    parent = create(central, 'example.com.', who=RED)
+    kept, written = threading.Event(), threading.Event()
+
+    def hold(tx: Any, domain: Domain) -> None:
+        kept.set()
+        written.wait(0.5)  # nobody comes while the parent is locked; who ignored the lock would
+
+    def write() -> str:
+        assert kept.wait(60)
+        try:
+            return refused(central.create_recordset, RED, parent.id, {
+                'name': 'www.sub.example.com.', 'type': 'A', 'records': ['192.0.2.1']})
+        finally:
+            written.set()
+
+    with ThreadPoolExecutor(2) as threads:
+        record = threads.submit(write)
+        wanted = validation.new_domain({'name': 'sub.example.com.', 'email': 'hostmaster@example.com'})
+        central._make(RED, wanted, [()], also=hold)
+        assert 'it lies in the domain sub.example.com.' in record.result(120)
