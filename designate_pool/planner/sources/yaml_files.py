@@ -1,7 +1,13 @@
-"""YAML files as octoDNS has them: mappings that know their lines, keys in order, files that include others."""
+"""YAML files as octoDNS has them: mappings that know their lines, keys in order, files that include others.
+
+Who writes zones need not be who may read all that this program can: so a file is read only where it lies in the folder
+of its source, whatever links say, and includes only YAML from there; what is wrong with an included file is told
+without anything that stands in it.  How much is read, how deep it is nested and how much aliases repeat is bounded.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import os
 import pathlib
@@ -27,6 +33,12 @@ _TAG = 'tag:yaml.org,2002:'
 _TEXT, _MERGE = f'{_TAG}str', f'{_TAG}merge'
 _SCALARS, _RESOLVER = SafeConstructor(), Resolver()
 _DIGITS = re.compile(r'([0-9]+)')
+
+#: Octets and files at most that one file comes to with all that it includes, and how deep it may be nested.
+LARGEST, MOST_FILES, DEEPEST = 256 << 20, 1000, 64
+#: Scalars, lists and mappings that all aliases together may repeat.
+MOST_REPEATED = 1_000_000
+_SUFFIXES = ('.yaml', '.yml')
 
 Key = Callable[[str], Any]
 
@@ -62,14 +74,18 @@ def order(mode: str) -> Key:
     return ORDERS[mode]
 
 
-def load(path: pathlib.Path, key: Key | None = None) -> Located:
+def load(path: pathlib.Path, key: Key | None = None, folder: pathlib.Path | None = None) -> Located:
     """What a file holds.
 
     :param key: by which the keys of all mappings have to be in order; None when they need not be
+    :param folder: which the file, and all that it includes, has to be in; the file's own unless given
     :raises SourceError: for what cannot be read, with its line; for an empty file as well, since it may have been cut
         short, and a zone without records is written ``{}``
     """
-    found = _Builder(path, key, ()).document()
+    reading = _Reading((folder or path.parent).resolve())
+    if not path.resolve().is_relative_to(reading.folder):
+        raise SourceError(source=path, why=f'it is a link out of {reading.folder}')
+    found = _Builder(path, key, (), reading).document()
     if not isinstance(found, Located):
         raise SourceError(source=path, why='it is not a mapping of names')
     return found
@@ -104,20 +120,35 @@ def _in_order(value: Any, key: Key) -> Any:
     return [_in_order(each, key) for each in value] if isinstance(value, (list, tuple)) else value
 
 
+@dataclasses.dataclass(slots=True)
+class _Reading:
+    """A file and all that it includes: where they have to be, and how much they have come to."""
+
+    folder: pathlib.Path
+    octets: int = 0
+    files: int = 0
+    repeated: int = 0
+    depth: int = 0
+
+
 class _Builder:
     """Makes values of the events of one file.  No tree is made of them, which takes many times as long."""
 
-    def __init__(self, path: pathlib.Path, key: Key | None, including: tuple[pathlib.Path, ...]) -> None:
+    def __init__(self, path: pathlib.Path, key: Key | None, including: tuple[pathlib.Path, ...],
+                 reading: _Reading) -> None:
         self._path = path
         self._key = key
         self._including = (*including, path.resolve())
-        self._anchors: dict[str, Any] = {}
+        self._reading = reading
+        #: With how much each of them is, aliases in it followed.
+        self._anchors: dict[str, tuple[Any, int]] = {}
+        self._count = 0
         self._next: Callable[[], Any] = lambda: None
 
     def document(self) -> Any:
         """What the only document of the file holds."""
         try:
-            loader = _LOADER(self._path.read_text(encoding='utf-8'))
+            loader = _LOADER(self._text())
             self._next = loader.get_event
             try:
                 return self._only_document()
@@ -130,7 +161,18 @@ class _Builder:
         except yaml.YAMLError as error:
             mark = getattr(error, 'problem_mark', None)
             where = f'{self._path}, line {mark.line + 1}' if mark else self._path
-            raise SourceError(source=where, why=getattr(error, 'problem', None) or str(error)) from error
+            problem = getattr(error, 'problem', None) or 'it is not YAML'
+            raise SourceError(source=where, why=self._said('{}', problem, 'it is not YAML')) from None
+
+    def _text(self) -> str:
+        with self._path.open('rb') as file:
+            content = file.read(LARGEST + 1 - self._reading.octets)
+        self._reading.octets += len(content)
+        self._reading.files += 1
+        if self._reading.octets > LARGEST or self._reading.files > MOST_FILES:
+            raise SourceError(source=self._including[0], why=f'with what it includes it is more than {LARGEST} octets, '
+                                                             f'or more than {MOST_FILES} files')
+        return content.decode()
 
     def _only_document(self) -> Any:
         self._next()
@@ -145,13 +187,22 @@ class _Builder:
 
     def _value(self, event: Any) -> Any:
         kind = type(event)
+        before = self._count
+        self._count += 1
+        self._reading.depth += 1
+        if self._reading.depth > DEEPEST:
+            self._fail(event, f'it is nested deeper than {DEEPEST}')
         if kind is ScalarEvent:
             tag = _tag(event)
             found = event.value if tag == _TEXT else self._scalar(event, tag)
         elif kind is AliasEvent:
             if event.anchor not in self._anchors:
-                self._fail(event, f'*{event.anchor} is nothing that comes before it')
-            return self._anchors[event.anchor]
+                self._fail(event, '*{} is nothing that comes before it', event.anchor, 'an alias')
+            found, size = self._anchors[event.anchor]
+            self._count += size
+            self._reading.repeated += size
+            if self._reading.repeated > MOST_REPEATED:
+                self._fail(event, f'aliases repeat more than {MOST_REPEATED} values')
         elif kind is MappingStartEvent and event.tag in (None, '!', f'{_TAG}map'):
             found = self._mapping(event)
         elif kind is SequenceStartEvent and event.tag in (None, '!', f'{_TAG}seq'):
@@ -159,9 +210,10 @@ class _Builder:
             while type(each := self._next()) is not SequenceEndEvent:
                 found.append(self._value(each))
         else:
-            self._fail(event, f'{event.tag} is not known')
-        if event.anchor is not None:
-            self._anchors[event.anchor] = found
+            self._fail(event, '{} is not known', event.tag, 'its tag')
+        if event.anchor is not None and kind is not AliasEvent:
+            self._anchors[event.anchor] = found, self._count - before
+        self._reading.depth -= 1
         return found
 
     def _scalar(self, event: Any, tag: str) -> Any:
@@ -169,11 +221,12 @@ class _Builder:
             return self._included(event)
         make = SafeConstructor.yaml_constructors.get(tag)
         if make is None or tag == _MERGE:
-            self._fail(event, f'{tag} is not known')
+            self._fail(event, '{} is not known', tag, 'its tag')
         try:
             return make(_SCALARS, ScalarNode(tag, event.value, event.start_mark, event.end_mark))
         except (yaml.YAMLError, ValueError) as error:
-            self._fail(event, f'{event.value!r} cannot be read ({" ".join(str(error).split())})')
+            self._fail(event, '{}', f'{event.value!r} cannot be read ({" ".join(str(error).split())})',
+                       'what stands here cannot be read')
 
     def _mapping(self, start: Any) -> Located:
         own = Located()
@@ -186,11 +239,12 @@ class _Builder:
                 merged = self._merged(event) | merged
                 continue
             if name in own:
-                self._fail(event, f'{name!r} is there twice')
+                self._fail(event, '{} is there twice', repr(name), 'a key')
             if key is not None:
                 sorted_by = key(name)
                 if last is not None and sorted_by < last:
-                    self._fail(event, f'{name!r} is out of order: it comes before {list(own)[-1]!r}')
+                    self._fail(event, '{}', f'{name!r} is out of order: it comes before {list(own)[-1]!r}',
+                               'a key is out of order')
                 last = sorted_by
             own[name] = self._value(self._next())
         for name, value in merged.items():
@@ -206,7 +260,8 @@ class _Builder:
             return None
         # octoDNS takes what a number is to YAML: 010 is 8, and NO is False.
         if not tag or str(self._scalar(event, tag)) != event.value:
-            self._fail(event, f'{getattr(event, "value", "this")!r} is not a text to YAML; put it in quotes')
+            self._fail(event, '{} is not a text to YAML; put it in quotes', repr(getattr(event, 'value', 'this')),
+                       'a key')
         return str(event.value)
 
     def _merged(self, key: Any) -> dict[str, Any]:
@@ -219,13 +274,29 @@ class _Builder:
         return found
 
     def _included(self, event: Any) -> Any:
-        path = (self._path.parent / pathlib.Path(event.value).expanduser()).resolve()
+        folder = self._reading.folder
+        try:
+            path = (self._path.parent / event.value).resolve()
+        except (OSError, RuntimeError, ValueError):  # a loop of links, or no path at all
+            path = pathlib.Path()
+        if path.suffix not in _SUFFIXES or not path.is_relative_to(folder):
+            self._fail(event, f'only files of {folder} that end in {" or ".join(_SUFFIXES)} can be included')
         if path in self._including:
             self._fail(event, f'{path} includes itself')
-        return _Builder(path, self._key, self._including).document()
+        found = _Builder(path, self._key, self._including, self._reading)
+        value = found.document()
+        self._count += found._count
+        return value
 
-    def _fail(self, event: Any, why: str) -> NoReturn:
-        raise SourceError(source=f'{self._path}, line {event.start_mark.line + 1}', why=why) from None
+    def _fail(self, event: Any, why: str, what: str = '', unsaid: str = '') -> NoReturn:
+        """
+        :param why: with ``{}`` for *what* the file has there; of a file that is included *unsaid* takes its place
+        """
+        raise SourceError(source=f'{self._path}, line {event.start_mark.line + 1}',
+                          why=self._said(why, what, unsaid)) from None
+
+    def _said(self, why: str, what: str, unsaid: str) -> str:
+        return why.replace('{}', what if len(self._including) == 1 else unsaid)
 
 
 def _tag(event: Any) -> str:

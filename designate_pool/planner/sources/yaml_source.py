@@ -123,10 +123,13 @@ class YamlSource(BaseSource):
 
         :raises SourceError: for what cannot be read, or is no mapping of names to record sets
         """
-        for name, data in yaml_files.load(path, self.order if self.enforce_order else None).items():
+        # The shared file is where the configuration says, which may be elsewhere.
+        is_inside = path.is_relative_to(self.directory) and '..' not in path.relative_to(self.directory).parts
+        folder = self.directory if is_inside else path.parent
+        for name, data in yaml_files.load(path, self.order if self.enforce_order else None, folder).items():
             for each in data if isinstance(data, list) else [data]:
                 if not isinstance(each, yaml_files.Located):
-                    raise SourceError(source=path, why=f'{name!r} has {each!r}, and no mapping with a type and values')
+                    raise SourceError(source=path, why=f'{name!r} has no mapping with a type and values')
                 yield Entry(path, name, each.line, each)
 
     def rrset_of(self, entry: Entry, zone: str, lenient: bool) -> RRset | None:

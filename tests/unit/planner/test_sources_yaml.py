@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import time
 from collections.abc import Iterable
 
 import octodns.provider.yaml
@@ -288,7 +289,7 @@ def test_everything_is_written_and_read_again(tmp_path: pathlib.Path) -> None:
     ('a: {type: NOTYPE, value: b.example.net.}\n', "'a' NOTYPE: octoDNS has no such type"),
     ('www.example.com.: {type: A, value: 192.0.2.1}\n', 'names are relative to the zone'),
     ("'@': {type: A, value: 192.0.2.1}\n", 'names are relative to the zone'),
-    ('a: 192.0.2.1\n', "'a' has '192.0.2.1', and no mapping"),
+    ('a: 192.0.2.1\n', "'a' has no mapping with a type and values"),
     ("a: {octodns: {ignored: 'yes'}, type: A, value: 192.0.2.1}\n", "'ignored' is true or false, not 'yes'"),
     ('a: {octodns: {included: x}, type: A, value: 192.0.2.1}\n', "'included' is a list"),
     ('a: {type: A, value: 192.0.2.1}\na: {type: A, value: 192.0.2.2}\n', "line 2 cannot be read: 'a' is there twice"),
@@ -396,6 +397,81 @@ def test_files_that_include_others_and_mappings_that_are_merged(tmp_path: pathli
     with pytest.raises(SourceError, match='two.yml, line 1 cannot be read: .*two.yml includes itself'):
         read(directory, enforce_order=False)
     assert 'No such file' in refused(tmp_path, 'a: !include parts/none.yml\n')
+
+
+SECRET = 'hunter2'
+
+
+@pytest.mark.parametrize('path', ['/etc/passwd', '../secret.yaml', 'parts/../../secret.yaml', '~/x.yaml',
+                                  '{folder}/../x.yaml', 'link.yaml', 'linked/secret.yaml', 'parts/.git', '.', '',
+                                  'loop.yaml'])
+def test_what_is_outside_the_folder_is_not_read(tmp_path: pathlib.Path, path: str) -> None:
+    inside = tmp_path / 'zones'
+    folder(tmp_path, f'{SECRET}: {{}}\n', 'secret.yaml')
+    folder(inside, f'{SECRET}\n', 'parts/.git')
+    (inside / 'link.yaml').symlink_to('../secret.yaml')
+    (inside / 'linked').symlink_to('..')
+    (inside / 'loop.yaml').symlink_to('loop.yaml')
+    words = refused(inside, f"a: !include '{path.replace('{folder}', str(inside))}'\n")
+    assert SECRET not in words and 'root:' not in words
+    if path != '~/x.yaml':  # which is a file of a folder of that name
+        assert 'line 1 cannot be read: only files of' in words
+
+
+def test_a_file_that_is_a_link_out_of_the_folder_is_not_read(tmp_path: pathlib.Path) -> None:
+    inside = tmp_path / 'zones'
+    folder(tmp_path, f'{SECRET}: {{}}\n', 'secret.yaml')
+    folder(inside, '{}', 'real.yaml')
+    (inside / 'example.com.yaml').symlink_to('real.yaml')
+    assert not len(read(str(inside)))
+    (inside / 'example.com.yaml').unlink()
+    (inside / 'example.com.yaml').symlink_to('../secret.yaml')
+    with pytest.raises(SourceError, match='a link out of') as caught:
+        read(str(inside))
+    assert SECRET not in str(caught.value)
+
+
+def test_a_shared_file_may_be_where_the_configuration_says(tmp_path: pathlib.Path) -> None:
+    folder(tmp_path, 'a: {type: A, value: 192.0.2.1}\n', 'shared.yaml')
+    found = read(folder(tmp_path / 'zones', '{}'), shared_filename='../shared.yaml')
+    assert found.get('a.example.com.', 'A') is not None
+
+
+@pytest.mark.parametrize('text', [
+    f'{SECRET}', f'{SECRET}: [', f'"{SECRET}', f'*{SECRET}', f'!{SECRET} x', f'[{SECRET}]: 1',
+    f'b{SECRET}: 1\n{SECRET}: 2', f'{SECRET}: 1\n{SECRET}: 2', f'2001-99-99: {SECRET}', f'{SECRET}: !!int x',
+    f'? {{{SECRET}: 1}}', f'--- {SECRET}\n--- x'])
+def test_what_is_wrong_with_an_included_file_is_told_without_what_is_in_it(tmp_path: pathlib.Path, text: str) -> None:
+    folder(tmp_path, f'{text}\n', 'part.yaml')
+    assert SECRET not in refused(tmp_path, 'a: !include part.yaml\n')
+
+
+def doubling(times: int, value: str = 'x') -> str:
+    """Lists of two that are two of the one before."""
+    return f'l0: &l0 [{value}, {value}]\n' + ''.join(
+        f'l{number}: &l{number} [*l{number - 1}, *l{number - 1}]\n' for number in range(1, times))
+
+
+@pytest.mark.parametrize(('text', 'why'), [
+    (doubling(40), 'aliases repeat more than'),
+    ('a: ' + '[' * 2000 + ']' * 2000 + '\n', 'nested deeper than'),
+    ('a: !include other.yaml\n', 'more than'),
+])
+def test_what_is_made_to_exhaust_the_reader_is_refused(tmp_path: pathlib.Path, text: str, why: str,
+                                                       monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(yaml_files, 'MOST_FILES', 20)
+    for number in range(9):
+        folder(tmp_path, f'a: !include f{number + 1}.yaml\nb: !include f{number + 1}.yaml\n', f'f{number}.yaml')
+    folder(tmp_path, '{}\n', 'f9.yaml')
+    folder(tmp_path, '!include f0.yaml\n', 'other.yaml')
+    began = time.monotonic()
+    assert why in refused(tmp_path, text, enforce_order=False)
+    assert time.monotonic() - began < 10
+
+
+def test_a_file_that_is_too_large_is_refused(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(yaml_files, 'LARGEST', 100)
+    assert 'more than 100 octets' in refused(tmp_path, f'a: {{type: TXT, value: {"x" * 100}}}\n')
 
 
 def test_zones_are_listed_by_file_and_by_folder(tmp_path: pathlib.Path) -> None:
