@@ -10,6 +10,7 @@ and under load more gather before the next commit.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import ipaddress
 import logging
 import os
@@ -43,6 +44,11 @@ PAUSE = (0.05, 0.25)
 
 #: Seconds in which a zone that was just added has to be answered for.
 KEY_SECONDS = 2.0
+
+#: What Knot calls a zone's file by itself.
+ZONE_FILE = '%s.zone'
+#: Octets of a name that a file's name has room for, with what may stand around it.
+LONGEST_IN_FILE = 200
 
 _PLAIN_NAME = re.compile(r'[a-z0-9_-]+(\.[a-z0-9_-]+)*\.')
 
@@ -160,7 +166,9 @@ class Knot(Backend):
         rules = [self._ours, *(rule for rule in (template or {}).get('acl', ()) if rule != self._ours)]
         wanted: Settings = {'template': [self._template] if self._template else [], 'master': [self._ours],
                             'acl': rules}
-        changes = {name: knot_changes.difference('zone', name, settings, wanted) for name, settings in held.items()}
+        pattern = ((template or {}).get('file') or [ZONE_FILE])[0]
+        changes = {name: knot_changes.difference('zone', name, settings, {**wanted, **_file(name, settings, pattern)})
+                   for name, settings in held.items()}
         changes = {name: change for name, change in changes.items() if change}
         if shared or changes:
             refused |= knot_changes.commit(control, [*shared, *knot_changes.mark('remote', self._ours)], changes,
@@ -255,6 +263,19 @@ class Knot(Backend):
         """
         hosts = [] if self._key else [primary.partition('@')[0] for primary in self._primaries]
         return {'address': [*dict.fromkeys(hosts)], 'key': self._key, 'action': ['notify', 'transfer']}
+
+
+def _file(name: str, held: Settings | None, pattern: str) -> Settings:
+    """The item ``file`` of a zone whose name Knot would alter to make a file of it, and so give several zones one file.
+
+    A hash has 64 digits, more than a label can have, so no zone is called like another one's file.
+
+    :param pattern: what the template has as ``file``
+    """
+    if len(name) <= LONGEST_IN_FILE and _PLAIN_NAME.fullmatch(name) or (held or {}).get('file'):
+        return {}
+    plain = hashlib.sha256(name.encode()).hexdigest()
+    return {'file': [(pattern if '%s' in pattern else ZONE_FILE).replace('%s', plain)]}
 
 
 def _purge(name: str, what: str) -> Block:

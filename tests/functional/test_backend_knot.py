@@ -220,6 +220,29 @@ def test_nothing_is_left_of_a_deleted_zone(knotd: Start, primary: Primary, templ
             assert not list(server.folder.rglob('example.com.db'))
 
 
+def test_names_that_knot_would_write_into_one_file_have_each_their_own(knotd: Start, primary: Primary) -> None:
+    names = ['a_b.example.net.', 'a/b.example.net.', 'a\\.b.example.net.']
+    server = knotd(templates='''
+  - id: in-file
+    storage: "{folder}/zones"
+    file: "%s.db"
+    journal-content: none
+''')
+    with opened(server.server([primary.endpoint], template='in-file')) as backend:
+        for serial, name in enumerate(names, 1):
+            primary.publish(name, zone_text(serial))
+        assert all(result.ok for result in backend.create_domains([a_domain(name) for name in names]))
+        wait_until(lambda: [server.serial(name) for name in names] == [1, 2, 3], 'all are served')
+        wait_until(lambda: len(list(server.folder.rglob('*.db'))) == 3, 'each has its file')
+        primary.stop()
+        server.restart()
+        wait_until(lambda: [server.serial(name) for name in names] == [1, 2, 3], 'each has its own contents')
+        assert backend.delete_domain(a_domain(names[1])).ok
+        server.restart()
+        wait_until(lambda: [server.serial(name) for name in (names[0], names[2])] == [1, 3], 'the others keep theirs')
+        assert server.setting('zone[a_b.example.net].file') == '', 'a usual name is left to the template'
+
+
 def test_over_ipv6(knotd: Start) -> None:
     server = knotd(host='::1')
     primary = Endpoint('2001:DB8:0::1', 5354)
