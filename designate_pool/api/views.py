@@ -142,8 +142,9 @@ def _on_server(domain: Domain, server: PoolServer, rows: dict[Action, ServerStat
 
 
 def _named(server: PoolServer) -> Json:
-    """Which server it is; its label is made of its driver and address."""
-    host, _, port = server.label.removeprefix(f'{server.driver}:').rpartition(':')
+    """Which server it is; its label is made of its driver and address, and the view where it has one."""
+    address, _, _ = server.label.removeprefix(f'{server.driver}:').partition('/')
+    host, _, port = address.rpartition(':')
     return {
         'id': dashed(server.id),
         'name': server.label,

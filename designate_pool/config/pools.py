@@ -19,6 +19,8 @@ from designate_pool.model import Endpoint, Option, Pool, Server, TsigKey
 LOG = logging.getLogger(__name__)
 Drivers = Mapping[str, Sequence[Option]]
 Keys = dict[str, TsigKey | None]
+#: Other words for drivers, as sections may have them.
+ALIASES = {'powerdns': 'pdns'}
 
 #: What every server's section takes, whatever its driver.
 GENERIC = (
@@ -65,7 +67,8 @@ def secret_files(conf: cfg.ConfigOpts, drivers: Drivers) -> list[tuple[str, str,
     found = []
     for section, names in source.read(conf).sections.items():
         kind, _, rest = section.partition(':')
-        options = {'backend': (*GENERIC, *drivers.get(rest.partition(':')[0], ())), 'tsig': _TSIG}.get(kind, ())
+        driver = _canonical(rest.partition(':')[0])
+        options = {'backend': (*GENERIC, *drivers.get(driver, ())), 'tsig': _TSIG}.get(kind, ())
         for option in options:
             if option.secret and option.name in names:
                 path = values.secret_file(conf[section][option.name].strip())
@@ -89,20 +92,27 @@ class _Reader:
     def servers(self) -> tuple[Server, ...]:
         keys = self._keys()
         shared: dict[str, dict[str, Any]] = {}
+        shared_by: dict[str, str] = {}
         own: dict[str, tuple[str, str]] = {}
         for section in self._sections:
             if section.partition(':')[0] == 'backend':
                 driver, name = self._driver_and_name(section)
                 if name == '*' and driver:
+                    if driver in shared:
+                        self._mistakes.add(section, None, f'[{shared_by[driver]}] is for the same driver; it can stand'
+                                                          ' once')
+                    shared_by[driver] = section
                     shared[driver] = self._values(section, self._options(driver), keys)
                 elif name:
                     own[section] = (driver, name)
         ids = {section: self._server_id(section, name) for section, (_, name) in own.items()}
         self._note_same_ids(ids)
-        self._note_lonely(shared, {driver for driver, _ in own.values()})
-        servers = [self._server(section, ids[section], driver, shared.get(driver, {}), keys)
-                   for section, (driver, _) in own.items() if driver]
-        return tuple(server for server in servers if server is not None)
+        self._note_lonely(shared_by, {driver for driver, _ in own.values()})
+        found = {section: self._server(section, ids[section], driver, shared.get(driver, {}), keys)
+                 for section, (driver, _) in own.items() if driver}
+        servers = {section: server for section, server in found.items() if server is not None}
+        self._note_same_servers(servers)
+        return tuple(servers.values())
 
     def _driver_and_name(self, section: str) -> tuple[str, str]:
         """The two parts of a heading; each is empty when it is wrong."""
@@ -111,7 +121,7 @@ class _Reader:
             self._mistakes.add(section, None, 'a heading of a server is [backend:<driver>:<uuid>], or '
                                               '[backend:<driver>:*] for what its servers have in common')
             return '', ''
-        _, driver, name = parts
+        driver, name = _canonical(parts[1]), parts[2]
         if not driver.strip():
             self._mistakes.add(section, None, 'the driver has no name')
             return '', name
@@ -135,10 +145,20 @@ class _Reader:
             if server_id is not None and first.setdefault(server_id, section) != section:
                 self._mistakes.add(section, None, f'[{first[server_id]}] has the same UUID')
 
-    def _note_lonely(self, shared: Mapping[str, object], used: set[str]) -> None:
-        for driver in shared:
+    def _note_same_servers(self, servers: Mapping[str, Server]) -> None:
+        """Note sections of one address; views of one machine are told apart by the option, or else by the key."""
+        first: dict[object, str] = {}
+        for section, server in servers.items():
+            key = server.tsig_key.name if server.tsig_key and 'view' not in server.options else None
+            place = server.endpoint, server.options.get('view') or '', key
+            other = first.setdefault(place, section)
+            if other != section:
+                self._mistakes.add(section, 'host', f'[{other}] is the same server, {server.endpoint}, already')
+
+    def _note_lonely(self, shared_by: Mapping[str, str], used: set[str]) -> None:
+        for driver, section in shared_by.items():
             if driver not in used:
-                self._mistakes.add(f'backend:{driver}:*', None, f'no server has the driver {driver}')
+                self._mistakes.add(section, None, f'no server has the driver {section.split(":")[1]}')
         if not any(section.startswith('backend:') and not section.endswith(':*') for section in self._sections):
             self._mistakes.add('backend:<driver>:<uuid>', None, 'the pool has no server')
 
@@ -223,6 +243,11 @@ class _Reader:
         except ValueError as error:
             self._mistakes.add(section, option.name, str(error))
         return None
+
+
+def _canonical(driver: str) -> str:
+    """The driver's own word for one that a section has."""
+    return ALIASES.get(driver, driver)
 
 
 def _warn_of_unsigned(servers: Sequence[Server]) -> None:

@@ -57,7 +57,8 @@ class Server:
     @property
     def label(self) -> str:
         """What people read in place of the id."""
-        return f'{self.driver}:{self.endpoint}'
+        view = self.options.get('view')
+        return f'{self.driver}:{self.endpoint}' + (f'/{view}' if view else '')
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -230,9 +230,9 @@ def test_the_files_of_secrets(check: Check, scripted: Callable[..., Scripted], t
     for path, text in zip(paths, (KEY.secret, keyed()), strict=True):
         path.write_text(text)
         path.chmod(0o640)
-    server = scripted(refused)
     sections = (f'[tsig:{KEY.name}]\nalgorithm = {KEY.algorithm}\nsecret = file:{paths[0]}\n',
-                a_section(server, tsig_key=KEY.name), a_section(server, tsig_key=f'file:{paths[1]}'))
+                a_section(scripted(refused), tsig_key=KEY.name),
+                a_section(scripted(refused), tsig_key=f'file:{paths[1]}'))
     code, printed = check(*sections)
     assert code == 0 and 'chmod' not in printed
     for path in paths:

@@ -7,8 +7,9 @@ from datetime import datetime, timezone
 
 import pytest
 
+from designate_pool.api import views
 from designate_pool.errors import BadConfiguration, ServerNotFound, ServiceUnavailable, WrongServerState
-from designate_pool.model import Comparison, Reloaded, ServerState
+from designate_pool.model import Comparison, PoolServer, Reloaded, ServerState
 from tests.unit.api.stand_in import POOL_ID, SERVER_IDS
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=timezone.utc)
@@ -73,6 +74,13 @@ def test_a_state_that_does_not_allow_it(api, central):
     answer = api.simulate_post(f'{FIRST}/drain')
     assert (answer.status_code, answer.json['type']) == (409, 'wrong_server_state')
     assert answer.json['message'] == 'Server fake:192.0.2.1:53 is removed: it is gone.'
+
+
+@pytest.mark.parametrize('label, host', [('bind9:192.0.2.1:5300/inside', '192.0.2.1'), ('bind9:[::1]:5300/a-b', '::1'),
+                                         ('bind9:ns1.example.com:5300', 'ns1.example.com')])
+def test_a_server_s_address_is_told_whatever_its_view(label, host):
+    shown = views.server(PoolServer(SERVER_IDS[0], SERVER_IDS[0], label, 'bind9', ServerState.ACTIVE), '')
+    assert (shown['name'], shown['host'], shown['port']) == (label, host, 5300)
 
 
 def test_a_comparison(api, pool_manager):

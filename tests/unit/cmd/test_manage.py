@@ -62,7 +62,8 @@ def test_config_check_names_the_keys_that_minidns_cannot_work_with(manage: Manag
 
 def test_config_check_names_two_keys_of_one_name(manage: Manage, tmp_path: pathlib.Path) -> None:
     (tmp_path / 'pool.conf').write_text(SERVER + 'tsig_key = pool:hmac-sha256:c2VjcmV0\n'
-                                        + SERVER.replace('1111]', '1112]') + 'tsig_key = pool:hmac-sha256:b3RoZXI=\n')
+                                        + SERVER.replace('1111]', '1112]').replace('127.0.0.1', '127.0.0.2')
+                                        + 'tsig_key = pool:hmac-sha256:b3RoZXI=\n')
     code, _, errors = manage('config', 'check')
     assert code == 1
     assert '[service:minidns] it cannot serve these servers: pool. has another secret' in errors

@@ -1,4 +1,4 @@
-"""Configuration files as text, and drivers that no real server is behind."""
+"""Configuration files as text."""
 
 from __future__ import annotations
 
@@ -11,24 +11,6 @@ import pytest
 from oslo_config import cfg
 
 from designate_pool.config import load
-from designate_pool.model import Option
-
-DRIVERS = {
-    'bind9': (
-        Option('rndc_port', 'The port of rndc.', kind='port', default=953),
-        Option('rndc_key', 'The key of rndc.', kind='tsig_key', required=True, secret=True),
-        Option('view', 'The view.', kind='str'),
-    ),
-    'powerdns': (
-        Option('api_key', 'The key of the API.', secret=True, required=True),
-        Option('verify', 'Check the certificate.', kind='bool', default=True),
-        Option('weight', 'Any number.', kind='float', default=0.5, minimum=0, maximum=1),
-        Option('retries', 'A whole number.', kind='int', default=2, minimum=0),
-        Option('folder', 'A folder.', kind='path'),
-        Option('also', 'More addresses.', kind='endpoints'),
-    ),
-    'fake': (),
-}
 
 Read = Callable[..., cfg.ConfigOpts]
 

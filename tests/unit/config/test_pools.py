@@ -13,12 +13,14 @@ from designate_pool import backends
 from designate_pool.config import load, pools
 from designate_pool.errors import BadConfiguration
 from designate_pool.model import Endpoint, Pool, TsigKey
-from tests.unit.config.conftest import DRIVERS, Read
+from tests.unit.config.conftest import Read
 
 ONE = '11111111-1111-4111-8111-111111111111'
 TWO = '22222222-2222-4222-8222-222222222222'
 THREE = 'ABCDEFAB-CDEF-4ABC-8DEF-ABCDEFABCDEF'
+FOUR = '44444444-4444-4444-8444-444444444444'
 SECRET = base64.b64encode(b'no one may read this').decode()
+DRIVERS = backends.options()
 
 
 def pool(conf: cfg.ConfigOpts) -> Pool:
@@ -36,7 +38,7 @@ def mistakes(conf: cfg.ConfigOpts) -> list[str]:
 
 def fake(rest: str = '', name: str = ONE) -> str:
     """A section that is right, and *rest*."""
-    return f'[backend:fake:{name}]\nhost = 192.0.2.1\n{rest}\n'
+    return f'[backend:fake:{name}]\nhost = 192.0.2.{1 if name == ONE else 2}\n{rest}\n'
 
 
 def test_servers_of_two_drivers_with_what_they_share(read: Read) -> None:
@@ -51,7 +53,7 @@ def test_servers_of_two_drivers_with_what_they_share(read: Read) -> None:
         secret = {SECRET}
         [backend:bind9:*]
         port = 5300
-        rndc_key = rndc:hmac-sha512:{SECRET}
+        rndc_key_secret = {SECRET}
         tsig_key = transfer.example.org
         view = inside
         [backend:bind9:{ONE}]
@@ -66,25 +68,30 @@ def test_servers_of_two_drivers_with_what_they_share(read: Read) -> None:
         [backend:powerdns:{TWO}]
         host = 2001:db8::2
         api_key = 00123
-        verify = no
-        weight = 1
-        also = 203.0.113.1:54
+        ixfr = yes
+        [backend:rfc2136:{FOUR}]
+        host = 192.0.2.4
+        update_pcent_threshold = 1
+        min_existing_records = 2
         '''))
     assert (found.name, found.threshold_percentage) == ('gold', 66)
     key = TsigKey('transfer.example.org.', 'hmac-sha256', SECRET)
-    first, third, second = found.servers
+    first, third, second, fourth = found.servers
     assert (first.id, first.driver, first.host, first.port) == (ONE.replace('-', ''), 'bind9', '192.0.2.1', 5300)
     assert first.tsig_key == key
     assert first.primaries == (Endpoint('192.0.2.250', 5354),)
     assert (first.max_in_flight, first.call_timeout) == (4, 10.0)
-    assert first.options == {'rndc_port': 953, 'view': 'inside', 'rndc_key': TsigKey('rndc.', 'hmac-sha512', SECRET)}
+    assert (first.options['rndc_port'], first.options['view'], first.options['rndc_key_secret']) == (
+        953, 'inside', SECRET)
     assert third.id == 'abcdefabcdef4abc8defabcdefabcdef'
     assert (third.host, third.port, third.options['view']) == ('ns3.example.com', 53, 'outside')
     assert third.primaries == (Endpoint('198.51.100.1', 53), Endpoint('2001:db8::1', 5354))
     assert (third.max_in_flight, third.call_timeout) == (9, 2.5)
     assert (second.host, second.port, second.tsig_key) == ('2001:db8::2', 53, None)
-    assert second.options == {'api_key': '00123', 'verify': False, 'weight': 1.0, 'retries': 2, 'folder': None,
-                              'also': (Endpoint('203.0.113.1', 54),)}
+    assert second.driver == 'pdns', 'powerdns is another word for it'
+    assert second.options == {'api_url': None, 'api_key': '00123', 'server_id': 'localhost', 'ca_file': None,
+                              'ixfr': True}
+    assert (fourth.options['update_pcent_threshold'], fourth.options['min_existing_records']) == (1.0, 2)
     assert SECRET not in repr(found)
 
 
@@ -95,7 +102,7 @@ def test_ten_different_mistakes_are_all_told_at_once(read: Read) -> None:
         pool_nmae = gold
         [databse]
         [backend:bind9:*]
-        rndc_key = a$b
+        rndc_key_secret = a$b
         [backend:bind9:{ONE}]
         port = 99999
         [backend:bind9:{ONE.upper().replace('-', '')}]
@@ -114,9 +121,9 @@ def test_ten_different_mistakes_are_all_told_at_once(read: Read) -> None:
         '[service:pool_manager] pool_nmae: there is no such option; did you mean pool_name?',
         '[databse] there is no such section; did you mean database?',
         '[service:pool_manager] threshold_percentage: Should be less than or equal to 100',
-        '[backend:bind9:*] rndc_key: oslo.config takes the $ in it for a reference to another option; '
+        '[backend:bind9:*] rndc_key_secret: oslo.config takes the $ in it for a reference to another option; '
         'write $$ for a $, or file:PATH',
-        f'[backend:bin9:{TWO}] there is no driver bin9; did you mean bind9? (there are: bind9, fake, powerdns)',
+        f'[backend:bin9:{TWO}] there is no driver bin9; did you mean bind9? (there are: {", ".join(sorted(DRIVERS))})',
         f'[backend::{THREE}] the driver has no name',
         '[backend:fake:four] four is not a UUID',
         f'[backend:bind9:{ONE.replace("-", "")}] [backend:bind9:{ONE}] has the same UUID',
@@ -139,7 +146,7 @@ def test_a_heading_with_too_little_or_too_much(read: Read, heading: str) -> None
 
 
 def test_the_same_uuid_with_two_drivers(read: Read) -> None:
-    [line] = mistakes(read(fake() + f'[backend:powerdns:{ONE}]\nhost = 192.0.2.1\napi_key = x\n'))
+    [line] = mistakes(read(fake() + f'[backend:powerdns:{ONE}]\nhost = 192.0.2.9\napi_key = x\n'))
     assert line == f'[backend:powerdns:{ONE}] [backend:fake:{ONE}] has the same UUID'
 
 
@@ -189,16 +196,55 @@ def test_secrets_come_from_files_and_the_environment_as_they_are(read: Read, tmp
 
 
 @pytest.mark.parametrize(('option', 'value'), [
-    ('weight', '1.1'), ('weight', 'much'), ('retries', '-1'), ('retries', '1.0'), ('verify', 'maybe'), ('folder', ''),
-    ('also', 'ns.example.com')])
+    ('update_pcent_threshold', '1.1'), ('update_pcent_threshold', 'much'), ('min_existing_records', '-1'),
+    ('min_existing_records', '1.0'), ('ixfr', 'maybe'), ('ca_file', ''), ('primaries', 'ns.example.com')])
 def test_a_driver_s_option_has_its_kind(read: Read, option: str, value: str) -> None:
-    [line] = mistakes(read(f'[backend:powerdns:{ONE}]\nhost = 192.0.2.1\napi_key = x\n{option} = {value}\n'))
-    assert line.startswith(f'[backend:powerdns:{ONE}] {option}: ')
+    driver = 'pdns' if option in ('ixfr', 'ca_file') else 'pdns-native'
+    [line] = mistakes(read(f'[backend:{driver}:{ONE}]\nhost = 192.0.2.1\napi_key = x\n{option} = {value}\n'))
+    assert line.startswith(f'[backend:{driver}:{ONE}] {option}: ')
 
 
 def test_a_driver_s_required_option(read: Read) -> None:
     assert mistakes(read(f'[backend:powerdns:{ONE}]\nhost = 192.0.2.1\n')) == [
         f'[backend:powerdns:{ONE}] api_key: it must be given']
+
+
+def test_both_words_of_a_driver_are_one(read: Read, tmp_path: pathlib.Path) -> None:
+    shared = '[backend:powerdns:*]\napi_key = x\n'
+    found = pool(read(f'{shared}[backend:pdns:{ONE}]\nhost = 192.0.2.1\n[backend:powerdns:{TWO}]\nhost = 192.0.2.2\n'))
+    assert [(server.driver, server.options['api_key']) for server in found.servers] == [('pdns', 'x')] * 2
+    assert mistakes(read(f'{shared}[backend:pdns:*]\napi_key = y\n[backend:pdns:{ONE}]\nhost = 192.0.2.1\n')) == [
+        '[backend:pdns:*] [backend:powerdns:*] is for the same driver; it can stand once']
+    key = tmp_path / 'key'
+    key.write_text('x')
+    conf = read(f'[backend:powerdns:*]\napi_key = file:{key}\n[backend:pdns:{ONE}]\nhost = 192.0.2.1\n')
+    assert pool(conf).servers[0].options['api_key'] == 'x'
+    assert pools.secret_files(conf, DRIVERS) == [('backend:powerdns:*', 'api_key', str(key))]
+
+
+@pytest.mark.parametrize('driver', ['fake', 'bind9'])
+def test_one_server_twice_is_refused(read: Read, driver: str) -> None:
+    first = f'[backend:fake:{ONE}]\nhost = 2001:db8::1\nport = 5300\n'
+    second = f'[backend:{driver}:{TWO}]\nhost = 2001:DB8:0::1\nport = 5300\n'
+    if driver == 'bind9':
+        second += f'tsig_key = k:hmac-sha256:{SECRET}\n'
+        first = second.replace(TWO, ONE).replace('k:', 'other:')
+    assert mistakes(read(first + second)) == [
+        f'[backend:{driver}:{TWO}] host: [backend:{"fake" if driver == "fake" else "bind9"}:{ONE}] is the same server,'
+        ' [2001:db8::1]:5300, already']
+    assert len(pool(read(first + second.replace('5300', '53'))).servers) == 2
+
+
+def test_two_views_of_one_machine_are_told_apart(read: Read) -> None:
+    text = '[backend:bind9:*]\nhost = 192.0.2.1\n' + ''.join(
+        f'[backend:bind9:{name}]\nview = {view}\n' for name, view in ((ONE, 'inside'), (TWO, 'outside')))
+    assert [server.label for server in pool(read(text)).servers] == [
+        'bind9:192.0.2.1:53/inside', 'bind9:192.0.2.1:53/outside']
+    [line] = mistakes(read(text.replace('outside', 'inside')))
+    assert line.endswith('is the same server, 192.0.2.1:53, already')
+    keyed = ''.join(f'[backend:rfc2136:{name}]\nhost = 192.0.2.1\ntsig_key = {key}:hmac-sha256:{SECRET}\n'
+                    for name, key in ((ONE, 'inside'), (TWO, 'outside')))
+    assert len(pool(read(keyed)).servers) == 2
 
 
 def test_a_call_must_end_before_its_claim(read: Read) -> None:
