@@ -100,7 +100,7 @@ def check(pool: Pool, backends: Mapping[str, Backend], about_files: list[Finding
     """
     longest = max(server.call_timeout for server in pool.servers)
     primaries = dict.fromkeys(primary for server in pool.servers for primary in server.primaries)
-    with _quiet_drivers():
+    with quiet_drivers():
         looks = [(_look_at_control(runtime, backends[server.id], CALLS * server.call_timeout),
                   _look_at_dns(runtime, functools.partial(probing.check_server, server, backends[server.id].tries_key),
                                min(server.call_timeout, poll_timeout)))
@@ -143,6 +143,18 @@ def check_database(url: str, seconds: float) -> list[Finding]:
     return []
 
 
+@contextlib.contextmanager
+def quiet_drivers() -> Iterator[None]:
+    """Keep the drivers from logging what they return as findings, too."""
+    logger = logging.getLogger('designate_pool.backends')
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
 class _Look:
     """A look at something, under way in a thread of its own.
 
@@ -181,18 +193,6 @@ def _look_at_control(runtime: Runtime, backend: Backend, seconds: float) -> _Loo
 
 def _look_at_dns(runtime: Runtime, look: Callable[[float], list[Finding]], seconds: float) -> _Look:
     return _Look(runtime, lambda: look(seconds), seconds)
-
-
-@contextlib.contextmanager
-def _quiet_drivers() -> Iterator[None]:
-    """Keep the drivers from logging what they return as findings, too."""
-    logger = logging.getLogger('designate_pool.backends')
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
 
 
 def _upgrade(what: str) -> Finding:

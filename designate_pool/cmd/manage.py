@@ -15,7 +15,7 @@ from oslo_config import cfg
 from designate_pool import backends
 from designate_pool.backends import openness
 from designate_pool.backends.base import Backend
-from designate_pool.cmd import checking, tokens
+from designate_pool.cmd import checking, soundness, tokens
 from designate_pool.config import early, load, pools, source
 from designate_pool.config.mistakes import Mistakes
 from designate_pool.errors import BadConfiguration, InvalidField, PoolError, PoolNotFound
@@ -88,6 +88,18 @@ def config_check(conf: cfg.ConfigOpts) -> int:
                             settings.pool_manager.poll_timeout, Threads())
     print(report.json() if conf.command.json else report.text())
     return 0 if report.ok else 1
+
+
+def check(conf: cfg.ConfigOpts) -> int:
+    """Look for breaches of what always holds, in the database and on every server; 0 none, 1 some, 2 not all seen."""
+    pool = pools.read_pool(conf, backends.options())
+    drivers = _drivers(pool)
+    settings = _settings(conf)
+    with contextlib.closing(Storage(settings.database.connection)) as storage, checking.quiet_drivers():
+        migrate.check(storage)
+        report = soundness.Check(storage, pool, drivers, conf.command.patience).run()
+    print(report.json() if conf.command.json else report.text())
+    return report.code
 
 
 def pool_show(conf: cfg.ConfigOpts) -> None:
@@ -223,6 +235,10 @@ def _add_commands(commands: Any) -> None:
     how = checks.add_mutually_exclusive_group()
     how.add_argument('--offline', action='store_true', help='look at the files alone')
     how.add_argument('--json', action='store_true', help='print what was found as one JSON document')
+    sound = _command(commands, 'check', check)
+    sound.add_argument('--patience', type=float, default=30.0, metavar='SECONDS',
+                       help='for what is under way to come right; 30 if not given')
+    sound.add_argument('--json', action='store_true', help='print what was found as one JSON document')
     token = _group(commands, 'token', 'the tokens of the API')
     making = _command(token, 'create', token_create)
     making.add_argument('token_name', metavar='name', help='whose it is, for logs and to revoke it')

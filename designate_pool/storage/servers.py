@@ -73,6 +73,11 @@ def get(tx: Tx, server_id: str) -> PoolServer | None:
     return None if row is None else PoolServer(*row)
 
 
+def all_ids(tx: Tx) -> list[str]:
+    """Ids of the servers of all pools."""
+    return list(tx.execute(sa.select(TABLE.c.id)).scalars())
+
+
 def register(tx: Tx, pool_name: str, wanted: Sequence[PoolServer], delete_zones: bool, on_command: bool,
              now: datetime, has_catalog: bool = False) -> Reloaded:
     """Make the pool's servers those of the configuration; what that changed.

@@ -16,6 +16,7 @@ from tests.functional.mixed_contract import BulkContract
 def pool(tmp_path_factory: pytest.TempPathFactory, rabbitmq: RabbitMq, postgresql: PostgreSQL) -> Iterator[Mixed]:
     with Mixed(tmp_path_factory.mktemp('mixed'), postgresql.create_database(), rabbitmq.url) as running:
         yield running
+        running.stack.must_be_sound()
 
 
 class TestMixedBulk(BulkContract):

@@ -19,6 +19,7 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mixed]:
         running.import_all(NAMES)
         running.wait_for_all()
         yield running
+        running.stack.must_be_sound()
 
 
 def test_from_the_control_channel_to_the_catalog_and_back(pool: Mixed) -> None:

@@ -21,6 +21,7 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mixed]:
     folder = tmp_path_factory.mktemp('mixed')
     with Mixed(folder, f'sqlite:///{folder}/pool.sqlite', manager={'periodic_sync_interval': '3600'}) as running:
         yield running
+        running.stack.must_be_sound()
 
 
 @pytest.mark.parametrize('make', MAKES)

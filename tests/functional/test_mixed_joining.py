@@ -25,6 +25,7 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mixed]:
         running.import_all(NAMES)
         running.wait_for_all()
         yield running
+        running.stack.must_be_sound()
 
 
 @pytest.fixture(scope='module')

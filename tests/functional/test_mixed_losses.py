@@ -18,6 +18,7 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mixed]:
     folder = tmp_path_factory.mktemp('mixed')
     with Mixed(folder, f'sqlite:///{folder}/pool.sqlite', threshold=75) as running:
         yield running
+        running.stack.must_be_sound()
 
 
 @pytest.mark.parametrize('make', MAKES)

@@ -15,6 +15,7 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mixed]:
     folder = tmp_path_factory.mktemp('mixed')
     with Mixed(folder, f'sqlite:///{folder}/pool.sqlite') as running:
         yield running
+        running.stack.must_be_sound()
 
 
 class TestMixedPool(MixedContract, BulkContract):

@@ -18,6 +18,7 @@ def pool(tmp_path_factory: pytest.TempPathFactory, rabbitmq: RabbitMq, postgresq
     with Mixed(tmp_path_factory.mktemp('mixed'), postgresql.create_database(), rabbitmq.url,
                manager={'delete_zones_of_removed_servers': 'true', 'contents_audit_interval': '4'}) as running:
         yield running
+        running.stack.must_be_sound()
 
 
 class TestMixedPoolServices(MixedContract):

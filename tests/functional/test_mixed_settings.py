@@ -19,6 +19,7 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mixed]:
     folder = tmp_path_factory.mktemp('mixed')
     with Mixed(folder, f'sqlite:///{folder}/pool.sqlite') as running:
         yield running
+        running.stack.must_be_sound()
 
 
 def test_minidns_moves_to_another_port_and_the_servers_follow(pool: Mixed) -> None:

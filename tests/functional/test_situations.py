@@ -39,6 +39,7 @@ ftp     IN CNAME www
 def world(tmp_path_factory: pytest.TempPathFactory, rabbitmq: RabbitMq, mariadb: MariaDB) -> Iterator[World]:
     with World(tmp_path_factory.mktemp('pool'), mariadb.create_database(), rabbitmq.url, 'eventlet') as running:
         yield running
+        running.stack.must_be_sound()
 
 
 @pytest.fixture(scope='module', params=[100, 66])

@@ -50,6 +50,7 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mixed]:
     try:
         made.stack.start()
         yield made
+        made.stack.must_be_sound()
     finally:
         made.stop()
 

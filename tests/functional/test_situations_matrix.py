@@ -28,6 +28,7 @@ def world(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReque
     transport_url = request.getfixturevalue(broker).url if broker else None
     with World(folder, url, transport_url, concurrency) as running:
         yield running
+        running.stack.must_be_sound()
 
 
 def test_create_change_and_delete(world: World) -> None:

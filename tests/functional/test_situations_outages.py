@@ -26,6 +26,7 @@ def world(tmp_path_factory: pytest.TempPathFactory, rabbitmq: RabbitMq, mariadb:
     with World(tmp_path_factory.mktemp('pool'), mariadb.create_database(), rabbitmq.url, 'eventlet',
                manager={'contents_audit_interval': '0'}) as running:
         yield running
+        running.stack.must_be_sound()
 
 
 @pytest.fixture
