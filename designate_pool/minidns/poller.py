@@ -165,11 +165,12 @@ class Poll(_Question):
     def result(self, said: Said) -> PollResult:
         if said.serial is not None and serials.at_least(said.serial, self.serial):
             return PollResult(self.domain_id, self.peer.id, Outcome.SUCCESS, Answer.SERIAL, said.serial,
-                              expected_serial=self.serial)
+                              expected_serial=self.serial, label=self.peer.label)
         reason = said.reason
         if said.answer is Answer.SERIAL:
             reason = f'the server serves serial {said.serial}, not yet {self.serial}'
-        return PollResult(self.domain_id, self.peer.id, Outcome.ERROR, said.answer, self.seen, reason, self.serial)
+        return PollResult(self.domain_id, self.peer.id, Outcome.ERROR, said.answer, self.seen, reason, self.serial,
+                          self.peer.label)
 
 
 class Glance(_Question):
@@ -334,7 +335,8 @@ class Poller:
         poll = self._polls.get(key)
         if poll is None:
             self._exchange.post(self._tell_unasked, (recipient, PollResult(
-                glance.domain_id, glance.peer.id, Outcome.SUCCESS, Answer.SERIAL, said.serial)))
+                glance.domain_id, glance.peer.id, Outcome.SUCCESS, Answer.SERIAL, said.serial,
+                label=glance.peer.label)))
         elif serials.at_least(said.serial, poll.serial):
             self._polled(poll, said)
             self._exchange.end(poll)

@@ -93,4 +93,5 @@ class Surveying:
 def _finding(page: Page, tally: Tally, number: int, said: Said) -> PollResult:
     domain_id, _, serial = page.domains[number]
     reason = f'{said.reason}, not {serial}' if said.answer is Answer.SERIAL else said.reason
-    return PollResult(domain_id, tally.peer.id, Outcome.ERROR, said.answer, said.serial, reason, serial)
+    return PollResult(domain_id, tally.peer.id, Outcome.ERROR, said.answer, said.serial, reason, serial,
+                      tally.peer.label)

@@ -111,6 +111,7 @@ class PollResult:
     :ivar serial_number: the serial seen, None when none was
     :ivar reason: in words, for ERROR
     :ivar expected_serial: the serial that was asked for, None when nobody asked
+    :ivar label: of the server as it was asked, with its driver and address; None where that is not told
     """
 
     domain_id: str
@@ -120,6 +121,7 @@ class PollResult:
     serial_number: int | None = None
     reason: str | None = None
     expected_serial: int | None = None
+    label: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

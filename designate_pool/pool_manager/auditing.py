@@ -165,8 +165,7 @@ class Auditing:
     def _have_polled(self, findings: Sequence[PollResult]) -> set[tuple[str, str]]:
         """Have those pairs polled that were thought to be right; which that were, as (domain id, server id)."""
         manager, now = self._manager, utcnow()
-        here = [result for result in findings if (lane := manager.lanes.get(result.server_id)) is not None
-                and lane.backend.keeps_serial]
+        here = manager.relevant(findings)
         if not here:
             return set()
         with manager.deciding:

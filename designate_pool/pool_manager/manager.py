@@ -105,9 +105,17 @@ class Manager:
         self._casts.put(*domain_ids)
 
     def heard(self, results: Iterable[PollResult]) -> None:
-        """MiniDNS has heard from servers.  What one says that counts serials of its own means nothing here."""
-        self._outcomes.put(*(result for result in results if (lane := self.lanes.get(result.server_id)) is not None
-                             and lane.backend.keeps_serial))
+        """MiniDNS has heard from servers."""
+        self._outcomes.put(*self.relevant(results))
+
+    def relevant(self, results: Iterable[PollResult]) -> list[PollResult]:
+        """Those of *results* that say something here.
+
+        What a server says that counts serials of its own means nothing; neither does what one said at another address
+        or with another driver: that may be another machine.
+        """
+        return [result for result in results if (lane := self.lanes.get(result.server_id)) is not None
+                and lane.backend.keeps_serial and result.label in (None, lane.server.label)]
 
     def stop(self) -> None:
         """Finish what is under way and give back what was only taken."""

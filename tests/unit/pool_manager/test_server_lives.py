@@ -16,8 +16,8 @@ from designate_pool import backends
 from designate_pool.backends.base import Backend
 from designate_pool.config.kept import KeptServers
 from designate_pool.errors import BackendUnreachable, BadConfiguration, InvalidField, ServerNotFound, WrongServerState
-from designate_pool.model import (Action, Domain, Endpoint, Outcome, Pool, PoolServer, Server, ServerState, Status,
-                                  TsigKey, utcnow)
+from designate_pool.model import (Action, Answer, Domain, Endpoint, Outcome, PollResult, Pool, PoolServer, Server,
+                                  ServerState, Status, TsigKey, utcnow)
 from designate_pool.pool_manager import filling
 from designate_pool.pool_manager.comparing import Comparing
 from designate_pool.pool_manager.filling import Filling
@@ -371,6 +371,20 @@ def test_a_server_at_another_address_counts_when_it_is_filled_there(town: Town) 
     assert town.states[B] == 'active'
     assert len(town.servers[B].zones) == 5
     assert not any(verb == 'delete' for verb, _ in town.servers[B].calls[before:])
+
+
+def test_what_was_heard_of_the_machine_at_the_former_address_says_nothing_of_the_new_one(town: Town) -> None:
+    domain, = some(town, 1)
+    former = town.servers[B].server.label
+    town.configured[B] = dataclasses.replace(town.configured[B], host='192.0.2.77')
+    town.registrar.reload()
+    town.filling.run()
+    changed = town.central.update_domain(CONTEXT, domain.id, {'ttl': 77})
+    heard = PollResult(domain.id, B, Outcome.SUCCESS, Answer.SERIAL, changed.serial, None, changed.serial, former)
+    town.endpoint.update_statuses(CONTEXT, [heard])
+    assert town.rows(domain)[B, Action.UPDATE].serial_number != changed.serial
+    town.endpoint.update_statuses(CONTEXT, [dataclasses.replace(heard, label=town.servers[B].server.label)])
+    assert town.rows(domain)[B, Action.UPDATE].serial_number == changed.serial
 
 
 def test_a_wrong_configuration_changes_nothing(town: Town) -> None:
