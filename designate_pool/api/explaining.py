@@ -6,6 +6,7 @@ in the words of the servers and drivers; :data:`KINDS` tells by these words what
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
@@ -71,7 +72,7 @@ def explain(shown: Mapping[str, Any], facts: Mapping[str, Any], now: datetime) -
         'degraded': shown['status'] == 'ACTIVE' and any(not each['current'] for each in counting(shown)),
         'lacking': lacking(shown),
         'servers': servers,
-        'advice': advice(shown, servers),
+        'advice': advice(shown, servers, now),
         'links': {'self': f'{shown["links"]["zone"]}/explain', 'servers': shown['links']['self'],
                   'zone': shown['links']['zone']},
     }
@@ -140,7 +141,7 @@ def state_of(each: Mapping[str, Any], shown: Mapping[str, Any], now: datetime) -
         told = f'It is {task}, {tries} so far; {seen}'
     if resting:
         return f'{told}; {resting}.'
-    return f'{told}; {_next_try(each["next_attempt_at"], now)}.'
+    return f'{told}; {_next_try(each, now)}.'
 
 
 def _diverged(each: Mapping[str, Any], resting: str | None, now: datetime) -> str:
@@ -173,7 +174,7 @@ def what_to_do(each: Mapping[str, Any], shown: Mapping[str, Any]) -> str | None:
                 _OTHERWISE)
 
 
-def advice(shown: Mapping[str, Any], servers: Sequence[Mapping[str, Any]]) -> list[str]:
+def advice(shown: Mapping[str, Any], servers: Sequence[Mapping[str, Any]], now: datetime) -> list[str]:
     """What to do, a sentence each; empty when there is nothing to be done."""
     if not counting(shown):
         return ["Have a server count: 'designate-pool server list' shows where each stands."]
@@ -184,6 +185,11 @@ def advice(shown: Mapping[str, Any], servers: Sequence[Mapping[str, Any]]) -> li
     told = [f'{", ".join(names)}: {what}.' for what, names in found.items()]
     if told or all(each['current'] for each in counting(shown)):
         return told
+    asked = {each['name']: longest for each in servers if (longest := _asked_for(each, now)) is not None}
+    if asked:
+        verb = 'is' if len(asked) == 1 else 'are'
+        return [f'Wait: {", ".join(asked)} {verb} being asked and may yet answer; look again in at most '
+                f'{max(asked.values())} s, then it is known what to do.']
     if shown['status'] == 'ACTIVE':
         return ['Nothing: the pool brings the rest up to date by itself.']
     return ['Wait: the tries are under way.']
@@ -209,11 +215,22 @@ def _resting(each: Mapping[str, Any], now: datetime) -> str | None:
     }.get(each['state'], f'it is {each["state"]} and does not count')
 
 
-def _next_try(at: str | None, now: datetime) -> str:
+def _next_try(each: Mapping[str, Any], now: datetime) -> str:
+    if (longest := _asked_for(each, now)) is not None:
+        return f'it is being asked now, and has failed if it does not answer within {longest} s'
+    at = each['next_attempt_at']
     if at is None:
         return 'it is being worked on'
     left = (_moment(at) - now).total_seconds()
     return 'the next try is due now' if left <= 0 else f'the next try is in {round(left, 1):g} s'
+
+
+def _asked_for(each: Mapping[str, Any], now: datetime) -> int | None:
+    """Seconds, whole ones, in which the tries of a server that is being asked are over; None for any other."""
+    if each['deadline_at'] is None or each['current'] or not each['counts']:
+        return None
+    left = (_moment(each['deadline_at']) - now).total_seconds()
+    return math.ceil(left) if left > 0 else None
 
 
 def _short(plan_id: str) -> str:

@@ -28,7 +28,8 @@ def text(told: Json, limit: int | None) -> str:
 def _lines(told: Json, limit: int | None) -> Iterator[str]:
     missing, behind, extra, other = told['missing'], told['behind'], told['extra'], told['other'] or ()
     if not missing and not behind:
-        yield f'{told["server"]} has all {told["total"]} zones that it should have, up to date.'
+        how = 'at their serials' if other or told['unchecked'] else 'up to date'
+        yield f'{told["server"]} has all {told["total"]} zones that it should have, {how}.'
     else:
         yield (f'{told["server"]} should have {told["total"]} zones: {len(missing)} are missing, {len(behind)} are '
                'behind.')

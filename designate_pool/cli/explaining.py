@@ -38,7 +38,7 @@ def _servers(servers: Sequence[Json], now: datetime, width: int) -> Iterator[str
         rows.append((_mark(each), each['name'], each['state'], each['action'],
                      _status(each), _or_dash(each['serial']),
                      'gone' if each['action'] == 'DELETE' else str(each['expected_serial']), str(each['attempts']),
-                     _next_try(each['next_attempt_at'], now)))
+                     'asked now' if _is_asked(each, now) else _next_try(each['next_attempt_at'], now)))
     if all(each['state'] == 'active' for each in servers):
         rows = [(*row[:2], *row[3:]) for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows)]
@@ -89,6 +89,11 @@ def _status(each: Json) -> str:
     if not each['created_at']:
         return 'not begun'
     return 'DIVERGED' if each['diverged'] else str(each['status'])
+
+
+def _is_asked(each: Json, now: datetime) -> bool:
+    """Whether the tries of a round are under way: what is due next is only due if they come to nothing."""
+    return not each['current'] and each['deadline_at'] is not None and moment(each['deadline_at']) > now
 
 
 def _next_try(at: str | None, now: datetime) -> str:

@@ -53,7 +53,7 @@ def _servers(servers: Sequence[Json] | None, now: datetime, width: int, paint: P
         return ['none'] if servers is not None else []
     rows = [('', 'state', 'domains', 'behind', 'failing', 'oldest due')]
     for each in servers:
-        oldest = '-' if each['oldest_due_at'] is None else _ago(each['oldest_due_at'], now)
+        oldest = '-' if each['oldest_due_at'] is None else _due(each['oldest_due_at'], now)
         rows.append((each['name'], each['state'], str(each['domains']), str(each['waiting']), str(each['failing']),
                      oldest))
     sizes = [max(len(cell) for cell in column) for column in zip(*rows)]
@@ -127,6 +127,12 @@ def _taken(zone: Json) -> str:
         return ''
     taken = (moment(zone['converged_at']) - moment(zone['changed_at'])).total_seconds()
     return f'in {duration(taken)}' if taken >= 0 else ''
+
+
+def _due(at: str, now: datetime) -> str:
+    """How long something has been due, or in which time it will be."""
+    left = (moment(at) - now).total_seconds()
+    return f'in {duration(float(int(left) + 1))}' if left > 0 else _ago(at, now)
 
 
 def _ago(at: str, now: datetime) -> str:

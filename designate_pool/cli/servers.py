@@ -133,7 +133,8 @@ class DrainServer(_Command):
 class ResyncServer(Told, _Command):
     """Compare what a server has with what it should have, and mend it if told to.
 
-    The exit code is 0 when nothing is wrong or all was mended, 1 when differences are left.
+    The exit code is 0 when nothing is wrong or all was mended, 1 when differences are left or contents could not be
+    checked.
     """
 
     limit: int | None = comparing.SOME
@@ -163,7 +164,7 @@ class ResyncServer(Told, _Command):
         extra = len(found['extra'] or ()) > found['deleted']
         if lacking and parsed_args.fix and not parsed_args.no_wait:
             lacking = not self.follow(server, CaughtUp(server['name'], False), parsed_args.wait)
-        self.exit_code = self.exit_code or int(extra or lacking and not parsed_args.fix)
+        self.exit_code = self.exit_code or int(extra or bool(found['unchecked']) or lacking and not parsed_args.fix)
         self.limit = None if parsed_args.all else comparing.SOME
         told = comparing.result(found, server)
         return tuple(told), tuple(told.values())

@@ -55,6 +55,17 @@ def test_pending():
     assert told['advice'] == ['Wait: the tries are under way.']
 
 
+def test_a_server_that_has_just_died_is_being_asked():
+    over = NOON + timedelta(seconds=127.1)
+    asked = row(1, None, 2026050099, next_attempt_at=over, deadline_at=over)
+    told = explain([row(0, SUCCESS, 2026050100), asked, row(2, SUCCESS, 2026050100)], threshold=66,
+                   action=Action.NONE, status=Status.ACTIVE)
+    assert words(told)[1] == ('It is getting to serial 2026050100, 0 tries so far; it serves serial 2026050099; it is '
+                              'being asked now, and has failed if it does not answer within 128 s.')
+    assert told['advice'] == ['Wait: fake:192.0.2.2:53 is being asked and may yet answer; look again in at most 128 s, '
+                              'then it is known what to do.']
+
+
 def test_an_error_and_the_round_after_it():
     failed = row(2, ERROR, 2026050099, attempts=4, last_error='connection refused.',
                  next_attempt_at=NOON - timedelta(seconds=1))

@@ -132,3 +132,9 @@ def test_central_is_away():
     lines = overview.lines(away, NOON, 100, 24, lambda text, word: text)
     assert lines == ['designate-pool 1.0 at http://127.0.0.1:9001: unavailable   2026-05-01 12:00:00 UTC',
                      'Central: central does not answer']
+
+
+def test_what_is_due_later_is_not_due_now():
+    later = found(servers=1, failing=1)
+    later['servers'][0]['oldest_due_at'] = '2026-05-01T12:02:06.500000'
+    assert 'in 2 min 7 s' in '\n'.join(overview.lines(later, NOON, 80, 24, lambda text, word: text))

@@ -154,7 +154,7 @@ def test_contents_are_compared_when_asked_for(run, pool_manager):
         unchecked=(('b.example.', 'it refuses'),))
     ran = run('server', 'resync', ONE, '--contents')
     assert (ran.code, ran.out) == (1, f"""\
-{ONE} has all 3 zones that it should have, up to date.
+{ONE} has all 3 zones that it should have, at their serials.
 other contents: 1
   a.example.  serves serial 7 with other contents
 contents not checked: 1
@@ -163,7 +163,18 @@ contents not checked: 1
 """)
     assert pool_manager.asked[-1] == ('default', SERVER_IDS[0], False, None, True)
     ran = run('server', 'resync', ONE, '--contents', '--fix', '--no-wait')
-    assert (ran.code, ran.out.splitlines()[-1]) == (0, 'Begun to mend it: 1 operations.')
+    assert (ran.code, ran.out.splitlines()[-1]) == (1, 'Begun to mend it: 1 operations.')
+
+
+def test_contents_that_could_not_be_checked_are_not_said_to_be_up_to_date(run, pool_manager):
+    pool_manager.comparison = Comparison('', 3, extra=(), other=(), unchecked=(('b.example.', 'it refuses'),))
+    ran = run('server', 'resync', ONE, '--contents', '--fix')
+    assert (ran.code, ran.out) == (1, f"""\
+{ONE} has all 3 zones that it should have, at their serials.
+Contents: no difference.
+contents not checked: 1
+  b.example.  it refuses
+""")
 
 
 def test_many_differences_are_named_on_demand(run, pool_manager):
