@@ -90,7 +90,7 @@ def test_a_server_that_is_right_confirms_with_its_serial(polling: Polling, host:
     server, peer = polling.server(serving(9), host)
     polling.ask(peer, 7)
     assert polling.result(peer) == PollResult('d1', peer.id, Outcome.SUCCESS, Answer.SERIAL, 9, None, 7,
-                                                peer.label)
+                                              peer.label)
     assert len(server.queries) == 1
 
 
@@ -435,7 +435,7 @@ def test_a_transfer_confirms_without_waiting_for_the_timed_poll(polling: Polling
     wait_until(lambda: len(server.queries) >= 4, 'it is looked at again and again')
     loading[0] = False
     assert polling.result(peer) == PollResult('d1', peer.id, Outcome.SUCCESS, Answer.SERIAL, 7, None, 7,
-                                                peer.label)
+                                              peer.label)
     polling.settled()
     assert len(polling.results) == 1 and not polling.poller._polls and not polling.poller._glances
 
