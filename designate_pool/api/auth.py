@@ -118,9 +118,9 @@ class Gate:
         """
         found = Context(request_id=req.context.request_id, project_id=who.project, user=who.user)
         sudo = header_project(req, SUDO)
-        if sudo and sudo != who.project:
-            if not self._rules.allow(policy.SUDO_PROJECT, who):
-                raise Forbidden(what=f'The header {SUDO}', why=f'the policy {policy.SUDO_PROJECT} is against it')
+        if sudo:
+            if not self._rules.allow(policy.USE_SUDO, who):
+                raise Forbidden(what=f'The header {SUDO}', why=f'the policy {policy.USE_SUDO} is against it')
             found = dataclasses.replace(found, project_id=sudo)
         if _flag(req, ALL):
             rule = policy.ALL_PROJECTS if req.method in _READING else policy.CHANGE_ALL_PROJECTS

@@ -23,7 +23,7 @@ LOG = logging.getLogger(__name__)
 
 ALL_PROJECTS = 'all_projects'
 CHANGE_ALL_PROJECTS = 'change_all_projects'
-SUDO_PROJECT = 'sudo_project'
+USE_SUDO = 'use_sudo'
 NEST_ZONES = 'nest_zones'
 #: Each role and the rule that it or one above it fulfils.
 _RULES = {ANYONE: '@', READER: 'rule:is_reader', MEMBER: 'rule:is_member', OPERATOR: 'rule:is_operator',
@@ -63,8 +63,8 @@ def list_rules() -> list[oslo.RuleDefault]:
                     'PUT', 'PATCH', 'DELETE'),
         _documented(NEST_ZONES, ADMIN, 'Create zones above or below those of other projects, or at the name of a name '
                     'server: X-Auth-All-Projects: true', 'POST'),
-        _documented(SUDO_PROJECT, ADMIN, 'Act for another project: X-Auth-Sudo-Project-ID', 'GET', 'POST', 'PUT',
-                    'PATCH', 'DELETE'),
+        _documented(USE_SUDO, ADMIN, 'Say for which project to act: X-Auth-Sudo-Project-ID', 'GET', 'POST', 'PUT',
+                    'PATCH', 'DELETE', former='sudo_project'),
     ]
     return [*roles, *headers, *(
         oslo.DocumentedRuleDefault(each.name, _RULES[each.role], each.summary,
@@ -176,8 +176,10 @@ def _refuse_unreadable(enforcer: oslo.Enforcer, path: str) -> None:
 def _note_unknown(enforcer: oslo.Enforcer) -> None:
     """A rule of the file that is none of ours and that no other rule uses does nothing: a slip of the hand."""
     used = ' '.join(str(check) for check in enforcer.rules.values())
+    former = {rule.deprecated_rule.name for rule in enforcer.registered_rules.values() if rule.deprecated_rule}
     for name in enforcer.file_rules:
-        if name not in enforcer.registered_rules and f'rule:{name}' not in used and name != enforcer.default_rule:
+        known = name in enforcer.registered_rules or name in former or name == enforcer.default_rule
+        if not known and f'rule:{name}' not in used:
             LOG.warning('the policy has a rule %s that nothing asks for', name)
 
 
@@ -185,6 +187,13 @@ def _wrong(why: str) -> BadConfiguration:
     return BadConfiguration(count=1, listing=f'\n  [oslo_policy] policy_file: {why}')
 
 
-def _documented(name: str, role: str, description: str, *methods: str) -> oslo.DocumentedRuleDefault:
+def _documented(name: str, role: str, description: str, *methods: str,
+                former: str | None = None) -> oslo.DocumentedRuleDefault:
+    """
+    :param former: what the rule was called; a policy file that says so still means it
+    """
+    deprecated = None if former is None else oslo.DeprecatedRule(
+        former, _RULES[role], deprecated_reason='It is called as Designate calls it.', deprecated_since='0.2.0')
     return oslo.DocumentedRuleDefault(name, _RULES[role], description,
-                                      [{'path': '/v2/', 'method': method} for method in methods])
+                                      [{'path': '/v2/', 'method': method} for method in methods],
+                                      deprecated_rule=deprecated)

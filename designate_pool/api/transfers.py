@@ -43,7 +43,7 @@ OPERATIONS = (
     Operation('create_zone_export', 'POST', '/v2/zones/{zone_id}/tasks/export', 'Have a zone file made of a zone',
               READER, {202: 'ZoneExport'}),
     Operation('show_zone_export', 'GET', _EXPORT, 'Show an export', READER, {200: 'ZoneExport'}),
-    Operation('delete_zone_export', 'DELETE', _EXPORT, 'Forget an export', READER, {204: None}),
+    Operation('delete_zone_export', 'DELETE', _EXPORT, 'Forget an export', MEMBER, {204: None}),
     Operation('fetch_zone_export', 'GET', f'{_EXPORT}/export', 'Fetch the zone as a zone file', READER, {200: None},
               answer_media='text/dns'),
 )
@@ -149,14 +149,16 @@ class ZoneExport:
         """The file.  The id may also be a zone's: who reads zones again and again need not leave tasks behind."""
         found_id = fields.identifier('export_id', export_id)
         try:
-            domain_id = self._tasks.get(ZoneTaskKind.EXPORT, asker(req), found_id).domain_id
+            # Whoever sees the export need not see the zone: that may have been given away since.
+            domain_id = self._tasks.get(ZoneTaskKind.EXPORT, asker(req), found_id).domain_id or ''
+            self._central.get_domain(asker(req), domain_id)
         except ZoneExportNotFound:
             domain_id = found_id
             try:
                 self._central.check_export(asker(req), domain_id)
             except DomainNotFound:
                 raise ZoneExportNotFound(task=found_id) from None
-        file, size = self._tasks.zone_file(domain_id or '')
+        file, size = self._tasks.zone_file(domain_id)
         resp.set_stream(file, size)
         resp.content_type = 'text/dns'
 

@@ -182,6 +182,15 @@ class TestNoAuth:
 
 
 class TestPolicy:
+    def test_a_header_that_names_a_project_needs_its_rule_also_for_ones_own(
+            self, make: Make, tokens: pathlib.Path) -> None:
+        client = make(TokenAuth(str(tokens)))
+        own = {'X-Auth-Token': 'dpt_one', 'X-Auth-Sudo-Project-ID': 'alpha'}
+        assert (status(client, headers=own), status(client, 'dpt_one')) == (403, 200)
+        # What the rule was called is still understood.
+        for rule in ('use_sudo', 'sudo_project'):
+            assert status(make(TokenAuth(str(tokens)), text=f'{rule}: "rule:is_reader"\n'), headers=own) == 200
+
     def test_a_file_overrides_single_rules(self, make: Make, tokens: pathlib.Path) -> None:
         client = make(TokenAuth(str(tokens)), text='list_zones: "role:special"\nlist_pools: "rule:is_reader"\n')
         assert (status(client, 'dpt_one'), status(client, 'dpt_one', '/v2/servers')) == (403, 403)
