@@ -1,8 +1,9 @@
 """DNS over TCP (RFC 7766): many connections, many queries on each, answered in their order.
 
-The number of connections is bounded, in all and for one address; more wait until others have ended, since a server that
-is turned away may come back only after a minute.  A connection that is not heard of for a while, sends slowly or takes
-slowly is closed; of one for which the database is read meanwhile, more haste is asked.
+The number of connections is bounded, in all, for one address, and for all those together that come from no server's
+address and have not shown a key; so strangers keep no server waiting.  More wait until others have ended, since a
+server that is turned away may come back only after a minute.  A connection that is not heard of for a while, sends
+slowly or takes slowly is closed; of one for which the database is read meanwhile, more haste is asked.
 """
 
 from __future__ import annotations
@@ -41,12 +42,14 @@ Served = Callable[[tuple[Peer, ...], PackedZone | StreamedZone], None]
 class Connection:
     """One client.
 
+    :ivar is_stranger: whether it comes from no server's address, and has not been sent a zone
     :ivar idle_since: when it last had nothing to do; None while it is served
     """
 
-    def __init__(self, sock: socket.socket, address: str) -> None:
+    def __init__(self, sock: socket.socket, address: str, is_stranger: bool) -> None:
         self.sock = sock
         self.address = address
+        self.is_stranger = is_stranger
         self.idle_since: float | None = time.monotonic()
         self._buffer = bytearray()
 
@@ -106,7 +109,7 @@ class Connections:
     :param served: told of each transfer that has been sent whole
     :param most: connections at the same time; more wait, and the longest idle one makes room
     :param servers: tells how many servers an address stands for; it may take half of the connections for each, and have
-        as many again waiting
+        as many again waiting; one that stands for none a quarter, and all of these together half
     """
 
     def __init__(self, answering: Answering, served: Served, most: int,
@@ -114,9 +117,10 @@ class Connections:
         self._answering = answering
         self._served = served
         self._most = most
-        self._most_of_one = max(1, most // 2)
+        self._half, self._quarter = max(1, most // 2), max(1, most // 4)
         self._servers = servers
         self._open: set[Connection] = set()
+        self._strangers = 0
         self._by_address: collections.Counter[str] = collections.Counter()
         self._waiting: dict[str, collections.deque[Connection]] = {}
         self._changed = threading.Condition()
@@ -165,52 +169,83 @@ class Connections:
                 with self._changed:
                     self._changed.wait(0.1)  # out of file descriptors, say: others must be closed first
                 continue
-            self._wait_for_room()
-            self._admit(Connection(sock, address[0]))
-
-    def _wait_for_room(self) -> None:
-        """Wait until one more connection may be served, having hung up the longest idle one, or until the end."""
-        with self._changed:
-            while len(self._open) >= self._most and not self._stopping:
-                _make_room(self._open)
-                self._changed.wait(1.0)
+            self._admit(Connection(sock, address[0], not self._servers(address[0])))
 
     def _admit(self, connection: Connection) -> None:
-        """Serve *connection*, or have it wait for the others of its address; close it when too many wait already."""
+        """Serve *connection*, or have it wait for others to end; close it when too many wait already."""
         address = connection.address
         with self._changed:
             if self._stopping:
                 connection.sock.close()
-            elif self._by_address[address] < self._share(address):
+            elif self._has_room(connection):
                 self._begin(connection)
-            elif len(waiting := self._waiting.setdefault(address, collections.deque())) < self._share(address):
-                waiting.append(connection)
-                _make_room((each for each in self._open if each.address == address), ARRIVING)
+            elif self._may_wait(connection):
+                self._waiting.setdefault(address, collections.deque()).append(connection)
+                self._press(connection, ARRIVING)
             else:
                 connection.sock.close()
 
-    def _share(self, address: str) -> int:
-        return self._most_of_one * max(1, self._servers(address))
+    def _has_room(self, connection: Connection) -> bool:
+        return (len(self._open) < self._most and self._by_address[connection.address] < self._share(connection)
+                and not (connection.is_stranger and self._strangers >= self._half))
+
+    def _may_wait(self, connection: Connection) -> bool:
+        if len(self._waiting.get(connection.address, ())) >= self._share(connection):
+            return False
+        strangers = sum(len(waiting) for waiting in self._waiting.values() if waiting[0].is_stranger)
+        return not connection.is_stranger or strangers < self._half
+
+    def _press(self, waiting: Connection, least: float = 0.0) -> None:
+        """Hang up the longest idle one of those whose end would make room for *waiting*.
+
+        :param least: seconds that others of the same address must have been idle
+        """
+        if self._by_address[waiting.address] >= self._share(waiting):
+            _make_room((each for each in self._open if each.address == waiting.address), least)
+        elif waiting.is_stranger and self._strangers >= self._half:
+            _make_room(each for each in self._open if each.is_stranger)
+        elif len(self._open) >= self._most:
+            _make_room(self._open)
+
+    def _share(self, connection: Connection) -> int:
+        servers = self._servers(connection.address)
+        return self._half * servers if servers else self._quarter
 
     def _begin(self, connection: Connection) -> None:
         assert self._runtime is not None
         self._open.add(connection)
         self._by_address[connection.address] += 1
+        self._strangers += connection.is_stranger
         self._runtime.spawn(self._serve, connection, name='minidns-tcp')
 
     def _leave(self, connection: Connection) -> None:
         """Let those in that wait."""
         with self._changed:
             self._open.discard(connection)
+            self._strangers -= connection.is_stranger
             self._by_address[connection.address] -= 1
             if not self._by_address[connection.address]:
                 del self._by_address[connection.address]
-            for address, waiting in list(self._waiting.items()):
-                if len(self._open) < self._most and self._by_address[address] < self._share(address):
+            for address, waiting in sorted(self._waiting.items(), key=lambda each: each[1][0].is_stranger):
+                if self._has_room(waiting[0]):
                     self._begin(waiting.popleft())
                 if not waiting:
                     del self._waiting[address]
             self._changed.notify_all()
+
+    def _vouch(self, connection: Connection) -> None:
+        """*connection* has been found to be a server's, or one that was given a key."""
+        with self._changed:
+            self._strangers -= connection.is_stranger
+            connection.is_stranger = False
+
+    def _rest(self, connection: Connection) -> None:
+        """*connection* has nothing to do; where others wait for its place, it may have to go."""
+        connection.idle_since = time.monotonic()
+        with self._changed:
+            for waiting in self._waiting.values():
+                if waiting[0].address != connection.address:
+                    self._press(waiting[0])
 
     def _serve(self, connection: Connection) -> None:
         try:
@@ -219,9 +254,12 @@ class Connections:
                     messages = [(query, connection.address) for query in queries]
                     for answer in self._answering.answers(messages, over_tcp=True):
                         if isinstance(answer, Transfer):
+                            self._vouch(connection)
                             self._transfer(connection, answer)
                         elif answer is not None:
                             connection.send(answer)
+                    if self._waiting:
+                        self._rest(connection)
         except Exception:  # of one connection; the others go on
             LOG.exception('a connection from %s was given up', connection.address)
         finally:

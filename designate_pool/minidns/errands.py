@@ -47,15 +47,18 @@ class Errand:
 
     :param name: the zone's
     :param template: the message without its id
+    :ivar asked: as it was sent
+    :ivar doubt: what the server is asked over TCP for, as it may have come from somebody else
     """
 
-    __slots__ = ('peer', 'name', 'template', 'schedule', 'tries', 'try_ends', 'in_try', 'gap', 'wake', 'message', 'id',
-                 'mac', 'queued', 'counted', 'sends', 'sent_at', 'by_tcp', 'ended', 'lane')
+    __slots__ = ('peer', 'name', 'template', 'asked', 'doubt', 'schedule', 'tries', 'try_ends', 'in_try', 'gap', 'wake',
+                 'message', 'id', 'mac', 'queued', 'counted', 'sends', 'sent_at', 'by_tcp', 'ended', 'lane')
 
     def __init__(self, peer: Peer, name: str, template: bytes, schedule: Schedule) -> None:
         self.peer = peer
         self.name = name
-        self.template = template
+        self.template = self.asked = template
+        self.doubt: Said | None = None
         self.schedule = schedule
         self.tries = 0
         self.try_ends: float | None = None
@@ -73,7 +76,11 @@ class Errand:
         self.sends = 0
         self.sent_at = 0.0
 
-    def read(self, message: bytes, now: int) -> Said | None:
+    def compose(self) -> bytes:
+        """What is sent in a new try, without its id."""
+        return self.template
+
+    def read(self, message: bytes, now: int, over_tcp: bool = False) -> Said | None:
         """What *message* says; None when it does not answer this errand."""
         raise NotImplementedError
 
@@ -87,7 +94,7 @@ class Errand:
 
     def begin(self, now: float) -> Step:
         self.tries += 1
-        self.in_try, self.try_ends, self.gap = True, None, FIRST_RESEND
+        self.in_try, self.try_ends, self.gap, self.doubt = True, None, FIRST_RESEND, None
         return Do.SEND
 
     def sent(self, now: float) -> float:
@@ -103,19 +110,24 @@ class Errand:
         if not self.in_try:
             return self.begin(now)
         if self.try_ends is not None and now >= self.try_ends:
-            return self.end_try(Said(Answer.TIMEOUT, reason=f'no answer within {self.schedule.timeout:g} s'), now)
+            return self.refused(f'no answer within {self.schedule.timeout:g} s', now)
         return Do.SEND
 
     def heard(self, said: Said, now: float) -> Step:
         """The server has answered."""
-        if said.truncated:
+        if said.truncated or said.doubtful:
+            self.doubt = said if said.doubtful else None
             return Do.TCP
+        self.doubt = None
         if self.take(said):
             return Do.END
         return self.end_try(said, now)
 
     def refused(self, why: str, now: float) -> Step:
-        """The datagram could not be delivered."""
+        """The datagram could not be delivered, or nothing came back."""
+        if self.doubt is not None:  # it was heard, though not from where it could be believed
+            why, self.doubt = f'{self.doubt.reason or "there was an answer"}, but without proof; {why}', None
+            return self.end_try(Said(Answer.BAD, reason=why), now)
         return self.end_try(Said(Answer.TIMEOUT, reason=why), now)
 
     def end_try(self, said: Said, now: float) -> Step:

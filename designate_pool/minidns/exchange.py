@@ -373,7 +373,8 @@ class Exchange:
             self._waiting.want(number, stream.writing)
 
     def _hear_by_tcp(self, errand: Errand, reply: bytes) -> None:
-        said = errand.read(reply, int(time.time())) if reply[:2] == errand.id.to_bytes(2, 'big') else None
+        is_its = reply[:2] == errand.id.to_bytes(2, 'big')
+        said = errand.read(reply, int(time.time()), over_tcp=True) if is_its else None
         if said is None or said.truncated:
             self._apply(errand, errand.refused('over TCP: no answer to the question', self._now))
         else:

@@ -69,7 +69,8 @@ class Lane:
     def _compose(self, errand: Errand) -> bytes:
         """The message of a new try."""
         number = self._free_id()
-        message = number.to_bytes(2, 'big') + errand.template
+        errand.asked = errand.compose()
+        message = number.to_bytes(2, 'big') + errand.asked
         if errand.peer.key is not None:
             signer = signing.Signer(errand.peer.key)
             message = signer.sign(message, int(time.time()))

@@ -32,7 +32,7 @@ class Notify(Errand):
         self._refused = refused
         self._over = over
 
-    def read(self, message: bytes, now: int) -> Said | None:
+    def read(self, message: bytes, now: int, over_tcp: bool = False) -> Said | None:
         return questions.read_notify(message, self.template, self.peer.key, self.mac, now)
 
     def take(self, said: Said) -> bool:

@@ -90,8 +90,12 @@ class _Question(Errand):
         self.serial = serial
         self._over = over
 
-    def read(self, message: bytes, now: int) -> Said | None:
-        return questions.read_soa(message, self.template, self.peer.key, self.mac, now)
+    def compose(self) -> bytes:
+        return questions.mixed(self.template)
+
+    def read(self, message: bytes, now: int, over_tcp: bool = False) -> Said | None:
+        return questions.read_soa(message, self.template, self.peer.key, self.mac, now,
+                                  None if over_tcp else self.asked)
 
     def take(self, said: Said) -> bool:
         if said.serial is None or not serials.at_least(said.serial, self.serial):
@@ -203,8 +207,10 @@ class Glance(_Question):
         return self.end_try(Said(Answer.TIMEOUT), now)
 
     def heard(self, said: Said, now: float) -> Step:
-        if said.truncated or self.take(said):
-            return Do.TCP if said.truncated else Do.END
+        if said.truncated:
+            return Do.TCP
+        if not said.doubtful and self.take(said):
+            return Do.END
         return self._next(now)
 
     def refused(self, why: str, now: float) -> Step:

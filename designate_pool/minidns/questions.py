@@ -2,11 +2,16 @@
 
 A reply counts when it answers the very question that was asked: same id and source address (seen to by the exchange),
 QR, same operation, same question, and a right signature where the server has a key.  Whatever else comes is nobody's.
+
+A message id is 16 bits, which a stranger may guess who knows our port.  So the letters of a name are sent in upper and
+lower case at random, and come back as they were sent.  What comes back otherwise, and a refusal without the signature
+that is due, is doubtful: the server is asked once more over TCP, where it takes more than a guess to answer for it.
 """
 
 from __future__ import annotations
 
 import functools
+import os
 from typing import NamedTuple
 
 import dns.rcode
@@ -21,6 +26,8 @@ _ASKED = wire.QUESTION.pack(wire.SOA, wire.IN)
 # How nearly every good answer begins, and its record: authoritative, one question, one answer, to that name.
 _AUTHORITATIVE, _ONE_AND_ONE = (wire.QR | wire.AA) >> 8, b'\0\1\0\1'
 _OWNED = wire.TO_QUESTION + _ASKED
+# The bit that makes a small letter a large one; the octets that tell a label's length are no letters.
+_LETTERS = bytes(0x20 if 97 <= octet <= 122 else 0 for octet in range(256))
 _NO_ZONE = {wire.REFUSED, wire.NXDOMAIN, wire.NOTAUTH}
 
 
@@ -30,12 +37,14 @@ class Said(NamedTuple):
     :ivar serial: with :attr:`Answer.SERIAL` alone
     :ivar reason: in words
     :ivar truncated: nothing but "come by TCP"
+    :ivar doubtful: whether anybody who guesses the message's id could have said it
     """
 
     answer: Answer
     serial: int | None = None
     reason: str = ''
     truncated: bool = False
+    doubtful: bool = False
 
 
 TRUNCATED = Said(Answer.BAD, reason='the answer does not fit into a message', truncated=True)
@@ -46,19 +55,29 @@ def soa_query(name: bytes) -> bytes:
     return _template(wire.QUERY << 11, name)
 
 
+def mixed(template: bytes) -> bytes:
+    """*template* with its letters in upper and lower case, at random."""
+    mask = template[10:-4].translate(_LETTERS)
+    octets = int.from_bytes(template[10:-4], 'big') ^ (int.from_bytes(os.urandom(len(mask)), 'big')
+                                                       & int.from_bytes(mask, 'big'))
+    return template[:10] + octets.to_bytes(len(mask), 'big') + template[-4:]
+
+
 def notify(name: bytes) -> bytes:
     """A NOTIFY for the zone *name* (wire form), without its id (RFC 1996 section 3.7)."""
     return _template(wire.NOTIFY << 11 | wire.AA, name)
 
 
-def read_soa(message: bytes, template: bytes, key: Key | None = None, mac: bytes = b'', now: int = 0) -> Said | None:
+def read_soa(message: bytes, template: bytes, key: Key | None = None, mac: bytes = b'', now: int = 0,
+             asked: bytes | None = None) -> Said | None:
     """What *message* answers to the SOA query *template*; None when it is no answer to it.
 
     :param key: the server's
     :param mac: the query's
     :param now: seconds since 1970
+    :param asked: *template* as it was sent, where strangers may answer; None for a connection
     """
-    serial = _plain_serial(message, template) if key is None else None
+    serial = _plain_serial(message, template if asked is None else asked) if key is None else None
     if serial is not None:
         return Said(Answer.SERIAL, serial)
     flags = _flags(message, template, key)
@@ -67,14 +86,19 @@ def read_soa(message: bytes, template: bytes, key: Key | None = None, mac: bytes
     if flags & wire.TC:
         return TRUNCATED
     try:
+        is_signed = key is not None and signing.last(message) is not None
         # A server may know the key for its zones alone, and say unsigned that it has no such zone (Knot does).
-        if key is not None and (flags & 15 != wire.REFUSED or signing.last(message) is not None):
+        if key is not None and (flags & 15 != wire.REFUSED or is_signed):
             signing.check_reply(message, key, mac, now)
-        return _soa(message, template[10:], flags)
+        said = _soa(message, template[10:], flags)
     except signing.BadSignature as error:
         return Said(Answer.BAD, reason=error.reason)
     except wire.Malformed:
         return Said(Answer.BAD, reason='the answer is malformed')
+    if asked is None or is_signed:
+        return said
+    is_other = message[4:6] != bytes(2) and message[12:len(asked) + 2] != asked[10:]
+    return said._replace(doubtful=key is not None or is_other)
 
 
 def read_notify(message: bytes, template: bytes, key: Key | None = None, mac: bytes = b'', now: int = 0) -> Said | None:

@@ -15,6 +15,7 @@ import dns.tsig
 from designate_pool.minidns import wire
 from designate_pool.model import TsigKey
 
+#: Seconds that we allow, and as many of what the other side allows: it must not have old messages taken for new.
 FUDGE = 300
 #: Room that a TSIG record may need: two names, the fixed fields, the longest MAC and the time in a BADTIME answer.
 ROOM = 255 + 10 + 26 + 16 + 64 + 6
@@ -132,7 +133,7 @@ def check_query(message: bytes, seal: Seal, key: dns.tsig.Key, now: int) -> int:
         raise wire.Malformed
     if not _matches(message, seal, key, b''):
         return BADSIG
-    return BADTIME if abs(seal.time - now) > seal.fudge else 0
+    return BADTIME if _is_late(seal, now) else 0
 
 
 def complaint(seal: Seal, key: dns.tsig.Key | None, error: int, now: int) -> str:
@@ -166,7 +167,7 @@ def check_reply(message: bytes, key: dns.tsig.Key, request_mac: bytes, now: int)
         raise BadSignature('the answer is signed with another key')
     if not _matches(message, seal, key, request_mac):
         raise BadSignature('the answer has a wrong signature')
-    if abs(seal.time - now) > seal.fudge:
+    if _is_late(seal, now):
         raise BadSignature(f'the answer is signed at a time {_apart(seal.time - now)} ours: the clocks differ')
 
 
@@ -223,6 +224,11 @@ def _rejection(seal: Seal, key: dns.tsig.Key, now: int) -> str:
         apart = '' if theirs is None else f': it is {_apart(theirs - now)} ours'
         return f"the server's clock differs from ours{apart} (BADTIME)"
     return f'the server does not accept our signature ({ERRORS.get(seal.error, seal.error)})'
+
+
+def _is_late(seal: Seal, now: int) -> bool:
+    """Whether it was signed at another time than now (RFC 8945 section 5.2.3)."""
+    return abs(seal.time - now) > min(seal.fudge, FUDGE)
 
 
 def _apart(seconds: int) -> str:

@@ -53,6 +53,14 @@ def delete(pool: CatalogPool, server: Any, *names: str) -> list[str | None]:
         return [result.error for result in backend.delete_domains([a_domain(name) for name in names])]
 
 
+def test_knot_is_asked_over_tcp_for_the_catalog_which_it_refuses_over_udp(start: Start) -> None:
+    pool, _ = start('knot', True)
+    pool.add('a.example.')
+    serial = pool.tell()
+    wait_until(lambda: any(each.domain_id == 'catalog' and each.serial_number == serial for each in pool.results),
+               'it is known to have the catalog')
+
+
 @each_server
 def test_members_come_and_go(start: Start, kind: str, signed: bool) -> None:
     pool, server = start(kind, signed)

@@ -16,11 +16,15 @@ from designate_pool.model import Endpoint
 from designate_pool.runtime import Threads
 from tests.fixtures.processes import wait_until
 from tests.fixtures.zones import EXAMPLE, insert_big_zone
-from tests.functional.minidns.conftest import PLAIN, World, a_pool, ask, serial_of, transfer, zone_of
+from tests.functional.minidns.conftest import KEY, PLAIN, World, a_pool, ask, keyring, serial_of, transfer, zone_of
 
 
 def dial(endpoint: Endpoint) -> socket.socket:
     return socket.create_connection((endpoint.host, endpoint.port), timeout=10)
+
+
+def dial_from(endpoint: Endpoint, source: str) -> socket.socket:
+    return socket.create_connection((endpoint.host, endpoint.port), timeout=10, source_address=(source, 0))
 
 
 def framed(*messages: dns.message.Message) -> bytes:
@@ -108,12 +112,10 @@ def test_a_client_that_takes_nothing_is_hung_up_on(world: World, monkeypatch: py
 
 def test_the_longest_idle_connection_makes_room_for_a_new_one(world: World) -> None:
     (endpoint,) = world.start(tcp_connections=2, hosts=('127.0.0.8',)).endpoints
-    other = socket.create_connection((endpoint.host, endpoint.port), timeout=10, source_address=('127.0.0.5', 0))
-    with other, dial(endpoint) as first:
+    with dial_from(endpoint, '127.0.0.5') as other, dial(endpoint) as first:
         first.sendall(framed(dns.message.make_query('example.com', 'SOA')))
         assert serial_of(read_message(first)) == 7
-        with socket.create_connection((endpoint.host, endpoint.port), timeout=10,
-                                      source_address=('127.0.0.6', 0)) as third:
+        with dial_from(endpoint, '127.0.0.6') as third:
             assert closed(other)
             third.sendall(framed(dns.message.make_query('example.com', 'SOA')))
             assert read_message(third).rcode() == dns.rcode.REFUSED
@@ -163,6 +165,53 @@ def test_servers_that_share_an_address_have_each_their_part_of_the_connections(w
         for sock in socks:
             sock.sendall(framed(dns.message.make_query('example.com', 'SOA')))
         assert [serial_of(read_message(sock)) for sock in socks] == [7, 7, 7, 7]
+
+
+def test_strangers_keep_no_server_waiting(world: World) -> None:
+    """20 strangers from many addresses, who do not read what they are answered, take what strangers may have."""
+    service = world.start(tcp_connections=20, hosts=('127.0.0.8',))
+    (endpoint,) = service.endpoints
+    noise = framed(*[dns.message.make_query('example.com', 'SOA')] * 5000)
+    with contextlib.ExitStack() as stack:
+        for number in range(40):
+            stranger = stack.enter_context(dial_from(endpoint, f'127.0.1.{1 + number // 4}'))
+            stranger.settimeout(0.05)
+            with contextlib.suppress(OSError):
+                stranger.sendall(noise)
+        held = service._server._connections
+        wait_until(lambda: held._strangers == 10, 'strangers have half of the connections')
+        for _ in range(10):
+            server = stack.enter_context(dial(endpoint))
+            server.sendall(framed(dns.message.make_query('example.com', 'SOA')))
+            server.settimeout(2)
+            assert serial_of(read_message(server)) == 7
+
+
+def test_one_stranger_leaves_room_for_others(world: World) -> None:
+    (endpoint,) = world.start(tcp_connections=8, hosts=('127.0.0.8',)).endpoints
+    question = framed(dns.message.make_query('example.com', 'SOA'))
+    with contextlib.ExitStack() as stack:
+        socks = [stack.enter_context(dial_from(endpoint, '127.0.0.5')) for _ in range(4)]
+        other = stack.enter_context(dial_from(endpoint, '127.0.0.6'))
+        for sock in (*socks[:2], other):
+            sock.sendall(question)
+            assert read_message(sock).rcode() == dns.rcode.REFUSED
+        socks[2].settimeout(0.3)
+        with pytest.raises(TimeoutError):
+            socks[2].recv(1)
+
+
+def test_who_shows_a_key_is_no_stranger(world: World) -> None:
+    service = world.start(tcp_connections=4, hosts=('127.0.0.8',))
+    with dial_from(service.endpoints[0], '127.0.0.5') as sock:
+        query = dns.message.make_query('example.com', 'AXFR')
+        query.use_tsig(keyring(KEY))
+        sock.sendall(framed(query))
+        assert sock.recv(2)
+        held = service._server._connections
+        assert len(held._open) == 1 and held._strangers == 0
+    wait_until(lambda: not held._open, 'it has gone')
+    assert held._strangers == 0
 
 
 def test_a_port_that_is_taken_shows_at_start(world: World) -> None:

@@ -291,6 +291,83 @@ def test_a_wrong_signature_is_bad(polling: Polling, script: Script) -> None:
     assert result.answer is Answer.BAD and 'sign' in str(result.reason)
 
 
+# What a stranger could have said, who knows our port and guesses the id
+
+def guessed(query: dns.message.Message, rcode: int = 0) -> dns.message.Message:
+    """An answer of somebody who has not seen *query*."""
+    (question,) = query.question
+    unseen = dns.message.make_query(question.name.canonicalize(), question.rdtype, id=query.id)
+    return soa_answer(unseen, 99, rcode=rcode)
+
+
+LONG_NAME = 'a-name-with-many-letters.example.com.'
+
+
+@pytest.mark.parametrize('rcode', [dns.rcode.NOERROR, dns.rcode.REFUSED])
+def test_what_was_guessed_is_asked_again_over_tcp(polling: Polling, rcode: int) -> None:
+    def script(query: dns.message.Message, over_tcp: bool) -> Answers:
+        return [soa_answer(query, 7)] if over_tcp else [guessed(query, rcode)]
+
+    server, peer = polling.server(script)
+    polling.ask(peer, name=LONG_NAME, schedule=Schedule(5, 1, 0))
+    assert polling.result(peer) == PollResult('d1', peer.id, Outcome.SUCCESS, Answer.SERIAL, 7, None, 7)
+    assert [query.question[0].name.to_text().lower() for query in server.queries] == [LONG_NAME] * 2
+
+
+def test_the_right_answer_counts_also_after_a_guess(polling: Polling) -> None:
+    _, peer = polling.server(lambda query, over_tcp: [] if over_tcp else [guessed(query), soa_answer(query, 7)])
+    polling.ask(peer, name=LONG_NAME, schedule=Schedule(5, 1, 0))
+    assert polling.result(peer).serial_number == 7
+
+
+def test_two_queries_for_a_name_are_spelled_differently(polling: Polling) -> None:
+    server, peer = polling.server(lambda query, over_tcp: [soa_answer(query, 6)])
+    polling.ask(peer, name=LONG_NAME)
+    assert polling.result(peer).serial_number == 6
+    spelled = {query.question[0].name.to_text() for query in server.queries}
+    assert len(spelled) == 2 and {each.lower() for each in spelled} == {LONG_NAME}
+
+
+def test_a_server_that_does_not_keep_the_spelling_is_heard_over_tcp(polling: Polling) -> None:
+    _, peer = polling.server(lambda query, over_tcp: [guessed(query)])
+    polling.ask(peer, 99, name=LONG_NAME, schedule=Schedule(5, 1, 0))
+    assert polling.result(peer).status is Outcome.SUCCESS
+
+
+def test_a_refusal_that_is_not_signed_is_believed_over_tcp_alone(polling: Polling) -> None:
+    def refuses(query: dns.message.Message, over_tcp: bool) -> Answers:
+        answer = soa_answer(query, 7, rcode=0 if over_tcp else dns.rcode.REFUSED)
+        if not over_tcp:
+            answer.tsig = None
+        return [answer]
+
+    _, peer = polling.server(refuses, keyed=True)
+    polling.ask(peer, schedule=Schedule(5, 1, 0))
+    assert polling.result(peer).status is Outcome.SUCCESS
+
+    def has_none(query: dns.message.Message, over_tcp: bool) -> Answers:
+        answer = soa_answer(query, 7, rcode=dns.rcode.REFUSED)
+        answer.tsig = None
+        return [answer]
+
+    _, peer = polling.server(has_none, keyed=True)
+    polling.ask(peer, schedule=Schedule(5, 1, 0))
+    assert polling.result(peer).answer is Answer.NO_ZONE
+
+
+def test_a_refusal_of_a_server_that_takes_no_connections_proves_nothing(polling: Polling) -> None:
+    def script(query: dns.message.Message, over_tcp: bool) -> Answers:
+        answer = soa_answer(query, 7, rcode=dns.rcode.REFUSED)
+        answer.tsig = None
+        return [answer]
+
+    server, peer = polling.server(script, keyed=True)
+    server._tcp.shutdown(socket.SHUT_RDWR)
+    polling.ask(peer, schedule=Schedule(5, 1, 0))
+    result = polling.result(peer)
+    assert result.answer is Answer.BAD and 'REFUSED), but without proof; over TCP: ' in (result.reason or '')
+
+
 # One in flight for a server and zone
 
 def test_an_equal_request_joins(polling: Polling) -> None:

@@ -143,6 +143,19 @@ def test_a_bare_refusal_counts_only_where_a_signature_can_be_refused() -> None:
     assert found.answer is Answer.BAD and 'not signed (NOTAUTH)' in found.reason
 
 
+def test_an_old_answer_is_none_whatever_it_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(signing, 'FUDGE', 0xffff)
+        old = signed(reply(SOA), b'the mac of the query', now=NOW - 60000)
+    assert read_signed(old).reason == 'the answer is signed at a time 60000 s behind ours: the clocks differ'
+
+
+def test_letters_alone_are_mixed() -> None:
+    name = b'\x0aaz-09_@[`{\x03com\x00'
+    seen = {questions.mixed(questions.soa_query(name))[10:-4] for _ in range(200)}
+    assert {each.lower() for each in seen} == {name} and len(seen) == 32
+
+
 def test_that_there_is_no_such_zone_may_be_said_unsigned() -> None:
     assert read_signed(reply(rcode=dns.rcode.REFUSED).to_wire()).answer is Answer.NO_ZONE
     assert read_signed(signed(reply(rcode=dns.rcode.REFUSED), b'another mac')).answer is Answer.BAD

@@ -304,6 +304,19 @@ def test_the_right_name_with_another_algorithm_is_badkey() -> None:
     assert refusal(query(key=TsigKey(KEY.name, 'hmac-sha512', SECRET)))[1] == signing.BADKEY
 
 
+def test_a_querier_cannot_have_old_queries_taken_for_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(signing, 'FUDGE', 0xffff)
+        old = sign(dns.message.make_query('example.com.', 'SOA'), KEY, NOW - 60000)
+        recent = sign(dns.message.make_query('example.com.', 'SOA'), KEY, NOW - 299)
+    said = answer(old, STRANGER)
+    assert isinstance(said, bytes)
+    seal = signing.last(said)
+    assert seal is not None and seal.error == signing.BADTIME
+    taken = answer(recent, STRANGER)
+    assert isinstance(taken, bytes) and taken[3] & 15 == dns.rcode.NOERROR
+
+
 def test_a_query_from_another_time_is_badtime_signed_and_says_our_time() -> None:
     message = sign(dns.message.make_query('example.com.', 'SOA'), KEY, NOW - 3600)
     said = answer(message, STRANGER)
