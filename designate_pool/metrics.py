@@ -43,6 +43,8 @@ TICKED_AT = Gauge('designate_pool_last_tick_timestamp_seconds', 'When a loop of 
 LOOP_FAILURES = Counter('designate_pool_loop_failures', 'Turns of a loop of the pool manager that failed.', ('loop',))
 CIRCUIT_OPEN = Gauge('designate_pool_circuit_open', 'Whether a server is left in peace because it did not answer: its '
                      'control channel (control) or its DNS (dns).', ('pool', 'server', 'channel'))
+CLOCK_AHEAD = Gauge('designate_pool_clock_ahead_seconds', "How far a pool manager's clock is ahead of the database's; "
+                    'negative where it is behind.')
 QUEUE = Gauge('designate_pool_queue_length', 'What waits in a queue of the pool manager: casts, outcomes, reports, and '
               'calls of drivers.', ('queue',))
 

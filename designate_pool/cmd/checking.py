@@ -21,6 +21,7 @@ from designate_pool.backends.base import Backend
 from designate_pool.cmd import probing
 from designate_pool.errors import DatabaseNotReady, DatabaseTooNew, ServiceUnavailable
 from designate_pool.model import Finding, Pool
+from designate_pool.pool_manager import clocks
 from designate_pool.runtime import Runtime
 from designate_pool.storage import migrate
 from designate_pool.storage.sessions import Storage
@@ -131,6 +132,7 @@ def check_database(url: str, seconds: float) -> list[Finding]:
     try:
         with contextlib.closing(Storage(url, patience=seconds)) as storage:
             migrate.check(storage)
+            return _clock(clocks.offset(storage))
     except DatabaseNotReady as error:
         return [_upgrade(f'its tables are at revision {error.kwargs["found"]}, this program needs '
                          f'{error.kwargs["wanted"]}')]
@@ -140,7 +142,14 @@ def check_database(url: str, seconds: float) -> list[Finding]:
     except Exception as error:  # of the database's driver, whose classes only storage knows
         return [Finding(f'it cannot be used: {_reason(error)}',
                         'see whether it runs, and what connection of [database] says of it')]
-    return []
+
+
+def _clock(ahead: float) -> list[Finding]:
+    if abs(ahead) <= clocks.MOST:
+        return []
+    return [Finding(f"its clock is {abs(ahead):.1f} s {'behind' if ahead > 0 else 'ahead of'} this host's",
+                    f'keep the clocks of all hosts in step, with NTP: more than {clocks.MOST:g} s delays what a pool '
+                    'manager that dies leaves behind', serious=False)]
 
 
 @contextlib.contextmanager

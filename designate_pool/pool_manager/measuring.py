@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from designate_pool import metrics
 from designate_pool.model import Audit, AuditKind, PoolServer, ServerState, Status, utcnow
+from designate_pool.pool_manager.clocks import Clocks
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.storage import audits, measures
 from designate_pool.storage.measures import ServerMeasures
@@ -16,6 +17,8 @@ INTERVAL = 1.0
 #: Seconds between two looks into the database, at most, and between two counts of all domains there are.
 DATABASE_INTERVAL = 15.0
 COUNT_INTERVAL = 300.0
+#: Seconds between two looks at the clocks, the first of which is at the start.
+CLOCK_INTERVAL = 60.0
 
 CHANNELS = ('control', 'dns')
 
@@ -29,7 +32,8 @@ class Measuring:
         self._manager = manager
         self._clock = clock
         self._labels: set[str] = set()
-        self._measure_at = self._count_at = float('-inf')
+        self._measure_at = self._count_at = self._look_at = float('-inf')
+        self._clocks = Clocks(manager.storage)
 
     def run(self) -> float:
         """Set what there is to set; seconds until the next time."""
@@ -37,6 +41,9 @@ class Measuring:
         for queue, length in manager.queues().items():
             metrics.QUEUE.labels(queue).set(length)
         self._show_circuits()
+        if self._clock() >= self._look_at:
+            self._look_at = self._clock() + CLOCK_INTERVAL
+            self._clocks.look()
         if manager.settings.measured and self._clock() >= self._measure_at:
             self._measure_at = self._clock() + min(DATABASE_INTERVAL, manager.settings.periodic_sync_interval)
             self._measure()
