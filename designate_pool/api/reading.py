@@ -35,7 +35,8 @@ def body(req: falcon.Request, table: Mapping[str, fields.Field], optional: bool 
     :param optional: whether no body at all stands for an empty object
     :param limit: how many bytes it may have
     """
-    _expect(req, 'application/json', required=False)
+    # Without a type a web page of others may send a body without its visitor's browser asking first.
+    _expect(req, 'application/json', required=bool(req.content_length))
     content = _content(req, limit)
     if optional and not content:
         return {}

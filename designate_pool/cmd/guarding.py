@@ -10,8 +10,9 @@ from oslo_config import cfg
 from designate_pool.api import auth_keystone, policy
 from designate_pool.api.auth import Authenticator, Gate, NoAuth
 from designate_pool.api.auth_tokens import TokenAuth
+from designate_pool.api.foreign import NoForeignPages
 from designate_pool.api.rate_limits import RateLimits
-from designate_pool.config.api import KEYSTONE, TOKEN, ApiSettings
+from designate_pool.config.api import KEYSTONE, NOAUTH, TOKEN, ApiSettings
 
 Wsgi = Callable[..., Any]
 
@@ -25,6 +26,7 @@ class Guard:
     def __init__(self, settings: ApiSettings, conf: cfg.ConfigOpts) -> None:
         self._conf = conf
         self._by_keystone = settings.auth == KEYSTONE
+        self._hosts = settings.hosts if settings.auth == NOAUTH else None
         self._policy = policy.Policy(conf)
         policy.check_file_is_there(conf)
         self._tokens = TokenAuth(settings.tokens_file or '') if settings.auth == TOKEN else None
@@ -37,6 +39,8 @@ class Guard:
 
         :raises BadConfiguration: when that is not installed, or its section is wrong
         """
+        if self._hosts is not None:
+            return NoForeignPages(app, self._hosts)
         if self._keystone is None:
             return app
         wrapped = auth_keystone.wrap(app, self._conf)

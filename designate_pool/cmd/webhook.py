@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Sequence
 
+from designate_pool.api.foreign import NoForeignPages
 from designate_pool.api.server import ApiServer
 from designate_pool.cli.client import DEFAULT_URL
 from designate_pool.cmd import arguments
@@ -30,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         signal.signal(number, lambda *_: stop.set())
     kept: dict[str, KeptZone] = {}
     app = create_app(lambda: PoolProvider('webhook', url=options.url, kept=kept), options.zone, options.ttl)
-    servers = [ApiServer(app, each, threads=4, body_limit=LARGEST_BODY)
+    servers = [ApiServer(NoForeignPages(app, options.host), each, threads=4, body_limit=LARGEST_BODY)
                for each in options.listen or [Endpoint('127.0.0.1', 8888)]]
     try:
         exposition = Exposition(options.metrics)
@@ -53,6 +54,9 @@ def _parser() -> argparse.ArgumentParser:
                                      epilog="The token for the pool's API is in DESIGNATE_POOL_TOKEN.")
     parser.add_argument('--listen', type=arguments.endpoint, action='append', metavar='ADDRESS:PORT',
                         help='where external-dns reaches it; may be given more than once (default: 127.0.0.1:8888)')
+    parser.add_argument('--host', action='append', default=[], metavar='NAME',
+                        help='a name in the URL by which external-dns calls it, beside addresses and localhost; may be '
+                             'given more than once')
     parser.add_argument('--metrics', type=arguments.endpoint, action='append', default=[], metavar='ADDRESS:PORT',
                         help='where GET /metrics is answered, for Prometheus; may be given more than once (default: '
                              'nowhere)')

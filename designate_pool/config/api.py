@@ -29,6 +29,10 @@ OPTIONS: list[cfg.Opt] = [
     cfg.BoolOpt('allow_remote', default=False,
                 help='With auth = noauth, which must be written as well: allow listen to hold addresses that other '
                      'machines reach. The API asks nobody who they are: whoever reaches it may change every domain.'),
+    cfg.ListOpt('hosts', default=[],
+                help='With auth = noauth: names by which users call the API, as in URLs, beside addresses, localhost '
+                     'and the name of the machine. A request to another name is refused: '
+                     'a web page could have made it, and its visitor\'s browser send the request.'),
     cfg.StrOpt('tokens_file',
                help='With auth = token: the file of the tokens, which "designate-pool-manage token create" writes. It '
                     'holds their SHA-256, not the tokens. It is read again when it has changed.'),
@@ -58,6 +62,7 @@ class ApiSettings:
     """
     :ivar listen: loopback addresses; others only where somebody asks who comes, or with *allow_remote*
     :ivar auth: ``token``, ``keystone`` or ``noauth``
+    :ivar hosts: names by which the API is called, where *auth* is ``noauth``
     :ivar tokens_file: a path, where *auth* is ``token``
     :ivar rate_limit: requests a second of one token; 0 for no limit
     :ivar max_body: bytes
@@ -68,6 +73,7 @@ class ApiSettings:
     listen: tuple[Endpoint, ...]
     auth: str
     allow_remote: bool
+    hosts: tuple[str, ...]
     tokens_file: str | None
     rate_limit: float
     rate_burst: int
@@ -90,7 +96,8 @@ def list_opts() -> list[tuple[cfg.OptGroup, list[cfg.Opt]]]:
 def read(section: Section) -> ApiSettings:
     said = section['auth']
     settings = ApiSettings(listen=section.endpoints('listen', PORT), auth=said or NOAUTH,
-                           allow_remote=section['allow_remote'], tokens_file=section['tokens_file'],
+                           allow_remote=section['allow_remote'], hosts=tuple(section['hosts'] or ()),
+                           tokens_file=section['tokens_file'],
                            rate_limit=section['rate_limit'], rate_burst=section['rate_burst'],
                            threads=section['threads'], waits=section['waits'],
                            max_body=section['max_body'],

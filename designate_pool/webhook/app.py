@@ -17,7 +17,7 @@ from typing import Any
 import falcon
 
 from designate_pool import metrics
-from designate_pool.errors import BadInput, InvalidField, PlanMoved, PoolError
+from designate_pool.errors import BadInput, InvalidField, PlanMoved, PoolError, WrongContentType
 from designate_pool.planner import changes
 from designate_pool.planner.plan import Plan
 from designate_pool.planner.targets.pool import PoolProvider
@@ -231,9 +231,14 @@ def _body(req: falcon.Request) -> Any:
     if len(content) > LARGEST_BODY:
         raise BadInput(why=f'the body is longer than {LARGEST_BODY} bytes')
     try:
-        return json.loads(content)
+        found = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise BadInput(why=f'the body is not JSON ({error})') from None
+    # A web page of others may send any other type without its visitor's browser asking first.
+    kind = (req.content_type or '').partition(';')[0].strip().lower()
+    if kind not in (MEDIA_TYPE.partition(';')[0], falcon.MEDIA_JSON):
+        raise WrongContentType(wanted=MEDIA_TYPE, found=kind or 'without a type')
+    return found
 
 
 def _refused(req: falcon.Request, resp: falcon.Response, error: PoolError, params: Any) -> None:
