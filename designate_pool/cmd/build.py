@@ -86,13 +86,14 @@ def build_pool_manager(parts: Parts) -> Service:
 
 def build_minidns(parts: Parts) -> Service:
     settings = parts.settings.minidns
+    others = minidns.MiniDnsClient(parts.caller)
     service = MiniDns(parts.storage, parts.pool, settings.listen, pool_manager.PoolManagerClient(parts.caller),
                       parts.runtime, tcp_connections=settings.tcp_connections,
                       packed_zones_bytes=settings.packed_zones_bytes, read_pool=parts.read_pool,
-                      reuse_port=settings.reuse_port)
+                      reuse_port=settings.reuse_port, others=others)
     service.start()
     parts.caller.serve(minidns.topic(parts.pool.name), service)
-    parts.caller.serve(minidns.SHARED_TOPIC, Sorting(parts.pool.name, service, minidns.MiniDnsClient(parts.caller)))
+    parts.caller.serve(minidns.SHARED_TOPIC, Sorting(parts.pool.name, service, others))
     return service
 
 

@@ -76,6 +76,12 @@ class Errand:
         self.sends = 0
         self.sent_at = 0.0
 
+    @property
+    def left(self) -> Schedule:
+        """The schedule of the tries that are left, the present one among them."""
+        done = self.tries - 1 if self.in_try else self.tries
+        return dataclasses.replace(self.schedule, max_retries=max(0, self.schedule.max_retries - done))
+
     def compose(self) -> bytes:
         """What is sent in a new try, without its id."""
         return self.template

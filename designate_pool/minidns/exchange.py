@@ -81,11 +81,13 @@ class Exchange:
         self._task = self._native.spawn(self._loop)
 
     def stop(self) -> None:
-        """End the loop; errands that are not over are dropped, what they have found is told."""
+        """End the loop, having begun what was submitted; errands that are not over stay so, what they found is told."""
         self._stopping = True
         self._wake()
         if self._task is not None:
             self._task.join(10)
+        for work in self._inbox.take(time.monotonic()):
+            work()
         if self._native is not None:
             self._native.stop()
         if self._waiting is not None:

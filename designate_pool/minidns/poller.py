@@ -250,6 +250,10 @@ class Poller:
         """
         self._exchange.submit(lambda: self._replace(peers))
 
+    def under_way(self) -> list[Poll]:
+        """The polls that the exchange has left when it was stopped."""
+        return list(self._polls.values())
+
     # What follows is called in the exchange's loop alone.
 
     def _begin(self, requests: Sequence[Request], schedule: Schedule) -> None:

@@ -17,6 +17,7 @@ from designate_pool.minidns.concurrency import Runtime
 from designate_pool.minidns.errands import Schedule
 from designate_pool.minidns.exchange import Exchange
 from designate_pool.minidns.following import Following
+from designate_pool.minidns.handing import hand_back
 from designate_pool.minidns.keyring import Keyring
 from designate_pool.minidns.packing import PackedZone, StreamedZone
 from designate_pool.minidns.poller import Poller, Request, ToAsker, ToPool
@@ -25,6 +26,7 @@ from designate_pool.minidns.roster import roster
 from designate_pool.minidns.server import Server
 from designate_pool.minidns.surveying import Surveying
 from designate_pool.model import Answer, Context, Domain, Endpoint, Outcome, PollRequest, PollResult, Pool
+from designate_pool.rpc.minidns import MiniDnsClient
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.serial import SPACE
 from designate_pool.storage.sessions import Storage
@@ -42,12 +44,15 @@ class MiniDns:
     :param read_pool: reads the configuration anew, when a pool manager has; without it, only :meth:`set_pool` changes
         anything
     :param reuse_port: whether other processes may answer there too
+    :param others: the pool's other MiniDNS, which go on with the polls that are under way at the end
     :raises InvalidField: when a server's TSIG key is not valid
     """
 
     def __init__(self, storage: Storage, pool: Pool, listen: Sequence[Endpoint], pool_managers: PoolManagerClient,
                  runtime: Runtime, tcp_connections: int = 500, packed_zones_bytes: int = 256 << 20,
-                 read_pool: Callable[[], Pool] | None = None, reuse_port: bool = False) -> None:
+                 read_pool: Callable[[], Pool] | None = None, reuse_port: bool = False,
+                 others: MiniDnsClient | None = None) -> None:
+        self._others = others
         self._runtime = runtime
         self._roster = roster(pool)
         self._changing = threading.Lock()
@@ -83,12 +88,14 @@ class MiniDns:
             self._following.start(self._runtime)
 
     def stop(self) -> None:
-        """Answer what was asked, tell what is known, and end; polls under way are dropped."""
+        """Answer what was asked, tell what is known, hand on the polls under way, and end."""
         if self._following is not None:
             self._following.stop()
         self._keyring.stop()
         self._server.stop()
         self._exchange.stop()
+        if self._others is not None:
+            hand_back(self._poller.under_way(), self._others)
         self._surveying.stop()
         self._reports.stop()
 

@@ -310,14 +310,9 @@ def test_what_was_guessed_is_asked_again_over_tcp(polling: Polling, rcode: int) 
 
     server, peer = polling.server(script)
     polling.ask(peer, name=LONG_NAME, schedule=Schedule(5, 1, 0))
-    assert polling.result(peer) == PollResult('d1', peer.id, Outcome.SUCCESS, Answer.SERIAL, 7, None, 7)
+    result = polling.result(peer)
+    assert (result.status, result.answer, result.serial_number) == (Outcome.SUCCESS, Answer.SERIAL, 7)
     assert [query.question[0].name.to_text().lower() for query in server.queries] == [LONG_NAME] * 2
-
-
-def test_the_right_answer_counts_also_after_a_guess(polling: Polling) -> None:
-    _, peer = polling.server(lambda query, over_tcp: [] if over_tcp else [guessed(query), soa_answer(query, 7)])
-    polling.ask(peer, name=LONG_NAME, schedule=Schedule(5, 1, 0))
-    assert polling.result(peer).serial_number == 7
 
 
 def test_two_queries_for_a_name_are_spelled_differently(polling: Polling) -> None:
