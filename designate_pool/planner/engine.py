@@ -62,14 +62,14 @@ class Manager:
         self._below: dict[str, list[str]] = {}
 
     def sync(self, zones: Collection[str] = (), sources: Collection[str] = (), targets: Collection[str] = (), *,
-             dry_run: bool = True, force: Collection[str] = (), store: PlanStore | None = None,
+             dry_run: bool = True, force: Collection[str] | bool = (), store: PlanStore | None = None,
              only: Kept | None = None) -> Outcome:
         """One run: plan what is wanted, show it, and apply it unless it is a dry run.
 
         :param zones: names of the zones that are wanted; empty for all
         :param sources: only zones that have one of these among their sources; empty for all
         :param targets: only these targets; empty for all
-        :param force: names of zones that may be changed in spite of dangers, in this run
+        :param force: names of zones that may be changed in spite of dangers, in this run; True for all of them
         :param store: where the plan is kept to be applied later; of a run that applies it, what became of it as well
         :param only: a stored plan: exactly that is applied, or nothing
         :raises InvalidField: for names that nothing is known by
@@ -114,7 +114,7 @@ class Manager:
             store.settle(plan_id, PlanState.FAILED if outcome.failed else PlanState.APPLIED, keeping.why(outcome))
         return outcome
 
-    def apply(self, plan_id: str, store: PlanStore, force: Collection[str] = ()) -> Outcome:
+    def apply(self, plan_id: str, store: PlanStore, force: Collection[str] | bool = ()) -> Outcome:
         """Make exactly the changes of a stored plan, or none.
 
         A plan that was interrupted may be applied again: what was done already is seen and not done twice.  When a
@@ -310,10 +310,14 @@ class _Witness(BaseProcessor):
         return desired, existing
 
 
-def _forced(force: Collection[str], chosen: Iterable[Work]) -> frozenset[str]:
+def _forced(force: Collection[str] | bool, chosen: Iterable[Work]) -> frozenset[str]:
     """
     :raises InvalidField: for a zone that the run is not about: forcing it is a mistake
     """
+    if isinstance(force, bool):
+        return frozenset(work.zone for work in chosen) if force else frozenset()
+    if isinstance(force, str):
+        raise InvalidField(field='force', why='names of zones are wanted, or True for all')
     names = frozenset(normal_name(each) for each in force)
     unknown = sorted(names - {work.zone for work in chosen if work.targets})
     if unknown:

@@ -169,7 +169,8 @@ class AdaptedProvider(AdaptedSource, BaseProvider):
         return OctodnsPlan(
             made.existing.zone, made.desired.zone, whole([each for each, _ in known]), bool(found.exists),
             self._threshold('update_pcent_threshold', desired), self._threshold('delete_pcent_threshold', desired),
-            found.meta, target_id=self.id, min_existing_records=self.min_existing_records, made=made)
+            found.meta, target_id=self.id, min_existing_records=self.min_existing_records,
+            managed_types=self.SUPPORTS, made=made)
 
     def _apply(self, plan: Plan) -> ApplyResult | None:
         with self._in_words(is_applied=True):

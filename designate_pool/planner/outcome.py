@@ -68,6 +68,12 @@ class Outcome:
         """How many changes were made, on all targets together."""
         return sum(part.result.applied for part in self.parts if part.result is not None)
 
+    def __int__(self) -> int:
+        return self.applied
+
+    def __radd__(self, other: int) -> int:
+        return other + self.applied
+
     @property
     def changes(self) -> int:
         """How many changes are planned, on all targets together."""

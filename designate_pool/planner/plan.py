@@ -48,6 +48,13 @@ class ApplyResult(NamedTuple):
     def ok(self) -> bool:
         return not self.failed and not self.skipped
 
+    def __int__(self) -> int:
+        return self.applied
+
+    def __radd__(self, other: int) -> int:
+        """How many changes were made so far, as octoDNS adds up what is applied."""
+        return other + self.applied
+
 
 #: Whether a change of the kind has RRsets that are there before, and such as are there after.
 _SIDES = {'Create': (False, True), 'Delete': (True, False), 'Update': (True, True), 'Replace': (True, True)}
@@ -76,6 +83,7 @@ class Plan:
     :ivar blocked: changes that would be needed and are not made
     :ivar target_id: the provider's id
     :ivar update_pcent_threshold: the zone's where it says one, else the target's
+    :ivar managed_types: of the records that were compared; None for all that there can be
     """
 
     existing: Zone
@@ -88,6 +96,7 @@ class Plan:
     blocked: tuple[Blocked, ...] = ()
     target_id: str = ''
     min_existing_records: int = MIN_EXISTING_RECORDS
+    managed_types: frozenset[str] | None = None
 
     @property
     def zone(self) -> str:
@@ -121,6 +130,7 @@ class Plan:
             'changes': [change_document(change) for change in self.changes],
             'blocked': [{'change': change_document(each.change), 'by': each.by, 'why': each.why}
                         for each in self.blocked],
+            'managed_types': None if self.managed_types is None else sorted(self.managed_types),
             'meta': None if self.meta is None else json.loads(json.dumps(self.meta, default=str)),
         }
 

@@ -6,12 +6,13 @@ The names and the order of the hooks are those of octoDNS, so that who knows a p
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
 from designate_pool.errors import SupportsException
-from designate_pool.planner import changes
+from designate_pool.planner import changes, dynamic
 from designate_pool.planner.changes import Change
 from designate_pool.planner.plan import (MAX_SAFE_DELETE_PCENT, MAX_SAFE_UPDATE_PCENT, MIN_EXISTING_RECORDS,
                                          ApplyResult, Plan)
@@ -153,7 +154,8 @@ class BaseProvider(BaseSource):
             return None
         return Plan(existing, desired, found, exists, self._threshold('update_pcent_threshold', desired),
                     self._threshold('delete_pcent_threshold', desired), meta, target_id=self.id,
-                    min_existing_records=self.min_existing_records)
+                    min_existing_records=self.min_existing_records,
+                    managed_types=None if self.SUPPORTS is None else self.SUPPORTS)
 
     def apply(self, plan: Plan) -> ApplyResult:
         """Make the changes of *plan*, in their order.
@@ -230,17 +232,38 @@ class BaseProvider(BaseSource):
 
     def _fit(self, desired: Zone, rrset: RRset) -> None:
         """Put a simpler RRset in the place of one with features that are not known here."""
-        extra = rrset.extra
-        if extra.dynamic is not None and not self.SUPPORTS_DYNAMIC:
-            self.supports_warn_or_except(f'it cannot hold {rrset.name} {rrset.type} with dynamic answers',
-                                         'its plain data is used')
-            rrset = rrset._replace(extra=type(extra)(extra.ignored, extra.included, extra.excluded, None,
-                                                     extra.octodns))
+        if rrset.extra.dynamic is not None and (fitting := self._fitting(rrset)) != rrset.extra.dynamic:
+            rrset = rrset._replace(extra=dataclasses.replace(rrset.extra, dynamic=fitting))
             desired.add_record(rrset, replace=True, lenient=True)
         if rrset.type == 'PTR' and len(rrset.rdatas) > 1 and not self.SUPPORTS_MULTIVALUE_PTR:
             self.supports_warn_or_except(f'it can hold one PTR record at {rrset.name} only',
                                          f'{rrset.rdatas[0]} is used')
             desired.add_record(rrset._replace(rdatas=rrset.rdatas[:1]), replace=True, lenient=True)
+
+    def _fitting(self, rrset: RRset) -> Mapping[str, Any] | None:
+        """What can be held here of the answers of *rrset* that depend on who asks; None for nothing."""
+        what = f'{rrset.name} {rrset.type}'
+        found = dict(rrset.extra.dynamic or {})
+        geo = {'geo': found.pop('geo')} if 'geo' in found else {}
+        if geo and not self.SUPPORTS_GEO:
+            self.supports_warn_or_except(f'it cannot hold {what} with answers by place', 'its plain data is used')
+            geo = {}
+        if found and not self.SUPPORTS_DYNAMIC:
+            self.supports_warn_or_except(f'it cannot hold {what} with dynamic answers', 'its plain data is used')
+            found = {}
+        if found and not self.SUPPORTS_POOL_VALUE_STATUS:
+            fitting, pools = dynamic.without_status(found)
+            if pools:
+                self.supports_warn_or_except(f'it cannot hold a status of values in pools {", ".join(pools)} of {what}',
+                                             'their health decides')
+                found = fitting
+        if found and not self.SUPPORTS_DYNAMIC_SUBNETS:
+            fitting, rules = dynamic.without_subnets(found)
+            if rules:
+                self.supports_warn_or_except(f'it cannot hold subnets in rules {", ".join(map(str, rules))} of {what}',
+                                             'their places alone are used, or they are left out')
+                found = fitting
+        return {**found, **geo} or None
 
     def _process_root_ns(self, desired: Zone) -> None:
         root_ns = desired.root_ns

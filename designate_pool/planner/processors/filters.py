@@ -7,6 +7,7 @@ user's, and is filtered only by whoever names it.
 
 from __future__ import annotations
 
+import dataclasses
 import ipaddress
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -16,10 +17,13 @@ import dns.rdatatype
 from dns.rdtypes.txtbase import TXTBase
 
 from designate_pool.errors import ProcessorException
+from designate_pool.planner.plan import Plan
 from designate_pool.planner.processors import checks
 from designate_pool.planner.providers import BaseProcessor, BaseProvider, BaseSource
-from designate_pool.planner.records import RRset, lies_in
+from designate_pool.planner.records import GENERATED, RRset, lies_in
 from designate_pool.planner.zone import Zone
+
+_ALL_TYPES = frozenset(each.name for each in dns.rdatatype.RdataType) - GENERATED
 
 
 class Filter(BaseProcessor):
@@ -149,9 +153,23 @@ class _ByNetwork(ListFilter):
 class TypeAllow(_Allow, _ByType):
     """Manage only RRsets of some types."""
 
+    def process_plan(self, plan: Plan | None, sources: Sequence[BaseSource], target: BaseProvider,
+                     lenient: bool = False) -> Plan | None:
+        if plan is None:
+            return None
+        managed = self.types if plan.managed_types is None else plan.managed_types & self.types
+        return dataclasses.replace(plan, managed_types=managed)
+
 
 class TypeReject(_Reject, _ByType):
     """Do not manage RRsets of some types."""
+
+    def process_plan(self, plan: Plan | None, sources: Sequence[BaseSource], target: BaseProvider,
+                     lenient: bool = False) -> Plan | None:
+        if plan is None:
+            return None
+        managed = _ALL_TYPES if plan.managed_types is None else plan.managed_types
+        return dataclasses.replace(plan, managed_types=managed - self.types)
 
 
 class NameAllow(_Allow, _ByName):

@@ -72,7 +72,8 @@ def test_default_pool_name_still_counts_for_central(read: Read) -> None:
 
 @pytest.mark.parametrize(('option', 'value'), [
     ('threshold_percentage', '0'), ('threshold_percentage', '101'), ('threshold_percentage', '66.7'),
-    ('poll_timeout', '0'), ('poll_max_retries', '-1'), ('batch_size', '0'), ('pool_name', ''),
+    ('poll_timeout', '0'), ('poll_max_retries', '-1'), ('poll_retry_interval', '-1'), ('periodic_sync_interval', '0'),
+    ('poll_retry_interval', 'often'), ('periodic_sync_interval', 'daily'), ('batch_size', '0'), ('pool_name', ''),
     ('pool_name', 'x' * 51), ('claim_seconds', 'soon'), ('retry_backoff_maximum', '1')])
 def test_a_value_out_of_range_is_told_with_section_and_option(read: Read, option: str, value: str) -> None:
     assert [line.split(': ')[0] for line in mistakes(read(f'[service:pool_manager]\n{option} = {value}\n'))] == [

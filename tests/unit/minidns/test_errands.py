@@ -85,6 +85,11 @@ def test_every_try_has_its_own_timeout() -> None:
     assert sent == [0, 1, 5, 6] and end == 8
 
 
+def test_a_try_of_the_default_time_is_five_datagrams_at_most() -> None:
+    sent, _, end = play(Schedule(30, 2, 1), lambda number: None)
+    assert sent == [0, 1, 3, 7, 15, 32, 33, 35, 39, 47] and end == 62
+
+
 def test_a_truncated_answer_sends_it_to_tcp() -> None:
     errand = Wanting7(UNKEYED, 'example.com.', b'', Schedule(3, 2, 1))
     errand.begin(0)

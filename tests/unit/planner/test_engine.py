@@ -146,6 +146,17 @@ def test_what_is_unsafe_keeps_everything_from_being_applied_and_is_shown_before(
     assert run.sync(dry_run=False, force=()).applied == 0
 
 
+def test_force_may_be_true_for_all_zones_of_the_run() -> None:
+    source, target = Memory('source').has(''), Memory('target').has(TWO)
+    run = manager(source, target)
+    with pytest.raises(UnsafePlan):
+        run.sync(dry_run=False, force=False)
+    outcome = run.sync(dry_run=False, force=True)
+    assert 0 + outcome == int(outcome) == outcome.applied == 2
+    with pytest.raises(InvalidField, match='True for all'):
+        run.sync(force=ORIGIN)
+
+
 def test_force_is_for_this_run_and_its_zones_only() -> None:
     run = manager(Memory('source').has(TWO), Memory('target'))
     with pytest.raises(InvalidField, match='force: this run does not change example.org.'):

@@ -6,10 +6,13 @@ import inspect
 
 import pytest
 
+from designate_pool.errors import SupportsException
 from designate_pool.planner import changes
-from designate_pool.planner.plan import Plan
-from designate_pool.planner.providers import BaseProvider, BaseSource
-from designate_pool.planner.records import rrset
+from designate_pool.planner.engine import plan_for
+from designate_pool.planner.plan import ApplyResult, Plan
+from designate_pool.planner.processors.filters import TypeAllow, TypeReject
+from designate_pool.planner.providers import BaseProcessor, BaseProvider, BaseSource
+from designate_pool.planner.records import Extra, rrset
 from designate_pool.planner.zone import Zone
 from tests.unit.planner.values import Target, record, text_of, told, zone
 
@@ -49,6 +52,67 @@ def test_what_a_class_can_hold_is_said_by_the_class(name: str) -> None:
     assert getattr(made, name) == said and getattr(BaseProvider('plain'), name) != said
     assert made.supports(record(A)) and BaseProvider('plain').supports(record('www 300 TXT "x"'))
     assert made.supports(record('www 300 TXT "x"')) is (name != 'SUPPORTS')
+
+
+POOLS = {'one': {'values': [{'value': '192.0.2.1', 'status': 'up'}, {'value': '192.0.2.2'}], 'fallback': 'two'},
+         'two': {'values': [{'value': '192.0.2.3', 'status': 'obey'}]}, 'three': {'values': [{'value': '192.0.2.4'}]}}
+RULES = [{'pool': 'three', 'subnets': ['198.51.100.0/24']},
+         {'pool': 'one', 'geos': ['EU'], 'subnets': ['192.0.2.0/24']},
+         {'pool': 'two'}]
+ALL = ('SUPPORTS_GEO', 'SUPPORTS_DYNAMIC', 'SUPPORTS_POOL_VALUE_STATUS', 'SUPPORTS_DYNAMIC_SUBNETS')
+
+
+@pytest.mark.parametrize(('without', 'expected', 'why'), [
+    ('', {'pools': POOLS, 'rules': RULES, 'geo': {'EU': ['192.0.2.9']}}, ''),
+    ('SUPPORTS_GEO', {'pools': POOLS, 'rules': RULES}, 'answers by place'),
+    ('SUPPORTS_DYNAMIC', {'geo': {'EU': ['192.0.2.9']}}, 'dynamic answers'),
+    ('SUPPORTS_POOL_VALUE_STATUS', {
+        'pools': {**POOLS, 'one': {'values': [{'value': '192.0.2.1'}, {'value': '192.0.2.2'}], 'fallback': 'two'}},
+        'rules': RULES, 'geo': {'EU': ['192.0.2.9']}}, 'a status of values in pools one'),
+    ('SUPPORTS_DYNAMIC_SUBNETS', {
+        'pools': {name: POOLS[name] for name in ('one', 'two')},
+        'rules': [{'pool': 'one', 'geos': ['EU']}, {'pool': 'two'}], 'geo': {'EU': ['192.0.2.9']}},
+     'subnets in rules 1, 2'),
+])
+def test_what_a_class_cannot_hold_of_dynamic_answers_is_an_error_or_made_simpler(
+        without: str, expected: dict[str, object], why: str) -> None:
+    """P-22: what octoDNS does with each of the features."""
+    kind = type('Other', (Target,), {name: name != without for name in ALL})
+    extra = Extra(dynamic={'pools': POOLS, 'rules': RULES, 'geo': {'EU': ['192.0.2.9']}})
+    desired = zone()
+    desired.add_record(record(A)._replace(extra=extra))
+    plan = kind(strict_supports=False).plan(desired)
+    assert plan is not None
+    (change,) = plan.changes
+    assert change.record.extra.dynamic == expected and change.record.rdatas == ('192.0.2.1',)
+    (there,) = desired
+    assert there.extra == extra, 'what was given is as it was'
+    if why:
+        with pytest.raises(SupportsException, match=why):
+            kind().plan(desired)
+
+
+@pytest.mark.parametrize(('processors', 'supports', 'managed'), [
+    ([], None, None), ([], {'A', 'MX'}, {'A', 'MX'}), ([TypeAllow('only', ['a', 'txt'])], None, {'A', 'TXT'}),
+    ([TypeAllow('only', ['a', 'txt'])], {'A', 'MX'}, {'A'}), ([TypeReject('not', ['MX'])], {'A', 'MX'}, {'A'})])
+def test_a_plan_knows_the_types_that_are_managed(processors: list[BaseProcessor], supports: set[str] | None,
+                                                 managed: set[str] | None) -> None:
+    """E-09."""
+    kind = type('Other', (Target,), {'SUPPORTS': None if supports is None else frozenset(supports)})
+    plan = plan_for(kind(zone()), zone(A), processors)
+    assert plan is not None and plan.managed_types == managed
+    assert plan.document()['managed_types'] == (None if managed is None else sorted(managed))
+
+
+def test_what_was_applied_is_added_up_as_a_number() -> None:
+    """Z-35, P-16: who adds up what targets applied gets the number of changes."""
+    total = 0
+    for text in (A, f'{A}\nmore 60 A 192.0.2.2'):
+        target = Target(zone())
+        plan = target.plan(zone(text))
+        assert plan is not None
+        total += target.apply(plan)
+    assert total == 3 and sum([ApplyResult(2), ApplyResult(3, 1)]) == 5 and int(ApplyResult(4, 1, 1)) == 4
 
 
 @pytest.mark.parametrize('lenient', [False, True])

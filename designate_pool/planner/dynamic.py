@@ -1,0 +1,52 @@
+"""Answers that depend on who asks or on what is healthy, in the simpler forms that some targets need.
+
+They are as octoDNS's YAML has them: ``pools`` of ``values`` that may have a ``status``, and ``rules`` that choose a
+pool by ``geos`` or ``subnets``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+Dynamic = dict[str, Any]
+
+#: The status of a value that its health decides about.
+OBEY = 'obey'
+
+
+def without_status(dynamic: Mapping[str, Any]) -> tuple[Dynamic, list[str]]:
+    """*dynamic* with every value's health deciding about it, and the names of the pools where that is a change."""
+    changed = [name for name, pool in _pools(dynamic).items()
+               if any(each.get('status', OBEY) != OBEY for each in pool.get('values', ()))]
+    pools = {name: {**pool, 'values': [{key: value for key, value in each.items() if key != 'status'}
+                                       for each in pool.get('values', ())]} if name in changed else pool
+             for name, pool in _pools(dynamic).items()}
+    return {**dynamic, 'pools': pools}, changed
+
+
+def without_subnets(dynamic: Mapping[str, Any]) -> tuple[Dynamic, list[int]]:
+    """*dynamic* with no rule that asks for subnets, and the numbers of those that did, from 1.
+
+    A rule that asks for places as well asks for these alone; one that does not is left out, and so are the pools that
+    no rule leads to any more.
+    """
+    rules, changed = [], []
+    for number, rule in enumerate(dynamic.get('rules', ()), 1):
+        if rule.get('subnets'):
+            changed.append(number)
+            rule = {key: value for key, value in rule.items() if key != 'subnets'} if rule.get('geos') else None
+        rules += [] if rule is None else [rule]
+    pools, used = _pools(dynamic), set()
+    for rule in rules:
+        name = rule.get('pool')
+        while name in pools and name not in used:
+            used.add(name)
+            name = pools[name].get('fallback')
+    kept = {name: pool for name, pool in pools.items() if name in used or not changed}
+    return {**dynamic, 'pools': kept, 'rules': rules}, changed
+
+
+def _pools(dynamic: Mapping[str, Any]) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = dynamic.get('pools') or {}
+    return found
