@@ -22,7 +22,7 @@ from designate_pool.central.validation import NewDomain, Wanted
 from designate_pool.central.zonelines import LONGEST_RECORD
 from designate_pool.errors import InvalidField, PoolError
 from designate_pool.model import Context, Domain, ZoneTask, ZoneTaskStatus, new_id
-from designate_pool.storage import zone_tasks
+from designate_pool.storage import recordsets, zone_tasks
 from designate_pool.storage.sessions import Storage, Tx
 
 LOG = logging.getLogger(__name__)
@@ -136,7 +136,7 @@ class Imports:
             self._storage.run(zone_tasks.keep_claim, task.id, claim, self._now())
         except PoolError as error:
             if error.code < 500 or tries >= MOST_TRIES:
-                self._end(task, claim, str(error))
+                self._end(task, claim, _told(error))
             else:
                 self._try_later(task, claim, tries, error)
         except Exception as error:  # of the database, say: the task is not what is wrong, unless it is so every time
@@ -157,7 +157,7 @@ class Imports:
 
         def settle(tx: Tx, domain: Domain) -> None:
             if not zone_tasks.settle(tx, task.id, claim, ZoneTaskStatus.COMPLETE, domain.id,
-                                     f'{domain.name} imported', self._now()) \
+                                     f'{domain.name} imported{_replaced(tx, domain, contents)}', self._now()) \
                     and not zone_tasks.made(tx, task.id, domain.id):  # the commit came through, the answer did not
                 raise _Taken(task=task.id)
             zone_tasks.remove_pieces(tx, task.id)
@@ -218,6 +218,24 @@ class _Parts:
 
     def __iter__(self) -> Iterator[Sequence[Wanted]]:
         return self._guarded(self._contents.parts())
+
+
+def _told(error: PoolError) -> str:
+    """All that is wrong, a line each."""
+    every = error.kwargs.get('all')
+    return '\n'.join(f'{field}: {why}.' for field, why in every) if every else str(error)
+
+
+def _replaced(tx: Tx, domain: Domain, contents: zonefile.Contents) -> str:
+    """Which name servers of the file's the zone does not have; '' when it has those of the pool, or none."""
+    if not contents.name_servers:
+        return ''
+    [found] = recordsets.at_apex(tx, [domain.id], 'NS')
+    ours = [record.data for record in found.records]
+    if set(contents.name_servers) == set(ours):
+        return ''
+    return (f"; its name servers are the pool's, {', '.join(ours)}, instead of those in the file, "
+            f"{', '.join(contents.name_servers)}")
 
 
 def _lines(pieces: Iterable[bytes]) -> Iterator[str]:

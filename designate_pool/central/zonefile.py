@@ -17,7 +17,7 @@ from designate_pool.central.dnstext import Rdata
 from designate_pool.central.domains import soa_text
 from designate_pool.central.quotas import Quotas, check
 from designate_pool.central.validation import NewDomain, Wanted
-from designate_pool.central.zonelines import Lines, line_field
+from designate_pool.central.zonelines import Lines, Mistakes, line_field
 from designate_pool.errors import InvalidField
 from designate_pool.model import Domain
 from designate_pool.planner.records import lies_in
@@ -41,29 +41,45 @@ def parse(text: str | Iterable[str], limits: Quotas = Quotas()) -> tuple[NewDoma
 
     :param text: or its lines
     :param limits: what is certain to be more is not read to its end
-    :raises InvalidField: with the line, for what cannot be read or may not be in a zone
+    :raises InvalidField: with the line, for what cannot be read or may not be in a zone; all of it as its ``all``
     :raises OverQuota: for more than *limits* allow
     """
-    zone = _Zone(limits)
+    zone, mistakes = _Zone(limits), Mistakes()
     Lines(fields.text('text', text).split('\n') if isinstance(text, str) else text, MAX_RECORDS, zone.take,
-          zone.take_soa).read()
+          zone.take_soa, mistakes).read()
     if zone.soa is None:
+        mistakes.refuse()
         raise InvalidField(field='text', why='there is no SOA record')
+    try:
+        domain = _domain(zone)
+    except InvalidField as error:
+        mistakes.add(error)
+        mistakes.refuse()
+        raise
+    _, _, servers = zone.sets.pop(f'{domain.name}\tNS', (0, 0, {}))
+    _check(zone.sets, domain, mistakes)
+    mistakes.refuse()
+    return domain, Contents(zone.sets, domain, [_text(each) for each in _each(servers)])
+
+
+def _domain(zone: _Zone) -> NewDomain:
+    assert zone.soa is not None
     soa, soa_ttl, line = zone.soa
     field = line_field(line)
-    domain = NewDomain(
+    return NewDomain(
         name=dnstext.domain_name(field, zone.apex), email=_email(field, soa.rname),
         ttl=fields.ttl(field, soa_ttl), refresh=_interval(field, soa.refresh), retry=_interval(field, soa.retry),
         expire=_interval(field, soa.expire), minimum=_interval(field, soa.minimum), lowest_serial=soa.serial)
-    zone.sets.pop(f'{domain.name}\tNS', None)
-    _check(zone.sets, domain)
-    return domain, Contents(zone.sets, domain)
 
 
 class Contents:
-    """The recordsets of a zone file, made anew whenever they are asked for."""
+    """The recordsets of a zone file, made anew whenever they are asked for.
 
-    def __init__(self, sets: dict[str, _Set], domain: NewDomain) -> None:
+    :ivar name_servers: the file's NS data at the apex, which is not among them
+    """
+
+    def __init__(self, sets: dict[str, _Set], domain: NewDomain, name_servers: Sequence[str]) -> None:
+        self.name_servers = name_servers
         self._sets = sets
         self._ttl = domain.ttl
 
@@ -73,9 +89,8 @@ class Contents:
     def __iter__(self) -> Iterator[Wanted]:
         for key, (ttl, line, data) in self._sets.items():
             name, _, rtype = key.partition('\t')
-            held = data.values() if isinstance(data, dict) else (data,)
             rdatas = tuple([Rdata(each, plainwire.of(rtype, each)) if isinstance(each, str) else each
-                            for each in held])
+                            for each in _each(data)])
             yield Wanted(name, rtype, rdatas, ttl=None if ttl == self._ttl else ttl, description=None,
                          prefix=f'{line_field(line)}, ')
 
@@ -137,27 +152,32 @@ class _Zone:
         self.apex = name
 
 
+def _each(data: str | Rdata | dict[str, str | Rdata]) -> Iterable[str | Rdata]:
+    return data.values() if isinstance(data, dict) else (data,)
+
+
 def _text(data: str | Rdata) -> str:
     return data if isinstance(data, str) else data.text
 
 
-def _check(sets: dict[str, _Set], domain: NewDomain) -> None:
+def _check(sets: dict[str, _Set], domain: NewDomain, mistakes: Mistakes) -> None:
     aliases = set()
     for key, (ttl, line, data) in sets.items():
         name, _, rtype = key.partition('\t')
         if not lies_in(name, domain.name):
-            raise InvalidField(field=line_field(line), why=f'{name} is not inside the domain {domain.name}')
+            mistakes.add(InvalidField(field=line_field(line), why=f'{name} is not inside the domain {domain.name}'))
         if rtype in dnstext.SINGLE:
             if isinstance(data, dict) and len(data) > 1:
-                raise InvalidField(field=line_field(line), why=f'{name} has more than one {rtype} record')
+                mistakes.add(InvalidField(field=line_field(line), why=f'{name} has more than one {rtype} record'))
             if rtype == 'CNAME':
                 aliases.add(name)
-        fields.ttl(line_field(line), ttl)
+        if ttl > fields.MAX_TTL:
+            mistakes.add(InvalidField(field=line_field(line), why=f'its TTL {ttl} is more than {fields.MAX_TTL}'))
     if aliases:
-        _check_aliases(sets, aliases)
+        _check_aliases(sets, aliases, mistakes)
 
 
-def _check_aliases(sets: dict[str, _Set], aliases: set[str]) -> None:
+def _check_aliases(sets: dict[str, _Set], aliases: set[str], mistakes: Mistakes) -> None:
     """A CNAME must be alone at its name; seen here, because the parts of the contents are checked by themselves."""
     types: dict[str, set[str]] = {}
     for key in sets:
@@ -167,9 +187,9 @@ def _check_aliases(sets: dict[str, _Set], aliases: set[str]) -> None:
     for key, (_, line, _) in sets.items():
         name, _, rtype = key.partition('\t')
         if len(types.get(name, ())) > 1:
-            raise InvalidField(field=f'{line_field(line)}, type', why=f'{name} has '
-                               f'{", ".join(sorted(types[name] - {rtype}))} already, and a CNAME must be alone at its '
-                               'name')
+            others = ', '.join(sorted(types[name] - {rtype}))
+            mistakes.add(InvalidField(field=f'{line_field(line)}, type',
+                                      why=f'{name} has {others} already, and a CNAME must be alone at its name'))
 
 
 def _email(field: str, name: dns.name.Name) -> str:

@@ -37,19 +37,54 @@ _DIRECTIVES = ('$ORIGIN', '$TTL', '$GENERATE')
 #: Records after which green threads that wait get their turn, and how many of them one that is not plain is worth.
 _TURN, _SLOW = 2000, 40
 
+#: Mistakes of a zone file that are told at once, and how much of a wrong line is shown.
+MOST_MISTAKES, _SHOWN = 20, 60
+
 #: Takes name, type, TTL and data of a record, and the line in which it begins; data is text where it is plain.
 Take = Callable[[str, str, int, str | Rdata, int], None]
 #: Takes name, TTL and data of an SOA, and the line in which it begins.
 TakeSoa = Callable[[str, int, dns.rdata.Rdata, int], None]
 
 
+class Mistakes:
+    """What is wrong with a zone file, so that all of it is told at once."""
+
+    def __init__(self) -> None:
+        self._found: list[tuple[str, str]] = []
+
+    def add(self, error: InvalidField, line: str | None = None) -> None:
+        """
+        :param line: the text that it is about
+        :raises InvalidField: when there are so many that the rest need not be read
+        """
+        why = str(error.kwargs['why'])
+        if line is not None:
+            shown = line.strip()
+            why += f': {shown if len(shown) <= _SHOWN else shown[:_SHOWN] + "…"!r}'
+        self._found.append((error.kwargs['field'], why))
+        if len(self._found) == MOST_MISTAKES:
+            self._found.append(('zone file', f'after {MOST_MISTAKES} mistakes the rest was not read'))
+            self.refuse()
+
+    def refuse(self) -> None:
+        """
+        :raises InvalidField: when there are any: the first, and all of them as its ``all``
+        """
+        if self._found:
+            field, why = self._found[0]
+            raise InvalidField(field=field, why=why, **({'all': self._found} if len(self._found) > 1 else {}))
+
+
 class Lines:
     """
     :param lines: of the zone file
     :param most: how many records there may be
+    :param mistakes: takes what is wrong with single records; without it the first is raised
     """
 
-    def __init__(self, lines: Iterable[str], most: int, take: Take, take_soa: TakeSoa) -> None:
+    def __init__(self, lines: Iterable[str], most: int, take: Take, take_soa: TakeSoa,
+                 mistakes: Mistakes | None = None) -> None:
+        self._mistakes = mistakes
         self._lines = iter(lines)
         self._most = most
         self._take = take
@@ -70,7 +105,7 @@ class Lines:
     def read(self) -> None:
         """Read them all.
 
-        :raises InvalidField: with the line, for what cannot be read
+        :raises InvalidField: for more records than there may be, or more mistakes than are told
         """
         reader, take, match, plain_data = self._reader, self._take, LINE.match, _plain_data
         suffix, default_ttl, last_ttl = '.', None, None
@@ -97,7 +132,12 @@ class Lines:
                 if owner:
                     reader.last_name = dns.name.from_text(owner)
                 reader.last_ttl, reader.last_ttl_known = last_ttl or 0, last_ttl is not None
-                self._read(line)
+                try:
+                    self._read(line)
+                except InvalidField as error:
+                    if self._mistakes is None or self._count > self._most:
+                        raise
+                    self._mistakes.add(error, line)
                 owner, written = reader.last_name.canonicalize().to_text(), ''
                 suffix = suffix_of(reader.current_origin.canonicalize().to_text())
                 last_ttl = reader.last_ttl if reader.last_ttl_known else None

@@ -54,8 +54,11 @@ class ImportZone(Change):
             self.exit_code = waiting.TIMED_OUT
             return columns(task, IMPORT_COLUMNS, parsed_args.formatter)
         if task['status'] != 'COMPLETE':
-            raise Failure(f'{parsed_args.file} was not imported: {task["message"]}')
+            between = '\n' if '\n' in task['message'] else ' '
+            raise Failure(f'{parsed_args.file} was not imported:{between}{task["message"]}')
         zone = self.client.zone(task['zone_id'])
+        if ';' in task['message']:  # more than that it was imported
+            self.app.stderr.write(f'{parsed_args.file}: {task["message"]}.\n')
         if self.settle(parsed_args, zone, zone['serial']):
             zone = self.client.zone(zone['id'])
         return columns(zone, ZONE_COLUMNS, parsed_args.formatter)

@@ -226,6 +226,25 @@ def test_a_zone_file_is_imported_and_exported(place: Place) -> None:
     assert place.run('zone', 'import', 'list', '-f', 'json').json == []
     file.write_text(file.read_text() + 'www A 192.0.2.256\n')
     assert 'line 5' in place.run('zone', 'import', str(file), code=1).err
+    file.write_text(file.read_text() + 'mx MX mail\n')
+    told = place.run('zone', 'import', str(file), code=1).err.splitlines()
+    assert told[0].endswith('was not imported:')
+    assert told[1].startswith('line 5: ') and told[1].endswith(": 'www A 192.0.2.256'.")
+    assert told[2].startswith('line 6: ') and told[2].endswith(": 'mx MX mail'.")
+
+
+def test_an_import_tells_which_name_servers_it_did_not_keep(place: Place) -> None:
+    file = place.folder / 'servers.zone'
+    for name, servers, told in (('example.biz.', ('ns.old.example.',), True),
+                                ('example.name.', ('ns2.example.org.', 'NS1.example.org.'), False)):
+        file.write_text(f'$ORIGIN {name}\n$TTL 60\n@ SOA ns1.example.org. a.example.org. 1 3600 600 86400 300\n'
+                        + ''.join(f'@ NS {each}\n' for each in servers))
+        ran = place.run('zone', 'import', str(file), '-f', 'json')
+        wanted = ("example.biz. imported; its name servers are the pool's, ns1.example.org., ns2.example.org., instead "
+                  'of those in the file, ns.old.example.')
+        assert (wanted in ran.err) is told
+        assert [wanted in each['message'] for each in place.run('zone', 'import', 'list', '-f', 'json').json
+                if each['zone_id'] == ran.json['id']] == [told]
     assert place.run('zone', 'import', 'show', 'abcd', code=1).err.startswith('There is no import abcd;')
 
 

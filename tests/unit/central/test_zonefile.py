@@ -27,6 +27,8 @@ ZONE = r'''
     a       MX 10 mail.example.net.
 '''
 
+HEAD = '$ORIGIN example.com.\n$TTL 300\n@ SOA ns1 h 1 2 3 4 5\n'
+
 
 def parsed(text: str) -> list[str]:
     domain, sets = zonefile.parse(textwrap.dedent(text))
@@ -76,6 +78,30 @@ def test_a_record_said_twice_counts_once() -> None:
     assert parsed(f'{soa}a 300 A 192.0.2.1\nA 200 A 192.0.2.1\n') == ['a.example.com. 200 A 192.0.2.1']
 
 
+def test_all_mistakes_are_told_with_their_lines() -> None:
+    with pytest.raises(InvalidField) as caught:
+        zonefile.parse(f'{HEAD}www A 192.0.2.256\nok A 192.0.2.1\n  mx  MX ten mail  ; {"x" * 100}\n'
+                       'a TXT "open\nb.example.org. A 192.0.2.1\nc CNAME ok\nc A 192.0.2.1\nd A ( 192.0.2.300\n )\n')
+    found = caught.value.kwargs['all']
+    assert [field for field, _ in found] == ['line 4', 'line 6', 'line 7', 'line 11', 'line 8', 'line 9, type',
+                                             'line 10, type']
+    assert found[0][1].endswith(": 'www A 192.0.2.256'")
+    assert found[1][1].endswith("…'") and "'mx  MX ten mail  ; xxx" in found[1][1]
+    assert str(caught.value) == f'{found[0][0]}: {found[0][1]}.'
+
+
+def test_mistakes_without_end_are_told_as_far_as_one_reads() -> None:
+    with pytest.raises(InvalidField) as caught:
+        zonefile.parse(HEAD + 'www A 192.0.2.256\n' * 10_000)
+    found = caught.value.kwargs['all']
+    assert len(found) == 21 and found[-1] == ('zone file', 'after 20 mistakes the rest was not read')
+
+
+def test_which_name_servers_the_file_had_is_known() -> None:
+    _, contents = zonefile.parse(textwrap.dedent(ZONE))
+    assert contents.name_servers == ['ns.old.example.']
+
+
 def test_generate() -> None:
     soa = 'example.com. 300 IN SOA ns1.example.com. h.example.com. 1 2 3 4 5\n'
     assert parsed(f'{soa}$GENERATE 1-2 h$ A 192.0.2.$\n') == ['h1.example.com. 300 A 192.0.2.1',
@@ -99,9 +125,6 @@ def test_numbers_in_generate_that_no_name_has_are_refused(line: str) -> None:
     assert 'line 2: a number in $GENERATE has more than 10 digits, or a width more than 3' in refused(f'{soa}{line}\n')
     with pytest.raises(SourceError, match='more than 10 digits'):
         master.read(f'{soa}{line}\n', 'example.com.')
-
-
-HEAD = '$ORIGIN example.com.\n$TTL 300\n@ SOA ns1 h 1 2 3 4 5\n'
 
 
 @pytest.mark.parametrize(('text', 'words'), [
