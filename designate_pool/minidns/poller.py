@@ -8,6 +8,9 @@ A server that was notified is taken to be fetching until it has had a transfer, 
 another MiniDNS, or *retry_interval* seconds are over.  A change of that zone in the meantime is not news to it: what it
 fetches may have the change in it already.  Only when that turns out otherwise it is notified once more, of all such
 changes together.
+
+The tries of a round belong to the server's failure, not to the serial: where a change takes the place of another time
+after time, a server that has got no further for as long as a round takes is told of as failed all the same.
 """
 
 from __future__ import annotations
@@ -33,6 +36,7 @@ from designate_pool.model import Answer, Context, Domain, Outcome, PollResult
 GLANCES = (0.0, 0.004, 0.014, 0.034, 0.084, 0.184, 0.384, 0.784)
 _LAST_LOOK = 0.5
 _NO_SCHEDULE = Schedule(0, 0, 0)
+_SILENCE = Said(Answer.TIMEOUT, reason='no answer')
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -116,10 +120,12 @@ class Poll(_Question):
     :ivar told: the serial that it was notified of
     :ivar fetching_until: when it is no longer taken to be fetching that
     :ivar started: when it was asked for, in seconds of the monotonic clock
+    :ivar failing_since: since when the server has got no further, through polls whose place this one has taken
+    :ivar said: the latest answer, to this poll or those
     """
 
-    __slots__ = ('request', 'recipients', 'seen', 'started', 'told', 'fetching_until', '_notify', '_delay',
-                 '_notified')
+    __slots__ = ('request', 'recipients', 'seen', 'started', 'failing_since', 'said', 'told', 'fetching_until',
+                 '_notify', '_delay', '_notified')
 
     def __init__(self, request: Request, schedule: Schedule, over: Callable[[Poll, Said], None],
                  notify: Callable[[], None] | None) -> None:
@@ -127,7 +133,8 @@ class Poll(_Question):
         self.request = request
         self.recipients = [request.recipient]
         self.seen: int | None = None
-        self.started = time.monotonic()
+        self.started = self.failing_since = time.monotonic()
+        self.said = _SILENCE
         self.told: int | None = None
         self.fetching_until = 0.0
         self._notify = notify
@@ -163,8 +170,26 @@ class Poll(_Question):
 
     def take(self, said: Said) -> bool:
         if said.serial is not None:
+            self._got_further(said.serial)
             self.seen = said.serial
+        self.said = said
         return super().take(said)
+
+    def succeed(self, former: Poll) -> None:
+        """This poll takes the place of *former*."""
+        self.failing_since, self.said, self.seen = former.failing_since, former.said, former.seen
+        if self.request.seen is not None:
+            self._got_further(self.request.seen)
+
+    def is_overdue(self, now: float) -> bool:
+        """Whether the server has got no further for as long as a round of tries may take."""
+        tries = 1 + self.schedule.max_retries
+        longest = tries * self.schedule.timeout + self.schedule.max_retries * self.schedule.retry_interval
+        return now - self.failing_since >= longest
+
+    def _got_further(self, serial: int) -> None:
+        if self.seen is not None and serials.newer(serial, self.seen):
+            self.failing_since = time.monotonic()
 
     def result(self, said: Said) -> PollResult:
         if said.serial is not None and serials.at_least(said.serial, self.serial):
@@ -297,6 +322,11 @@ class Poller:
         again = functools.partial(self._notify, request, schedule) if request.notify else None
         poll = self._polls[request.peer.id, request.name] = Poll(request, schedule, self._polled, again)
         poll.recipients[:0] = [each for each in waiting if each != request.recipient]
+        if former is not None and former.domain_id == request.domain_id:
+            poll.succeed(former)
+            if poll.is_overdue(poll.started):
+                self._exchange.post(self._tell, (poll, poll.result(poll.said), poll.started - poll.failing_since))
+                poll.failing_since = poll.started
         self._exchange.begin(poll)
         return poll
 

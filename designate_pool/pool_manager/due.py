@@ -6,8 +6,9 @@ row whose server was found to serve other contents, under the domain's serial or
 so, through changes and polls, until they were compared again and were ours.
 
 A change *begins* a row.  A row waits, is tried, and is tried again ``retry_interval`` apart until the
-tries of the round (1 + ``max_retries``) are used up, or at once when no retry can mend the failure; then it is
-in ERROR, and goes on being tried with growing pauses until it succeeds or something newer takes its place.
+tries of the round (1 + ``max_retries``) are used up, or at once when no retry can mend the failure; a newer serial
+gives no new tries to a server that has failed for the older ones.  Then it is in ERROR, and goes on being tried with
+growing pauses until it succeeds or something newer takes its place.
 
 Each function returns new rows with the version they will have once written.
 """
@@ -15,7 +16,7 @@ Each function returns new rows with the version they will have once written.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -47,8 +48,12 @@ class Tries:
         return (1 + self.max_retries) * self.timeout + self.max_retries * self.retry_interval
 
 
-def begin(domain: Domain, rows: Rows, servers: Iterable[str], now: datetime) -> list[ServerStatus]:
-    """The rows that the domain's present state makes new or due; none when all of it is under way already."""
+def begin(domain: Domain, rows: Rows, servers: Iterable[str], now: datetime,
+          fed: Collection[str] = ()) -> list[ServerStatus]:
+    """The rows that the domain's present state makes new or due; none when all of it is under way already.
+
+    :param fed: servers that a change is tried on at once, since they may have failed for what was in the last one
+    """
     if domain.is_going:
         return _begin_deletion(domain, rows, servers, now)
     begun = []
@@ -67,8 +72,11 @@ def begin(domain: Domain, rows: Rows, servers: Iterable[str], now: datetime) -> 
         if update is None:
             begun.append(_new(domain, server, Action.UPDATE, ready))
         elif newer(domain.serial, update.expected_serial):
-            # How often mending has failed is counted on: a change makes it no easier.
-            attempts = update.attempts if update.diverged else 0
+            # How often the server has failed is counted on, through all serials: a change makes it no better.
+            attempts = 0 if update.status is Outcome.SUCCESS else update.attempts
+            if ready is not None and attempts and update.status is None and update.deadline_at is None and (
+                    server not in fed):
+                ready = update.next_attempt_at or ready  # between two tries of its round
             begun.append(dataclasses.replace(_renewed(update, domain, ready), attempts=attempts))
         elif ready is not None and update.status is not Outcome.SUCCESS and update.next_attempt_at is None:
             begun.append(_written(update, next_attempt_at=ready))  # what it waited for has happened

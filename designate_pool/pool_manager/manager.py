@@ -133,10 +133,11 @@ class Manager:
     def _begin(self, domain_ids: Sequence[str]) -> None:
         now = utcnow()
         self._outcomes.begun(domain_ids)
+        fed = [key for key, lane in self.all_lanes.items() if lane.backend.fed_by_records]
         with self.deciding:
             found = self.situations(domain_ids)
             for situation in found.values():
-                situation.change(*due.begin(situation.domain, situation.rows, self.members.holding, now))
+                situation.change(*due.begin(situation.domain, situation.rows, self.members.holding, now, fed))
             for situation, generation in self.reborn(found.values()):
                 situation.change(*(due.supersede(row, generation) for row in situation.rows.values()
                                    if row.action is Action.DELETE and row.status is not Outcome.SUCCESS

@@ -729,3 +729,33 @@ def test_a_silent_server_delays_no_other(polling: Polling) -> None:
     polling.ask(good)
     assert polling.result(good).status is Outcome.SUCCESS
     assert len(polling.results) == 1
+
+
+@pytest.mark.parametrize('behind', [True, False])
+def test_changes_that_come_faster_than_a_round_of_tries_do_not_hide_that_a_server_fails(
+        polling: Polling, behind: bool) -> None:
+    _, peer = polling.server(serving(6) if behind else lambda query, over_tcp: [])
+    serials = itertools.count(7)
+
+    def change() -> bool:
+        polling.ask(peer, next(serials), Schedule(timeout=0.4, retry_interval=0.3, max_retries=1))
+        return bool(polling.results)
+
+    wait_until(change, 'a result', 10, pause=0.1)
+    _, result = polling.results[0]
+    assert (result.status, result.answer) == (Outcome.ERROR, Answer.SERIAL if behind else Answer.TIMEOUT)
+    assert (result.serial_number, (result.expected_serial or 0) > 7) == (6 if behind else None, True)
+
+
+def test_a_server_that_gets_further_with_every_change_does_not_fail(polling: Polling) -> None:
+    asked = itertools.count(7)
+    latest = [6]
+    server, peer = polling.server(lambda query, over_tcp: [soa_answer(query, latest[0] - 1)])
+
+    def change() -> bool:
+        latest[0] = next(asked)
+        polling.ask(peer, latest[0], Schedule(timeout=0.5, retry_interval=1.0, max_retries=1))
+        return len(server.queries) >= 30
+
+    wait_until(change, 'more than a round has gone by', 30, pause=0.1)
+    assert [result for _, result in polling.results if result.status is Outcome.ERROR] == []

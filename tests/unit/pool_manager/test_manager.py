@@ -357,17 +357,31 @@ def test_one_server_dead_at_update_and_back_again(world: World, clock: Clock) ->
 
 
 @all_needed
-def test_a_change_for_a_server_known_to_be_silent_is_an_error_as_soon_as_its_tries_are_used_up(
-        world: World, clock: Clock) -> None:
+def test_changes_that_keep_coming_do_not_hide_that_a_server_is_dead(world: World, clock: Clock) -> None:
     domain = world.create()
     world.servers[SERVERS[2]].dead = True
-    world.change(domain)
+    changed = world.change(domain)
     assert world.manager.lanes[SERVERS[2]].dns.is_open
+    for _ in range(4):
+        later(world, clock, 5)
+        changed = world.change(domain)
+        assert world.get(domain).status is Status.ERROR, 'its tries are used up, whatever the serial'
+    world.servers[SERVERS[2]].dead = False
+    later(world, clock, 400)
+    assert world.get(domain).status is Status.ACTIVE and world.serial(SERVERS[2]) == changed.serial
+
+
+@all_needed
+def test_a_server_that_was_right_has_all_its_tries_when_a_change_fails(world: World, clock: Clock) -> None:
+    domain = world.create()
+    world.servers[SERVERS[2]].dead = True
+    world.manager.lanes[SERVERS[2]].dns.failed(3)
     world.change(domain)
     for seconds in (2, 2, 1.9):
         clock.offset += timedelta(seconds=seconds)
         Periodic(world.manager, world.registrar, world.runtime).run_due()
         assert world.get(domain).status is Status.PENDING
+        world.change(domain)
     clock.offset += timedelta(seconds=0.2)
     Periodic(world.manager, world.registrar, world.runtime).run_due()
     assert world.get(domain).status is Status.ERROR
