@@ -91,7 +91,8 @@ class Manager:
 
     def new_lane(self, server: Server, backend: Backend) -> Lane:
         return Lane(server, backend, self._circuit(), self._circuit(), 2 * self.settings.batch_size, self._runtime,
-                    self.feeder.feed, self.feeder.mend, lambda called: self._outcomes.put(*called), utcnow)
+                    self.feeder.feed, self.feeder.mend, lambda called: self._outcomes.put(*called), utcnow,
+                    self._renew_claims)
 
     def seat(self, members: Members, lanes: Mapping[str, Lane]) -> None:
         """From now on these are the servers."""
@@ -268,6 +269,18 @@ class Manager:
         """How much waits in each queue."""
         return {'casts': len(self._casts), 'outcomes': len(self._outcomes), 'reports': len(self._reports),
                 'calls': sum(lane.waiting for lane in list(self.all_lanes.values()))}
+
+    def keep_claims(self) -> float:
+        """Renew the claims of what waits in the lanes or is under way there; seconds until the next time."""
+        before = utcnow() + timedelta(seconds=self.settings.claim_seconds * 2 / 3)
+        for lane in list(self.all_lanes.values()):
+            lane.keep_claims(before)
+        return self.settings.claim_seconds / 6
+
+    def _renew_claims(self, rows: Sequence[ServerStatus]) -> Sequence[ServerStatus]:
+        now = utcnow()
+        until = now + timedelta(seconds=self.settings.claim_seconds)
+        return self.storage.run(statuses.renew_claims, rows, self.settings.name, now, until)
 
     def _is_call(self, row: ServerStatus) -> bool:
         """Whether what is due for *row* is a driver's call, not a poll."""

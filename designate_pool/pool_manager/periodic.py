@@ -3,6 +3,7 @@
 Loops, none of which ever ends by itself:
 
 * *due*: rows whose time has come are claimed, in pages and by index, and carried out;
+* *claims*: what waits for a server or is under way there stays claimed;
 * *probe*: a server whose circuit is open is asked one cheap question now and then;
 * *unsettled*: domains that have been PENDING or in ERROR for a while are looked at again, which makes up for casts and
   reports that were lost; by one of the pool's managers at a time;
@@ -71,7 +72,8 @@ class Periodic:
 
     def start(self) -> None:
         loops: list[tuple[str, Callable[[], float]]] = [
-            ('due', self.run_due), ('probe', self.run_probes), ('unsettled', self.run_unsettled),
+            ('due', self.run_due), ('claims', lambda: self._manager.keep_claims()), ('probe', self.run_probes),
+            ('unsettled', self.run_unsettled),
             ('sweep', self.auditing.run), ('members', self.run_members), ('filling', self._filling.run),
             ('contents', self._contents.run), ('keeping', self._contents.keep), ('measuring', self._measuring.run)]
         self._tasks = [self._runtime.spawn(self._loop, name, work, name=name) for name, work in loops]

@@ -133,6 +133,22 @@ def claimed_on_names(tx: Tx, names: Iterable[str], now: datetime) -> list[Claime
     return found
 
 
+def renew_claims(tx: Tx, rows: Sequence[ServerStatus], by: str, now: datetime, until: datetime) -> list[ServerStatus]:
+    """Have those of *rows* that are still claimed by *by* stay so until a later time; these, as they are then."""
+    kept: list[ServerStatus] = []
+    for some in _chunks(rows, _IDS_PER_STATEMENT):
+        wanted = {(row.server_id, row.domain_id, row.action) for row in some}
+        query = _OF_BOTH.where(TABLE.c.claimed_by == by, TABLE.c.claimed_until > now).with_for_update()
+        found = _statuses(tx, query, {'ids': sorted({row.domain_id for row in some}),
+                                      'server_ids': sorted({row.server_id for row in some})})
+        mine = [row for row in found if (row.server_id, row.domain_id, row.action) in wanted]
+        if mine:
+            tx.execute(TABLE.update().where(TABLE.c.id.in_([row.id for row in mine])).values(
+                claimed_until=until, version=TABLE.c.version + 1))
+        kept += (dataclasses.replace(row, claimed_until=until, version=row.version + 1) for row in mine)
+    return kept
+
+
 def any_waiting(tx: Tx, server_id: str) -> ServerStatus | None:
     """The UPDATE row that this server is to try first, or None when nothing waits for it."""
     query = (_SELECT.where(TABLE.c.server_id == server_id, TABLE.c.next_attempt_at.is_not(None),

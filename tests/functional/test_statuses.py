@@ -282,6 +282,19 @@ def test_where_more_is_due_than_there_is_room_for_some_of_the_newest_is_claimed(
     assert [each.domain_id for each in claim(storage, {A: 100}, by='two')] == ids[3:7], 'each of them once'
 
 
+def test_claims_are_renewed_by_who_has_them_and_not_once_they_ran_out(storage: Storage) -> None:
+    ids = storage.run(insert_domains, 3)
+    written(storage, *(row(each, next_attempt_at=NOW) for each in ids))
+    mine = sorted(claim(storage, {A: 2}), key=lambda each: each.domain_id)
+    claim(storage, {A: 1}, by='two')
+    rows = [stored(storage, each)[0] for each in ids]
+    kept = storage.run(statuses.renew_claims, rows, 'one', NOW + SECOND, NOW + 2 * MINUTE)
+    assert {each.domain_id for each in kept} == {each.domain_id for each in mine}
+    assert kept == [stored(storage, each.domain_id)[0] for each in kept]
+    assert {(each.claimed_until, each.version) for each in kept} == {(NOW + 2 * MINUTE, 3)}
+    assert storage.run(statuses.renew_claims, rows, 'one', NOW + 3 * MINUTE, NOW + 4 * MINUTE) == []
+
+
 def test_who_is_being_polled_for_is_known(storage: Storage) -> None:
     ids = storage.run(insert_domains, 4)
     written(storage, row(ids[0], deadline_at=NOW + MINUTE), row(ids[1], deadline_at=NOW - MINUTE), row(ids[2]),

@@ -12,7 +12,7 @@ import pytest
 
 from designate_pool.backends.base import Backend, Outcomes
 from designate_pool.errors import BackendError, BackendUnreachable, ServiceUnavailable
-from designate_pool.model import Action, Domain, PollRequest, Server, ServerStatus, utcnow
+from designate_pool.model import Action, CallResult, Domain, PollRequest, Server, ServerStatus, utcnow
 from designate_pool.pool_manager import lane as lane_module
 from designate_pool.pool_manager.circuit import Circuit
 from designate_pool.pool_manager.lane import Called, Lane
@@ -120,6 +120,84 @@ def test_a_claim_that_ran_out_is_left_alone(backend: Bulky) -> None:
     assert len(done) == 1
 
 
+def longer(works: Sequence[Work], seconds: float) -> list[ServerStatus]:
+    return [dataclasses.replace(work.row, claimed_until=utcnow() + timedelta(seconds=seconds)) for work in works]
+
+
+def test_a_call_begins_only_when_its_claim_outlasts_it(backend: Bulky) -> None:
+    works = [work('a.', seconds=9), work('b.', seconds=9), work('c.', seconds=30)]
+    done: list[Called] = []
+    renewed = longer(works[:1], 60)
+    closed = Circuit(3, 60, lambda: 0.0)
+    lane = Lane(backend.server, backend, closed, closed, 100, Threads(), never, never, done.extend, utcnow,
+                lambda rows: [row for row in renewed if row.domain_id in {each.domain_id for each in rows}])
+    assert backend.server.call_timeout == 10
+    lane.put(*works)
+    wait_until(lambda: done, 'a call is made')
+    lane.stop()
+    assert backend.calls == [('create', ['a.', 'c.'])], 'b. may be taken by somebody else before the call ends'
+    assert [each.work.row for each in done] == [renewed[0], works[2].row]
+
+
+def test_what_waits_or_is_under_way_keeps_its_claim(backend: Bulky) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    backend.before = lambda: (begun.set(), go_on.wait(30))
+    works = [work(name, seconds=20) for name in ('a.', 'b.', 'c.', 'd.')]
+    renewed = longer(works, 60)
+    asked: list[str] = []
+    done: list[Called] = []
+
+    def renew(rows: Sequence[ServerStatus]) -> list[ServerStatus]:
+        asked.extend(row.domain_id for row in rows)
+        return renewed
+
+    closed = Circuit(3, 60, lambda: 0.0)
+    lane = Lane(backend.server, backend, closed, closed, 100, Threads(), never, never, done.extend, utcnow, renew)
+    lane.put(*works)
+    assert begun.wait(30)
+    lane.keep_claims(utcnow() + timedelta(seconds=15))
+    assert not asked, 'they go on long enough'
+    lane.keep_claims(utcnow() + timedelta(seconds=25))
+    assert sorted(asked) == sorted(each.domain.id for each in works)
+    go_on.set()
+    wait_until(lambda: len(done) == 4, 'all is done')
+    lane.keep_claims(utcnow() + timedelta(seconds=600))
+    lane.stop()
+    assert [each.work.row for each in done] == renewed and len(asked) == 4, 'nothing is kept that has ended'
+
+
+def test_what_is_behind_a_call_that_is_stuck_is_left_to_others(
+        backend: Bulky, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lane_module, 'LONGEST_CALL', 0.0)
+    begun, go_on = threading.Event(), threading.Event()
+    backend.before = lambda: (begun.set(), go_on.wait(30))
+    closed = Circuit(3, 60, lambda: 0.0)
+    lane = Lane(backend.server, backend, closed, closed, 100, Threads(), never, never, lambda done: None, utcnow, never)
+    lane.put(work('a.'), work('b.'))
+    assert begun.wait(30)
+    lane.keep_claims(utcnow() + timedelta(seconds=600))
+    go_on.set()
+    lane.stop()
+
+
+def test_few_are_mended_at_a_time(backend: Bulky, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backend, 'batch_size', 1000)
+    most, together, done = lane_module.MOST_MENDED, list[int](), list[Called]()
+
+    def mend(backend: Backend, domains: Sequence[Domain]) -> list[tuple[CallResult, int | None]]:
+        together.append(len(domains))
+        return [(CallResult(), 1)] * len(domains)
+
+    works = [dataclasses.replace(each, row=dataclasses.replace(each.row, action=Action.UPDATE, diverged=True))
+             for each in (work(f'd{number}.') for number in range(2 * most + 1))]
+    closed = Circuit(3, 60, lambda: 0.0)
+    lane = Lane(backend.server, backend, closed, closed, 100, Threads(), never, mend, done.extend, utcnow)
+    lane.put(*works)
+    wait_until(lambda: len(done) == len(works), 'all are mended')
+    lane.stop()
+    assert sum(together) == len(works) and max(together) <= most
+
+
 def test_nothing_is_sent_while_the_circuit_is_open(backend: Bulky) -> None:
     control = Circuit(1, 60, lambda: 0.0)
     control.failed()
@@ -190,7 +268,7 @@ class TestWhereCallsAreDear:
         return Lane(backend.server, backend, closed, closed, 100, Threads(), never, never, done.extend, utcnow), done
 
 
-def never(backend: Backend, domains: Domain | Sequence[Domain]) -> Any:
+def never(*arguments: object) -> Any:
     raise AssertionError('this server is neither fed by records nor mended')
 
 

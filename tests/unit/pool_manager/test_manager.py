@@ -36,7 +36,7 @@ from designate_pool.storage import audits, domains, servers, statuses
 from designate_pool.storage.sessions import Storage
 from tests.fixtures.databases import upgraded_sqlite
 
-CONTEXT = Context()
+CONTEXT = Context(all_projects=True)
 SERVERS = ('a' * 32, 'b' * 32, 'c' * 32)
 
 

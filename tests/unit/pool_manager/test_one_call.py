@@ -168,3 +168,19 @@ def test_what_was_seen_before_a_late_deletion_ran_counts_no_more(world: World, c
 def _done(lane: Lane, works: list[Work]) -> list[Called]:
     """The calls for *works*, made without looking at their claims."""
     return [Called(work, lane.backend.delete_domain(work.domain)) for work in works]
+
+
+def test_what_takes_longer_than_its_claim_is_not_done_twice(world: World, clock: Clock) -> None:  # noqa: F811
+    other = world.new_manager('two')
+
+    def take_long() -> None:
+        for _ in range(3):
+            clock.offset += timedelta(seconds=25)
+            world.manager.keep_claims()
+            Periodic(other, world.registrar, world.runtime).run_due()
+
+    world.servers[FIRST].before_return = take_long
+    domain = world.create()
+    assert verbs(world) == ['create']
+    row = world.rows(domain)[FIRST, Action.CREATE]
+    assert (row.status, row.claimed_by) == (Outcome.SUCCESS, None)
