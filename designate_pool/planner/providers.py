@@ -1,7 +1,10 @@
 """Where zones come from and go to: sources, providers (sources that can also be written), processors.
 
 The public methods tell the lifecycle; a subclass writes ``_populate``, ``_apply`` and, where it needs them, the hooks.
-The names and the order of the hooks are those of octoDNS, so that who knows a provider there knows these.
+The hooks are called what octoDNS calls them, and in its order, with the same arguments.  What they are given is not
+octoDNS's: zones hold :class:`~designate_pool.planner.records.RRset`, which are changed by ``_replace``, with absolute
+names and data as in a zone file; a change has tuples of what is there and of what comes.  So a provider of octoDNS
+cannot be moved here as it is, and need not be: :mod:`designate_pool.planner.octodns_adapter` runs it unchanged.
 """
 
 from __future__ import annotations

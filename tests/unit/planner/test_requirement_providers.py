@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 
+import octodns.processor.base
+import octodns.provider.base
 import pytest
 
 from designate_pool.errors import SupportsException
@@ -29,6 +32,18 @@ def test_the_settings_of_a_provider_and_their_defaults() -> None:
     assert list(inspect.signature(BaseProvider).parameters)[:6] == ['id', *settings]
     other = BaseProvider('other', True, 0.1, 0.2, False, False)
     assert [getattr(other, name) for name in settings] == [True, 0.1, 0.2, False, False]
+
+
+@pytest.mark.parametrize(('theirs', 'ours', 'hooks'), [
+    (octodns.provider.base.BaseProvider, BaseProvider, (
+        'plan', 'apply', '_apply', '_process_desired_zone', '_process_existing_zone', '_include_change',
+        '_extra_changes', '_plan_meta', 'supports_warn_or_except', 'populate')),
+    (octodns.processor.base.BaseProcessor, BaseProcessor, (
+        'process_source_zone', 'process_target_zone', 'process_source_and_target_zones', 'process_plan'))])
+def test_hooks_are_called_as_those_of_octodns_are(theirs: type, ours: type, hooks: Sequence[str]) -> None:
+    for hook in hooks:
+        assert list(inspect.signature(getattr(ours, hook)).parameters) == list(
+            inspect.signature(getattr(theirs, hook)).parameters)
 
 
 def test_hooks_that_are_not_written_let_everything_pass_and_add_nothing() -> None:
