@@ -61,20 +61,7 @@ def port(text: str) -> int:
 
 def endpoint(text: str, default_port: int) -> Endpoint:
     """``address``, ``address:port``, ``[v6]`` or ``[v6]:port``; a bare IPv6 address takes the default port."""
-    text = text.strip()
-    bracketed = re.fullmatch(r'\[([^\]]*)\](?::(.*))?', text)
-    if bracketed:
-        address, number = bracketed[1], bracketed[2]
-    elif text.count(':') == 1:
-        address, number = text.split(':')
-    else:
-        address, number = text, None
-    try:
-        parsed = ipaddress.ip_address(address)
-    except ValueError:
-        raise ValueError(f'{text!r} is not an IP address with an optional port, as 192.0.2.1:53 or [2001:db8::1]:53'
-                         ) from None
-    return Endpoint(str(parsed), default_port if number is None else port(number))
+    return Endpoint.parse(text.strip(), default_port)
 
 
 def endpoints(text: str, default_port: int) -> tuple[Endpoint, ...]:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import collections
-import contextlib
 import dataclasses
-import ipaddress
 import logging
 import socket
 from collections.abc import Mapping
@@ -16,8 +14,6 @@ from designate_pool.minidns.access import Guests, Peer, guests
 from designate_pool.model import Endpoint, Pool, Server
 
 LOG = logging.getLogger(__name__)
-
-DNS_PORT = 53
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -68,20 +64,10 @@ def parse_destination(destination: str) -> Endpoint:
 
     :raises InvalidField: when it is none of these
     """
-    host, port = destination, str(DNS_PORT)
-    if destination.startswith('['):
-        host, bracket, rest = destination[1:].partition(']')
-        if rest.startswith(':'):
-            port = rest[1:]
-        elif rest or not bracket:
-            host = ''
-    elif destination.count(':') == 1:
-        host, port = destination.split(':')
-    with contextlib.suppress(ValueError):
-        address = ipaddress.ip_address(host)
-        if port.isascii() and port.isdigit() and 0 < int(port) < 65536:
-            return Endpoint(address.compressed, int(port))
-    raise InvalidField(field='destination', why=f'{destination!r} is not an IP address with or without a port')
+    try:
+        return Endpoint.parse(destination)
+    except ValueError as error:
+        raise InvalidField(field='destination', why=str(error)) from None
 
 
 def _peer(server: Server) -> Peer:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import ipaddress
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
@@ -28,6 +30,26 @@ class Endpoint:
 
     def __str__(self) -> str:
         return f'[{self.host}]:{self.port}' if ':' in self.host else f'{self.host}:{self.port}'
+
+    @classmethod
+    def parse(cls, text: str, default_port: int = 53) -> Endpoint:
+        """The endpoint of ``address``, ``address:port``, ``[address]`` or ``[address]:port``.
+
+        :raises ValueError: when it is none of these
+        """
+        host, port = text.strip(), str(default_port)
+        if bracketed := re.fullmatch(r'\[([^\]]*)\](?::(.*))?', host):
+            host, port = bracketed[1], port if bracketed[2] is None else bracketed[2]
+        elif host.count(':') == 1:
+            host, port = host.split(':')
+        try:
+            address = str(ipaddress.ip_address(host))
+        except ValueError:
+            raise ValueError(f'{text!r} is not an IP address with an optional port, as 192.0.2.1:53 or '
+                             '[2001:db8::1]:53') from None
+        if not re.fullmatch('[0-9]{1,5}', port) or not 1 <= int(port) <= 65535:
+            raise ValueError(f'{port!r} is not a port from 1 to 65535')
+        return cls(address, int(port))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

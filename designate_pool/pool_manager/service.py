@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import socket
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
 from designate_pool.errors import InvalidField, PoolError
-from designate_pool.model import Answer, Comparison, Context, Domain, Outcome, PollResult, Reloaded
+from designate_pool.model import Answer, Comparison, Context, Domain, Endpoint, Outcome, PollResult, Reloaded, Server
 from designate_pool.pool_manager.comparing import Comparing
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic import Periodic
@@ -61,9 +63,7 @@ class PoolManager:
     def update_status(self, context: Context, domain: Domain, name_server: str, status: Outcome,
                       serial_number: int | None) -> None:
         _checked(domain, Domain, 'domain')
-        lanes = self._manager.all_lanes
-        server_id = name_server if name_server in lanes else next(
-            (key for key, lane in lanes.items() if str(lane.server.endpoint) == name_server), None)
+        server_id = _server_at(name_server, [lane.server for lane in self._manager.all_lanes.values()])
         if server_id is None:
             raise InvalidField(field='name_server', why=f'{name_server!r} is no server of the pool')
         if status not in (Outcome.SUCCESS, Outcome.ERROR):
@@ -87,6 +87,26 @@ class PoolManager:
     def compare_server(self, context: Context, server_id: str, fix: bool, delete_extra: int | None,
                        contents: bool = False) -> Comparison:
         return self._comparing.compare(server_id, fix, delete_extra, contents)
+
+
+def _server_at(name_server: str, servers: Sequence[Server]) -> str | None:
+    """The id of the server that is meant: by its id, as it is configured, or as MiniDNS takes a destination."""
+    for server in servers:
+        if name_server in (server.id, str(server.endpoint)):
+            return server.id
+    try:
+        endpoint = Endpoint.parse(name_server)
+    except ValueError:
+        return None
+    return next((server.id for server in servers if endpoint in _addresses(server)), None)
+
+
+def _addresses(server: Server) -> set[Endpoint]:
+    """Where *server* is, by the name of its host; nowhere when that cannot be looked up."""
+    with contextlib.suppress(OSError):
+        found = socket.getaddrinfo(server.host, server.port, type=socket.SOCK_DGRAM)
+        return {Endpoint(str(each[4][0]), server.port) for each in found}
+    return set()
 
 
 def _checked(value: Any, kind: type[T], field: str) -> T:
