@@ -16,16 +16,16 @@ from designate_pool import backends
 from designate_pool.backends import openness
 from designate_pool.backends.base import Backend
 from designate_pool.cmd import checking, soundness, tokens
-from designate_pool.config import early, load, pools, source
+from designate_pool.config import clear_text, early, load, pools, source
 from designate_pool.config.mistakes import Mistakes
 from designate_pool.errors import BadConfiguration, InvalidField, PoolError, PoolNotFound
 from designate_pool.minidns import access, signing
-from designate_pool.model import Context, Pool
+from designate_pool.model import Context, Finding, Pool
 from designate_pool.rpc.direct import Direct
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.runtime import Inline, Threads
 from designate_pool.storage import migrate
-from designate_pool.storage.sessions import Storage
+from designate_pool.storage.sessions import Storage, sqlite_files
 
 if TYPE_CHECKING:
     from designate_pool.central.service import Central
@@ -81,6 +81,7 @@ def config_check(conf: cfg.ConfigOpts) -> int:
     settings = load.read_settings(conf)
     about_files = [finding for section, option, path in pools.secret_files(conf, backends.options())
                    if (finding := openness.check(f'[{section}] {option}', path)) is not None]
+    about_files += _open_secrets(conf, settings.database.connection)
     from designate_pool.cmd import checking_api  # with it comes the whole API, which no other command needs
 
     about_files += checking_api.findings(settings.api, conf)
@@ -175,6 +176,14 @@ def _drivers(pool: Pool) -> dict[str, Backend]:
         mistakes.add('service:minidns', None, f'it cannot serve these servers: {error.kwargs["why"]}')
     mistakes.raise_if_any()
     return drivers
+
+
+def _open_secrets(conf: cfg.ConfigOpts, database: str) -> list[Finding]:
+    """What is wrong with who may read secrets in the configuration files and in a SQLite database."""
+    named = [('[database] connection', path) for path in sqlite_files(database)]
+    for path, held in clear_text.secrets(conf, backends.options()):
+        named.append((held[0] + (f' and {len(held) - 1} more secrets' if len(held) > 1 else ''), path))
+    return [finding for name, path in named if (finding := openness.check(name, path)) is not None]
 
 
 def _settings(conf: cfg.ConfigOpts) -> load.Settings:

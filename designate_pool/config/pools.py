@@ -66,15 +66,19 @@ def secret_files(conf: cfg.ConfigOpts, drivers: Drivers) -> list[tuple[str, str,
     """
     found = []
     for section, names in source.read(conf).sections.items():
-        kind, _, rest = section.partition(':')
-        driver = _canonical(rest.partition(':')[0])
-        options = {'backend': (*GENERIC, *drivers.get(driver, ())), 'tsig': _TSIG}.get(kind, ())
-        for option in options:
+        for option in options_of(section, drivers):
             if option.secret and option.name in names:
                 path = values.secret_file(conf[section][option.name].strip())
                 if path is not None:
                     found.append((section, option.name, path))
     return found
+
+
+def options_of(section: str, drivers: Drivers) -> Sequence[Option]:
+    """What a section of a server or key takes; nothing for others."""
+    kind, _, rest = section.partition(':')
+    driver = _canonical(rest.partition(':')[0])
+    return {'backend': (*GENERIC, *drivers.get(driver, ())), 'tsig': _TSIG}.get(kind, ())
 
 
 class _Reader:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import itertools
+import os
 import random
 import sqlite3
 import threading
@@ -221,6 +222,7 @@ def make_engine(url: str, patience: float = PATIENCE, foreign_keys: bool = True,
     name = parsed.get_backend_name()
     if name == 'sqlite':
         engine = sa.create_engine(parsed, **options)
+        sa.event.listen(engine, 'do_connect', _make_private)
         sa.event.listen(engine, 'connect', _prepare_sqlite(seconds, foreign_keys))
         sa.event.listen(engine, 'begin', _begin_sqlite)
     elif name == 'mysql':
@@ -233,6 +235,12 @@ def make_engine(url: str, patience: float = PATIENCE, foreign_keys: bool = True,
                                   **{'isolation_level': 'READ COMMITTED', **options})
         sa.event.listen(engine, 'connect', _prepare_postgresql(seconds))
     return engine
+
+
+def sqlite_files(url: str) -> list[str]:
+    """The files of the SQLite database at *url* that are there: its own, and its log; none for other databases."""
+    path = _parse(url).database if url.startswith('sqlite:') else None
+    return [] if path is None else [each for each in (path, f'{path}-wal') if os.path.exists(each)]
 
 
 def _parse(url: str) -> sa.URL:
@@ -251,6 +259,13 @@ def _parse(url: str) -> sa.URL:
 
 def _with_defaults(url: sa.URL, **options: int) -> sa.URL:
     return url.update_query_dict({key: str(value) for key, value in options.items() if key not in url.query})
+
+
+def _make_private(dialect: Any, record: Any, arguments: Any, options: Any) -> None:
+    """Make the file before SQLite does, which would let everybody read it; it gives its log the same mode."""
+    if not arguments[0].startswith('file:'):
+        with contextlib.suppress(OSError):  # it is there, or SQLite will say what is wrong
+            os.close(os.open(arguments[0], os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
 
 
 def _prepare_sqlite(seconds: int, foreign_keys: bool) -> Callable[[Any, Any], None]:

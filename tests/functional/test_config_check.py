@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import pathlib
 import re
@@ -43,6 +44,7 @@ def check(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> Check:
         path = tmp_path / 'pool.conf'
         path.write_text('\n'.join([f'[database]\nconnection = {database}', '[service:pool_manager]\npoll_timeout = 1',
                                    *sections]))
+        path.chmod(0o600)
         code = program.main(['--config-file', str(path), 'config', 'check', *words], cfg.ConfigOpts())
         printed, errors = capsys.readouterr()
         assert errors == ''
@@ -243,6 +245,34 @@ def test_the_files_of_secrets(check: Check, scripted: Callable[..., Scripted], t
     assert [f'-> chmod o= {path}' in printed for path in paths] == [True, True]
 
 
+def test_files_that_everybody_can_read_with_secrets_in_them(scripted: Callable[..., Scripted], tmp_path: pathlib.Path,
+                                                            capsys: pytest.CaptureFixture[str]) -> None:
+    database = tmp_path / 'pool.sqlite'
+    url, path = upgraded_sqlite(database), tmp_path / 'pool.conf'
+    database.chmod(0o644)
+    shared = f'[database]\nconnection = {url}\n{a_section(scripted(refused))}'
+
+    def warnings(text: str) -> list[str]:
+        path.write_text(shared + text)
+        path.chmod(0o644)
+        program.main(['--config-file', str(path), 'config', 'check'], cfg.ConfigOpts())
+        printed = capsys.readouterr().out
+        assert KEY.secret not in printed
+        return [line.strip() for line in printed.splitlines() if 'every user' in line]
+
+    assert warnings('') == [f'warning: [database] connection: every user of this host can read or change it: {database}'
+                            ' has mode 0644']
+    database.chmod(0o600)
+    assert warnings('') == []
+    (tmp_path / 'secret').write_text(KEY.secret)
+    (tmp_path / 'secret').chmod(0o600)
+    assert warnings(f'tsig_key = k\n[tsig:k]\nalgorithm = hmac-sha256\nsecret = file:{tmp_path}/secret\n') == []
+    assert warnings(f'tsig_key = k\n[tsig:k]\nalgorithm = hmac-sha256\nsecret = {KEY.secret}\n') == [
+        f'warning: [tsig:k] secret: every user of this host can read or change it: {path} has mode 0644']
+    [line] = warnings(f'tsig_key = {keyed()}\n[DEFAULT]\ntransport_url = rabbit://me:word@127.0.0.1/\n')
+    assert ' tsig_key and 1 more secrets: every user' in line
+
+
 def test_offline_nobody_is_asked(check: Check, scripted: Callable[..., Scripted]) -> None:
     server = scripted(refused)
     assert check(a_section(server), words=('--offline',)) == (0, f'1 server: fake:127.0.0.1:{server.port}\n')
@@ -259,11 +289,13 @@ def test_as_one_document(check: Check, scripted: Callable[..., Scripted]) -> Non
 
 def test_it_ends_when_every_server_is_silent(tmp_path: pathlib.Path) -> None:
     """Their ports are taken, and nothing comes back: neither an answer nor the news that nobody listens."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent, socket.create_server(('127.0.0.1', 0)) as control:
-        silent.bind(('127.0.0.1', 0))
-        sections = [f'[backend:secondary:{uuid.uuid4()}]\nhost = 127.0.0.1\nport = {silent.getsockname()[1]}\n'
+    with contextlib.ExitStack() as opened, socket.create_server(('127.0.0.1', 0)) as control:
+        silent = [opened.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) for _ in range(10)]
+        for each in silent:
+            each.bind(('127.0.0.1', 0))
+        sections = [f'[backend:secondary:{uuid.uuid4()}]\nhost = 127.0.0.1\nport = {each.getsockname()[1]}\n'
                     f'control_port = {control.getsockname()[1]}\ncontrol_secret = x\ncall_timeout = 2\n'
-                    f'primaries = 127.0.0.1:{free_port()}\n' for _ in range(10)]
+                    f'primaries = 127.0.0.1:{free_port()}\n' for each in silent]
         path = tmp_path / 'pool.conf'
         path.write_text('\n'.join([f'[DEFAULT]\nstate_path = {tmp_path}', *sections]))
         begun = time.monotonic()

@@ -1,0 +1,45 @@
+"""Secrets that stand in the configuration files themselves."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from oslo_config import cfg
+
+from designate_pool.config import pools, source
+
+#: Options that are secret in sections of libraries, and addresses with a password in them.
+_SECRET_NAME = re.compile('password|secret')
+_PASSWORD_IN_URL = re.compile(r'://[^/@\s]*:[^/@\s]+@')
+
+
+class _File(source.File):
+    """One file, with the texts of its options."""
+
+    def __init__(self, path: str) -> None:
+        self.values: list[tuple[str, str, str]] = []
+        super().__init__(path)
+
+    def assignment(self, key: str, value: list[str]) -> None:
+        super().assignment(key, value)
+        self.values.append((str(self._section), key, '\n'.join(value).strip()))
+
+
+def secrets(conf: cfg.ConfigOpts, drivers: pools.Drivers) -> Iterator[tuple[str, list[str]]]:
+    """The files with secrets in them, and which these are, as ``[section] option``.
+
+    :param drivers: as for :func:`designate_pool.config.pools.read_pool`, which has to have read *conf* without a mistake
+    """
+    for path in source.paths(conf):
+        held = [f'[{section}] {name}' for section, name, value in _File(path).values
+                if value and not value.startswith(('file:', 'env:')) and _is_secret(section, name, value, drivers)]
+        if held:
+            yield path, held
+
+
+def _is_secret(section: str, name: str, value: str, drivers: pools.Drivers) -> bool:
+    known = {option.name: option for option in pools.options_of(section, drivers)}
+    if name not in known:
+        return bool(_SECRET_NAME.search(name) or _PASSWORD_IN_URL.search(value))
+    return known[name].secret and (known[name].kind != 'tsig_key' or ':' in value)  # else it is the name of a key

@@ -1,0 +1,33 @@
+"""Who may read a SQLite database."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+import stat
+
+import sqlalchemy as sa
+
+from designate_pool.storage.sessions import Storage
+
+
+def test_a_new_database_is_its_owner_s_alone(tmp_path: pathlib.Path) -> None:
+    before = os.umask(0o022)
+    try:
+        with contextlib.closing(Storage(f'sqlite:///{tmp_path}/new.sqlite')) as storage:
+            storage.run(lambda tx: tx.execute(sa.text('CREATE TABLE t (a INTEGER)')))
+            modes = {each.name: stat.S_IMODE(each.stat().st_mode) for each in tmp_path.iterdir()}
+    finally:
+        os.umask(before)
+    assert {'new.sqlite', 'new.sqlite-wal'} <= set(modes)
+    assert set(modes.values()) == {0o600}
+
+
+def test_the_mode_of_one_that_is_there_stays(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / 'there.sqlite'
+    path.touch()
+    path.chmod(0o640)
+    with contextlib.closing(Storage(f'sqlite:///{path}')) as storage:
+        storage.run(lambda tx: tx.execute(sa.text('CREATE TABLE t (a INTEGER)')))
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
