@@ -1,4 +1,4 @@
-# make test | test-slow | demo | lint | docs | sample | coverage | bench: each does its own set-up, and quickly the second time.
+# make test | test-slow | demo | lint | audit | docs | sample | coverage | bench: each does its own set-up, and quickly the second time.
 VENV ?= .venv
 BIN = $(VENV)/bin
 PYTEST_ARGS ?=
@@ -13,7 +13,7 @@ SCRIPTS = tools/packages .ci/run devstack/settings $(wildcard devstack/*.sh test
 SERVERS = $(VENV)/.servers-installed
 PYTHON_PACKAGES = $(VENV)/.python-packages-installed
 
-.PHONY: help test test-slow demo lint docs sample coverage bench packages clean
+.PHONY: help test test-slow demo lint audit docs sample coverage bench packages clean
 
 help:
 	@sed -n '1s/^# //p' Makefile
@@ -33,6 +33,10 @@ lint: $(SERVERS) $(PYTHON_PACKAGES)
 	$(BIN)/isort --check --diff $(CODE)
 	$(BIN)/mypy
 	shellcheck --external-sources $(SCRIPTS)
+
+# No library with a known hole is asked for or installed.
+audit: $(PYTHON_PACKAGES)
+	$(BIN)/python tools/audit.py
 
 docs: $(PYTHON_PACKAGES)
 	$(BIN)/sphinx-build -q -W --keep-going -b html doc/source doc/build/html
