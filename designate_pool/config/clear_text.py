@@ -29,7 +29,7 @@ class _File(source.File):
 def secrets(conf: cfg.ConfigOpts, drivers: pools.Drivers) -> Iterator[tuple[str, list[str]]]:
     """The files with secrets in them, and which these are, as ``[section] option``.
 
-    :param drivers: as for :func:`designate_pool.config.pools.read_pool`, which has to have read *conf* without a mistake
+    :param drivers: as for :func:`designate_pool.config.pools.read_pool`, which has read *conf*
     """
     for path in source.paths(conf):
         held = [f'[{section}] {name}' for section, name, value in _File(path).values
