@@ -78,7 +78,8 @@ class WaitForZone(ShowOne):
     """Wait until enough servers have a zone at its serial.
 
     A zone that is being deleted is waited for until it is gone.  The exit code is 0 when it came so, 3 when the pool
-    said ERROR, 4 when the time was over, 1 when it could not be waited for.
+    said ERROR (with --through-errors: still says so at the end), 4 when the time was over, 1 when it could not be
+    waited for.
     """
 
     exit_code = 0
@@ -91,7 +92,10 @@ class WaitForZone(ShowOne):
         parser.add_argument('--servers', type=int, metavar='K',
                             help="so many servers; as many as the pool's threshold needs if not given")
         parser.add_argument('--timeout', type=seconds, default=WAIT_SECONDS, metavar='SECONDS',
-                            help=f'{WAIT_SECONDS:g} if not given')
+                            help=f'how long to wait; {WAIT_SECONDS:g} if not given')
+        parser.add_argument('--through-errors', action='store_true',
+                            help='go on waiting while the zone is in ERROR, since what failed is tried again; if not'
+                                 ' given the wait ends then, with 3')
         return parser
 
     def run(self, parsed_args: argparse.Namespace) -> int:
@@ -130,8 +134,17 @@ class WaitForZone(ShowOne):
                     raise
                 time.sleep(PAUSE)
                 continue
-            if not found['timed_out'] or time.monotonic() >= end:
+            if time.monotonic() >= end or not found['timed_out'] and not _goes_on(found, change, parsed_args):
                 return found
+            if not found['timed_out']:
+                time.sleep(min(PAUSE, max(0.0, end - time.monotonic())))
+
+
+def _goes_on(found: Json, change: waiting.Change, parsed_args: argparse.Namespace) -> bool:
+    """Whether the pool only says ERROR, of what is tried again, and that is to be waited through."""
+    deletes = found['action'] == 'DELETE'
+    return bool(parsed_args.through_errors and found['failed'] and found['status'] == 'ERROR'
+                and deletes == change.deletes)
 
 
 def _code(found: Json) -> int:

@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 import uuid
 from collections.abc import Iterator
 
@@ -162,6 +163,10 @@ def test_a_wait_ends_as_the_pool_does(place: Place, zone: str) -> None:
     failed = place.run('zone', 'wait', 'example.com', '--timeout', '60', '-f', 'json', code=3)
     assert (failed.json['failed'], failed.json['current']) == (True, 0)
     assert "'designate-pool zone explain example.com.' tells more." in failed.err
+    began = time.monotonic()
+    failed = place.run('zone', 'wait', 'example.com', '--through-errors', '--timeout', '2', '-f', 'json', code=3)
+    assert failed.json['status'] == 'ERROR'
+    assert time.monotonic() - began >= 2
     assert place.run('zone', 'wait', 'example.com', '--servers', '9', code=1).err.count('\n') == 1
 
 
