@@ -269,10 +269,16 @@ class ServiceUnavailable(PoolError):
 
 
 class TooManyWaits(PoolError):
-    """{limit} requests are waiting for zones already; ask again in a moment."""
+    """{limit} requests {whose}are waiting for zones already; ask again in a moment."""
 
     code = 503
     type = 'too_many_waits'
+
+    def __init__(self, limit: int, whose: str = '') -> None:
+        """
+        :param whose: that the limit is about, with a blank after it
+        """
+        super().__init__(limit=limit, whose=whose)
 
 
 class RecordTooLarge(PoolError):

@@ -48,7 +48,7 @@ class KeystoneAuth:
             return None
         roles = tuple(role.strip().lower() for role in (req.get_header('X-Roles') or '').split(',') if role.strip())
         project, user = req.get_header('X-Project-Id') or '', req.get_header('X-User-Id') or ''
-        return Identity(project, roles, user=user, key=f'user {user} project {project}')
+        return Identity(project, roles, user=user, key=f'project {project}' if project else f'user {user}')
 
 
 def wrap(app: Wsgi, conf: Any) -> Wsgi:

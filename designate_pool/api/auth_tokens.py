@@ -174,7 +174,7 @@ class TokenAuth:
             raise Unauthorized(why='this one is not known')
         if found.expired(self._clock()):
             raise Unauthorized(why='this one has expired')
-        return Identity(found.project, found.roles, user=found.name, key=f'token {found.name}')
+        return Identity(found.project, found.roles, user=found.name, key=f'project {found.project}')
 
     def reload(self) -> None:
         """Read the file again now."""

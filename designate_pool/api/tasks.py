@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator
 from typing import IO
 
 from designate_pool.central import zonetext
-from designate_pool.errors import (BadInput, DomainNotFound, NotFound, ServiceUnavailable, ZoneExportNotFound,
-                                   ZoneImportNotFound)
+from designate_pool.errors import (BadInput, DomainNotFound, NotFound, OverLimit, ServiceUnavailable,
+                                   ZoneExportNotFound, ZoneImportNotFound)
 from designate_pool.model import Context, Domain, ZoneTask, ZoneTaskKind, ZoneTaskStatus, new_id, utcnow
 from designate_pool.storage import zone_tasks, zones
 from designate_pool.storage.sessions import Storage, Tx
@@ -25,16 +25,20 @@ PIECE, AT_ONCE = 1 << 18, 4
 WAITED_FOR, PATIENCE = 1 << 20, 3.0
 #: Bytes of an export that are kept in memory; what is longer goes to a temporary file.
 IN_MEMORY = 1 << 20
+#: Seconds after which to ask again when too many imports are under way.
+RETRY_AFTER = 5
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.005, 0.1
 
 
 class ZoneTasks:
     """
     :param storage: None where the API has no database; then every request for a task gets 503
+    :param pending_imports: how many imports of one project may be under way; None for any number
     """
 
-    def __init__(self, storage: Storage | None) -> None:
+    def __init__(self, storage: Storage | None, pending_imports: int | None = None) -> None:
         self._given = storage
+        self._pending_imports = pending_imports
         self._usual = 0.0  # seconds that imports have taken lately
 
     def page(self, kind: ZoneTaskKind, who: Context, criterion: dict[str, str], **paging: object) -> list[ZoneTask]:
@@ -70,7 +74,12 @@ class ZoneTasks:
         """Keep a zone file that is to be imported.
 
         :param pieces: may raise what it likes; then nothing is kept
+        :raises OverLimit: when as many of the project are under way already as may be
         """
+        most = self._pending_imports
+        if most is not None and who.project_id and most <= self._storage.ask(
+                zone_tasks.count_pending, who.project_id, most):
+            raise OverLimit(limit=f'{most} imports of the project are under way', seconds=RETRY_AFTER)
         task = ZoneTask(new_id(), ZoneTaskKind.IMPORT, project_id=who.project_id, request_id=who.request_id,
                         created_at=utcnow(), may_nest=who.may_nest)
         batches = _batches(pieces)

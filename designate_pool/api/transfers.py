@@ -15,8 +15,8 @@ from designate_pool.api.answering import answer, asker
 from designate_pool.api.operations import FILE, MEMBER, READER, Operation
 from designate_pool.api.schemas import COUNT, ID, LINK, MOMENT, TEXT, Schema, links, listed, maybe, shape
 from designate_pool.api.tasks import PIECE, ZoneTasks, checked
-from designate_pool.errors import (BadInput, BodyTooLarge, DomainNotFound, ServiceUnavailable, WrongContentType,
-                                   ZoneExportNotFound)
+from designate_pool.errors import (BadInput, BodyTooLarge, DomainNotFound, OverLimit, ServiceUnavailable,
+                                   WrongContentType, ZoneExportNotFound)
 from designate_pool.model import ZoneTaskKind, ZoneTaskStatus
 from designate_pool.rpc.central import CentralClient
 
@@ -84,7 +84,11 @@ class ZoneImports:
 
     def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
         who = asker(req)
-        task = self._tasks.take_in(who, checked(_pieces(req, self._limit)))
+        try:
+            task = self._tasks.take_in(who, checked(_pieces(req, self._limit)))
+        except OverLimit as error:
+            resp.set_header('Retry-After', str(error.kwargs['seconds']))
+            raise
         try:
             self._central.look_for_imports(who)
         except ServiceUnavailable as error:

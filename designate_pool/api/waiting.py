@@ -88,7 +88,8 @@ class ZoneWait:
                         given.get('servers'), deletion)
         with req.env.get(ASIDE, contextlib.nullcontext)():
             try:
-                standing, verdict = self._watch.wait(wanted, given.get('timeout', USUAL), _is_gone(req))
+                standing, verdict = self._watch.wait(wanted, given.get('timeout', USUAL), _is_gone(req),
+                                                     asker(req).project_id)
             except (TooManyWaits, ServiceUnavailable):
                 resp.set_header('Retry-After', str(RETRY_AFTER))
                 raise

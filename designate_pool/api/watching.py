@@ -30,6 +30,7 @@ class _Wait:
     wanted: Wanted
     began: float
     next_look: float
+    project_id: str = ''
     over: threading.Event = dataclasses.field(default_factory=threading.Event)
     seen: tuple[Standing, Verdict] | None = None
 
@@ -37,11 +38,13 @@ class _Wait:
 class Watch:
     """
     :param limit: how many may wait at once
+    :param per_project: how many of them for one project; None for all
     """
 
-    def __init__(self, storage: Storage, limit: int = 100) -> None:
+    def __init__(self, storage: Storage, limit: int = 100, per_project: int | None = None) -> None:
         self._storage = storage
         self._limit = limit
+        self._per_project = per_project
         self._changed = threading.Condition()
         self._waits: set[_Wait] = set()
         self._stopping = False
@@ -67,20 +70,24 @@ class Watch:
         return len(self._waits)
 
     def wait(self, wanted: Wanted, seconds: float,
-             is_gone: Callable[[], bool] = lambda: False) -> tuple[Standing, Verdict]:
+             is_gone: Callable[[], bool] = lambda: False, project_id: str = '') -> tuple[Standing, Verdict]:
         """How the zone stands when the wait is over or *seconds* are, with servers and rows.
 
         :param is_gone: whether whoever waits has left; asked now and then
+        :param project_id: for which it waits; '' is not counted
         :raises TooManyWaits: when as many are waiting already as may
         :raises ServiceUnavailable: when the API stops, or the database does not answer
         """
         now = time.monotonic()
-        wait = _Wait(wanted, now, now)
+        wait = _Wait(wanted, now, now, project_id)
         with self._changed:
             if self._stopping or self._thread is None:
                 raise ServiceUnavailable(service='the API', why='it stops')
             if len(self._waits) >= self._limit:
                 raise TooManyWaits(limit=self._limit)
+            if project_id and self._per_project is not None and self._per_project <= sum(
+                    each.project_id == project_id for each in self._waits):
+                raise TooManyWaits(limit=self._per_project, whose='of the project ')
             self._waits.add(wait)
             self._changed.notify_all()
         try:

@@ -51,7 +51,7 @@ RESOURCES = tuple(field.name for field in dataclasses.fields(Quotas))
 class Allowance:
     """The quotas of every project.
 
-    Without a project nobody is counted, so there is no limit of zones.
+    What is without a project has none: nobody is counted, and who works so may do everything anyway.
 
     :param default: what the configuration says
     :param clock: seconds
@@ -59,7 +59,7 @@ class Allowance:
 
     def __init__(self, default: Quotas, clock: Callable[[], float]) -> None:
         self._default = default
-        self._nobody = dataclasses.replace(default, zones=UNLIMITED)
+        self._nobody = Quotas()
         self._clock = clock
         self._known: dict[str, tuple[float, Quotas]] = {}
         self._lock = threading.Lock()

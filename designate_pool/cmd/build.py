@@ -14,6 +14,7 @@ from oslo_config import cfg
 from designate_pool import backends
 from designate_pool.api.app import create_app
 from designate_pool.api.server import ApiServer
+from designate_pool.api.tasks import ZoneTasks
 from designate_pool.api.watching import Watch
 from designate_pool.central.quotas import Quotas
 from designate_pool.central.service import Central
@@ -99,11 +100,12 @@ def build_minidns(parts: Parts) -> Service:
 
 def build_api(parts: Parts) -> Service:
     settings = parts.settings.api
-    watch = Watch(parts.storage, settings.waits)
+    watch = Watch(parts.storage, settings.waits, per_project=settings.waits_per_project)
     guard = Guard(settings, parts.conf)
     app = create_app(central.CentralClient(parts.caller), parts.pool, settings.max_body,
                      pool_managers=pool_manager.PoolManagerClient(parts.caller),
-                     storage=parts.storage, watch=watch, gate=guard.gate)
+                     storage=parts.storage, watch=watch, gate=guard.gate,
+                     tasks=ZoneTasks(parts.storage, settings.pending_imports))
     guarded = guard.around(app)
     # The watch ends those who wait, so that the servers can end.
     service = Together([watch, *(ApiServer(guarded, endpoint, settings.threads, body_limit=settings.max_body,

@@ -36,16 +36,20 @@ OPTIONS: list[cfg.Opt] = [
     cfg.StrOpt('tokens_file',
                help='With auth = token: the file of the tokens, which "designate-pool-manage token create" writes. It '
                     'holds their SHA-256, not the tokens. It is read again when it has changed.'),
-    cfg.FloatOpt('rate_limit', default=0, min=0,
-                 help='Requests a second that are taken from one token (with noauth: from one project, or address '
-                      'where no project is named); more are answered 429. Each API process counts for itself. 0: no '
-                      'limit.'),
-    cfg.IntOpt('rate_burst', default=50, min=1,
+    cfg.FloatOpt('rate_limit', default=100, min=0,
+                 help='Requests a second that are taken for one project, or from one address where no project is '
+                      'known; more are answered 429. Each API process counts for itself. 0: no limit.'),
+    cfg.IntOpt('rate_burst', default=500, min=1,
                help='With a rate_limit: requests that may come at once after a pause.'),
     cfg.IntOpt('threads', default=8, min=1, max=1000, help='Requests handled at the same time.'),
     cfg.IntOpt('waits', default=100, min=0, max=1000,
                help='Requests that may wait at the same time for what becomes of a zone, beside those that threads '
                     'handle; more are answered 503.'),
+    cfg.IntOpt('waits_per_project', default=20, min=0, max=1000,
+               help='How many of these one project may have in each API process; who names no project may have all.'),
+    cfg.IntOpt('pending_imports', default=10, min=0, max=1000000,
+               help='Imports of one project that may wait or be under way; more are answered 429. What is imported '
+                    'without a project is not counted.'),
     cfg.IntOpt('max_body', default=268435456, min=1024,
                help='The most bytes that the body of a request may have. Only a zone file may be that long: what is '
                     'JSON is held in memory, and may have 33554432 at most.'),
@@ -64,7 +68,7 @@ class ApiSettings:
     :ivar auth: ``token``, ``keystone`` or ``noauth``
     :ivar hosts: names by which the API is called, where *auth* is ``noauth``
     :ivar tokens_file: a path, where *auth* is ``token``
-    :ivar rate_limit: requests a second of one token; 0 for no limit
+    :ivar rate_limit: requests a second of one project; 0 for no limit
     :ivar max_body: bytes
     :ivar max_bodies: bytes; no less than *max_body*
     :ivar metrics: where they are served; empty for nowhere
@@ -79,6 +83,8 @@ class ApiSettings:
     rate_burst: int
     threads: int
     waits: int
+    waits_per_project: int
+    pending_imports: int
     max_body: int
     max_bodies: int
     metrics: tuple[Endpoint, ...]
@@ -100,6 +106,8 @@ def read(section: Section) -> ApiSettings:
                            tokens_file=section['tokens_file'],
                            rate_limit=section['rate_limit'], rate_burst=section['rate_burst'],
                            threads=section['threads'], waits=section['waits'],
+                           waits_per_project=section['waits_per_project'],
+                           pending_imports=section['pending_imports'],
                            max_body=section['max_body'],
                            max_bodies=section['max_bodies'], metrics=metrics.read(section))
     if settings.max_bodies < settings.max_body:

@@ -30,15 +30,15 @@ OPTIONS: list[cfg.Opt] = [
                help='Seconds that changed records are kept for servers that are behind.'),
     cfg.IntOpt('quota_zones', default=1000, min=-1, max=MOST,
                help='Zones that a project may have; -1 is without limit. This and the quotas below are those of '
-                    "projects for which nothing else was set (PATCH /v2/quotas/{project_id}). What is made without a "
-                    'project is not counted here.'),
-    cfg.IntOpt('quota_zone_recordsets', default=-1, min=-1, max=MOST,
+                    'projects for which nothing else was set (PATCH /v2/quotas/{project_id}). A project that has more '
+                    'already keeps it, and adds nothing. What is without a project has no quotas.'),
+    cfg.IntOpt('quota_zone_recordsets', default=500, min=-1, max=MOST,
                help="Recordsets that a zone may have beside those that are made from its pool; -1 is without limit. "
                     'Whoever adds one has them counted: a limit of a million makes that take a tenth of a second.'),
-    cfg.IntOpt('quota_zone_records', default=-1, min=-1, max=MOST,
+    cfg.IntOpt('quota_zone_records', default=10000, min=-1, max=MOST,
                help='Records that a zone may have beside those that are made from its pool; -1 is without limit. They '
                     'are counted as recordsets are.'),
-    cfg.IntOpt('quota_recordset_records', default=1000, min=-1, max=MOST,
+    cfg.IntOpt('quota_recordset_records', default=500, min=-1, max=MOST,
                help='Records that a recordset may have; -1 is without limit. All of them go into one DNS message, '
                     'which has room for 65535 octets.'),
     cfg.IntOpt('quota_api_export_size', default=-1, min=-1, max=MOST,

@@ -216,12 +216,20 @@ def token_of(given: str | None, environ: Mapping[str, str]) -> str | None:
     return (environ.get(TOKEN) if given is None else given) or None
 
 
+#: Who is told that there are too many requests is told as well when to come again, and nothing has been done by then.
+_PATIENTLY = requests.adapters.Retry(  # type: ignore[attr-defined]
+    total=None, connect=0, read=0, other=0, status=5, status_forcelist=(429,), allowed_methods=None,
+    raise_on_status=False)
+
+
 def new_session(url: str, token: str | None = None) -> requests.Session:
     """A session for the API at *url*.
 
     :raises InvalidField: when *token* can be none; it is not told
     """
     session = requests.Session()
+    for scheme in ('http://', 'https://'):
+        session.mount(scheme, requests.adapters.HTTPAdapter(max_retries=_PATIENTLY))
     if token is not None:
         if not _IS_TOKEN.fullmatch(token):
             raise InvalidField(field='token', why='must be visible ASCII characters without blanks')

@@ -144,6 +144,13 @@ def made(tx: Tx, task_id: str, domain_id: str) -> bool:
                                                   TABLE.c.status == ZoneTaskStatus.COMPLETE.value)).first() is not None
 
 
+def count_pending(tx: Tx, project_id: str, most: int) -> int:
+    """How many imports of a project wait, arrive or are carried out; no more than *most* are counted."""
+    some = sa.select(TABLE.c.id).where(TABLE.c.status == ZoneTaskStatus.PENDING.value, TABLE.c.project_id == project_id,
+                                       TABLE.c.kind == ZoneTaskKind.IMPORT.value).limit(most).subquery()
+    return int(tx.execute(sa.select(sa.func.count()).select_from(some)).scalar_one())
+
+
 def piece(tx: Tx, task_id: str, number: int) -> bytes | None:
     """One piece of a zone file."""
     return tx.execute(sa.select(PIECES.c.content).where(PIECES.c.task_id == task_id, PIECES.c.number == number)

@@ -166,7 +166,7 @@ def test_quotas_are_those_of_the_configuration_until_they_are_set(stack: Stack) 
             'name': f'z{number}.{project}.example.', 'email': 'hostmaster@example.com'}))
 
     red = {'X-Auth-Sudo-Project-ID': 'red'}
-    configured = {'zones': 1000, 'zone_recordsets': 3, 'zone_records': -1, 'recordset_records': 1000,
+    configured = {'zones': 1000, 'zone_recordsets': 3, 'zone_records': 10000, 'recordset_records': 500,
                   'api_export_size': -1}
     assert stack.request('GET', '/v2/quotas', 200, headers=red) == configured
     assert stack.request('PATCH', '/v2/quotas/red', 200, json={'zones': 2}) == {**configured, 'zones': 2}

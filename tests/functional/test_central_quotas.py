@@ -61,11 +61,18 @@ def test_a_zone_that_would_begin_too_large(limited: Central) -> None:
     for quota, found, sets in (('zone_recordsets', 4, [host(each) for each in range(4)]),
                                ('zone_records', 6, [host(each, 3) for each in range(2)]),
                                ('recordset_records', 4, [host(1, 4)])):
-        refused(quota, found, limited.create_domain, WHO,
+        refused(quota, found, limited.create_domain, RED,
                 {'name': 'example.com.', 'email': 'hostmaster@example.com'}, sets)
     assert limited.find_domains(WHO) == []
-    limited.create_domain(WHO, {'name': 'example.com.', 'email': 'hostmaster@example.com'},
+    limited.create_domain(RED, {'name': 'example.com.', 'email': 'hostmaster@example.com'},
                           [host(1, 3), host(2), host(3)])
+
+
+def test_what_is_without_a_project_has_no_quotas(limited: Central) -> None:
+    zone = limited.create_domain(WHO, {'name': 'example.com.', 'email': 'hostmaster@example.com'},
+                                 [host(each, 4) for each in range(5)])
+    limited.create_recordset(WHO, zone.id, host(6, 5))
+    assert set(limited.get_quotas(WHO, '').values()) == {-1}
 
 
 def changed(*changes: tuple[int, int]) -> list[RecordChange]:
@@ -74,7 +81,7 @@ def changed(*changes: tuple[int, int]) -> list[RecordChange]:
 
 
 def filled(central: Central) -> Domain:
-    return central.create_domain(WHO, {'name': 'example.com.', 'email': 'hostmaster@example.com'},
+    return central.create_domain(RED, {'name': 'example.com.', 'email': 'hostmaster@example.com'},
                                  [host(1, 3), host(2)])
 
 
@@ -141,34 +148,34 @@ def test_long_work_is_done_beside_what_else_goes_on(database: Storage, caller: C
 
 def test_a_zone_that_would_grow_too_large(limited: Central) -> None:
     zone = filled(limited)
-    refused('zone_records', 6, limited.create_recordset, WHO, zone.id, host(3, 2))
-    refused('recordset_records', 4, limited.create_recordset, WHO, zone.id, host(3, 4))
-    limited.create_recordset(WHO, zone.id, host(3))
-    refused('zone_recordsets', 4, limited.create_recordset, WHO, zone.id, host(4))
+    refused('zone_records', 6, limited.create_recordset, RED, zone.id, host(3, 2))
+    refused('recordset_records', 4, limited.create_recordset, RED, zone.id, host(3, 4))
+    limited.create_recordset(RED, zone.id, host(3))
+    refused('zone_recordsets', 4, limited.create_recordset, RED, zone.id, host(4))
     (three,) = limited.find_recordsets(WHO, zone.id, {'name': 'h3.*'})
-    refused('zone_records', 6, limited.update_recordset, WHO, zone.id, three.id, {'records': host(3, 2)['records']})
+    refused('zone_records', 6, limited.update_recordset, RED, zone.id, three.id, {'records': host(3, 2)['records']})
     serial = limited.get_domain(WHO, zone.id).serial
-    refused('zone_recordsets', 4, limited.apply_changes, WHO, zone.id, changed((4, 1)))
+    refused('zone_recordsets', 4, limited.apply_changes, RED, zone.id, changed((4, 1)))
     assert limited.get_domain(WHO, zone.id).serial == serial, 'nothing was changed'
 
 
 def test_what_goes_makes_room_in_the_same_change(limited: Central) -> None:
     zone = filled(limited)
-    limited.create_recordset(WHO, zone.id, host(3))
-    limited.apply_changes(WHO, zone.id, [*changed((4, 3), (5, 1)),
+    limited.create_recordset(RED, zone.id, host(3))
+    limited.apply_changes(RED, zone.id, [*changed((4, 3), (5, 1)),
                                          *(RecordChange(f'h{each}.example.com.', 'A') for each in (1, 2))])
     names = {each.name for each in limited.find_recordsets(WHO, zone.id, {'type': 'A'})}
     assert names == {'h3.example.com.', 'h4.example.com.', 'h5.example.com.'}
 
 
 def test_what_is_too_large_already_may_change_and_shrink(central: Central, limited: Central) -> None:
-    zone = central.create_domain(WHO, {'name': 'example.com.', 'email': 'hostmaster@example.com'},
+    zone = central.create_domain(RED, {'name': 'example.com.', 'email': 'hostmaster@example.com'},
                                  [host(each, 3) for each in range(5)])
     first, *others = limited.find_recordsets(WHO, zone.id, {'type': 'A'})
-    limited.update_recordset(WHO, zone.id, first.id, {'records': ['192.0.2.250', '192.0.2.251', '192.0.2.252']})
-    limited.update_recordset(WHO, zone.id, first.id, {'records': ['192.0.2.250'], 'ttl': 5})
-    limited.delete_recordset(WHO, zone.id, first.id)
-    refused('zone_recordsets', 4, limited.create_recordset, WHO, zone.id, host(9))
+    limited.update_recordset(RED, zone.id, first.id, {'records': ['192.0.2.250', '192.0.2.251', '192.0.2.252']})
+    limited.update_recordset(RED, zone.id, first.id, {'records': ['192.0.2.250'], 'ttl': 5})
+    limited.delete_recordset(RED, zone.id, first.id)
+    refused('zone_recordsets', 4, limited.create_recordset, RED, zone.id, host(9))
 
 
 def test_what_was_set_for_a_project_goes_before_the_configuration(limited: Central, clock: Clock) -> None:

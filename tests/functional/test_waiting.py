@@ -16,9 +16,11 @@ import requests
 
 from designate_pool import runtime
 from designate_pool.api.app import create_app
+from designate_pool.api.judging import Wanted
 from designate_pool.api.server import ApiServer
 from designate_pool.api.watching import Watch
 from designate_pool.central.service import Central
+from designate_pool.errors import TooManyWaits
 from designate_pool.model import (Action, Context, Domain, Endpoint, Outcome, Pool, PoolServer, Report, ServerState,
                                   ServerStatus, utcnow)
 from designate_pool.rpc.central import TOPIC, CentralClient
@@ -244,6 +246,22 @@ def test_a_zone_that_nobody_has_or_that_another_project_had(system: System, zone
     for project, status in (('ours', 404), ('theirs', 200)):
         answer = requests.get(f'{system.url}/v2/zones/{gone.id}/wait', headers={'X-Project-Id': project}, timeout=60)
         assert answer.status_code == status, answer.text
+
+
+def test_no_project_takes_all_the_places_of_those_who_wait(system: System, zone: Domain) -> None:
+    few = Watch(system.storage, 3, per_project=2)
+    few.start()
+    wanted = Wanted(zone.id, zone.serial)
+    with concurrent.futures.ThreadPoolExecutor(3) as threads:
+        for number, project in enumerate(('ours', 'ours', 'theirs'), 1):
+            threads.submit(few.wait, wanted, 60, project_id=project)
+            wait_until(lambda number=number: len(few) == number, 'it waits')
+            if number == 2:
+                with pytest.raises(TooManyWaits, match='2 requests of the project are waiting'):
+                    few.wait(wanted, 60, project_id='ours')
+        with pytest.raises(TooManyWaits, match='3 requests are waiting'):
+            few.wait(wanted, 60)
+        few.stop()
 
 
 def test_many_wait_while_others_are_served_and_none_too_many(system: System, zone: Domain) -> None:

@@ -17,7 +17,7 @@ from designate_pool.central.housekeeper import Housekeeper
 from designate_pool.central.imports import LEASE, MOST_TRIES, Imports
 from designate_pool.central.quotas import Quotas
 from designate_pool.central.service import Central
-from designate_pool.errors import OverQuota, ServiceUnavailable, ZoneExportNotFound, ZoneImportNotFound
+from designate_pool.errors import OverLimit, OverQuota, ServiceUnavailable, ZoneExportNotFound, ZoneImportNotFound
 from designate_pool.model import Context, Outcome, ZoneTask, ZoneTaskKind, ZoneTaskStatus, new_id
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.runtime import Inline
@@ -55,6 +55,20 @@ def hosts(number: int) -> Iterator[bytes]:
     """A zone file with so many records beside its SOA, cut anywhere."""
     text = HEAD + b''.join(b'h%d A 192.0.2.%d\n' % (each, each % 250) for each in range(number))
     return (text[start:start + 1000] for start in range(0, len(text), 1000))
+
+
+def test_no_more_imports_of_a_project_than_may_be_under_way(central: Central, database: Storage) -> None:
+    few = ZoneTasks(database, pending_imports=2)
+    for _ in range(2):
+        first = few.take_in(RED, [HEAD])
+    with pytest.raises(OverLimit, match='2 imports of the project are under way'):
+        few.take_in(RED, [HEAD])
+    for who in (BLUE, WHO, WHO, WHO):
+        few.take_in(who, [HEAD])
+    few.remove(IMPORT, RED, first.id)
+    while central.imports.turn():
+        pass
+    few.take_in(RED, [HEAD])
 
 
 class TestAnImport:
