@@ -107,6 +107,10 @@ class PoolNotFound(NotFound):
     type = 'pool_not_found'
 
 
+class UnknownPool(PoolNotFound):
+    """{option} is {pool}: no such pool ({known}); correct it, or 'designate-pool-manage pool create {pool}'."""
+
+
 class ServerNotFound(NotFound):
     """There is no server {server}."""
 

@@ -82,6 +82,7 @@ class Gate:
             return
         context = self._context(req, who)
         req.context.asker = context
+        req.context.allows = lambda rule: self._rules.allow(rule, who)
         req.context.sees_pool = (who.needs_project or not who.project) and self._rules.allow(policy.ALL_PROJECTS, who)
         if operation is not None:
             self._check(operation, who)
@@ -147,6 +148,15 @@ def pool_asker(req: falcon.Request) -> Context:
     """
     asker: Context = req.context.asker
     return dataclasses.replace(asker, all_projects=asker.all_projects or req.context.sees_pool)
+
+
+def check_rule(req: falcon.Request, rule: str, what: str) -> None:
+    """
+    :param what: is wanted that the operation's own rule says nothing of
+    :raises Forbidden: when the policy is against it
+    """
+    if not req.context.allows(rule):
+        raise Forbidden(what=what, why=f'the policy {rule} is against it')
 
 
 def header_project(req: falcon.Request, header: str) -> str:

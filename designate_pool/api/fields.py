@@ -165,6 +165,8 @@ flag = Kind({'type': 'boolean'})
 texts = Kind({'type': 'array', 'items': some_text.schema, 'minItems': 1})
 #: The records that a change gives; none means that the recordset goes.
 records = Kind({'type': 'array', 'items': some_text.schema})
+#: Names or addresses; it may be none.
+names = records
 #: A JSON object, given to Central as text.
 document = Kind({'type': 'object'}, _document)
 #: A time in UTC; where it says no zone it is that, as in what the API shows.
@@ -218,6 +220,13 @@ RECORDSET_CREATE = {
     'ttl': Field(number, nullable=True, example=300),
     'description': Field(text, nullable=True),
 }
+POOL_UPDATE = {
+    'name': Field(some_text, example='silver'),
+    'description': Field(text, nullable=True),
+    'name_servers': Field(names, example=('ns1.example.com.', 'ns2.example.com.')),
+    'also_notifies': Field(names, example=('192.0.2.53:53',)),
+}
+POOL_CREATE = {**POOL_UPDATE, 'name': Field(some_text, required=True, example='silver')}
 ZONE_CREATE = {
     'name': Field(some_text, required=True, example='example.com.'),
     'email': Field(some_text, required=True, example='hostmaster@example.com'),

@@ -17,6 +17,8 @@ Table = Mapping[str, Field]
 
 #: Roles, each of which may do what the ones before it may.
 ANYONE, READER, MEMBER, OPERATOR, ADMIN = 'anyone', 'reader', 'member', 'operator', 'admin'
+#: The rule of those who say which pool a new zone goes to.
+CREATE_IN_POOL = 'create_zone_in_pool'
 #: How much a body may hold: little, all of a zone as JSON, a zone file.
 SMALL, ZONE, FILE = 'small', 'zone', 'file'
 

@@ -16,7 +16,7 @@ from oslo_policy import policy as oslo
 
 from designate_pool.api import contract
 from designate_pool.api.identity import Identity
-from designate_pool.api.operations import ADMIN, ANYONE, MEMBER, OPERATOR, READER
+from designate_pool.api.operations import ADMIN, ANYONE, CREATE_IN_POOL, MEMBER, OPERATOR, READER
 from designate_pool.errors import BadConfiguration
 
 LOG = logging.getLogger(__name__)
@@ -66,7 +66,9 @@ def list_rules() -> list[oslo.RuleDefault]:
         _documented(USE_SUDO, ADMIN, 'Say for which project to act: X-Auth-Sudo-Project-ID', 'GET', 'POST', 'PUT',
                     'PATCH', 'DELETE', former='sudo_project'),
     ]
-    return [*roles, *headers, *(
+    choosing = oslo.DocumentedRuleDefault(CREATE_IN_POOL, _RULES[ADMIN], 'Say which pool a new zone goes to',
+                                          [{'path': '/v2/zones', 'method': 'POST'}])
+    return [*roles, *headers, choosing, *(
         oslo.DocumentedRuleDefault(each.name, _RULES[each.role], each.summary,
                                    [{'path': each.path, 'method': each.method}])
         for each in contract.operations())]

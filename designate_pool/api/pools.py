@@ -1,4 +1,4 @@
-"""``/v2/pools``, and a zone's name servers, which are its pool's.  Pools are made by ``designate-pool-manage pool``."""
+"""``/v2/pools``, and a zone's name servers, which are its pool's."""
 
 from __future__ import annotations
 
@@ -7,18 +7,24 @@ import falcon
 from designate_pool.api import fields, reading, views
 from designate_pool.api.answering import answer, asker
 from designate_pool.api.fields import Field
-from designate_pool.api.operations import OPERATOR, READER, Operation, Schema
+from designate_pool.api.operations import ADMIN, OPERATOR, READER, Operation, Schema
 from designate_pool.api.schemas import COUNT, FLAG, ID, MOMENT, TEXT, links, listed, maybe, ref, shape
+from designate_pool.errors import BadInput
 from designate_pool.model import Pool as PoolValue
 from designate_pool.rpc.central import CentralClient
 
+_ONE = '/v2/pools/{pool_id}'
 FILTERS = {
     'name': Field(fields.some_text),
     'description': Field(fields.some_text),
 }
 OPERATIONS = (
     Operation('list_pools', 'GET', '/v2/pools', 'List pools', OPERATOR, {200: 'Pools'}, query=FILTERS, is_list=True),
-    Operation('show_pool', 'GET', '/v2/pools/{pool_id}', 'Show a pool', OPERATOR, {200: 'Pool'}),
+    Operation('create_pool', 'POST', '/v2/pools', 'Create a pool', ADMIN, {201: 'Pool'}, body=fields.POOL_CREATE),
+    Operation('show_pool', 'GET', _ONE, 'Show a pool', OPERATOR, {200: 'Pool'}),
+    Operation('update_pool', 'PATCH', _ONE, 'Change a pool; new name servers give every zone of it a new serial', ADMIN,
+              {200: 'Pool'}, body=fields.POOL_UPDATE),
+    Operation('delete_pool', 'DELETE', _ONE, 'Delete a pool that has no zones', ADMIN, {204: None}),
     Operation('list_zone_nameservers', 'GET', '/v2/zones/{zone_id}/nameservers', "List a zone's name servers", READER,
               {200: 'NameServers'}),
 )
@@ -57,6 +63,10 @@ class Pools:
         page, beside = reading.page_links(req, found, wanted.limit)
         answer(resp, views.page('pools', [_shown(each, req.prefix) for each in page], beside))
 
+    def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
+        shown = _shown(self._central.create_pool(asker(req), reading.body(req, fields.POOL_CREATE)), req.prefix)
+        answer(resp, shown, 201, at=shown['links']['self'])
+
 
 class Pool:
     def __init__(self, central: CentralClient) -> None:
@@ -65,6 +75,17 @@ class Pool:
     def on_get(self, req: falcon.Request, resp: falcon.Response, pool_id: str) -> None:
         found = self._central.get_pool(asker(req), fields.identifier('pool_id', pool_id))
         answer(resp, _shown(found, req.prefix))
+
+    def on_patch(self, req: falcon.Request, resp: falcon.Response, pool_id: str) -> None:
+        found_id = fields.identifier('pool_id', pool_id)
+        values = reading.body(req, fields.POOL_UPDATE)
+        if not values:
+            raise BadInput(why='the body names nothing to change')
+        answer(resp, _shown(self._central.update_pool(asker(req), {'id': found_id, **values}), req.prefix))
+
+    def on_delete(self, req: falcon.Request, resp: falcon.Response, pool_id: str) -> None:
+        self._central.delete_pool(asker(req), fields.identifier('pool_id', pool_id))
+        resp.status = 204
 
 
 class NameServers:

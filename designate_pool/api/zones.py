@@ -6,7 +6,8 @@ import falcon
 
 from designate_pool.api import fields, reading, views
 from designate_pool.api.answering import answer, asker
-from designate_pool.api.operations import MEMBER, READER, ZONE, Operation, Schema
+from designate_pool.api.auth import check_rule
+from designate_pool.api.operations import CREATE_IN_POOL, MEMBER, READER, ZONE, Operation, Schema
 from designate_pool.api.schemas import (ACTION, COUNT, FLAG, ID, MOMENT, SERIAL, SERVER_STATE, STATUS, TEXT, TEXTS,
                                         links, listed, maybe, ref, shape)
 from designate_pool.api.standing import Gatherer
@@ -110,6 +111,8 @@ class Zones:
 
     def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
         given = reading.body(req, fields.ZONE_CREATE, limit=self._limit)
+        if given.get('pool_id') is not None:
+            check_rule(req, CREATE_IN_POOL, 'To choose the pool of a zone')
         recordsets = given.pop('recordsets', ())
         wanted = {name: value for name, value in given.items() if value is not None}
         created = self._central.create_domain(asker(req), wanted, recordsets)

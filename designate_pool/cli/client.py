@@ -168,6 +168,10 @@ class Client:
         """
         return self._chosen(given, list(self.every('/v2/pools', 'pools')), 'pool')
 
+    def pool_names(self) -> dict[str, str]:
+        """The names of the pools, by their ids."""
+        return {each['id']: each['name'] for each in self.every('/v2/pools', 'pools')}
+
     def tsigkey(self, given: str) -> Json:
         """
         :param given: its id or the beginning of it, or its name; the final dot may be left out

@@ -60,9 +60,13 @@ _GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         'status': ('status:ShowStatus', 'Show the pool on one screen: servers, zones, services, recent changes'),
         'pool list': ('pools:ListPools', 'List the pools'),
         'pool show': ('pools:ShowPool', 'Show a pool'),
+        'pool create': ('pools:CreatePool', 'Create a pool; its servers come from the configuration of its pool '
+                                            'managers'),
+        'pool set': ('pools:SetPool', 'Change a pool; new name servers give every zone of it a new serial'),
+        'pool delete': ('pools:DeletePool', 'Delete a pool that has no zones; stop its programs before'),
         'pool audit': ('pools:ShowAudits', 'Show when all zones of a pool were last looked at on all servers, and what '
                                            'was found'),
-        'server list': ('servers:ListServers', 'List the servers of the pool'),
+        'server list': ('servers:ListServers', 'List the servers of all pools, or of one'),
         'server show': ('servers:ShowServer', 'Show where a server stands, and some of what fails on it'),
         'server maintenance': ('servers:RestServer', 'Put a server into maintenance: nothing is sent to it and it does '
                                                      'not count, until it is resumed'),

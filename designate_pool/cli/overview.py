@@ -54,8 +54,8 @@ def _servers(servers: Sequence[Json] | None, now: datetime, width: int, paint: P
     rows = [('', 'state', 'domains', 'behind', 'failing', 'oldest due')]
     for each in servers:
         oldest = '-' if each['oldest_due_at'] is None else _due(each['oldest_due_at'], now)
-        rows.append((each['name'], each['state'], str(each['domains']), str(each['waiting']), str(each['failing']),
-                     oldest))
+        name = f'{each["pool"]}: {each["name"]}' if 'pool' in each else each['name']
+        rows.append((name, each['state'], str(each['domains']), str(each['waiting']), str(each['failing']), oldest))
     sizes = [max(len(cell) for cell in column) for column in zip(*rows)]
     sizes[0] = max(8, min(sizes[0], width - sum(sizes[1:]) - 2 * len(sizes) - 2))
     told = []

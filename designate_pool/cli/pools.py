@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import argparse
 
-from designate_pool.cli.base import Json, Lister, Shown, ShowOne
+from designate_pool.cli.base import ApiCommand, Json, Lister, Shown, ShowOne
 from designate_pool.cli.choosing import add_zone
+from designate_pool.cli.client import Failure
 
+FACTS = ('name_servers', 'also_notifies', 'description')
+#: Seconds that a change of all zones of a pool may take.
+LONG = 660.0
 LIST_COLUMNS = ('id', 'name', 'description')
 AUDIT_COLUMNS = ('kind', 'round', 'started_at', 'seconds', 'domains', 'asked', 'unanswered', 'findings', 'coverage')
 NAMESERVER_COLUMNS = ('hostname', 'priority')
@@ -25,15 +29,78 @@ class ShowPool(ShowOne):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        parser.add_argument('pool', metavar='POOL', help='name, or id or the first four or more digits of it')
+        _add_pool(parser)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        found: Json = self.client.get(f'/v2/pools/{self.client.pool(parsed_args.pool)["id"]}')
-        if parsed_args.formatter not in ('json', 'yaml'):
-            found['ns_records'] = [f'{each["priority"]} {each["hostname"]}' for each in found['ns_records']]
-        names = [name for name in found if name != 'links']
-        return names, [found[name] for name in names]
+        found = self.client.get(f'/v2/pools/{self.client.pool(parsed_args.pool)["id"]}')
+        return _shown(found, parsed_args.formatter)
+
+
+def _add_pool(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument('pool', metavar='POOL', help='name, or id or the first four or more digits of it')
+
+
+def _add_facts(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument('--name-server', action='extend', nargs='+', metavar='HOST', dest='name_servers',
+                        help='for the NS records, all of them; the first is also the primary of the SOA')
+    parser.add_argument('--description')
+
+
+class CreatePool(ShowOne):
+    """Create a pool; its servers come from the configuration of its pool managers."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument('name', metavar='NAME', help="as its programs' configuration has it in pool_name")
+        _add_facts(parser)
+        parser.add_argument('--also-notify', action='extend', nargs='+', metavar='WHERE', dest='also_notifies',
+                            help='who else is sent NOTIFYs, as ADDRESS:PORT')
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        body = {name: value for name in ('name', *FACTS) if (value := getattr(parsed_args, name)) is not None}
+        return _shown(self.client.change('POST', '/v2/pools', body), parsed_args.formatter)
+
+
+class SetPool(ShowOne):
+    """Change a pool; new name servers give every zone of it a new serial."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        _add_pool(parser)
+        _add_facts(parser)
+        also = parser.add_mutually_exclusive_group()
+        also.add_argument('--also-notify', action='extend', nargs='+', metavar='WHERE', dest='also_notifies',
+                          help='who else is sent NOTIFYs, all of them, as ADDRESS:PORT')
+        also.add_argument('--no-also-notify', action='store_const', const=[], dest='also_notifies')
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        body = {name: value for name in FACTS if (value := getattr(parsed_args, name)) is not None}
+        if not body:
+            raise Failure('Nothing to change; give --name-server, --also-notify, --no-also-notify or --description.')
+        path = f'/v2/pools/{self.client.pool(parsed_args.pool)["id"]}'
+        return _shown(self.client.change('PATCH', path, body, LONG), parsed_args.formatter)
+
+
+class DeletePool(ApiCommand):
+    """Delete a pool that has no zones; stop its programs before."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        _add_pool(parser)
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        self.client.send('DELETE', f'/v2/pools/{self.client.pool(parsed_args.pool)["id"]}')
+
+
+def _shown(found: Json, formatter: str) -> Shown:
+    if formatter not in ('json', 'yaml'):
+        found['ns_records'] = [f'{each["priority"]} {each["hostname"]}' for each in found['ns_records']]
+    names = [name for name in found if name != 'links']
+    return names, [found[name] for name in names]
 
 
 class ShowAudits(Lister):

@@ -36,11 +36,22 @@ def _add_wait(parser: argparse.ArgumentParser, until: str) -> None:
 
 
 class ListServers(Lister):
-    """List the servers of the pool."""
+    """List the servers of all pools, or of one."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument('--pool', metavar='POOL', help='only those of this pool; its name or id')
+        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        found = self.client.get('/v2/servers')['servers']
-        return LIST_COLUMNS, ([(each | {'note': _note(each)})[name] for name in LIST_COLUMNS] for each in found)
+        chosen = {} if parsed_args.pool is None else {'pool_id': self.client.pool(parsed_args.pool)['id']}
+        found = self.client.get('/v2/servers', **chosen)['servers']
+        shown: tuple[str, ...] = LIST_COLUMNS
+        if len({each['pool_id'] for each in found}) > 1:
+            names = self.client.pool_names()
+            shown = ('pool', *LIST_COLUMNS)
+            found = [{**each, 'pool': names.get(each['pool_id'])} for each in found]
+        return shown, ([(each | {'note': _note(each)})[name] for name in shown] for each in found)
 
 
 class ShowServer(ShowOne):
@@ -178,11 +189,14 @@ class ReloadServers(_Command):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
+        parser.add_argument('--pool', metavar='POOL', help="its name or id; not given: the pool of the API's "
+                                                           'configuration')
         _add_wait(parser, 'the servers that join have every domain')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        found = self.client.change('POST', '/v2/servers/reload', None, LOOK_SECONDS)
+        body = None if parsed_args.pool is None else {'pool_id': self.client.pool(parsed_args.pool)['id']}
+        found = self.client.change('POST', '/v2/servers/reload', body, LOOK_SECONDS)
         if parsed_args.wait is not None:
             for name in found['joined']:
                 self.follow(self.client.server(name), CaughtUp(name, True), parsed_args.wait)

@@ -84,7 +84,9 @@ class ShowStatus(Told):
             with _refusable(found['refused'], name):
                 found[name] = ask()
         with _refusable(found['refused'], 'zones'):
-            domains = max((each['domains'] for each in found['servers'] or ()), default=None)
+            # Every server of a pool shows how many its pool has.
+            pools = {each['pool_id']: each['domains'] for each in found['servers'] or ()}
+            domains = sum(pools.values()) if pools else None
             found['zones'] = {'domains': domains, **{status: self._zones(status) for status in ('PENDING', 'ERROR')}}
         return found
 
@@ -93,7 +95,10 @@ class ShowStatus(Told):
         found = self.client.get('/v2/servers')['servers']
         for each in [each for each in found if each['failing']][:LOOKED_AT]:
             each['failures'] = self.client.get(f'/v2/servers/{each["id"]}')['failures']
-        return [{name: value for name, value in each.items() if name != 'links'} for each in found]
+        several = len({each['pool_id'] for each in found}) > 1
+        names = self.client.pool_names() if several else {}
+        return [{**{name: value for name, value in each.items() if name != 'links'},
+                 **({'pool': names.get(each['pool_id'])} if several else {})} for each in found]
 
     def _services(self) -> Any:
         wanted = ('service_name', 'hostname', 'status', 'heartbeated_at')

@@ -22,11 +22,15 @@ class CreateZone(Change):
         parser.add_argument('--email', required=True, help='of whoever is responsible for the zone')
         parser.add_argument('--ttl', type=int, metavar='SECONDS', help='for records without their own')
         parser.add_argument('--description')
+        parser.add_argument('--pool', metavar='POOL', help="the pool that it goes to, by name or id; not given: the "
+                                                           "default one")
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         body = {'name': names.of_zone(parsed_args.name), 'email': parsed_args.email, 'ttl': parsed_args.ttl,
                 'description': parsed_args.description}
+        if parsed_args.pool is not None:
+            body['attributes'] = {'pool_id': self.client.pool(parsed_args.pool)['id']}
         zone = self.ask('POST', '/v2/zones', body)
         if self.settle(parsed_args, zone, zone['serial']):
             zone = self.client.zone(zone['id'])

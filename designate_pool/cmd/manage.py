@@ -103,6 +103,25 @@ def check(conf: cfg.ConfigOpts) -> int:
     return report.code
 
 
+def pool_list(conf: cfg.ConfigOpts) -> None:
+    """List the pools."""
+    with _central(conf) as (central, _):
+        for pool in central.find_pools(EVERYTHING):
+            print(f'{pool.name}  {pool.id}  {pool.description or ""}'.rstrip())
+
+
+def pool_create(conf: cfg.ConfigOpts) -> None:
+    """Make a pool; its servers come from the configuration of its pool managers."""
+    with _central(conf) as (central, _):
+        _print_pool(central.create_pool(EVERYTHING, {'name': conf.command.pool_name, **_pool_changes(conf)}))
+
+
+def pool_delete(conf: cfg.ConfigOpts) -> None:
+    """Delete a pool that has no zones; stop its programs before."""
+    with _central(conf) as (central, _):
+        central.delete_pool(EVERYTHING, _find_pool(central, conf.command.pool_name).id)
+
+
 def pool_show(conf: cfg.ConfigOpts) -> None:
     """Show a pool as the database has it."""
     with _central(conf) as (central, settings):
@@ -111,11 +130,9 @@ def pool_show(conf: cfg.ConfigOpts) -> None:
 
 def pool_set(conf: cfg.ConfigOpts) -> None:
     """Change a pool; new name servers give every domain of it new SOA and NS records."""
-    changes = {'name_servers': conf.command.name_server, 'description': conf.command.description}
-    changes = {field: value for field, value in changes.items() if value is not None}
     with _central(conf) as (central, _):
         pool = _find_pool(central, conf.command.pool_name)
-        _print_pool(central.update_pool(EVERYTHING, {'id': pool.id, **changes}))
+        _print_pool(central.update_pool(EVERYTHING, {'id': pool.id, **_pool_changes(conf)}))
 
 
 def pool_renew(conf: cfg.ConfigOpts) -> None:
@@ -227,11 +244,19 @@ def _find_pool(central: Central, name: str) -> Pool:
     raise PoolNotFound(pool=name)
 
 
+def _pool_changes(conf: cfg.ConfigOpts) -> dict[str, Any]:
+    given = {'name_servers': conf.command.name_server, 'also_notifies': conf.command.also_notify,
+             'description': conf.command.description}
+    return {field: value for field, value in given.items() if value is not None}
+
+
 def _print_pool(pool: Pool) -> None:
     print(f'name:         {pool.name}')
     print(f'id:           {pool.id}')
     print(f'description:  {pool.description or ""}')
     print(f'name servers: {" ".join(pool.name_servers)}')
+    if pool.also_notifies:
+        print(f'also notify:  {" ".join(pool.also_notifies)}')
 
 
 def _add_commands(commands: Any) -> None:
@@ -259,15 +284,19 @@ def _add_commands(commands: Any) -> None:
                                                           'never')
     _command(token, 'list', token_list).add_argument('--json', action='store_true', help='print one JSON document')
     _command(token, 'revoke', token_revoke).add_argument('token_name', metavar='name')
-    pool = _group(commands, 'pool', "the pool's name servers")
+    pool = _group(commands, 'pool', 'the pools and their name servers')
+    _command(pool, 'list', pool_list)
     _command(pool, 'show', pool_show).add_argument('pool_name', metavar='name', nargs='?',
                                                    help='not given: the pool of the configuration')
-    changing = _command(pool, 'set', pool_set)
-    changing.add_argument('pool_name', metavar='name')
-    changing.add_argument('--name-server', action='extend', nargs='+', metavar='HOST',
-                          help='for the NS records, all of them anew; the first is also the primary of the SOA')
-    changing.add_argument('--description')
+    for changing in (_command(pool, 'create', pool_create), _command(pool, 'set', pool_set)):
+        changing.add_argument('pool_name', metavar='name')
+        changing.add_argument('--name-server', action='extend', nargs='+', metavar='HOST',
+                              help='for the NS records, all of them anew; the first is also the primary of the SOA')
+        changing.add_argument('--also-notify', action='extend', nargs='+', metavar='WHERE',
+                              help='who else is sent NOTIFYs, all of them anew, as ADDRESS:PORT')
+        changing.add_argument('--description')
     _command(pool, 'renew', pool_renew).add_argument('pool_name', metavar='name')
+    _command(pool, 'delete', pool_delete).add_argument('pool_name', metavar='name')
 
 
 def _group(commands: Any, name: str, about: str) -> Any:

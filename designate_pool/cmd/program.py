@@ -26,10 +26,13 @@ from designate_pool.rpc.messaging import Messaging
 from designate_pool.rpc.notifications import SILENT, Sink, notifications
 from designate_pool.runtime import Runtime
 from designate_pool.storage import migrate
+from designate_pool.storage import pools as stored_pools
 from designate_pool.storage.sessions import Storage
 
 LOG = logging.getLogger(__name__)
 
+#: What works on the servers of the configuration.
+_WITH_SERVERS = {'minidns', 'pool_manager'}
 #: Objects after which the collector looks at the young ones, and times after which it looks at older ones as well.
 _YOUNG, _OLDER = 20_000, 20
 
@@ -45,7 +48,7 @@ def run(runtime: Runtime, argv: Sequence[str], parts: Sequence[str], embedded: b
         conf = cfg.CONF
         load.load(conf, argv)
         log.setup(conf, 'designate-pool', __version__)
-        pool = pools.read_pool(conf, backends.options())
+        pool = pools.read_pool(conf, backends.options(), with_servers=not _WITH_SERVERS.isdisjoint(parts))
         settings = load.read_settings(conf)
         if embedded:
             os.makedirs(settings.process.state_path, exist_ok=True)
@@ -53,6 +56,7 @@ def run(runtime: Runtime, argv: Sequence[str], parts: Sequence[str], embedded: b
         storage = Storage(settings.database.connection, pool_size=settings.database.pool_size,
                           max_overflow=settings.database.max_overflow)
         migrate.check(storage)
+        _check_pools(storage, settings, parts)
     except (PoolError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
@@ -76,6 +80,17 @@ def run(runtime: Runtime, argv: Sequence[str], parts: Sequence[str], embedded: b
         storage.close()
         if exposition is not None:
             exposition.stop()
+
+
+def _check_pools(storage: Storage, settings: load.Settings, parts: Sequence[str]) -> None:
+    """
+    :raises UnknownPool: when the configuration names a pool that is not in the database
+    """
+    name = settings.pool_manager.pool_name
+    storage.read(stored_pools.check_known, name, '[service:pool_manager] pool_name')
+    if 'central' in parts and settings.central.default_pool_name not in ('', name):
+        storage.read(stored_pools.check_known, settings.central.default_pool_name,
+                     '[service:central] default_pool_name')
 
 
 def _serve(runtime: Runtime, made: build.Parts, parts: Sequence[str], asked: _Asked) -> int:

@@ -40,17 +40,18 @@ _TSIG = (Option('algorithm', 'For example hmac-sha256.', required=True),
          Option('secret', 'Base64.', required=True, secret=True))
 
 
-def read_pool(conf: cfg.ConfigOpts, drivers: Drivers) -> Pool:
+def read_pool(conf: cfg.ConfigOpts, drivers: Drivers, with_servers: bool = True) -> Pool:
     """The pool of ``[service:pool_manager]`` with its servers, in the order of the files.
 
     :param drivers: by the name of each driver, the options that it takes beside the generic ones
+    :param with_servers: whether it is a mistake to have none
     :raises BadConfiguration: with every mistake of the whole configuration
     """
     mistakes = Mistakes()
     found = source.read(conf)
     settings = collect_settings(conf, found, mistakes)
     reader = _Reader(conf, found, drivers, settings, mistakes)
-    servers = reader.servers()
+    servers = reader.servers(with_servers)
     mistakes.raise_if_any()
     _warn_of_unsigned(servers)
     return Pool(name=settings.pool_manager.pool_name, servers=servers,
@@ -93,7 +94,7 @@ class _Reader:
         self._claim_seconds = settings.pool_manager.claim_seconds
         self._mistakes = mistakes
 
-    def servers(self) -> tuple[Server, ...]:
+    def servers(self, some: bool) -> tuple[Server, ...]:
         keys = self._keys()
         shared: dict[str, dict[str, Any]] = {}
         shared_by: dict[str, str] = {}
@@ -111,7 +112,7 @@ class _Reader:
                     own[section] = (driver, name)
         ids = {section: self._server_id(section, name) for section, (_, name) in own.items()}
         self._note_same_ids(ids)
-        self._note_lonely(shared_by, {driver for driver, _ in own.values()})
+        self._note_lonely(shared_by, {driver for driver, _ in own.values()}, some)
         found = {section: self._server(section, ids[section], driver, shared.get(driver, {}), keys)
                  for section, (driver, _) in own.items() if driver}
         servers = {section: server for section, server in found.items() if server is not None}
@@ -159,11 +160,12 @@ class _Reader:
             if other != section:
                 self._mistakes.add(section, 'host', f'[{other}] is the same server, {server.endpoint}, already')
 
-    def _note_lonely(self, shared_by: Mapping[str, str], used: set[str]) -> None:
+    def _note_lonely(self, shared_by: Mapping[str, str], used: set[str], some: bool) -> None:
         for driver, section in shared_by.items():
             if driver not in used:
                 self._mistakes.add(section, None, f'no server has the driver {section.split(":")[1]}')
-        if not any(section.startswith('backend:') and not section.endswith(':*') for section in self._sections):
+        theirs = [each for each in self._sections if each.startswith('backend:') and not each.endswith(':*')]
+        if some and not theirs:
             self._mistakes.add('backend:<driver>:<uuid>', None, 'the pool has no server')
 
     def _server(self, section: str, server_id: str | None, driver: str, shared: Mapping[str, Any],

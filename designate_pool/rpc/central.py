@@ -135,7 +135,7 @@ class CentralClient:
 
     def update_pool(self, context: Context, pool: Mapping[str, Any]) -> Pool:
         """Change a pool (``id`` and what changes); new name servers give every domain of it a new serial."""
-        return self._call(context, 'update_pool', pool=dict(pool))
+        return self._caller.call(TOPIC, context, 'update_pool', patience=LONG, pool=dict(pool))
 
     def delete_pool(self, context: Context, pool_id: str) -> None:
         self._call(context, 'delete_pool', pool_id=pool_id)

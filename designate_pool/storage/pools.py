@@ -9,12 +9,14 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import exc
 
-from designate_pool.errors import LostRace
+from designate_pool.errors import LostRace, UnknownPool
 from designate_pool.model import Pool, Status, new_id
 from designate_pool.storage import paging, tsigkeys
-from designate_pool.storage.schema import domains, pool_attributes, pool_manager_status, pools
+from designate_pool.storage.schema import domains, pool_attributes, pool_manager_status, pool_servers, pools
 from designate_pool.storage.sessions import Tx
 
+#: The pool that a new database has.
+FIRST = 'default'
 #: The attribute's key, and the field of Pool that holds its values.
 _ATTRIBUTES = {'name_server': 'name_servers', 'also_notify': 'also_notifies'}
 _COLUMNS = tuple(pools.c[name] for name in ('id', 'name', 'description', 'project_id', 'provisioner', 'version',
@@ -75,6 +77,21 @@ def name_servers(tx: Tx, pool_id: str) -> tuple[str, ...]:
     return _attributes(tx, [pool_id]).get(pool_id, {}).get('name_servers', ())
 
 
+def check_known(tx: Tx, name: str, option: str = 'pool_name') -> None:
+    """
+    :param option: which names the pool, for the error
+    :raises UnknownPool: when there is no such pool, unless the database has been used for none yet
+    """
+    known = sorted(tx.execute(sa.select(pools.c.name)).scalars())
+    if name in known:
+        return
+    is_unused = known in ([], [FIRST]) and all(
+        tx.execute(sa.select(table.c.id).limit(1)).first() is None for table in (pool_servers, domains))
+    if not is_unused:
+        raise UnknownPool(option=option, pool=name, known=f'there are: {", ".join(known)}' if known else
+                          'there is none at all')
+
+
 def insert(tx: Tx, pool: Pool, now: datetime) -> None:
     """:raises LostRace: when another transaction has taken the name meanwhile"""
     try:
@@ -131,6 +148,7 @@ def delete(tx: Tx, pool_id: str) -> bool:
             return False
         tx.execute(sa.update(domains).where(domains.c.pool_id == pool_id).values(pool_id=other))
     tx.execute(sa.delete(pool_attributes).where(pool_attributes.c.pool_id == pool_id))
+    tx.execute(sa.delete(pool_servers).where(pool_servers.c.pool_id == pool_id))
     tsigkeys.delete_of_pool(tx, pool_id)
     tx.execute(sa.delete(pools).where(pools.c.id == pool_id))
     return True

@@ -16,6 +16,7 @@ import sqlalchemy as sa
 from designate_pool.errors import InvalidField
 from designate_pool.model import Action, Outcome, PoolServer, Reloaded, ServerReport, ServerState, Status, new_id
 from designate_pool.storage import catalog
+from designate_pool.storage import pools as pool_store
 from designate_pool.storage.domains import chunks
 from designate_pool.storage.schema import ALIVE, domains, pool_manager_status, pool_servers, pools
 from designate_pool.storage.sessions import Tx
@@ -91,6 +92,7 @@ def register(tx: Tx, pool_name: str, wanted: Sequence[PoolServer], delete_zones:
     :param has_catalog: whether the pool has a catalog zone; its serial is raised, as a database that was restored from
         a backup may be behind what the servers have
     :raises InvalidField: when a server belongs to another pool
+    :raises UnknownPool: when there is no such pool, and the database is in use
     """
     pool_id = _locked_pool(tx, pool_name, now)
     serial = catalog.establish(tx, pool_id, now) if has_catalog else None
@@ -233,10 +235,11 @@ def count_domains(tx: Tx, pool_id: str) -> int:
 
 
 def _locked_pool(tx: Tx, pool_name: str, now: datetime) -> str:
-    """The id of the pool, made when it is missing, and locked until the end of the transaction."""
+    """The id of the pool, locked until the end of the transaction.  In an unused database it is made if missing."""
     found = tx.execute(sa.select(pools.c.id).where(pools.c.name == pool_name).with_for_update()).scalar()
     if found is not None:
         return str(found)
+    pool_store.check_known(tx, pool_name)
     pool_id = new_id()
     tx.execute(pools.insert(), {'id': pool_id, 'created_at': now, 'updated_at': now, 'version': 1, 'name': pool_name,
                                 'provisioner': 'unmanaged'})

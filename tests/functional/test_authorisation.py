@@ -67,6 +67,9 @@ LINES = {
     'create_plan': Line(OPERATOR, body={'zone_name': '{zone_name}', 'target': 'one', 'document': {}}),
     'show_plan': Line(OPERATOR), 'drop_plan': Line(OPERATOR), 'approve_plan': Line(OPERATOR),
     'settle_plan': Line(OPERATOR, body={'state': 'DROPPED'}, status=409),  # it is a pool manager's
+    'create_pool': Line(ADMIN, body={'name': 'pool-of-{zone_name}'}),
+    'update_pool': Line(ADMIN, body={'description': 'x'}),
+    'delete_pool': Line(ADMIN, status=409),  # it has zones
     'list_pools': Line(OPERATOR), 'show_pool': Line(OPERATOR), 'list_audits': Line(OPERATOR),
     'list_tsigkeys': Line(ADMIN), 'show_tsigkey': Line(ADMIN), 'delete_tsigkey': Line(ADMIN),
     'create_tsigkey': Line(ADMIN, body={'name': '{name}', 'algorithm': 'hmac-sha256', 'secret': 'c2VjcmV0',

@@ -8,11 +8,12 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from designate_pool.errors import InvalidField
-from designate_pool.model import Action, Outcome, PoolServer, Reloaded, ServerState, ServerStatus
-from designate_pool.storage import servers, statuses
+from designate_pool.errors import InvalidField, UnknownPool
+from designate_pool.model import Action, Outcome, Pool, PoolServer, Reloaded, ServerState, ServerStatus, new_id
+from designate_pool.storage import pools, servers, statuses
 from designate_pool.storage.sessions import Storage
 from tests.fixtures.rows import default_pool_id, insert_domains
+from tests.fixtures.zones import insert_zone
 
 NOW = datetime(2030, 1, 2, 3, 4, 5, 678901, tzinfo=timezone.utc)
 MINUTE = timedelta(minutes=1)
@@ -124,14 +125,25 @@ def test_a_dismissed_server_stays_out_while_its_section_is_there(storage: Storag
 
 def test_a_server_of_another_pool_is_refused(storage: Storage) -> None:
     register(storage, section(A))
+    storage.run(pools.insert, Pool('other', new_id()), NOW)
     with pytest.raises(InvalidField, match='it belongs to the pool default as fake:a'):
         register(storage, section(A), pool='other')
-    assert roll(storage, 'other') == servers.Roll()
+    assert roll(storage, 'other').servers == ()
 
 
-def test_a_pool_is_made_by_its_first_servers(storage: Storage) -> None:
+def test_a_pool_is_made_by_its_first_servers_in_a_database_that_was_not_used(storage: Storage) -> None:
     register(storage, section(B), pool='other')
     assert [each.id for each in roll(storage, 'other').servers] == [B]
+    with pytest.raises(UnknownPool, match='pool_name is ohter: no such pool .there are: default, other.; correct it, '
+                                          'or .designate-pool-manage pool create ohter'):
+        register(storage, section(C), pool='ohter')
+    assert roll(storage, 'ohter') == servers.Roll()
+
+
+def test_a_pool_is_not_made_where_there_are_domains(storage: Storage) -> None:
+    storage.run(insert_zone)
+    with pytest.raises(UnknownPool):
+        register(storage, section(B), pool='other')
 
 
 def test_registered_by_many_at_once_it_is_registered_once(storage: Storage) -> None:

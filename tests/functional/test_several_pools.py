@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from designate_pool.errors import DuplicateTsigKey, InvalidField
-from designate_pool.model import Context, Pool, PoolServer, ServerState, TsigKey, new_id, utcnow
+from designate_pool.model import Context, Outcome, Pool, PoolServer, ServerState, TsigKey, new_id, utcnow
 from designate_pool.storage import pools, servers
 from tests.fixtures.api import EVERYBODY, Place, token
 
@@ -105,6 +105,47 @@ def test_a_pool_shows_what_its_pool_managers_published(two: Two) -> None:
     unborn = two.central.create_pool(EVERYBODY, {'name': 'unborn'})
     shown = two.ask(f'/v2/pools/{unborn.id}')
     assert [shown[each] for each in ('threshold_percentage', 'catalog_zone', 'count_joining_servers')] == [None] * 3
+
+
+def test_a_pool_is_made_changed_and_deleted(two: Two) -> None:
+    wanted = {'name': 'bronze', 'description': 'the third', 'name_servers': ['ns.bronze.example.'],
+              'also_notifies': ['192.0.2.53:53']}
+    made = two.ask('/v2/pools', 'POST', wanted)
+    assert (made['name'], made['description'], made['also_notifies']) == ('bronze', 'the third', ['192.0.2.53:53'])
+    assert two.ask('/v2/pools', 'POST', wanted).json['type'] == 'duplicate_pool'
+    assert two.ask('/v2/pools', 'POST', {'name': 'no name'}).json['type'] == 'invalid_object'
+    path = f'/v2/pools/{made["id"]}'
+    changed = two.ask(path, 'PATCH', {'name_servers': ['ns2.bronze.example.'], 'also_notifies': []})
+    assert (changed['ns_records'], changed['also_notifies']) == (
+        [{'hostname': 'ns2.bronze.example.', 'priority': 1}], [])
+    assert two.ask(path, 'PATCH', {}).status_code == 400
+    assert two.api.simulate_delete(path, headers={'X-Auth-Token': token('alpha', 'admin')}).status_code == 204
+    assert two.ask(path).json['type'] == 'pool_not_found'
+
+
+def test_a_pool_with_zones_stays_and_one_whose_zones_are_gone_goes_with_its_servers(two: Two) -> None:
+    path = f'/v2/pools/{two.silver.id}'
+    zone = two.zone('stays.example.')
+    assert two.ask(path, 'DELETE').json['type'] == 'pool_not_empty'
+    two.central.delete_domain(Context(project_id='alpha'), zone)
+    gone = two.central.get_domain(Context(project_id='alpha'), zone)
+    two.central.update_status(EVERYBODY, gone, Outcome.SUCCESS, gone.serial)
+    assert two.api.simulate_delete(path, headers={'X-Auth-Token': token('alpha', 'admin')}).status_code == 204
+    assert labels(two.ask('/v2/servers')) == ['fake:192.0.2.1:53']
+
+
+def test_who_may_choose_the_pool_of_a_zone(two: Two) -> None:
+    wanted = {'name': 'chosen.example.', 'email': 'hostmaster@example.com', 'attributes': {'pool_id': two.silver.id}}
+    for role in ('member', 'operator'):
+        refused = two.ask('/v2/zones', 'POST', wanted, role)
+        assert (refused.status_code, refused.json['message']) == (
+            403, 'To choose the pool of a zone is not allowed: the policy create_zone_in_pool is against it.')
+    zone = two.ask('/v2/zones', 'POST', wanted)
+    assert zone['pool_id'] == str(uuid.UUID(two.silver.id))
+    [nameserver] = two.ask(f'/v2/zones/{zone["id"]}/nameservers')['nameservers']
+    assert nameserver['hostname'] == 'ns.silver.example.'
+    other = two.ask('/v2/zones', 'POST', {**wanted, 'name': 'other.example.', 'attributes': {}}, 'member')
+    assert other['pool_id'] == str(uuid.UUID(two.pool.id)), 'the default one'
 
 
 def test_no_zone_is_made_in_the_catalog_of_its_pool(two: Two) -> None:
