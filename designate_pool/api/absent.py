@@ -10,7 +10,6 @@ import re
 from designate_pool.errors import NotImplementedHere
 
 _ANY = ('GET', 'POST', 'PUT', 'PATCH', 'DELETE')
-_WRITING = ('POST', 'PUT', 'PATCH', 'DELETE')
 _OWNERSHIP = ('Zones are not transferred between projects',
               'export the zone, delete it, and import it in the other project')
 _ABSENT: tuple[tuple[tuple[str, ...], str, tuple[str, str]], ...] = (
@@ -28,8 +27,6 @@ _ABSENT: tuple[tuple[tuple[str, ...], str, tuple[str, str]], ...] = (
                                          'import the zone, or have designate-pool-sync read it from its primary')),
     (_ANY, '/v2/zones/[^/]+/tasks/pool_move', ('A zone is not moved between pools',
                                                'export it, delete it, and import it in the other pool')),
-    (_WRITING, '/v2/pools(/[^/]+)?', ('Pools are made in the configuration', "edit the pool's sections and "
-                                      'POST /v2/servers/reload')),
 )
 _COMPILED = tuple((methods, re.compile(pattern), words) for methods, pattern, words in _ABSENT)
 

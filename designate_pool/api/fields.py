@@ -220,13 +220,14 @@ RECORDSET_CREATE = {
     'ttl': Field(number, nullable=True, example=300),
     'description': Field(text, nullable=True),
 }
-POOL_UPDATE = {
-    'name': Field(some_text, example='silver'),
+_POOL = {
     'description': Field(text, nullable=True),
     'name_servers': Field(names, example=('ns1.example.com.', 'ns2.example.com.')),
     'also_notifies': Field(names, example=('192.0.2.53:53',)),
 }
-POOL_CREATE = {**POOL_UPDATE, 'name': Field(some_text, required=True, example='silver')}
+POOL_CREATE = {'name': Field(some_text, required=True, example='silver'), **_POOL}
+#: Its programs know a pool by its name.
+POOL_UPDATE = {**_POOL, **dict.fromkeys(('id', 'name'), Field(fixed))}
 ZONE_CREATE = {
     'name': Field(some_text, required=True, example='example.com.'),
     'email': Field(some_text, required=True, example='hostmaster@example.com'),

@@ -12,6 +12,7 @@ from designate_pool.api.operations import OPERATOR, Operation, Schema
 from designate_pool.api.schemas import (ACTION, COUNT, FLAG, ID, MOMENT, SERIAL, SERVER_STATE, TEXT, TEXTS, links,
                                         listed, maybe, shape)
 from designate_pool.api.standing import Gatherer
+from designate_pool.errors import Conflict
 from designate_pool.model import PoolServer
 from designate_pool.rpc.pool_manager import PoolManagerClient
 
@@ -104,7 +105,12 @@ class Servers:
 
     def on_post_reload(self, req: falcon.Request, resp: falcon.Response) -> None:
         wanted = reading.body(req, FILTERS, optional=True).get('pool_id')
-        name = self._pool_name if wanted is None else self._gatherer.central.get_pool(asker(req), wanted).name
+        name = self._pool_name
+        if wanted is not None:
+            pool = self._gatherer.central.get_pool(asker(req), wanted)
+            if pool.published_at is None:
+                raise Conflict(why=f'no pool manager was ever started for the pool {pool.name}')
+            name = pool.name
         answer(resp, views.reloaded(self._pool_managers.reload_servers(asker(req), name)))
 
 

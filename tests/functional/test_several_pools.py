@@ -73,6 +73,9 @@ def test_a_server_is_compared_by_the_pool_managers_of_its_pool(two: Two) -> None
 def test_the_configuration_of_a_pool_is_read_anew_by_its_pool_managers(two: Two) -> None:
     two.ask('/v2/servers/reload', 'POST')
     two.ask('/v2/servers/reload', 'POST', {'pool_id': two.silver.id})
+    unborn = two.central.create_pool(EVERYBODY, {'name': 'unborn'})
+    assert 'no pool manager was ever started for the pool unborn' in two.ask(
+        '/v2/servers/reload', 'POST', {'pool_id': unborn.id}).json['message']
     assert two.pool_managers.asked == [('default',), ('silver',)]
 
 
@@ -119,6 +122,7 @@ def test_a_pool_is_made_changed_and_deleted(two: Two) -> None:
     assert (changed['ns_records'], changed['also_notifies']) == (
         [{'hostname': 'ns2.bronze.example.', 'priority': 1}], [])
     assert two.ask(path, 'PATCH', {}).status_code == 400
+    assert 'cannot be changed' in two.ask(path, 'PATCH', {'name': 'copper'}).text
     assert two.api.simulate_delete(path, headers={'X-Auth-Token': token('alpha', 'admin')}).status_code == 204
     assert two.ask(path).json['type'] == 'pool_not_found'
 

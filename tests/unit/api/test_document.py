@@ -92,13 +92,6 @@ class TestAddresses:
         assert (answer.status_code, answer.json['code'], answer.json['type']) == (501, 501, 'not_implemented')
         assert told in answer.json['message'].partition('instead, ')[2]
 
-    @pytest.mark.parametrize('method, path', [('POST', '/v2/pools'), ('PATCH', '/v2/pools/1'),
-                                              ('DELETE', '/v2/pools/1')])
-    def test_a_method_that_designate_has_and_we_have_not(self, api, method, path):
-        answer = api.simulate_request(method, path)
-        assert (answer.status_code, answer.headers['Allow'].startswith('GET')) == (405, True)
-        assert "instead, edit the pool's sections" in answer.json['message']
-
     def test_the_limits_are_the_quotas_under_other_names(self, api, central):
         limits = api.simulate_get('/v2/limits', headers={'X-Project-Id': 'a'}).json
         assert limits == {'max_page_limit': 1000, 'max_recordset_name_length': 255, 'max_recordset_records': 20,

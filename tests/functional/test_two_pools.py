@@ -1,0 +1,173 @@
+"""Two pools, one of a BIND and one of a Knot, on one RabbitMQ and PostgreSQL: none has the other's configuration."""
+
+from __future__ import annotations
+
+import pathlib
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import dns.message
+import dns.query
+import dns.rcode
+import pytest
+import requests
+from oslo_config import cfg
+from prometheus_client.parser import text_string_to_metric_families
+
+from designate_pool.model import Context, Domain
+from designate_pool.rpc import minidns
+from designate_pool.rpc.messaging import Messaging
+from tests.fixtures import warm
+from tests.fixtures.bind import Named
+from tests.fixtures.databases import PostgreSQL
+from tests.fixtures.knot import Knotd
+from tests.fixtures.processes import free_port, wait_until
+from tests.fixtures.rabbitmq import RabbitMq
+from tests.fixtures.stack import QUICK, Stack
+
+POOLS = ('default', 'silver')
+TRIES = {'timeout': 10.0, 'retry_interval': 1.0, 'max_retries': 3}
+
+
+class Pools:
+    """Each pool with a server, a MiniDNS and a pool manager; the first with Central and the API, which are for both."""
+
+    def __init__(self, folder: pathlib.Path, database_url: str, broker_url: str) -> None:
+        self.broker_url = broker_url
+        self.servers: dict[str, Any] = {'default': Named(folder / 'bind'), 'silver': Knotd(folder / 'knot')}
+        self.ports = {(pool, service): free_port() for pool in POOLS for service in ('manager', 'minidns')}
+        self.stacks: dict[str, Stack] = {}
+        for pool, server in self.servers.items():
+            port = free_port()
+            self.stacks[pool] = Stack(
+                folder / pool, [server.section(str(uuid.uuid4()), call_timeout=4)], database_url, broker_url,
+                manager={**QUICK, 'pool_name': pool, 'metrics': f'127.0.0.1:{self.ports[pool, "manager"]}'},
+                minidns_port=port, minidns={'metrics': f'127.0.0.1:{self.ports[pool, "minidns"]}'},
+                host=f'{pool}.example.com')
+
+    @property
+    def central(self) -> Stack:
+        return self.stacks['default']
+
+    def start(self) -> None:
+        for server in self.servers.values():
+            server.start()
+        self.central.start()
+        self.central.command('pool', 'create', 'silver', '--name-server', 'ns.silver.example.')
+        self.stacks['silver'].launch('minidns', 'manager')
+
+    def stop(self) -> None:
+        for each in self.stacks.values():
+            each.stop()
+        for server in self.servers.values():
+            server.remove()
+
+    def create(self, name: str, pool: str) -> str:
+        made = self.central.command('zone', 'create', name, '--email', 'hostmaster@example.com', '--pool', pool, '-f',
+                                    'value', '-c', 'id')
+        return made.strip()
+
+    def value(self, of: str, service: str, name: str, **labels: str) -> float:
+        """The sum of the samples of a metric that have these labels."""
+        text = requests.get(f'http://127.0.0.1:{self.ports[of, service]}/metrics', timeout=30).text
+        return sum(sample.value for family in text_string_to_metric_families(text) for sample in family.samples
+                   if sample.name == name and labels.items() <= sample.labels.items())
+
+
+@pytest.fixture(scope='module')
+def pools(tmp_path_factory: pytest.TempPathFactory, rabbitmq: RabbitMq, postgresql: PostgreSQL) -> Iterator[Pools]:
+    made = Pools(tmp_path_factory.mktemp('two'), postgresql.create_database(), rabbitmq.url)
+    try:
+        made.start()
+        yield made
+    finally:
+        made.stop()
+
+
+def test_each_server_gets_the_zones_of_its_pool_and_no_others(pools: Pools) -> None:
+    zones = {pool: pools.create(f'{pool}.example.net.', pool) for pool in POOLS}
+    for pool, other in (POOLS, POOLS[::-1]):
+        pools.central.wait_for(zones[pool])
+        assert pools.servers[pool].serial(f'{pool}.example.net.') is not None
+        assert pools.servers[pool].query(f'{other}.example.net.').rcode() == dns.rcode.REFUSED
+        port = pools.stacks[pool].minidns_port
+        for name, told in ((f'{pool}.example.net.', dns.rcode.NOERROR), (f'{other}.example.net.', dns.rcode.REFUSED)):
+            query = dns.message.make_query(name, 'SOA', flags=0)
+            assert dns.query.udp(query, '127.0.0.1', port=port, timeout=10).rcode() == told
+    explained = pools.central.request('GET', f'/v2/zones/{zones["silver"]}/explain', 200)
+    assert (explained['needed'], explained['total'], explained['current']) == (1, 1, 1)
+    listed = pools.central.command('server', 'list')
+    assert 'default' in listed and 'silver' in listed and 'bind9:' in listed and 'knot:' in listed
+    assert 'bind9:' not in pools.central.command('server', 'list', '--pool', 'silver')
+
+
+def test_what_is_cast_to_all_pools_together_reaches_the_minidns_of_its_pool(pools: Pools) -> None:
+    cfg.CONF([], project='test')
+    caller = Messaging(cfg.CONF, 'test', transport_url=pools.broker_url)
+    server = pools.servers['silver']
+    domain = Domain('d' * 32, 'silver.example.net.', 'p' * 32, 'silver', 'hostmaster@example.com', 300, 7)
+
+    def accepted(pool: str) -> float:
+        return pools.value(pool, 'minidns', 'designate_pool_notifies_total', outcome='accepted')
+
+    before = {pool: accepted(pool) for pool in POOLS}
+    try:
+        for _ in range(6):  # both listen, and take turns
+            caller.cast(minidns.SHARED_TOPIC, Context('r'), 'notify_zone_changed', domain=domain,
+                        destination=f'127.0.0.1:{server.port}', **TRIES)
+        wait_until(lambda: accepted('silver') >= before['silver'] + 6, 'all six have been sent on')
+    finally:
+        caller.stop()
+    assert accepted('default') == before['default']
+
+
+def test_a_server_is_compared_and_its_configuration_read_anew_by_its_own_pool_manager(pools: Pools) -> None:
+    for each in pools.central.request('GET', '/v2/servers', 200)['servers']:
+        compared = pools.central.request('POST', f'/v2/servers/{each["id"]}/resync', 200, json={'contents': True})
+        assert (compared['missing'], compared['behind'], compared['other']) == ([], [], [])
+        assert compared['total'] == each['domains'] > 0
+    reloaded = pools.central.command('server', 'reload', '--pool', 'silver', '-f', 'json')
+    assert reloaded.split() == '{ "joined": [], "changed": [], "draining": [] }'.split()
+
+
+def test_a_dead_pool_leaves_the_other_alone_and_both_are_told_of(pools: Pools) -> None:
+    pools.servers['silver'].kill()
+    pools.stacks['silver'].kill('minidns')
+    dead = pools.create('dead.example.net.', 'silver')
+    pools.central.wait_for(dead, 'ERROR', 60)
+    for number in range(3):
+        pools.central.wait_for(pools.create(f'alive{number}.example.net.', 'default'))
+
+    found = {each['driver']: each for each in pools.central.request('GET', '/v2/servers', 200)['servers']}
+    assert found['knot']['failing'] and not found['bind9']['failing']
+    told = pools.central.command('status')
+    assert 'default: bind9:' in told and 'silver: knot:' in told and 'dead.example.net.' in told
+    page = pools.central.request('GET', '/status', 200)
+    assert '1 server is active, and every one has all of' in page and 'silver' in page and 'fails on knot:' in page
+    label = found['knot']['name']
+    wait_until(lambda: pools.value('silver', 'manager', 'designate_pool_rows_failing', pool='silver', server=label),
+               'the metrics of the one tell it')
+    assert pools.value('default', 'manager', 'designate_pool_rows_failing', pool='default') == 0
+
+    pools.stacks['silver'].kill('manager')
+    pools.central.wait_for(pools.create('still.example.net.', 'default'))
+    assert pools.servers['default'].serial('still.example.net.') is not None
+
+    pools.servers['silver'].start()
+    pools.stacks['silver'].launch('minidns', 'manager')
+    pools.central.wait_for(dead, seconds=60)
+    assert pools.servers['silver'].serial('dead.example.net.') is not None
+    assert pools.servers['default'].query('dead.example.net.').rcode() == dns.rcode.REFUSED
+
+
+def test_a_program_of_a_pool_that_does_not_exist_does_not_start(pools: Pools, tmp_path: pathlib.Path) -> None:
+    text = pools.stacks['silver'].config.read_text()
+    wrong = tmp_path / 'wrong.conf'
+    wrong.write_text(text.replace('pool_name = silver', 'pool_name = sliver'))
+    for module in ('manager', 'minidns'):
+        ended = warm.run(f'designate_pool.cmd.{module}', '--config-file', str(wrong))
+        assert ended.returncode == 1
+        assert ('[service:pool_manager] pool_name is sliver: no such pool (there are: default, silver); correct it, or '
+                "'designate-pool-manage pool create sliver'.") in ended.stderr
+    assert pools.central.manage('pool', 'list').split()[0::2] == ['default', 'silver']
