@@ -307,7 +307,10 @@ class ServerProvider(BaseProvider):
         raise NotImplementedError
 
     def delete_zone(self, name: str) -> None:
-        """Have the server hold nothing that this provider put into the zone; the zone too where it made that."""
+        """Have the server hold nothing of the zone, whoever put it there: asked for only where all of it is ours.
+
+        What cannot be without a zone may stay, where zones cannot be removed.
+        """
         raise NotImplementedError
 
     def zones(self, names: Collection[str]) -> tuple[Mapping[str, int | None], bool]:
