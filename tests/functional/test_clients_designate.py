@@ -49,7 +49,8 @@ class Place:
         self.other = OpenStack(self.stack.url, self._token('member', 'beta') if self.projects else None)
 
     def _token(self, role: str, project: str) -> str:
-        return self.stack.manage('token', 'create', f'{role}-{project}', '--project', project, '--role', role).strip()
+        told = self.stack.manage('token', 'create', f'{role}-{project}', '--project', project, '--role', role)
+        return told.split()[0]
 
     def __enter__(self) -> Place:
         try:

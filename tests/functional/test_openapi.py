@@ -36,7 +36,7 @@ def stack(tmp_path_factory):
     folder = tmp_path_factory.mktemp('openapi')
     api = f'auth = token\ntokens_file = {folder}/tokens\nwaits = 4\n'
     found = Stack(folder / 'stack', [api, *SERVERS], f'sqlite:///{folder}/pool.sqlite', concurrency='threading')
-    token = found.manage('token', 'create', 'tester', '--project', 'tests', '--role', 'admin').strip()
+    token = found.manage('token', 'create', 'tester', '--project', 'tests', '--role', 'admin').split()[0]
     with found:
         yield found, token
 
