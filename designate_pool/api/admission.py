@@ -7,13 +7,13 @@ and who sends more than the operation takes, is answered before the body costs m
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import falcon
 
 from designate_pool.api.operations import Operation
-from designate_pool.errors import BodyTooLarge
+from designate_pool.errors import BodyTooLarge, PoolError
 
 #: In the environment while only the headers are there: called with the bytes that the body may have, it has it taken.
 HEAD = 'designate_pool.head'
@@ -42,3 +42,31 @@ class Admission:
         admit(limit)
         req.context.is_head_admitted = True
         resp.complete = True  # nothing is carried out yet
+
+
+class OnlyPosted:
+    """An application that asks nobody who comes, so that the size alone decides: it takes bodies that are posted.
+
+    :param limit: bytes
+    """
+
+    def __init__(self, app: Callable[..., Any], limit: int) -> None:
+        self._app = app
+        self._limit = limit
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Any:
+        admit = environ.get(HEAD)
+        if admit is None:
+            return self._app(environ, start_response)
+        limit = self._limit if environ['REQUEST_METHOD'] == 'POST' else 0
+        try:
+            if int(environ.get('CONTENT_LENGTH') or 0) > limit:
+                raise BodyTooLarge(limit=limit)
+            admit(limit)
+        except PoolError as error:
+            answer = f'{error}\n'.encode()
+            status = '413 Content Too Large' if isinstance(error, BodyTooLarge) else '503 Service Unavailable'
+            start_response(status, [('Content-Type', 'text/plain'), ('Content-Length', str(len(answer)))])
+            return [answer]
+        start_response('200 OK', [('Content-Length', '0')])
+        return []

@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Sequence
 
+from designate_pool.api.admission import OnlyPosted
 from designate_pool.api.foreign import NoForeignPages
 from designate_pool.api.server import ApiServer
 from designate_pool.cli.client import DEFAULT_URL
@@ -31,7 +32,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         signal.signal(number, lambda *_: stop.set())
     kept: dict[str, KeptZone] = {}
     app = create_app(lambda: PoolProvider('webhook', url=options.url, kept=kept), options.zone, options.ttl)
-    servers = [ApiServer(NoForeignPages(app, options.host), each, threads=4, body_limit=LARGEST_BODY)
+    guarded = NoForeignPages(OnlyPosted(app, LARGEST_BODY), options.host)
+    servers = [ApiServer(guarded, each, threads=4, body_limit=LARGEST_BODY, bodies_limit=4 * LARGEST_BODY,
+                         judges_heads=True)
                for each in options.listen or [Endpoint('127.0.0.1', 8888)]]
     try:
         exposition = Exposition(options.metrics)

@@ -6,11 +6,16 @@ import contextlib
 import socket
 from collections.abc import Iterator
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from designate_pool.api.admission import OnlyPosted
 from designate_pool.api.auth_tokens import digest, make, new_secret
+from designate_pool.api.foreign import NoForeignPages
+from designate_pool.api.server import ApiServer
 from designate_pool.api.turns import Turns
+from designate_pool.model import Endpoint
 from tests.unit.api.test_server import served
 
 MIB = 1 << 20
@@ -38,12 +43,13 @@ class Client:
     """Sends a request's headers, and its body by and by."""
 
     def __init__(self, port: int, path: str = IMPORTS, length: int | None = 2 * MIB, token: str | None = TOKEN,
-                 more: str = '') -> None:
+                 more: str = '', method: str = 'POST') -> None:
         self.socket = socket.create_connection(('127.0.0.1', port), timeout=30)
         size = 'Transfer-Encoding: chunked' if length is None else f'Content-Length: {length}'
         secret = '' if token is None else f'X-Auth-Token: {token}\r\n'
         kind = 'text/dns' if path == IMPORTS else 'application/json'
-        self.send(f'POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\n{secret}{size}\r\n{more}\r\n')
+        self.send(f'{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\n'
+                  f'{secret}{size}\r\n{more}\r\n')
 
     def send(self, content: str | bytes) -> None:
         self.socket.sendall(content.encode() if isinstance(content, str) else content)
@@ -105,6 +111,33 @@ def test_all_bodies_together_have_a_limit(port: int) -> None:
             assert second.status() == 503
         first.send(zone_file(2 * MIB))
         assert first.status() == 202
+
+
+@pytest.fixture
+def webhook_port() -> Iterator[int]:
+    def app(environ: dict, start_response: Any) -> list[bytes]:
+        body = str(len(environ['wsgi.input'].read())).encode()
+        start_response('200 OK', [('Content-Length', str(len(body)))])
+        return [body]
+
+    server = ApiServer(NoForeignPages(OnlyPosted(app, 4 * MIB)), Endpoint('127.0.0.1', 0), body_limit=4 * MIB,
+                       bodies_limit=5 * MIB, judges_heads=True)
+    server.start()
+    yield server.endpoint.port
+    server.stop()
+
+
+@pytest.mark.parametrize('wrong, status', [
+    ({'method': 'PUT'}, 413), ({'more': 'Origin: https://example.net\r\n'}, 403), ({'length': 5 * MIB}, 413)], ids=str)
+def test_where_nobody_is_asked_who_comes_the_size_decides(webhook_port: int, wrong: dict, status: int) -> None:
+    with Client(webhook_port, **wrong) as client:
+        assert client.status() == status
+    with Client(webhook_port, length=3 * MIB, more='Expect: 100-continue\r\n') as first:
+        assert first.status() == 100
+        with Client(webhook_port, length=3 * MIB) as second:
+            assert second.status() == 503
+        first.send(b'x' * 3 * MIB)
+        assert first.status() == 200
 
 
 def test_a_request_counts_once_though_it_is_looked_at_twice(tokens: str) -> None:
