@@ -43,11 +43,12 @@ class Edits:
 
 
 def plan(domain: Domain, present: Iterable[RecordSet], wanted: Sequence[Wanted], must_be_new: bool = False,
-         new_ids: Sequence[str] = ()) -> Edits:
+         new_ids: Sequence[str] = (), may_be_gone: bool = False) -> Edits:
     """What makes *present* into what is *wanted*.
 
     :param present: every recordset at the names that *wanted* mentions
     :param must_be_new: whether it is an error that a wanted recordset is there already
+    :param may_be_gone: whether one to be deleted need not be there
     :param new_ids: ids for the recordsets that are new, in the order of *wanted*; made up when there are none
     :raises InvalidField: for a name outside the domain, or a CNAME that is not alone
     :raises ManagedRecordSet: for what is made from the pool
@@ -62,7 +63,8 @@ def plan(domain: Domain, present: Iterable[RecordSet], wanted: Sequence[Wanted],
         if there is not None and must_be_new:
             raise DuplicateRecordSet(name=each.name, rtype=each.type)
         if each.rdatas == ():
-            _drop(edits, there, each)
+            if there is not None or not may_be_gone:
+                _drop(edits, there, each)
         elif there is None:
             _add(edits, domain, each, recordset_id)
         else:
@@ -132,7 +134,7 @@ def _check_cnames(present: dict[tuple[str, str], RecordSet], wanted: Sequence[Wa
         types.setdefault(name, set()).add(rtype)
     for each in wanted:
         if each.rdatas == ():
-            types[each.name].discard(each.type)
+            types.setdefault(each.name, set()).discard(each.type)
         else:
             types.setdefault(each.name, set()).add(each.type)
     for each in wanted:

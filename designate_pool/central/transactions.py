@@ -130,11 +130,14 @@ def apply(tx: Tx, context: Context, domain_id: str, wanted: Sequence[Wanted], no
     :raises SerialMoved: when it has another one
     """
     domain = lock_domain(tx, context, domain_id)
-    if serial is not None and domain.serial != serial:
-        if domain.updated_at == now:
-            return domain, True  # the commit came through, the answer to it did not
-        raise SerialMoved(domain=domain.name, found=domain.serial, wanted=serial)
+    moved = serial is not None and domain.serial != serial
+    if moved and domain.updated_at == now:
+        return domain, True  # the commit came through, the answer to it did not
     present = recordsets.at_names(tx, domain.id, [each.name for each in wanted])
+    if _is_own(context, domain) and not changes.plan(domain, present, wanted, may_be_gone=True):
+        return domain, True  # so it did here
+    if serial is not None and moved:
+        raise SerialMoved(domain=domain.name, found=domain.serial, wanted=serial)
     edits = changes.plan(domain, present, wanted)
     nesting.refuse_new_inside(tx, context, domain, edits.new_sets, wanted)
     allowance.check_edits(tx, domain, present, edits)
@@ -175,7 +178,13 @@ def update_recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str
 def delete_recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str, now: datetime,
                      journal: Journal) -> tuple[Domain, RecordSet]:
     domain = lock_domain(tx, context, domain_id)
-    old = _own_recordset(tx, domain, recordset_id)
+    try:
+        old = _own_recordset(tx, domain, recordset_id)
+    except RecordSetNotFound:
+        found = recordsets.deleted_at(tx, domain.id, recordset_id, domain.serial)
+        if found is None or not _is_own(context, domain):
+            raise
+        return domain, found  # the commit came through, the answer to it did not
     edits = changes.plan(domain, [old], [Wanted(old.name, old.type, ())])
     domain, _ = _carry_out(tx, context, domain, edits, [old], now, journal)
     gone = tuple(dataclasses.replace(record, serial_number=domain.serial, task=Task.DELETE, status=Status.PENDING)
@@ -277,7 +286,12 @@ def _carry_out(tx: Tx, context: Context, domain: Domain, edits: changes.Edits, p
         _insert_records(tx, domain, edits, now)
     for (ttl, description), ids in edits.changed_sets.items():
         recordsets.change(tx, ids, ttl, description, now)
-    return domain, edits.contents
+    return domain, edits.contents or _is_own(context, domain)
+
+
+def _is_own(context: Context, domain: Domain) -> bool:
+    """Whether it was this very request that gave the domain its serial, at a try of which the answer was lost."""
+    return bool(context.request_id) and domain.request_id == telling.request_id(context)
 
 
 def _insert_records(tx: Tx, domain: Domain, edits: changes.Edits, now: datetime) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +15,7 @@ from designate_pool.central import transactions, validation
 from designate_pool.central.journal import Journal
 from designate_pool.central.quotas import Allowance, Quotas
 from designate_pool.central.service import Central
-from designate_pool.model import Outcome, RecordChange, Report, Status, new_id, utcnow
+from designate_pool.model import Context, Domain, Outcome, RecordChange, Report, Status, new_id, utcnow
 from designate_pool.serial import newer
 from designate_pool.storage.sessions import Storage
 from tests.fixtures.central import WHO, contents, create, succeed
@@ -38,6 +39,43 @@ class TestDoneTwice:
         changed, made = database.run(transactions.create_recordset, *arguments)
         again, same = database.run(transactions.create_recordset, *arguments)
         assert (again.serial, same) == (changed.serial, made)
+
+    def test_deletions(self, central: Central, database: Storage) -> None:
+        domain = create(central, 'example.com.', *(
+            (f'{name}.example.com.', 'A', ['192.0.2.1', '192.0.2.2']) for name in 'abc'))
+        sets = {each.name[0]: each for each in central.find_recordsets(WHO, domain.id, {'type': 'A'})}
+        who, other = (dataclasses.replace(WHO, request_id=each) for each in ('req-1', 'req-2'))
+        arguments = domain.id, sets['a'].id, utcnow(), Journal(10)
+        changed, gone = database.run(transactions.delete_recordset, who, *arguments)
+        again, same = database.run(transactions.delete_recordset, who, *arguments)
+        assert (again.serial, same) == (changed.serial, dataclasses.replace(gone, updated_at=same.updated_at))
+        with pytest.raises(errors.RecordSetNotFound):
+            database.run(transactions.delete_recordset, other, *arguments)
+        with pytest.raises(errors.RecordSetNotFound):
+            database.run(transactions.delete_recordset, who, domain.id, new_id(), *arguments[2:])
+
+    @pytest.mark.parametrize('with_serial', [False, True])
+    def test_changes_with_deletions(self, central: Central, database: Storage, with_serial: bool) -> None:
+        domain = create(central, 'example.com.', *((f'{name}.example.com.', 'A', ['192.0.2.1']) for name in 'abc'))
+        who, other = (dataclasses.replace(WHO, request_id=each) for each in ('req-1', 'req-2'))
+        wanted = validation.changes([RecordChange('a.example.com.', 'A'),
+                                     RecordChange('new.example.com.', 'A', ('192.0.2.9',))])
+
+        def apply(who: Context, wanted: list[validation.Wanted]) -> Domain:
+            found, is_changed = database.run(
+                transactions.apply, who, domain.id, wanted, utcnow(), Allowance(Quotas(), time.monotonic), Journal(10),
+                domain.serial if with_serial else None)
+            assert is_changed
+            return found
+
+        assert apply(who, wanted).serial == apply(who, wanted).serial
+        with pytest.raises((errors.RecordSetNotFound, errors.SerialMoved)):
+            apply(other, wanted)
+        # Another change with the same id is none that was made already.
+        with pytest.raises((errors.RecordSetNotFound, errors.SerialMoved)):
+            apply(who, validation.changes([RecordChange('a.example.com.', 'A'), RecordChange('b.example.com.', 'A')]))
+        assert [each.name for each in central.find_recordsets(WHO, domain.id, {'type': 'A'})] == [
+            'b.example.com.', 'c.example.com.', 'new.example.com.']
 
 
 class TestTogether:
