@@ -60,7 +60,7 @@ def explain(shown: Mapping[str, Any], facts: Mapping[str, Any], now: datetime) -
     """What stands between a zone and ACTIVE.
 
     :param shown: what ``/v2/zones/{id}/servers`` says
-    :param facts: what is added as it is: ``changed_at``, ``converged_at``, ``request_id``
+    :param facts: what is added as it is: ``changed_at``, ``converged_at``, ``request_id``, ``also_notifies``
     """
     servers = [{**each, 'state_of': state_of(each, shown, now), 'what_to_do': what_to_do(each, shown)}
                for each in shown['servers']]

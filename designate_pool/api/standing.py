@@ -67,6 +67,8 @@ _EXPLAINED = {
     'changed_at': {**_TIME, 'description': 'When the zone got its serial.'},
     'converged_at': {**_TIME, 'description': 'When the pool first agreed on it.'},
     'request_id': {'type': ['string', 'null'], 'description': 'Of the request that gave it its serial.'},
+    'also_notifies': {'type': 'array', 'items': _TEXT, 'description': 'Who is notified of each change besides the '
+                                                                      'servers; whether they heed it is not asked.'},
     'summary': {'type': 'string', 'description': 'Where the zone stands, in one sentence.'},
     'threshold_percentage': {'type': ['integer', 'null']},
     'needed': _KNOWN,
@@ -113,13 +115,13 @@ class Gatherer:
     def __init__(self, central: CentralClient) -> None:
         self.central = central
 
-    def shown(self, context: Context, domain: Domain, base: str) -> Json:
+    def shown(self, context: Context, domain: Domain, base: str, pool: Pool | None = None) -> Json:
         """As :func:`designate_pool.api.views.zone_servers` shows it."""
         servers = self.central.find_servers(context, domain.pool_name)
         rows = self.central.server_statuses(context, domain.id)
         parked = self.central.find_plans(context, {'domain_id': domain.id, 'state': PlanState.PARKED.value},
                                          sort_key='created_at', sort_dir='asc')
-        return views.zone_servers(domain, servers, rows, self.central.get_pool(context, domain.pool_id), base,
+        return views.zone_servers(domain, servers, rows, pool or self.central.get_pool(context, domain.pool_id), base,
                                   {each.server_id: each.id for each in parked
                                    if each.expires_at is None or each.expires_at > utcnow()})
 
@@ -144,10 +146,12 @@ class Gatherer:
 
     def explained(self, context: Context, domain: Domain, base: str) -> Json:
         """Where the zone stands, in words."""
-        return explaining.explain(self.shown(context, domain, base), {
+        pool = self.central.get_pool(context, domain.pool_id)
+        return explaining.explain(self.shown(context, domain, base, pool), {
             'changed_at': views.moment(domain.changed_at),
             'converged_at': views.moment(domain.converged_at),
             'request_id': domain.request_id or None,
+            'also_notifies': list(pool.also_notifies),
         }, utcnow())
 
 

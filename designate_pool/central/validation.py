@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import ipaddress
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from designate_pool.central import dnstext, fields
 from designate_pool.errors import InvalidField
-from designate_pool.model import Domain, Outcome, Pool, RecordChange, Report
+from designate_pool.model import AlsoNotify, Domain, Outcome, Pool, RecordChange, Report
 from designate_pool.planner.records import lies_in
 
 DEFAULT_TTL = 3600
@@ -195,20 +194,17 @@ def _name_servers(field: str, value: Any) -> tuple[str, ...]:
 
 
 def _also_notifies(field: str, value: Any) -> tuple[str, ...]:
-    return tuple(_endpoint(f'{field}[{index}]', each) for index, each in enumerate(fields.sequence(field, value)))
+    return tuple(_also_notify(f'{field}[{index}]', each) for index, each in enumerate(fields.sequence(field, value)))
 
 
-def _endpoint(field: str, value: Any) -> str:
+def _also_notify(field: str, value: Any) -> str:
     value = fields.text(field, value, 255)
-    match = re.fullmatch(r'\[([0-9a-fA-F:.]+)\]:(\d{1,5})|([0-9.]+):(\d{1,5})|([0-9a-fA-F:.]+)', value)
     try:
-        if match is None:
-            raise ValueError
-        ipaddress.ip_address(match[1] or match[3] or match[5])
-    except ValueError:
-        raise InvalidField(field=field, why='not an IP address with or without a port') from None
-    if not 1 <= int(match[2] or match[4] or 53) <= 65535:
-        raise InvalidField(field=field, why='the port is not from 1 to 65535')
+        found = AlsoNotify.parse(value)
+    except ValueError as error:
+        raise InvalidField(field=field, why=str(error)) from None
+    if found.key is not None:
+        dnstext.name(field, f'{found.key.removesuffix(".")}.')
     return value
 
 

@@ -23,6 +23,8 @@ def text(explained: Mapping[str, Any], now: datetime, width: int = 100) -> str:
     changed = _changed(explained, now)
     if changed is not None:
         lines.append(changed)
+    if explained.get('also_notifies'):
+        lines.append(f'Also notified of each change: {", ".join(explained["also_notifies"])}')
     advice = explained['advice'] or ['nothing.']
     if len(advice) == 1:
         lines.append(f'To do: {advice[0]}')

@@ -9,6 +9,9 @@ import threading
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
+import dns.exception
+import dns.name
+
 from designate_pool.errors import InvalidField
 from designate_pool.minidns import wire
 from designate_pool.minidns.access import Peer
@@ -25,7 +28,7 @@ from designate_pool.minidns.reports import Reports
 from designate_pool.minidns.roster import roster
 from designate_pool.minidns.server import Server
 from designate_pool.minidns.surveying import Surveying
-from designate_pool.model import Answer, Context, Domain, Endpoint, Outcome, PollRequest, PollResult, Pool
+from designate_pool.model import AlsoNotify, Answer, Context, Domain, Endpoint, Outcome, PollRequest, PollResult, Pool
 from designate_pool.rpc.minidns import MiniDnsClient
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.serial import SPACE
@@ -53,6 +56,7 @@ class MiniDns:
                  read_pool: Callable[[], Pool] | None = None, reuse_port: bool = False,
                  others: MiniDnsClient | None = None) -> None:
         self._others = others
+        self._keyless: set[str] = set()
         self._runtime = runtime
         self._roster = roster(pool)
         self._changing = threading.Lock()
@@ -144,14 +148,16 @@ class MiniDns:
         known = []
         for request in requests:
             _check_name(request.name)
-            peer = self._known(request.server_id)
+            peer = self._known(request.server_id) if request.poll else self._also(request.server_id)
+            if peer is None and not request.poll:
+                continue
             if peer is None:
                 self._reports.put((recipient, PollResult(
                     request.domain_id, request.server_id, Outcome.ERROR, Answer.BAD, None,
                     f'MiniDNS knows no server {request.server_id}; is its configuration the pool manager\'s?')))
             else:
                 known.append(Request(peer, request.domain_id, request.name, request.serial, recipient, request.notify,
-                                     delay=request.delay, seen=request.seen))
+                                     request.poll, request.delay, request.seen))
         self._poller.request(known, Schedule(timeout, retry_interval, max_retries))
 
     def audit_serials(self, context: Context, pool_name: str, started_at: datetime, server_ids: Sequence[str],
@@ -171,6 +177,29 @@ class MiniDns:
         if server_id not in self._roster.peers and self._following is not None:
             self._following.look_for(server_id)
         return self._roster.peers.get(server_id)
+
+    def _also(self, text: str) -> Peer | None:
+        """Where a NOTIFY goes that is for no server of the pool; None when its key is not known.
+
+        :raises InvalidField: when *text* is no such place
+        """
+        try:
+            wanted = AlsoNotify.parse(text)
+            name = None if wanted.key is None else dns.name.from_text(wanted.key)
+        except (ValueError, dns.exception.DNSException) as error:
+            raise InvalidField(field='server_id', why=str(error)) from None
+        key = None
+        if name is not None:
+            ours, given = self._roster.guests.by_key.get(name), self._keyring.visitors.get(name)
+            if ours is None and given is None:
+                level = logging.DEBUG if text in self._keyless else logging.WARNING
+                LOG.log(level, '%s is not notified: there is no TSIG key %s', wanted.endpoint, wanted.key)
+                self._keyless.add(text)
+                return None
+            key = ours[0] if ours is not None else given.key if given is not None else None
+        self._keyless.discard(text)
+        endpoint = wanted.endpoint
+        return Peer(text, f'also:{endpoint}', (endpoint.host,), endpoint.port, key)
 
     def _check_pool(self, pool_name: str) -> None:
         if pool_name != self._roster.pool_name:

@@ -10,7 +10,8 @@ from designate_pool.model.domains import (Change, Context, Domain, Record, Recor
 from designate_pool.model.operations import (CallResult, Comparison, Finding, Listing, PollRequest, PollResult, Report,
                                              ServerStatus, Verdict)
 from designate_pool.model.plans import PlanState, StoredPlan
-from designate_pool.model.pools import Endpoint, Option, Pool, PoolServer, Reloaded, Server, ServerReport, TsigKey
+from designate_pool.model.pools import (AlsoNotify, Endpoint, Option, Pool, PoolServer, Reloaded, Server, ServerReport,
+                                        TsigKey)
 from designate_pool.model.resources import KeyScope, ServiceStatus, StoredTsigKey
 from designate_pool.model.tasks import ZoneTask, ZoneTaskKind, ZoneTaskStatus
 from designate_pool.model.words import Action, Answer, Outcome, ServerState, Status, Task, Word, new_id, new_ids, utcnow
@@ -40,6 +41,7 @@ __all__ = [
     'Audit',
     'Counts',
     'TsigKey',
+    'AlsoNotify',
     'Endpoint',
     'Server',
     'Pool',

@@ -88,10 +88,12 @@ class Report:
 class PollRequest:
     """Ask one server for one zone's serial until it is *serial* or newer.
 
+    :ivar server_id: or, where there is nothing to poll, where the NOTIFY goes: what :meth:`AlsoNotify.parse` takes
     :ivar notify: send it a NOTIFY first
     :ivar delay: seconds to wait for the server to fetch the zone by itself; when it does it is asked at once, when it
         does not the tries begin after that
     :ivar seen: the newest serial that the server is known to have served; None when none is
+    :ivar poll: whether to poll at all
     """
 
     domain_id: str
@@ -101,6 +103,7 @@ class PollRequest:
     notify: bool = True
     delay: float = 0.0
     seen: int | None = None
+    poll: bool = True
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -53,6 +53,29 @@ class Endpoint:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class AlsoNotify:
+    """Where a NOTIFY of each change goes, besides the pool's servers.
+
+    :ivar key: the name of the TSIG key that signs it; None for none
+    """
+
+    endpoint: Endpoint
+    key: str | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> AlsoNotify:
+        """Of ``address[:port] [key NAME]``.
+
+        :raises ValueError: when it is not that
+        """
+        where, *rest = text.split() or ['']
+        if rest and (len(rest) != 2 or rest[0] != 'key'):
+            raise ValueError(f'{text!r} is not an address with an optional port and key, as '
+                             "'192.0.2.53:53 key transfer.example.com.'")
+        return cls(Endpoint.parse(where), rest[1] if rest else None)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Server:
     """One section ``[backend:<driver>:<uuid>]``: a machine to act on and an address that answers DNS.
 

@@ -62,6 +62,7 @@ class Manager:
     :ivar members: which servers count and which are sent to
     :ivar lanes: of the servers that are sent to, by server id
     :ivar all_lanes: of all that the configuration has
+    :ivar also_notifies: where a NOTIFY of each change goes, besides the servers
     :ivar feeder: for servers that are fed by records
     """
 
@@ -83,6 +84,7 @@ class Manager:
         self.deciding = threading.RLock()
         self._alarms = Alarms()
         self.feeder = Feeder(storage, pool, settings)
+        self.also_notifies: tuple[str, ...] = ()
         self.all_lanes: dict[str, Lane] = {}
         self.lanes: dict[str, Lane] = {}
         self.seat(Members.of(PoolServer(each.id, pool.id, each.label, each.driver, ServerState.ACTIVE)
@@ -145,6 +147,7 @@ class Manager:
                                    and not due.is_in_hand(row, now)))
             orders = self.write(found.values(), now)
         self.carry_out(orders)
+        self._also_notify(situation.domain for situation in found.values() if situation.changed)
         self.weigh(found.values())
         if orders.overtaken:
             self._casts.put(*found)
@@ -329,6 +332,13 @@ class Manager:
 
     def _circuit(self) -> Circuit:
         return Circuit(self.settings.circuit_failures, self.settings.circuit_probe_interval, monotonic)
+
+    def _also_notify(self, changed: Iterable[Domain]) -> None:
+        """Have MiniDNS tell those who are no servers of the pool; whether they heed it, nobody asks."""
+        requests = [PollRequest(domain.id, domain.name, domain.serial, where, poll=False)
+                    for domain in changed if not domain.is_going for where in self.also_notifies]
+        if requests:
+            self.poll(requests, self.settings.tries)
 
     def _hand_out(self, works: Iterable[Work]) -> None:
         for work in works:

@@ -22,6 +22,7 @@ from designate_pool.pool_manager.lane import Lane
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.members import Members
 from designate_pool.storage import pools
+from designate_pool.storage import pools as pool_store
 from designate_pool.storage import servers as server_store
 from designate_pool.storage.sessions import Tx
 
@@ -83,6 +84,7 @@ class Registrar:
                 self._follow(roll.servers)
             self._reloads = roll.reloads
             self._seat(roll.servers, self._manager.all_lanes)
+            self._manager.also_notifies = self._manager.storage.ask(pool_store.also_notifies, self._manager.pool.name)
 
     def finished(self, server_id: str) -> None:
         """The server's former settings are not needed any more."""

@@ -32,6 +32,9 @@ _BY_ID = _WITH_ATTRIBUTES.where(pools.c.id == sa.bindparam('id'))
 _SHARED_BY_ID = _BY_ID.with_for_update(read=True, of=pools)
 _SHARED_BY_NAME = _WITH_ATTRIBUTES.where(pools.c.name == sa.bindparam('name')).with_for_update(read=True, of=pools)
 _HOLD = sa.select(pools.c.id).where(pools.c.id == sa.bindparam('id')).with_for_update(read=True)
+_ALSO_NOTIFIES = (sa.select(pool_attributes.c.value).join_from(pool_attributes, pools)
+                  .where(pools.c.name == sa.bindparam('name'), pool_attributes.c.key == 'also_notify')
+                  .order_by(pool_attributes.c.position, pool_attributes.c.id))
 _SORT_KEYS = {name: pools.c[name] for name in ('name', 'id', 'created_at', 'updated_at')}
 _CRITERIA: dict[str, Any] = {
     'name': lambda value: paging.like(pools.c.name, value),
@@ -90,6 +93,11 @@ def check_known(tx: Tx, name: str, option: str = 'pool_name') -> None:
     if not is_unused:
         raise UnknownPool(option=option, pool=name, known=f'there are: {", ".join(known)}' if known else
                           'there is none at all')
+
+
+def also_notifies(tx: Tx, name: str) -> tuple[str, ...]:
+    """Where a NOTIFY of each change of the pool's zones goes, besides its servers."""
+    return tuple(tx.execute(_ALSO_NOTIFIES, {'name': name}).scalars())
 
 
 def insert(tx: Tx, pool: Pool, now: datetime) -> None:

@@ -31,6 +31,18 @@ class TestPools:
         with pytest.raises(errors.PoolNotFound):
             central.update_pool(WHO, {'name': 'x'})
 
+    def test_a_notify_is_signed_with_a_key_that_there_is(self, central: Central) -> None:
+        (pool,) = central.find_pools(WHO)
+        signed = {'id': pool.id, 'also_notifies': ['192.0.2.1', '192.0.2.2:5300 key Given-Out.example.com']}
+        with pytest.raises(errors.InvalidField) as caught:
+            central.update_pool(WHO, signed)
+        assert caught.value.kwargs == {'field': 'also_notifies[1]', 'why': 'there is no TSIG key Given-Out.example.com'}
+        with pytest.raises(errors.InvalidField):
+            central.create_pool(WHO, {'name': 'second', 'also_notifies': signed['also_notifies']})
+        central.create_tsigkey(WHO, {'name': 'given-out.example.com.', 'algorithm': 'hmac-sha256', 'scope': 'POOL',
+                                     'resource_id': pool.id, 'secret': 'c2VjcmV0IHNlY3JldCBzZWNyZXQ='})
+        assert central.update_pool(WHO, signed).also_notifies == tuple(signed['also_notifies'])
+
     def test_names_are_unique(self, central: Central) -> None:
         made = central.create_pool(WHO, {'name': 'second'})
         with pytest.raises(errors.DuplicatePool):

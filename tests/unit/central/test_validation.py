@@ -211,6 +211,9 @@ def test_changes_that_are_refused(given: Any, field: str) -> None:
     ({'also_notifies': ['192.0.2.1:0']}, 'also_notifies[0]'),
     ({'also_notifies': ['192.0.2.1:53', 'ns1.example.com']}, 'also_notifies[1]'),
     ({'also_notifies': ['[2001:db8::x]:53']}, 'also_notifies[0]'),
+    ({'also_notifies': ['192.0.2.1 key']}, 'also_notifies[0]'),
+    ({'also_notifies': ['192.0.2.1 with key.example.com.']}, 'also_notifies[0]'),
+    ({'also_notifies': ['192.0.2.1 key no..name.']}, 'also_notifies[0]'),
 ])
 def test_pools_that_are_refused(given: dict[str, Any], field: str) -> None:
     assert refused(validation.pool, given, Pool('default'))[0] == field

@@ -42,6 +42,13 @@ def text(rows, threshold=100, states=('active',) * 3, facts=FACTS, **zone):
     return laid_out
 
 
+def test_who_else_is_notified_is_said():
+    rows = [row(each, SUCCESS, 2026050100) for each in range(3)]
+    told = text(rows, facts={**FACTS, 'also_notifies': ['192.0.2.53:5300', '192.0.2.54 key transfer.example.com.']})
+    assert 'Also notified of each change: 192.0.2.53:5300, 192.0.2.54 key transfer.example.com.\n' in told
+    assert 'Also' not in text(rows)
+
+
 def test_active():
     told = text([row(each, SUCCESS, 2026050100) for each in range(3)], action=Action.NONE, status=Status.ACTIVE,
                 facts={**FACTS, 'converged_at': '2026-05-01T11:59:58.250000'})

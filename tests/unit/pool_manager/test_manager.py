@@ -105,6 +105,7 @@ class World:
         self.servers = {key: ScriptedServer(Server(key, 'fake', '192.0.2.1', 53 + number, max_in_flight=1))
                         for number, key in enumerate(SERVERS)}
         self.asked: list[PollRequest] = []
+        self.notified: list[PollRequest] = []
         self.pages: list[tuple[datetime, list[str], list[tuple[str, str, int]]]] = []
         self.pool = Pool('default', servers=tuple(each.server for each in self.servers.values()),
                          threshold_percentage=threshold)
@@ -129,7 +130,8 @@ class World:
     def notify_and_poll(self, context: Context, pool_name: str, requests: Sequence[PollRequest], timeout: float,
                         retry_interval: float, max_retries: int) -> None:
         """MiniDNS: remembers what it was asked."""
-        self.asked.extend(requests)
+        self.asked.extend(each for each in requests if each.poll)
+        self.notified.extend(each for each in requests if not each.poll)
 
     def audit_serials(self, context: Context, pool_name: str, started_at: datetime, server_ids: list[str],
                       domains: list[tuple[str, str, int]]) -> None:
