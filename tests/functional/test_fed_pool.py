@@ -120,7 +120,7 @@ def test_a_zone_s_life_on_servers_of_three_kinds(fed: Fed) -> None:
     assert fed.answers('rfc2136', f'h17.{NAME}') == [], 'a zone cannot be removed by an update, but it is empty'
 
 
-def test_a_deleted_domain_leaves_what_others_have_on_shared_servers(fed: Fed) -> None:
+def test_a_deleted_domain_and_a_drained_server_leave_what_others_have_on_shared_servers(fed: Fed) -> None:
     shared = {'pdns-native': 'ownership = txt\npolicy = sync\n',
               'rfc2136': 'ownership = database\npolicy = sync\nmanaged_types = A\n'}
     fed.stack.reload([text + shared.get(driver, '') for driver, text in fed.sections.items()])
@@ -142,6 +142,16 @@ def test_a_deleted_domain_leaves_what_others_have_on_shared_servers(fed: Fed) ->
     fed.stack.wait_for(zone, 'gone')
     for driver in shared:
         assert fed.answers(driver, f'h1.{NAME}') == []
+        assert fed.answers(driver, f'theirs.{NAME}') == ['198.51.100.1']
+
+    zone = fed.stack.create_zone(NAME)['id']
+    fed.change(zone, fed.hosts(2))
+    fed.stack.wait_for(zone)
+    for driver in shared:
+        assert fed.answers(driver, f'h2.{NAME}') == ['192.0.2.2']
+        fed.stack.command('server', 'drain', fed.ids[driver], '--delete-zones')
+        wait_until(lambda: fed.stack.servers_state()[fed.ids[driver]]['state'] == 'removed', 'it has left')
+        assert fed.answers(driver, f'h2.{NAME}') == []
         assert fed.answers(driver, f'theirs.{NAME}') == ['198.51.100.1']
 
 
