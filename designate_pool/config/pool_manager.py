@@ -48,8 +48,9 @@ OPTIONS: list[cfg.Opt] = [
     cfg.IntOpt('batch_size', default=200, min=1, max=10000,
                help='How many due rows are claimed at a time.'),
     cfg.IntOpt('max_deletes_per_hour', default=1000, min=0,
-               help='How many RRsets may be deleted within an hour from the servers that are fed by records; beyond '
-                    'that, plans that delete are parked until an operator approves them. 0: any number.'),
+               help='How many RRsets may be deleted within an hour from the servers that are fed by records, those of '
+                    'domains that are deleted among them; beyond that, plans that delete are parked until an operator '
+                    'approves them. 0: any number.'),
     cfg.FloatOpt('plan_lifetime', default=604800, min=60,
                  help='Seconds for which a parked plan can be approved.'),
     cfg.BoolOpt('count_joining_servers', default=False,

@@ -399,7 +399,7 @@ class TestApproving:
         rows = self.rows(database, domain)
         woken = rows[ONE, Action.UPDATE]
         assert (woken.next_attempt_at, woken.claimed_by, woken.claimed_until, woken.version, woken.status) == (
-            now, None, None, 5, Outcome.ERROR)
+            now, 'manager', now + HOUR, 5, Outcome.ERROR), 'a call that is under way ends first'
         assert {key: row for key, row in rows.items() if row != before[key]} == {(ONE, Action.UPDATE): woken}
         assert [(method, each.id) for method, each in caller.cast_domains] == [('create_domain', domain.id)]
 
