@@ -14,6 +14,7 @@ import dns.rdata
 import dns.rdataclass
 import dns.rdatatype
 
+from designate_pool.central import mistaken
 from designate_pool.central.fields import sequence, text
 from designate_pool.errors import InvalidField
 from designate_pool.planner.records import parse_rdata
@@ -36,6 +37,9 @@ def domain_name(field: str, value: Any) -> str:
     found = name(field, value)
     if found == '.' or found.startswith('*.'):
         raise InvalidField(field=field, why='neither the root nor a wildcard can be a domain')
+    mistake = mistaken.why(found)
+    if mistake is not None:
+        raise InvalidField(field=field, why=mistake)
     return found
 
 
