@@ -218,7 +218,7 @@ def token_of(given: str | None, environ: Mapping[str, str]) -> str | None:
 
 #: Who is told that there are too many requests is told as well when to come again, and nothing has been done by then.
 _PATIENTLY = requests.adapters.Retry(  # type: ignore[attr-defined]
-    total=None, connect=0, read=0, other=0, status=5, status_forcelist=(429,), allowed_methods=None,
+    total=None, connect=0, read=False, other=0, status=5, status_forcelist=(429,), allowed_methods=None,
     raise_on_status=False)
 
 
