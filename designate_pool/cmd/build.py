@@ -144,6 +144,7 @@ def manager_settings(settings: Settings) -> ManagerSettings:
                     backoff_maximum=found.retry_backoff_maximum),
         periodic_sync_interval=found.periodic_sync_interval,
         contents_audit_interval=found.contents_audit_interval,
+        extra_zones_interval=found.extra_zones_interval,
         contents_audit_rate=found.contents_audit_rate,
         claim_seconds=found.claim_seconds,
         batch_size=found.batch_size,

@@ -33,6 +33,10 @@ OPTIONS: list[cfg.Opt] = [
                       'transfer; the servers have to let the pool manager transfer their zones. 0: never.'),
     cfg.FloatOpt('contents_audit_rate', default=1000000, min=1000,
                  help='How many octets a second are transferred from one server at most to compare contents.'),
+    cfg.FloatOpt('extra_zones_interval', default=3600, min=0,
+                 help='Seconds in which every server that is fed by transfer is asked once for zones that no domain '
+                      'explains. Those that the pool made, of deleted domains, are deleted; others are told of in the '
+                      'log. 0: never.'),
     cfg.FloatOpt('retry_backoff_initial', default=5, min=0.01,
                  help='Seconds between the end of a failed round and the next try; doubled after each.'),
     cfg.FloatOpt('retry_backoff_maximum', default=300, min=0.01,
@@ -78,6 +82,7 @@ class PoolManagerSettings:
     periodic_sync_interval: float
     contents_audit_interval: float
     contents_audit_rate: float
+    extra_zones_interval: float
     retry_backoff_initial: float
     retry_backoff_maximum: float
     circuit_failures: int

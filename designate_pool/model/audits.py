@@ -13,6 +13,8 @@ class AuditKind(Word):
 
     SERIALS = 'SERIALS'
     CONTENTS = 'CONTENTS'
+    #: Zones on servers that no domain explains; people are told of these in the log.
+    EXTRA = 'EXTRA'
     #: Domains that have not come to rest; that is no audit, and nobody is shown it.
     UNSETTLED = 'UNSETTLED'
 

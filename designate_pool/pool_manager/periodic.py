@@ -13,6 +13,7 @@ Loops, none of which ever ends by itself:
 * *filling*: servers that join are given every domain, those that leave are emptied;
 * *contents*: what the servers serve under the right serial is compared with the database; *keeping*: what is being
   compared is kept from being taken for abandoned;
+* *extras*: servers are asked for zones that no domain explains, see :mod:`designate_pool.pool_manager.extras`;
 * *measuring*: the gauges among the metrics are set.
 """
 
@@ -30,6 +31,7 @@ from designate_pool.model import Action, AuditKind, Counts, PollRequest, ServerS
 from designate_pool.pool_manager import due, pace
 from designate_pool.pool_manager.auditing import Auditing
 from designate_pool.pool_manager.contents import ContentsAudit
+from designate_pool.pool_manager.extras import Extras
 from designate_pool.pool_manager.filling import Filling
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.measuring import Measuring
@@ -63,6 +65,7 @@ class Periodic:
         self._filling = Filling(manager, registrar)
         self._measuring = Measuring(manager)
         self._contents = ContentsAudit(manager, runtime)
+        self._extras = Extras(manager)
         self._counted: tuple[str, ...] = ()
         self._runtime = runtime
         self._stopping = threading.Event()
@@ -75,7 +78,8 @@ class Periodic:
             ('due', self.run_due), ('claims', lambda: self._manager.keep_claims()), ('probe', self.run_probes),
             ('unsettled', self.run_unsettled),
             ('sweep', self.auditing.run), ('members', self.run_members), ('filling', self._filling.run),
-            ('contents', self._contents.run), ('keeping', self._contents.keep), ('measuring', self._measuring.run)]
+            ('contents', self._contents.run), ('keeping', self._contents.keep),
+            ('extras', self._extras.run), ('measuring', self._measuring.run)]
         self._tasks = [self._runtime.spawn(self._loop, name, work, name=name) for name, work in loops]
 
     def stop(self) -> None:

@@ -15,6 +15,7 @@ class Settings:
     :ivar periodic_sync_interval: in which every domain is asked for on every server
     :ivar contents_audit_interval: in which every zone's contents are compared on every server; 0 for never
     :ivar contents_audit_rate: octets a second that are transferred from one server for that
+    :ivar extra_zones_interval: in which every server is asked for zones that no domain explains; 0 for never
     :ivar claim_seconds: how long work that one pool manager took is left to it; longer than any driver's call
     :ivar count_joining_servers: whether a server counts before it has every domain
     :ivar delete_zones_of_removed_servers: whether the zones are deleted from a server whose section is gone
@@ -30,6 +31,7 @@ class Settings:
     periodic_sync_interval: float = 120.0
     contents_audit_interval: float = 0.0
     contents_audit_rate: float = 1e6
+    extra_zones_interval: float = 0.0
     claim_seconds: float = 30.0
     batch_size: int = 200
     max_deletes_per_hour: int = 1000

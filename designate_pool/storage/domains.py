@@ -194,6 +194,13 @@ def page(tx: Tx, pool_name: str, after_id: str, limit: int) -> list[Domain]:
                                   domains.c.id > after_id).order_by(domains.c.id).limit(limit))
 
 
+def deleted_by_name(tx: Tx, pool_name: str, names: Iterable[str]) -> dict[str, Domain]:
+    """The newest of the pool's deleted domains that had these names."""
+    return {domain.name: domain for part in chunks(names) for domain in _all(
+        tx, _SELECT.where(_in_pool(pool_name), domains.c.name.in_(part), domains.c.status == Status.DELETED)
+        .order_by(domains.c.generation))}
+
+
 def page_of_deleted(tx: Tx, pool_name: str, after_id: str, limit: int) -> list[Domain]:
     """The pool's deleted domains that are still known, by id after *after_id*."""
     return _all(tx, _SELECT.where(_in_pool(pool_name), domains.c.status == Status.DELETED, domains.c.id > after_id)

@@ -248,7 +248,7 @@ audits = sa.Table(
     sa.Column('last_findings', sa.BigInteger),
     sa.Column('claimed_by', sa.String(64)),
     sa.Column('claimed_until', Time),
-    sa.CheckConstraint("kind IN ('SERIALS', 'CONTENTS', 'UNSETTLED')", name='kind'),
+    sa.CheckConstraint("kind IN ('SERIALS', 'CONTENTS', 'UNSETTLED', 'EXTRA')", name='kind'),
 )
 
 pool_servers = sa.Table(

@@ -115,7 +115,7 @@ def test_a_change_is_seen_on_all_its_way(together: Seen, zone: tuple[str, str]) 
     assert together.value('designate_pool_convergence_seconds_count', pool='default', action='create') >= 1
     assert 0 < together.value('designate_pool_convergence_seconds_sum', pool='default') < 60
     assert together.value('designate_pool_domain_transitions_total', status='ACTIVE') >= 1
-    for loop in ('due', 'claims', 'probe', 'unsettled', 'sweep', 'members', 'filling', 'measuring'):
+    for loop in ('due', 'claims', 'probe', 'unsettled', 'sweep', 'members', 'filling', 'extras', 'measuring'):
         assert together.value('designate_pool_last_tick_timestamp_seconds', loop=loop) > 1e9
 
 
