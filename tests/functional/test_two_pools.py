@@ -111,15 +111,16 @@ def test_what_is_cast_to_all_pools_together_reaches_the_minidns_of_its_pool(pool
     def accepted(pool: str) -> float:
         return pools.value(pool, 'minidns', 'designate_pool_notifies_total', outcome='accepted')
 
-    before = {pool: accepted(pool) for pool in POOLS}
+    others = accepted('default')
     try:
-        for _ in range(6):  # both listen, and take turns
+        for _ in range(4):  # both listen, and take turns
+            before = accepted('silver')
             caller.cast(minidns.SHARED_TOPIC, Context('r'), 'notify_zone_changed', domain=domain,
                         destination=f'127.0.0.1:{server.port}', **TRIES)
-        wait_until(lambda: accepted('silver') >= before['silver'] + 6, 'all six have been sent on')
+            wait_until(lambda: accepted('silver') > before, 'it has been sent on')
     finally:
         caller.stop()
-    assert accepted('default') == before['default']
+    assert accepted('default') == others
 
 
 def test_a_server_is_compared_and_its_configuration_read_anew_by_its_own_pool_manager(pools: Pools) -> None:
