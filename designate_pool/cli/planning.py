@@ -110,7 +110,7 @@ class ApplyPlan(Configured):
             return self._approve(parsed_args, setup, found)
         setup = setup or self.setup(parsed_args)
         try:
-            outcome = Manager(printed(setup), self.app.stdout).apply(found.id, store, zone_names(parsed_args.force))
+            outcome = Manager(_unprinted(setup), self.app.stdout).apply(found.id, store, zone_names(parsed_args.force))
         except UnsafePlan as error:
             raise Failure(_unsafe(error, f'apply {short(found.id)}', parsed_args)) from error
         return self._end(parsed_args, setup, outcome)
@@ -158,6 +158,11 @@ def printed(setup: Setup) -> Setup:
     """*setup* as commands show things: what would go to the log goes to standard output."""
     outputs: list[Output] = [_Printed(each) if isinstance(each, LogOutput) else each for each in setup.outputs]
     return dataclasses.replace(setup, outputs=outputs)
+
+
+def _unprinted(setup: Setup) -> Setup:
+    """*setup* without what would show a plan that was shown when it was made."""
+    return dataclasses.replace(setup, outputs=tuple(each for each in setup.outputs if not isinstance(each, LogOutput)))
 
 
 def _notes(outcome: Outcome, config: str | None, lifetime: timedelta) -> Iterable[str]:

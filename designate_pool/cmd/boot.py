@@ -13,10 +13,14 @@ from designate_pool import runtime
 from designate_pool.config import early
 
 
+def quieten() -> None:
+    """Keep back what every import of oslo.messaging says, whatever the concurrency: it is no news to an operator."""
+    warnings.filterwarnings('ignore', message='(?s).*Eventlet is deprecated')
+
+
 def prepare(argv: Sequence[str]) -> runtime.Runtime:
     """The runtime that ``[DEFAULT] concurrency`` asks for, the process patched if it is eventlet's."""
-    # Said once by every program that imports oslo.messaging, whatever its concurrency; it is no news to an operator.
-    warnings.filterwarnings('ignore', message='(?s).*Eventlet is deprecated')
+    quieten()
     name = early.concurrency(argv)
     if name == 'eventlet':
         runtime.patch()

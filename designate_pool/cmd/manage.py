@@ -15,12 +15,12 @@ from oslo_config import cfg
 from designate_pool import backends
 from designate_pool.backends import openness
 from designate_pool.backends.base import Backend
-from designate_pool.cmd import checking, soundness, tokens
+from designate_pool.cmd import boot, checking, soundness, tokens
 from designate_pool.config import clear_text, early, load, pools, source
 from designate_pool.config.mistakes import Mistakes
 from designate_pool.errors import BadConfiguration, InvalidField, PoolError, PoolNotFound
 from designate_pool.minidns import access, signing
-from designate_pool.model import Context, Finding, Pool
+from designate_pool.model import Context, Finding, Option, Pool
 from designate_pool.rpc.direct import Direct
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.runtime import Inline, Threads
@@ -34,6 +34,7 @@ EVERYTHING = Context(all_projects=True)
 
 
 def main(argv: Sequence[str] | None = None, conf: cfg.ConfigOpts = cfg.CONF) -> int:
+    boot.quieten()
     conf.register_cli_opt(cfg.SubCommandOpt('command', title='commands', handler=_add_commands))
     try:
         load.load(conf, early.files_first(sys.argv[1:] if argv is None else argv))
@@ -101,6 +102,21 @@ def check(conf: cfg.ConfigOpts) -> int:
         report = soundness.Check(storage, pool, drivers, conf.command.patience).run()
     print(report.json() if conf.command.json else report.text())
     return report.code
+
+
+def config_options(conf: cfg.ConfigOpts) -> None:
+    """Print what the sections of servers take: those of every driver, or of one beside."""
+    tables: dict[str, Sequence[Option]] = {'every server': pools.GENERIC}
+    tables |= {f'the driver {name}': found for name, found in backends.options().items()
+               if conf.command.driver in (None, name)}
+    if len(tables) == 1:
+        raise InvalidField(field='driver', why=f"'{conf.command.driver}' is unknown; there are "
+                                               f"{', '.join(backends.DRIVERS)}")
+    for whose, options in tables.items():
+        print(f'# Options of {whose}')
+        for option in options:
+            stands = 'required' if option.required else '' if option.default in (None, ()) else f'{option.default}'
+            print(f'{option.name} ({option.kind}){f": {stands}" if stands else ""}\n    {option.help}')
 
 
 def pool_list(conf: cfg.ConfigOpts) -> None:
@@ -216,7 +232,7 @@ def _settings(conf: cfg.ConfigOpts) -> load.Settings:
 def _central(conf: cfg.ConfigOpts) -> Iterator[tuple[Central, load.Settings]]:
     """Central's rules on the database.  What it casts goes to the broker; where there is none, to nobody: the pool
     manager's periodic pass finds the change in the database."""
-    # Importing oslo.messaging takes a second, and warns of eventlet; the other commands need neither.
+    # Importing oslo.messaging takes a second, which the other commands do not need.
     from designate_pool.central.service import Central
     from designate_pool.rpc.messaging import Messaging
 
@@ -265,10 +281,12 @@ def _add_commands(commands: Any) -> None:
     _command(database, 'downgrade', database_downgrade).add_argument(
         'revision', help='its name, -1 for the one before, base for no tables')
     _command(database, 'version', database_version)
-    checks = _command(_group(commands, 'config', 'the configuration'), 'check', config_check)
+    configuration = _group(commands, 'config', 'the configuration')
+    checks = _command(configuration, 'check', config_check)
     how = checks.add_mutually_exclusive_group()
     how.add_argument('--offline', action='store_true', help='look at the files alone')
     how.add_argument('--json', action='store_true', help='print what was found as one JSON document')
+    _command(configuration, 'options', config_options).add_argument('driver', nargs='?', help='one driver alone')
     sound = _command(commands, 'check', check)
     sound.add_argument('--patience', type=float, default=30.0, metavar='SECONDS',
                        help='for what is under way to come right; 30 if not given')

@@ -45,7 +45,8 @@ class TestPlansInAFolder:
         assert 'In all 2 to create, 0 to update, 0 to delete.\n' in ran.out
         assert json.loads((git.path / 'plan.json').read_text())['plans'][0]['counts']['creates'] == 2
         assert state(git, ran.plan) == 'STORED' and target(git) == ''
-        assert git.run('apply', ran.plan[:4]).out.endswith('2 of 2 changes applied\n2 changes applied.\n')
+        out = git.run('apply', ran.plan[:4]).out
+        assert out.endswith('2 of 2 changes applied\n2 changes applied.\n') and out.count('\n') == 2
         assert state(git, ran.plan) == 'APPLIED' and '192.0.2.2' in target(git)
         assert git.run('plan', '--detailed-exitcode').err == ''
         assert 'is APPLIED' in git.run('apply', ran.plan, code=1).err

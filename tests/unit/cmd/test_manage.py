@@ -60,6 +60,24 @@ def test_config_check_names_the_keys_that_minidns_cannot_work_with(manage: Manag
     assert '[backend:fake:11111111-1111-4111-8111-111111111111] tsig_key: ' in errors and 'c2VjcmV0' not in errors
 
 
+def test_the_options_of_servers_are_printed(manage: Manage) -> None:
+    code, printed, _ = manage('config', 'options', 'pdns')
+    assert code == 0
+    assert 'call_timeout (float): 10.0' in printed and 'api_key (str): required' in printed
+    assert 'rndc_port (port): 953' in manage('config', 'options')[1] and 'rndc_port' not in printed
+    code, _, errors = manage('config', 'options', 'bnid9')
+    assert code == 1 and "'bnid9' is unknown; there are bind9, " in errors
+
+
+def test_nothing_is_said_of_libraries(tmp_path: pathlib.Path) -> None:
+    """In a process of its own, since a library warns once, as it is imported."""
+    (tmp_path / 'pool.conf').write_text(f'[DEFAULT]\nstate_path = {tmp_path}\n{SERVER}')
+    for words in (['database', 'upgrade'], ['pool', 'show', 'default']):
+        done = subprocess.run([sys.executable, '-m', 'designate_pool.cmd.manage', '--config-file',
+                               str(tmp_path / 'pool.conf'), *words], text=True, capture_output=True, timeout=120)
+        assert 'deprecat' not in done.stderr.lower()
+
+
 def test_config_check_names_two_keys_of_one_name(manage: Manage, tmp_path: pathlib.Path) -> None:
     (tmp_path / 'pool.conf').write_text(SERVER + 'tsig_key = pool:hmac-sha256:c2VjcmV0\n'
                                         + SERVER.replace('1111]', '1112]').replace('127.0.0.1', '127.0.0.2')
