@@ -55,7 +55,7 @@ class CreatePool(ShowOne):
         parser.add_argument('name', metavar='NAME', help="as its programs' configuration has it in pool_name")
         _add_facts(parser)
         parser.add_argument('--also-notify', action='extend', nargs='+', metavar='WHERE', dest='also_notifies',
-                            help='who else is sent NOTIFYs, as ADDRESS:PORT')
+                            help="who else is sent NOTIFYs, each as 'ADDRESS[:PORT] [key NAME]'")
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
@@ -72,7 +72,7 @@ class SetPool(ShowOne):
         _add_facts(parser)
         also = parser.add_mutually_exclusive_group()
         also.add_argument('--also-notify', action='extend', nargs='+', metavar='WHERE', dest='also_notifies',
-                          help='who else is sent NOTIFYs, all of them, as ADDRESS:PORT')
+                          help="who else is sent NOTIFYs, all of them, each as 'ADDRESS[:PORT] [key NAME]'")
         also.add_argument('--no-also-notify', action='store_const', const=[], dest='also_notifies')
         return parser
 

@@ -272,7 +272,7 @@ def _print_pool(pool: Pool) -> None:
     print(f'description:  {pool.description or ""}')
     print(f'name servers: {" ".join(pool.name_servers)}')
     if pool.also_notifies:
-        print(f'also notify:  {" ".join(pool.also_notifies)}')
+        print(f'also notify:  {", ".join(pool.also_notifies)}')
 
 
 def _add_commands(commands: Any) -> None:
@@ -311,7 +311,7 @@ def _add_commands(commands: Any) -> None:
         changing.add_argument('--name-server', action='extend', nargs='+', metavar='HOST',
                               help='for the NS records, all of them anew; the first is also the primary of the SOA')
         changing.add_argument('--also-notify', action='extend', nargs='+', metavar='WHERE',
-                              help='who else is sent NOTIFYs, all of them anew, as ADDRESS:PORT')
+                              help="who else is sent NOTIFYs, all of them anew, each as 'ADDRESS[:PORT] [key NAME]'")
         changing.add_argument('--description')
     _command(pool, 'renew', pool_renew).add_argument('pool_name', metavar='name')
     _command(pool, 'delete', pool_delete).add_argument('pool_name', metavar='name')

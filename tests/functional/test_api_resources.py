@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import subprocess
 import uuid
 from collections.abc import Iterator
 
+import dns.message
+import dns.tsig
 import pytest
 import requests
 
+from tests.fixtures.answering import Scripted, soa_answer
 from tests.fixtures.processes import binary, wait_until
 from tests.fixtures.stack import NAME_SERVERS, Stack
 
@@ -93,6 +98,27 @@ def test_the_key_of_a_pool_gets_all_its_zones_until_it_is_changed(stack: Stack, 
     stack.request('DELETE', f'/v2/tsigkeys/{key}', 204)
     stack.request('GET', f'/v2/tsigkeys/{key}', 404)
     ends(stack, 'example.net.', 'for-the-pool.example.org', OTHER)
+
+
+def test_who_is_no_server_is_notified_of_each_change(stack: Stack, other_zone: str) -> None:
+    make_key(stack, 'notifies.example.com', 'POOL', pool_id(stack))
+    ring = dns.tsig.Key('notifies.example.com.', SECRET, 'hmac-sha256')
+    ttls = itertools.count(100)
+
+    def change() -> list[dns.message.Message]:
+        stack.request('PATCH', f'/v2/zones/{other_zone}', json={'ttl': next(ttls)})
+        return there.notifies()
+
+    with contextlib.closing(Scripted(lambda query, over_tcp: [soa_answer(query, 1)], keyring=ring)) as there:
+        where = f'127.0.0.1:{there.port} key notifies.example.com.'
+        assert 'there is no TSIG key nobody' in stack.complaint('pool', 'set', 'default', '--also-notify',
+                                                                '192.0.2.53 key nobody')
+        assert where in stack.command('pool', 'set', 'default', '--also-notify', where)
+        (query, *_) = wait_until(change, 'it is notified', pause=0.2)
+        assert query.had_tsig and query.question[0].name.to_text() == 'example.net.'
+        assert f'Also notified of each change: {where}\n' in stack.command('zone', 'explain', 'example.net')
+        assert stack.command('pool', 'set', 'default', '--no-also-notify')
+    assert 'Also notified' not in stack.command('zone', 'explain', 'example.net')
 
 
 @pytest.mark.parametrize(('values', 'status', 'type'), [
