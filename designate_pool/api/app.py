@@ -9,7 +9,7 @@ import falcon
 from designate_pool.api import contract
 from designate_pool.api.admission import Admission
 from designate_pool.api.answering import Envelope, handle_errors
-from designate_pool.api.audits import Audits
+from designate_pool.api.audits import AuditFindings, Audits
 from designate_pool.api.auth import Gate, NoAuth
 from designate_pool.api.document import Document, make_document
 from designate_pool.api.health import Health, Versions
@@ -68,7 +68,7 @@ def create_app(central: CentralClient, pool: Pool, import_limit: int = IMPORT_LI
     handle_errors(app)
     tasks, versions = tasks or ZoneTasks(storage), Versions()
     exported = ZoneExport(central, tasks)
-    gatherer = Gatherer(central)
+    gatherer = Gatherer(central, storage)
     app.add_route('/', versions)
     app.add_route('/v2', versions, suffix='v2')
     app.add_route('/openapi.json', Document(make_document(contract.tagged(), contract.schemas())))
@@ -95,6 +95,7 @@ def create_app(central: CentralClient, pool: Pool, import_limit: int = IMPORT_LI
     app.add_route('/v2/pools', Pools(central))
     app.add_route('/v2/pools/{pool_id}', PoolResource(central))
     app.add_route('/v2/pools/{pool_id}/audits', Audits(central, storage))
+    app.add_route('/v2/pools/{pool_id}/audits/findings', AuditFindings(central, storage))
     app.add_route('/v2/tsigkeys', TsigKeys(central))
     app.add_route('/v2/tsigkeys/{tsigkey_id}', TsigKey(central))
     app.add_route('/v2/limits', Limits(central))

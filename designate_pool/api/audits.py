@@ -9,19 +9,38 @@ from designate_pool.api.answering import answer, asker
 from designate_pool.api.operations import OPERATOR, Operation, Schema
 from designate_pool.api.schemas import COUNT, MOMENT, links, maybe, ref, shape
 from designate_pool.errors import ServiceUnavailable
-from designate_pool.model import Audit, Counts, utcnow
+from designate_pool.model import Audit, AuditFinding, Counts, utcnow
 from designate_pool.rpc.central import CentralClient
-from designate_pool.storage import audits
+from designate_pool.storage import audits, findings
 from designate_pool.storage.sessions import Storage
 
+#: Findings that are listed when nobody says how many.
+SOME = 100
 OPERATIONS = (
     Operation('list_audits', 'GET', '/v2/pools/{pool_id}/audits',
               'Show when all zones of a pool were looked at on all servers, and what was found', OPERATOR,
               {200: 'Audits'}),
+    Operation('list_audit_findings', 'GET', '/v2/pools/{pool_id}/audits/findings',
+              'List what audits of a pool found lately, and what was done about it', OPERATOR,
+              {200: 'AuditFindings'}, query={'limit': reading.PAGING['limit']}),
 )
 _COUNTS = {'domains': COUNT, 'pairs': COUNT, 'asked': COUNT, 'unanswered': COUNT, 'findings': COUNT,
            'coverage': {'type': 'number', 'minimum': 0, 'maximum': 1}}
 _ROUND = {'started_at': MOMENT, 'seconds': {'type': 'number', 'minimum': 0}, **_COUNTS}
+FINDING: dict[str, Schema] = {
+    'id': {'type': 'string', 'format': 'uuid'},
+    'request_id': {'type': 'string', 'description': 'By which the log tells what is done about it.'},
+    'found_at': MOMENT,
+    'kind': {'type': 'string', 'enum': [each.value for each in audits.SHOWN]},
+    'zone_id': {'type': 'string', 'format': 'uuid'},
+    'zone_name': {'type': 'string'},
+    'server_id': {'type': 'string', 'format': 'uuid'},
+    'server_name': {'type': 'string'},
+    'found': {'type': 'string', 'description': 'In words.'},
+    'done': {'type': 'string', 'description': 'What was begun about it, in words.'},
+    'mended': {'type': ['boolean', 'null'], 'description': 'Whether the server has the zone right by now; null where '
+                                                           'it is not to have it any more.'},
+}
 SCHEMAS: dict[str, Schema] = {
     'AuditRound': shape(_ROUND),
     'Audit': shape({
@@ -30,6 +49,8 @@ SCHEMAS: dict[str, Schema] = {
         'now': {'anyOf': [ref('AuditRound'), {'type': 'null'}]},
         'next_at': maybe(MOMENT),
     }),
+    'AuditFinding': shape(FINDING),
+    'AuditFindings': shape({'findings': {'type': 'array', 'items': ref('AuditFinding')}, 'links': links('self')}),
     'Audits': shape({'audits': {'type': 'array', 'items': ref('Audit')}, 'links': links('self')}),
 }
 
@@ -46,6 +67,27 @@ class Audits:
             raise ServiceUnavailable(service='the database', why='this API was given none to look at')
         found = self._storage.read(audits.of_pool, pool.name)
         answer(resp, {'audits': [_shown(each) for each in found], 'links': {'self': req.url}})
+
+
+class AuditFindings:
+    def __init__(self, central: CentralClient, storage: Storage | None) -> None:
+        self._central = central
+        self._storage = storage
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response, pool_id: str) -> None:
+        limit = reading.query(req, {'limit': reading.PAGING['limit']}).get('limit', SOME)
+        pool = self._central.get_pool(asker(req), fields.identifier('pool_id', pool_id))
+        if self._storage is None:
+            raise ServiceUnavailable(service='the database', why='this API was given none to look at')
+        found = self._storage.read(findings.of_pool, pool.name, limit)
+        answer(resp, {'findings': [shown_finding(each) for each in found], 'links': {'self': req.url}})
+
+
+def shown_finding(found: AuditFinding) -> views.Json:
+    return {'id': views.dashed(found.id), 'request_id': found.request_id, 'found_at': views.moment(found.created_at),
+            'kind': found.kind.value, 'zone_id': views.dashed(found.domain_id), 'zone_name': found.name,
+            'server_id': views.dashed(found.server_id), 'server_name': found.label, 'found': found.what,
+            'done': found.done, 'mended': found.mended}
 
 
 def _shown(audit: Audit) -> views.Json:

@@ -6,15 +6,18 @@ import falcon
 
 from designate_pool.api import explaining, fields, propagation, reading, views
 from designate_pool.api.answering import answer, asker
+from designate_pool.api.audits import FINDING, shown_finding
 from designate_pool.api.judging import Standing
 from designate_pool.api.operations import READER, Operation, Schema
 from designate_pool.api.views import Json, dashed
 from designate_pool.errors import ServerNotFound, ServiceUnavailable
 from designate_pool.model import Context, Domain, PlanState, Pool, utcnow
 from designate_pool.rpc.central import CentralClient
-from designate_pool.storage import observing
+from designate_pool.storage import findings, observing
 from designate_pool.storage.sessions import Storage
 
+#: Findings of audits that are told of a zone, the newest.
+FINDINGS = 5
 OPERATIONS = (
     Operation('explain_zone', 'GET', '/v2/zones/{zone_id}/explain', 'Explain in words why a zone is not ACTIVE', READER,
               {200: 'ZoneExplanation'}),
@@ -69,6 +72,8 @@ _EXPLAINED = {
     'request_id': {'type': ['string', 'null'], 'description': 'Of the request that gave it its serial.'},
     'also_notifies': {'type': 'array', 'items': _TEXT, 'description': 'Who is notified of each change besides the '
                                                                       'servers; whether they heed it is not asked.'},
+    'findings': {'type': 'array', 'description': 'What audits found of it lately, the newest first.',
+                 'items': {'type': 'object', 'required': list(FINDING), 'properties': FINDING}},
     'summary': {'type': 'string', 'description': 'Where the zone stands, in one sentence.'},
     'threshold_percentage': {'type': ['integer', 'null']},
     'needed': _KNOWN,
@@ -112,8 +117,9 @@ SCHEMAS: dict[str, Schema] = {
 class Gatherer:
     """What is asked of Central to tell where a zone stands."""
 
-    def __init__(self, central: CentralClient) -> None:
+    def __init__(self, central: CentralClient, storage: Storage | None = None) -> None:
         self.central = central
+        self._storage = storage
 
     def shown(self, context: Context, domain: Domain, base: str, pool: Pool | None = None) -> Json:
         """As :func:`designate_pool.api.views.zone_servers` shows it."""
@@ -152,6 +158,8 @@ class Gatherer:
             'converged_at': views.moment(domain.converged_at),
             'request_id': domain.request_id or None,
             'also_notifies': list(pool.also_notifies),
+            'findings': [] if self._storage is None else [
+                shown_finding(each) for each in self._storage.read(findings.of_domain, domain.id, FINDINGS)],
         }, utcnow())
 
 

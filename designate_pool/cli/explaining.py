@@ -25,6 +25,7 @@ def text(explained: Mapping[str, Any], now: datetime, width: int = 100) -> str:
         lines.append(changed)
     if explained.get('also_notifies'):
         lines.append(f'Also notified of each change: {", ".join(explained["also_notifies"])}')
+    lines += _findings(explained.get('findings', ()))
     advice = explained['advice'] or ['nothing.']
     if len(advice) == 1:
         lines.append(f'To do: {advice[0]}')
@@ -49,6 +50,14 @@ def _servers(servers: Sequence[Json], now: datetime, width: int) -> Iterator[str
         if number and not (servers[number - 1]['current'] and servers[number - 1]['counts']):
             yield from textwrap.wrap(servers[number - 1]['state_of'], width, initial_indent=_INDENT,
                                      subsequent_indent=_INDENT, break_long_words=False, break_on_hyphens=False)
+
+
+def _findings(findings: Sequence[Json]) -> Iterator[str]:
+    """What audits found lately."""
+    for each in findings:
+        ending = {True: 'mended', False: 'not mended yet', None: 'no matter any more'}[each['mended']]
+        yield (f'Found at {moment(each["found_at"]):%Y-%m-%d %H:%M:%S} UTC by the audit of {each["kind"].lower()}, on '
+               f'{each["server_name"]}: {each["found"]}; {each["done"]}: {ending} ({each["request_id"]}).')
 
 
 def _changed(explained: Mapping[str, Any], now: datetime) -> str | None:

@@ -28,6 +28,7 @@ def lines(found: Json, now: datetime, width: int, height: int, paint: Paint) -> 
         _part('FAILING', _failing(found['servers']), found, 'servers'),
         _part('ZONES', _zones(found['zones'], now, paint), found, 'zones'),
         _part('SERVICES', _services(found['services'], now, width, paint), found, 'services'),
+        _part('FOUND BY AUDITS', _findings(found['findings'], now), found, 'findings'),
         _part('RECENT CHANGES', _recent(found['recent'], now, width, paint), found, 'recent'),
     ) if part]
     room = height - len(head) - sum(1 for _ in parts)
@@ -107,6 +108,15 @@ def _services(services: Sequence[Json] | None, now: datetime, width: int, paint:
     told += [f'  {paint(each["status"], each["status"])}  {each["service_name"]} on {each["hostname"]}, heard of '
              f'{_ago(each["heartbeated_at"], now)} ago' for each in down]
     return told
+
+
+def _findings(findings: Sequence[Json] | None, now: datetime) -> list[str]:
+    if not findings:
+        return []
+    unmended = sum(each['mended'] is False for each in findings)
+    head = f"{unmended or 'none'} not mended yet; 'designate-pool pool audit findings' tells more"
+    return [head, *(f'  {each["zone_name"]} on {each["server_name"]}, {_ago(each["found_at"], now)} ago: '
+                    f'{each["found"]}' for each in findings)]
 
 
 def _recent(recent: Sequence[Json] | None, now: datetime, width: int, paint: Paint) -> list[str]:

@@ -13,6 +13,7 @@ FACTS = ('name_servers', 'also_notifies', 'description')
 LONG = 660.0
 LIST_COLUMNS = ('id', 'name', 'description')
 AUDIT_COLUMNS = ('kind', 'round', 'started_at', 'seconds', 'domains', 'asked', 'unanswered', 'findings', 'coverage')
+FINDING_COLUMNS = ('found_at', 'zone_name', 'server_name', 'found', 'done', 'mended', 'request_id')
 NAMESERVER_COLUMNS = ('hostname', 'priority')
 
 
@@ -122,6 +123,22 @@ class ShowAudits(Lister):
                   if each[which] is not None]
         return AUDIT_COLUMNS, ([kind, which, *(one[column] for column in AUDIT_COLUMNS[2:])]
                                for kind, which, one in rounds)
+
+
+class ListFindings(Lister):
+    """List what audits found lately, the newest first, and what was done about it."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument('pool', metavar='POOL', nargs='?', default='default',
+                            help="name, or id or the first four or more digits of it; 'default' if none is given")
+        parser.add_argument('--limit', type=int, default=20, metavar='N', help='how many at most; 20 if not given')
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        pool = self.client.pool(parsed_args.pool)['id']
+        found = self.client.get(f'/v2/pools/{pool}/audits/findings', limit=parsed_args.limit)['findings']
+        return FINDING_COLUMNS, ([each[column] for column in FINDING_COLUMNS] for each in found)
 
 
 class ListNameservers(Lister):

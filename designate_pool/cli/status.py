@@ -31,7 +31,7 @@ COUNTED, RECENT = 100, 5
 #: So many failing servers are asked what it is that fails.
 LOOKED_AT = 3
 #: What is not asked for where Central does not answer: each would wait as long as it does.
-PARTS = ('servers', 'zones', 'services', 'recent')
+PARTS = ('servers', 'zones', 'services', 'recent', 'findings')
 _ALTERNATE, _BACK, _HOME, _CLEAR = '\033[?1049h\033[?25l', '\033[?25h\033[?1049l', '\033[H', '\033[J'
 
 
@@ -79,7 +79,7 @@ class ShowStatus(Told):
         if self.exit_code:
             return found
         asks: dict[str, Callable[[], Any]] = {'servers': self._servers, 'services': self._services,
-                                              'recent': self._recent}
+                                              'recent': self._recent, 'findings': self._findings}
         for name, ask in asks.items():
             with _refusable(found['refused'], name):
                 found[name] = ask()
@@ -109,6 +109,14 @@ class ShowStatus(Told):
         page = self.client.get('/v2/zones', status=status, limit=COUNTED)
         names = [each['name'] for each in page['zones']]
         return {'count': len(names), 'more': 'next' in page['links'], 'names': names[:RECENT]}
+
+    def _findings(self) -> Any:
+        """What audits of the first pool found last."""
+        pools = self.client.get('/v2/pools', limit=1)['pools']
+        wanted = ('found_at', 'zone_name', 'server_name', 'found', 'mended')
+        found = [each for pool in pools for each in
+                 self.client.get(f'/v2/pools/{pool["id"]}/audits/findings', limit=RECENT)['findings']]
+        return [{name: each[name] for name in wanted} for each in found]
 
     def _recent(self) -> Any:
         wanted = ('name', 'serial', 'status', 'action', 'changed_at', 'converged_at', 'created_at', 'updated_at')
@@ -155,7 +163,8 @@ def _refusable(refused: dict[str, str], name: str) -> Iterator[None]:
     try:
         yield
     except Refused as error:
-        if error.status not in (403, 404, 501):
+        # An API that was given no database has no findings to show, and says that the database does not answer.
+        if error.status not in (403, 404, 501, *((503,) if name == 'findings' else ())):
             raise
         refused[name] = str(error)
 

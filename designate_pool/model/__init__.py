@@ -4,7 +4,7 @@ Ids are 32 hexadecimal digits.  Times are aware datetimes in UTC.  Names are abs
 Serials are whole numbers from 0 to 4294967295; None means never seen.
 """
 
-from designate_pool.model.audits import Audit, AuditKind, Counts
+from designate_pool.model.audits import Audit, AuditFinding, AuditKind, Counts
 from designate_pool.model.domains import (Change, Context, Domain, Record, RecordChange, RecordSet, ZoneBlock,
                                           ZoneDifference, ZoneHead, ZoneRecord, ZoneStep)
 from designate_pool.model.operations import (CallResult, Comparison, Finding, Listing, PollRequest, PollResult, Report,
@@ -37,6 +37,7 @@ __all__ = [
     'Change',
     'ZoneStep',
     'ZoneDifference',
+    'AuditFinding',
     'AuditKind',
     'Audit',
     'Counts',

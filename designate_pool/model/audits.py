@@ -74,3 +74,34 @@ class Audit:
     def is_under_way(self, now: datetime) -> bool:
         """Whether the present round has come to anything yet."""
         return self.started_at <= now and bool(self.after_id)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class AuditFinding:
+    """Something that an audit found: a pair that was thought to be right and is not.
+
+    :ivar what: was found, in words
+    :ivar done: what was begun about it, in words
+    :ivar mended: whether the server has the zone right by now; None where it is not to have it any more
+    """
+
+    id: str
+    created_at: datetime
+    pool_id: str
+    kind: AuditKind
+    domain_id: str
+    name: str
+    server_id: str
+    label: str
+    what: str
+    done: str
+    mended: bool | None = False
+
+    @property
+    def request_id(self) -> str:
+        """By which the log tells what is done about it."""
+        return self.request_id_of(self.id)
+
+    @staticmethod
+    def request_id_of(finding_id: str) -> str:
+        return f'audit-{finding_id[:12]}'

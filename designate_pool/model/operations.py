@@ -22,6 +22,7 @@ class ServerStatus:
     :ivar claimed_by: the pool manager that works on it, until *claimed_until*
     :ivar version: raised by every write; a write made from an older version is dropped
     :ivar diverged: whether the server was found to serve other contents under the serial
+    :ivar finding_id: of the audit's finding that the row was last due for; None where that was a change
     """
 
     server_id: str
@@ -41,6 +42,7 @@ class ServerStatus:
     diverged: bool = False
     created_at: datetime | None = None
     updated_at: datetime | None = None
+    finding_id: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -18,12 +18,13 @@ from typing import Any
 from designate_pool import logs
 from designate_pool.errors import PoolError
 from designate_pool.model import Action, Audit, AuditKind, Context, Counts, PollResult, ServerStatus, Status, utcnow
-from designate_pool.pool_manager import due, pace
+from designate_pool.pool_manager import due, pace, recording
 from designate_pool.pool_manager.lane import Lane
 from designate_pool.pool_manager.manager import NOBODY, Manager
+from designate_pool.pool_manager.recording import Recorder, done_about
 from designate_pool.pool_manager.situations import Situation
 from designate_pool.serial import newer
-from designate_pool.storage import audits
+from designate_pool.storage import audits, findings
 
 LOG = logging.getLogger(__name__)
 
@@ -93,6 +94,7 @@ class Auditing:
         found = Counts(domains=len(page.domains), pairs=len(page.domains) * len(watched))
         manager.storage.run(audits.advance, audit, page.last_id, found, sent, next_at, now)
         if not page.last_id:
+            manager.storage.run(findings.forget, audit.pool_id, now - recording.KEPT, recording.BITE)
             self._tell_if_late((now - audit.started_at).total_seconds())
         return min(pace.LONGEST, (next_at - now).total_seconds())
 
@@ -168,15 +170,18 @@ class Auditing:
         here = manager.relevant(findings)
         if not here:
             return set()
+        recorder = Recorder(manager, KIND, now)
         with manager.deciding:
             situations = manager.situations((result.domain_id for result in here),
                                             {result.server_id for result in here})
             found = {(result.domain_id, result.server_id): changed for result in here
                      if (situation := situations.get(result.domain_id)) is not None
-                     and (changed := _look_again(situation, result, now))}
+                     and (changed := _recorded(recorder, situation, result, _look_again(situation, result, now)))}
             for (domain_id, _), rows in found.items():
                 situations[domain_id].change(*rows)
+            changed = [row for situation in situations.values() for row in situation.changed.values()]
             orders = manager.write(situations.values(), now)
+        recorder.save(changed)
         manager.carry_out(orders)
         return set(found)
 
@@ -187,6 +192,15 @@ def _sum(heard: Sequence[Heard], found: set[tuple[str, str]]) -> Counts:
                   unanswered=unanswered,
                   findings=sum((result.domain_id, result.server_id) in found for each in heard
                                for result in each.findings))
+
+
+def _recorded(recorder: Recorder, situation: Situation, result: PollResult,
+              rows: list[ServerStatus]) -> list[ServerStatus]:
+    """*rows*, marked as due for what the audit found out; that there was no answer is nothing found out."""
+    done = done_about(result.answer)
+    if not rows or done is None:
+        return rows
+    return recorder.marked(situation, result.server_id, rows, result.reason or str(result.answer), done)
 
 
 def _look_again(situation: Situation, result: PollResult, now: datetime) -> list[ServerStatus]:

@@ -26,6 +26,7 @@ from designate_pool.pool_manager.incoming import Pace
 from designate_pool.pool_manager.lane import Lane
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.matching import Found, Match
+from designate_pool.pool_manager.recording import REFETCHED, Recorder
 from designate_pool.pool_manager.situations import Situation
 from designate_pool.serial import newer
 from designate_pool.storage import audits, measures
@@ -171,6 +172,7 @@ class ContentsAudit:
     def _diverged(self, seen: Situation, answers: Mapping[str, Found]) -> int:
         """Write what was found, unless something has happened meanwhile, and have it mended; how much that is."""
         manager, now = self._manager, utcnow()
+        recorder = Recorder(manager, KIND, now)
         with manager.deciding:
             found = manager.situations([seen.domain.id])
             for situation in found.values():
@@ -179,14 +181,18 @@ class ContentsAudit:
                     if row is None or row.version != former.version:
                         continue
                     if answer.match is Match.OTHER:
-                        situation.change(due.diverge(row, due.DIVERGED + answer.why, now))
+                        row = due.diverge(row, due.DIVERGED + answer.why, now)
                     elif answer.serial is not None and newer(answer.serial, situation.domain.serial):
-                        situation.change(due.outrun(row, answer.serial, situation.domain.serial, now))
-            changed = sum(len(situation.changed) for situation in found.values())
+                        row = due.outrun(row, answer.serial, situation.domain.serial, now)
+                    else:
+                        continue
+                    situation.change(*recorder.marked(situation, server, [row], answer.why, REFETCHED))
+            changed = [row for situation in found.values() for row in situation.changed.values()]
             orders = manager.write(found.values(), now)
+        recorder.save(changed)
         manager.carry_out(orders)
         manager.weigh(found.values())
-        return changed
+        return len(changed)
 
     def _mind(self, lane: Lane, answer: Found) -> None:
         """Count it, and tell once that a server's contents cannot be compared, and why."""

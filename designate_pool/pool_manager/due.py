@@ -77,7 +77,9 @@ def begin(domain: Domain, rows: Rows, servers: Iterable[str], now: datetime,
             if ready is not None and attempts and update.status is None and update.deadline_at is None and (
                     server not in fed):
                 ready = update.next_attempt_at or ready  # between two tries of its round
-            begun.append(dataclasses.replace(_renewed(update, domain, ready), attempts=attempts))
+            finding_id = update.finding_id if update.diverged else None
+            begun.append(dataclasses.replace(_renewed(update, domain, ready), attempts=attempts,
+                                             finding_id=finding_id))
         elif ready is not None and update.status is not Outcome.SUCCESS and update.next_attempt_at is None:
             begun.append(_written(update, next_attempt_at=ready))  # what it waited for has happened
     return begun
@@ -239,10 +241,11 @@ def lost(create: ServerStatus, update: ServerStatus, domain: Domain, reason: str
     if update.serial_number is not None or (update.status is None and update.attempts < each):
         again = _written(update, status=None, serial_number=None, attempts=each, last_error=reason,
                          next_attempt_at=None, deadline_at=None)
-        return [dataclasses.replace(_renewed(create, domain, now), last_error=reason), again]
+        return [dataclasses.replace(_renewed(create, domain, now), last_error=reason, finding_id=update.finding_id),
+                again]
     failed = _failed(update, update.attempts + each, max(0, update.attempts // each - 1), reason, now, tries, jitter)
     return [dataclasses.replace(_renewed(create, domain, failed.next_attempt_at), status=Outcome.ERROR,
-                                last_error=reason),
+                                last_error=reason, finding_id=update.finding_id),
             dataclasses.replace(failed, serial_number=None, next_attempt_at=None)]
 
 
@@ -301,7 +304,7 @@ def _new(domain: Domain, server: str, action: Action, at: datetime | None) -> Se
 
 def _renewed(row: ServerStatus, domain: Domain, at: datetime | None) -> ServerStatus:
     return _written(row, status=None, expected_serial=domain.serial, attempts=0, last_error=None,
-                    next_attempt_at=at, deadline_at=None)
+                    next_attempt_at=at, deadline_at=None, finding_id=None)
 
 
 def _written(row: ServerStatus, **values: Any) -> ServerStatus:

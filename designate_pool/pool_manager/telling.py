@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterable, Mapping
 
 from designate_pool import logs
-from designate_pool.model import Action, Outcome, ServerStatus
+from designate_pool.model import Action, AuditFinding, Outcome, ServerStatus
 from designate_pool.pool_manager.lane import Lane
 from designate_pool.pool_manager.situations import Situation
 
@@ -32,7 +32,7 @@ def written(rows: Iterable[ServerStatus], situations: Mapping[str, Situation], l
             continue
         server = row.server_id if lane is None else lane.server.label
         about = {'domain': situation.domain.name, 'server': server, 'action': row.action.value,
-                 'request_id': situation.domain.request_id}
+                 'request_id': _cause(row, situation.domain.request_id)}
         if row.status is Outcome.SUCCESS:
             serial = row.serial_number if row.action is Action.UPDATE else row.expected_serial
             logs.transition(LOG, logging.INFO, '%s of %s at serial %s on %s: SUCCESS', row.action, about['domain'],
@@ -44,6 +44,13 @@ def written(rows: Iterable[ServerStatus], situations: Mapping[str, Situation], l
             logs.transition(LOG, logging.WARNING, '%s of %s at serial %s on %s: ERROR, tried %d times: %s', row.action,
                             about['domain'], row.expected_serial, server, row.attempts, row.last_error,
                             serial=row.expected_serial, status='ERROR', error=row.last_error, **about)
+
+
+def _cause(row: ServerStatus, request_id: str) -> str:
+    """The id of the finding that the row was due for, or of the request that changed the domain."""
+    if row.finding_id is None or row.action is Action.DELETE:
+        return request_id
+    return AuditFinding.request_id_of(row.finding_id)
 
 
 def _is_silent(lane: Lane, action: Action) -> bool:

@@ -214,6 +214,7 @@ pool_manager_status = sa.Table(
     sa.Column('claimed_until', Time),
     sa.Column('version', sa.Integer, nullable=False, server_default='1'),
     sa.Column('diverged', sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column('finding_id', ascii_text(32)),
     serial_check('serial_number'),
     serial_check('expected_serial'),
     sa.CheckConstraint("action <> 'NONE'", name='some_action'),
@@ -249,6 +250,23 @@ audits = sa.Table(
     sa.Column('claimed_by', sa.String(64)),
     sa.Column('claimed_until', Time),
     sa.CheckConstraint("kind IN ('SERIALS', 'CONTENTS', 'UNSETTLED', 'EXTRA')", name='kind'),
+)
+
+#: What they found, so that people see it afterwards.
+audit_findings = sa.Table(
+    'audit_findings', metadata,
+    sa.Column('id', identifier(), primary_key=True),
+    sa.Column('created_at', Time, nullable=False),
+    sa.Column('pool_id', identifier(), sa.ForeignKey('pools.id', ondelete='CASCADE'), nullable=False),
+    sa.Column('kind', ascii_text(16), nullable=False),
+    sa.Column('domain_id', identifier(), nullable=False),
+    sa.Column('name', domain_name(), nullable=False),
+    sa.Column('server_id', ascii_text(32), nullable=False),
+    sa.Column('label', sa.String(300), nullable=False),
+    sa.Column('what', sa.String(1024), nullable=False),
+    sa.Column('done', sa.String(255), nullable=False),
+    sa.Index(None, 'pool_id', 'created_at'),
+    sa.Index(None, 'domain_id'),
 )
 
 pool_servers = sa.Table(

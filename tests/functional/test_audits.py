@@ -5,6 +5,7 @@ Nothing else looks at what is at rest, so whatever is mended here was found by i
 
 from __future__ import annotations
 
+import json
 import pathlib
 import subprocess
 import uuid
@@ -113,6 +114,16 @@ def test_a_zone_that_was_removed_by_hand_is_found_and_mended(pool: Pool) -> None
     assert done.returncode == 0, done.stderr
     wait_until(lambda: pool.named.query(NAMES[0]).answer, 'BIND serves it again', 60)
     pool.clean()
+    label = f'bind9:{named.host}:{named.port}'
+    found = json.loads(pool.stack.command('pool', 'audit', 'findings', '-f', 'json'))[0]
+    assert (found['zone_name'], found['server_name'], found['mended']) == (NAMES[0], label, True)
+    assert found['done'].startswith('the server is asked again') and found['request_id'].startswith('audit-')
+    log = pool.stack.processes['all'].log.read_text()
+    for line in (f'{NAMES[0]} on {label}: the audit of serials found that', f'CREATE of {NAMES[0]} at serial'):
+        assert any(line in each and f'[{found["request_id"]}]' in each for each in log.splitlines())
+    explained = pool.stack.command('zone', 'explain', NAMES[0])
+    assert f'on {label}: {found["found"]}' in explained and f'mended ({found["request_id"]}).' in explained
+    assert f'{NAMES[0]} on {label}' in pool.stack.command('status').partition('FOUND BY AUDITS')[2]
 
 
 def test_a_zone_that_is_lost_while_dead_servers_keep_the_domain_in_error(pool: Pool) -> None:

@@ -71,6 +71,7 @@ LINES = {
     'update_pool': Line(ADMIN, body={'description': 'x'}),
     'delete_pool': Line(ADMIN, status=409),  # it has zones
     'list_pools': Line(OPERATOR), 'show_pool': Line(OPERATOR), 'list_audits': Line(OPERATOR),
+    'list_audit_findings': Line(OPERATOR),
     'list_tsigkeys': Line(ADMIN), 'show_tsigkey': Line(ADMIN), 'delete_tsigkey': Line(ADMIN),
     'create_tsigkey': Line(ADMIN, body={'name': '{name}', 'algorithm': 'hmac-sha256', 'secret': 'c2VjcmV0',
                                         'scope': 'ZONE', 'resource_id': '{zone_id}'}),

@@ -93,7 +93,8 @@ def found(servers=3, failing=0, recent=5, **values):
     zones = {'domains': 1000, 'PENDING': {'count': 100, 'more': True, 'names': ['a.example.']},
              'ERROR': {'count': 1, 'more': False, 'names': ['b.example.']}}
     return {'url': 'http://127.0.0.1:9001', 'version': '1.0', 'status': 'ok', 'central': 'ok', 'servers': rows,
-            'zones': zones, 'services': services, 'recent': changes, 'refused': {}, **values}
+            'zones': zones, 'services': services, 'recent': changes, 'findings': [], 'refused': {},
+            **values}
 
 
 def drawn(*arguments, width=80, height=24, **values):

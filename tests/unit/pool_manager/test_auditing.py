@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,11 +12,11 @@ import pytest
 from designate_pool import metrics
 from designate_pool.errors import ServiceUnavailable
 from designate_pool.model import Action, Audit, AuditKind, Counts, Outcome, Status
-from designate_pool.pool_manager import pace, periodic
+from designate_pool.pool_manager import pace, periodic, recording
 from designate_pool.pool_manager.auditing import Auditing
 from designate_pool.pool_manager.measuring import Measuring
 from designate_pool.pool_manager.periodic import Periodic
-from designate_pool.storage import audits
+from designate_pool.storage import audits, findings
 from tests.unit.pool_manager.test_manager import (CONTEXT, SERVERS, Clock, World, all_needed, clock,  # noqa: F401
                                                   later, world)
 
@@ -263,3 +264,50 @@ def test_a_zone_that_is_lost_while_another_server_keeps_the_domain_in_error(
     world.servers[SERVERS[1]].refuses = False
     later(world, clock, 10)
     assert world.get(domain).status is Status.ACTIVE
+
+
+def test_what_is_found_is_kept_and_told_with_an_id_of_its_own(world: World, clock: Clock,  # noqa: F811
+                                                              caplog: pytest.LogCaptureFixture) -> None:
+    domain = world.create()
+    request_id = world.get(domain).request_id
+    del world.servers[SERVERS[0]].zones[domain.name]
+    caplog.clear()
+    with caplog.at_level(logging.INFO):
+        world.sweep()
+        found, = world.storage.read(findings.of_pool, 'default', 10)
+        assert (found.name, found.server_id, found.kind, found.mended) == (
+            domain.name, SERVERS[0], AuditKind.SERIALS, False)
+        world.deliver()
+    mended, = world.storage.read(findings.of_domain, domain.id, 10)
+    assert mended == dataclasses.replace(found, mended=True)
+    told = [record.getMessage() for record in caplog.records]
+    label = world.servers[SERVERS[0]].server.label
+    assert told[0] == (f'{domain.name} on {label}: the audit of serials found that another; {recording.MADE_AGAIN} '
+                       f'[{found.request_id}]')
+    created = [each for each in told if each.startswith('CREATE of')]
+    assert len(created) == 1 and created[0].endswith(f'[{found.request_id}]') and found.request_id != request_id
+    # What comes of a change is told with the request's own id again.
+    world.change(domain)
+    assert all(row.finding_id is None for (server, action), row in world.rows(domain).items()
+               if action is Action.UPDATE)
+
+
+def test_a_server_that_loses_all_its_zones_fills_neither_log_nor_list(
+        world: World, domains: list[str], monkeypatch: pytest.MonkeyPatch,  # noqa: F811
+        caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr(recording, 'MOST', 1)
+    world.servers[SERVERS[0]].zones.clear()
+    world.sweep()
+    assert len(world.storage.read(findings.of_pool, 'default', 100)) == 3  # one of each page
+    assert 'the audit of serials found 1 more on' in caplog.text
+    assert present(world).last == Counts(domains=5, pairs=15, asked=15, findings=5)
+
+
+def test_old_findings_are_forgotten(world: World, clock: Clock) -> None:  # noqa: F811
+    domain = world.create()
+    del world.servers[SERVERS[0]].zones[domain.name]
+    world.sweep()
+    world.deliver()
+    clock.offset += recording.KEPT + timedelta(seconds=1)
+    world.sweep()
+    assert world.storage.read(findings.of_domain, domain.id, 10) == []
