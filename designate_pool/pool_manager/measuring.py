@@ -33,7 +33,7 @@ class Measuring:
         self._clock = clock
         self._labels: set[str] = set()
         self._measure_at = self._count_at = self._look_at = float('-inf')
-        self._clocks = Clocks(manager.storage)
+        self._clocks: Clocks | None = None
 
     def run(self) -> float:
         """Set what there is to set; seconds until the next time."""
@@ -43,6 +43,7 @@ class Measuring:
         self._show_circuits()
         if self._clock() >= self._look_at:
             self._look_at = self._clock() + CLOCK_INTERVAL
+            self._clocks = self._clocks or Clocks(self._manager.storage)
             self._clocks.look()
         if manager.settings.measured and self._clock() >= self._measure_at:
             self._measure_at = self._clock() + min(DATABASE_INTERVAL, manager.settings.periodic_sync_interval)

@@ -1,7 +1,7 @@
 """What audits found, and which finding a row of pool_manager_status is being mended for.
 
-Revision ID: 0015
-Revises: 0014
+Revision ID: 0016
+Revises: 0015
 """
 
 import sqlalchemy as sa
@@ -9,8 +9,8 @@ from alembic import op
 
 from designate_pool.storage.columns import Time, ascii_text, domain_name, identifier
 
-revision = '0015'
-down_revision = '0014'
+revision = '0016'
+down_revision = '0015'
 
 TABLE = {'mysql_engine': 'InnoDB', 'mysql_charset': 'utf8mb4'}
 
@@ -28,7 +28,7 @@ def upgrade() -> None:
         sa.Column('label', sa.String(300), nullable=False),
         sa.Column('what', sa.String(1024), nullable=False),
         sa.Column('done', sa.String(255), nullable=False),
-        sa.ForeignKeyConstraint(['pool_id'], ['pools.id'], name=op.f('fk_audit_findings_pool_id_pools'),
+        sa.ForeignKeyConstraint(['pool_id'], ['pools.id'], name=op.f('fk_audit_findings_pool_id'),
                                 ondelete='CASCADE'),
         sa.PrimaryKeyConstraint('id', name=op.f('pk_audit_findings')),
         **TABLE,
