@@ -111,12 +111,12 @@ class ShowStatus(Told):
         return {'count': len(names), 'more': 'next' in page['links'], 'names': names[:RECENT]}
 
     def _findings(self) -> Any:
-        """What audits of the first pool found last."""
-        pools = self.client.get('/v2/pools', limit=1)['pools']
+        """What audits found last, of all pools."""
         wanted = ('found_at', 'zone_name', 'server_name', 'found', 'mended')
-        found = [each for pool in pools for each in
+        found = [each for pool in self.client.every('/v2/pools', 'pools') for each in
                  self.client.get(f'/v2/pools/{pool["id"]}/audits/findings', limit=RECENT)['findings']]
-        return [{name: each[name] for name in wanted} for each in found]
+        found.sort(key=lambda each: str(each['found_at']), reverse=True)
+        return [{name: each[name] for name in wanted} for each in found[:RECENT]]
 
     def _recent(self) -> Any:
         wanted = ('name', 'serial', 'status', 'action', 'changed_at', 'converged_at', 'created_at', 'updated_at')
