@@ -34,7 +34,7 @@ from designate_pool.api.transfers import NewZoneExport, ZoneExport, ZoneExports,
 from designate_pool.api.tsigkeys import TsigKey, TsigKeys
 from designate_pool.api.waiting import ZoneWait
 from designate_pool.api.watching import Watch
-from designate_pool.api.zones import Zone, ZoneChanges, Zones, ZoneServers
+from designate_pool.api.zones import Zone, ZoneChanges, ZoneProject, Zones, ZoneServers
 from designate_pool.model import Pool
 from designate_pool.rpc.central import CentralClient
 from designate_pool.rpc.pool_manager import PoolManagerClient
@@ -78,6 +78,7 @@ def create_app(central: CentralClient, pool: Pool, import_limit: int = IMPORT_LI
     app.add_route('/v2/zones/{zone_id}/servers', ZoneServers(gatherer))
     app.add_route('/v2/zones/{zone_id}/explain', ZoneExplanation(gatherer))
     app.add_route('/v2/zones/{zone_id}/wait', ZoneWait(gatherer, watch))
+    app.add_route('/v2/zones/{zone_id}/project', ZoneProject(central))
     app.add_route('/v2/zones/{zone_id}/changes', ZoneChanges(central, whole))
     app.add_route('/v2/zones/{zone_id}/recordsets', RecordSets(central))
     app.add_route('/v2/zones/{zone_id}/recordsets/{recordset_id}', RecordSet(central))

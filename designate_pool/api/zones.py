@@ -7,7 +7,7 @@ import falcon
 from designate_pool.api import fields, reading, views
 from designate_pool.api.answering import answer, asker
 from designate_pool.api.auth import check_rule
-from designate_pool.api.operations import CREATE_IN_POOL, MEMBER, READER, ZONE, Operation, Schema
+from designate_pool.api.operations import ADMIN, CREATE_IN_POOL, MEMBER, READER, ZONE, Operation, Schema
 from designate_pool.api.schemas import (ACTION, COUNT, FLAG, ID, MOMENT, SERIAL, SERVER_STATE, STATUS, TEXT, TEXTS,
                                         links, listed, maybe, ref, shape)
 from designate_pool.api.standing import Gatherer
@@ -15,6 +15,7 @@ from designate_pool.errors import BadInput
 from designate_pool.model import RecordChange
 from designate_pool.rpc.central import CentralClient
 
+_GIVE = {'project_id': fields.Field(fields.project, required=True, example='alpha')}
 OPERATIONS = (
     Operation('list_zones', 'GET', '/v2/zones', 'List zones', READER, {200: 'Zones'}, query=fields.ZONE_FILTERS,
               is_list=True),
@@ -24,6 +25,8 @@ OPERATIONS = (
     Operation('update_zone', 'PATCH', '/v2/zones/{zone_id}', "Change a zone's email, TTL or description", MEMBER,
               {202: 'Zone'}, body=fields.ZONE_UPDATE),
     Operation('delete_zone', 'DELETE', '/v2/zones/{zone_id}', 'Delete a zone', MEMBER, {202: 'Zone'}),
+    Operation('give_zone', 'POST', '/v2/zones/{zone_id}/project', 'Give a zone to a project', ADMIN, {200: 'Zone'},
+              body=_GIVE),
     Operation('change_zone', 'POST', '/v2/zones/{zone_id}/changes', 'Make many changes of a zone at one serial', MEMBER,
               {202: 'Zone'}, body=fields.ZONE_CHANGES, body_size=ZONE),
     Operation('list_zone_servers', 'GET', '/v2/zones/{zone_id}/servers', 'Show where a zone stands on each server',
@@ -138,6 +141,16 @@ class Zone:
     def on_delete(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
         deleted = self._central.delete_domain(asker(req), fields.identifier('zone_id', zone_id))
         answer(resp, views.zone(deleted, req.prefix), 202)
+
+
+class ZoneProject:
+    def __init__(self, central: CentralClient) -> None:
+        self._central = central
+
+    def on_post(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
+        domain_id = fields.identifier('zone_id', zone_id)
+        given = reading.body(req, _GIVE)
+        answer(resp, views.zone(self._central.give_domain(asker(req), domain_id, given['project_id']), req.prefix))
 
 
 class ZoneChanges:

@@ -53,6 +53,11 @@ def keep(tx: Tx, context: Context, name: str, project_id: str, seen: Around) -> 
             is_seen = all(context.sees(each.project_id) for each in seen.above)
             raise RecordsInTheWay(domain=name, records=', '.join(map(' '.join, found)) if is_seen else
                                   'records of a domain above it')
+    hold(tx, context, name, project_id, seen)
+
+
+def hold(tx: Tx, context: Context, name: str, project_id: str, seen: Around) -> None:
+    """As :func:`keep`, whatever is in the records of domains above."""
     nesting.lock(tx, name)
     if tx.dialect.name != 'sqlite' and looked(tx, context, name, project_id) != seen:
         raise LostRace(what=f'name {name}')

@@ -104,6 +104,12 @@ class Central:
         self._telling.zone(telling.UPDATE, domain, changed)
         return self._cast(context, domain, changed)
 
+    def give_domain(self, context: Context, domain_id: str, project_id: str) -> Domain:
+        given = self._run(transactions.give_domain, context, _domain_id(domain_id), quota_rules.project(project_id),
+                          self._now(), self._allowance)
+        self._telling.zone(telling.UPDATE, given, False)
+        return given
+
     def delete_domain(self, context: Context, domain_id: str) -> Domain:
         domain = self._run(transactions.delete_domain, context, _domain_id(domain_id), self._now())
         if not telling.said_before(context, domain):

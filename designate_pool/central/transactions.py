@@ -21,7 +21,7 @@ from designate_pool.errors import (DomainBeingDeleted, DomainNotFound, ManagedRe
                                    PoolWithoutNameServers, RecordSetNotFound, SerialMoved)
 from designate_pool.model import Context, Domain, RecordSet, Report, Status, Task
 from designate_pool.serial import newer
-from designate_pool.storage import catalog, domains, owned, plans, pools, recordsets
+from designate_pool.storage import catalog, domains, owned, plans, pools, recordsets, zone_tasks
 from designate_pool.storage.sessions import Tx
 
 
@@ -105,6 +105,20 @@ def update_domain(tx: Tx, context: Context, domain_id: str, values: Mapping[str,
     if new.ttl != old.ttl:
         recordsets.touch_inheriting(tx, new.id, new.serial, now)
     return new, True
+
+
+def give_domain(tx: Tx, context: Context, domain_id: str, project_id: str, now: datetime,
+                allowance: Allowance) -> Domain:
+    """Have the domain, and the exports of it, be another project's."""
+    domain = lock_domain(tx, context, domain_id)
+    if domain.project_id == project_id:
+        return domain
+    around = nesting.looked(tx, context, domain.name, project_id)
+    allowance.for_new_domain(tx, project_id)
+    domains.give(tx, domain_id, project_id, now)
+    zone_tasks.give_exports(tx, domain_id, project_id)
+    nesting.hold(tx, context, domain.name, project_id, around)
+    return dataclasses.replace(domain, project_id=project_id, updated_at=now, version=domain.version + 1)
 
 
 def delete_domain(tx: Tx, context: Context, domain_id: str, now: datetime) -> Domain:

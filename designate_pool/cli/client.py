@@ -20,6 +20,7 @@ __all__ = ('DEFAULT_URL', 'Client', 'Failure', 'Json', 'Refused', 'hinted')
 _IS_PROJECT = re.compile('[A-Za-z0-9_.-]{1,36}')
 #: Items that one answer may have.
 LARGEST_PAGE = 1000
+_ALL = 'X-Auth-All-Projects'
 _CALLED = {'tsigkey': 'TSIG key'}
 
 
@@ -37,7 +38,7 @@ def session_for(url: str, settings: Settings) -> requests.Session:
             raise Failure('--project: must be 1 to 36 letters, digits, dots, dashes or underscores.')
         session.headers['X-Auth-Sudo-Project-ID'] = settings.project
     if settings.all_projects:
-        session.headers['X-Auth-All-Projects'] = 'true'
+        session.headers[_ALL] = 'true'
     if settings.cacert:
         session.verify = settings.cacert
     return session
@@ -75,6 +76,21 @@ class Client:
         if answer.status_code >= 400:
             raise Refused(answer.status_code, self._json(answer))
         return answer
+
+    def for_all_projects(self) -> None:
+        """Have what is asked from now on be about all projects."""
+        self._session.headers[_ALL] = 'true'
+
+    def may_see_everything(self) -> bool:
+        """Whether what is asked may be about all projects; if so, it is from now on."""
+        try:
+            self.send('GET', '/v2/zones', params={'limit': 1}, headers={_ALL: 'true'})
+        except Refused as error:
+            if error.status != 403:
+                raise
+            return False
+        self.for_all_projects()
+        return True
 
     def health(self) -> Json:
         """What ``/healthz`` says, also where it says that something is wrong."""

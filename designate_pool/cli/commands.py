@@ -35,6 +35,7 @@ _GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         'zone create': ('zones:CreateZone', 'Create a zone'),
         'zone set': ('zones:SetZone', "Change a zone's email, TTL or description"),
         'zone delete': ('zones:DeleteZone', 'Delete a zone, from the database and from every server'),
+        'zone give': ('zones:GiveZones', 'Give zones to a project'),
         'zone explain': ('standing:ExplainZone', 'Tell why a zone is not ACTIVE, or not on every server'),
         'zone servers': ('standing:ListZoneServers', 'List where a zone stands on each server'),
         'zone nameservers': ('pools:ListNameservers', 'List the name servers of a zone'),

@@ -78,6 +78,9 @@ class ShowStatus(Told):
                        **dict.fromkeys(PARTS), 'refused': {}}
         if self.exit_code:
             return found
+        # Where all zones are counted, it is all zones that are listed.
+        if not self.app.options.project:
+            self.client.may_see_everything()
         asks: dict[str, Callable[[], Any]] = {'servers': self._servers, 'services': self._services,
                                               'recent': self._recent, 'findings': self._findings}
         for name, ask in asks.items():

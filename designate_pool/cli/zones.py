@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 
 from designate_pool.cli import choosing, names
-from designate_pool.cli.base import ZONE_COLUMNS, Change, Lister, Shown, ShowOne, columns
+from designate_pool.cli.base import ZONE_COLUMNS, Change, Json, Lister, Shown, ShowOne, columns
 from designate_pool.cli.choosing import add_zone
-from designate_pool.cli.client import Failure
+from designate_pool.cli.client import LARGEST_PAGE, Failure
 
 LIST_COLUMNS = ('id', 'name', 'serial', 'status', 'action')
 SORTED_BY = ('name', 'email', 'status', 'ttl', 'serial', 'created_at', 'updated_at')
@@ -56,11 +57,48 @@ class ListZones(Lister):
         if name is not None and not name.endswith('*'):
             name = names.of_zone(name)
         pool = parsed_args.pool and self.client.pool(parsed_args.pool)['id']
-        found = self.client.every('/v2/zones', 'zones', **choosing.page(parsed_args), name=name,
-                                  status=parsed_args.status, email=parsed_args.email, ttl=parsed_args.ttl,
-                                  description=parsed_args.description, pool_id=pool)
+        wanted = {'name': name, 'status': parsed_args.status, 'email': parsed_args.email, 'ttl': parsed_args.ttl,
+                  'description': parsed_args.description, 'pool_id': pool}
+        found: Iterable[Json] = self.client.every('/v2/zones', 'zones', **choosing.page(parsed_args), **wanted)
         shown = LIST_COLUMNS if not self.app.options.all_projects else (*LIST_COLUMNS, 'project_id')
+        if parsed_args.formatter == 'table' and not (
+                self.app.options.all_projects or self.app.options.project or parsed_args.limit or parsed_args.marker):
+            found = list(found)
+            self._hint(len(found), wanted)
         return shown, ([zone[column] for column in shown] for zone in found)
+
+    def _hint(self, listed: int, wanted: Json) -> None:
+        """Tell who may see them of other projects' zones: a list that lacks them looks like a loss."""
+        if listed < LARGEST_PAGE and self.client.may_see_everything() and listed < sum(
+                1 for _ in self.client.every('/v2/zones', 'zones', most=listed + 1, **wanted)):
+            self.app.stderr.write('There are zones of other projects as well; --all-projects lists them too.\n')
+
+
+class GiveZones(Lister):
+    """Give zones to a project.
+
+    It is for administrators. After the change from noauth to tokens --unowned gives away the zones that are nobody's.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        which = parser.add_mutually_exclusive_group(required=True)
+        which.add_argument('--zone', metavar='ZONE', action='append', help='its name or id; may be given again')
+        which.add_argument('--unowned', action='store_true', help='all zones that belong to no project')
+        parser.add_argument('--to', metavar='PROJECT', required=True, help='the id of the project')
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        self.client.for_all_projects()
+        if parsed_args.unowned:
+            found = [each for each in self.client.every('/v2/zones', 'zones', sort_key='name')
+                     if not each['project_id'] and each['action'] != 'DELETE']
+        else:
+            found = [self.client.zone(each) for each in parsed_args.zone]
+        given = (self.client.change('POST', f'/v2/zones/{each["id"]}/project', {'project_id': parsed_args.to})
+                 for each in found)
+        shown = (*LIST_COLUMNS, 'project_id')
+        return shown, ([zone[column] for column in shown] for zone in given)
 
 
 class ShowZone(ShowOne):

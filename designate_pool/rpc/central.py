@@ -50,6 +50,14 @@ class CentralClient:
         """Change ``email``, ``ttl`` or ``description``."""
         return self._call(context, 'update_domain', domain_id=domain_id, values=dict(values))
 
+    def give_domain(self, context: Context, domain_id: str, project_id: str) -> Domain:
+        """Have a domain be another project's.
+
+        :raises NameTaken: when it lies above or below one of yet another project's, unless the asker may have that
+        :raises OverQuota: when that project may not have one more
+        """
+        return self._call(context, 'give_domain', domain_id=domain_id, project_id=project_id)
+
     def delete_domain(self, context: Context, domain_id: str) -> Domain:
         return self._call(context, 'delete_domain', domain_id=domain_id)
 

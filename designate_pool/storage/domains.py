@@ -130,6 +130,12 @@ def save(tx: Tx, domain: Domain) -> None:
                .values(deleted=ALIVE if domain.deleted_at is None else domain.id, **values))
 
 
+def give(tx: Tx, domain_id: str, project_id: str, now: datetime) -> None:
+    """Have a domain that is locked be a project's."""
+    tx.execute(sa.update(domains).where(domains.c.id == domain_id)
+               .values(project_id=project_id, updated_at=now, version=domains.c.version + 1))
+
+
 def save_states(tx: Tx, changed: Iterable[Domain]) -> None:
     """Write action, status and reported serial of domains that are locked, in few statements."""
     groups: dict[tuple[Any, ...], list[str]] = {}

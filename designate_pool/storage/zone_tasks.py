@@ -144,6 +144,12 @@ def made(tx: Tx, task_id: str, domain_id: str) -> bool:
                                                   TABLE.c.status == ZoneTaskStatus.COMPLETE.value)).first() is not None
 
 
+def give_exports(tx: Tx, domain_id: str, project_id: str) -> None:
+    """Have the exports of a domain be a project's."""
+    tx.execute(TABLE.update().where(TABLE.c.domain_id == domain_id, TABLE.c.kind == ZoneTaskKind.EXPORT.value)
+               .values(project_id=project_id))
+
+
 def count_pending(tx: Tx, project_id: str, most: int) -> int:
     """How many imports of a project wait, arrive or are carried out; no more than *most* are counted."""
     some = sa.select(TABLE.c.id).where(TABLE.c.status == ZoneTaskStatus.PENDING.value, TABLE.c.project_id == project_id,

@@ -15,7 +15,10 @@ import uuid
 from collections.abc import Iterator
 
 import pytest
+import sqlalchemy as sa
 
+from designate_pool.storage.schema import domains
+from designate_pool.storage.sessions import Storage
 from tests.fixtures.commands import Folder, Ran
 from tests.fixtures.processes import wait_until
 from tests.fixtures.stack import Stack
@@ -77,6 +80,39 @@ def test_the_token_says_who_asks(place: Place, zone: str) -> None:
     assert [each['project_id'] for each in everything] == ['blue']
     acting = place.run('--cloud', 'olga', '--project', 'blue', 'zone', 'list', '-f', 'json').json
     assert [each['name'] for each in acting] == ['example.com.']
+
+
+def test_who_may_see_other_projects_zones_is_told_that_there_are_some(place: Place, zone: str) -> None:
+    hint = 'There are zones of other projects as well; --all-projects lists them too.\n'
+    assert place.run('--cloud', 'olga', 'zone', 'list', '-f', 'table').err == hint
+    assert place.run('--cloud', 'olga', '--all-projects', 'zone', 'list', '-f', 'table').err == ''
+    assert place.run('--cloud', 'olga', 'zone', 'list', '--name', 'nothing.example', '-f', 'table').err == ''
+    assert place.run('zone', 'list', '-f', 'table').err == ''
+    # The screen counts and lists those of all projects, as the list does then.
+    shown = place.run('--cloud', 'olga', 'status', '-f', 'json').json
+    everything = place.run('--cloud', 'olga', '--all-projects', 'zone', 'list', '-f', 'json').json
+    assert shown['zones']['domains'] == len(everything)
+    assert {each['name'] for each in shown['recent']} == {each['name'] for each in everything}
+
+
+def test_zones_are_given_to_projects(place: Place) -> None:
+    made = [place.run('zone', 'create', name, '--email', 'a@example.com', '-f', 'json').json['id']
+            for name in ('up.example.org', 'below.up.example.org', 'other.example.org')]
+    storage = Storage(f'sqlite:///{place.folder}/pool.sqlite')
+    storage.run(lambda tx: tx.execute(sa.update(domains).where(domains.c.name.like('%example.org.'))
+                                      .values(project_id='')).close())
+    storage.close()
+    assert 'not allowed' in place.run('zone', 'give', '--unowned', '--to', 'blue', code=1).err
+    given = place.run('--cloud', 'olga', 'zone', 'give', '--zone', 'other.example.org', '--to', 'red', '-f',
+                      'json').json
+    assert [(each['name'], each['project_id']) for each in given] == [('other.example.org.', 'red')]
+    given = place.run('--cloud', 'olga', 'zone', 'give', '--unowned', '--to', 'blue', '-f', 'json').json
+    assert [(each['name'], each['project_id']) for each in given] == [
+        ('below.up.example.org.', 'blue'), ('up.example.org.', 'blue')]
+    assert place.run('--cloud', 'olga', 'zone', 'give', '--unowned', '--to', 'blue', '-f', 'json').json == []
+    for name in ('up.example.org', 'below.up.example.org'):
+        place.run('zone', 'delete', name)
+    place.run('--cloud', 'olga', '--all-projects', 'zone', 'delete', made[2])
 
 
 @pytest.mark.parametrize('words, told', [

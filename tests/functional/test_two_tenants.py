@@ -137,6 +137,29 @@ def test_an_export_of_a_zone_that_is_anothers_by_now_cannot_be_fetched(place: Pl
         'X-Auth-Token': token('beta', 'member')}), 'fetch')
 
 
+def test_a_zone_that_is_given_away_is_the_others_with_its_exports(place: Place, theirs: dict[str, str]) -> None:
+    def give(zone_id: str, project: str, **headers: str) -> falcon.testing.Result:
+        return place.api.simulate_post(f'/v2/zones/{zone_id}/project', json={'project_id': project}, headers={
+            'X-Auth-Token': token('alpha', 'admin'), **headers})
+
+    below = place.central.create_domain(ALPHA, {'name': f'sub.{theirs["zone_name"]}', 'email': 'a@example.com'})
+    refused = give(below.id, 'beta')
+    assert (refused.status_code, refused.json['type']) == (409, 'name_taken')
+    assert give(below.id, 'beta', **{'X-Auth-All-Projects': 'true'}).json['project_id'] == 'beta'
+    assert give(below.id, 'alpha', **{'X-Auth-All-Projects': 'true'}).json['project_id'] == 'alpha'
+    place.central.delete_domain(ALPHA, below.id)
+    given = give(theirs['zone_id'], 'beta')
+    assert (given.status_code, given.json['project_id'], given.json['name']) == (200, 'beta', theirs['zone_name'])
+    for project, status in (('alpha', 404), ('beta', 200)):
+        for path in (f'/v2/zones/{theirs["zone_id"]}', f'/v2/zones/tasks/exports/{theirs["export_id"]}'):
+            assert place.api.simulate_get(path, headers={
+                'X-Auth-Token': token(project, 'reader')}).status_code == status, path
+    place.central.set_quotas(EVERYBODY, 'alpha', {'zones': 0})
+    full = give(theirs['zone_id'], 'alpha', **{'X-Auth-All-Projects': 'true'})
+    assert (full.status_code, full.json['type']) == (413, 'over_quota')
+    place.central.reset_quotas(EVERYBODY, 'alpha')
+
+
 def test_without_a_project_nothing_is_seen_unless_it_is_said_to_see_all(place: Place, theirs: dict[str, str]) -> None:
     nobodys = place.central.create_domain(EVERYBODY, {'name': 'nobodys.example.', 'email': 'a@example.com'})
     nobody = Context()
