@@ -399,6 +399,12 @@ class TooManyDeletesInHour(UnsafePlan):
     """{zone} on {target}: {count} deletes after {before} in the last hour are more than {limit}; it needs force."""
 
 
+class UnreadableSecret(PoolError):
+    """The secret of the TSIG key {name} cannot be read from the database: {why}."""
+
+    type = 'unreadable_secret'
+
+
 class PlanNotFound(NotFound):
     """There is no plan {plan}."""
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 #: The lowest version of each library, ours or one that ours bring along, that is without known holes; and the reason.
 LOWEST = {
     'certifi': ('2024.7.4', 'CVE-2024-39689: trusts roots that were withdrawn'),
+    'cryptography': ('44.0.1', 'CVE-2024-12797: the OpenSSL that it brings takes a peer for one that was checked'),
     'dnspython': ('2.9.2', 'memory used up by WKS records, and names in TSIG; CVE-2023-29483: a forged answer ends a'
                            ' query'),
     'eventlet': ('0.40.3', 'CVE-2025-58068: trailers of a request are taken for another request'),

@@ -24,11 +24,14 @@ from designate_pool.model import Context, Finding, Option, Pool
 from designate_pool.rpc.direct import Direct
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.runtime import Inline, Threads
-from designate_pool.storage import migrate
+from designate_pool.storage import migrate, tsigkeys
 from designate_pool.storage.sessions import Storage, sqlite_files
 
 if TYPE_CHECKING:
     from designate_pool.central.service import Central
+
+#: Rows that one transaction writes.
+SECRETS_AT_ONCE = 100
 
 EVERYTHING = Context(all_projects=True)
 
@@ -82,7 +85,7 @@ def config_check(conf: cfg.ConfigOpts) -> int:
     settings = load.read_settings(conf)
     about_files = [finding for section, option, path in pools.secret_files(conf, backends.options())
                    if (finding := openness.check(f'[{section}] {option}', path)) is not None]
-    about_files += _open_secrets(conf, settings.database.connection)
+    about_files += _open_secrets(conf, settings.database.connection, settings.database.secrets_key_file)
     from designate_pool.cmd import checking_api  # with it comes the whole API, which no other command needs
 
     about_files += checking_api.findings(settings.api, conf)
@@ -157,6 +160,21 @@ def pool_renew(conf: cfg.ConfigOpts) -> None:
         _print_pool(central.renew_pool(EVERYTHING, _find_pool(central, conf.command.pool_name).id))
 
 
+def secrets_rotate(conf: cfg.ConfigOpts) -> None:
+    """Encrypt all secrets in the database with the first key of secrets_key_file, those in clear too."""
+    settings = _settings(conf)
+    if not settings.database.secrets_keys:
+        raise BadConfiguration(count=1, listing='\n  [database] secrets_key_file: it must be given to encrypt secrets')
+    with contextlib.closing(Storage(settings.database.connection,
+                                    secrets_keys=settings.database.secrets_keys)) as storage:
+        migrate.check(storage)
+        done, after = 0, ''
+        while ids := storage.run(tsigkeys.rotate, after, SECRETS_AT_ONCE):
+            done, after = done + len(ids), ids[-1]
+    print(f'{done} secret{"" if done == 1 else "s"} encrypted with the first key of '
+          f'{settings.database.secrets_key_file}.')
+
+
 def token_create(conf: cfg.ConfigOpts) -> None:
     """Make a token for the API, and print it: it is shown this once, and kept nowhere."""
     path = _tokens_file(conf)
@@ -211,9 +229,11 @@ def _drivers(pool: Pool) -> dict[str, Backend]:
     return drivers
 
 
-def _open_secrets(conf: cfg.ConfigOpts, database: str) -> list[Finding]:
+def _open_secrets(conf: cfg.ConfigOpts, database: str, keys: str | None) -> list[Finding]:
     """What is wrong with who may read secrets in the configuration files and in a SQLite database."""
     named = [('[database] connection', path) for path in sqlite_files(database)]
+    if keys is not None:
+        named.append(('[database] secrets_key_file', keys))
     for path, held in clear_text.secrets(conf, backends.options()):
         named.append((held[0] + (f' and {len(held) - 1} more secrets' if len(held) > 1 else ''), path))
     return [finding for name, path in named if (finding := openness.check(name, path)) is not None]
@@ -237,7 +257,7 @@ def _central(conf: cfg.ConfigOpts) -> Iterator[tuple[Central, load.Settings]]:
     from designate_pool.rpc.messaging import Messaging
 
     settings = _settings(conf)
-    storage = Storage(settings.database.connection)
+    storage = Storage(settings.database.connection, secrets_keys=settings.database.secrets_keys)
     has_broker = 'transport_url' in source.read(conf).sections['DEFAULT']
     caller: Any = Messaging(conf, settings.process.host) if has_broker else Direct(Inline().workers(1, 'casts'))
     central = Central(storage, PoolManagerClient(caller), Inline())
@@ -291,6 +311,7 @@ def _add_commands(commands: Any) -> None:
     sound.add_argument('--patience', type=float, default=30.0, metavar='SECONDS',
                        help='for what is under way to come right; 30 if not given')
     sound.add_argument('--json', action='store_true', help='print what was found as one JSON document')
+    _command(_group(commands, 'secrets', 'secrets in the database'), 'rotate', secrets_rotate)
     token = _group(commands, 'token', 'the tokens of the API')
     making = _command(token, 'create', token_create)
     making.add_argument('token_name', metavar='name', help='whose it is, for logs and to revoke it')

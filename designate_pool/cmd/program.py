@@ -54,7 +54,7 @@ def run(runtime: Runtime, argv: Sequence[str], parts: Sequence[str], embedded: b
             os.makedirs(settings.process.state_path, exist_ok=True)
             migrate.upgrade(settings.database.connection)
         storage = Storage(settings.database.connection, pool_size=settings.database.pool_size,
-                          max_overflow=settings.database.max_overflow)
+                          max_overflow=settings.database.max_overflow, secrets_keys=settings.database.secrets_keys)
         migrate.check(storage)
         _check_pools(storage, settings, parts)
     except (PoolError, OSError) as error:

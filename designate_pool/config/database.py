@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 from oslo_config import cfg
 
@@ -20,6 +21,12 @@ OPTIONS: list[cfg.Opt] = [
     cfg.IntOpt('max_overflow', default=0, min=0, max=1000,
                help='Connections opened beyond pool_size when all are in use, and closed after use; opening one takes '
                     'far longer than a statement. SQLite has no use for it.'),
+    cfg.StrOpt('secrets_key_file',
+               help='File with keys, one a line, that secrets of TSIG keys are encrypted with in the database: the '
+                    'first key encrypts, each of them decrypts. A key is 32 octets in the Base64 of URLs, as "openssl '
+                    'rand 32 | basenc --base64url" makes it. Every program on this database needs the same keys. Not '
+                    'set: secrets are kept in clear. What is there already is encrypted by "designate-pool-manage '
+                    'secrets rotate".'),
 ]
 
 
@@ -32,6 +39,8 @@ class DatabaseSettings:
     connection: str = dataclasses.field(repr=False)
     pool_size: int
     max_overflow: int
+    secrets_keys: tuple[str, ...] = dataclasses.field(default=(), repr=False)
+    secrets_key_file: str | None = None
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
@@ -48,4 +57,25 @@ def read(section: Section) -> DatabaseSettings:
     if connection is not None and '://' not in connection:
         section.wrong('connection', 'it is not a URL, as sqlite:///FILE or mysql+pymysql://USER:PASSWORD@HOST/NAME')
     return DatabaseSettings(connection=connection, pool_size=section['pool_size'],
-                            max_overflow=section['max_overflow'])
+                            max_overflow=section['max_overflow'], secrets_keys=_keys(section),
+                            secrets_key_file=section['secrets_key_file'])
+
+
+def _keys(section: Section) -> tuple[str, ...]:
+    """The keys of the file; none where something is wrong, which has been noted."""
+    path = section['secrets_key_file']
+    if path is None:
+        return ()
+    try:
+        with open(path, encoding='ascii') as file:
+            keys = tuple(line.strip() for line in file if line.strip())
+    except (OSError, UnicodeError) as error:
+        section.wrong('secrets_key_file', f'{path} cannot be read: {getattr(error, "strerror", "") or "no plain text"}')
+        return ()
+    if not keys:
+        section.wrong('secrets_key_file', f'{path} holds no key')
+    for number, key in enumerate(keys, 1):
+        if not re.fullmatch('[A-Za-z0-9_-]{43}=', key):
+            section.wrong('secrets_key_file', f'key {number} of {path} is not 32 octets in the Base64 of URLs')
+            return ()
+    return keys

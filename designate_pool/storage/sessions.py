@@ -16,7 +16,7 @@ import random
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 import sqlalchemy as sa
@@ -24,6 +24,7 @@ from sqlalchemy import exc
 
 from designate_pool import errors, metrics
 from designate_pool.storage import transient
+from designate_pool.storage.secrets import Secrets
 
 T = TypeVar('T')
 Tx = sa.Connection
@@ -70,16 +71,20 @@ class Storage:
     :param max_overflow: connections beyond *pool_size*, closed after use
     :param patience: seconds after which a transient error is given to the caller; no single wait for a lock or a
         connection is longer
+    :param secrets_keys: that secrets are encrypted with, see :class:`designate_pool.storage.secrets.Secrets`
     :ivar connections: how many can be had at the same time, beside those of :meth:`ask`
     :raises designate_pool.errors.BadInput: *url* is not of one of these databases
     """
 
-    def __init__(self, url: str, pool_size: int = 20, max_overflow: int = 0, patience: float = PATIENCE) -> None:
+    def __init__(self, url: str, pool_size: int = 20, max_overflow: int = 0, patience: float = PATIENCE,
+                 secrets_keys: Sequence[str] = ()) -> None:
         self._patience = patience
+        kept = {'secrets': Secrets(secrets_keys)}
         self.connections = pool_size + max_overflow
         # run and read end every transaction themselves: a ROLLBACK for each connection returned would be one too many.
         self.engine = make_engine(url, patience=patience, pool_size=pool_size, max_overflow=max_overflow,
-                                  pool_timeout=patience, pool_recycle=3600, pool_reset_on_return=None)
+                                  pool_timeout=patience, pool_recycle=3600, pool_reset_on_return=None,
+                                  execution_options=kept)
         self._read_only = self.engine.execution_options(read_only=True)
         # To end a transaction is a way to the server and back; with psycopg2 to begin it is one more.  What needs none
         # has connections of its own, since MariaDB wants to be told of every change; to SQLite it is all the same.
@@ -87,7 +92,8 @@ class Storage:
         if self.engine.dialect.name != 'sqlite':
             self._asking = make_engine(url, patience=patience, pool_size=min(_ASKING, pool_size), max_overflow=0,
                                        pool_timeout=patience, pool_recycle=3600, pool_reset_on_return=None,
-                                       isolation_level='AUTOCOMMIT', skip_autocommit_rollback=True)
+                                       isolation_level='AUTOCOMMIT', skip_autocommit_rollback=True,
+                                       execution_options=kept)
         # SQLite has one writer.  Those of this process queue here, because waiting inside SQLite is neither fair nor
         # green: it would block every green thread, the one that holds the write lock among them.
         self._writing: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()

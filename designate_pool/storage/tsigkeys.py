@@ -12,7 +12,7 @@ from sqlalchemy import exc
 
 from designate_pool.errors import InvalidField, LostRace
 from designate_pool.model import KeyScope, StoredTsigKey, TsigKey
-from designate_pool.storage import paging
+from designate_pool.storage import paging, secrets
 from designate_pool.storage.schema import ALIVE, change_counts, domains, pools, tsigkeys
 from designate_pool.storage.sessions import Tx
 
@@ -58,7 +58,22 @@ def count_change(tx: Tx) -> None:
 
 def grants(tx: Tx) -> list[Grant]:
     """All keys, with their secrets."""
-    return [Grant(TsigKey(*row[:3]), row[3], row[4]) for row in tx.execute(_GRANTS)]
+    kept = secrets.of(tx)
+    return [Grant(TsigKey(row[0], row[1], kept.reveal(row[2], row[0])), row[3], row[4]) for row in tx.execute(_GRANTS)]
+
+
+def rotate(tx: Tx, after_id: str, limit: int) -> list[str]:
+    """Write the secrets of some keys anew, as secrets are written now; the ids of the keys, in order after *after_id*.
+
+    :raises designate_pool.errors.UnreadableSecret: when one cannot be read
+    """
+    kept = secrets.of(tx)
+    rows = tx.execute(sa.select(tsigkeys.c.id, tsigkeys.c.name, tsigkeys.c.secret).where(tsigkeys.c.id > after_id)
+                      .order_by(tsigkeys.c.id).limit(limit).with_for_update()).all()
+    for row in rows:
+        tx.execute(sa.update(tsigkeys).where(tsigkeys.c.id == row.id)
+                   .values(secret=kept.seal(kept.reveal(row.secret, row.name))))
+    return [row.id for row in rows]
 
 
 def get(tx: Tx, key_id: str) -> StoredTsigKey | None:
@@ -90,8 +105,9 @@ def insert(tx: Tx, key: StoredTsigKey, secret: str, now: datetime) -> None:
     """:raises LostRace: when another transaction has taken the name meanwhile"""
     try:
         tx.execute(sa.insert(tsigkeys), {
-            'id': key.id, 'name': key.name, 'algorithm': key.algorithm, 'scope': key.scope.value, 'secret': secret,
-            'resource_id': key.resource_id, 'version': 1, 'created_at': now, 'updated_at': now})
+            'id': key.id, 'name': key.name, 'algorithm': key.algorithm, 'scope': key.scope.value,
+            'secret': secrets.of(tx).seal(secret), 'resource_id': key.resource_id, 'version': 1, 'created_at': now,
+            'updated_at': now})
     except exc.IntegrityError:
         raise LostRace(what=f'TSIG key {key.name}') from None  # the database's error shows the secret
     count_change(tx)
@@ -104,7 +120,7 @@ def save(tx: Tx, key: StoredTsigKey, secret: str | None, now: datetime) -> None:
     :raises LostRace: when another transaction has taken the name meanwhile
     """
     values = {'name': key.name, 'algorithm': key.algorithm, 'scope': key.scope.value, 'resource_id': key.resource_id,
-              **({} if secret is None else {'secret': secret})}
+              **({} if secret is None else {'secret': secrets.of(tx).seal(secret)})}
     try:
         tx.execute(sa.update(tsigkeys).where(tsigkeys.c.id == key.id)
                    .values(updated_at=now, version=tsigkeys.c.version + 1, **values))

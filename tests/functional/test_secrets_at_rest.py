@@ -1,0 +1,112 @@
+"""Secrets of TSIG keys that are encrypted in the database."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import os
+import pathlib
+import sys
+from collections.abc import Callable, Iterator
+
+import pytest
+import sqlalchemy as sa
+from oslo_config import cfg
+
+from designate_pool.cmd import manage as program
+from designate_pool.errors import BadConfiguration, InvalidField, UnreadableSecret
+from designate_pool.model import KeyScope, StoredTsigKey, new_id, utcnow
+from designate_pool.storage import tsigkeys
+from designate_pool.storage.schema import tsigkeys as table
+from designate_pool.storage.sessions import Storage
+
+Opened = Callable[..., Storage]
+OLD, NEW = (base64.urlsafe_b64encode(bytes([number]) * 32).decode() for number in (1, 2))
+
+
+@pytest.fixture
+def opened(database: Storage) -> Iterator[Opened]:
+    """The database, opened with these keys."""
+    with contextlib.ExitStack() as stack:
+        yield lambda *keys: stack.enter_context(contextlib.closing(
+            Storage(url_of(database), secrets_keys=keys)))
+
+
+def url_of(database: Storage) -> str:
+    return database.engine.url.render_as_string(hide_password=False)
+
+
+def add(storage: Storage, name: str, secret: str) -> StoredTsigKey:
+    key = StoredTsigKey(new_id(), name, 'hmac-sha256', KeyScope.ZONE, new_id())
+    storage.run(tsigkeys.insert, key, secret, utcnow())
+    return key
+
+
+def revealed(storage: Storage) -> dict[str, str]:
+    return {grant.key.name: grant.key.secret for grant in storage.read(tsigkeys.grants)}
+
+
+def written(storage: Storage) -> dict[str, str]:
+    return dict(storage.read(lambda tx: tx.execute(sa.select(table.c.name, table.c.secret)).all()))
+
+
+def test_rows_in_clear_stay_readable_and_are_encrypted_by_the_rotation(
+        opened: Opened, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plain = opened()
+    for number in range(3):
+        add(plain, f'clear{number}.', 'Y2xlYXI=')
+    changed = add(opened(OLD), 'sealed.', 'c2VhbGVk')
+    assert revealed(opened(OLD)) == {**{f'clear{number}.': 'Y2xlYXI=' for number in range(3)}, 'sealed.': 'c2VhbGVk'}
+    assert 'c2VhbGVk' not in written(plain)['sealed.']
+    opened(OLD).run(tsigkeys.save, changed, 'Y2hhbmdlZA==', utcnow())
+    assert revealed(opened(OLD))['sealed.'] == 'Y2hhbmdlZA=='
+    before = revealed(opened(OLD))
+
+    (tmp_path / 'keys').write_text(f'{NEW}\n{OLD}\n')
+    config = tmp_path / 'pool.conf'
+    url = url_of(plain).replace('$', '$$')
+    config.write_text(f'[database]\nconnection = {url}\nsecrets_key_file = {tmp_path}/keys\n'
+                      '[backend:fake:11111111-1111-4111-8111-111111111111]\nhost = 127.0.0.1\n')
+    assert program.main(['--config-file', str(config), 'secrets', 'rotate'], cfg.ConfigOpts()) == 0
+    assert capsys.readouterr().out == f'4 secrets encrypted with the first key of {tmp_path}/keys.\n'
+    assert all(text.startswith('fernet:') for text in written(plain).values())
+    assert revealed(opened(NEW)) == before
+    with pytest.raises(UnreadableSecret, match='no key in .* decrypts it'):
+        revealed(opened(OLD))
+    with pytest.raises(UnreadableSecret, match='TSIG key .* is encrypted, and .* is not set here'):
+        revealed(plain)
+
+
+@pytest.mark.parametrize('text, said', [
+    (None, 'cannot be read: No such file'), ('', 'holds no key'), ('c2hvcnQ=\n', 'key 1 of '),
+    (f'{OLD}\n{OLD[:-2]}\n', 'key 2 of ')])
+def test_a_key_file_that_cannot_be_used_is_named_and_not_shown(tmp_path: pathlib.Path, text: str | None, said: str,
+                                                               capsys: pytest.CaptureFixture[str]) -> None:
+    if text is not None:
+        (tmp_path / 'keys').write_text(text)
+    config = tmp_path / 'pool.conf'
+    config.write_text(f'[database]\nconnection = sqlite:///{tmp_path}/none\nsecrets_key_file = {tmp_path}/keys\n')
+    assert program.main(['--config-file', str(config), 'secrets', 'rotate'], cfg.ConfigOpts()) == 1
+    told = capsys.readouterr().err
+    assert '[database] secrets_key_file: ' in told and said in told
+    assert OLD not in told and not os.path.exists(tmp_path / 'none')
+
+
+def test_nothing_is_rotated_without_keys(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = tmp_path / 'pool.conf'
+    config.write_text(f'[database]\nconnection = sqlite:///{tmp_path}/none\n')
+    assert program.main(['--config-file', str(config), 'secrets', 'rotate'], cfg.ConfigOpts()) == 1
+    assert 'secrets_key_file: it must be given' in capsys.readouterr().err
+
+
+def test_a_secret_that_has_no_room_when_encrypted_is_refused(opened: Opened) -> None:
+    add(opened(), 'long.', 'A' * 1024)
+    with pytest.raises(InvalidField, match='too long to be kept encrypted'):
+        add(opened(OLD), 'longer.', 'A' * 1024)
+    assert list(revealed(opened())) == ['long.']
+
+
+def test_without_the_library_the_option_is_refused(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, 'cryptography.fernet', None)
+    with pytest.raises(BadConfiguration, match=r'designate-pool\[secrets\]'):
+        opened(OLD)
