@@ -23,10 +23,15 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from designate_pool.errors import PoolError
+
 LOG = logging.getLogger(__name__)
 
 Work = Callable[..., Any]
 Handle = Callable[[list[Any]], None]
+
+#: What becomes of a batch that was not handled: whoever put it has written before what is to be done.
+_NEXT = 'what it was about stands in the database, and is taken up again from there when it comes due'
 
 #: Things at most that a thread of its own hands over at a time, so that others have their turn in between.
 _MOST_POSTED = 1000
@@ -78,10 +83,12 @@ class Batches:
 
     :param handle: gets a list of 1 to *most* items; what it raises is its own to deal with, the loop goes on
     :param spawn: starts the loop; without it every :meth:`put` is handled before it returns
+    :param name: what people read
     """
 
-    def __init__(self, handle: Handle, most: int, spawn: Callable[[Work], Task] | None) -> None:
+    def __init__(self, handle: Handle, most: int, spawn: Callable[[Work], Task] | None, name: str = '') -> None:
         self._handle = handle
+        self._name = name
         self._most = most
         self._waiting: collections.deque[Any] = collections.deque()
         self._changed = threading.Condition()
@@ -118,16 +125,18 @@ class Batches:
                         return
                     self._changed.wait()
                 items = self._take()
-            _attempt(self._handle, items)
+            _attempt(self._handle, items, self._name)
 
 
-def _attempt(handle: Handle, items: list[Any]) -> None:
+def _attempt(handle: Handle, items: list[Any], name: str) -> None:
     try:
         handle(items)
     except (SystemExit, KeyboardInterrupt, GeneratorExit):
         raise
+    except PoolError as error:  # the database or the broker is away
+        LOG.warning('%s: a batch of %d is put off: %s; %s', name, len(items), str(error).rstrip('.'), _NEXT)
     except BaseException:  # eventlet's Timeout is no Exception; the next batch has its own chance
-        LOG.exception('a batch of %d was lost', len(items))
+        LOG.exception('%s: a batch of %d failed; %s', name, len(items), _NEXT)
 
 
 class Runtime(Protocol):
@@ -182,7 +191,7 @@ class _ThreadNative(_Unpatched):
     def __init__(self, name: str, handle: Handle) -> None:
         super().__init__()
         self._name = name
-        self._batches = Batches(handle, _MOST_POSTED, lambda loop: _started(loop, (), f'{name}-posted'))
+        self._batches = Batches(handle, _MOST_POSTED, lambda loop: _started(loop, (), f'{name}-posted'), name)
         self.post = self._batches.put
         self.stop = self._batches.stop
 
@@ -205,7 +214,7 @@ class Threads:
         return _started(work, args, name)
 
     def batches(self, handle: Handle, most: int, name: str) -> Batches:
-        return Batches(handle, most, lambda loop: self.spawn(loop, name=name))
+        return Batches(handle, most, lambda loop: self.spawn(loop, name=name), name)
 
     def workers(self, size: int, name: str) -> Workers:
         return _ThreadWorkers(size, name)
@@ -311,7 +320,7 @@ class _GreenNative:
                 self._awake = False  # before looking: what is posted from here on sends another byte
                 items = [self._posted.popleft() for _ in range(min(_MOST_POSTED, len(self._posted)))]
                 if items:
-                    _attempt(self._handle, items)
+                    _attempt(self._handle, items, self._name)
                     time.sleep(0)
                 if self._ended and not self._posted and not self._end.ready():
                     self._end.send()
@@ -334,7 +343,7 @@ class Green:
         return _GreenTask(work, args)
 
     def batches(self, handle: Handle, most: int, name: str) -> Batches:
-        return Batches(handle, most, lambda loop: self.spawn(loop, name=name))
+        return Batches(handle, most, lambda loop: self.spawn(loop, name=name), name)
 
     def workers(self, size: int, name: str) -> Workers:
         return _GreenWorkers(size)

@@ -45,6 +45,7 @@ class Report:
     """
     :ivar unseen: servers that could not be looked at, and why
     :ivar extra: zones that a server has and that never were of any pool, by the server's label
+    :ivar nested: zones that lie below a zone of another project, which some may make, and others had before
     :ivar more: whether there may be more breaches than were looked for
     """
 
@@ -53,6 +54,7 @@ class Report:
     breaches: Sequence[Breach]
     unseen: Mapping[str, str]
     extra: Mapping[str, Sequence[str]]
+    nested: Sequence[str] = ()
     more: bool = False
 
     @property
@@ -67,6 +69,7 @@ class Report:
         lines += [f'{label} was not looked at: {why}' for label, why in self.unseen.items()]
         lines += [f'{label} has {len(names)} zones of its own: {", ".join(names[:5])}{" ..." if names[5:] else ""}'
                   for label, names in self.extra.items()]
+        lines += self.nested
         lines.append(f'{self.domains} domains, {self.servers} servers: '
                      f'{len(self.breaches) or "no"} breach{"es" if len(self.breaches) != 1 else ""}.')
         return '\n'.join(lines)
@@ -74,8 +77,8 @@ class Report:
     def json(self) -> str:
         return json.dumps({'ok': not self.code, 'domains': self.domains, 'servers': self.servers,
                            'breaches': [dataclasses.asdict(each) for each in self.breaches], 'more': self.more,
-                           'unseen': dict(self.unseen), 'extra': {key: list(names) for key, names in self.extra.items()}
-                           }, indent=2)
+                           'unseen': dict(self.unseen), 'nested': list(self.nested),
+                           'extra': {key: list(names) for key, names in self.extra.items()}}, indent=2)
 
 
 class Check:
@@ -111,7 +114,7 @@ class Check:
                 wrong_at = self._on_servers([key for key, found in wrong_at.items() if found])
         found = [each for breaches in (*suspects.values(), *wrong_at.values()) for each in breaches]
         found += self._strangers()
-        return Report(self._domains, len(wrong_at), sorted(found)[:MOST], self._unseen, self._extra,
+        return Report(self._domains, len(wrong_at), sorted(found)[:MOST], self._unseen, self._extra, self._nested(),
                       len(found) >= MOST)
 
     def _in_database(self, pool_id: str) -> dict[str, list[Breach]]:
@@ -130,6 +133,15 @@ class Check:
             kept, self._members, self._pool.threshold_percentage, late, now)]
             for kept in (self._storage.read(store.kept, domain_ids) if domain_ids else ())}
         return {key: breaches for key, breaches in found.items() if breaches}
+
+    def _nested(self) -> list[str]:
+        found: list[str] = []
+        after: str | None = ''
+        while after is not None and len(found) < MOST:
+            page, after = self._storage.read(domain_store.foreign_nestings, after, PAGE)
+            found += [f'{each.name} of the project {each.project_id or "-"} lies below {each.above} of the project '
+                      f'{each.above_project_id or "-"}.' for each in page]
+        return found[:MOST]
 
     def _strangers(self) -> list[Breach]:
         """Rows of servers that no pool has."""

@@ -22,7 +22,7 @@ from tests.fixtures.nameservers import SECRET
 from tests.fixtures.processes import free_port, wait_until
 from tests.fixtures.stack import Stack
 
-NAMES = ('a.example.com.', 'b.example.com.', 'c.example.com.', 'gone.example.com.')
+NAMES = ('a.example.com.', 'b.example.com.', 'c.example.com.', 'sub.a.example.com.', 'gone.example.com.')
 
 
 def check(stack: Stack) -> tuple[int, Any]:
@@ -64,6 +64,7 @@ def test_what_is_wrong_is_named_and_nothing_else(tmp_path: pathlib.Path, servers
     with contextlib.closing(Storage(url)) as storage:
         storage.run(lambda tx: [
             tx.execute(sa.update(domains).where(domains.c.id == zones['a.example.com.']).values(reported_serial=1)),
+            tx.execute(sa.update(domains).where(domains.c.id == zones['sub.a.example.com.']).values(project_id='blue')),
             tx.execute(sa.update(rows).where(rows.c.domain_id == zones['b.example.com.'], updates)
                        .values(status=None)),
         ])
@@ -77,6 +78,7 @@ def test_what_is_wrong_is_named_and_nothing_else(tmp_path: pathlib.Path, servers
         *(('b.example.com.', f'UPDATE on {label}: it is PENDING and waits for nothing') for label in labels),
         (labels[0], 'gone.example.com. is there, and was deleted'),
         (labels[1], 'c.example.com. is not there, and its row says that it is')}
+    assert found['nested'] == ['sub.a.example.com. of the project blue lies below a.example.com. of the project -.']
     assert found['extra'] == {labels[0]: ['own.example.org.']}
     servers[1].stop()
     code, found = check(stack)

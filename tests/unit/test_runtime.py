@@ -5,9 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from typing import Any
 
 import pytest
 
+from designate_pool.errors import ServiceUnavailable
 from designate_pool.runtime import Inline, Runtime, Threads
 from tests.fixtures.processes import wait_until
 
@@ -203,3 +205,17 @@ def test_a_native_thread_beside_green_ones_hands_over_in_their_world() -> None:
     done = subprocess.run([sys.executable, '-W', 'ignore', '-c', NATIVE], capture_output=True, text=True, timeout=60,
                           check=False)
     assert done.stdout == 'native\n', done.stderr
+
+
+def test_it_is_said_what_becomes_of_a_batch_that_is_not_handled(caplog: pytest.LogCaptureFixture) -> None:
+    def handle(items: list[Any]) -> None:
+        raise ServiceUnavailable(service='the database', why='it restarts') if items == ['away'] else ValueError('bad')
+
+    batches = Threads().batches(handle, 1, 'outcomes')
+    batches.put('away', 'wrong')
+    batches.stop()
+    put_off, failed = caplog.records
+    assert put_off.levelname == 'WARNING' and put_off.exc_info is None
+    assert put_off.getMessage().startswith('outcomes: a batch of 1 is put off: the database does not answer: it ')
+    assert failed.levelname == 'ERROR' and failed.exc_info is not None
+    assert all(each.getMessage().endswith('is taken up again from there when it comes due') for each in caplog.records)
