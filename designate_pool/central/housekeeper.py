@@ -1,4 +1,4 @@
-"""The loop that removes what has been deleted long enough."""
+"""The loop that removes what has been deleted long enough, and has what was interrupted go on."""
 
 from __future__ import annotations
 
@@ -29,15 +29,18 @@ class Housekeeper:
     :param clock: seconds since 1970
     :param task_retention: seconds that imports and exports are kept after they ended
     :param journal_age: seconds that changes are kept for incremental transfers
+    :param resume: carries out what others have begun and not ended
     """
 
     def __init__(self, storage: Storage, retention: float, clock: Callable[[], float],
-                 task_retention: float = 86400, journal_age: float = 86400) -> None:
+                 task_retention: float = 86400, journal_age: float = 86400,
+                 resume: Callable[[], None] = lambda: None) -> None:
         self._storage = storage
         self._retention = retention
         self._clock = clock
         self._task_retention = task_retention
         self._journal_age = journal_age
+        self._resume = resume
         self._next_id = ''
         self._stopping = threading.Event()
 
@@ -48,6 +51,7 @@ class Housekeeper:
             try:
                 self.turn()
                 self._fill_names()
+                self._resume()
             except Exception:  # the loop outlives whatever ails the database
                 LOG.exception('housekeeping failed; it goes on in %g s', INTERVAL)
 

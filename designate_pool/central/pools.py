@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from designate_pool.central import validation
 from designate_pool.errors import Conflict, DuplicatePool, InvalidField, PoolNotEmpty, PoolNotFound
 from designate_pool.model import AlsoNotify, Pool
-from designate_pool.storage import pools, servers, tsigkeys
+from designate_pool.storage import pools, renewals, servers, tsigkeys
+from designate_pool.storage.renewals import Renewal
 from designate_pool.storage.sessions import Tx
 
 #: Domains that get new name servers in one transaction.
 PAGE = 500
+#: For how long a renewal is left to who carries it out, from one page to the next.
+CLAIM = timedelta(seconds=60)
 
 
 def create(tx: Tx, pool: Pool, now: datetime) -> Pool:
@@ -26,14 +29,18 @@ def create(tx: Tx, pool: Pool, now: datetime) -> Pool:
     return _present(tx, pool.id)
 
 
-def update(tx: Tx, pool_id: str, given: Mapping[str, Any], now: datetime) -> tuple[Pool, bool]:
-    """The pool, and whether its first name server is another one now."""
+def update(tx: Tx, pool_id: str, given: Mapping[str, Any], now: datetime, run: str,
+           request_id: str) -> tuple[Pool, Renewal | None]:
+    """The pool, and how its domains are to be brought to its name servers, where these were given.
+
+    :param run: a new id
+    """
     old = pools.lock(tx, pool_id)
     if old is None:
         raise PoolNotFound(pool=pool_id)
     new = validation.pool(given, old)
     if new == old:
-        return old, False
+        return old, _renewal(tx, old, run, False, request_id, now) if 'name_servers' in given else None
     if new.name != old.name and pools.share(tx, name=new.name) is not None:
         raise DuplicatePool(pool=new.name)
     if old.name_servers and not new.name_servers and pools.count_domains(tx, pool_id):
@@ -41,7 +48,24 @@ def update(tx: Tx, pool_id: str, given: Mapping[str, Any], now: datetime) -> tup
     if new.also_notifies != old.also_notifies:
         _check_keys(tx, new)
     pools.save(tx, new, now)
-    return _present(tx, pool_id), new.name_servers[:1] != old.name_servers[:1]
+    if 'name_servers' not in given:
+        return _present(tx, pool_id), None
+    new_primary = new.name_servers[:1] != old.name_servers[:1]
+    return _present(tx, pool_id), _renewal(tx, old, run, new_primary, request_id, now)
+
+
+def renew(tx: Tx, pool_id: str, now: datetime, run: str, request_id: str) -> tuple[Pool, Renewal]:
+    """The pool, and how every domain of it is to be given a new serial."""
+    pool = pools.lock(tx, pool_id)
+    if pool is None:
+        raise PoolNotFound(pool=pool_id)
+    return pool, _renewal(tx, pool, run, True, request_id, now)
+
+
+def _renewal(tx: Tx, pool: Pool, run: str, everywhere: bool, request_id: str, now: datetime) -> Renewal:
+    renewal = Renewal(pool.id, run, everywhere, request_id)
+    renewals.begin(tx, renewal, now, now + CLAIM)
+    return renewal
 
 
 def delete(tx: Tx, pool_id: str) -> None:

@@ -32,6 +32,8 @@ from designate_pool.model import (Context, Domain, Outcome, PlanState, Pool, Poo
                                   Report, ServerReport, ServerStatus, ServiceStatus, StoredPlan, StoredTsigKey, new_id)
 from designate_pool.rpc.notifications import SILENT, Sink
 from designate_pool.rpc.pool_manager import PoolManagerClient
+from designate_pool.storage import renewals
+from designate_pool.storage.renewals import Renewal
 from designate_pool.storage.sessions import Storage, Tx
 
 LOG = logging.getLogger(__name__)
@@ -70,7 +72,8 @@ class Central:
         self._telling = telling.Telling(notifications)
         self.imports = imports.Imports(storage, self._make, clock, self._allowance.of)
         self._journal = Journal(journal_records)
-        self._housekeeper = Housekeeper(storage, retention, clock, task_retention, journal_age)
+        self._housekeeper = Housekeeper(storage, retention, clock, task_retention, journal_age,
+                                        self.resume_renewals)
 
     def start(self) -> None:
         """Start what goes on beside the requests."""
@@ -228,9 +231,9 @@ class Central:
 
     def update_pool(self, context: Context, pool: Mapping[str, Any]) -> Pool:
         pool_id = _pool_id(fields.mapping('pool', pool).get('id'))
-        updated, new_primary = self._run(pools.update, pool_id, pool, self._now())
-        if 'name_servers' in pool:
-            self._give_name_servers(context, pool_id, everywhere=new_primary)
+        updated, renewal = self._run(pools.update, pool_id, pool, self._now(), new_id(), telling.request_id(context))
+        if renewal is not None:
+            self._give_name_servers(context, renewal)
         return updated
 
     def renew_pool(self, context: Context, pool_id: str) -> Pool:
@@ -238,8 +241,8 @@ class Central:
 
         After the database was brought back from a backup the servers may have other contents at newer serials.
         """
-        found = self.get_pool(context, pool_id)
-        self._give_name_servers(context, found.id, everywhere=True)
+        found, renewal = self._run(pools.renew, _pool_id(pool_id), self._now(), new_id(), telling.request_id(context))
+        self._give_name_servers(context, renewal)
         return found
 
     def delete_pool(self, context: Context, pool_id: str) -> None:
@@ -379,12 +382,19 @@ class Central:
         self._telling.zone(telling.CREATE, domain)
         return self._cast(context, domain)
 
-    def _give_name_servers(self, context: Context, pool_id: str, everywhere: bool) -> None:
+    def resume_renewals(self) -> None:
+        """Carry out what others have begun and not ended."""
+        now = self._now()
+        while (found := self._storage.run(renewals.claim, now, now + pools.CLAIM)) is not None:
+            self._give_name_servers(Context(request_id=found.request_id, all_projects=True), found)
+
+    def _give_name_servers(self, context: Context, renewal: Renewal) -> None:
         """Rewrite SOA and NS of the pool's domains, a page in a transaction."""
-        after_id: str | None = ''
+        after_id: str | None = renewal.after_id
         while after_id is not None:
-            changed, after_id = self._run(transactions.give_name_servers, pool_id, after_id, pools.PAGE, everywhere,
-                                          self._now(), telling.request_id(context))
+            now = self._now()
+            changed, after_id = self._run(transactions.renew_page, renewal, after_id, pools.PAGE, now,
+                                          now + pools.CLAIM)
             for domain in changed:
                 self._telling.zone(telling.UPDATE, domain)
             self._casts.put(context, changed)

@@ -21,7 +21,8 @@ from designate_pool.errors import (DomainBeingDeleted, DomainNotFound, ManagedRe
                                    PoolWithoutNameServers, RecordSetNotFound, SerialMoved)
 from designate_pool.model import Context, Domain, RecordSet, Report, Status, Task
 from designate_pool.serial import newer
-from designate_pool.storage import catalog, domains, owned, plans, pools, recordsets, zone_tasks
+from designate_pool.storage import catalog, domains, owned, plans, pools, recordsets, renewals, zone_tasks
+from designate_pool.storage.renewals import Renewal
 from designate_pool.storage.sessions import Tx
 
 
@@ -278,6 +279,14 @@ def give_name_servers(tx: Tx, pool_id: str, after_id: str, limit: int, everywher
         recordsets.insert_records(tx, serial, ((owner[set_id], set_id, rdata.text, rdata.wire)
                                                for set_id, rdata in edits.new_records), now)
     return changed, page[-1].id if len(page) == limit else None
+
+
+def renew_page(tx: Tx, renewal: Renewal, after_id: str, limit: int, now: datetime,
+               until: datetime) -> tuple[list[Domain], str | None]:
+    """A page of *renewal*: :func:`give_name_servers`, and how far that has come; a newer renewal goes on by itself."""
+    changed, next_id = give_name_servers(tx, renewal.pool_id, after_id, limit, renewal.everywhere, now,
+                                         renewal.request_id)
+    return changed, next_id if renewals.advance(tx, renewal, next_id, now, until) else None
 
 
 def _merge(into: changes.Edits, edits: changes.Edits) -> None:

@@ -223,6 +223,18 @@ pool_manager_status = sa.Table(
     sa.Index(None, 'server_id', 'next_attempt_at'),
 )
 
+#: Pools whose domains are being brought to the pool's present name servers.
+pool_renewals = sa.Table(
+    'pool_renewals', metadata,
+    sa.Column('pool_id', identifier(), sa.ForeignKey('pools.id', ondelete='CASCADE'), primary_key=True),
+    *times(),
+    sa.Column('run', identifier(), nullable=False),
+    sa.Column('everywhere', sa.Boolean, nullable=False),
+    sa.Column('request_id', ascii_text(64), nullable=False),
+    sa.Column('after_id', ascii_text(32), nullable=False),
+    sa.Column('claimed_until', Time, nullable=False),
+)
+
 #: The rounds that look at every domain of a pool: where the present one is, and what the last one found.
 audits = sa.Table(
     'audits', metadata,

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from designate_pool import errors
 from designate_pool.central import pools as pool_rules
+from designate_pool.central import transactions
 from designate_pool.central.service import Central
-from designate_pool.model import Action, Outcome, Status, Task
-from designate_pool.storage.sessions import Storage
-from tests.fixtures.central import SERVERS, WHO, Caller, create, succeed
+from designate_pool.model import Action, Outcome, Status, Task, utcnow
+from designate_pool.storage import renewals
+from designate_pool.storage.renewals import Renewal
+from designate_pool.storage.sessions import Storage, Tx
+from tests.fixtures.central import SERVERS, WHO, Caller, Clock, create, succeed
 
 
 class TestPools:
@@ -80,6 +85,53 @@ class TestPools:
                 ('ns1.example.net.', Task.NONE), ('ns9.example.net.', Task.ADD)]
             assert succeed(central, found).status is Status.ACTIVE
         assert central.get_domain(WHO, going.id).serial == going.serial
+
+    def test_what_was_interrupted_between_pages_is_resumed_where_it_was(
+            self, central: Central, caller: Caller, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(pool_rules, 'PAGE', 2)
+        made = [create(central, f'd{number}.example.') for number in range(5)]
+        page = transactions.renew_page
+        pages: list[str] = []
+
+        def dying(tx: Tx, renewal: Renewal, after_id: str, *arguments: Any) -> Any:
+            pages.append(after_id)
+            if len(pages) == 2:
+                raise SystemExit
+            return page(tx, renewal, after_id, *arguments)
+
+        monkeypatch.setattr(transactions, 'renew_page', dying)
+        with pytest.raises(SystemExit):
+            central.update_pool(WHO, {'id': made[0].pool_id, 'name_servers': ['ns9.example.net.']})
+        central.resume_renewals()
+        assert len(pages) == 2, 'whoever does it may be at it still'
+        clock.now += 61
+        done = [each for domain in made if (each := central.get_domain(WHO, domain.id)).serial != domain.serial]
+        caller.cast_domains.clear()
+        central.resume_renewals()
+        assert len(done) == 2 and len(caller.cast_domains) == 3
+        for domain in made:
+            found = central.find_recordsets(WHO, domain.id, {'type': 'NS'})
+            assert 'ns9.example.net.' in [record.data for record in found[0].records]
+        assert [central.get_domain(WHO, each.id).serial for each in done] == [each.serial for each in done]
+        clock.now += 61
+        central.resume_renewals()
+        assert len(pages) == 4, 'and that was all'
+
+    def test_newer_name_servers_take_the_place_of_those_that_are_being_given(
+            self, central: Central, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(pool_rules, 'PAGE', 2)
+        made = [create(central, f'd{number}.example.') for number in range(5)]
+        page = transactions.renew_page
+
+        def overtaken(tx: Tx, *arguments: Any) -> Any:
+            monkeypatch.setattr(transactions, 'renew_page', page)
+            renewals.begin(tx, Renewal(made[0].pool_id, 'f' * 32, False, ''), utcnow(), utcnow())
+            return page(tx, *arguments)
+
+        monkeypatch.setattr(transactions, 'renew_page', overtaken)
+        central.update_pool(WHO, {'id': made[0].pool_id, 'name_servers': ['ns9.example.net.']})
+        rest = [each for each in made if central.get_domain(WHO, each.id).serial == each.serial]
+        assert len(rest) == 3, 'the newer one has them all before it'
 
     def test_the_same_name_servers_again_change_nothing(self, central: Central, caller: Caller) -> None:
         domain = create(central)
