@@ -19,11 +19,11 @@ from typing import Any
 
 from designate_pool.backends.base import Backend
 from designate_pool.cmd import probing
-from designate_pool.errors import DatabaseNotReady, DatabaseTooNew, ServiceUnavailable
+from designate_pool.errors import DatabaseNotReady, DatabaseTooNew, ServiceUnavailable, UnknownPool
 from designate_pool.model import Finding, Pool
 from designate_pool.pool_manager import clocks
 from designate_pool.runtime import Runtime
-from designate_pool.storage import migrate
+from designate_pool.storage import migrate, pools
 from designate_pool.storage.sessions import Storage
 
 #: Calls that the look at a control channel makes, one after the other.
@@ -108,7 +108,7 @@ def check(pool: Pool, backends: Mapping[str, Backend], about_files: list[Finding
                  for server in pool.servers]
         at_primaries = [_look_at_dns(runtime, functools.partial(probing.check_minidns, primary),
                                      min(longest, poll_timeout)) for primary in primaries]
-        at_database = _Look(runtime, lambda: check_database(database, longest), longest)
+        at_database = _Look(runtime, lambda: check_database(database, pool.name, longest), longest)
         return Report(
             Looked('configuration', tuple(about_files)),
             tuple(Looked(server.label, (*control.findings('its control channel'), *dns.findings('it over DNS')),
@@ -119,8 +119,8 @@ def check(pool: Pool, backends: Mapping[str, Backend], about_files: list[Finding
             Looked('database', at_database.findings('it')))
 
 
-def check_database(url: str, seconds: float) -> list[Finding]:
-    """Whether the database is there, with the tables that this program needs.
+def check_database(url: str, pool_name: str, seconds: float) -> list[Finding]:
+    """Whether the database is there, with the tables that this program needs and the pool that it is for.
 
     :param url: in SQLAlchemy's form
     :param seconds: how long to wait for it
@@ -132,6 +132,7 @@ def check_database(url: str, seconds: float) -> list[Finding]:
     try:
         with contextlib.closing(Storage(url, patience=seconds)) as storage:
             migrate.check(storage)
+            storage.read(pools.check_known, pool_name)
             return _clock(clocks.offset(storage))
     except DatabaseNotReady as error:
         return [_upgrade(f'its tables are at revision {error.kwargs["found"]}, this program needs '
@@ -139,6 +140,10 @@ def check_database(url: str, seconds: float) -> list[Finding]:
     except DatabaseTooNew as error:
         return [Finding(f'its tables are at revision {error.kwargs["found"]}, which this program is too old for',
                         'install the version that upgraded the database, or a newer one')]
+    except UnknownPool as error:
+        return [Finding(f'there is no pool {pool_name} ({error.kwargs["known"]})',
+                        'correct [service:pool_manager] pool_name, or run '
+                        f"'designate-pool-manage pool create {pool_name}'")]
     except Exception as error:  # of the database's driver, whose classes only storage knows
         return [Finding(f'it cannot be used: {_reason(error)}',
                         'see whether it runs, and what connection of [database] says of it')]

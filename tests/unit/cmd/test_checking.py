@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pathlib
@@ -14,9 +15,10 @@ from designate_pool import backends
 from designate_pool.backends.base import Backend
 from designate_pool.cmd import checking
 from designate_pool.cmd.checking import Report
-from designate_pool.model import Endpoint, Finding, Pool, Server, new_id
+from designate_pool.model import Endpoint, Finding, Pool, Server, new_id, utcnow
 from designate_pool.runtime import Inline, Runtime, Threads
-from designate_pool.storage import migrate
+from designate_pool.storage import migrate, pools
+from designate_pool.storage.sessions import Storage
 from tests.fixtures.answering import Scripted, soa_answer
 from tests.fixtures.databases import upgraded_sqlite
 
@@ -37,12 +39,12 @@ def check(tmp_path: pathlib.Path, answering: Scripted) -> Check:
     url = upgraded_sqlite(tmp_path / 'pool.sqlite')
 
     def check(*options: dict[str, str], runtime: Runtime | None = None, call_timeout: float = 5.0, database: str = url,
-              about_files: tuple[Finding, ...] = ()) -> Report:
+              about_files: tuple[Finding, ...] = (), pool: str = 'default') -> Report:
         servers = tuple(Server(new_id(), 'fake', answering.host, answering.port, call_timeout=call_timeout,
                                primaries=(Endpoint(answering.host, answering.port),), options=each)
                         for each in options)
         drivers: dict[str, Backend] = {server.id: backends.build(server) for server in servers}
-        return checking.check(Pool('default', servers=servers), drivers, list(about_files), database, 5.0,
+        return checking.check(Pool(pool, servers=servers), drivers, list(about_files), database, 5.0,
                               runtime or Threads())
 
     return check
@@ -111,6 +113,19 @@ def test_the_same_for_programs(check: Check) -> None:
     assert [len(server['id']) for server in told['servers']] == [32, 32]
     assert len(told['primaries']) == 1
     assert told['configuration']['findings'] == told['database']['findings'] == []
+
+
+def test_a_pool_that_is_not_in_the_database(check: Check, tmp_path: pathlib.Path) -> None:
+    url = upgraded_sqlite(tmp_path / 'pool.sqlite')
+    with contextlib.closing(Storage(url)) as storage:
+        for name in ('gold', 'silver'):
+            storage.run(pools.insert, Pool(name, new_id()), utcnow())
+    assert check({}, pool='silver').ok
+    report = check({}, pool='sliver')
+    assert not report.ok
+    assert report.database.findings == (Finding(
+        'there is no pool sliver (there are: default, gold, silver)',
+        "correct [service:pool_manager] pool_name, or run 'designate-pool-manage pool create sliver'"),)
 
 
 def test_a_database_that_is_not_there_yet_is_not_made(check: Check, tmp_path: pathlib.Path) -> None:

@@ -122,6 +122,18 @@ def test_a_pool_that_does_not_exist_and_a_name_that_is_none(manage: Manage) -> N
     assert code == 1 and errors.startswith('name_servers')
 
 
+def test_pools_are_made_changed_and_deleted(manage: Manage) -> None:
+    manage('database', 'upgrade')
+    code, printed, errors = manage('pool', 'create', 'silver', '--name-server', 'ns.silver.example.')
+    assert (code, errors) == (0, '') and 'name:         silver\n' in printed and 'ns.silver.example.\n' in printed
+    assert manage('pool', 'create', 'silver') == (1, '', 'The pool silver exists already.\n')
+    assert manage('pool', 'create', 'two words')[2].startswith('name: may hold letters')
+    assert 'also notify:  192.0.2.53:53\n' in manage('pool', 'set', 'silver', '--also-notify', '192.0.2.53:53')[1]
+    assert [line.split()[0] for line in manage('pool', 'list')[1].splitlines()] == ['default', 'silver']
+    assert manage('pool', 'delete', 'silver') == (0, '', '')
+    assert [line.split()[0] for line in manage('pool', 'list')[1].splitlines()] == ['default']
+
+
 @pytest.mark.parametrize('words', [(), ('database',), ('pool', 'set'), ('nonsense',)])
 def test_a_wrong_command_is_told(manage: Manage, words: tuple[str, ...]) -> None:
     code, _, errors = manage(*words)
