@@ -31,7 +31,10 @@ TRIES = {'timeout': 10.0, 'retry_interval': 1.0, 'max_retries': 3}
 
 
 class Pools:
-    """Each pool with a server, a MiniDNS and a pool manager; the first with Central and the API, which are for both."""
+    """Each pool with a server, a MiniDNS and a pool manager; the first with Central and the API, which are for both.
+
+    :ivar zones: the id of a zone in each
+    """
 
     def __init__(self, folder: pathlib.Path, database_url: str, broker_url: str) -> None:
         self.broker_url = broker_url
@@ -56,6 +59,9 @@ class Pools:
         self.central.start()
         self.central.command('pool', 'create', 'silver', '--name-server', 'ns.silver.example.')
         self.stacks['silver'].launch('minidns', 'manager')
+        self.zones = {pool: self.create(f'{pool}.example.net.', pool) for pool in POOLS}
+        for zone in self.zones.values():
+            self.central.wait_for(zone)
 
     def stop(self) -> None:
         for each in self.stacks.values():
@@ -86,16 +92,14 @@ def pools(tmp_path_factory: pytest.TempPathFactory, rabbitmq: RabbitMq, postgres
 
 
 def test_each_server_gets_the_zones_of_its_pool_and_no_others(pools: Pools) -> None:
-    zones = {pool: pools.create(f'{pool}.example.net.', pool) for pool in POOLS}
     for pool, other in (POOLS, POOLS[::-1]):
-        pools.central.wait_for(zones[pool])
         assert pools.servers[pool].serial(f'{pool}.example.net.') is not None
         assert pools.servers[pool].query(f'{other}.example.net.').rcode() == dns.rcode.REFUSED
         port = pools.stacks[pool].minidns_port
         for name, told in ((f'{pool}.example.net.', dns.rcode.NOERROR), (f'{other}.example.net.', dns.rcode.REFUSED)):
             query = dns.message.make_query(name, 'SOA', flags=0)
             assert dns.query.udp(query, '127.0.0.1', port=port, timeout=10).rcode() == told
-    explained = pools.central.request('GET', f'/v2/zones/{zones["silver"]}/explain', 200)
+    explained = pools.central.request('GET', f'/v2/zones/{pools.zones["silver"]}/explain', 200)
     assert (explained['needed'], explained['total'], explained['current']) == (1, 1, 1)
     listed = pools.central.command('server', 'list')
     assert 'default' in listed and 'silver' in listed and 'bind9:' in listed and 'knot:' in listed
