@@ -212,7 +212,7 @@ def test_the_pool_on_one_screen(place: Place, zone: str) -> None:
         assert part in told, told
     machine = place.run('--cloud', 'olga', 'status', '-f', 'json').json
     assert (machine['status'], len(machine['servers']), machine['refused']) == ('ok', 2, {})
-    assert set(place.run('status', '-f', 'json').json['refused']) == {'servers', 'services'}
+    assert set(place.run('status', '-f', 'json').json['refused']) == {'servers', 'services', 'findings'}
 
 
 @pytest.mark.parametrize('key', ['q', None], ids=['q', 'Ctrl-C'])
