@@ -38,9 +38,10 @@ _AT_REST = (domains.c.status.in_([Status.ACTIVE, Status.ERROR]) & (domains.c.act
 _HELD = (sa.select(sa.func.count()).select_from(ROWS)
          .where(ROWS.c.domain_id == domains.c.id, ROWS.c.action == Action.UPDATE,
                 ROWS.c.server_id.in_(sa.bindparam('servers', expanding=True))).scalar_subquery())
-_LEFT = sa.select(ROWS.c.id).where(ROWS.c.domain_id == domains.c.id)
-_FORGOTTEN = ((domains.c.status == Status.DELETED) & _LEFT.exists()
-              & ~_LEFT.where(ROWS.c.next_attempt_at.is_not(None)).exists())
+# Counted by index: to see whether there are any, PostgreSQL would read them all.
+_LEFT = sa.select(sa.func.count()).select_from(ROWS).where(ROWS.c.domain_id == domains.c.id)
+_FORGOTTEN = ((domains.c.status == Status.DELETED) & (_LEFT.scalar_subquery() > 0)
+              & (_LEFT.where(ROWS.c.next_attempt_at.is_not(None)).scalar_subquery() == 0))
 _DOMAINS = (sa.select(domains.c.id, domains.c.name, domains.c.serial, sa.case((_AT_REST, 1), else_=0),
                       sa.case((_AT_REST, _HELD), (_FORGOTTEN, -1), else_=0))
             .where(domains.c.pool_id == sa.bindparam('pool_id'), domains.c.id > sa.bindparam('after'))
