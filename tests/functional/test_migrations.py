@@ -39,11 +39,11 @@ class Database:
             tx.execute(self._table(tx, table).insert().values(**values))
 
     def rows(self, table: str, *columns: str) -> list[tuple[Any, ...]]:
-        """These columns of all rows, in the order of their ids."""
+        """These columns of all rows, in the order of their keys."""
         with self._engine.connect() as tx:
             found = self._table(tx, table)
             return [tuple(row) for row in tx.execute(sa.select(*(found.c[name] for name in columns))
-                                                     .order_by(found.c.id))]
+                                                     .order_by(*found.primary_key))]
 
     def tables(self) -> set[str]:
         return set(sa.inspect(self._engine).get_table_names())
@@ -373,6 +373,17 @@ def test_names_differ_by_every_octet_and_sort_by_octets(upgraded: Database) -> N
     query = sa.select(schema.domains.c.name).order_by(schema.domains.c.name)
     assert storage.read(lambda tx: tx.execute(query).scalars().all()) == sorted(names)
     storage.close()
+
+
+def test_a_catalog_keeps_its_serial(database: Database) -> None:
+    migrate.upgrade(database.url, '0010')
+    (pool_id,) = database.rows('pools', 'id')[0]
+    database.insert('pools', id='f' * 32, created_at=THEN, updated_at=THEN, name='listed', catalog_serial=MAXIMUM)
+    migrate.upgrade(database.url, '0011')
+    assert database.rows('catalogs', 'pool_id', 'serial', 'changes') == [('f' * 32, MAXIMUM, 0)]
+    database.insert('catalogs', pool_id=pool_id, created_at=THEN, updated_at=THEN, serial=7)
+    migrate.downgrade(database.url, '0010')
+    assert set(database.rows('pools', 'id', 'catalog_serial')) == {(pool_id, 7), ('f' * 32, MAXIMUM)}
 
 
 def test_a_program_refuses_a_database_of_another_revision(empty_database_url: str) -> None:
