@@ -331,8 +331,7 @@ def test_trouble_inside_the_server_is_tried_again(powerdns: Start) -> None:
 
 def test_the_example_runs(powerdns: Start, tmp_path: pathlib.Path) -> None:
     """Both files together: a zone is created, transferred with the example's key, and deleted."""
-    text = (ETC / 'example-pdns.conf').read_text().replace('host = 198.51.100.1', 'host = 127.0.0.1')
-    text = text.replace('host = 192.0.2.1\n', 'host = 127.0.0.1\n')
+    text = (ETC / 'example-pdns.conf').read_text()
     key = TsigKey('transfer.example.com.', 'hmac-sha256', 'bm90IGEgc2VjcmV0LCBhbiBleGFtcGxl')
     primary = Primary(keys=[key])
     primary.start()
@@ -341,7 +340,9 @@ def test_the_example_runs(powerdns: Start, tmp_path: pathlib.Path) -> None:
         servers = [powerdns(name, keys=[key]) for name in ('ns1', 'ns2')]
         text = text.replace('listen = 192.0.2.10:5354', f'listen = {primary.endpoint}')
         text = text.replace('api_url = https://ns2.example.com:8443', f'api_url = {servers[1].api_url}')
-        text = text.replace('d01]\nhost = 127.0.0.1', f'd01]\nhost = 127.0.0.1\napi_url = {servers[0].api_url}')
+        text = text.replace('host = 192.0.2.1\n',
+                            f'host = 127.0.0.1\nport = {servers[0].port}\napi_url = {servers[0].api_url}\n')
+        text = text.replace('host = 198.51.100.1\n', f'host = 127.0.0.1\nport = {servers[1].port}\n')
         (tmp_path / 'pool.conf').write_text(text)
         conf = cfg.ConfigOpts()
         load.load(conf, [f'--config-file={tmp_path / "pool.conf"}'], config_files=[])

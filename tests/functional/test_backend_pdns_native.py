@@ -177,8 +177,10 @@ def test_the_example_runs(powerdns: Start, tmp_path: pathlib.Path) -> None:
         name: value for name, value in settings.items() if not name.startswith(ours)}
     kept |= dict.fromkeys(('secondary', 'retrieval-threads'))
     servers = [powerdns(name, settings=kept) for name in ('ns1', 'ns2')]
-    text = (ETC / 'example-pdns-native.conf').read_text().replace('host = 198.51.100.1', 'host = 127.0.0.1')
-    text = text.replace('host = 192.0.2.1\n', f'host = 127.0.0.1\napi_url = {servers[0].api_url}\n')
+    text = (ETC / 'example-pdns-native.conf').read_text()
+    text = text.replace('host = 192.0.2.1\n',
+                        f'host = 127.0.0.1\nport = {servers[0].port}\napi_url = {servers[0].api_url}\n')
+    text = text.replace('host = 198.51.100.1\n', f'host = 127.0.0.1\nport = {servers[1].port}\n')
     text = text.replace('api_url = https://ns2.example.com:8443', f'api_url = {servers[1].api_url}')
     (tmp_path / 'pool.conf').write_text(text)
     conf = cfg.ConfigOpts()

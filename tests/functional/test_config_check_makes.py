@@ -59,6 +59,7 @@ def about(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> Callabl
         section = server.section(str(uuid.uuid4()), [PRIMARY], tsig_key=written(KEY))
         section = section.replace(written(KEY), written(key))
         path = tmp_path / 'pool.conf'
+        path.touch(mode=0o600)  # there are secrets in it
         path.write_text(f'[database]\nconnection = {database}\n{section}')
         code = program.main(['--config-file', str(path), 'config', 'check'], cfg.ConfigOpts())
         printed = capsys.readouterr().out
