@@ -295,6 +295,12 @@ class _Channel(HTTPChannel):
     def task_class(self, channel: HTTPChannel, request: Any) -> task.WSGITask:
         return (_HeadTask if isinstance(request, _Head) else _Task)(channel, request)
 
+    def _flush_some(self, do_close: bool = True) -> None:
+        # The loop of waitress takes no lock when no request is worked on, while a worker that has just judged headers
+        # may be writing "100 Continue".
+        with self.outbuf_lock:
+            super()._flush_some(do_close=do_close)
+
     def handle_write(self) -> None:
         drains = self.refused and self.close_when_flushed
         if drains:

@@ -67,7 +67,8 @@ _GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         'pool delete': ('pools:DeletePool', 'Delete a pool that has no zones; stop its programs before'),
         'pool audit': ('pools:ShowAudits', 'Show when all zones of a pool were last looked at on all servers, and what '
                                            'was found'),
-        'pool audit findings': ('pools:ListFindings', 'List what audits found lately, and what was done about it'),
+        'pool audit findings': ('pools:ListFindings', 'List what audits found lately, the newest first, and what '
+                                'was done about it'),
         'server list': ('servers:ListServers', 'List the servers of all pools, or of one'),
         'server show': ('servers:ShowServer', 'Show where a server stands, and some of what fails on it'),
         'server maintenance': ('servers:RestServer', 'Put a server into maintenance: nothing is sent to it and it does '

@@ -100,6 +100,14 @@ def test_a_body_without_a_length_has_the_limit_of_its_operation(port: int) -> No
         assert client.status() == 413
 
 
+def test_who_waits_to_be_told_is_told_once(webhook_port: int) -> None:
+    for _ in range(1500):
+        with Client(webhook_port, length=1 << 15, more='Expect: 100-continue\r\n') as client:
+            assert client.status() == 100
+            client.send(b'x' * (1 << 15))
+            assert client.status() == 200
+
+
 def test_all_bodies_together_have_a_limit(port: int) -> None:
     with Client(port, length=3 * MIB, more='Expect: 100-continue\r\n') as first:
         assert first.status() == 100
