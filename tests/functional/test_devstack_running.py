@@ -11,6 +11,8 @@ from tests.fixtures.devstack import STACK, Devstack, commands
 from tests.fixtures.processes import binary, wait_until
 from tests.fixtures.rabbitmq import RabbitMq
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def services(mariadb: MariaDB, rabbitmq: RabbitMq) -> dict[str, str]:

@@ -11,6 +11,8 @@ from tests.fixtures.mixed import Mixed
 from tests.fixtures.rabbitmq import RabbitMq
 from tests.functional.mixed_contract import BulkContract
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope='module')
 def pool(tmp_path_factory: pytest.TempPathFactory, rabbitmq: RabbitMq, postgresql: PostgreSQL) -> Iterator[Mixed]:

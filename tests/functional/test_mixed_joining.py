@@ -12,6 +12,8 @@ import pytest
 from tests.fixtures.mixed import MAKES, Mixed
 from tests.fixtures.processes import wait_until
 
+pytestmark = pytest.mark.slow
+
 LATE = 'pdns'
 NAMES = [f'domain{number}.example.org.' for number in range(120)]
 

@@ -12,6 +12,8 @@ import pytest
 from tests.fixtures.mixed import MAKES, Mixed
 from tests.fixtures.processes import wait_until
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope='module')
 def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mixed]:

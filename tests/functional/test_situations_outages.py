@@ -18,6 +18,8 @@ from tests.fixtures.rabbitmq import RabbitMq
 from tests.fixtures.stack import SERVICES
 from tests.fixtures.world import ALL, World
 
+pytestmark = pytest.mark.slow
+
 QUEUE = 'pool_manager.default'
 
 
