@@ -85,7 +85,8 @@ def test_the_fence_judges_each_row_of_a_batch_by_itself(storage: Storage) -> Non
         written(storage, *(row(each, version=2, attempts=8) for each in ids))
     found = storage.read(statuses.for_domains, ids)
     assert [(found[each][0].version, found[each][0].attempts) for each in ids] == [(2, 8), (3, 0), (2, 8)]
-    assert statements.total() == 1
+    # MariaDB is asked besides which of the rows that are new to the writer were there already.
+    assert statements.total() == (2 if storage.engine.dialect.name == 'mysql' else 1)
 
 
 def test_the_rows_of_some_servers_alone(storage: Storage) -> None:
