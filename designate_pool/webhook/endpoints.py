@@ -6,7 +6,7 @@ An endpoint is one RRset: ``dnsName`` and the names among its ``targets`` have n
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from designate_pool.errors import InvalidField
@@ -115,19 +115,19 @@ def zone_of(zones: Zones, name: str) -> Zone:
     raise InvalidField(field=name, why='it lies in none of the zones that are served here')
 
 
-def _together(zones: Zones, default_ttl: int, changes: Mapping[str, Any]) -> Iterable[RRset]:
-    """The RRsets that come; endpoints of one name and type are one RRset."""
-    found: dict[str, RRset] = {}
+def _together(zones: Zones, default_ttl: int, changes: Mapping[str, Any]) -> Sequence[RRset]:
+    """The RRsets that come; endpoints of one name and type are one RRset, with the TTL of the last."""
+    found: dict[str, list[RRset]] = {}
     for kind in ('create', 'updatenew'):
         for place, each in enumerate(_list(changes.get(kind), kind)):
             new = _rrset(each, f'{kind}[{place}]', default_ttl)
             there = zone_of(zones, new.name).get(new.name, new.type)
             if there is not None and not each.get('recordTTL'):
                 new = new._replace(ttl=there.ttl)
-            earlier = found.get(new.key)
-            found[new.key] = new if earlier is None else rrset(new.name, new.type, new.ttl,
-                                                               (*earlier.rdatas, *new.rdatas))
-    return found.values()
+            found.setdefault(new.key, []).append(new)
+    return [last if len(all_of_it) == 1 else rrset(last.name, last.type, last.ttl,
+                                                   [rdata for each in all_of_it for rdata in each.rdatas])
+            for all_of_it in found.values() for last in all_of_it[-1:]]
 
 
 def _rrset(given: Any, place: str, default_ttl: int) -> RRset:

@@ -84,6 +84,11 @@ SITUATIONS: dict[str, tuple[list[Series], list[Series]]] = {
         [{'designate_pool_oldest_due_seconds{%s}' % SERVER: '0+60x60', ACTIVE: '1x60'}],
         [{'designate_pool_oldest_due_seconds{%s}' % SERVER: '2x60', ACTIVE: '1x60'},
          {'designate_pool_oldest_due_seconds{%s}' % SERVER: '0+60x60', ACTIVE: '0x60', RESTING: '1x60'}]),
+    'DesignatePoolClocksDiffer': (
+        [{'designate_pool_clock_ahead_seconds{instance="a"}': '90x60'},
+         {'designate_pool_clock_ahead_seconds{instance="a"}': '-5x60'}],
+        [{'designate_pool_clock_ahead_seconds{instance="a"}': '0.5x60'},
+         {'designate_pool_clock_ahead_seconds{instance="a"}': '90x2 0x60'}]),
     'DesignatePoolConvergenceSlow': (
         [{'designate_pool_convergence_seconds_bucket{pool="default",le="60"}': '0+1x60',
           'designate_pool_convergence_seconds_bucket{pool="default",le="300"}': '0+10x60',
