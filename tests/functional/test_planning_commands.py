@@ -315,11 +315,15 @@ class Mixed:
         return list(self.folder.run('plan', 'list', *words, '-f', 'json').json)
 
     def by_hand(self, name: str, address: str) -> None:
-        """Change an address on the server that is fed, behind the pool's back."""
+        """Change an address on the server that is fed, behind the pool's back, and have the server take nothing more.
+
+        The pool would mend it within seconds, as the serial that the server raises is none of its own.
+        """
         update = dns.update.UpdateMessage('example.com.')
         update.use_tsig(dns.tsig.Key(KEY.name, KEY.secret, KEY.algorithm))
         update.replace(name, 3600, 'A', address)
         assert dns.query.tcp(update, self.ns2.host, 5, self.ns2.port).rcode() == dns.rcode.NOERROR
+        self.ns2.command('freeze example.com')
 
 
 @pytest.fixture
