@@ -41,7 +41,7 @@ def main() -> None:
         start_response('200 OK', [('Content-Type', 'application/json'), ('Content-Length', str(len(body)))])
         return [body]
 
-    server = ApiServer(app, Endpoint('127.0.0.1', 0), threads=8)
+    server = ApiServer(app, Endpoint('127.0.0.1', 0), threads=16)
     server.start()
     print(server.endpoint.port, flush=True)
     ended = threading.Thread(target=sys.stdin.read)

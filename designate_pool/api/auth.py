@@ -21,6 +21,7 @@ from designate_pool.api import policy, rate_limits
 from designate_pool.api.admission import ADMITTED
 from designate_pool.api.identity import Identity
 from designate_pool.api.operations import ADMIN, ANYONE, Operation
+from designate_pool.api.turns import TURN, Turn
 from designate_pool.errors import Forbidden, InvalidField, OverLimit, Unauthorized
 from designate_pool.model import Context
 
@@ -80,6 +81,9 @@ class Gate:
             if operation is None or operation.role != ANYONE or not self._rules.allow(operation.name, NOBODY):
                 self._refuse(req, resp, Unauthorized(why=f'send one in the header {TOKEN}'))
             return
+        turn: Turn | None = req.env.get(TURN)
+        if turn is not None:
+            turn.belongs_to(who.key)
         context = self._context(req, who)
         req.context.asker = context
         req.context.allows = lambda rule: self._rules.allow(rule, who)

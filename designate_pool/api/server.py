@@ -7,7 +7,8 @@
   took longer than ``request_timeout`` to arrive, however steadily it drips.
 * Of a request with a body the headers are judged by themselves (:mod:`designate_pool.api.admission`); the body is
   read when they were found good, and as far as the operation and the limit of all bodies allow.
-* Those who ask have turns (:mod:`designate_pool.api.turns`), so that nobody waits behind all that another asks for.
+* Those who ask have turns (:mod:`designate_pool.api.turns`), so that nobody waits behind all that another asks for;
+  and none of them holds all workers, however long its requests take.
 * When all places for connections are taken, the address that holds most of them gives one up.
 * What waitress itself refuses (not HTTP, too large) is answered in the same form as every other error.
 """
@@ -17,6 +18,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import copy
+import functools
 import json
 import logging
 import socket
@@ -34,7 +36,7 @@ from waitress.utilities import Error, RequestEntityTooLarge
 from designate_pool.api import views
 from designate_pool.api.admission import ADMITTED, HEAD
 from designate_pool.api.answering import REQUEST_ID
-from designate_pool.api.turns import Turns
+from designate_pool.api.turns import TURN, Turn, Turns
 from designate_pool.errors import PoolError, TooManyBodies
 from designate_pool.model import Endpoint
 
@@ -51,6 +53,7 @@ class ApiServer:
     :param app: see :func:`designate_pool.api.app.create_app`
     :param listen: where; port 0 takes a free one
     :param threads: how many requests are worked on at once
+    :param threads_per_client: how many of them one client may hold at a time; 0 for half of them
     :param connections: how many clients may be connected at once; more wait in the backlog
     :param body_limit: bytes of a request's body that are taken at all
     :param bodies_limit: bytes of all bodies over :data:`LITTLE` together
@@ -60,11 +63,12 @@ class ApiServer:
 
     def __init__(self, app: Callable[..., Any], listen: Endpoint, threads: int = 16, connections: int = 500,
                  body_limit: int = 64 << 20, idle_timeout: int = 60, request_timeout: float = 120,
-                 bodies_limit: int = 1 << 30, judges_heads: bool = False) -> None:
+                 bodies_limit: int = 1 << 30, judges_heads: bool = False, threads_per_client: int = 0) -> None:
         self._app = app
         self._bodies_limit = bodies_limit
         self._judges_heads = judges_heads
         self._threads = threads
+        self._most = min(threads_per_client or max(threads // 2, 1), threads)
         self._aside = 0
         self._lock = threading.Lock()
         self._listen = listen
@@ -97,6 +101,8 @@ class ApiServer:
         adjusted = adjustments.Adjustments(**self._options)
         self._server = _Server(self._serve, self._map, adj=adjusted, request_timeout=self._request_timeout,
                                bodies_limit=self._bodies_limit, judges_heads=self._judges_heads)
+        # Many clients may share an address, that of a proxy: all of them together leave the others half as many.
+        self._server.take_turns(self._most, (self._threads + self._most + 1) // 2)
         self._thread = threading.Thread(target=self._run, name='api', daemon=True)
         self._thread.start()
 
@@ -113,14 +119,15 @@ class ApiServer:
         self._thread = self._stop_by = None
 
     def _serve(self, environ: dict[str, Any], start_response: Any) -> Any:
-        environ[ASIDE] = self._step_aside
+        environ[ASIDE] = functools.partial(self._step_aside, environ[TURN])
         return self._app(environ, start_response)
 
     @contextlib.contextmanager
-    def _step_aside(self) -> Iterator[None]:
+    def _step_aside(self, turn: Turn) -> Iterator[None]:
         self._have_aside(1)
         try:
-            yield
+            with turn.aside():
+                yield
         finally:
             self._have_aside(-1)
 
@@ -194,6 +201,7 @@ class _Overfull(Error):
 class _Task(task.WSGITask):
     def get_environment(self) -> dict[str, Any]:
         environ: dict[str, Any] = super().get_environment()
+        environ[TURN] = self.request.turn
         if getattr(self.request, 'limit', None) is not None:
             environ[ADMITTED] = True
         return environ
@@ -220,6 +228,7 @@ class _HeadTask(task.WSGITask):
 
     def get_environment(self) -> dict[str, Any]:
         environ: dict[str, Any] = super().get_environment()
+        environ[TURN] = self.request.turn
         environ[HEAD] = self._admit
         return environ
 
@@ -380,10 +389,11 @@ class _Server(server.TcpWSGIServer):
         self._admitting = threading.Lock()
         self.judges_heads = judges_heads
         super().__init__(*arguments, **options)
-        self.task_dispatcher.queue = Turns()
-
         self.trigger.close()
         self.trigger = _Trigger(self._map)
+
+    def take_turns(self, most: int, most_of_address: int) -> None:
+        self.task_dispatcher.queue = Turns(self.task_dispatcher.queue_cv, most, most_of_address)
 
     def admit(self, request: _Parser, limit: int) -> None:
         """Have the body of *request* taken, *limit* bytes at most.

@@ -109,7 +109,8 @@ def build_api(parts: Parts) -> Service:
     guarded = guard.around(app)
     # The watch ends those who wait, so that the servers can end.
     service = Together([watch, *(ApiServer(guarded, endpoint, settings.threads, body_limit=settings.max_body,
-                                           bodies_limit=settings.max_bodies, judges_heads=True)
+                                           bodies_limit=settings.max_bodies, judges_heads=True,
+                                           threads_per_client=settings.threads_per_client)
                                  for endpoint in settings.listen)], guard.reload)
     service.start()
     return service

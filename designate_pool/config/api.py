@@ -41,7 +41,11 @@ OPTIONS: list[cfg.Opt] = [
                       'known; more are answered 429. Each API process counts for itself. 0: no limit.'),
     cfg.IntOpt('rate_burst', default=500, min=1,
                help='With a rate_limit: requests that may come at once after a pause.'),
-    cfg.IntOpt('threads', default=8, min=1, max=1000, help='Requests handled at the same time.'),
+    cfg.IntOpt('threads', default=16, min=1, max=1000, help='Requests handled at the same time.'),
+    cfg.IntOpt('threads_per_client', default=0, min=0, max=1000,
+               help='How many of these one project may have, or one address where no project is known; what it asks '
+                    'beyond that waits, so that others find a thread at once. All clients of one address together may '
+                    'have half of the rest as well. 0: half of threads.'),
     cfg.IntOpt('waits', default=100, min=0, max=1000,
                help='Requests that may wait at the same time for what becomes of a zone, beside those that threads '
                     'handle; more are answered 503.'),
@@ -69,6 +73,7 @@ class ApiSettings:
     :ivar hosts: names by which the API is called, where *auth* is ``noauth``
     :ivar tokens_file: a path, where *auth* is ``token``
     :ivar rate_limit: requests a second of one project; 0 for no limit
+    :ivar threads_per_client: 0 for half of *threads*
     :ivar max_body: bytes
     :ivar max_bodies: bytes; no less than *max_body*
     :ivar metrics: where they are served; empty for nowhere
@@ -82,6 +87,7 @@ class ApiSettings:
     rate_limit: float
     rate_burst: int
     threads: int
+    threads_per_client: int
     waits: int
     waits_per_project: int
     pending_imports: int
@@ -105,7 +111,8 @@ def read(section: Section) -> ApiSettings:
                            allow_remote=section['allow_remote'], hosts=tuple(section['hosts'] or ()),
                            tokens_file=section['tokens_file'],
                            rate_limit=section['rate_limit'], rate_burst=section['rate_burst'],
-                           threads=section['threads'], waits=section['waits'],
+                           threads=section['threads'], threads_per_client=section['threads_per_client'],
+                           waits=section['waits'],
                            waits_per_project=section['waits_per_project'],
                            pending_imports=section['pending_imports'],
                            max_body=section['max_body'],

@@ -1,9 +1,10 @@
 """The API over a stand-in for Central, as a program: ``python -m tests.unit.api.serve eventlet|threading [JSON]``.
 
 JSON is ApiServer's options; with "tokens", a file of them, clients need one, and with "rate" so many requests a second
-are taken.  It prints its port, serves until its standard input ends, stops in good order, and ends.  Three addresses
-beside the API's own serve the tests: /slow answers after half a second, /large with 32 MiB, and /pair when two ask for
-it at the same time.
+are taken.  It prints its port, serves until its standard input ends, stops in good order, and ends.  Some addresses
+beside the API's own serve the tests: /slow answers after half a second, /large with 32 MiB, /pair when two ask for
+it at the same time.  Who asks for the zone :data:`HELD` waits for an answer until somebody asks for /released, and
+/held tells how many do.
 """
 
 from __future__ import annotations
@@ -26,15 +27,30 @@ from designate_pool.api.auth_tokens import TokenAuth  # noqa: E402
 from designate_pool.api.policy import Everything  # noqa: E402
 from designate_pool.api.rate_limits import RateLimits  # noqa: E402
 from designate_pool.api.server import ApiServer  # noqa: E402
-from designate_pool.model import Endpoint  # noqa: E402
+from designate_pool.model import Context, Domain, Endpoint  # noqa: E402
 from tests.unit.api.stand_in import POOL, StandIn, StandInPoolManager  # noqa: E402
 from tests.unit.api.stand_in_tasks import StandInTasks  # noqa: E402
 
 LARGE = 32 << 20
+#: The id of a zone.
+HELD = '8' * 32
+
+
+class Holding(StandIn):
+    def __init__(self) -> None:
+        super().__init__()
+        self.released, self.lock, self.held = threading.Event(), threading.Lock(), 0
+
+    def get_domain(self, context: Context, domain_id: str) -> Domain:
+        if domain_id == HELD:
+            with self.lock:
+                self.held += 1
+            self.released.wait(30)
+        return super().get_domain(context, domain_id)
 
 
 def main() -> None:
-    central = StandIn()
+    central = Holding()
     pair = threading.Barrier(2)
     options = json.loads(sys.argv[2])
     tokens, rates = options.pop('tokens', None), RateLimits(options.pop('rate', 0), 3)
@@ -50,6 +66,11 @@ def main() -> None:
         elif environ['PATH_INFO'] == '/large':
             start_response('200 OK', [('Content-Type', 'text/plain'), ('Content-Length', str(LARGE))])
             return [b'x' * LARGE]
+        elif environ['PATH_INFO'] == '/held':
+            start_response('200 OK', [('Content-Type', 'text/plain')])
+            return [str(central.held).encode()]
+        elif environ['PATH_INFO'] == '/released':
+            central.released.set()
         else:
             return api(environ, start_response)
         start_response('200 OK', [('Content-Type', 'text/plain'), ('Content-Length', '4')])

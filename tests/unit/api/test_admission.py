@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import threading
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +17,7 @@ from designate_pool.api.foreign import NoForeignPages
 from designate_pool.api.server import ApiServer
 from designate_pool.api.turns import Turns
 from designate_pool.model import Endpoint
+from tests.fixtures.processes import wait_until
 from tests.unit.api.test_server import served
 
 MIB = 1 << 20
@@ -163,7 +165,7 @@ def test_a_request_counts_once_though_it_is_looked_at_twice(tokens: str) -> None
 @pytest.mark.parametrize('concurrency', ['threading', 'eventlet'])
 def test_whoever_asks_most_keeps_nobody_waiting_for_all_of_it(concurrency: str) -> None:
     slow = b'GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n'
-    with served(concurrency, threads=2) as (port, _):
+    with served(concurrency, threads=4) as (port, _):
         flood = [socket.create_connection(('127.0.0.1', port), timeout=30) for _ in range(40)]
         for each in flood:
             each.sendall(slow)
@@ -180,15 +182,119 @@ def test_whoever_asks_most_keeps_nobody_waiting_for_all_of_it(concurrency: str) 
         assert answered < 20
 
 
+@pytest.fixture(scope='module')
+def of_three(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, str]]:
+    """A file of tokens, and these: two of one project, one of another."""
+    tokens = {'blue': new_secret(), 'blue too': new_secret(), 'red': new_secret()}
+    path = tmp_path_factory.mktemp('clients') / 'tokens'
+    path.write_text(''.join(make(name.replace(' ', '-'), name.partition(' ')[0], ('member',), digest(secret)).line() +
+                            '\n' for name, secret in tokens.items()))
+    return str(path), tokens
+
+
+class Crowd:
+    """Clients that each ask for something, each over a connection of its own."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self.sockets: list[socket.socket] = []
+
+    def ask(self, path: str, times: int = 1, token: str | None = None, address: str = '127.0.0.1') -> None:
+        secret = '' if token is None else f'X-Auth-Token: {token}\r\n'
+        for _ in range(times):
+            self.sockets.append(socket.create_connection(('127.0.0.1', self._port), 10, source_address=(address, 0)))
+            self.sockets[-1].sendall(f'GET {path} HTTP/1.1\r\nHost: localhost\r\n{secret}\r\n'.encode())
+
+    def status(self) -> int:
+        """Of the last answer, when it is there within some seconds."""
+        return int(self.sockets[-1].recv(12).split()[1])
+
+    def held(self) -> int:
+        """How many are being held; asked from an address that nobody else has."""
+        with socket.create_connection(('127.0.0.1', self._port), 10, source_address=('127.0.0.9', 0)) as client:
+            client.sendall(b'GET /held HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n')
+            return int(b''.join(iter(lambda: client.recv(4096), b'')).split()[-1])
+
+
+@contextlib.contextmanager
+def crowd(port: int) -> Iterator[Crowd]:
+    found = Crowd(port)
+    try:
+        yield found
+        found.ask('/released', address='127.0.0.9')
+        assert found.status() == 200
+    finally:
+        for each in found.sockets:
+            each.close()
+
+
+HELD = f'/v2/zones/{"8" * 32}'
+
+
+@pytest.mark.parametrize('concurrency', ['threading', 'eventlet'])
+def test_an_address_whose_requests_take_long_leaves_workers_to_others(concurrency: str) -> None:
+    with served(concurrency, threads=4) as (port, _), crowd(port) as clients:
+        clients.ask(HELD, times=20)
+        clients.ask('/healthz', address='127.0.0.2')
+        assert clients.status() == 200
+        wait_until(lambda: clients.held() == 2, 'half of the workers are held')
+
+
+@pytest.mark.parametrize('concurrency', ['threading', 'eventlet'])
+def test_a_project_whose_requests_take_long_leaves_workers_to_others(
+        concurrency: str, of_three: tuple[str, dict[str, str]]) -> None:
+    path, tokens = of_three
+    with served(concurrency, threads=8, threads_per_client=3, tokens=path) as (port, _), crowd(port) as clients:
+        for each in ('blue', 'blue too'):
+            clients.ask('/v2/limits', token=tokens[each])
+            assert clients.status() == 200
+        clients.ask(HELD, 10, tokens['blue'])
+        clients.ask(HELD, 10, tokens['blue too'], '127.0.0.2')
+        wait_until(lambda: clients.held() == 3, 'the tokens of a project hold as much as one')
+        clients.ask('/v2/zones', token=tokens['red'])
+        assert clients.status() == 200
+        clients.ask(HELD, 10, tokens['red'])
+        clients.ask('/v2/zones', token=tokens['blue'], address='127.0.0.3')
+        wait_until(lambda: clients.held() == 6, 'and another project as much again')
+        clients.ask('/healthz', address='127.0.0.4')
+        assert clients.status() == 200
+
+
+def test_what_waited_for_its_client_is_carried_out_once_there_is_room() -> None:
+    with served('threading', threads=2) as (port, _), crowd(port) as clients:
+        clients.ask('/slow', times=6)
+        for each in clients.sockets:
+            assert each.recv(12) == b'HTTP/1.1 200'
+
+
 def task(address: str, token: str, name: str) -> SimpleNamespace:
     return SimpleNamespace(addr=(address, 1), requests=[SimpleNamespace(headers={'X_AUTH_TOKEN': token})], name=name)
 
 
 def test_addresses_take_turns_and_the_tokens_of_each() -> None:
-    turns = Turns()
+    turns = Turns(threading.Condition(), 10, 10)
     for each in (*(task('192.0.2.1', 'a', f'a{number}') for number in range(4)), task('192.0.2.1', 'b', 'b'),
                  task('192.0.2.2', 'c', 'c1'), task('192.0.2.2', 'c', 'c2')):
         turns.append(each)
     assert len(turns) == 7
-    assert [turns.popleft().name for _ in range(7)] == ['a0', 'c1', 'b', 'c2', 'a1', 'a2', 'a3']
+    assert [turns.popleft().task.name for _ in range(7)] == ['a0', 'c1', 'b', 'c2', 'a1', 'a2', 'a3']
+    assert not turns
+
+
+def test_nobody_holds_more_than_a_share() -> None:
+    changed = threading.Condition()
+    turns = Turns(changed, 2, 3)
+    for each in (*(task('192.0.2.1', 'a', f'a{number}') for number in range(4)), task('192.0.2.1', 'b', 'b1'),
+                 task('192.0.2.1', 'b', 'b2'), task('192.0.2.2', 'a', 'a4')):
+        turns.append(each)
+    held = [turns.popleft() for _ in range(3)]
+    assert [each.task.name for each in held] == ['a0', 'a4', 'b1']
+    held.append(turns.popleft())
+    assert (held[-1].task.name, bool(turns), len(turns)) == ('b2', False, 3)  # the address holds three, the token two
+    with pytest.raises(KeyError):
+        turns.popleft()
+    held[1].belongs_to('project blue')
+    assert not turns
+    with held[0].aside():
+        assert turns.popleft().task.name == 'a1'
     assert not turns

@@ -38,7 +38,7 @@ def served(concurrency, **options):
 
 @pytest.fixture(params=['threading', 'eventlet'])
 def api(request):
-    with served(request.param, threads=2, connections=100, body_limit=1 << 20, idle_timeout=1,
+    with served(request.param, threads=4, connections=100, body_limit=1 << 20, idle_timeout=1,
                 request_timeout=2) as found:
         yield found
 
