@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import contextlib
 import pathlib
+import tempfile
 import time
 from collections.abc import Iterator
-from typing import Any, BinaryIO, TextIO
+from typing import IO, Any, BinaryIO, TextIO
 
 from designate_pool.cli import waiting
 from designate_pool.cli.base import ZONE_COLUMNS, ApiCommand, Change, Json, Lister, Shown, ShowOne, columns
@@ -24,6 +25,8 @@ EXPORT_COLUMNS = ('id', 'status', 'message', 'zone_id', 'location', 'project_id'
 LIST_COLUMNS = ('id', 'status', 'zone_id', 'message', 'created_at')
 #: Written at once.
 _PIECE = 1 << 16
+#: Bytes of standard input that are kept in a temporary file, where it is a pipe.
+MOST_PIPED = 1 << 30
 
 
 class ImportZone(Change):
@@ -186,9 +189,16 @@ def _later(task: Json) -> str:
 
 @contextlib.contextmanager
 def _opened(file: str, stdin: TextIO) -> Iterator[Any]:
-    """The contents of *file*, to be sent as it is read."""
+    """The contents of *file*, to be sent as it is read, and to be read again when it has to be sent again."""
     if file == '-':
-        yield stdin.buffer if hasattr(stdin, 'buffer') else stdin.read().encode()
+        if not hasattr(stdin, 'buffer'):
+            yield stdin.read().encode()
+        elif stdin.seekable():
+            yield stdin.buffer
+        else:
+            with tempfile.TemporaryFile() as kept:
+                _keep(stdin.buffer, kept)
+                yield kept
         return
     try:
         opened: BinaryIO = pathlib.Path(file).open('rb')
@@ -196,6 +206,19 @@ def _opened(file: str, stdin: TextIO) -> Iterator[Any]:
         raise Failure(f'{file} cannot be read: {error.strerror or error}.') from error
     with opened:
         yield opened
+
+
+def _keep(pipe: BinaryIO, kept: IO[bytes]) -> None:
+    """Copy what can be read only once."""
+    try:
+        while piece := pipe.read(_PIECE):
+            kept.write(piece)
+            if kept.tell() > MOST_PIPED:
+                raise Failure(f'Standard input has more than {MOST_PIPED} bytes; give the name of a file.')
+        kept.flush()
+    except OSError as error:
+        raise Failure(f'Standard input cannot be kept until it is sent: {error.strerror or error}.') from error
+    kept.seek(0)
 
 
 def _print(pieces: Iterator[bytes], stdout: TextIO) -> None:
