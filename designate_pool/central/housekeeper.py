@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 
-from designate_pool.storage import housekeeping, journal, nesting, plans, zone_tasks
+from designate_pool.storage import housekeeping, journal, nesting, owned, plans, zone_tasks
 from designate_pool.storage.sessions import Storage
 
 LOG = logging.getLogger(__name__)
@@ -17,6 +17,8 @@ INTERVAL = 300.0
 BITE = 500
 #: Transactions in one turn.
 BITES = 40
+#: Domains looked at in one transaction that only reads.
+GLANCE = 5000
 #: How long expired plans are kept at least: those applied in the last hour are still counted.
 PLANS_KEPT = timedelta(hours=2)
 #: How long a zone file may take to arrive; it is in the API already when its task begins.
@@ -41,16 +43,18 @@ class Housekeeper:
         self._task_retention = task_retention
         self._journal_age = journal_age
         self._resume = resume
-        self._next_id = ''
+        self._next_id = self._next_dead = ''
         self._stopping = threading.Event()
 
     def loop(self) -> None:
         """A turn every few minutes, until :meth:`stop`."""
         self._fill_names()
+        self.settle_estates()
         while not self._stopping.wait(INTERVAL):
             try:
                 self.turn()
                 self._fill_names()
+                self.settle_estates()
                 self._resume()
             except Exception:  # the loop outlives whatever ails the database
                 LOG.exception('housekeeping failed; it goes on in %g s', INTERVAL)
@@ -85,3 +89,17 @@ class Housekeeper:
                 pass
         except Exception:  # names are looked up without it, only more slowly
             LOG.exception('the names of domains could not be completed; that goes on in %g s', INTERVAL)
+
+    def settle_estates(self) -> None:
+        """Have what dead domains own on servers that are fed by records belong to who has their names now."""
+        try:
+            for _ in range(BITES):
+                found, self._next_dead = self._storage.read(owned.look, self._next_dead, GLANCE)
+                for domain_id in found:
+                    for estate in self._storage.read(owned.dead, domain_id):
+                        while not self._stopping.is_set() and self._storage.run(owned.settle, estate, BITE):
+                            pass
+                if not self._next_dead or self._stopping.is_set():
+                    break
+        except Exception:  # what is left stays as it is
+            LOG.exception('what deleted domains own on servers was not settled; that goes on in %g s', INTERVAL)

@@ -15,6 +15,7 @@ import pytest
 
 from designate_pool.backends.base import Backend
 from designate_pool.backends.records import RecordBackend
+from designate_pool.central.housekeeper import Housekeeper
 from designate_pool.errors import BackendUnreachable, InvalidField
 from designate_pool.model import (Action, Answer, Domain, Outcome, PlanState, PollResult, RecordChange, Server,
                                   ServerStatus, Status, StoredPlan, utcnow)
@@ -25,7 +26,7 @@ from designate_pool.planner.zone import Zone
 from designate_pool.pool_manager import feeding
 from designate_pool.pool_manager.comparing import Comparing
 from designate_pool.pool_manager.filling import Filling
-from designate_pool.storage import domains, plans, statuses
+from designate_pool.storage import domains, owned, plans, statuses
 from tests.unit.pool_manager.test_manager import CONTEXT, SERVERS, Clock, World, clock, later  # noqa: F401  a fixture
 
 FED = SERVERS[2]
@@ -538,6 +539,29 @@ def test_a_name_deleted_and_made_anew_at_once_serves_nothing_of_the_former(world
     assert world.get(gone).status is Status.DELETED
     hosts = [line for line in world.there() if ' A ' in line]
     assert hosts == [f'theirs.{NAME} 60 A 198.51.100.1'] * (ownership != 'zone') + [f'www.{NAME} 3600 A 192.0.2.9']
+
+
+def test_what_a_former_domain_owned_before_an_upgrade_is_managed_again(
+        world: FedWorld, clock: Clock) -> None:  # noqa: F811
+    world.refit(ownership='database', policy='sync')
+    former = world.apply(world.create(), f'old.{NAME} A 192.0.2.66', f'www.{NAME} A 192.0.2.1')
+    foreign(world, ('theirs', 'A', '198.51.100.1'))
+    world.lose_casts = True
+    gone = world.central.delete_domain(CONTEXT, former.id)
+    domain = world.central.create_domain(CONTEXT, {'name': NAME, 'email': 'hostmaster@example.com'})
+    # Former versions left it to the domain that is gone.
+    world.storage.run(owned.inherit, domain.id, former.id)
+    world.lose_casts = False
+    world.manager.change([gone.id, domain.id])
+    world.deliver()
+    world.apply(domain, f'www.{NAME} A 192.0.2.9')
+    assert f'Update www.{NAME}' in str(world.row(domain).last_error)
+
+    Housekeeper(world.storage, 1000, lambda: utcnow().timestamp()).settle_estates()
+    later(world, clock, 3600)
+    assert is_settled(world, domain), world.row(domain).last_error
+    assert [line for line in world.there() if ' A ' in line] == [
+        f'theirs.{NAME} 60 A 198.51.100.1', f'www.{NAME} 3600 A 192.0.2.9']
 
 
 def test_a_drained_server_keeps_what_others_have_in_a_shared_zone(world: FedWorld) -> None:
