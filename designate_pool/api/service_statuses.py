@@ -16,6 +16,7 @@ _STATUSES = ('UP', 'DOWN', 'WARNING')
 FILTERS = {
     'service_name': Field(fields.some_text),
     'hostname': Field(fields.some_text),
+    'pool_name': Field(fields.some_text),
     'status': Field(fields.one_of(*_STATUSES)),
 }
 OPERATIONS = (
@@ -29,6 +30,7 @@ SCHEMAS: dict[str, Schema] = {
         'id': ID,
         'service_name': TEXT,
         'hostname': TEXT,
+        'pool_name': maybe(TEXT),
         'status': {'type': 'string', 'enum': list(_STATUSES)},
         'heartbeated_at': MOMENT,
         'stats': {'type': 'object'},
@@ -66,6 +68,7 @@ def _shown(found: Value, base: str) -> views.Json:
         'id': views.dashed(found.id),
         'service_name': found.service_name,
         'hostname': found.hostname,
+        'pool_name': found.pool_name or None,
         'status': found.status,
         'heartbeated_at': views.moment(found.heartbeated_at),
         'stats': dict(found.stats),

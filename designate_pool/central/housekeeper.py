@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 
-from designate_pool.storage import housekeeping, journal, nesting, owned, plans, zone_tasks
+from designate_pool.storage import housekeeping, journal, nesting, owned, plans, services, zone_tasks
 from designate_pool.storage.sessions import Storage
 
 LOG = logging.getLogger(__name__)
@@ -21,6 +21,8 @@ BITES = 40
 GLANCE = 5000
 #: How long expired plans are kept at least: those applied in the last hour are still counted.
 PLANS_KEPT = timedelta(hours=2)
+#: How long a service that is silent is shown at least.
+SERVICES_KEPT = timedelta(days=1)
 #: How long a zone file may take to arrive; it is in the API already when its task begins.
 ARRIVING = timedelta(hours=1)
 
@@ -64,6 +66,7 @@ class Housekeeper:
         now = datetime.fromtimestamp(self._clock(), timezone.utc)
         before = now - timedelta(seconds=self._retention)
         removed = self._storage.run(plans.expire, min(before, now - PLANS_KEPT), BITE)
+        removed += self._storage.run(services.forget, min(before, now - SERVICES_KEPT))
         removed += self._storage.run(zone_tasks.expire, now - timedelta(seconds=self._task_retention),
                                      now - ARRIVING, BITE)
         for _ in range(BITES):

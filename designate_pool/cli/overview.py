@@ -105,9 +105,13 @@ def _services(services: Sequence[Json] | None, now: datetime, width: int, paint:
     counts = f'{len(services) - len(down)} up' + (f', {paint(f"{len(down)} down", "DOWN")}' if down else '')
     names = sorted({each['service_name'] for each in services if each['status'] == 'UP'})
     told = [f'{counts}: {", ".join(names)}' if names else counts]
-    told += [f'  {paint(each["status"], each["status"])}  {each["service_name"]} on {each["hostname"]}, heard of '
-             f'{_ago(each["heartbeated_at"], now)} ago' for each in down]
+    told += [f'  {paint(each["status"], each["status"])}  {each["service_name"]}{_of_pool(each)} on '
+             f'{each["hostname"]}, heard of {_ago(each["heartbeated_at"], now)} ago' for each in down]
     return told
+
+
+def _of_pool(service: Json) -> str:
+    return f' of {service["pool_name"]}' if service.get('pool_name') else ''
 
 
 def _findings(findings: Sequence[Json] | None, now: datetime) -> list[str]:

@@ -6,7 +6,7 @@ import argparse
 
 from designate_pool.cli.base import Lister, Shown
 
-COLUMNS = ('service_name', 'hostname', 'status', 'heartbeated_at', 'stats')
+COLUMNS = ('service_name', 'hostname', 'pool_name', 'status', 'heartbeated_at', 'stats')
 
 
 class ListServices(Lister):
@@ -14,4 +14,4 @@ class ListServices(Lister):
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         found = self.client.every('/v2/service_statuses', 'service_statuses')
-        return COLUMNS, ([each[column] for column in COLUMNS] for each in found)
+        return COLUMNS, ([each.get(column) for column in COLUMNS] for each in found)

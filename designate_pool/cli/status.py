@@ -104,8 +104,8 @@ class ShowStatus(Told):
                  **({'pool': names.get(each['pool_id'])} if several else {})} for each in found]
 
     def _services(self) -> Any:
-        wanted = ('service_name', 'hostname', 'status', 'heartbeated_at')
-        return [{name: each[name] for name in wanted}
+        wanted = ('service_name', 'hostname', 'pool_name', 'status', 'heartbeated_at')
+        return [{name: each.get(name) for name in wanted}
                 for each in self.client.every('/v2/service_statuses', 'service_statuses')]
 
     def _zones(self, status: str) -> Json:

@@ -20,6 +20,8 @@ from designate_pool.storage import services
 from designate_pool.storage.sessions import Storage, Tx
 
 LOG = logging.getLogger(__name__)
+#: Services that work for one pool.
+_OF_A_POOL = {'minidns', 'pool_manager'}
 #: Seconds; the reader takes three times as long for silence (:data:`designate_pool.central.reading.SILENCE`).
 EVERY = 10.0
 
@@ -28,12 +30,14 @@ class Heartbeat:
     """
     :param parts: the services, in the words of ``[service:…]``
     :param hostname: what this host is called
+    :param pool_name: the pool that those of them work for which are of one
     """
 
-    def __init__(self, storage: Storage, parts: Sequence[str], hostname: str) -> None:
+    def __init__(self, storage: Storage, parts: Sequence[str], hostname: str, pool_name: str) -> None:
         self._storage = storage
         self._parts = tuple(sorted(parts))  # in one order, so that two processes do not wait for each other
-        self._hostname = hostname[:255]
+        self._hostname = hostname
+        self._pool_name = pool_name
         self._stats = {'version': __version__, 'pid': os.getpid(), 'started_at': utcnow().isoformat(timespec='seconds')}
         self._over = threading.Event()
         self._outage = False
@@ -71,4 +75,5 @@ class Heartbeat:
     def _write(self, tx: Tx, status: str) -> None:
         now = utcnow()
         for part in self._parts:
-            services.say(tx, part, self._hostname, status, self._stats, now)
+            services.say(tx, part, self._hostname, self._pool_name if part in _OF_A_POOL else '', status, self._stats,
+                         now)

@@ -95,7 +95,7 @@ def _check_pools(storage: Storage, settings: load.Settings, parts: Sequence[str]
 
 def _serve(runtime: Runtime, made: build.Parts, parts: Sequence[str], asked: _Asked) -> int:
     running: list[Any] = []
-    heart = Heartbeat(made.storage, parts, made.settings.process.host)
+    heart = Heartbeat(made.storage, parts, made.settings.process.host, made.pool.name)
     LOG.info('starting version %s', __version__)
     try:
         for part in parts:

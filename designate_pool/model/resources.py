@@ -36,9 +36,10 @@ class StoredTsigKey:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ServiceStatus:
-    """What a service last said of itself; several processes of one on one host are one.
+    """What a service last said of itself; several processes of one on one host, and of one pool, are one.
 
     :ivar status: UP, or DOWN when it was stopped or has been silent for too long
+    :ivar pool_name: '' for services that are of no pool, and as programs of former versions say nothing of theirs
     """
 
     id: str
@@ -50,3 +51,4 @@ class ServiceStatus:
     capabilities: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     created_at: datetime | None = None
     updated_at: datetime | None = None
+    pool_name: str = ''

@@ -412,11 +412,13 @@ service_statuses = sa.Table(
     sa.Column('id', identifier(), primary_key=True),
     *times(),
     sa.Column('service_name', ascii_text(32), nullable=False),
+    # Of a pool's programs it ends in '/' and the pool's name: programs of former versions know no other key.
     sa.Column('hostname', sa.String(255), nullable=False),
     sa.Column('status', ascii_text(8), nullable=False, server_default='UP'),
     sa.Column('heartbeated_at', Time, nullable=False),
     sa.Column('stats', long_text(), nullable=False),
     sa.Column('capabilities', long_text(), nullable=False),
+    sa.Column('pool_name', exact_text(50), nullable=False, server_default=''),
     sa.CheckConstraint("status IN ('UP', 'DOWN', 'WARNING')", name='status'),
     sa.UniqueConstraint('service_name', 'hostname'),
 )

@@ -156,6 +156,9 @@ def test_every_service_says_that_it_lives(stack: Stack) -> None:
     assert look() == dict.fromkeys(('api', 'central', 'minidns', 'pool_manager'), 'UP')
     (one,) = stack.request('GET', '/v2/service_statuses?service_name=minidns')['service_statuses']
     assert one['hostname'] == 'test' and one['stats']['version'] and one['capabilities'] == {}
+    assert one['pool_name'] == 'default'
+    (other,) = stack.request('GET', '/v2/service_statuses?service_name=central')['service_statuses']
+    assert other['pool_name'] is None
     assert stack.request('GET', f'/v2/service_statuses/{one["id"]}', 200)['service_name'] == 'minidns'
     stack.request('GET', f'/v2/service_statuses/{uuid.uuid4()}', 404)
 

@@ -9,19 +9,22 @@ import pytest
 import sqlalchemy as sa
 
 from designate_pool import errors
+from designate_pool.central.housekeeper import Housekeeper
 from designate_pool.central.reading import SILENCE
 from designate_pool.central.service import Central
 from designate_pool.cmd import heartbeat
 from designate_pool.cmd.heartbeat import Heartbeat
-from designate_pool.model import new_id
+from designate_pool.model import new_id, utcnow
 from designate_pool.runtime import Threads
-from designate_pool.storage.sessions import Storage
+from designate_pool.storage import schema
+from designate_pool.storage.sessions import Storage, Tx
 from tests.fixtures.central import WHO, Clock
 from tests.fixtures.processes import wait_until
 
 
 def statuses(central: Central) -> dict[str, str]:
-    return {f'{each.service_name} {each.hostname}': each.status for each in central.find_service_statuses(WHO)}
+    return {f'{each.service_name} {each.hostname} {each.pool_name}'.rstrip(): each.status
+            for each in central.find_service_statuses(WHO)}
 
 
 @pytest.fixture
@@ -31,7 +34,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_it_lives_falls_silent_comes_back_and_is_stopped(central: Central, database: Storage, clock: Clock) -> None:
-    heart = Heartbeat(database, ['central', 'api'], 'one.example.com')
+    heart = Heartbeat(database, ['central', 'api'], 'one.example.com', 'default')
     heart.start(Threads())
     wait_until(lambda: len(statuses(central)) == 2, 'it has said that it lives')
     assert statuses(central) == {'api one.example.com': 'UP', 'central one.example.com': 'UP'}
@@ -46,7 +49,7 @@ def test_it_lives_falls_silent_comes_back_and_is_stopped(central: Central, datab
     clock.now -= SILENCE + 60
     heart.stop()
     assert set(statuses(central).values()) == {'DOWN'}
-    again = Heartbeat(database, ['api'], 'one.example.com')
+    again = Heartbeat(database, ['api'], 'one.example.com', 'default')
     again.start(Threads())
     wait_until(lambda: statuses(central)['api one.example.com'] == 'UP', 'the next process has said that it lives')
     again.stop()
@@ -58,7 +61,7 @@ def test_it_lives_falls_silent_comes_back_and_is_stopped(central: Central, datab
 
 
 def test_many_processes_say_it_at_once(central: Central, database: Storage) -> None:
-    hearts = [Heartbeat(database, ['minidns', 'central', 'api'], 'one.example.com') for _ in range(4)]
+    hearts = [Heartbeat(database, ['minidns', 'central', 'api'], 'one.example.com', 'default') for _ in range(4)]
     threads = [threading.Thread(target=each._say, args=('UP',)) for each in hearts]
     for thread in threads:
         thread.start()
@@ -69,14 +72,78 @@ def test_many_processes_say_it_at_once(central: Central, database: Storage) -> N
     assert set(statuses(central).values()) == {'UP'} and len(statuses(central)) == 3
 
 
+def beat(database: Storage, pool_name: str, parts: tuple[str, ...] = ('minidns', 'pool_manager', 'central')) -> None:
+    Heartbeat(database, parts, 'one.example.com', pool_name)._say('UP')
+
+
+def test_programs_of_two_pools_on_one_host_are_told_apart(central: Central, database: Storage) -> None:
+    for pool_name in ('default', 'silver'):
+        beat(database, pool_name)
+    assert set(statuses(central)) == {
+        'central one.example.com', *(f'{service} one.example.com {pool_name}' for service in ('minidns', 'pool_manager')
+                                     for pool_name in ('default', 'silver'))}
+    (found,) = central.find_service_statuses(WHO, {'pool_name': 'silver', 'service_name': 'minidns',
+                                                   'hostname': 'one.example.com'})
+    Heartbeat(database, ['minidns'], 'one.example.com', 'silver')._say('DOWN')
+    assert {key for key, status in statuses(central).items() if status == 'DOWN'} == {'minidns one.example.com silver'}
+    assert central.get_service_status(WHO, found.id).status == 'DOWN'
+
+
+@pytest.mark.parametrize('length', [204, 205, 300])
+def test_a_long_host_and_a_long_pool(central: Central, database: Storage, length: int) -> None:
+    for pool_name in ('p' * 50, 'q' * 50, 'ü' * 50):
+        Heartbeat(database, ['minidns'], 'h' * length, pool_name)._say('UP')
+    Heartbeat(database, ['central'], 'h' * length, '')._say('UP')
+    assert {(len(each.hostname), each.pool_name) for each in central.find_service_statuses(WHO)} == {
+        (204, 'p' * 50), (204, 'q' * 50), (204, 'ü' * 50), (min(length, 255), '')}
+
+
+def former(tx: Tx) -> None:
+    """What a program of a version that names no pool writes."""
+    now, table = utcnow(), schema.service_statuses
+    values = {'status': 'UP', 'heartbeated_at': now, 'updated_at': now, 'stats': '{}'}
+    here = (table.c.service_name == 'minidns') & (table.c.hostname == 'one.example.com')
+    if not tx.execute(table.update().where(here).values(values)).rowcount:
+        tx.execute(table.insert(), {**values, 'id': new_id(), 'service_name': 'minidns', 'hostname': 'one.example.com',
+                                    'capabilities': '{}', 'created_at': now})
+
+
+def test_beside_a_program_of_a_former_version(central: Central, database: Storage, clock: Clock) -> None:
+    clock.now = utcnow().timestamp()
+    database.run(former)
+    (before,) = central.find_service_statuses(WHO)
+    assert (before.hostname, before.pool_name) == ('one.example.com', '')
+    beat(database, 'silver', ('minidns',))
+    (after,) = central.find_service_statuses(WHO)
+    assert (after.id, after.hostname, after.pool_name) == (before.id, 'one.example.com', 'silver')
+    for _ in range(2):
+        database.run(former)  # that of another pool lives on
+        beat(database, 'silver', ('minidns',))
+        assert statuses(central) == {'minidns one.example.com': 'UP', 'minidns one.example.com silver': 'UP'}
+    beat(database, 'default', ('minidns',))
+    assert set(statuses(central)) == {'minidns one.example.com default', 'minidns one.example.com silver'}
+
+
+def test_one_that_has_been_silent_for_long_is_forgotten(central: Central, database: Storage, clock: Clock) -> None:
+    clock.now = utcnow().timestamp()
+    beat(database, 'silver', ('minidns', 'central'))
+    keeper = Housekeeper(database, 0, clock)
+    clock.now += 80000
+    keeper.turn()
+    assert set(statuses(central).values()) == {'DOWN'}
+    clock.now += 10000
+    keeper.turn()
+    assert statuses(central) == {}
+
+
 def test_a_database_that_refuses_is_told_of_once_and_tried_again(tmp_path: object, quick: None,
                                                                  caplog: pytest.LogCaptureFixture) -> None:
     database = Storage(f'sqlite:///{tmp_path}/database.sqlite', patience=0.1)
-    heart = Heartbeat(database, ['api'], 'one.example.com')
+    heart = Heartbeat(database, ['api'], 'one.example.com', 'default')
     heart.start(Threads())
     wait_until(lambda: 'cannot be said' in caplog.text, 'it is told')
     table = sa.text('CREATE TABLE service_statuses (id, created_at, updated_at, service_name, hostname, status, '
-                    'heartbeated_at, stats, capabilities)')
+                    'heartbeated_at, stats, capabilities, pool_name)')
     database.run(lambda tx: tx.execute(table).close())
     wait_until(lambda: database.read(lambda tx: tx.execute(sa.text('SELECT 1 FROM service_statuses')).first()),
                'it goes on')

@@ -65,9 +65,10 @@ def pool_page(found: PoolState, base: str, now: datetime) -> str:
             [line for each in found.audits for line in _audit(each, now)], numbers=(4, 5, 6, 7, 8),
             empty='No round has begun yet.')),
         section('programs', 'Programs', table(
-            'programs', 'What the programs said of themselves last', ('Program', 'Host', 'State', 'Heard'),
-            [(each.service_name, each.hostname, state(each.status), f'{age(each.heartbeated_at, now)} ago')
-             for each in found.programs], empty='No program has told of itself.')))
+            'programs', 'What the programs said of themselves last', ('Program', 'Pool', 'Host', 'State', 'Heard'),
+            [(each.service_name, each.pool_name, each.hostname, state(each.status),
+              f'{age(each.heartbeated_at, now)} ago') for each in found.programs],
+            empty='No program has told of itself.')))
 
 
 def _others(found: PoolState, base: str) -> Html | None:
