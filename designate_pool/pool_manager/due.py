@@ -211,7 +211,8 @@ def after_poll(row: ServerStatus, result: PollResult, now: datetime, tries: Trie
             return row
         # Told unasked, it is news to the MiniDNS that polls it: that one takes the server to be fetching still.
         news = result.expected_serial is None and row.deadline_at is not None
-        return _written(row, serial_number=seen, next_attempt_at=now if news else row.next_attempt_at)
+        return _written(row, serial_number=seen, next_attempt_at=now if news else row.next_attempt_at,
+                        attempts=row.attempts if row.status is Outcome.ERROR else 0)  # it follows, if late
     # MiniDNS has used up the tries of a round before it says ERROR.  A server that was right before starts anew.
     spent = 0 if row.status is Outcome.SUCCESS else row.attempts
     each = 1 + tries.max_retries
@@ -223,6 +224,22 @@ def is_stale(row: ServerStatus, result: PollResult) -> bool:
     """Whether the poll failed for a serial that is no longer the one that *row* waits for."""
     return (result.status is Outcome.ERROR and result.expected_serial is not None
             and newer(row.expected_serial, result.expected_serial))
+
+
+def after_stale(row: ServerStatus, result: PollResult, tries: Tries) -> ServerStatus:
+    """An UPDATE *row*, which a poll is under way for, after one that failed for an older serial; *row* when that is
+    nothing to it.
+
+    Where a domain changes more often than a round takes, no other failure is ever heard of.  The first may be due to
+    the change; after a second, before the server has got any further, the row is in ERROR.
+    """
+    assert result.expected_serial is not None
+    if row.status is Outcome.SUCCESS or row.diverged or (
+            row.serial_number is not None and at_least(row.serial_number, result.expected_serial)):
+        return row
+    each = 1 + tries.max_retries
+    return dataclasses.replace(row, status=Outcome.ERROR if row.attempts >= each else row.status,
+                               attempts=row.attempts + each, last_error=result.reason, version=row.version + 1)
 
 
 def has_lost_zone(result: PollResult) -> bool:

@@ -470,8 +470,15 @@ class Manager:
     def _after_poll(self, situation: Situation, result: PollResult, now: datetime) -> None:
         create = situation.rows.get((result.server_id, Action.CREATE))
         update = situation.rows.get((result.server_id, Action.UPDATE))
-        if create is None or update is None or due.is_stale(update, result):
+        if create is None or update is None:
             return
+        if due.is_stale(update, result):
+            counted = due.after_stale(update, result, self.settings.tries)
+            if counted is update:
+                return
+            if counted.status is not Outcome.ERROR or not due.has_lost_zone(result):
+                situation.change(counted)
+                return
         if result.serial_number is not None and newer(result.serial_number, situation.domain.serial):
             # The domain was read after the server had answered, so nobody here has issued that serial.
             outrun = due.outrun(update, result.serial_number, situation.domain.serial, now)

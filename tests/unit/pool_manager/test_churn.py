@@ -1,0 +1,76 @@
+"""A domain that changes more often than a round of polls takes; each poll is with another MiniDNS."""
+
+from __future__ import annotations
+
+import collections
+from datetime import datetime, timedelta
+
+import pytest
+
+from designate_pool.model import Answer, Outcome, PollRequest, PollResult, Status
+from tests.unit.pool_manager.test_manager import CONTEXT, SERVERS, Clock, World, all_needed, clock, world
+
+__all__ = ['clock', 'world']
+
+LAST = SERVERS[2]
+#: Seconds from one change to the next, and that a poll goes on.
+OFTEN, ROUND = 5, 8
+
+
+class Polls:
+    """Those of the last server, each of which ends by itself; the other servers follow at once."""
+
+    def __init__(self, world: World, clock: Clock) -> None:  # noqa: F811
+        self._world = world
+        self._clock = clock
+        self._under_way: collections.deque[tuple[datetime, PollRequest]] = collections.deque()
+
+    def change(self, domain_id: str, number: int, answer: Answer, seen: int | None) -> Status:
+        """The change of that *number*, and how the domain stands before the next.
+
+        :param answer: of the last server to what it was asked before
+        """
+        world, clock = self._world, self._clock  # noqa: F811
+        world.central.update_domain(CONTEXT, domain_id, {'ttl': 100 + number})
+        asked, world.asked = world.asked, []
+        for each in asked:
+            if each.server_id == LAST:
+                self._under_way.append((clock() + timedelta(seconds=ROUND), each))
+            else:
+                world.endpoint.update_statuses(CONTEXT, [world.poll(each)])
+        clock.offset += timedelta(seconds=OFTEN)
+        while self._under_way and self._under_way[0][0] <= clock():
+            _, ended = self._under_way.popleft()
+            world.endpoint.update_statuses(CONTEXT, [PollResult(
+                domain_id, LAST, Outcome.ERROR, answer, seen, 'not yet', ended.serial)])
+        return world.central.get_domain(CONTEXT, domain_id).status
+
+
+@all_needed
+def test_a_server_that_follows_no_change_fails_all_the_same(world: World, clock: Clock) -> None:  # noqa: F811
+    domain = world.create()
+    polls = Polls(world, clock)
+    found = [polls.change(domain.id, number, Answer.SERIAL, domain.serial) for number in range(8)]
+    assert found[:2] == [Status.PENDING] * 2 and Status.ERROR in found[2:]
+
+
+@all_needed
+def test_a_server_that_is_one_change_behind_has_not_failed(world: World, clock: Clock) -> None:  # noqa: F811
+    domain = world.create()
+    polls, seen = Polls(world, clock), domain.serial
+    for number in range(8):
+        before = world.get(domain).serial
+        assert polls.change(domain.id, number, Answer.SERIAL, seen) is Status.PENDING
+        world.endpoint.update_statuses(CONTEXT, [PollResult(
+            domain.id, LAST, Outcome.SUCCESS, Answer.SERIAL, before)])
+        seen = before
+
+
+@pytest.mark.parametrize('world', [66], indirect=True)
+def test_a_server_that_has_lost_the_zone_is_given_it_again(world: World, clock: Clock) -> None:  # noqa: F811
+    domain = world.create()
+    polls = Polls(world, clock)
+    before = len(world.servers[LAST].calls)
+    for number in range(8):
+        polls.change(domain.id, number, Answer.NO_ZONE, None)
+    assert ('create', domain.id) in world.servers[LAST].calls[before:]
