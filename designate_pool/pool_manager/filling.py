@@ -48,12 +48,24 @@ class Filling:
     def run(self) -> float:
         """Take one step for each server that needs it; seconds until the next."""
         pauses = [IDLE]
+        self._empty_again()
         for server in self._manager.members.servers:
             if server.state is ServerState.DRAINING:
                 pauses.append(self._step(server, self._drain))
             elif server.id in self._manager.lanes and (server.is_filling or server.state is ServerState.JOINING):
                 pauses.append(self._step(server, self._fill))
         return min(pauses)
+
+    def _empty_again(self) -> None:
+        """Have servers drain once more on which something was begun by who had yet to see that they had left."""
+        manager = self._manager
+        removed = {each.id: each for each in manager.members.servers if each.state is ServerState.REMOVED}
+        late = manager.storage.ask(server_store.with_rows, list(removed)) if removed else []
+        for server_id in late:
+            draining = server_store.in_state(removed[server_id], ServerState.DRAINING, utcnow())
+            manager.storage.run(server_store.save, draining, utcnow())
+        if late:
+            self._registrar.refresh()
 
     def _step(self, server: PoolServer, take: Callable[[PoolServer], float]) -> float:
         claimed = self._claim(server.id)

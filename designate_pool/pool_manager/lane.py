@@ -39,12 +39,14 @@ class Called:
 
     :ivar leads: whether it stands for its call, where that was for several works
     :ivar serial: that the server was fed, where it is fed by records, or was heard to serve when it was to be mended
+    :ivar server: with the settings that it was called with; None where that is not told
     """
 
     work: Work
     result: CallResult
     leads: bool = True
     serial: int | None = None
+    server: Server | None = None
 
 
 class Lane:
@@ -157,7 +159,7 @@ class Lane:
         ids = self._claimed(works)
         if ids:
             results = self._call([self._works[key][1] for key in ids], deletes, mends)
-            self._done([Called(self._works[key][1], result, key == ids[0], serial)
+            self._done([Called(self._works[key][1], result, key == ids[0], serial, self.server)
                         for key, (result, serial) in zip(ids, results, strict=True)])
         return len(ids)
 

@@ -141,10 +141,7 @@ class Manager:
             found = self.situations(domain_ids)
             for situation in found.values():
                 situation.change(*due.begin(situation.domain, situation.rows, self.members.holding, now, fed))
-            for situation, generation in self.reborn(found.values()):
-                situation.change(*(due.supersede(row, generation) for row in situation.rows.values()
-                                   if row.action is Action.DELETE and row.status is not Outcome.SUCCESS
-                                   and not due.is_in_hand(row, now)))
+            self._supersede(found.values(), now)
             orders = self.write(found.values(), now)
         self.carry_out(orders)
         self._also_notify(situation.domain for situation in found.values() if situation.changed)
@@ -159,6 +156,9 @@ class Manager:
             found = self.situations([domain_of(outcome) for outcome in outcomes])
             for outcome in outcomes:
                 situation = found.get(domain_of(outcome))
+                if situation is not None and isinstance(outcome, Called) and self._is_of_former(outcome):
+                    _let_go(situation, outcome)
+                    continue
                 # What failed on a server that has just come back is due again already; one that rests cannot fail.
                 forgiven = server_of(outcome) in awake or server_of(outcome) not in self.lanes
                 if situation is None or (forgiven and not is_success(outcome)):
@@ -168,6 +168,7 @@ class Manager:
                 elif not situation.domain.is_going:
                     self._after_poll(situation, outcome, now)
             self._revive(found, outcomes, now)
+            self._supersede([each for each in found.values() if each.deletes_anew], now)
             orders = self.write(found.values(), now)
         self._outcomes.begun(key for key, situation in found.items() if is_current(situation.domain, now))
         self.carry_out(orders)
@@ -243,6 +244,13 @@ class Manager:
         self._open.put(*weighed.open)
         if weighed.finished:
             self.storage.run(statuses.purge_domains, weighed.finished, members.holding)
+
+    def _supersede(self, found: Iterable[Situation], now: datetime) -> None:
+        """Leave the zones to newer domains of their names that are to be deleted for older ones."""
+        for situation, generation in self.reborn(found):
+            situation.change(*(due.supersede(row, generation) for row in situation.rows.values()
+                               if row.action is Action.DELETE and row.status is not Outcome.SUCCESS
+                               and not due.is_in_hand(row, now)))
 
     def reborn(self, found: Iterable[Situation]) -> list[tuple[Situation, int]]:
         """Of domains that are to be deleted those whose name lives again, with the newer generation.
@@ -347,8 +355,8 @@ class Manager:
 
     def _reads_catalog(self, server_id: str) -> bool:
         """Whether the server learns its zones from the pool's catalog zone."""
-        return (self.pool.catalog_zone is not None and server_id in self.lanes
-                and self.lanes[server_id].backend.reads_catalog)
+        lane = self.lanes.get(server_id)
+        return self.pool.catalog_zone is not None and lane is not None and lane.backend.reads_catalog
 
     def _announce(self, works: Sequence[Work]) -> None:
         """Notify those who read the catalog zone of it.
@@ -402,6 +410,13 @@ class Manager:
             orders.writes.append(due.asked(row, now, tries))
             orders.polls.append(PollRequest(domain.id, domain.name, row.expected_serial, row.server_id, delay=delay,
                                             seen=row.serial_number))
+
+    def _is_of_former(self, called: Called) -> bool:
+        """Whether the server was called with other settings than it has now, or is gone: that says nothing of it."""
+        if called.server is None:
+            return False
+        lane = self.all_lanes.get(called.server.id)
+        return lane is None or lane.server != called.server
 
     def _after_call(self, situation: Situation, called: Called, now: datetime) -> None:
         work, domain = called.work, situation.domain
@@ -522,7 +537,7 @@ class Manager:
         """Count failures and answers; the id of the server that is back, when this is the first that is heard of it."""
         lane = self.lanes.get(server_of(outcome))
         # It rests or is gone; and what was one call counts once.
-        if lane is None or isinstance(outcome, Called) and not outcome.leads:
+        if lane is None or isinstance(outcome, Called) and (not outcome.leads or self._is_of_former(outcome)):
             return None
         if isinstance(outcome, Called):
             circuit, what, why = lane.control, 'its control channel', outcome.result.error
@@ -570,6 +585,16 @@ def _is_claim_of(row: ServerStatus, claimed: ServerStatus) -> bool:
     """Whether *row* is still claimed as it was when *claimed* was handed out; a claim may have been made longer."""
     return (row.claimed_by == claimed.claimed_by and row.claimed_until is not None
             and claimed.claimed_until is not None and row.claimed_until >= claimed.claimed_until)
+
+
+def _let_go(situation: Situation, called: Called) -> None:
+    """What *called* was for is due still; nothing is for a domain that was deleted meanwhile."""
+    server, action = called.work.row.server_id, called.work.row.action
+    row = situation.rows.get((server, action))
+    if row is not None and _is_claim_of(row, called.work.row):
+        situation.let_go(server, action)
+        is_over = situation.domain.is_going and action is not Action.DELETE
+        situation.change(due.cancel(row) if is_over else due.unclaim(row))
 
 
 def _raised(tx: Tx, pool_name: str) -> int:

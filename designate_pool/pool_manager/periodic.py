@@ -93,13 +93,15 @@ class Periodic:
     def run_due(self) -> float:
         """Carry out what is due; seconds until the next look."""
         manager = self._manager
-        now = utcnow()
-        rooms = {server: room for server, lane in manager.lanes.items()
-                 if (room := min(lane.room(current=False), lane.polls.room))}
-        if not rooms or manager.queues()['outcomes'] > BACKLOG:
+        if manager.queues()['outcomes'] > BACKLOG:
             return DUE_INTERVAL / 10
+        now = utcnow()
         until = now + timedelta(seconds=manager.settings.claim_seconds)
-        with manager.deciding:
+        with manager.deciding:  # no server comes or goes meanwhile
+            rooms = {server: room for server, lane in manager.lanes.items()
+                     if (room := min(lane.room(current=False), lane.polls.room))}
+            if not rooms:
+                return DUE_INTERVAL / 10
             rows = manager.storage.run(statuses.claim_due, rooms, now, manager.settings.name, until)
             if not rows:
                 return manager.until_next(now, DUE_INTERVAL)

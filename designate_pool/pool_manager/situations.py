@@ -62,6 +62,12 @@ class Situation:
                 version=version if key in self.changed else version + 1)
 
     @property
+    def deletes_anew(self) -> bool:
+        """Whether a deletion was begun that nobody has tried yet."""
+        return any(row.action is Action.DELETE and row.status is None and not row.attempts
+                   for row in self.changed.values())
+
+    @property
     def outcomes(self) -> bool:
         """Whether a changed row has come to an end that a verdict takes; that a zone was created is not one."""
         return any(row.status not in (None, self.former[key])

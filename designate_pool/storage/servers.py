@@ -178,6 +178,12 @@ def domains_on(tx: Tx, server_id: str, limit: int) -> list[str]:
                            .order_by(ROWS.c.domain_id).limit(limit)).scalars())
 
 
+def with_rows(tx: Tx, server_ids: Sequence[str]) -> list[str]:
+    """Those of *server_ids* that have rows."""
+    there = sa.exists().where(ROWS.c.server_id == TABLE.c.id)
+    return list(tx.execute(sa.select(TABLE.c.id).where(TABLE.c.id.in_(server_ids), there)).scalars())
+
+
 def names_on(tx: Tx, server_id: str, names: Iterable[str]) -> set[str]:
     """Those of *names* that belong to a domain, deleted ones included, which still has rows for the server."""
     found: set[str] = set()

@@ -170,6 +170,26 @@ def _done(lane: Lane, works: list[Work]) -> list[Called]:
     return [Called(work, lane.backend.delete_domain(work.domain)) for work in works]
 
 
+def test_a_creation_for_the_former_domain_that_ends_late_leaves_the_new_one_its_zone(
+        world: World, clock: Clock) -> None:  # noqa: F811
+    other = world.new_manager('two')
+    lane = world.manager.lanes[FIRST]
+    with held_up(world.manager) as works:
+        first = new_domain(world)
+        world.lose_casts = True
+        clock.offset += timedelta(seconds=31)
+        other.change([world.central.delete_domain(CONTEXT, first.id).id])
+        second = new_domain(world)
+        other.change([second.id])
+        world.deliver()
+        assert world.get(second).status is Status.ACTIVE
+        late, works[:] = works[:], []
+    before = len(verbs(world))
+    world.manager._outcomes.put(*(Called(work, lane.backend.create_domain(work.domain)) for work in late))
+    assert verbs(world)[before:] == ['create']
+    assert NAME in world.servers[FIRST].zones and world.rows(first) == {}
+
+
 def test_what_takes_longer_than_its_claim_is_not_done_twice(world: World, clock: Clock) -> None:  # noqa: F811
     other = world.new_manager('two')
 
