@@ -29,10 +29,14 @@ LOG = logging.getLogger(__name__)
 
 #: Seconds without a query, for a query to arrive whole, and for a message to be taken.
 IDLE, ARRIVAL, TAKING = 30.0, 10.0, 30.0
+#: The last for a stranger, whose answers are so small that there is room for them unless they are not taken.
+HASTE = 1.0
 #: Octets a second that a client has to take of a zone that is read while it is sent, :data:`TAKING` in advance.
 LEAST_RATE = 256 << 10
 #: Seconds in which the first query of a connection is on its way.
 ARRIVING = 1.0
+#: Queries of one connection that are answered before others have their turn.
+_TURN = 100
 _BACKLOG = 1024
 _CHUNK = 65536
 
@@ -91,9 +95,10 @@ class Connection:
             self.sock.shutdown(how)
 
     def _take(self) -> list[bytes]:
-        """The whole messages at the front of the buffer."""
-        found, at = [], 0
-        while len(self._buffer) >= at + 2:
+        """The whole messages at the front of the buffer, a turn's at most."""
+        found: list[bytes] = []
+        at = 0
+        while len(self._buffer) >= at + 2 and len(found) < _TURN:
             end = at + 2 + int.from_bytes(self._buffer[at:at + 2], 'big')
             if len(self._buffer) < end:
                 break
@@ -170,6 +175,7 @@ class Connections:
                     self._changed.wait(0.1)  # out of file descriptors, say: others must be closed first
                 continue
             self._admit(Connection(sock, address[0], not self._servers(address[0])))
+            time.sleep(0)  # a green thread to which somebody comes all the time would go on for ever; so below
 
     def _admit(self, connection: Connection) -> None:
         """Serve *connection*, or have it wait for others to end; close it when too many wait already."""
@@ -257,9 +263,10 @@ class Connections:
                             self._vouch(connection)
                             self._transfer(connection, answer)
                         elif answer is not None:
-                            connection.send(answer)
+                            connection.send(answer, HASTE if connection.is_stranger else None)
                     if self._waiting:
                         self._rest(connection)
+                    time.sleep(0)
         except Exception:  # of one connection; the others go on
             LOG.exception('a connection from %s was given up', connection.address)
         finally:

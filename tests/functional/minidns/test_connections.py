@@ -214,6 +214,28 @@ def test_who_shows_a_key_is_no_stranger(world: World) -> None:
     assert held._strangers == 0
 
 
+def test_strangers_who_take_nothing_do_not_keep_their_places(world: World) -> None:
+    """A server that comes from an address which its section does not have is a stranger too, until it shows its key."""
+    service = world.start(tcp_connections=4, hosts=('127.0.0.8',))
+    (endpoint,) = service.endpoints
+    noise = framed(*[dns.message.make_query('example.com', 'SOA')] * 5000)
+    with contextlib.ExitStack() as stack:
+        for number in range(2):
+            stranger = stack.enter_context(socket.socket())
+            stranger.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2304)
+            stranger.bind((f'127.0.1.{1 + number}', 0))
+            stranger.settimeout(0.5)
+            stranger.connect((endpoint.host, endpoint.port))
+            with contextlib.suppress(OSError):  # until neither side takes anything any more
+                while True:
+                    stranger.sendall(noise)
+        server = stack.enter_context(dial_from(endpoint, '127.0.0.5'))
+        query = dns.message.make_query('example.com', 'AXFR')
+        query.use_tsig(keyring(KEY))
+        server.sendall(framed(query))
+        assert server.recv(2)
+
+
 def test_a_port_that_is_taken_shows_at_start(world: World) -> None:
     taken = world.start().endpoints[0]
     service = MiniDns(world.storage, a_pool(), [Endpoint('127.0.0.1', 0), taken],
