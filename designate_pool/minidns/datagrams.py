@@ -58,17 +58,20 @@ def want_errors(sock: socket.socket) -> None:
             sock.setsockopt(socket.IPPROTO_IP, _IP_RECVERR, 1)
 
 
-def refusals(sock: socket.socket) -> list[tuple[Address, int]]:
-    """The (destination, errno) of datagrams that came back as ICMP errors."""
-    found: list[tuple[Address, int]] = []
+def refusals(sock: socket.socket) -> list[tuple[Address, int, bytes]]:
+    """The (destination, errno, octets) of datagrams that came back as ICMP errors; octets as far as they are quoted.
+
+    Anybody may send such errors who guesses the ports; who quotes what was sent has seen it.
+    """
+    found: list[tuple[Address, int, bytes]] = []
     while len(found) < 4096:
         try:
-            _, ancillary, _, address = sock.recvmsg(512, 512, socket.MSG_ERRQUEUE)
+            quoted, ancillary, _, address = sock.recvmsg(512, 512, socket.MSG_ERRQUEUE)
         except OSError:
             break
         for _, _, data in ancillary:
             if len(data) >= _EXTENDED_ERROR.size:
-                found.append((address, _EXTENDED_ERROR.unpack_from(data)[0]))
+                found.append((address, _EXTENDED_ERROR.unpack_from(data)[0], quoted))
     return found
 
 

@@ -337,9 +337,9 @@ class Exchange:
 
         All of them: a host tells this for a few datagrams a second at most.
         """
-        for address, number in refusals(sock):
+        for address, number, quoted in refusals(sock):
             lane = self._lanes.get(address[:2])
-            for errand in list(lane.pending.values()) if lane is not None else ():
+            for errand in list(lane.pending.values()) if lane is not None and lane.has_asked(quoted) else ():
                 if errand.sends:
                     self._apply(errand, errand.refused(words(number), self._now))
 

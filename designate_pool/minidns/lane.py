@@ -66,6 +66,14 @@ class Lane:
         """Have *errands* wait in the queue as before."""
         self.queue.extendleft(reversed(errands))
 
+    def has_asked(self, quoted: bytes) -> bool:
+        """Whether *quoted* begins with a question that may still be answered, its id and the spelling of its name."""
+        errand = self.pending.get(int.from_bytes(quoted[:2], 'big'))
+        if errand is None or errand.message is None:
+            return False
+        length = 2 + len(errand.asked)
+        return quoted[:length] == errand.message[:length]
+
     def _compose(self, errand: Errand) -> bytes:
         """The message of a new try."""
         number = self._free_id()

@@ -4,8 +4,9 @@ A reply counts when it answers the very question that was asked: same id and sou
 QR, same operation, same question, and a right signature where the server has a key.  Whatever else comes is nobody's.
 
 A message id is 16 bits, which a stranger may guess who knows our port.  So the letters of a name are sent in upper and
-lower case at random, and come back as they were sent.  What comes back otherwise, and a refusal without the signature
-that is due, is doubtful: the server is asked once more over TCP, where it takes more than a guess to answer for it.
+lower case at random, and come back as they were sent.  What comes back otherwise or without the question, and what
+lacks the signature that is due, is doubtful: the server is asked once more over TCP, where it takes more than a guess
+to answer for it.
 """
 
 from __future__ import annotations
@@ -92,13 +93,12 @@ def read_soa(message: bytes, template: bytes, key: Key | None = None, mac: bytes
             signing.check_reply(message, key, mac, now)
         said = _soa(message, template[10:], flags)
     except signing.BadSignature as error:
-        return Said(Answer.BAD, reason=error.reason)
+        is_signed, said = False, Said(Answer.BAD, reason=error.reason)
     except wire.Malformed:
-        return Said(Answer.BAD, reason='the answer is malformed')
+        is_signed, said = False, Said(Answer.BAD, reason='the answer is malformed')
     if asked is None or is_signed:
         return said
-    is_other = message[4:6] != bytes(2) and message[12:len(asked) + 2] != asked[10:]
-    return said._replace(doubtful=key is not None or is_other)
+    return said._replace(doubtful=key is not None or message[12:len(asked) + 2] != asked[10:])
 
 
 def read_notify(message: bytes, template: bytes, key: Key | None = None, mac: bytes = b'', now: int = 0) -> Said | None:

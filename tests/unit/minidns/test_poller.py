@@ -209,6 +209,16 @@ def test_a_refusal_that_comes_while_others_are_asked_ends_the_try_at_once(pollin
     assert {result.reason for _, result in polling.results if result.server_id == bad.id} == {'connection refused'}
 
 
+def test_a_refusal_that_quotes_none_of_our_questions_ends_nothing(polling: Polling) -> None:
+    silent, peer = polling.server(lambda query, over_tcp: [])
+    before_it_is_sent_again = Schedule(0.9, 0.01, 0)
+    polling.ask(peer, schedule=before_it_is_sent_again)
+    wait_until(lambda: silent.queries, 'a query')
+    silent.close()
+    polling._exchange._sockets[socket.AF_INET].sendto(bytes(40), (silent.host, silent.port))
+    assert polling.result(peer).reason == 'no answer within 0.9 s'
+
+
 def test_a_host_without_an_address_is_told_in_words(polling: Polling) -> None:
     peer = Peer('s1', 'lost', (), 53, trouble='ns1.example.net has no address')
     polling.ask(peer)
@@ -313,6 +323,38 @@ def test_what_was_guessed_is_asked_again_over_tcp(polling: Polling, rcode: int) 
     result = polling.result(peer)
     assert (result.status, result.answer, result.serial_number) == (Outcome.SUCCESS, Answer.SERIAL, 7)
     assert [query.question[0].name.to_text().lower() for query in server.queries] == [LONG_NAME] * 2
+
+
+def bare(rcode: int) -> Script:
+    """An error without the question, which nobody has to have seen."""
+    return lambda query, over_tcp: [query.id.to_bytes(2, 'big') + bytes((0x80, rcode)) + bytes(8)]
+
+
+def bad_key(query: dns.message.Message, over_tcp: bool) -> Answers:
+    seal = signing.last(signing.Signer(signing.key_from(OTHER_KEY)).sign(query.to_wire(), int(time.time())))
+    assert seal is not None
+    bare_refusal, = bare(dns.rcode.NOTAUTH)(query, over_tcp)
+    assert isinstance(bare_refusal, bytes)
+    return [signing.refuse(bare_refusal, seal, signing.BADKEY)]
+
+
+def cut_off(query: dns.message.Message, over_tcp: bool) -> Answers:
+    return [guessed(query).to_wire()[:-9]]
+
+
+@pytest.mark.parametrize(('said', 'keyed'), [
+    (bare(dns.rcode.SERVFAIL), False), (bare(dns.rcode.FORMERR), False), (bare(dns.rcode.NOTIMP), False),
+    (cut_off, False), (bare(dns.rcode.SERVFAIL), True), (signed_otherwise, True), (unsigned, True), (bad_key, True),
+], ids=['SERVFAIL', 'FORMERR', 'NOTIMP', 'malformed', 'unsigned SERVFAIL', 'another signature', 'no signature',
+        'BADKEY'])
+def test_an_error_that_was_guessed_is_asked_again_over_tcp(polling: Polling, said: Script, keyed: bool) -> None:
+    def script(query: dns.message.Message, over_tcp: bool) -> Answers:
+        return serving(7)(query, True) if over_tcp else said(query, False)
+
+    _, peer = polling.server(script, keyed=keyed)
+    polling.ask(peer, name=LONG_NAME, schedule=Schedule(5, 1, 0))
+    result = polling.result(peer)
+    assert (result.status, result.serial_number) == (Outcome.SUCCESS, 7), result.reason
 
 
 def test_two_queries_for_a_name_are_spelled_differently(polling: Polling) -> None:
