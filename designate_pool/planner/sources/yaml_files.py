@@ -31,6 +31,7 @@ _DUMPER: Any = getattr(yaml, 'CSafeDumper', yaml.SafeDumper)
 
 _TAG = 'tag:yaml.org,2002:'
 _TEXT, _MERGE = f'{_TAG}str', f'{_TAG}merge'
+_NUMBERS = frozenset({f'{_TAG}int', f'{_TAG}float'})
 _SCALARS, _RESOLVER = SafeConstructor(), Resolver()
 _DIGITS = re.compile(r'([0-9]+)')
 
@@ -38,6 +39,8 @@ _DIGITS = re.compile(r'([0-9]+)')
 LARGEST, MOST_FILES, DEEPEST = 256 << 20, 1000, 64
 #: Scalars, lists and mappings that all aliases together may repeat.
 MOST_REPEATED = 1_000_000
+#: Characters of a number; reading one in base 60 takes time by their square.
+LONGEST_NUMBER = 1000
 _SUFFIXES = ('.yaml', '.yml')
 
 Key = Callable[[str], Any]
@@ -59,7 +62,13 @@ def natural(text: str) -> tuple[Any, ...]:
     """What *text* is sorted by where 2 comes before 12."""
     parts = _DIGITS.split(unicodedata.normalize('NFD', text))
     # Texts and numbers take turns, so that one is never compared with the other.
-    return tuple(int(part) if part.isdecimal() and part.isascii() else part for part in parts)
+    return tuple(_size(part) if part.isdecimal() and part.isascii() else part for part in parts)
+
+
+def _size(digits: str) -> tuple[int, str]:
+    """What numbers are sorted by, however long they are."""
+    digits = digits.lstrip('0')
+    return len(digits), digits
 
 
 ORDERS: dict[str, Key] = {'natural': natural, 'simple': str}
@@ -222,9 +231,11 @@ class _Builder:
         make = SafeConstructor.yaml_constructors.get(tag)
         if make is None or tag == _MERGE:
             self._fail(event, '{} is not known', tag, 'its tag')
+        if tag in _NUMBERS and len(event.value) > LONGEST_NUMBER:
+            self._fail(event, f'a number of more than {LONGEST_NUMBER} characters')
         try:
             return make(_SCALARS, ScalarNode(tag, event.value, event.start_mark, event.end_mark))
-        except (yaml.YAMLError, ValueError) as error:
+        except Exception as error:  # of a text that the tag beside it does not fit PyYAML says anything
             self._fail(event, '{}', f'{event.value!r} cannot be read ({" ".join(str(error).split())})',
                        'what stands here cannot be read')
 

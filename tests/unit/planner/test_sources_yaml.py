@@ -298,6 +298,12 @@ def test_everything_is_written_and_read_again(tmp_path: pathlib.Path) -> None:
     ('a: {type: A, value: 192.0.2.1}\nb: [\n', 'line 3 cannot be read: did not find expected node content'),
     ('010: {type: A, value: 192.0.2.1}\n', "'010' is not a text to YAML; put it in quotes"),
     ('no: {type: A, value: 192.0.2.1}\n', "'no' is not a text to YAML; put it in quotes"),
+    ('a: {ttl: !!bool maybe, type: A}\n', "line 1 cannot be read: 'maybe' cannot be read"),
+    ("a: {ttl: !!int '', type: A}\n", "line 1 cannot be read: '' cannot be read"),
+    ('a: {ttl: !!timestamp now, type: A}\n', "line 1 cannot be read: 'now' cannot be read"),
+    (f'a: {{ttl: 1{":1" * 180}.5, type: A}}\n', ".5' cannot be read"),
+    (f'? 0x{"1" * 5000}\n: {{type: A, value: 192.0.2.1}}\n', 'a number of more than 1000 characters'),
+    (f'? "{"1" * 5000}"\n: {{type: A, value: 192.0.2.1}}\n', 'not a domain name'),
     ('a: &a {type: A, value: *a}\n', '*a is nothing that comes before it'),
     ('a: !python/name:os.system {}\n', 'is not known'),
     ('', "it is empty; a zone without records is written '{}'"),
@@ -467,6 +473,12 @@ def test_what_is_made_to_exhaust_the_reader_is_refused(tmp_path: pathlib.Path, t
     began = time.monotonic()
     assert why in refused(tmp_path, text, enforce_order=False)
     assert time.monotonic() - began < 10
+
+
+def test_a_number_in_base_60_costs_no_more_than_its_length(tmp_path: pathlib.Path) -> None:
+    began = time.process_time()
+    assert 'a number of more than 1000 characters' in refused(tmp_path, f'a: {{ttl: 1{":1" * 50_000}, type: A}}\n')
+    assert time.process_time() - began < 1.0
 
 
 def test_a_file_that_is_too_large_is_refused(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
