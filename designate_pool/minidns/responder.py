@@ -196,6 +196,8 @@ class Responder:
         refusal = query.reply(wire.NOTAUTH, now)
         if key is not None and error == signing.BADTIME:
             refusal = signing.bad_time(refusal, seal, key, now)
+        elif key is not None and error == signing.BADTRUNC:
+            refusal = signing.bad_truncation(refusal, seal, key, now)
         else:
             refusal = signing.refuse(refusal, seal, error)
         return Refusal(refusal, address, seal.owner.to_text(), signing.ERRORS[error],

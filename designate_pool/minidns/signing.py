@@ -4,6 +4,7 @@ dnspython's way through its rdata classes costs ten times the HMAC.
 
 from __future__ import annotations
 
+import hmac
 import struct
 from typing import Any, NamedTuple
 
@@ -20,8 +21,10 @@ FUDGE = 300
 #: Room that a TSIG record may need: two names, the fixed fields, the longest MAC and the time in a BADTIME answer.
 ROOM = 255 + 10 + 26 + 16 + 64 + 6
 
-BADSIG, BADKEY, BADTIME = 16, 17, 18
-ERRORS = {BADSIG: 'BADSIG', BADKEY: 'BADKEY', BADTIME: 'BADTIME', 22: 'BADTRUNC'}
+BADSIG, BADKEY, BADTIME, BADTRUNC = 16, 17, 18, 22
+ERRORS = {BADSIG: 'BADSIG', BADKEY: 'BADKEY', BADTIME: 'BADTIME', BADTRUNC: 'BADTRUNC'}
+#: Octets that a truncated MAC has at least, or half of all if that is more (RFC 8945 section 5.2.2.1).
+_LEAST_MAC = 10
 
 ALGORITHMS = {
     'hmac-md5': dns.tsig.HMAC_MD5,
@@ -125,15 +128,18 @@ def last(message: bytes) -> Seal | None:
 def check_query(message: bytes, seal: Seal, key: dns.tsig.Key, now: int) -> int:
     """0 when a query is rightly signed with *key*, else the TSIG error to answer (RFC 8945 section 5.2).
 
-    :raises wire.Malformed: when its MAC is longer than the algorithm makes one, or it already says an error
+    :raises wire.Malformed: when its MAC is longer or shorter than it can be, or it already says an error
     """
     if seal.algorithm != key.algorithm:
         return BADKEY
-    if len(seal.mac) > dns.tsig.mac_sizes[key.algorithm] or seal.error:
+    size = dns.tsig.mac_sizes[key.algorithm]
+    if not max(_LEAST_MAC, size // 2) <= len(seal.mac) <= size or seal.error:
         raise wire.Malformed
-    if not _matches(message, seal, key, b''):
+    if not hmac.compare_digest(_mac(message, seal, key, b'')[:len(seal.mac)], seal.mac):
         return BADSIG
-    return BADTIME if _is_late(seal, now) else 0
+    if _is_late(seal, now):
+        return BADTIME
+    return 0 if len(seal.mac) == size else BADTRUNC
 
 
 def complaint(seal: Seal, key: dns.tsig.Key | None, error: int, now: int) -> str:
@@ -148,6 +154,8 @@ def complaint(seal: Seal, key: dns.tsig.Key | None, error: int, now: int) -> str
         return f'signs with the key {name} by {_word(seal.algorithm)}, not by {_word(key.algorithm)} (BADKEY)'
     if error == BADSIG:
         return f'has another secret for the key {name} (BADSIG)'
+    if error == BADTRUNC:
+        return f'signs with the key {name} by a truncated MAC (BADTRUNC)'
     return f'signs with the key {name} at a time {_apart(seal.time - now)} ours: the clocks differ (BADTIME)'
 
 
@@ -165,7 +173,7 @@ def check_reply(message: bytes, key: dns.tsig.Key, request_mac: bytes, now: int)
         raise BadSignature(_rejection(seal, key, now))
     if seal.owner != key.name or seal.algorithm != key.algorithm:
         raise BadSignature('the answer is signed with another key')
-    if not _matches(message, seal, key, request_mac):
+    if not hmac.compare_digest(_mac(message, seal, key, request_mac), seal.mac):
         raise BadSignature('the answer has a wrong signature')
     if _is_late(seal, now):
         raise BadSignature(f'the answer is signed at a time {_apart(seal.time - now)} ours: the clocks differ')
@@ -212,6 +220,11 @@ def bad_time(message: bytes, seal: Seal, key: dns.tsig.Key, now: int) -> bytes:
     return Signer(key, seal.mac).sign(message, seal.time, BADTIME, now.to_bytes(6, 'big'))
 
 
+def bad_truncation(message: bytes, seal: Seal, key: dns.tsig.Key, now: int) -> bytes:
+    """*message* signed, for a query whose MAC is right as far as it goes (RFC 8945 section 5.3.2)."""
+    return Signer(key, seal.mac).sign(message, now, BADTRUNC)
+
+
 def _rejection(seal: Seal, key: dns.tsig.Key, now: int) -> str:
     """Why the server does not accept our signature, as it says (RFC 8945 section 5.2)."""
     name = key.name.to_text()
@@ -243,18 +256,14 @@ def _rcode(rcode: int) -> str:
     return dns.rcode.to_text(dns.rcode.Rcode.make(rcode))
 
 
-def _matches(message: bytes, seal: Seal, key: dns.tsig.Key, request_mac: bytes) -> bool:
-    """Whether the MAC is the right one (RFC 8945 section 4.3)."""
+def _mac(message: bytes, seal: Seal, key: dns.tsig.Key, request_mac: bytes) -> bytes:
+    """The right MAC (RFC 8945 section 4.3)."""
     context = _context(key, request_mac)
     additional = int.from_bytes(message[10:12], 'big') - 1
     context.update(seal.original_id.to_bytes(2, 'big') + message[2:10] + additional.to_bytes(2, 'big'))
     context.update(message[12:seal.at])
     context.update(_variables(key, _timers(seal.time, seal.fudge), seal.error, seal.other))
-    try:
-        context.verify(seal.mac)
-    except dns.tsig.BadSignature:
-        return False
-    return True
+    return bytes(context.sign())
 
 
 def _context(key: dns.tsig.Key, former_mac: bytes) -> Any:

@@ -333,7 +333,37 @@ def test_a_query_from_another_time_is_badtime_signed_and_says_our_time() -> None
     context.verify(rdata.mac)
 
 
+def truncated(message: bytes, octets: int) -> bytes:
+    """*message* with so much of its MAC."""
+    seal = signing.last(message)
+    assert seal is not None
+    start = wire.read_record(message, seal.at).start
+    timers = signing._TIMERS.pack(seal.time >> 32, seal.time & 0xffffffff, seal.fudge)
+    rdata = signing._rdata(seal.algorithm, timers, seal.mac[:octets], message[:2], 0, b'')
+    return message[:start - 2] + len(rdata).to_bytes(2, 'big') + rdata
+
+
+@pytest.mark.parametrize(('octets', 'outcome'), [
+    (0, dns.rcode.FORMERR), (15, dns.rcode.FORMERR), (16, signing.BADTRUNC), (31, signing.BADTRUNC),
+    (32, dns.rcode.NOERROR)])
+def test_a_truncated_mac_is_told_from_a_wrong_one(octets: int, outcome: int) -> None:
+    """RFC 8945 section 5.2.2.1: half of a MAC at least; and then the policy decides, which is to take whole ones."""
+    said = answer(truncated(query(key=KEY), octets), STRANGER)
+    assert isinstance(said, bytes)
+    if outcome != signing.BADTRUNC:
+        assert said[3] & 15 == outcome
+        return
+    seal = signing.last(said)
+    assert seal is not None and (said[3] & 15, seal.error, len(seal.mac)) == (dns.rcode.NOTAUTH, outcome, 32)
+    wrong = answer(truncated(query(key=OTHER_KEY), octets), STRANGER)
+    assert isinstance(wrong, bytes)
+    seal = signing.last(wrong)
+    assert seal is not None and (seal.error, seal.mac) == (signing.BADSIG, b'')
+
+
 @pytest.mark.parametrize(('message', 'address', 'key', 'kind', 'why'), [
+    (truncated(query(key=KEY), 16), KEYED_FRIEND, 'pool-key.', 'BADTRUNC',
+     '192.0.2.2 (two) signs with the key pool-key. by a truncated MAC (BADTRUNC)'),
     (query(), STRANGER, '', 'unsigned', '203.0.113.9 is no server of the pool'),
     (query(), KEYED_FRIEND, '', 'unsigned', '192.0.2.2 (two) does not sign with the key pool-key.'),
     (query(key=TsigKey('nobody.', 'hmac-sha256', SECRET)), FRIEND, 'nobody.', 'BADKEY',
