@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import inspect
 import os
 import sys
 import uuid
@@ -96,7 +97,11 @@ def config_check(conf: cfg.ConfigOpts) -> int:
 
 
 def check(conf: cfg.ConfigOpts) -> int:
-    """Look for breaches of what always holds, in the database and on every server; 0 none, 1 some, 2 not all seen."""
+    """Look for breaches of what always holds, in the database and on every server; 0 none, 1 some, 2 not all seen.
+
+    The servers of the configuration's pool are asked.  Of other pools the rows in the database alone are looked at: to
+    have their servers asked too, run it with the configuration of each.
+    """
     pool = pools.read_pool(conf, backends.options())
     drivers = _drivers(pool)
     settings = _settings(conf)
@@ -343,8 +348,8 @@ def _group(commands: Any, name: str, about: str) -> Any:
 
 
 def _command(group: Any, name: str, run: Any) -> argparse.ArgumentParser:
-    about = (run.__doc__ or '').split('\n')[0]
-    parser: argparse.ArgumentParser = group.add_parser(name, help=about, description=about)
+    about, _, more = (inspect.getdoc(run) or '').partition('\n\n')
+    parser: argparse.ArgumentParser = group.add_parser(name, help=about, description=f'{about} {more}'.rstrip())
     parser.set_defaults(run=run)
     return parser
 

@@ -1,7 +1,8 @@
-"""``designate-pool-manage check``: whether what always holds holds, in the database and on every server.
+"""``designate-pool-manage check``: whether what always holds holds, in the database and on every server of a pool.
 
-Nothing is changed.  The domains are read a page at a time, and the servers are asked for their lists of zones.  What
-looks wrong is looked at again until it looks right, or until the patience is over: only then it is a breach.
+Nothing is changed.  The domains are read a page at a time, and the servers are asked for their lists of zones; of the
+pools that the configuration is not of, the rows alone are read.  What looks wrong is looked at again until it looks
+right, or until the patience is over: only then it is a breach.
 """
 
 from __future__ import annotations
@@ -11,38 +12,30 @@ import dataclasses
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import timedelta
 
 from designate_pool.backends.base import Backend
-from designate_pool.model import Action, Domain, Pool, PoolServer, ServerState, utcnow
-from designate_pool.pool_manager import due, soundness
-from designate_pool.pool_manager.members import Members
+from designate_pool.cmd.soundness_rows import MOST, PAGE, Breach, Rows, State
+from designate_pool.model import Action, Domain, Pool, PoolServer, ServerState
+from designate_pool.pool_manager import due
 from designate_pool.storage import domains as domain_store
+from designate_pool.storage import pools as pool_store
 from designate_pool.storage import servers as server_store
 from designate_pool.storage import soundness as store
 from designate_pool.storage.sessions import Storage
 
-PAGE = 500
-#: Seconds between two looks at what looks wrong, and after which what is due should have been taken.
-PAUSE, LATE = 1.0, 60.0
-#: Breaches of which more are not looked for.
-MOST = 1000
-
-
-@dataclasses.dataclass(frozen=True, slots=True, order=True)
-class Breach:
-    """Something that does not hold.
-
-    :ivar about: a zone or a server
-    """
-
-    about: str
-    what: str
+#: Seconds between two looks at what looks wrong.
+PAUSE = 1.0
+#: The threshold of a pool whose pool managers have not published theirs: no server is known to be needed but one.
+UNKNOWN_THRESHOLD = 1
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Report:
     """
+    :ivar domains: of all pools
+    :ivar servers: that were asked
+    :ivar pool: the name of the pool whose servers were asked
+    :ivar states: how it goes with each pool, by its name
     :ivar unseen: servers that could not be looked at, and why
     :ivar extra: zones that a server has and that never were of any pool, by the server's label
     :ivar nested: zones that lie below a zone of another project, which some may make, and others had before
@@ -56,6 +49,8 @@ class Report:
     extra: Mapping[str, Sequence[str]]
     nested: Sequence[str] = ()
     more: bool = False
+    pool: str = ''
+    states: Mapping[str, State] = dataclasses.field(default_factory=dict)
 
     @property
     def code(self) -> int:
@@ -63,13 +58,20 @@ class Report:
         return 1 if self.breaches else 2 if self.unseen else 0
 
     def text(self) -> str:
-        lines = [f'{each.about}: {each.what}.' for each in self.breaches]
+        lines = [f'{each.about}{self._of(each.pool)}: {each.what}.' for each in self.breaches]
         if self.more:
             lines.append(f'There may be more: no more than {MOST} are looked for.')
         lines += [f'{label} was not looked at: {why}' for label, why in self.unseen.items()]
         lines += [f'{label} has {len(names)} zones of its own: {", ".join(names[:5])}{" ..." if names[5:] else ""}'
                   for label, names in self.extra.items()]
         lines += self.nested
+        for name, state in self.states.items():
+            lines += [f'{label}{self._of(name)} has operations that fail: {what}'
+                      for label, what in state.failing.items() if name != self.pool]
+            lines += [f'No {service} of the pool {name} says that it lives.' for service in state.silent]
+        lines += [f'Of the pool {name} the rows alone were looked at ({state.domains} domains, {state.servers} servers '
+                  f'that were not asked): this configuration is of the pool {self.pool}.'
+                  for name, state in self.states.items() if name != self.pool]
         lines.append(f'{self.domains} domains, {self.servers} servers: '
                      f'{len(self.breaches) or "no"} breach{"es" if len(self.breaches) != 1 else ""}.')
         return '\n'.join(lines)
@@ -78,11 +80,16 @@ class Report:
         return json.dumps({'ok': not self.code, 'domains': self.domains, 'servers': self.servers,
                            'breaches': [dataclasses.asdict(each) for each in self.breaches], 'more': self.more,
                            'unseen': dict(self.unseen), 'nested': list(self.nested),
-                           'extra': {key: list(names) for key, names in self.extra.items()}}, indent=2)
+                           'extra': {key: list(names) for key, names in self.extra.items()}, 'pool': self.pool,
+                           'pools': {name: {**dataclasses.asdict(state), 'asked': name == self.pool}
+                                     for name, state in self.states.items()}}, indent=2)
+
+    def _of(self, pool: str) -> str:
+        return f' of the pool {pool}' if pool not in ('', self.pool) else ''
 
 
 class Check:
-    """A look at one pool.
+    """A look at a pool and its servers, and at the rows of the others.
 
     :param backends: the drivers of its servers, by the servers' ids
     :param patience: seconds for what is under way to come right
@@ -95,44 +102,28 @@ class Check:
         self._backends = backends
         self._patience = patience
         self._sleep = sleep
-        self._members = Members.of(())
-        self._domains = 0
         self._unseen: dict[str, str] = {}
         self._extra: dict[str, Sequence[str]] = {}
+        self._rows = [Rows(storage, pool)]
 
     def run(self) -> Report:
-        roll = self._storage.read(server_store.of_pool, self._pool.name)
-        self._members = Members.of(roll.servers)
-        suspects = self._in_database(roll.pool_id)
+        self._rows += [Rows(self._storage, each if each.published_at is not None else
+                            dataclasses.replace(each, threshold_percentage=UNKNOWN_THRESHOLD))
+                       for each in self._storage.read(pool_store.find, {}, None, None, None, None)
+                       if each.name != self._pool.name]
+        suspects = [rows.look() for rows in self._rows]
         wrong_at = self._on_servers()
         end = time.monotonic() + self._patience
-        while (suspects or any(wrong_at.values())) and time.monotonic() < end:
+        while (any(suspects) or any(wrong_at.values())) and time.monotonic() < end:
             self._sleep(PAUSE)
-            self._members = Members.of(self._storage.read(server_store.of_pool, self._pool.name).servers)
-            suspects = self._suspects(list(suspects))
+            suspects = [rows.look_again(list(found)) for rows, found in zip(self._rows, suspects)]
             if any(wrong_at.values()):
                 wrong_at = self._on_servers([key for key, found in wrong_at.items() if found])
-        found = [each for breaches in (*suspects.values(), *wrong_at.values()) for each in breaches]
+        found = [each for part in (*suspects, wrong_at) for breaches in part.values() for each in breaches]
         found += self._strangers()
-        return Report(self._domains, len(wrong_at), sorted(found)[:MOST], self._unseen, self._extra, self._nested(),
-                      len(found) >= MOST)
-
-    def _in_database(self, pool_id: str) -> dict[str, list[Breach]]:
-        """What looks wrong of all domains, by their ids."""
-        found: dict[str, list[Breach]] = {}
-        after = ''
-        while (ids := self._storage.read(store.ids, pool_id, after, PAGE)) and len(found) < MOST:
-            self._domains += len(ids)
-            found.update(self._suspects(ids))
-            after = ids[-1]
-        return found
-
-    def _suspects(self, domain_ids: Sequence[str]) -> dict[str, list[Breach]]:
-        late, now = timedelta(seconds=LATE), utcnow()
-        found = {kept.domain.id: [Breach(kept.domain.name, what) for what in soundness.breaches(
-            kept, self._members, self._pool.threshold_percentage, late, now)]
-            for kept in (self._storage.read(store.kept, domain_ids) if domain_ids else ())}
-        return {key: breaches for key, breaches in found.items() if breaches}
+        states = {rows.pool.name: rows.state() for rows in self._rows}
+        return Report(sum(each.domains for each in states.values()), len(wrong_at), sorted(found)[:MOST], self._unseen,
+                      self._extra, self._nested(), len(found) >= MOST, self._pool.name, states)
 
     def _nested(self) -> list[str]:
         found: list[str] = []
@@ -154,7 +145,7 @@ class Check:
 
         :param only: ids of those that are looked at; None for all
         """
-        looked = [each for each in self._members.servers if each.id in self._backends
+        looked = [each for each in self._rows[0].members.servers if each.id in self._backends
                   and each.state in (ServerState.ACTIVE, ServerState.JOINING) and (only is None or each.id in only)]
         found = {}
         for each in looked:
@@ -173,14 +164,15 @@ class Check:
             return None
         self._unseen.pop(server.label, None)
         found = [] if server.is_filling or server.state is not ServerState.ACTIVE else [
-            Breach(server.label, f'{name} {what}') for page in self._pages()
+            Breach(server.label, f'{name} {what}', self._pool.name) for page in self._pages()
             for name, what in self._differences(server.id, backend, page, listing.serials)]
         if listing.complete and not backend.fed_by_records:
             strangers = sorted(set(listing.serials) - set(names) - {self._pool.catalog_zone})
             explained = {*self._storage.read(domain_store.live_by_name, strangers),
                          *self._storage.read(server_store.names_on, server.id, strangers)}
             ours = self._storage.read(store.once_named, strangers) - explained
-            found += [Breach(server.label, f'{name} is there, and was deleted') for name in sorted(ours)]
+            found += [Breach(server.label, f'{name} is there, and was deleted', self._pool.name)
+                      for name in sorted(ours)]
             if extra := [name for name in strangers if name not in ours and name not in explained]:
                 self._extra[server.label] = extra
         return found[:MOST]

@@ -7,6 +7,8 @@ import io
 import json
 import pathlib
 import uuid
+from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -14,10 +16,12 @@ import sqlalchemy as sa
 from oslo_config import cfg
 
 from designate_pool.cmd import manage
-from designate_pool.model import Action, Endpoint
+from designate_pool.cmd.heartbeat import Heartbeat
+from designate_pool.model import Action, Endpoint, Outcome, ServerState, Status, utcnow
 from designate_pool.nameserver.server import NameServer
-from designate_pool.storage.schema import domains, pool_manager_status
+from designate_pool.storage.schema import domains, pool_manager_status, pool_servers, pools
 from designate_pool.storage.sessions import Storage
+from tests.fixtures.databases import upgraded_sqlite
 from tests.fixtures.nameservers import SECRET
 from tests.fixtures.processes import free_port, wait_until
 from tests.fixtures.stack import Stack
@@ -32,6 +36,78 @@ def check(stack: Stack) -> tuple[int, Any]:
         code = manage.main(['--config-file', str(stack.config), 'check', '--patience', '0', '--json'],
                            cfg.ConfigOpts())
     return code, json.loads(printed.getvalue())
+
+
+def insert(storage: Storage, table: sa.Table, **values: Any) -> None:
+    now = utcnow()
+    storage.run(lambda tx: tx.execute(table.insert(), {'created_at': now, 'updated_at': now, **values}).close())
+
+
+@pytest.fixture
+def silver(tmp_path: pathlib.Path) -> Iterator[Storage]:
+    """A database with a pool that no configuration is here for, and a zone of it on one server."""
+    url = upgraded_sqlite(tmp_path / 'pool.sqlite')
+    with contextlib.closing(Storage(url)) as storage:
+        insert(storage, pools, id='f' * 32, name='silver', threshold_percentage=100, published_at=utcnow())
+        insert(storage, pool_servers, id='a' * 32, pool_id='f' * 32, label='knot:192.0.2.53', driver='knot',
+               state=ServerState.ACTIVE, state_since=utcnow(), fingerprint='')
+        insert(storage, domains, id='d' * 32, pool_id='f' * 32, name='silver.example.com.', email='a@example.com',
+               ttl=3600, refresh=3600, retry=600, expire=86400, minimum=300, serial=5, reported_serial=5,
+               action=Action.NONE, status=Status.ACTIVE)
+        for number, action in enumerate((Action.CREATE, Action.UPDATE)):
+            insert(storage, pool_manager_status, id=str(number) * 32, server_id='a' * 32, domain_id='d' * 32,
+                   action=action, status=Outcome.SUCCESS, serial_number=5, expected_serial=5)
+        yield storage
+
+
+def check_default(storage: Storage, folder: pathlib.Path, *arguments: str) -> tuple[int, str]:
+    """What the command says with the configuration of the pool 'default', which has one server that is dead."""
+    path = folder / 'default.conf'
+    path.write_text(f'[database]\nconnection = {storage.engine.url}\n[backend:fake:{uuid.uuid4()}]\n'
+                    'host = 192.0.2.1\n')
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        code = manage.main(['--config-file', str(path), 'check', '--patience', '0', *arguments], cfg.ConfigOpts())
+    return code, printed.getvalue()
+
+
+def test_the_rows_of_other_pools_are_looked_at_and_their_servers_are_not(silver: Storage,
+                                                                         tmp_path: pathlib.Path) -> None:
+    code, told = check_default(silver, tmp_path)
+    assert (code, told.splitlines()) == (0, [
+        'No minidns of the pool silver says that it lives.',
+        'No pool_manager of the pool silver says that it lives.',
+        'Of the pool silver the rows alone were looked at (1 domains, 1 servers that were not asked): this '
+        'configuration is of the pool default.', '1 domains, 0 servers: no breaches.'])
+    Heartbeat(silver, ['minidns', 'pool_manager'], 'one.example.com', 'silver')._say('UP')
+    long_ago = utcnow() - timedelta(hours=1)
+    rows = pool_manager_status
+    silver.run(lambda tx: tx.execute(sa.update(rows).where(rows.c.action == Action.UPDATE).values(
+        status=Outcome.ERROR, last_error='no answer', next_attempt_at=long_ago, claimed_by='gone',
+        claimed_until=long_ago)).close())
+    insert(silver, domains, id='e' * 32, pool_id='f' * 32, name='gone.example.com.', email='a@example.com', ttl=3600,
+           refresh=3600, retry=600, expire=86400, minimum=300, serial=5, action=Action.NONE, status=Status.DELETED,
+           deleted='e' * 32, deleted_at=long_ago)
+    insert(silver, rows, id='c' * 32, server_id='a' * 32, domain_id='e' * 32, action=Action.DELETE, expected_serial=5)
+    code, told = check_default(silver, tmp_path)
+    since = f'{long_ago:%Y-%m-%d %H:%M:%S}'
+    assert (code, told.splitlines()) == (1, [
+        'gone.example.com. of the pool silver: DELETE on knot:192.0.2.53: it is PENDING and waits for nothing.',
+        f'silver.example.com. of the pool silver: UPDATE on knot:192.0.2.53: it is due since {since}, and nobody has '
+        'taken it.',
+        'knot:192.0.2.53 of the pool silver has operations that fail: 1 in ERROR, the first silver.example.com.: '
+        'UPDATE: no answer',
+        'Of the pool silver the rows alone were looked at (2 domains, 1 servers that were not asked): this '
+        'configuration is of the pool default.', '2 domains, 0 servers: 2 breaches.'])
+    found = json.loads(check_default(silver, tmp_path, '--json')[1])
+    assert found['pool'] == 'default' and {each['pool'] for each in found['breaches']} == {'silver'}
+    assert found['pools']['silver']['asked'] is False and found['pools']['default']['asked'] is True
+
+
+def test_the_help_says_whose_servers_are_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        manage.main(['check', '--help'], cfg.ConfigOpts())
+    assert "servers of the configuration's pool are asked" in ' '.join(capsys.readouterr().out.split())
 
 
 @pytest.fixture
