@@ -70,9 +70,10 @@ class ZoneTasks:
         self._storage.run(zone_tasks.put, task, now)
         return task
 
-    def take_in(self, who: Context, pieces: Iterable[bytes]) -> ZoneTask:
+    def take_in(self, who: Context, pieces: Iterable[bytes], pool_id: str | None = None) -> ZoneTask:
         """Keep a zone file that is to be imported.
 
+        :param pool_id: the pool that the zone goes to; None for the default one
         :param pieces: may raise what it likes; then nothing is kept
         :raises OverLimit: when as many of the project are under way already as may be
         """
@@ -81,7 +82,7 @@ class ZoneTasks:
                 zone_tasks.count_pending, who.project_id, most):
             raise OverLimit(limit=f'{most} imports of the project are under way', seconds=RETRY_AFTER)
         task = ZoneTask(new_id(), ZoneTaskKind.IMPORT, project_id=who.project_id, request_id=who.request_id,
-                        created_at=utcnow(), may_nest=who.may_nest)
+                        created_at=utcnow(), may_nest=who.may_nest, pool_id=pool_id)
         batches = _batches(pieces)
         first, following = next(batches, []), next(batches, None)
         size = sum(map(len, first))

@@ -12,7 +12,8 @@ import falcon
 
 from designate_pool.api import fields, reading, views
 from designate_pool.api.answering import answer, asker
-from designate_pool.api.operations import FILE, MEMBER, READER, Operation
+from designate_pool.api.auth import check_rule
+from designate_pool.api.operations import CREATE_IN_POOL, FILE, MEMBER, READER, Operation
 from designate_pool.api.schemas import COUNT, ID, LINK, MOMENT, TEXT, Schema, links, listed, maybe, shape
 from designate_pool.api.tasks import PIECE, ZoneTasks, checked
 from designate_pool.errors import (BadInput, BodyTooLarge, DomainNotFound, OverLimit, ServiceUnavailable,
@@ -27,13 +28,14 @@ _FILTERS = {
     'zone_id': fields.Field(fields.identifier),
     'message': fields.Field(fields.some_text),
 }
+_WHERE = {'pool_id': fields.Field(fields.identifier)}
 _IMPORTS, _EXPORTS = '/v2/zones/tasks/imports', '/v2/zones/tasks/exports'
 _IMPORT, _EXPORT = f'{_IMPORTS}/{{import_id}}', f'{_EXPORTS}/{{export_id}}'
 OPERATIONS = (
     Operation('list_zone_imports', 'GET', _IMPORTS, 'List imports', READER, {200: 'ZoneImports'}, query=_FILTERS,
               is_list=True),
     Operation('create_zone_import', 'POST', _IMPORTS, 'Make a zone of a zone file', MEMBER, {202: 'ZoneImport'},
-              media='text/dns', body_size=FILE),
+              media='text/dns', query=_WHERE, body_size=FILE),
     Operation('show_zone_import', 'GET', _IMPORT, 'Show how far an import is, or how it ended', READER,
               {200: 'ZoneImport'}),
     Operation('delete_zone_import', 'DELETE', _IMPORT, 'Forget an import; the zone that it made stays', MEMBER,
@@ -84,8 +86,12 @@ class ZoneImports:
 
     def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
         who = asker(req)
+        pool_id = reading.query(req, _WHERE).get('pool_id')
+        if pool_id is not None:
+            check_rule(req, CREATE_IN_POOL, 'To choose the pool of a zone')
+            self._central.get_pool(who, pool_id)
         try:
-            task = self._tasks.take_in(who, checked(_pieces(req, self._limit)))
+            task = self._tasks.take_in(who, checked(_pieces(req, self._limit)), pool_id)
         except OverLimit as error:
             resp.set_header('Retry-After', str(error.kwargs['seconds']))
             raise

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import codecs
 import collections
+import dataclasses
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -162,6 +163,8 @@ class Imports:
                 raise _Taken(task=task.id)
             zone_tasks.remove_pieces(tx, task.id)
 
+        if task.pool_id is not None:
+            wanted = dataclasses.replace(wanted, pool_id=task.pool_id)
         domain = self._make(context, wanted, _Parts(contents, self._unless_stopping), also=settle)
         LOG.info('import %s made %s, %d recordsets [%s]', task.id, domain.name, len(contents), task.request_id)
 

@@ -39,15 +39,18 @@ class ImportZone(Change):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('file', metavar='FILE', help='the zone file; - is standard input')
+        parser.add_argument('--pool', metavar='POOL', help='the pool that the zone goes to, by name or id; not given: '
+                                                           'the default one')
         parser.add_argument('--no-wait', action='store_true',
                             help="only send the file, and show the import's id; 'zone import show' tells what became "
                                  'of it')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        where = {} if parsed_args.pool is None else {'pool_id': self.client.pool(parsed_args.pool)['id']}
         with _opened(parsed_args.file, self.app.stdin) as content:
             self.began = time.monotonic()
-            answer = self.client.send('POST', IMPORTS, IMPORT_SECONDS, data=content,
+            answer = self.client.send('POST', IMPORTS, IMPORT_SECONDS, data=content, params=where,
                                       headers={'Content-Type': 'text/dns'})
         task: Json = answer.json()
         if parsed_args.no_wait:

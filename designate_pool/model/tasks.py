@@ -34,6 +34,7 @@ class ZoneTask:
     :ivar request_id: of the request that it began with
     :ivar version: raised whenever it is begun or ends
     :ivar may_nest: as in :class:`designate_pool.model.Context`, of who began it
+    :ivar pool_id: the pool that the zone of an import is to go to; None for the default one
     """
 
     id: str
@@ -48,3 +49,4 @@ class ZoneTask:
     created_at: datetime | None = None
     updated_at: datetime | None = None
     may_nest: bool = False
+    pool_id: str | None = None

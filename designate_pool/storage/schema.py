@@ -391,6 +391,7 @@ zone_tasks = sa.Table(
     sa.Column('claimed_by', sa.String(64)),
     sa.Column('claimed_until', Time),
     sa.Column('may_nest', sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column('pool_id', ascii_text(32)),
     sa.CheckConstraint("kind IN ('IMPORT', 'EXPORT')", name='kind'),
     sa.CheckConstraint("status IN ('PENDING', 'COMPLETE', 'ERROR')", name='status'),
     sa.Index(None, 'project_id', 'created_at'),

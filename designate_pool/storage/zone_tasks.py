@@ -3,14 +3,15 @@
 An import is carried out by whoever claims it, for as long as it keeps the claim.  Its end is written by the same
 transaction that makes its domain, and only while the claim is held: so it is carried out once, however many try.
 
-A task whose zone file has not arrived in full has no size, and nobody sees it.
+A task whose zone file has not arrived in full has no size, and nobody sees it.  One that names a pool looks as if it
+were claimed by nobody: a Central of a former version, which would not heed the pool, leaves it.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping
-from datetime import datetime
+from datetime import datetime, timezone
 from typing import Any
 
 import sqlalchemy as sa
@@ -24,6 +25,7 @@ from designate_pool.storage.sessions import Storage, Tx
 
 TABLE, PIECES = zone_tasks, zone_task_pieces
 _MAX_MESSAGE = 4096
+_NEVER = datetime(9999, 1, 1, tzinfo=timezone.utc)
 #: Pieces that one statement removes; a piece may be large.
 _PIECES = 100
 _FIELDS = tuple(field.name for field in dataclasses.fields(ZoneTask))
@@ -38,6 +40,7 @@ def put(tx: Tx, task: ZoneTask, now: datetime) -> bool:
         return False
     values = {name: getattr(task, name) for name in _FIELDS}
     tx.execute(TABLE.insert(), {**values, 'kind': task.kind.value, 'status': task.status.value,
+                                'claimed_until': None if task.pool_id is None else _NEVER,
                                 'created_at': now, 'updated_at': now})
     return True
 
@@ -202,7 +205,7 @@ def _insert_pieces(tx: Tx, task_id: str, first: int, contents: list[bytes]) -> N
 def _free(now: datetime, largest: int | None) -> Any:
     """What can be claimed."""
     return sa.and_(TABLE.c.kind == ZoneTaskKind.IMPORT.value, TABLE.c.status == ZoneTaskStatus.PENDING.value,
-                   TABLE.c.size.is_not(None), sa.or_(TABLE.c.claimed_until.is_(None), TABLE.c.claimed_until < now),
+                   TABLE.c.size.is_not(None), sa.or_(TABLE.c.claimed_by.is_(None), TABLE.c.claimed_until < now),
                    sa.true() if largest is None else TABLE.c.size <= largest)
 
 

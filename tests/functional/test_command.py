@@ -250,6 +250,15 @@ def test_the_screen_is_watched_until(place: Place, zone: str, key: str | None) -
     assert watching.returncode == 0, seen[-2000:]
 
 
+def test_a_zone_file_is_imported_into_a_pool(place: Place) -> None:
+    file = place.folder / 'example.org.zone'
+    file.write_text('$ORIGIN pooled.example.\n$TTL 60\n@ SOA ns1.example.org. a.example.org. 1 3600 600 86400 300\n')
+    assert 'silver' in place.run('--cloud', 'olga', 'zone', 'import', str(file), '--pool', 'silver', code=1).err
+    zone = place.run('--cloud', 'olga', 'zone', 'import', str(file), '--pool', 'default', '-f', 'json').json
+    assert zone['name'] == 'pooled.example.'
+    place.run('--cloud', 'olga', 'zone', 'delete', 'pooled.example')
+
+
 def test_a_zone_file_is_imported_and_exported(place: Place) -> None:
     file = place.folder / 'example.net.zone'
     file.write_text('$ORIGIN example.net.\n$TTL 60\n@ SOA ns1.example.org. a.example.net. 1 3600 600 86400 300\n'

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from designate_pool.api import tasks
 from designate_pool.errors import DuplicateTsigKey, InvalidField
 from designate_pool.model import Context, Outcome, Pool, PoolServer, ServerState, TsigKey, new_id, utcnow
 from designate_pool.storage import pools, servers
@@ -150,6 +151,25 @@ def test_who_may_choose_the_pool_of_a_zone(two: Two) -> None:
     assert nameserver['hostname'] == 'ns.silver.example.'
     other = two.ask('/v2/zones', 'POST', {**wanted, 'name': 'other.example.', 'attributes': {}}, 'member')
     assert other['pool_id'] == str(uuid.UUID(two.pool.id)), 'the default one'
+
+
+def test_who_may_choose_the_pool_of_an_import(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, 'PATIENCE', 0)
+    text = '$ORIGIN chosen.example.\n$TTL 300\n@ SOA ns1 hostmaster 1 7200 900 1209600 600\n'
+
+    def take_in(where: str, role: str) -> Any:
+        return two.api.simulate_post('/v2/zones/tasks/imports', body=text, params={'pool_id': where}, headers={
+            'X-Auth-Token': token('alpha', role), 'Content-Type': 'text/dns'})
+
+    for role in ('member', 'operator'):
+        refused = take_in(two.silver.id, role)
+        assert (refused.status_code, refused.json['message']) == (
+            403, 'To choose the pool of a zone is not allowed: the policy create_zone_in_pool is against it.')
+    assert [take_in(where, 'admin').status_code for where in (str(uuid.uuid4()), 'silver')] == [404, 400]
+    task = take_in(two.silver.id, 'admin')
+    assert task.status_code == 202 and two.central.imports.turn()
+    ended = two.ask(f'/v2/zones/tasks/imports/{task.json["id"]}')
+    assert two.ask(f'/v2/zones/{ended["zone_id"]}')['pool_id'] == str(uuid.UUID(two.silver.id))
 
 
 def test_no_zone_is_made_in_the_catalog_of_its_pool(two: Two) -> None:

@@ -86,6 +86,28 @@ class TestAnImport:
             'www.example.com. A 192.0.2.1', 'www.example.com. A 192.0.2.2']
         assert count(database, schema.zone_task_pieces) == [0]
 
+    def test_it_goes_to_the_pool_that_was_named(self, central: Central, database: Storage, tasks: ZoneTasks,
+                                                other: Imports) -> None:
+        silver = central.create_pool(WHO, {'name': 'silver', 'name_servers': ['ns.silver.example.']})
+        task = tasks.take_in(RED, [SMALL], silver.id)
+        table, now = schema.zone_tasks, other._now()
+        former = sa.select(table.c.id).where(sa.or_(table.c.claimed_until.is_(None), table.c.claimed_until < now))
+        assert database.read(lambda tx: tx.execute(former).first()) is None, 'a Central that heeds no pool takes it'
+        (taken,) = database.run(zone_tasks.claim, 'gone', now, now + timedelta(seconds=LEASE))
+        assert taken.id == task.id and not other.turn()
+        database.run(zone_tasks.keep_claim, task.id, 'gone', now - timedelta(seconds=1))
+        assert other.turn() and not other.turn()
+        ended = tasks.get(IMPORT, RED, task.id)
+        assert central.get_domain(RED, ended.domain_id or '').pool_name == 'silver'
+
+    def test_the_pool_that_was_named_is_gone(self, central: Central, tasks: ZoneTasks) -> None:
+        silver = central.create_pool(WHO, {'name': 'silver', 'name_servers': ['ns.silver.example.']})
+        task = tasks.take_in(RED, [SMALL], silver.id)
+        central.delete_pool(WHO, silver.id)
+        assert central.imports.turn() and not central.imports.turn()
+        ended = tasks.get(IMPORT, RED, task.id)
+        assert ended.status is ZoneTaskStatus.ERROR and silver.id in (ended.message or '')
+
     def test_it_is_told_to_the_pool_manager(self, central: Central, tasks: ZoneTasks, caller: Caller) -> None:
         tasks.take_in(RED, [SMALL])
         central.imports.turn()

@@ -36,7 +36,7 @@ class StandInTasks(ZoneTasks):
     def keep_export(self, who: Context, domain: Domain) -> ZoneTask:
         return self._keep(ZoneTask(new_id(), ZoneTaskKind.EXPORT, status=ZoneTaskStatus.COMPLETE, domain_id=domain.id))
 
-    def take_in(self, who: Context, pieces: Iterable[bytes]) -> ZoneTask:
+    def take_in(self, who: Context, pieces: Iterable[bytes], pool_id: str | None = None) -> ZoneTask:
         text = b''.join(pieces).decode()
         task = ZoneTask(new_id(), ZoneTaskKind.IMPORT, project_id=who.project_id, size=len(text))
         try:
