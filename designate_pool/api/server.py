@@ -31,7 +31,7 @@ from typing import Any
 from waitress import adjustments, server, task, trigger, wasyncore
 from waitress.channel import HTTPChannel
 from waitress.parser import HTTPRequestParser
-from waitress.utilities import Error, RequestEntityTooLarge
+from waitress.utilities import BadRequest, Error, RequestEntityTooLarge
 
 from designate_pool.api import views
 from designate_pool.api.admission import ADMITTED, HEAD
@@ -45,6 +45,8 @@ LOG = logging.getLogger(__name__)
 ASIDE = 'designate_pool.aside'
 #: Bytes of a body that the limit of all bodies together does not ask about: the limit of connections bounds them.
 LITTLE = 1 << 20
+#: Bytes of what stands around the chunks of a body: a chunk's size with its extensions, and what follows the last one.
+LONGEST_FRAMING = 1 << 14
 
 
 class ApiServer:
@@ -172,14 +174,29 @@ class _Parser(HTTPRequestParser):
     wants_continue = False
 
     def received(self, data: bytes) -> int:
-        consumed: int = super().received(data)
+        was_there = self.headers_finished
+        try:
+            consumed: int = super().received(data)
+        except ValueError:  # waitress makes numbers and addresses of them without a look
+            self.error, self.completed = BadRequest('The headers are invalid'), True
+            return len(data)
         if not self.asked and self.expect_continue:
             self.expect_continue, self.wants_continue = False, True
         if self.over is not None:
             self.error, self.completed = _Overfull(str(TooManyBodies(limit=self.over))), True
         elif self.limit is not None and self.held > self.limit:
             self.error, self.completed = RequestEntityTooLarge(f'exceeds max_body of {self.limit}'), True
+        elif self.chunked and self.headers_finished and not was_there and 'CONTENT_LENGTH' in self.headers:
+            # Whoever is in front of us may have gone by the other one (RFC 9112 section 6.3).
+            self.error, self.completed = BadRequest('Transfer-Encoding and Content-Length exclude each other'), True
+        elif not self.completed and self._framing > LONGEST_FRAMING:
+            self.error, self.completed = BadRequest(f'a chunk size or trailer exceeds {LONGEST_FRAMING} bytes'), True
         return consumed
+
+    @property
+    def _framing(self) -> int:
+        """Bytes around the chunks that are held since their end is not there."""
+        return len(self.body_rcv.control_line) + len(self.body_rcv.trailer) if self.chunked else 0
 
     @property
     def held(self) -> int:

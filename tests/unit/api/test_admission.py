@@ -56,6 +56,11 @@ class Client:
     def send(self, content: str | bytes) -> None:
         self.socket.sendall(content.encode() if isinstance(content, str) else content)
 
+    def send_what_is_taken(self, content: bytes) -> None:
+        """As :meth:`send`, also where the server may stop reading before the end."""
+        with contextlib.suppress(ConnectionError):
+            self.send(content)
+
     def status(self) -> int:
         """Of the answer, once there is one."""
         return int(self.socket.recv(4096).split()[1])
@@ -97,9 +102,30 @@ def test_a_body_without_a_length_has_the_limit_of_its_operation(port: int) -> No
     with Client(port, length=None) as client:
         client.send(b'%x\r\n%s\r\n0\r\n\r\n' % (2 * MIB, zone_file(2 * MIB)))
         assert client.status() == 202
-    with Client(port, '/v2/tsigkeys', length=None) as client, contextlib.suppress(ConnectionError):
-        client.send(b'%x\r\n%s' % (2 * MIB, b' ' * (MIB + MIB // 2)))
+    with Client(port, '/v2/tsigkeys', length=None) as client:
+        client.send_what_is_taken(b'%x\r\n%s' % (2 * MIB, b' ' * (MIB + MIB // 2)))
         assert client.status() == 413
+
+
+@pytest.mark.parametrize('before', [b'', b'0\r\n'], ids=['size', 'trailer'])
+def test_what_stands_around_the_chunks_has_a_limit(port: int, before: bytes) -> None:
+    with Client(port, length=None) as client:
+        client.send_what_is_taken(before + b'f' * MIB)
+        assert client.status() == 400
+
+
+@pytest.mark.parametrize('line, header, why', [
+    (IMPORTS, f'Content-Length: {"9" * 5000}', 'headers are invalid'),
+    ('http://[', 'Content-Length: 5', 'headers are invalid'),
+    (IMPORTS, 'Content-Length: 5\r\nTransfer-Encoding: chunked', 'exclude each other'),
+], ids=['length', 'address', 'both'])
+def test_headers_that_say_nothing_or_two_things_are_refused(port: int, line: str, header: str, why: str) -> None:
+    with socket.create_connection(('127.0.0.1', port), timeout=30) as client:
+        client.sendall(f'POST {line} HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/dns\r\nX-Auth-Token: {TOKEN}\r\n'
+                       f'{header}\r\n\r\n0\r\n\r\n'.encode())
+        client.shutdown(socket.SHUT_WR)
+        answer = client.makefile().read()
+    assert answer.startswith('HTTP/1.1 400 ') and answer.count('HTTP/1.1') == 1 and why in answer
 
 
 def test_who_waits_to_be_told_is_told_once(webhook_port: int) -> None:
@@ -116,8 +142,8 @@ def test_all_bodies_together_have_a_limit(port: int) -> None:
         first.send(b';' * MIB)
         with Client(port, length=3 * MIB) as second:
             assert second.status() == 503
-        with Client(port, length=None) as second, contextlib.suppress(ConnectionError):
-            second.send(b'%x\r\n%s' % (4 * MIB, b';' * (3 * MIB)))
+        with Client(port, length=None) as second:
+            second.send_what_is_taken(b'%x\r\n%s' % (4 * MIB, b';' * (3 * MIB)))
             assert second.status() == 503
         first.send(zone_file(2 * MIB))
         assert first.status() == 202
