@@ -1,7 +1,7 @@
 """Whose names are whose.
 
 The invariant: no domain lies above or below another project's, but where one who may has made it so; no domain of a
-tenant is at or below the name of a pool's name server; and what lies at or below a domain's name is in that domain, not
+tenant is at or below the name of a pool's name server, or has one label only; and what lies at or below a domain's name is in that domain, not
 in the records of one above it, the delegation aside (NS and DS at the name itself).
 
 For that, whoever makes a domain looks twice: at the beginning, and again when all is written, under a lock that names
@@ -31,6 +31,9 @@ def looked(tx: Tx, context: Context, name: str, project_id: str) -> Around:
 
     :raises NameTaken: when it may not
     """
+    if not context.may_nest and not names.above(name):
+        raise InvalidField(field='name', why='one label only, and all names below it would be this project\'s; who may '
+                                             'have that is for the policy nest_zones')
     around = nesting.around(tx, name, None if context.may_nest else project_id)
     if not context.may_nest:
         if around.is_server:

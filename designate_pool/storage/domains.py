@@ -176,12 +176,11 @@ def find(tx: Tx, criterion: Mapping[str, str], project_id: str | None, marker: s
     :param project_id: None for every project
     """
     paging.refuse_unknown(criterion, _CRITERIA)
-    statement = _SELECT.where(domains.c.status != Status.DELETED,
+    own = () if project_id is None else (domains.c.project_id == project_id,)
+    statement = _SELECT.where(domains.c.status != Status.DELETED, *own,
                               *(_CRITERIA[key](value) for key, value in criterion.items()))
-    if project_id is not None:
-        statement = statement.where(domains.c.project_id == project_id)
     return [Domain(*row) for row in paging.one_page(tx, statement, domains.c.id, _SORT_KEYS, marker, limit, sort_key,
-                                                    sort_dir)]
+                                                    sort_dir, among=own)]
 
 
 def unsettled(tx: Tx, pool_name: str, before: datetime, after_id: str, limit: int) -> list[Domain]:

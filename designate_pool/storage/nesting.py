@@ -90,13 +90,16 @@ def lock(tx: Tx, name: str) -> None:
 
 def in_the_way(tx: Tx, domain_ids: list[str], name: str) -> list[tuple[str, str]]:
     """Name and type of some recordsets of these domains that lie at or below *name*, its delegation aside."""
+    # Without escaped backslashes, one that is left before the dot escapes it: then the dot is inside a label.
+    bare, suffix = sa.func.replace(recordsets.c.name, r'\\', ''), name.replace(r'\\', '')
     found = tx.execute(
         sa.select(recordsets.c.name, recordsets.c.type)
         .where(recordsets.c.domain_id.in_(domain_ids), recordsets.c.deleted == ALIVE,
                sa.or_(sa.and_(recordsets.c.name == name, recordsets.c.type.not_in(DELEGATION)),
-                      recordsets.c.name.endswith(f'.{name}', autoescape=True)))
+                      sa.and_(recordsets.c.name.endswith(f'.{name}', autoescape=True),
+                              sa.not_(bare.endswith(f'\\.{suffix}', autoescape=True)))))
         .order_by(recordsets.c.name, recordsets.c.type).limit(_NAMED))
-    return [(row[0], row[1]) for row in found if name in names.at_or_above(row[0])]
+    return [(row[0], row[1]) for row in found]
 
 
 def live(tx: Tx, wanted: list[str]) -> list[Neighbour]:

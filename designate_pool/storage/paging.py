@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -19,12 +19,13 @@ _ESCAPE = '|'
 
 def one_page(tx: Tx, statement: sa.Select[Any], key: sa.Column[Any], sort_keys: Mapping[str, sa.Column[Any]],
              marker: str | None, limit: int | None, sort_key: str | None, sort_dir: str | None,
-             default_key: str = 'name') -> list[Any]:
+             default_key: str = 'name', among: Sequence[Any] = ()) -> list[Any]:
     """The rows of *statement* that follow the row *marker*.
 
     Rows are ordered by the sort key and then by *key*, the table's id, so that the order is total.
 
     :param sort_keys: what may be sorted by; what has no value comes after all that has, and descending before
+    :param among: conditions on the row *marker*, so that it tells nothing of rows that the asker does not see
     :param limit: at most this many, :data:`DEFAULT_LIMIT` when None
     :param sort_dir: ``asc`` or ``desc``
     :raises InvalidField: for a sort key, direction, limit or marker that does not exist
@@ -38,15 +39,16 @@ def one_page(tx: Tx, statement: sa.Select[Any], key: sa.Column[Any], sort_keys: 
         raise InvalidField(field='limit', why=f'not a whole number from 1 to {MAX_LIMIT}')
     descending = sort_dir == 'desc'
     if marker is not None:
-        statement = statement.where(_after(tx, key, column, marker, descending))
+        statement = statement.where(_after(tx, key, column, marker, descending, among))
     order = [*_unset(column), column, key] if column is not key else [key]
     statement = statement.order_by(*(each.desc() if descending else each for each in order))
     return list(tx.execute(statement.limit(limit or DEFAULT_LIMIT)).all())
 
 
-def _after(tx: Tx, key: sa.Column[Any], column: sa.Column[Any], marker: str, descending: bool) -> Any:
+def _after(tx: Tx, key: sa.Column[Any], column: sa.Column[Any], marker: str, descending: bool,
+           among: Sequence[Any]) -> Any:
     known = isinstance(marker, str) and '\0' not in marker
-    found = tx.execute(sa.select(column).where(key == marker)).first() if known else None
+    found = tx.execute(sa.select(column).where(key == marker, *among)).first() if known else None
     if found is None:
         raise InvalidField(field='marker', why='no such id')
     if column.nullable:

@@ -93,7 +93,8 @@ def find(tx: Tx, criterion: Mapping[str, str], project_id: str | None = None, ma
                                         *(_CRITERIA[key](value) for key, value in criterion.items()))
     return [StoredPlan(*row) for row in
             paging.one_page(tx, statement, TABLE.c.id, _SORT_KEYS, marker, limit, sort_key,
-                            sort_dir or (None if sort_key else 'desc'), default_key='created_at')]
+                            sort_dir or (None if sort_key else 'desc'), default_key='created_at',
+                            among=(_seen_by(project_id),))]
 
 
 def live(tx: Tx, domain_id: str, server_id: str, now: datetime | None = None) -> StoredPlan | None:

@@ -82,7 +82,8 @@ def find(tx: Tx, domain_id: str, criterion: Mapping[str, str], soa_status: Statu
     for key, value in criterion.items():
         statement = statement.where(_CRITERIA[key](value, soa_status))
     return _with_records(tx, (RecordSet(**row._mapping) for row in paging.one_page(
-        tx, statement, recordsets.c.id, _SORT_KEYS, marker, limit, sort_key, sort_dir)))
+        tx, statement, recordsets.c.id, _SORT_KEYS, marker, limit, sort_key, sort_dir,
+        among=(recordsets.c.domain_id == domain_id,))))
 
 
 def find_everywhere(tx: Tx, criterion: Mapping[str, str], project_id: str | None, marker: str | None,
@@ -110,7 +111,8 @@ def find_everywhere(tx: Tx, criterion: Mapping[str, str], project_id: str | None
     for key, value in criterion.items():
         statement = statement.where(_CRITERIA[key](value, status))
     return _with_records(tx, (RecordSet(**row._mapping) for row in paging.one_page(
-        tx, statement, recordsets.c.id, _SORT_KEYS, marker, limit, sort_key, sort_dir)))
+        tx, statement, recordsets.c.id, _SORT_KEYS, marker, limit, sort_key, sort_dir,
+        among=() if project_id is None else (project == project_id,))))
 
 
 def _are_few(tx: Tx, domain_ids: Sequence[str]) -> bool:

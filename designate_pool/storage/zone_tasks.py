@@ -82,7 +82,8 @@ def find(tx: Tx, kind: ZoneTaskKind, criterion: Mapping[str, str], project_id: s
                               *(_CRITERIA[key](value) for key, value in criterion.items()))
     return [_task(row) for row in
             paging.one_page(tx, statement, TABLE.c.id, _SORT_KEYS, marker, limit, sort_key,
-                            sort_dir or (None if sort_key else 'desc'), default_key='created_at')]
+                            sort_dir or (None if sort_key else 'desc'), default_key='created_at',
+                            among=(TABLE.c.kind == kind.value, _of(project_id)))]
 
 
 def remove(tx: Tx, kind: ZoneTaskKind, task_id: str, project_id: str | None) -> bool:

@@ -24,6 +24,7 @@ from tests.fixtures.central import WHO, create
 
 RED, BLUE = Context(project_id='red'), Context(project_id='blue')
 CHIEF = Context(project_id='chief', all_projects=True, may_nest=True)
+RED_WHO_SEES = Context(project_id='red', all_projects=True)
 ZONE_FILE = '$ORIGIN {}\n@ 60 IN SOA ns1.example.net. host.example.com. 1 2 3 4 5\n'
 TAKEN = '{} cannot be made: this name, or one above or below it, is in use.'
 
@@ -37,7 +38,8 @@ def refused(work: Callable[..., Any], *arguments: Any) -> str:
 
 @pytest.mark.parametrize('there, wanted', [
     ('example.com.', 'example.com.'), ('example.com.', 'sub.example.com.'), ('example.com.', 'a.b.c.example.com.'),
-    ('sub.example.com.', 'example.com.'), ('a.b.c.example.com.', 'example.com.'), ('a.b.c.example.com.', 'com.')])
+    ('sub.example.com.', 'example.com.'), ('a.b.c.example.com.', 'example.com.'),
+    ('a.b.c.example.com.', 'c.example.com.')])
 def test_the_same_parents_and_children_of_others_are_refused_in_the_same_words(
         central: Central, there: str, wanted: str) -> None:
     create(central, there, who=RED)
@@ -59,7 +61,7 @@ def test_what_only_looks_alike_is_free(central: Central, there: str, wanted: str
 
 
 def test_a_project_nests_its_own_freely_and_a_deleted_domain_is_in_nobodys_way(central: Central) -> None:
-    for name in ('b.example.com.', 'example.com.', 'a.b.example.com.', 'com.'):
+    for name in ('b.example.com.', 'example.com.', 'a.b.example.com.'):
         create(central, name, who=RED)
     assert refused(create, central, 'c.example.com.') == TAKEN.format('c.example.com.')
     for domain in central.find_domains(RED):
@@ -81,6 +83,14 @@ def test_names_of_name_servers_are_reserved(central: Central) -> None:
         assert "a pool's name server" in refused(lambda name=name: create(central, name, who=RED))
     create(central, 'example.net.', who=RED)
     assert create(central, 'ns1.example.net.', who=CHIEF).name == 'ns1.example.net.'
+
+
+def test_a_name_of_one_label_is_for_those_who_may_nest(central: Central) -> None:
+    for work in (lambda: create(central, 'com.', who=RED), lambda: central.import_zone(RED, ZONE_FILE.format('com.'))):
+        assert 'the policy nest_zones' in refused(work)
+    domain = create(central, 'com.', who=CHIEF)
+    assert 'the policy nest_zones' in refused(central.give_domain, RED_WHO_SEES, domain.id, 'red')
+    assert central.give_domain(CHIEF, domain.id, 'red').project_id == 'red'
 
 
 def test_records_at_or_below_a_childs_name_are_refused(central: Central) -> None:
@@ -115,6 +125,16 @@ def test_a_child_over_records_of_its_parent_is_refused_and_they_are_named_to_the
     assert refused(lambda: create(central, 'sub.example.com.', who=hidden)) == f'{begin} records of a domain above it.'
     central.apply_changes(RED, parent.id, [RecordChange('sub.example.com.', 'TXT'),
                                            RecordChange('a.sub.example.com.', 'A')])
+    create(central, 'sub.example.com.', who=RED)
+
+
+@pytest.mark.parametrize('way', ['www.sub.example.com.', r'b\\.sub.example.com.'])
+def test_names_with_escaped_dots_hide_no_record_that_is_in_a_childs_way(central: Central, way: str) -> None:
+    # With a dot inside the first label they end as what lies below the child does, and lie beside it.
+    beside = [(rf'a{number}\.sub.example.com.', 'A', ['192.0.2.1']) for number in range(10)]
+    parent = create(central, 'example.com.', *beside, (way, 'A', ['192.0.2.1']), who=RED)
+    assert refused(lambda: create(central, 'sub.example.com.', who=RED)).endswith(f'in this one: {way} A.')
+    central.apply_changes(RED, parent.id, [RecordChange(way, 'A')])
     create(central, 'sub.example.com.', who=RED)
 
 
@@ -164,7 +184,7 @@ class Meeting:
     def __init__(self, database: Storage) -> None:
         self._barrier = threading.Barrier(2)
         self._patience = 0.2 if database.engine.dialect.name == 'sqlite' else 5
-        self.top = f'{new_id()}.'
+        self.top = f'{new_id()}.test.'
 
     def wait(self) -> None:
         with contextlib.suppress(threading.BrokenBarrierError):

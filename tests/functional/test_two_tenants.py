@@ -89,11 +89,24 @@ def test_ids_of_two_tenants_in_one_address_lead_nowhere(place: Place, theirs: di
     assert tried >= 5 and rows(place, theirs) == before
 
 
+def test_a_page_begins_behind_nothing_of_anothers(place: Place, theirs: dict[str, str]) -> None:
+    mine = place.things('beta')
+    for path, key in (('/v2/zones', 'zone_id'), (f'/v2/zones/{mine["zone_id"]}/recordsets', 'recordset_id'),
+                      ('/v2/recordsets', 'recordset_id'), ('/v2/zones/tasks/imports', 'import_id'),
+                      ('/v2/zones/tasks/exports', 'export_id')):
+        found = {things[key]: place.api.simulate_get(path, params={'marker': things[key]}, headers={
+            'X-Auth-Token': token('beta', 'member')}) for things in (mine, theirs)}
+        assert found[mine[key]].status_code == 200, path
+        assert found[theirs[key]].json['message'] == 'marker: no such id.', path
+
+
 def test_names_around_anothers_zone_are_refused_in_one_wording(place: Place, theirs: dict[str, str]) -> None:
     name = theirs['zone_name']
     before = rows(place, theirs)
     words = set()
-    for wanted in (name, f'sub.{name}', f'a.b.{name}', name.partition('.')[2]):
+    above = f'above-{name}'
+    place.central.create_domain(ALPHA, {'name': f'a.b.{above}', 'email': 'hostmaster@alpha.example'})
+    for wanted in (name, f'sub.{name}', f'a.b.{name}', above):
         headers = {'X-Auth-Token': token('beta', 'member')}
         made = place.api.simulate_post('/v2/zones', headers=headers,
                                        json={'name': wanted, 'email': 'hostmaster@beta.example'})
