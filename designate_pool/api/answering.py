@@ -12,11 +12,14 @@ from typing import Any
 import falcon
 
 from designate_pool.api import absent, views
+from designate_pool.api.kinds import shown
 from designate_pool.errors import NotFound, PoolError
 from designate_pool.model import Context
 
 LOG = logging.getLogger(__name__)
 REQUEST_ID = 'X-Openstack-Request-Id'
+#: Characters of an address that are logged; none may be a line of its own there.
+_LONGEST_PATH = 200
 #: Anything else that came as an id might be there to be misread in a log.
 _REQUEST_ID = re.compile('req-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}')
 
@@ -70,7 +73,7 @@ def handle_errors(app: falcon.App[Any, Any]) -> None:
 
 def _of_ours(req: falcon.Request, resp: falcon.Response, error: PoolError, params: Any) -> None:
     if error.code >= 500 and error.code != 501:
-        LOG.error('%s %s: %s [%s]', req.method, req.path, error, req.context.request_id)
+        LOG.error('%s %s: %s [%s]', req.method, shown(req.path, _LONGEST_PATH), error, req.context.request_id)
     answer(resp, views.fault(error, req.context.request_id), error.code)
 
 
@@ -96,5 +99,6 @@ def _of_falcon(req: falcon.Request, resp: falcon.Response, error: falcon.HTTPErr
 
 
 def _unexpected(req: falcon.Request, resp: falcon.Response, error: Exception, params: Any) -> None:
-    LOG.exception('%s %s failed [%s]', req.method, req.path, req.context.request_id, exc_info=error)
+    LOG.exception('%s %s failed [%s]', req.method, shown(req.path, _LONGEST_PATH), req.context.request_id,
+                  exc_info=error)
     answer(resp, views.fault(PoolError(), req.context.request_id), 500)

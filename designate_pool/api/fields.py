@@ -148,7 +148,7 @@ _MOMENT = {'type': 'string', 'pattern': r'^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9:.
            MESSAGE: 'must be a time in the form of ISO 8601'}
 _PLAN_ID = {'type': 'string', 'pattern': f'^{_HEX}[0-9a-fA-F-]{{3,35}}$',
             MESSAGE: 'must be a UUID, or its first digits, four at least'}
-_LINES = r'^[^\u0000-\u0008\u000b-\u001f\u007f]*$'
+_LINES = r'^[^\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029]*$'
 
 text = Kind({'type': 'string', 'pattern': FIT})
 some_text = Kind({'type': 'string', 'pattern': SOME})

@@ -17,12 +17,12 @@ import jsonschema_rs
 
 from designate_pool.errors import InvalidField
 
-#: Neither a database column nor a zone file can hold these.
-_UNFIT = re.compile('[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]')
-_FITTING = r'[^\u0000-\u0008\u000a-\u001f\u007f]*'
+#: Neither a database column nor a zone file can hold these, or they end a line, or command a terminal.
+_UNFIT = re.compile('[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]')
+_FITTING = r'[^\u0000-\u0008\u000a-\u001f\u007f-\u009f\u2028\u2029]*'
 #: A text of one line, and one that is more than blanks.
 FIT = f'^{_FITTING}$'
-SOME = rf'^{_FITTING}[^\u0000-\u0020\u007f\s]{_FITTING}$'
+SOME = rf'^{_FITTING}[^\u0000-\u0020\u007f-\u009f\s]{_FITTING}$'
 #: The keyword with which a schema says in words what is wrong with a value; it is an extension, so it may be shown.
 MESSAGE = 'x-message'
 #: So many mistakes are told at once, and only of what holds few values: of each the checker copies the surroundings.
@@ -35,9 +35,9 @@ Path = tuple[str, ...]
 Convert = Callable[[str, Any], Any]
 
 
-def shown(name: str) -> str:
+def shown(name: str, longest: int = 100) -> str:
     """A name that came from outside, fit to be shown."""
-    return _UNFIT.sub('?', name)[:100] or "''"
+    return _UNFIT.sub('?', name)[:longest] or "''"
 
 
 class Checker:

@@ -61,8 +61,8 @@ def list_rules() -> list[oslo.RuleDefault]:
         _documented(ALL_PROJECTS, OPERATOR, 'See the zones of all projects: X-Auth-All-Projects: true', 'GET'),
         _documented(CHANGE_ALL_PROJECTS, ADMIN, 'Change the zones of any project: X-Auth-All-Projects: true', 'POST',
                     'PUT', 'PATCH', 'DELETE'),
-        _documented(NEST_ZONES, ADMIN, 'Create zones above or below those of other projects, of one label, or at the name of '
-                    'a name server: X-Auth-All-Projects: true', 'POST'),
+        _documented(NEST_ZONES, ADMIN, 'Create zones above or below those of other projects, of one label, or at the '
+                    'name of a name server: X-Auth-All-Projects: true', 'POST'),
         _documented(USE_SUDO, ADMIN, 'Say for which project to act: X-Auth-Sudo-Project-ID', 'GET', 'POST', 'PUT',
                     'PATCH', 'DELETE', former='sudo_project'),
     ]

@@ -1,8 +1,8 @@
 """Whose names are whose.
 
 The invariant: no domain lies above or below another project's, but where one who may has made it so; no domain of a
-tenant is at or below the name of a pool's name server, or has one label only; and what lies at or below a domain's name is in that domain, not
-in the records of one above it, the delegation aside (NS and DS at the name itself).
+tenant is at or below the name of a pool's name server, or has one label only; and what lies at or below a domain's name
+is in that domain, not in the records of one above it, the delegation aside (NS and DS at the name itself).
 
 For that, whoever makes a domain looks twice: at the beginning, and again when all is written, under a lock that names
 above and below one another share and that is held until the commit.  Whoever makes a recordset has locked its domain,

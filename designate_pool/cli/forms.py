@@ -12,7 +12,7 @@ from cliff.formatters.commaseparated import CSVLister
 from cliff.formatters.table import TableFormatter
 from stevedore.extension import Extension
 
-from designate_pool.cli import colours
+from designate_pool.cli import colours, screen
 
 Json = dict[str, Any]
 #: Forms that take lists and mappings as they are.
@@ -57,9 +57,9 @@ class Text(SingleFormatter):
     def emit_one(self, column_names: Sequence[str], data: Sequence[Any], stdout: TextIO,
                  parsed_args: argparse.Namespace) -> None:
         if parsed_args.columns:
-            stdout.writelines(f'{name}: {value}\n' for name, value in zip(column_names, data))
+            stdout.writelines(f'{name}: {value}\n' for name, value in zip(column_names, _harmless(data)))
         else:
-            stdout.write(self._tell(dict(zip(column_names, data))))
+            stdout.write(self._tell(dict(zip(column_names, _harmless(data)))))
 
 
 def add(plugins: Any, *forms: tuple[str, Any]) -> Any:
@@ -83,7 +83,16 @@ def cell(value: Any, formatter: str) -> Any:
     return value
 
 
+def _harmless(value: Any) -> Any:
+    """*value* with its texts as they may be written to a terminal."""
+    if isinstance(value, str):
+        return screen.harmless(value)
+    if isinstance(value, dict):
+        return {key: _harmless(each) for key, each in value.items()}
+    return [_harmless(each) for each in value] if isinstance(value, (list, tuple)) else value
+
+
 def _write(drawn: io.StringIO, stdout: TextIO) -> None:
-    text = drawn.getvalue()
+    text = screen.harmless(drawn.getvalue())
     if text.strip():  # of an empty table an empty line is left
         stdout.write(colours.table(text) if colours.wanted(stdout) else text)

@@ -12,6 +12,8 @@ from typing import TextIO
 #: What colours: it takes no place.
 _SEQUENCE = re.compile('\033\\[[0-9;]*m')
 RESET = '\033[0m'
+#: What commands a terminal, or turns the order of what follows on the line: others wrote what is shown.
+_HARMFUL = re.compile('[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]')
 
 
 def is_live(stream: TextIO) -> bool:
@@ -36,6 +38,11 @@ class Board:
         self._stream.write(back + ''.join(f'\r{fit(line, size.columns)}\033[K\n' for line in lines) + '\033[J')
         self._stream.flush()
         self._height = len(lines)
+
+
+def harmless(text: str) -> str:
+    """*text*, of one line or several and without colours, as it may be written to a terminal."""
+    return _HARMFUL.sub('\ufffd', text)
 
 
 def fit(line: str, width: int) -> str:

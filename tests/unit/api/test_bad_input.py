@@ -13,6 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from designate_pool.api.app import create_app
+from designate_pool.errors import ServiceUnavailable
 from tests.unit.api.stand_in import POOL, SERVER_IDS, StandIn, StandInPoolManager
 from tests.unit.api.stand_in_tasks import StandInTasks
 
@@ -35,6 +36,8 @@ GOOD_RECORDSET = {'name': 'www.example.com.', 'type': 'A', 'records': ['192.0.2.
     ('ttl', {**GOOD_ZONE, 'ttl': -1}),
     ('ttl', {**GOOD_ZONE, 'ttl': 2**31}),
     ('description', {**GOOD_ZONE, 'description': '\ud800'}),
+    ('description', {**GOOD_ZONE, 'description': '\x9b31m'}),
+    ('description', {**GOOD_ZONE, 'description': 'one line\u2028another'}),
     ('type', {**GOOD_ZONE, 'type': 'SECONDARY'}),
     ('type', {**GOOD_ZONE, 'type': {}}),
     ('masters', {**GOOD_ZONE, 'masters': ['192.0.2.1']}),
@@ -188,6 +191,12 @@ def test_nothing_to_change(api, zone):
         answer = api.simulate_request(method, f'/v2/zones/{zone["id"]}', json={})
         assert answer.status_code == {'PATCH': 400, 'DELETE': 202, 'PUT': 405}[method]
     assert 'PUT is not possible here' in answer.json['message']
+
+
+def test_an_address_makes_no_lines_of_the_log(api, central, caplog):
+    central.fault = ServiceUnavailable(service='central', why='it is being started')
+    assert api.simulate_get('/status/zones/%0aERROR%20forged%e2%80%a8%1b%5bm').status_code == 503
+    assert caplog.messages and all(each.startswith('GET /status/zones/?ERROR forged??[m: ') for each in caplog.messages)
 
 
 def test_an_address_that_leads_nowhere(api):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+import re
+from argparse import Namespace
 from datetime import datetime, timezone
 
 import pytest
 
-from designate_pool.cli import base, overview, screen
+from designate_pool.cli import base, forms, overview, screen
 from designate_pool.cli.waiting import Progress
 from tests.unit.cli.test_app import Terminal
 
@@ -22,6 +24,20 @@ def xterm(monkeypatch):
     monkeypatch.setenv('COLUMNS', '80')
     monkeypatch.setenv('LINES', '24')
     monkeypatch.delenv('NO_COLOR', raising=False)
+
+
+def test_what_commands_a_terminal_is_shown_as_what_it_is_not():
+    text = 'a\x9b31mb\x1b]0;c\x07d\u202ee\u2028f\x85g\r'
+    assert screen.harmless(text) == 'a\ufffd31mb\ufffd]0;c\ufffdd\ufffde\ufffdf\ufffdg\ufffd'
+    assert screen.harmless('zwölf\t区域\n') == 'zwölf\t区域\n'
+    table, told = io.StringIO(), io.StringIO()
+    names, data = ('name', 'found'), ('example.com.', [{'last_error': text}])
+    forms.Table().emit_one(names, [forms.cell(each, 'table') for each in data], table, Namespace(max_width=0,
+                           fit_width=False, print_empty=False))
+    forms.Text(lambda found: f'{found["found"][0]["last_error"]}\n').emit_one(names, data, told, Namespace(columns=[]))
+    forms.Text(str).emit_one(names, data, told, Namespace(columns=['found']))
+    for shown in (table.getvalue(), told.getvalue()):
+        assert '31mb' in shown and not re.search('[\x07\r\x1b\x85\x9b\u2028\u202e]', shown)
 
 
 def test_progress_is_a_line_per_news_where_it_is_no_terminal():
