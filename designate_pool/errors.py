@@ -365,6 +365,10 @@ class SourceError(PoolError):
     type = 'source_error'
 
 
+class WrongSource(SourceError):
+    """{source} cannot be read, for these mistakes:{why}."""
+
+
 class UnsafePlan(Conflict):
     """{zone} on {target}: {why}; it needs force."""
 

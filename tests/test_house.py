@@ -26,6 +26,7 @@ PURE = {
     'pool_manager.due', 'minidns.access', 'minidns.packing', 'minidns.responder', 'minidns.signing', 'minidns.transfer',
     'minidns.window', 'minidns.wire', 'planner.records', 'planner.zone', 'planner.changes', 'planner.plan',
     'planner.policy', 'planner.safety', 'planner.outcome', 'planner.keeping', 'planner.master', 'planner.master_lines',
+    'planner.file_mistakes',
     'planner.processors.checks', 'planner.processors.conflicts', 'planner.processors.registries',
     'planner.targets.pdns_text', 'planner.targets.standing', 'planner.targets.update_messages', 'webhook.endpoints',
     'zonemd',

@@ -17,9 +17,10 @@ from designate_pool.central.dnstext import Rdata
 from designate_pool.central.domains import soa_text
 from designate_pool.central.quotas import Quotas, check
 from designate_pool.central.validation import NewDomain, Wanted
-from designate_pool.central.zonelines import Lines, Mistakes, line_field
+from designate_pool.central.zonelines import Lines, invalid
 from designate_pool.errors import InvalidField
 from designate_pool.model import Domain
+from designate_pool.planner.file_mistakes import Mistakes, line_field
 from designate_pool.planner.records import lies_in
 
 #: Records of a zone file, the SOA among them; a million take a third of a gigabyte of memory.
@@ -44,7 +45,7 @@ def parse(text: str | Iterable[str], limits: Quotas = Quotas()) -> tuple[NewDoma
     :raises InvalidField: with the line, for what cannot be read or may not be in a zone; all of it as its ``all``
     :raises OverQuota: for more than *limits* allow
     """
-    zone, mistakes = _Zone(limits), Mistakes()
+    zone, mistakes = _Zone(limits), Mistakes(invalid)
     Lines(fields.text('text', text).split('\n') if isinstance(text, str) else text, MAX_RECORDS, zone.take,
           zone.take_soa, mistakes).read()
     if zone.soa is None:
@@ -53,7 +54,7 @@ def parse(text: str | Iterable[str], limits: Quotas = Quotas()) -> tuple[NewDoma
     try:
         domain = _domain(zone)
     except InvalidField as error:
-        mistakes.add(error)
+        mistakes.add(error.kwargs['field'], error.kwargs['why'])
         mistakes.refuse()
         raise
     _, _, servers = zone.sets.pop(f'{domain.name}\tNS', (0, 0, {}))
@@ -162,17 +163,18 @@ def _text(data: str | Rdata) -> str:
 
 def _check(sets: dict[str, _Set], domain: NewDomain, mistakes: Mistakes) -> None:
     aliases = set()
-    for key, (ttl, line, data) in sets.items():
+    for key, found in sets.items():
+        ttl, line, data = found
         name, _, rtype = key.partition('\t')
         if not lies_in(name, domain.name):
-            mistakes.add(InvalidField(field=line_field(line), why=f'{name} is not inside the domain {domain.name}'))
+            mistakes.add(line_field(line), f'{name} is not inside the domain {domain.name}', _first(key, found))
         if rtype in dnstext.SINGLE:
             if isinstance(data, dict) and len(data) > 1:
-                mistakes.add(InvalidField(field=line_field(line), why=f'{name} has more than one {rtype} record'))
+                mistakes.add(line_field(line), f'{name} has more than one {rtype} record', _first(key, found))
             if rtype == 'CNAME':
                 aliases.add(name)
         if ttl > fields.MAX_TTL:
-            mistakes.add(InvalidField(field=line_field(line), why=f'its TTL {ttl} is more than {fields.MAX_TTL}'))
+            mistakes.add(line_field(line), f'its TTL {ttl} is more than {fields.MAX_TTL}', _first(key, found))
     if aliases:
         _check_aliases(sets, aliases, mistakes)
 
@@ -184,12 +186,19 @@ def _check_aliases(sets: dict[str, _Set], aliases: set[str], mistakes: Mistakes)
         name, _, rtype = key.partition('\t')
         if name in aliases:
             types.setdefault(name, set()).add(rtype)
-    for key, (_, line, _) in sets.items():
+    for key, found in sets.items():
         name, _, rtype = key.partition('\t')
         if len(types.get(name, ())) > 1:
             others = ', '.join(sorted(types[name] - {rtype}))
-            mistakes.add(InvalidField(field=f'{line_field(line)}, type',
-                                      why=f'{name} has {others} already, and a CNAME must be alone at its name'))
+            mistakes.add(f'{line_field(found[1])}, type',
+                         f'{name} has {others} already, and a CNAME must be alone at its name', _first(key, found))
+
+
+def _first(key: str, found: _Set) -> str:
+    """The line of the first record of a set, as far as it is known by now."""
+    name, _, rtype = key.partition('\t')
+    ttl, _, data = found
+    return f'{name} {ttl} {rtype} {_text(next(iter(_each(data))))}'
 
 
 def _email(field: str, name: dns.name.Name) -> str:

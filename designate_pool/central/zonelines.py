@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, cast
 
 import dns.exception
@@ -26,6 +26,7 @@ from designate_pool.central.dnstext import Rdata, as_rdata, record_type
 from designate_pool.central.fields import MAX_TTL
 from designate_pool.errors import InvalidField
 from designate_pool.planner import master_lines
+from designate_pool.planner.file_mistakes import Mistake, Mistakes, line_field
 from designate_pool.planner.master_lines import (LINE, NOTHING, QUOTED, checked_generate, plain_owner, suffix_of,
                                                  with_absolute_name)
 from designate_pool.planner.records import LONGEST, LONGEST_NAME, PLAIN
@@ -37,42 +38,16 @@ _DIRECTIVES = ('$ORIGIN', '$TTL', '$GENERATE')
 #: Records after which green threads that wait get their turn, and how many of them one that is not plain is worth.
 _TURN, _SLOW = 2000, 40
 
-#: Mistakes of a zone file that are told at once, and how much of a wrong line is shown.
-MOST_MISTAKES, _SHOWN = 20, 60
-
 #: Takes name, type, TTL and data of a record, and the line in which it begins; data is text where it is plain.
 Take = Callable[[str, str, int, str | Rdata, int], None]
 #: Takes name, TTL and data of an SOA, and the line in which it begins.
 TakeSoa = Callable[[str, int, dns.rdata.Rdata, int], None]
 
 
-class Mistakes:
-    """What is wrong with a zone file, so that all of it is told at once."""
-
-    def __init__(self) -> None:
-        self._found: list[tuple[str, str]] = []
-
-    def add(self, error: InvalidField, line: str | None = None) -> None:
-        """
-        :param line: the text that it is about
-        :raises InvalidField: when there are so many that the rest need not be read
-        """
-        why = str(error.kwargs['why'])
-        if line is not None:
-            shown = line.strip()
-            why += f': {shown if len(shown) <= _SHOWN else shown[:_SHOWN] + "…"!r}'
-        self._found.append((error.kwargs['field'], why))
-        if len(self._found) == MOST_MISTAKES:
-            self._found.append(('zone file', f'after {MOST_MISTAKES} mistakes the rest was not read'))
-            self.refuse()
-
-    def refuse(self) -> None:
-        """
-        :raises InvalidField: when there are any: the first, and all of them as its ``all``
-        """
-        if self._found:
-            field, why = self._found[0]
-            raise InvalidField(field=field, why=why, **({'all': self._found} if len(self._found) > 1 else {}))
+def invalid(found: Sequence[Mistake]) -> InvalidField:
+    """The error of what is wrong with a zone file: the first, and all of it as its ``all``."""
+    field, why = found[0]
+    return InvalidField(field=field, why=why, **({'all': found} if len(found) > 1 else {}))
 
 
 class Lines:
@@ -137,7 +112,7 @@ class Lines:
                 except InvalidField as error:
                     if self._mistakes is None or self._count > self._most:
                         raise
-                    self._mistakes.add(error, line)
+                    self._mistakes.add(error.kwargs['field'], error.kwargs['why'], line)
                 owner, written = reader.last_name.canonicalize().to_text(), ''
                 suffix = suffix_of(reader.current_origin.canonicalize().to_text())
                 last_ttl = reader.last_ttl if reader.last_ttl_known else None
@@ -220,11 +195,6 @@ class Lines:
         if name is not self._last_name[0]:
             self._last_name = (name, name.canonicalize().to_text())
         return self._last_name[1]
-
-
-def line_field(number: int) -> str:
-    """What errors call a line."""
-    return f'line {number}'
 
 
 def _plain_data(rtype: str, data: str, suffix: str) -> str | None:

@@ -18,6 +18,7 @@ from designate_pool.errors import BadConfiguration
 from designate_pool.planner import master
 from designate_pool.planner.changes import Change
 from designate_pool.planner.engine import Manager
+from designate_pool.planner.outcome import lines_of
 from designate_pool.planner.plan import change_document, change_of
 from designate_pool.planner.providers import BaseSource
 from designate_pool.planner.records import NO_EXTRA, normal_name
@@ -142,7 +143,7 @@ class Validate(Configured):
         with contextlib.closing(manager):
             found = manager.validate()
             if found:
-                raise BadConfiguration(count=len(found), listing=''.join(f'\n  {" ".join(each.split())}'
+                raise BadConfiguration(count=len(found), listing=''.join('\n  ' + '\n    '.join(lines_of(each))
                                                                          for each in found))
             self.app.stdout.write(f'{plural(len(manager.zones()), "zone")} can be read, and nothing is wrong.\n')
         return 0

@@ -20,7 +20,7 @@ from designate_pool.errors import UnsafePlan
 from designate_pool.model import StoredPlan, utcnow
 from designate_pool.planner.engine import Manager
 from designate_pool.planner.keeping import is_due
-from designate_pool.planner.outcome import Outcome, Part
+from designate_pool.planner.outcome import Outcome, Part, lines_of
 from designate_pool.planner.outputs import HtmlOutput, LogOutput, MarkdownOutput, document
 from designate_pool.planner.setup import Output, Setup
 from designate_pool.planner.targets.pool import PoolProvider
@@ -204,7 +204,7 @@ def _done(outcome: Outcome) -> Iterable[str]:
 
 def _errors(part: Part) -> Iterable[str]:
     if part.error is not None:
-        return (' '.join(part.error.split()),)
+        return lines_of(part.error)
     return part.result.errors if part.result is not None else ()
 
 

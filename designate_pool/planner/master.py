@@ -6,10 +6,12 @@ file and the line: a file that was cut short is never a smaller zone.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
-from designate_pool.planner.master_lines import Records
+from designate_pool.planner.file_mistakes import Mistakes, line_field
+from designate_pool.planner.master_lines import Records, no_record, source_error
 from designate_pool.planner.zone import Zone
 
 
@@ -46,6 +48,37 @@ def read(lines: str | Iterable[str], origin: str, file: str = 'the zone file', r
     if require_soa:
         records.check_soa()
     return found
+
+
+def refuse(lines: str | Iterable[str], zone: Zone, file: str, require_apex: bool, lenient: bool) -> None:
+    """Tell all that is wrong with a zone file that could not be read, or whose records do not fit *zone*.
+
+    It takes more time and memory than :func:`read`, which tells the first.
+
+    :param require_apex: whether a file without the zone's SOA or NS is an error
+    :param lenient: whether records outside the zone are left out, and others fit as
+        :meth:`designate_pool.planner.zone.Zone.fill` says
+    :raises SourceError: with a line for each mistake
+    """
+    mistakes = Mistakes(functools.partial(source_error, file))
+    records = Records(lines, zone.name, file, _left_out if lenient else None, mistakes)
+    first: dict[str, tuple[str, int, str]] = {}
+    for key, _, data in records:
+        if first.setdefault(key, (data, records.number, records.line))[0] != data:
+            records.check_alone(key)
+    for rtype in ('SOA', 'NS') if require_apex else ():
+        if f'{zone.name}\t{rtype}' not in first:
+            if not mistakes.mention(rtype):  # else it may be there, and be the wrong one
+                mistakes.add('', no_record(rtype, zone.name))
+            break  # whatever has swallowed the SOA may have swallowed more
+    for key, error in zone.misfits(first, lenient):
+        _, number, line = first[key]
+        mistakes.add(line_field(number), str(error).rstrip('.'), line)
+    mistakes.refuse()
+
+
+def _left_out(what: str) -> None:
+    """It has been told before."""
 
 
 def stream(lines: str | Iterable[str], origin: str, file: str = 'the zone file', require_soa: bool = True,
@@ -113,11 +146,11 @@ def _grouped(records: Records) -> Iterator[tuple[str, str]]:
             if not soa and key > last:
                 yield key, value
             elif value != soa:
-                records.fail('the SOA comes after what it has to come before, or twice and not the same')
+                records.refuse('the SOA comes after what it has to come before, or twice and not the same')
             soa = value
         elif key < last:
-            records.fail(f'{_words(key)} comes after {_words(last)}, and to be read as a stream a file has to be in '
-                         'the order of its names')
+            records.refuse(f'{_words(key)} comes after {_words(last)}, and to be read as a stream a file has to be '
+                           'in the order of its names')
         else:
             if last:
                 yield last, _packed(last_ttl, there)

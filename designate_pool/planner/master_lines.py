@@ -9,8 +9,8 @@ is not certain to be plain is gathered to a whole record and left to dnspython.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NoReturn, cast
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, cast
 
 import dns.exception
 import dns.name
@@ -21,7 +21,8 @@ import dns.tokenizer
 import dns.transaction
 import dns.zonefile
 
-from designate_pool.errors import InvalidField, SourceError
+from designate_pool.errors import InvalidField, SourceError, WrongSource
+from designate_pool.planner.file_mistakes import Mistake, Mistakes, line_field, shown
 from designate_pool.planner.records import (LONGEST, LONGEST_NAME, LOWER, MAX_TTL, PLAIN, lies_in, normal_name,
                                             normal_rdata)
 
@@ -58,17 +59,23 @@ class Records:
     :param origin: the zone's name
     :param file: what errors call it
     :param outside: called with a sentence for a record that is outside the zone and left out; None makes it an error
+    :param mistakes: takes what is wrong with single records; without it the first is raised
     :ivar zone: the zone's name in normal form
+    :ivar number: of the line of the record that came last
+    :ivar line: its text
+    :ivar has_soa: whether the SOA has come
     """
 
     def __init__(self, lines: str | Iterable[str], origin: str, file: str,
-                 outside: Callable[[str], object] | None = None) -> None:
+                 outside: Callable[[str], object] | None = None, mistakes: Mistakes | None = None) -> None:
         self.zone = normal_name(origin)
         self._lines = iter(lines.split('\n') if isinstance(lines, str) else lines)
         self._file = file
         self._outside = outside
-        self._number = 0
-        self._has_soa = False
+        self._mistakes = mistakes
+        self.number = 0
+        self.line = ''
+        self.has_soa = False
         self._made: list[tuple[dns.name.Name, int, dns.rdata.Rdata]] = []
         # To dnspython everything is inside the root: what is outside the zone it would drop without a word.
         self._reader: Any = dns.zonefile.Reader(
@@ -84,7 +91,8 @@ class Records:
         suffix, default_ttl, last_ttl = suffix_of(self.zone), None, None
         owner, written, inside = self.zone, '', True
         for line in self._lines:
-            self._number += 1
+            self.number += 1
+            self.line = line
             found = LINE.match(line)
             if found is not None:
                 name, before, after, rtype, data = found.groups()
@@ -96,15 +104,15 @@ class Records:
                 ttl = int(digits) if digits else last_ttl if default_ttl is None else default_ttl
                 if there and ttl is not None and ttl <= MAX_TTL:
                     plain = self._plain_data(rtype, data, suffix)
-                    if plain:
+                    if plain is not None:
                         if digits:
                             last_ttl = ttl
                         if there is not owner:
                             owner, written, inside = there, name, is_inside(there)
-                        if inside:
-                            yield f'{owner}\t{rtype}', ttl, plain
-                        else:
+                        if not inside:
                             self._leave_out(owner, rtype)
+                        elif plain:
+                            yield f'{owner}\t{rtype}', ttl, plain
                         continue
             if not NOTHING(line):
                 reader.last_name, reader.last_ttl = dns.name.from_text(owner), last_ttl or 0
@@ -121,25 +129,31 @@ class Records:
         """
         :raises SourceError: when there was no SOA so far
         """
-        if not self._has_soa:
-            raise SourceError(source=self._file, why=f'it has no SOA record of {self.zone}')
+        if not self.has_soa:
+            raise SourceError(source=self._file, why=no_record('SOA', self.zone))
 
     def check_alone(self, key: str) -> None:
         """
-        :raises SourceError: when there cannot be a second record of this key
+        :raises SourceError: as :meth:`refuse`, when there cannot be a second record of this key
         """
         if key.endswith(_ALONE):
             name, _, rtype = key.partition('\t')
-            self.fail(f'a second {rtype} record of {name}, and there can be one only')
+            self.refuse(f'a second {rtype} record of {name}, and there can be one only')
 
-    def fail(self, why: str) -> NoReturn:
+    def refuse(self, why: str) -> None:
+        """Say what is wrong with the record that came last.
+
+        :raises SourceError: where nobody takes all mistakes
         """
-        :raises SourceError: with the line that is being read
-        """
-        raise SourceError(source=f'{self._file}, line {self._number}', why=why) from None
+        self._wrong(why, self.number, self.line)
+
+    def _wrong(self, why: str, number: int, line: str) -> None:
+        if self._mistakes is None:
+            raise SourceError(source=f'{self._file}, {line_field(number)}', why=f'{why}: {shown(line)}') from None
+        self._mistakes.add(line_field(number), why, line)
 
     def _plain_data(self, rtype: str, data: str, suffix: str) -> str | None:
-        """*data* in normal form; None for what is to be left to dnspython."""
+        """*data* in normal form; None for what is to be left to dnspython, and empty for what is wrong."""
         if len(data) > LONGEST.get(rtype, LONGEST_NAME):
             return None
         if PLAIN[rtype](data):
@@ -151,15 +165,16 @@ class Records:
         try:
             return normal_rdata(rtype, absolute)
         except InvalidField as error:
-            self.fail(str(error))
+            self.refuse(str(error).rstrip('.'))
+            return ''
 
     def _read(self, line: str) -> Iterator[Record]:
         """What dnspython reads from *line* and those that belong to it."""
-        first = self._number
+        first, made = self.number, self._made
         try:
-            self._reader.tok = dns.tokenizer.Tokenizer(checked_generate(self._whole(line, first)))
+            self._reader.tok = dns.tokenizer.Tokenizer(checked_generate(self._whole(line)))
             self._reader.read()
-            for name, ttl, rdata in self._made:
+            for name, ttl, rdata in made:
                 rdata.to_wire()
                 if ttl > MAX_TTL:
                     raise ValueError(f'its TTL {ttl} is more than {MAX_TTL}')
@@ -171,12 +186,15 @@ class Records:
                     self._check_apex(owner)
                 data = rdata.to_text()
                 yield f'{owner}\t{rtype}', ttl, data.lower() if rtype in LOWER else data
+        except _WrongLine as error:
+            self.refuse(str(error))
         except (dns.exception.DNSException, ValueError) as error:
-            self._number = first
-            self.fail(_WHERE.sub('', ' '.join(str(error).split()).rstrip('.')) or 'it is not the line of a zone file')
-        self._made.clear()
+            words = _WHERE.sub('', ' '.join(str(error).split()).rstrip('.'))
+            self._wrong(words or 'it is not the line of a zone file', first, line)
+        finally:
+            made.clear()
 
-    def _whole(self, line: str, first: int) -> str:
+    def _whole(self, line: str) -> str:
         """*line* with those after it until all parentheses are closed."""
         parts: list[str] = []
         deep = 0
@@ -185,32 +203,36 @@ class Records:
             parts.append(line)
             bare = QUOTED.sub('', line)
             if '"' in bare:
-                self.fail('a quoted string has no end')
+                raise _WrongLine('a quoted string has no end')
             if not bare.isascii():
-                self.fail("it has letters that are not ASCII; write international names as 'xn--…'")
+                raise _WrongLine("it has letters that are not ASCII; write international names as 'xn--…'")
             deep += bare.count('(') - bare.count(')')
             if deep <= 0:
                 return '\n'.join(parts)
             following = next(self._lines, None)
             if following is None:
-                self._number = first
-                self.fail('a parenthesis is not closed before the file ends')
-            line = following
-            self._number += 1
+                raise ValueError('a parenthesis is not closed before the file ends')
+            self.line = line = following
+            self.number += 1
 
     def _is_inside(self, owner: str) -> bool:
         return lies_in(owner, self.zone)
 
     def _leave_out(self, owner: str, rtype: str) -> None:
+        why = f'{owner} {rtype} is not inside the zone {self.zone}'
         if self._outside is None:
-            self.fail(f'{owner} {rtype} is not inside the zone {self.zone}')
-        self._outside(f'{self._file}, line {self._number}: {owner} {rtype} is not inside the zone {self.zone} and is '
-                      'left out')
+            self.refuse(why)
+        else:
+            self._outside(f'{self._file}, {line_field(self.number)}: {why} and is left out')
 
     def _check_apex(self, owner: str) -> None:
         if owner != self.zone:
-            self.fail(f'a SOA record of {owner}, and the zone is {self.zone}')
-        self._has_soa = True
+            raise ValueError(f'a SOA record of {owner}, and the zone is {self.zone}')
+        self.has_soa = True
+
+
+class _WrongLine(ValueError):
+    """A line that is wrong by itself, whatever record it belongs to."""
 
 
 class _Collector:
@@ -235,6 +257,22 @@ class _Collector:
         if len(self._made) >= MOST_GENERATED:
             raise ValueError(f'one $GENERATE makes more than {MOST_GENERATED} records')
         self._made.append((name, ttl, rdata))
+
+
+def source_error(file: str, found: Sequence[Mistake]) -> SourceError:
+    """The error of all that is wrong with *file*.
+
+    :param found: where and why; where is '' for the file as a whole
+    """
+    if len(found) > 1:
+        return WrongSource(source=file, why=''.join(
+            f'\n  {where}: {why}' if where else f'\n  {why}' for where, why in found))
+    [(where, why)] = found
+    return SourceError(source=f'{file}, {where}' if where else file, why=why)
+
+
+def no_record(rtype: str, zone: str) -> str:
+    return f'it has no {rtype} record{"s" if rtype == "NS" else ""} of {zone}'
 
 
 def checked_generate(text: str) -> str:

@@ -53,6 +53,11 @@ class Part:
         return self.error is not None or self.result is not None and not self.result.ok
 
 
+def lines_of(error: str) -> list[str]:
+    """An error, and each of the mistakes that it lists (:class:`~designate_pool.errors.WrongSource`), in a line."""
+    return [' '.join(each.split()) for each in error.split('\n  ')]
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Outcome:
     """

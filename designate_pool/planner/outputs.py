@@ -15,7 +15,7 @@ from typing import Any, TextIO
 
 from designate_pool.errors import InvalidField
 from designate_pool.planner.changes import Change
-from designate_pool.planner.outcome import Part
+from designate_pool.planner.outcome import Part, lines_of
 from designate_pool.planner.records import RRset
 
 LOG = logging.getLogger(__name__)
@@ -205,7 +205,8 @@ def _notes(part: Part) -> Iterator[tuple[str, str]]:
     if part.only_planned and part.plan is not None:
         yield 'Note', 'the zone is only planned, never applied'
     if part.error is not None:
-        yield 'Failed', _line(part.error)
+        for line in lines_of(part.error):
+            yield 'Failed', line
 
 
 def _rows(part: Part) -> Iterator[Row]:

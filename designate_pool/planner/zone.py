@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from designate_pool.errors import (DuplicateRRset, RRsetBesideCname, RRsetInSubZone, RRsetNotFound, RRsetOutsideZone,
-                                   ZoneNotEmpty)
+                                   ZoneError, ZoneNotEmpty)
 from designate_pool.planner.records import NO_EXTRA, Extra, RRset, lies_in, normal_name, unpack
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -195,6 +195,29 @@ class Zone:
             raise ZoneNotEmpty(zone=self.name, count=len(self))
         self._own()
         self._rrsets, self._types = found, types
+
+    def misfits(self, keys: Collection[str], lenient: bool = False) -> Iterator[tuple[str, ZoneError]]:
+        """Which of *keys* :meth:`fill` or :meth:`add_record` would refuse if all were to be added, and why."""
+        types: dict[str, set[str]] = {key[:-len('\tCNAME')]: set() for key in keys if key.endswith('\tCNAME')}
+        for key in keys:
+            name, _, rtype = key.partition('\t')
+            if name in types:
+                types[name].add(rtype)
+        for key in keys:
+            name, _, rtype = key.partition('\t')
+            try:
+                if not self.holds(name):
+                    raise RRsetOutsideZone(name=name, zone=self.name)
+                if key in self._rrsets:
+                    raise DuplicateRRset(name=name, rtype=rtype)
+                if not lenient:
+                    self._check_sub_zones(name, rtype)
+                    self._check_cname(name, rtype)
+                    beside = types.get(name, {rtype}) - {'CNAME'}
+                    if name in types and beside:
+                        raise RRsetBesideCname(name=name, rtype=min(beside) if rtype == 'CNAME' else rtype)
+            except ZoneError as error:
+                yield key, error
 
     def digest(self) -> str:
         """A SHA-256 of what is served but for the SOA, the same for the same contents however they came together."""

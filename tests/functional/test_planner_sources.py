@@ -12,7 +12,7 @@ import dns.message
 import dns.rdatatype
 import pytest
 
-from designate_pool.errors import InvalidField, RRsetOutsideZone, SourceError, SupportsException
+from designate_pool.errors import InvalidField, RRsetOutsideZone, SourceError, SupportsException, WrongSource
 from designate_pool.model import TsigKey
 from designate_pool.planner import changes, master
 from designate_pool.planner.records import rrset
@@ -280,6 +280,59 @@ def test_a_file_that_is_missing_or_wrong_is_no_empty_zone(tmp_path: pathlib.Path
     with pytest.raises(SourceError) as caught:
         ZoneFileSource('files', str(tmp_path), '.zone').populate(zone)
     assert words in str(caught.value) and len(zone) == 0
+
+
+MISTAKEN = """$TTL 300
+@ SOA ns1.example.net. hostmaster.example.net. 1 2 3 4 5
+www A 192.0.2
+  A 192.0.2.1
+www.example.org. A 192.0.2.1
+mail MX ten mail.example.net.
+ftp CNAME www
+ftp CNAME mail
+ftp TXT "beside"
+deep.sub A 192.0.2.2
+sub NS ns1.example.net.
+$GENERATE 1-2 h$ A 192.0.2.300
+"""
+
+
+def test_all_that_is_wrong_with_a_file_is_told_at_once_with_its_lines(tmp_path: pathlib.Path) -> None:
+    (tmp_path / 'example.com.zone').write_text(MISTAKEN)
+    zone = Zone(ZONE, sub_zones=[f'sub.{ZONE}'])
+    with pytest.raises(WrongSource) as caught:
+        ZoneFileSource('files', str(tmp_path), '.zone').populate(zone)
+    head, *told = str(caught.value).splitlines()
+    assert head.endswith('example.com.zone cannot be read, for these mistakes:') and len(zone) == 0
+    begins = ['line 3: ', 'line 5: www.example.org. A is not inside the zone', 'line 6: ',
+              'line 8: a second CNAME record of ftp.example.com.', 'line 12: ', 'it has no NS records of example.com.',
+              'line 7: ', 'line 9: ', 'line 10: deep.sub.example.com. A belongs to the zone sub.example.com.']
+    lines = MISTAKEN.splitlines()
+    assert len(told) == len(begins)
+    for each, begin in zip(told, begins):
+        assert each.strip().startswith(begin)
+        if begin.startswith('line '):
+            assert lines[int(begin[5:].partition(':')[0]) - 1] in each
+
+
+def test_one_mistake_is_told_in_a_line(tmp_path: pathlib.Path) -> None:
+    (tmp_path / 'example.com.zone').write_text(TEXT + 'alias 60 CNAME www\nalias 60 TXT "beside"\nalias 60 A 1.2\n')
+    with pytest.raises(WrongSource, match=r'(?s)line 17: .*line 15: .*alias 60 CNAME www.*line 16: .*TXT'):
+        read(ZoneFileSource('files', str(tmp_path), '.zone'))
+    (tmp_path / 'example.com.zone').write_text(TEXT + 'below.example.com. 60 A 192.0.2.1\n')
+    with pytest.raises(SourceError) as caught:
+        ZoneFileSource('files', str(tmp_path), '.zone').populate(Zone(ZONE, sub_zones=[f'below.{ZONE}']))
+    assert str(caught.value) == (
+        f'{tmp_path}/example.com.zone, line 15 cannot be read: below.example.com. A belongs to the zone '
+        "below.example.com., which is kept elsewhere: 'below.example.com. 60 A 192.0.2.1'.")
+
+
+def test_a_file_of_mistakes_is_not_read_to_its_end(tmp_path: pathlib.Path) -> None:
+    (tmp_path / 'example.com.zone').write_text(TEXT + 'www A 192.0.2\n' * 1000)
+    with pytest.raises(WrongSource) as caught:
+        read(ZoneFileSource('files', str(tmp_path), '.zone'))
+    assert len(str(caught.value).splitlines()) == 22
+    assert str(caught.value).endswith('zone file: after 20 mistakes the rest was not read.')
 
 
 def test_a_file_that_is_no_text(tmp_path: pathlib.Path) -> None:

@@ -7,8 +7,9 @@ import pathlib
 from collections.abc import Iterator
 from typing import IO
 
-from designate_pool.errors import InvalidField, SourceError
+from designate_pool.errors import InvalidField, SourceError, ZoneError
 from designate_pool.planner import master
+from designate_pool.planner.master_lines import no_record
 from designate_pool.planner.providers import BaseSource
 from designate_pool.planner.records import normal_name
 from designate_pool.planner.sources.adding import add_pairs
@@ -65,12 +66,17 @@ class ZoneFileSource(BaseSource):
 
     def _populate(self, zone: Zone, target: bool, lenient: bool) -> bool:
         path = self.path(zone.name)
-        with _opened(path) as lines:
-            pairs = master.read(lines, zone.name, str(path), self.check_origin, self.log.warning if lenient else None,
-                                zone.expected)
-        if self.check_origin and f'{zone.name}\tNS' not in pairs:
-            raise SourceError(source=path, why=f'it has no NS records of {zone.name}')
-        add_pairs(zone, pairs, lenient)
+        try:
+            with _opened(path) as lines:
+                pairs = master.read(lines, zone.name, str(path), self.check_origin,
+                                    self.log.warning if lenient else None, zone.expected)
+            if self.check_origin and f'{zone.name}\tNS' not in pairs:
+                raise SourceError(source=path, why=no_record('NS', zone.name))
+            add_pairs(zone, pairs, lenient)
+        except (SourceError, ZoneError):
+            with _opened(path) as lines:
+                master.refuse(lines, zone, str(path), self.check_origin, lenient)
+            raise  # the file is another one by now
         return True
 
 

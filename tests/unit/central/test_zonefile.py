@@ -156,6 +156,26 @@ def test_files_that_are_refused_name_the_line(text: str, words: str) -> None:
         assert words in refused(text)
 
 
+@pytest.mark.parametrize(('lines', 'all_told'), [
+    ('www.example.org. A 192.0.2.1\nalias CNAME www\nalias 60 MX 10 www\n', [
+        ('line 4', "www.example.org. is not inside the domain example.com.: 'www.example.org. 300 A 192.0.2.1'"),
+        ('line 5, type', 'alias.example.com. has MX already, and a CNAME must be alone at its name: '
+                         "'alias.example.com. 300 CNAME www.example.com.'"),
+        ('line 6, type', 'alias.example.com. has CNAME already, and a CNAME must be alone at its name: '
+                         "'alias.example.com. 60 MX 10 www.example.com.'")]),
+    ('a CNAME b\na CNAME c\nb A 1.2\n', [
+        ('line 6', "expected an IPv4 address: 'b A 1.2'"),
+        ('line 4', "a.example.com. has more than one CNAME record: 'a.example.com. 300 CNAME b.example.com.'")]),
+])
+def test_what_is_found_after_reading_shows_the_line(lines: str, all_told: list[tuple[str, str]]) -> None:
+    with pytest.raises(InvalidField) as caught:
+        zonefile.parse(f'{HEAD}{lines}')
+    found = caught.value.kwargs['all']
+    assert [where for where, _ in found] == [where for where, _ in all_told]
+    for (_, why), (_, wanted) in zip(found, all_told):
+        assert wanted.rpartition(': ')[2] in why and (wanted.startswith('expected') or why == wanted)
+
+
 def test_what_is_rendered_is_read_back() -> None:
     given, sets = zonefile.parse(textwrap.dedent(ZONE))
     domain = Domain(id='0' * 32, name=given.name, pool_id='1' * 32, pool_name='default', email=given.email,

@@ -12,7 +12,7 @@ import re
 
 import pytest
 
-from designate_pool.errors import InvalidField
+from designate_pool.errors import InvalidField, WrongSource
 from designate_pool.planner.engine import Manager, Part
 from designate_pool.planner.outputs import OUTPUTS, BaseOutput, HtmlOutput, JsonOutput, LogOutput, MarkdownOutput
 from designate_pool.planner.plan import Plan, change_of
@@ -99,6 +99,13 @@ def test_the_log_has_it_line_by_line(caplog: pytest.LogCaptureFixture) -> None:
         '  Unsafe: example.com. on good: example.com. MX would be deleted at the apex; it needs force.',
         'In all 1 to create, 2 to update, 2 to delete, 1 unsafe, 1 failed, 1 with nothing to do.',
     ]
+
+
+def test_mistakes_have_a_line_each() -> None:
+    error = str(WrongSource(source='zone', why="\n  line 2: no: 'a'\n  line 5: no: 'b'"))
+    told = text(LogOutput('log'), [Part(ORIGIN, 'bad', error=error)])
+    assert told.splitlines()[1:4] == ['  Failed: zone cannot be read, for these mistakes:', "  Failed: line 2: no: 'a'",
+                                      "  Failed: line 5: no: 'b'."]
 
 
 def test_a_level_that_is_none_is_refused() -> None:

@@ -1,0 +1,53 @@
+"""What is wrong with a zone file, gathered so that all of it is told at once, each with its line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+#: Mistakes that are told at once, and how much of a wrong line is shown.
+MOST_MISTAKES, _SHOWN = 20, 60
+
+#: Where a mistake is (``line 3``), and why it is one.
+Mistake = tuple[str, str]
+
+
+class Mistakes:
+    """
+    :param error: makes the error that tells them
+    """
+
+    def __init__(self, error: Callable[[Sequence[Mistake]], Exception]) -> None:
+        self._error = error
+        self._found: list[Mistake] = []
+
+    def add(self, where: str, why: str, line: str | None = None) -> None:
+        """
+        :param line: the text that it is about
+        :raises Exception: that of :meth:`refuse`, when there are so many that the rest need not be read
+        """
+        self._found.append((where, why if line is None else f'{why}: {shown(line)}'))
+        if len(self._found) == MOST_MISTAKES:
+            self._found.append(('zone file', f'after {MOST_MISTAKES} mistakes the rest was not read'))
+            self.refuse()
+
+    def mention(self, word: str) -> bool:
+        """Whether one of them is about a line with *word* in it."""
+        return any(word in why.upper().split() for _, why in self._found)
+
+    def refuse(self) -> None:
+        """
+        :raises Exception: when there are any
+        """
+        if self._found:
+            raise self._error(self._found)
+
+
+def line_field(number: int) -> str:
+    """What errors call a line."""
+    return f'line {number}'
+
+
+def shown(line: str) -> str:
+    """*line*, or its beginning, in quotes."""
+    line = line.strip()
+    return repr(line if len(line) <= _SHOWN else f'{line[:_SHOWN]}…')
