@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Sequence
+from typing import Any
 
 from designate_pool import serial as serials
 from designate_pool.minidns import metering, questions, wire
@@ -19,16 +20,18 @@ LOG = logging.getLogger(__name__)
 class Notify(Errand):
     """One NOTIFY.
 
+    :param wanted_by: what it is sent for
     :param refused: told of the server's id and the zone whenever the answer is no
     :param over: told at the end, with why the server did not accept it; None when it did
     """
 
-    __slots__ = ('serial', '_refused', '_over')
+    __slots__ = ('serial', 'wanted_by', '_refused', '_over')
 
-    def __init__(self, peer: Peer, name: str, serial: int, schedule: Schedule, refused: Callable[[str, str], None],
-                 over: Callable[[Notify, str | None], None]) -> None:
+    def __init__(self, peer: Peer, name: str, serial: int, schedule: Schedule, wanted_by: Any,
+                 refused: Callable[[str, str], None], over: Callable[[Notify, str | None], None]) -> None:
         super().__init__(peer, name, questions.notify(wire.wire_of(name)), schedule)
         self.serial = serial
+        self.wanted_by = wanted_by
         self._refused = refused
         self._over = over
 
@@ -60,7 +63,11 @@ class Notifier:
         self._under_way: dict[tuple[str, str], Notify] = {}
         self._refusing: set[str] = set()
 
-    def send(self, peer: Peer, name: str, serial: int, schedule: Schedule) -> None:
+    def under_way(self) -> list[Notify]:
+        """What the exchange has left when it was stopped."""
+        return list(self._under_way.values())
+
+    def send(self, peer: Peer, name: str, serial: int, schedule: Schedule, wanted_by: Any) -> None:
         """Notify *peer* of zone *name* at *serial*.  Called in the exchange's loop."""
         former = self._under_way.get((peer.id, name))
         if former is not None:
@@ -68,7 +75,7 @@ class Notifier:
             if just_sent and serials.at_least(former.serial, serial):
                 return
             self._exchange.end(former)
-        notify = Notify(peer, name, serial, schedule, self._refused, self._end)
+        notify = Notify(peer, name, serial, schedule, wanted_by, self._refused, self._end)
         self._under_way[peer.id, name] = notify
         self._exchange.begin(notify)
 

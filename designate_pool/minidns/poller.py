@@ -279,6 +279,10 @@ class Poller:
         """The polls that the exchange has left when it was stopped."""
         return list(self._polls.values())
 
+    def notifying(self) -> list[tuple[Request, Schedule]]:
+        """The NOTIFYs without a poll that the exchange has left when it was stopped, with the tries they have left."""
+        return [(each.wanted_by, each.left) for each in self._notifier.under_way() if not each.wanted_by.poll]
+
     # What follows is called in the exchange's loop alone.
 
     def _begin(self, requests: Sequence[Request], schedule: Schedule) -> None:
@@ -299,7 +303,7 @@ class Poller:
                 poll.told, poll.fetching_until = told, fetching_until
 
     def _notify(self, request: Request, schedule: Schedule) -> None:
-        self._notifier.send(request.peer, request.name, request.serial, schedule)
+        self._notifier.send(request.peer, request.name, request.serial, schedule, request)
 
     def _refused(self, peer_id: str, name: str) -> None:
         """The server does not fetch the zone for this NOTIFY."""

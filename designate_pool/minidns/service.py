@@ -47,7 +47,7 @@ class MiniDns:
     :param read_pool: reads the configuration anew, when a pool manager has; without it, only :meth:`set_pool` changes
         anything
     :param reuse_port: whether other processes may answer there too
-    :param others: the pool's other MiniDNS, which go on with the polls that are under way at the end
+    :param others: the pool's other MiniDNS, which go on with what is under way at the end
     :raises InvalidField: when a server's TSIG key is not valid
     """
 
@@ -92,15 +92,15 @@ class MiniDns:
             self._following.start(self._runtime)
 
     def stop(self) -> None:
-        """Answer what was asked, tell what is known, hand on the polls under way, and end."""
+        """Answer what was asked, tell what is known, hand on what is under way, and end."""
         if self._following is not None:
             self._following.stop()
         self._keyring.stop()
         self._server.stop()
         self._exchange.stop()
         if self._others is not None:
-            hand_back(self._poller.under_way(), self._others)
-        self._surveying.stop()
+            hand_back(self._poller.under_way(), self._poller.notifying(), self._others)
+        self._surveying.stop(self._others)
         self._reports.stop()
 
     def set_pool(self, pool: Pool) -> None:

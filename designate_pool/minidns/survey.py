@@ -68,21 +68,25 @@ class Survey:
         self._by_number: dict[int, Lane] = {}
         self._pages: dict[Page, None] = {}
         self._now = self._look_at = self._clock()
-        self._stopping = False
+        self._stop_by: float | None = None
 
     def put(self, page: Page) -> None:
         """Ask for *page*; from any thread."""
         self._inbox.append(page)
         self._waiting.wake()
 
-    def stop(self) -> None:
-        """Have :meth:`run` end; pages under way are dropped.  From any thread."""
-        self._stopping = True
+    def stop(self, seconds: float = 0.0) -> None:
+        """Have :meth:`run` end when nothing is under way, or when *seconds* are over.  From any thread."""
+        self._stop_by = self._clock() + seconds
         self._waiting.wake()
+
+    def left(self) -> list[Page]:
+        """The pages that were not done when :meth:`run` ended."""
+        return [*self._pages, *self._inbox]
 
     def run(self) -> None:
         """The thread's work."""
-        while not self._stopping:
+        while not self._is_over():
             ready = self._waiting.wait(self._pause())
             try:
                 self._turn(ready)
@@ -92,6 +96,9 @@ class Survey:
                     self._give_up(lane, Said(Answer.BAD, reason='it could not be asked'))
         self._rest()
         self._waiting.close()
+
+    def _is_over(self) -> bool:
+        return self._stop_by is not None and (not self._pages and not self._inbox or self._clock() >= self._stop_by)
 
     def _pause(self) -> float | None:
         """Seconds until there is something to do unasked; None when there is nothing."""

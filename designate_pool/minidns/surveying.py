@@ -10,13 +10,17 @@ from typing import Any, NamedTuple
 from designate_pool.minidns import metering
 from designate_pool.minidns.access import Peer
 from designate_pool.minidns.concurrency import Native, Runtime, Task
+from designate_pool.minidns.handing import hand_back_pages
 from designate_pool.minidns.questions import Said
 from designate_pool.minidns.survey import Survey
 from designate_pool.minidns.survey_pages import Page, Tally
 from designate_pool.model import Answer, Context, Outcome, PollResult
+from designate_pool.rpc.minidns import MiniDnsClient
 from designate_pool.rpc.pool_manager import PoolManagerClient
 
 LOG = logging.getLogger(__name__)
+#: Seconds that pages under way have at the end.
+GRACE = 1.0
 
 
 class _Note(NamedTuple):
@@ -49,12 +53,18 @@ class Surveying:
         self._survey = Survey(self._native, self._sources)
         self._task = self._native.spawn(self._survey.run)
 
-    def stop(self) -> None:
-        """Tell what is known, and end; pages under way are dropped."""
+    def stop(self, others: MiniDnsClient | None = None) -> None:
+        """Finish the pages under way that do not take long, tell what is known, and end.
+
+        :param others: get the rest to go on with; of what nobody gets it is told how far it came, so that nobody waits
+        """
         if self._survey is not None and self._task is not None and self._native is not None:
-            self._survey.stop()
+            self._survey.stop(GRACE)
             self._task.join(10)
             self._native.stop()
+            left = self._survey.left()
+            for page in left if others is None else hand_back_pages(left, others):
+                self._tell(page)
 
     def ask(self, context: Context, pool_name: str, started_at: datetime, peers: Sequence[Peer],
             domains: Sequence[tuple[str, str, int]]) -> None:

@@ -40,6 +40,7 @@ class Listening:
     def __init__(self) -> None:
         self.batches: list[tuple[str, list[PollResult]]] = []
         self.told: list[tuple[Any, ...]] = []
+        self.pages: list[tuple[Any, ...]] = []
         self.down = False
         self.tried = 0
 
@@ -50,6 +51,10 @@ class Listening:
     def update_status(self, *arguments: Any) -> None:
         self._reach()
         self.told.append(arguments)
+
+    def audited(self, *arguments: Any) -> None:
+        self._reach()
+        self.pages.append(arguments)
 
     def _reach(self) -> None:
         self.tried += 1

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from typing import Any
 
+import dns.message
 import pytest
 
 from designate_pool.errors import ServiceUnavailable
 from designate_pool.minidns.service import MiniDns
-from designate_pool.model import Context, Domain, Outcome, PollRequest, Server, new_id
+from designate_pool.model import Context, Domain, Outcome, PollRequest, Server, new_id, utcnow
 from tests.fixtures.answering import Scripted, soa_answer
 from tests.fixtures.processes import wait_until
 from tests.functional.minidns.conftest import World
@@ -32,6 +34,17 @@ class Broker:
         self.cast.append(('poll_for_serial_number', arguments))
         assert self.other is not None
         self.other.poll_for_serial_number(*arguments)
+
+    def notify_zone_changed(self, *arguments: Any) -> None:
+        self.cast.append(('notify_zone_changed', arguments))
+        assert self.other is not None
+        self.other.notify_zone_changed(*arguments)
+
+    def audit_serials(self, *arguments: Any) -> None:
+        self.cast.append(('audit_serials', arguments))
+        if self.other is None:
+            raise ServiceUnavailable(service='minidns.default', why='no broker')
+        self.other.audit_serials(*arguments)
 
 
 def test_polls_under_way_are_gone_on_with_by_another(world: World) -> None:
@@ -74,3 +87,85 @@ def test_without_a_broker_it_ends_all_the_same(world: World, caplog: pytest.LogC
     first.notify_and_poll(Context(), 'default', [request], 5, 60, 9)
     first.stop()
     assert 'they are due again later' in caplog.text
+
+
+PAGE = [(new_id(), f'{each}.example.', 7) for each in 'abc']
+
+
+def test_notifys_under_way_that_nobody_polls_for_are_sent_by_another(world: World) -> None:
+    answers: list[bool] = []
+
+    def notified(query: dns.message.Message, over_tcp: bool) -> list[dns.message.Message]:
+        return [soa_answer(query, 7)] if answers else []
+
+    with contextlib.closing(Scripted(notified)) as name_server:
+        place = f'127.0.0.1:{name_server.port}'
+        server = Server(new_id(), 'fake', '127.0.0.1', name_server.port)
+        broker = Broker()
+        first, broker.other = world.start(server, others=broker), world.start(server)
+        also = PollRequest(new_id(), 'a.example.', 7, place, poll=False)
+        domain = Domain(new_id(), 'b.example.', new_id(), 'default', 'a@example.com', 60, 7)
+        first.notify_and_poll(Context(), 'default', [also], 5, 60, 9)
+        first.notify_zone_changed(Context(), domain, place, 5, 60, 9)
+        wait_until(lambda: len(notified_of(name_server)) == 2, 'each is notified')
+        before = len(name_server.queries)
+        first.stop()
+        answers.append(True)
+        wait_until(lambda: len(name_server.queries) >= before + 2, 'each is notified again')
+        assert {str(each.question[0].name) for each in name_server.queries[before:]} == {'a.example.', 'b.example.'}
+        assert [(method, arguments[-3:]) for method, arguments in broker.cast] == [
+            ('notify_zone_changed', (5, 60, 9)), ('notify_and_poll', (5, 60, 9))]
+
+
+def test_pages_of_an_audit_that_servers_answer_are_finished(world: World) -> None:
+    never = threading.Event()
+
+    def answer(query: dns.message.Message, over_tcp: bool) -> list[dns.message.Message]:
+        never.wait(0.1)  # a server that takes its time
+        return [soa_answer(query, 7)]
+
+    with contextlib.closing(Scripted(answer)) as name_server:
+        server = Server(new_id(), 'fake', '127.0.0.1', name_server.port)
+        broker = Broker()
+        first, broker.other = world.start(server, others=broker), world.start(server)
+        started_at = utcnow()
+        first.audit_serials(Context(), 'default', started_at, [server.id], PAGE)
+        wait_until(lambda: name_server.queries, 'it is asked')
+        first.stop()
+        assert [each[1:] for each in world.pool_manager.pages] == [('default', started_at, [(server.id, 3, 0)], [])]
+        assert broker.cast == []
+
+
+def test_pages_of_an_audit_that_take_too_long_are_gone_on_with_by_another(world: World) -> None:
+    with contextlib.closing(Scripted(lambda query, over_tcp: [])) as name_server:
+        server = Server(new_id(), 'fake', '127.0.0.1', name_server.port)
+        broker = Broker()
+        first, broker.other = world.start(server, others=broker), world.start(server)
+        started_at = utcnow()
+        first.audit_serials(Context(), 'default', started_at, [server.id], PAGE)
+        wait_until(lambda: name_server.queries, 'it is asked')
+        first.stop()
+        assert broker.cast == [('audit_serials', (Context(), 'default', started_at, [server.id], PAGE))]
+        wait_until(lambda: world.pool_manager.pages, 'the other tells', 20)
+        [(_, _, _, counts, _)] = world.pool_manager.pages
+        assert counts == [(server.id, 0, 3)]
+
+
+def test_pages_of_an_audit_that_nobody_goes_on_with_are_told_as_far_as_they_are(world: World) -> None:
+    """Or the pool manager would wait for their answers before it begins another round."""
+    def answer(query: dns.message.Message, over_tcp: bool) -> list[dns.message.Message]:
+        return [soa_answer(query, 6)] if str(query.question[0].name).lower() == 'a.example.' else []
+
+    with contextlib.closing(Scripted(answer)) as name_server:
+        server = Server(new_id(), 'fake', '127.0.0.1', name_server.port)
+        first = world.start(server, others=Broker())
+        first.audit_serials(Context(), 'default', utcnow(), [server.id], PAGE)
+        wait_until(lambda: len(name_server.queries) >= 3, 'it is asked')
+        first.stop()
+        [(_, _, _, counts, findings)] = world.pool_manager.pages
+        assert counts == [(server.id, 1, 0)]
+        assert [(each.domain_id, each.serial_number) for each in findings] == [(PAGE[0][0], 6)]
+
+
+def notified_of(name_server: Scripted) -> set[str]:
+    return {str(each.question[0].name) for each in name_server.queries}
