@@ -21,6 +21,7 @@ from designate_pool.api import policy, rate_limits
 from designate_pool.api.admission import ADMITTED
 from designate_pool.api.identity import Identity
 from designate_pool.api.operations import ADMIN, ANYONE, Operation
+from designate_pool.api.origins import origin
 from designate_pool.api.turns import TURN, Turn
 from designate_pool.errors import Forbidden, InvalidField, OverLimit, Unauthorized
 from designate_pool.model import Context
@@ -56,7 +57,7 @@ class NoAuth:
     def identify(self, req: falcon.Request) -> Identity:
         project = header_project(req, PROJECT)
         return Identity(project, (ADMIN,), user='', key=f'project {project}' if project else
-                        f'address {req.remote_addr}', needs_project=False)
+                        f'address {origin(req.remote_addr)}', needs_project=False)
 
 
 class Gate:
@@ -106,7 +107,7 @@ class Gate:
         """Without a token, or with a wrong one, requests are counted by where they come from."""
         if req.env.get(ADMITTED):
             return  # it was counted when its headers came
-        seconds = self._rates.take(f'address {req.remote_addr}' if who is None else who.key)
+        seconds = self._rates.take(f'address {origin(req.remote_addr)}' if who is None else who.key)
         if seconds:
             resp.set_header('Retry-After', str(seconds))
             raise OverLimit(limit=self._rates.text, seconds=seconds)

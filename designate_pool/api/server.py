@@ -36,6 +36,7 @@ from waitress.utilities import BadRequest, Error, RequestEntityTooLarge
 from designate_pool.api import views
 from designate_pool.api.admission import ADMITTED, HEAD
 from designate_pool.api.answering import REQUEST_ID
+from designate_pool.api.origins import origin
 from designate_pool.api.turns import TURN, Turn, Turns
 from designate_pool.errors import PoolError, TooManyBodies
 from designate_pool.model import Endpoint
@@ -444,11 +445,11 @@ class _Server(server.TcpWSGIServer):
         Of the address that holds most of them it is the one that was silent for longest; one that is being worked for
         stays.
         """
-        held = collections.Counter(channel.addr[0] for channel in self.active_channels.values())
+        held = collections.Counter(origin(channel.addr[0]) for channel in self.active_channels.values())
         idle = [channel for channel in self.active_channels.values()
                 if not (channel.requests or channel.total_outbufs_len or channel.will_close)]
         if idle:
-            min(idle, key=lambda channel: (-held[channel.addr[0]], channel.last_activity)).will_close = True
+            min(idle, key=lambda channel: (-held[origin(channel.addr[0])], channel.last_activity)).will_close = True
 
     def maintenance(self, now: float) -> None:
         super().maintenance(now)

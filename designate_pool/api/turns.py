@@ -3,7 +3,7 @@
 A client is who sends a token; where there is none, who names a project; and else who calls from an address.  Once a
 request has shown whose token it is (:meth:`Turn.belongs_to`), all tokens of a project are one client.  A client holds
 ``most`` workers at a time, and an address with all its clients ``most_of_address``: what they ask beyond that waits,
-also while workers are idle, so that whoever else comes has one at once.
+also while workers are idle, so that whoever else comes has one at once.  The IPv6 addresses of a network are one.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import hashlib
 import threading
 from collections.abc import Iterator
 from typing import Any
+
+from designate_pool.api.origins import origin
 
 #: In a request's environment: its :class:`Turn`.
 TURN = 'designate_pool.turn'
@@ -54,7 +56,7 @@ class Turns:
         """
         :param task: one of waitress's channels, with at least one request
         """
-        address = f'address {task.addr[0]}'
+        address = f'address {origin(task.addr[0])}'
         queues = self._waiting.setdefault(address, collections.OrderedDict())
         queues.setdefault(_sender(task.requests[0].headers) or address, collections.deque()).append(task)
         self._count += 1

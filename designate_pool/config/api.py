@@ -38,7 +38,8 @@ OPTIONS: list[cfg.Opt] = [
                     'holds their SHA-256, not the tokens. It is read again when it has changed.'),
     cfg.FloatOpt('rate_limit', default=100, min=0,
                  help='Requests a second that are taken for one project, or from one address where no project is '
-                      'known; more are answered 429. Each API process counts for itself. 0: no limit.'),
+                      'known, or of IPv6 from one network of 64 bits; more are answered 429. Each API process counts '
+                      'for itself. 0: no limit.'),
     cfg.IntOpt('rate_burst', default=500, min=1,
                help='With a rate_limit: requests that may come at once after a pause.'),
     cfg.IntOpt('threads', default=16, min=1, max=1000, help='Requests handled at the same time.'),

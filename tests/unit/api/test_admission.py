@@ -307,6 +307,17 @@ def test_addresses_take_turns_and_the_tokens_of_each() -> None:
     assert not turns
 
 
+def test_the_ipv6_addresses_of_a_network_have_one_turn() -> None:
+    turns = Turns(threading.Condition(), 10, 3)
+    for number in range(4):
+        turns.append(task(f'2001:db8::{number}', f't{number}', f'a{number}'))
+    for each in ('2001:db8:0:1::1', 'fe80::1%eth0', '::ffff:192.0.2.1', '192.0.2.1'):
+        turns.append(task(each, 'b', each))
+    assert [turns.popleft().task.name for _ in range(6)] == [
+        'a0', '2001:db8:0:1::1', 'fe80::1%eth0', '::ffff:192.0.2.1', 'a1', '192.0.2.1']
+    assert (turns.popleft().task.name, bool(turns), len(turns)) == ('a2', False, 1)
+
+
 def test_nobody_holds_more_than_a_share() -> None:
     changed = threading.Condition()
     turns = Turns(changed, 2, 3)
