@@ -103,7 +103,7 @@ class Api:
                 connected.settimeout(deadline.left())
                 connected = self._tls.wrap_socket(connected, server_hostname=self._host)
             received = self._send_and_receive(connected, request, deadline)
-        except BaseException:
+        except BaseException:  # eventlet's Timeout is no Exception, and what was sent is not to arrive after it
             abort(connected)
             raise
         connected.close()

@@ -60,11 +60,8 @@ class Auditing:
     def run(self) -> float:
         """Take the next page when it is time; seconds until the next look."""
         manager, now = self._manager, utcnow()
-        audit = manager.storage.read(audits.get, manager.pool.name, KIND)
+        audit, wait = pace.turn(manager.storage, manager.pool.name, KIND, manager.settings.name, now)
         if audit is None:
-            manager.storage.run(audits.create, manager.pool.name, KIND, now)
-            return pace.BUSY
-        if wait := pace.pause(audit, manager.settings.name, now):
             return wait
         if pace.is_silent(audit, now):
             manager.storage.run(audits.write_off, audit)

@@ -82,12 +82,8 @@ class ContentsAudit:
         manager, interval = self._manager, self._manager.settings.contents_audit_interval
         if not interval:
             return IDLE
-        audit = manager.storage.read(audits.get, manager.pool.name, KIND)
-        if audit is None:
-            manager.storage.run(audits.create, manager.pool.name, KIND, utcnow())
-            return pace.BUSY
-        wait = pace.pause(audit, manager.settings.name, utcnow())
-        claimed = None if wait else self._claim(audit)
+        audit, wait = pace.turn(manager.storage, manager.pool.name, KIND, manager.settings.name, utcnow())
+        claimed = None if audit is None else self._claim(audit)
         if claimed is None:
             return wait or pace.BUSY
         if not claimed.after_id or not self._expected:

@@ -51,11 +51,8 @@ class Extras:
         if not interval:
             return IDLE
         now = utcnow()
-        audit = manager.storage.read(audits.get, manager.pool.name, KIND)
+        audit, wait = pace.turn(manager.storage, manager.pool.name, KIND, manager.settings.name, now)
         if audit is None:
-            manager.storage.run(audits.create, manager.pool.name, KIND, now)
-            return pace.BUSY
-        if wait := pace.pause(audit, manager.settings.name, now):
             return wait
         claimed = manager.storage.run(audits.claim, audit, manager.settings.name, now,
                                       now + timedelta(seconds=CLAIM_SECONDS))

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from designate_pool.model import Audit
+from designate_pool.model import Audit, AuditKind
+from designate_pool.storage import audits
+from designate_pool.storage.sessions import Storage
 
 #: Domains in a page, which is one message.
 PAGE = 1000
@@ -19,6 +21,21 @@ MOST_SENT = 16
 PATIENCE = 30.0
 #: Seconds between two looks: at a page that somebody else is at, at messages on their way, and at the most.
 BUSY, CROWDED, LONGEST = 0.25, 0.05, 5.0
+
+
+def turn(storage: Storage, pool_name: str, kind: AuditKind, by: str, now: datetime) -> tuple[Audit | None, float]:
+    """Where a pool's round is, if its next page may be taken now; otherwise None, and the seconds to wait.
+
+    The first round of all is begun.
+
+    :param by: who asks
+    """
+    audit = storage.read(audits.get, pool_name, kind)
+    if audit is None:
+        storage.run(audits.create, pool_name, kind, now)
+        return None, BUSY
+    wait = pause(audit, by, now)
+    return (None, wait) if wait else (audit, 0.0)
 
 
 def pause(audit: Audit, by: str, now: datetime) -> float:
