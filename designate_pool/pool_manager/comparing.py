@@ -13,8 +13,7 @@ from typing import Any
 from designate_pool.deadline import Deadline
 from designate_pool.errors import ServerNotFound, WrongServerState
 from designate_pool.model import Action, Comparison, Domain, Listing, new_id, utcnow
-from designate_pool.pool_manager import due, matching
-from designate_pool.pool_manager.feeding import Removal
+from designate_pool.pool_manager import due, matching, removal
 from designate_pool.pool_manager.incoming import Pace
 from designate_pool.pool_manager.lane import Lane
 from designate_pool.pool_manager.manager import Manager
@@ -177,25 +176,20 @@ class Comparing:
         if len(extra) != count:
             raise WrongServerState(server=lane.server.label, state='not as expected',
                                    why=f'it has {len(extra)} extra zones, not {count}; none was deleted')
-        deleted = 0
-        for start in range(0, len(extra), lane.backend.batch_size):
-            names = extra[start:start + lane.backend.batch_size]
-            # Made a domain while we were at it, it is not ours to delete.
-            names = [name for name in names if name not in self._known(lane.server.id, names)]
-            for name, removal in zip(names, self._removals(lane, names), strict=True):
-                result = removal.result
-                said = f'is not deleted: {result.error}' if not result.ok else \
-                    'is deleted' if removal.gone else 'stays, with what others have in it'
-                LOG.log(logging.INFO if result.ok else logging.WARNING, '%s: the extra zone %s %s', lane.server.label,
-                        name, said)
-                deleted += removal.gone
+        deleted, label = 0, lane.server.label
+        # Made a domain while we were at it, one is not ours to delete.
+        for zone, done in removal.remove(self._manager, lane.backend, [_zone(name) for name in extra], is_known=False,
+                                         spared=lambda names: self._known(lane.server.id, names)):
+            if done is None:
+                LOG.info('%s: the extra zone %s stays: it is a domain by now, or somebody else is at work on it', label,
+                         zone.name)
+                continue
+            said = f'is not deleted: {done.result.error}' if not done.result.ok else \
+                'is deleted' if done.gone else 'stays, with what others have in it'
+            LOG.log(logging.INFO if done.result.ok else logging.WARNING, '%s: the extra zone %s %s', label, zone.name,
+                    said)
+            deleted += done.gone
         return deleted
-
-    def _removals(self, lane: Lane, names: Sequence[str]) -> list[Removal]:
-        zones = [_zone(name) for name in names]
-        if lane.backend.fed_by_records:
-            return [self._manager.feeder.delete(lane.backend, zone, is_known=False) for zone in zones]
-        return [Removal(result, gone=result.ok) for result in lane.backend.delete_domains(zones)]
 
     def _mend(self, lane: Lane, missing: set[str], behind: set[str]) -> int:
         """Have what is *missing* made, and what is *behind* fetched (ids of domains); how many that were."""

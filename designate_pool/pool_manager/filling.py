@@ -17,8 +17,7 @@ from typing import Any
 
 from designate_pool.backends.base import Backend
 from designate_pool.model import CallResult, Domain, PoolServer, ServerState, utcnow
-from designate_pool.pool_manager import due
-from designate_pool.pool_manager.feeding import Removal
+from designate_pool.pool_manager import due, removal
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.registrar import Registrar
 from designate_pool.storage import catalog
@@ -159,7 +158,7 @@ class Filling:
             if any(result.unreachable for result in failed):
                 return self._leave_zones(server, failed[0].error or '')
             self._left[server.id] += len(failed)
-            # Those that wait for an approval, or for the hour to pass, are found again by their rows.
+            # Those that wait, for an approval or for the hour to pass, are found again by their rows.
             ids = [each for each in ids if each not in waiting]
             pause = REFUSED if waiting else 0.0
         manager.storage.run(server_store.purge, server.id, ids)
@@ -180,25 +179,17 @@ class Filling:
             self._registrar.refresh()
 
     def _delete(self, backend: Backend, domains: Sequence[Domain]) -> tuple[list[CallResult], set[str]]:
-        """Delete *domains* on a server, as many in one call as it takes.
+        """Delete *domains* on a server.
 
-        :returns: what failed, and the ids of those that wait for plans to be approved
+        :returns: what failed, and the ids of those that wait for plans to be approved, or for who is at work on them
         """
         failed: list[CallResult] = []
         waiting: set[str] = set()
-        for start in range(0, len(domains), backend.batch_size):
-            some = domains[start:start + backend.batch_size]
-            if backend.fed_by_records:
-                removals = [self._manager.feeder.delete(backend, domain) for domain in some]
-            else:
-                removals = [Removal(result) for result in backend.delete_domains(some)]
-            for domain, removal in zip(some, removals, strict=True):
-                if removal.is_parked:
-                    waiting.add(domain.id)
-                elif not removal.result.ok:
-                    failed.append(removal.result)
-            if removals[-1].result.unreachable:
-                break  # the rest would fare no better
+        for domain, done in removal.remove(self._manager, backend, domains):
+            if done is None or done.is_parked:
+                waiting.add(domain.id)
+            elif not done.result.ok:
+                failed.append(done.result)
         return failed, waiting
 
     def _page(self, server: PoolServer) -> list[Domain]:

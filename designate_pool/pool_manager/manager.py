@@ -310,19 +310,19 @@ class Manager:
         now = utcnow()
         claimed: dict[tuple[str, str], list[statuses.Claimed]] = collections.defaultdict(list)
         for each in self.storage.read(statuses.claimed_on_names, [work.domain.name for work in orders.calls], now):
-            claimed[each.row.server_id, each.name].append(each)
+            claimed[each.server_id, each.name].append(each)
         calls, orders.calls, given_back = orders.calls, [], []
         # Of several here that claim one name the first goes on.
-        later = {(work.row.server_id, work.domain.id, work.row.action) for work in calls}
+        later = {_key_of(work.row) for work in calls}
         for work in calls:
             here = claimed[work.row.server_id, work.domain.name]
-            later.remove((work.row.server_id, work.domain.id, work.row.action))
-            mine = next((each for each in here if each.row.domain_id == work.domain.id
-                         and each.row.action is work.row.action and _is_claim_of(each.row, work.row)), None)
-            if mine is None:
+            later.remove(_key_of(work.row))
+            mine = next((each for each in here if each.row is not None and _key_of(each.row) == _key_of(work.row)
+                         and _is_claim_of(each.row, work.row)), None)
+            if mine is None or mine.row is None:
                 continue
-            others = [each for each in here if each is not mine and self._is_call(each.row)
-                      and (each.row.server_id, each.row.domain_id, each.row.action) not in later]
+            others = [each for each in here if each is not mine
+                      and (each.row is None or self._is_call(each.row) and _key_of(each.row) not in later)]
             if mine.going and work.row.action is not Action.DELETE:
                 given_back.append(due.cancel(mine.row))
             elif others:
@@ -579,6 +579,10 @@ class Manager:
 
     def _weigh_again(self, domain_ids: Sequence[str]) -> None:
         self.weigh(self.situations(domain_ids).values())
+
+
+def _key_of(row: ServerStatus) -> tuple[str, str, Action]:
+    return row.server_id, row.domain_id, row.action
 
 
 def _is_claim_of(row: ServerStatus, claimed: ServerStatus) -> bool:

@@ -223,6 +223,15 @@ pool_manager_status = sa.Table(
     sa.Index(None, 'server_id', 'next_attempt_at'),
 )
 
+#: Who calls a server for a name without a row above.
+name_claims = sa.Table(
+    'name_claims', metadata,
+    sa.Column('name', domain_name(), primary_key=True),
+    sa.Column('server_id', ascii_text(32), primary_key=True),
+    sa.Column('claimed_by', sa.String(64), nullable=False),
+    sa.Column('claimed_until', Time, nullable=False),
+)
+
 #: Pools whose domains are being brought to the pool's present name servers.
 pool_renewals = sa.Table(
     'pool_renewals', metadata,

@@ -17,7 +17,7 @@ from sqlalchemy.dialects import mysql, postgresql, sqlite
 
 from designate_pool.model import Action, Outcome, ServerStatus, Status
 from designate_pool.serial import newer
-from designate_pool.storage.schema import domains, pool_manager_status
+from designate_pool.storage.schema import domains, name_claims, pool_manager_status
 from designate_pool.storage.sessions import Tx
 
 T = TypeVar('T')
@@ -33,10 +33,12 @@ _FIELDS = tuple(field.name for field in dataclasses.fields(ServerStatus))
 _SELECT = sa.select(*(TABLE.c[name] for name in _FIELDS))
 _OF_DOMAINS = _SELECT.where(TABLE.c.domain_id.in_(sa.bindparam('ids', expanding=True)))
 _GOING = sa.case(((domains.c.action == Action.DELETE) | (domains.c.status == Status.DELETED), 1), else_=0)
-_CLAIMED_ON_NAMES = (sa.select(domains.c.name, _GOING, *(TABLE.c[name] for name in _FIELDS))
-                     .join_from(domains, TABLE)
-                     .where(domains.c.name.in_(sa.bindparam('names', expanding=True)),
-                            TABLE.c.claimed_until > sa.bindparam('now')))
+_CLAIMED_ON_NAMES = sa.union_all(
+    sa.select(domains.c.name, _GOING, *(TABLE.c[name] for name in _FIELDS)).join_from(domains, TABLE)
+    .where(domains.c.name.in_(sa.bindparam('names', expanding=True)), TABLE.c.claimed_until > sa.bindparam('now')),
+    sa.select(name_claims.c.name, sa.literal_column('0'), *(name_claims.c.get(name, sa.null()) for name in _FIELDS))
+    .where(name_claims.c.name.in_(sa.bindparam('names', expanding=True)),
+           name_claims.c.claimed_until > sa.bindparam('now')))
 _OF_BOTH = _OF_DOMAINS.where(TABLE.c.server_id.in_(sa.bindparam('server_ids', expanding=True)))
 #: Version comes last: MariaDB assigns from left to right, and the others are guarded by what it was before.
 _REPLACED = ('status', 'serial_number', 'expected_serial', 'last_error', 'attempts', 'next_attempt_at', 'deadline_at',
@@ -44,15 +46,16 @@ _REPLACED = ('status', 'serial_number', 'expected_serial', 'last_error', 'attemp
 
 
 class Claimed(NamedTuple):
-    """A row that somebody has claimed.
+    """A name that somebody has claimed on a server.
 
-    :ivar name: of its domain
-    :ivar going: whether the domain is deleted, or about to be
+    :ivar row: that is claimed; None where there is none for the call
+    :ivar going: whether the row's domain is deleted, or about to be
     """
 
     name: str
+    server_id: str
     going: bool
-    row: ServerStatus
+    row: ServerStatus | None
 
 
 def for_domains(tx: Tx, domain_ids: Iterable[str], server_ids: Collection[str] = ()) -> dict[str, list[ServerStatus]]:
@@ -125,11 +128,12 @@ def claim_due(tx: Tx, server_rooms: Mapping[str, int], now: datetime, claimed_by
 
 
 def claimed_on_names(tx: Tx, names: Iterable[str], now: datetime) -> list[Claimed]:
-    """What any pool manager has claimed for domains of these *names*, whatever their generation."""
+    """What any pool manager has claimed for these *names*, for domains of any generation or for none."""
     found: list[Claimed] = []
     for some in _chunks(list(dict.fromkeys(names)), _IDS_PER_STATEMENT):
-        rows = tx.execute(_CLAIMED_ON_NAMES, {'names': some, 'now': now})
-        found += (Claimed(name, bool(going), ServerStatus(*row)) for name, going, *row in rows)
+        for name, going, *values in tx.execute(_CLAIMED_ON_NAMES, {'names': some, 'now': now}):
+            row = ServerStatus(*values)
+            found.append(Claimed(name, row.server_id, bool(going), None if row.domain_id is None else row))
     return found
 
 

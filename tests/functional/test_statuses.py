@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from designate_pool.errors import LostRace
 from designate_pool.model import Action, Outcome, ServerStatus, new_id
-from designate_pool.storage import migrate, statuses
+from designate_pool.storage import migrate, name_claims, statuses
 from designate_pool.storage.schema import pool_manager_status
 from designate_pool.storage.sessions import Storage, Tx
 from tests.fixtures.rows import insert_domains
@@ -294,6 +295,42 @@ def test_claims_are_renewed_by_who_has_them_and_not_once_they_ran_out(storage: S
     assert kept == [stored(storage, each.domain_id)[0] for each in kept]
     assert {(each.claimed_until, each.version) for each in kept} == {(NOW + 2 * MINUTE, 3)}
     assert storage.run(statuses.renew_claims, rows, 'one', NOW + 3 * MINUTE, NOW + 4 * MINUTE) == []
+
+
+def test_names_are_claimed_with_rows_and_without(storage: Storage, domain: str) -> None:
+    name, stranger = f'{domain}.example.com.', 'stranger.example.'
+    held = row(domain, claimed_by='two', claimed_until=NOW + MINUTE)
+    written(storage, held, row(domain, B))
+    assert storage.run(name_claims.claim, A, [stranger, name], 'one', NOW, NOW + SECOND) == {stranger, name}
+    assert storage.run(name_claims.claim, A, [stranger], 'two', NOW, NOW + MINUTE) == set()
+    assert storage.run(name_claims.claim, B, [stranger], 'one', NOW, NOW + MINUTE) == {stranger}
+    found = storage.read(statuses.claimed_on_names, [name, stranger, 'another.example.'], NOW)
+    assert {(each.name, each.server_id, each.going, each.row and each.row.id) for each in found} == {
+        (name, A, False, held.id), (name, A, False, None), (stranger, A, False, None), (stranger, B, False, None)}
+    storage.run(name_claims.release, A, [name], 'two', NOW + SECOND)
+    storage.run(name_claims.release, A, [name], 'one', NOW + MINUTE)
+    assert storage.read(statuses.claimed_on_names, [name], NOW) == [each for each in found if each.name == name]
+    storage.run(name_claims.release, A, [name], 'one', NOW + SECOND)
+    assert [each.row and each.row.id for each in storage.read(statuses.claimed_on_names, [name], NOW)] == [held.id]
+
+
+def test_a_claim_on_a_name_ends_by_itself(storage: Storage) -> None:
+    storage.run(name_claims.claim, A, ['a.example.', 'b.example.'], 'one', NOW, NOW + SECOND)
+    assert storage.read(statuses.claimed_on_names, ['a.example.'], NOW + SECOND) == []
+    assert storage.run(name_claims.claim, A, ['a.example.'], 'two', NOW + SECOND, NOW + MINUTE) == {'a.example.'}
+    assert storage.read(lambda tx: tx.execute(sa.select(name_claims.TABLE.c.name)).scalars().all()) == ['a.example.']
+
+
+def test_of_two_who_claim_a_name_at_once_one_does(storage: Storage) -> None:
+    def claimed(by: str) -> set[str]:
+        try:
+            return storage.run(name_claims.claim, A, ['a.example.'], by, NOW, NOW + MINUTE)
+        except LostRace:
+            return set()
+
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(claimed, map(str, range(8))))
+    assert sorted(map(len, found)) == [0] * 7 + [1]
 
 
 def test_who_is_being_polled_for_is_known(storage: Storage) -> None:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ from designate_pool.config.kept import KeptServers
 from designate_pool.errors import BackendUnreachable, BadConfiguration, InvalidField, ServerNotFound, WrongServerState
 from designate_pool.model import (Action, Answer, Domain, Endpoint, Outcome, PollResult, Pool, PoolServer, Server,
                                   ServerState, Status, TsigKey, utcnow)
-from designate_pool.pool_manager import filling
+from designate_pool.pool_manager import filling, removal
 from designate_pool.pool_manager.comparing import Comparing
 from designate_pool.pool_manager.filling import Filling
 from designate_pool.pool_manager.manager import Manager
@@ -578,3 +579,130 @@ def test_a_zone_deleted_by_a_manager_that_does_not_know_a_joining_server_yet_is_
     assert town.get(gone).status is Status.DELETED and gone.name in town.servers[D].zones
     town.sweep()
     assert gone.name not in town.servers[D].zones and town.rows(gone) == {}
+
+
+def most_calls(town: Town, key: str, name: str, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many calls for *name* were under way on a server at the same time, at the most."""
+    under_way, most = [0], [0]
+
+    def counting(act: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(domains: Sequence[Domain]) -> Any:
+            mine = any(domain.name == name for domain in domains)
+            under_way[0] += mine
+            most[0] = max(most[0], under_way[0])
+            try:
+                return act(domains)
+            finally:
+                under_way[0] -= mine
+        return counted
+
+    for (server, _), machine in town.machines.items():
+        if server == key:
+            for verb in ('create_domains', 'delete_domains'):
+                monkeypatch.setattr(machine, verb, counting(getattr(machine, verb)))
+    return most
+
+
+def due_later(town: Town, clock: Clock, *managers: Manager) -> None:  # noqa: F811
+    for manager in managers:
+        clock.offset += timedelta(seconds=3)
+        Periodic(manager, town.registrar, town.runtime).run_due()
+        town.deliver()
+
+
+def test_a_domain_that_is_made_while_its_name_is_deleted_as_extra_is_created_after_that(
+        town: Town, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    some(town)
+    town.add(D)
+    town.registrar.reload()
+    town.settle()
+    machine = town.servers[D]
+    machine.zones['stranger.example.'] = 7
+    most = most_calls(town, D, 'stranger.example.', monkeypatch)
+    machine.before_return = lambda: town.central.create_domain(
+        CONTEXT, {'name': 'stranger.example.', 'email': 'hostmaster@example.com'})
+    found = Comparing(town.manager, town.runtime).compare(D, fix=False, delete_extra=1)
+    assert (found.deleted, most) == (1, [1])
+    due_later(town, clock, town.manager)
+    assert town.serial(D, 'stranger.example.') is not None and most == [1]
+
+
+def test_a_domain_that_is_made_when_an_extra_zone_was_looked_up_for_the_last_time_waits_too(
+        town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+    some(town)
+    town.add(D)
+    town.registrar.reload()
+    town.settle()
+    machine, comparing, known = town.servers[D], Comparing(town.manager, town.runtime), Comparing._known
+    machine.zones['stranger.example.'] = 7
+    looks: list[set[str]] = []
+
+    def created_when_looked(*arguments: Any) -> set[str]:
+        found = known(*arguments)
+        looks.append(found)
+        if len(looks) == 2:  # the first one was for the list
+            town.central.create_domain(CONTEXT, {'name': 'stranger.example.', 'email': 'hostmaster@example.com'})
+        return found
+
+    monkeypatch.setattr(Comparing, '_known', created_when_looked)
+    calls = list(machine.calls)
+    assert comparing.compare(D, fix=False, delete_extra=1).deleted == 1
+    assert [verb for verb, _ in machine.calls[len(calls):]] == ['delete'], 'the creation waits for its turn'
+
+
+def test_a_zone_that_others_are_at_work_on_is_left_to_them_by_who_empties_the_server(
+        town: Town, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    domain = some(town, 1)[0]
+    stranger = town.new_manager('two')
+    most = most_calls(town, C, domain.name, monkeypatch)
+    town.lose_casts = True
+
+    def deleted_elsewhere() -> None:
+        gone = town.central.delete_domain(CONTEXT, domain.id)
+        stranger.change([gone.id])
+
+    town.servers[C].before_return = deleted_elsewhere
+    town.put(C, ServerState.DRAINING, dismissed=True, delete_zones=True)
+    town.step()
+    assert most == [1]
+    for _ in range(3):
+        due_later(town, clock, stranger)
+        town.step()
+    assert town.states[C] == 'removed' and town.servers[C].zones == {} and most == [1]
+
+
+def test_two_who_empty_a_server_do_not_call_it_for_one_name_at_once(
+        town: Town, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    domain = some(town, 1)[0]
+    most = most_calls(town, C, domain.name, monkeypatch)
+    monkeypatch.setattr(filling, 'utcnow', clock)
+    monkeypatch.setattr(removal, 'utcnow', clock)
+    other = Filling(town.new_manager('two'), town.registrar)
+
+    def taken_over() -> None:
+        clock.offset += timedelta(seconds=31)
+        other._manager.seat(town.manager.members, town.manager.all_lanes)
+        other.run()
+
+    town.put(C, ServerState.DRAINING, dismissed=True, delete_zones=True)
+    town.servers[C].before_return = taken_over
+    for _ in range(5):
+        town.step()
+        clock.offset += timedelta(seconds=31)
+    assert town.states[C] == 'removed' and town.servers[C].zones == {} and most == [1]
+
+
+def test_a_former_driver_and_the_new_one_do_not_call_a_server_for_one_name_at_once(
+        town: Town, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    domain = some(town, 1)[0]
+    with monkeypatch.context() as patch:
+        patch.setattr(backends, 'driver_class', lambda driver: Listed)
+        town.configured[B] = dataclasses.replace(town.configured[B], driver='other')
+        town.registrar.reload()
+    most = most_calls(town, B, domain.name, monkeypatch)
+    town.machines[B, 'fake'].before_return = lambda: town.central.delete_domain(CONTEXT, domain.id)
+    town.step()
+    assert most == [1]
+    due_later(town, clock, town.manager)
+    town.settle()
+    assert domain.name not in town.machines[B, 'fake'].zones | town.machines[B, 'other'].zones and most == [1]
