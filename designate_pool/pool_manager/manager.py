@@ -21,7 +21,7 @@ from designate_pool import logs
 from designate_pool.backends.base import Backend
 from designate_pool.errors import PoolError
 from designate_pool.model import (Action, Answer, CallResult, Context, Domain, Outcome, PollRequest, PollResult, Pool,
-                                  PoolServer, Report, Server, ServerState, ServerStatus, utcnow)
+                                  PoolServer, Report, Server, ServerState, ServerStatus, Status, utcnow)
 from designate_pool.pool_manager import due, situations, telling, weighing
 from designate_pool.pool_manager.alarms import Alarms
 from designate_pool.pool_manager.circuit import Circuit
@@ -455,7 +455,10 @@ class Manager:
         if makes and called.result.ok:
             delete = situation.rows.get((server, Action.DELETE))
             if delete is None:
-                situation.change(*due.begin(situation.domain, {}, [server], now))
+                # Whoever hears of the deletion first begins it everywhere; once it was told, nobody would look again.
+                is_told = situation.domain.status is Status.DELETED
+                situation.change(*due.begin(situation.domain, situation.rows,
+                                            [server] if is_told else self.members.holding, now))
             elif delete.status is Outcome.SUCCESS:
                 situation.change(due.renew(delete, situation.domain, now))
 

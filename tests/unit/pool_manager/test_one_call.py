@@ -170,6 +170,20 @@ def _done(lane: Lane, works: list[Work]) -> list[Called]:
     return [Called(work, lane.backend.delete_domain(work.domain)) for work in works]
 
 
+def test_a_deletion_that_only_late_calls_tell_of_is_begun_on_every_server(
+        world: World, clock: Clock) -> None:  # noqa: F811
+    with contextlib.ExitStack() as stack:
+        held = [stack.enter_context(held_up(world.manager, server)) for server in SERVERS]
+        domain = new_domain(world)
+        world.lose_casts = True
+        world.central.delete_domain(CONTEXT, domain.id)
+        lost, held[2][:] = held[2][:], []  # with the process that was to make it
+    assert lost and verbs(world, SERVERS[2]) == []
+    later(world, clock, 31)
+    assert verbs(world, SERVERS[2]) == ['delete']
+    assert world.get(domain).status is Status.DELETED and world.rows(domain) == {}
+
+
 def test_a_creation_for_the_former_domain_that_ends_late_leaves_the_new_one_its_zone(
         world: World, clock: Clock) -> None:  # noqa: F811
     other = world.new_manager('two')
