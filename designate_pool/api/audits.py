@@ -6,6 +6,7 @@ import falcon
 
 from designate_pool.api import fields, reading, views
 from designate_pool.api.answering import answer, asker
+from designate_pool.api.auth import pool_asker
 from designate_pool.api.operations import OPERATOR, Operation, Schema
 from designate_pool.api.schemas import COUNT, MOMENT, links, maybe, ref, shape
 from designate_pool.errors import ServiceUnavailable
@@ -79,7 +80,7 @@ class AuditFindings:
         pool = self._central.get_pool(asker(req), fields.identifier('pool_id', pool_id))
         if self._storage is None:
             raise ServiceUnavailable(service='the database', why='this API was given none to look at')
-        found = self._storage.read(findings.of_pool, pool.name, limit)
+        found = self._storage.read(findings.of_pool, pool.name, limit, pool_asker(req).scope)
         answer(resp, {'findings': [shown_finding(each) for each in found], 'links': {'self': req.url}})
 
 

@@ -78,7 +78,8 @@ class PoolPage:
         others = {each.name: central.report_servers(context, each.name) for each in self._gatherer.pools(context)
                   if each.name != name}
         programs = central.find_service_statuses(context, limit=PROGRAMS)
-        changes, failures, rounds = self._storage.read(_look, name, [each.server.id for each in reports])
+        server_ids = [each.server.id for each in reports]
+        changes, failures, rounds = self._storage.read(_look, name, server_ids, context.scope)
         _send(resp, pages.pool_page(pages.PoolState(name, reports, changes, failures, programs, rounds, others),
                                     req.root_path, utcnow()))
 
@@ -147,9 +148,10 @@ def _content(name: str) -> str:
     return importlib.resources.files('designate_pool.api.status').joinpath(name).read_text('utf-8')
 
 
-def _look(tx: Tx, pool_name: str, server_ids: Sequence[str]
+def _look(tx: Tx, pool_name: str, server_ids: Sequence[str], project_id: str | None
           ) -> tuple[list[observing.Change], list[observing.Failure], list[Audit]]:
-    return (observing.recent_changes(tx, pool_name, CHANGES), observing.failures(tx, server_ids, FAILURES),
+    return (observing.recent_changes(tx, pool_name, CHANGES, project_id),
+            observing.failures(tx, server_ids, FAILURES, project_id),
             audits.of_pool(tx, pool_name))
 
 

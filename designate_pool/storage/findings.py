@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from designate_pool.model import Action, AuditFinding, AuditKind, Outcome
-from designate_pool.storage.schema import audit_findings, pool_manager_status, pools
+from designate_pool.storage.schema import audit_findings, domains, pool_manager_status, pools
 from designate_pool.storage.sessions import Tx
 
 TABLE = audit_findings
@@ -32,10 +32,15 @@ def add(tx: Tx, found: Iterable[AuditFinding]) -> None:
         tx.execute(TABLE.insert(), rows)
 
 
-def of_pool(tx: Tx, pool_name: str, limit: int) -> list[AuditFinding]:
-    """The newest of a pool, the newest first."""
+def of_pool(tx: Tx, pool_name: str, limit: int, project_id: str | None = None) -> list[AuditFinding]:
+    """The newest of a pool, the newest first.
+
+    :param project_id: whose domains they are about; None for every project
+    """
     pool_id = sa.select(pools.c.id).where(pools.c.name == pool_name).scalar_subquery()
-    return _read(tx, _SELECT.where(TABLE.c.pool_id == pool_id), limit)
+    own = sa.true() if project_id is None else TABLE.c.domain_id.in_(
+        sa.select(domains.c.id).where(domains.c.project_id == project_id))
+    return _read(tx, _SELECT.where(TABLE.c.pool_id == pool_id, own), limit)
 
 
 def of_domain(tx: Tx, domain_id: str, limit: int) -> list[AuditFinding]:

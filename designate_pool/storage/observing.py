@@ -57,20 +57,24 @@ def newest_serial(tx: Tx, recordset_id: str, around: int) -> int | None:
     return newest_first(found, around)[0] if found else None
 
 
-def recent_changes(tx: Tx, pool_name: str, limit: int) -> list[Change]:
-    """The pool's domains that changed last, those that are gone too, the newest change first."""
+def recent_changes(tx: Tx, pool_name: str, limit: int, project_id: str | None = None) -> list[Change]:
+    """The pool's domains that changed last, those that are gone too, the newest change first.
+
+    :param project_id: whose; None for every project's
+    """
     pool_id = sa.select(pools.c.id).where(pools.c.name == pool_name).scalar_subquery()
     return [Change(*row) for row in tx.execute(
         sa.select(domains.c.id, domains.c.name, domains.c.serial, domains.c.action, domains.c.status,
                   domains.c.changed_at, domains.c.converged_at)
-        .where(domains.c.pool_id == pool_id, domains.c.changed_at.is_not(None))
+        .where(domains.c.pool_id == pool_id, domains.c.changed_at.is_not(None), _of(project_id))
         .order_by(domains.c.changed_at.desc()).limit(limit))]
 
 
-def failures(tx: Tx, server_ids: Sequence[str], limit: int) -> list[Failure]:
+def failures(tx: Tx, server_ids: Sequence[str], limit: int, project_id: str | None = None) -> list[Failure]:
     """Rows in ERROR that are tried again, of each server those that are due first.
 
     :param limit: how many of a server at most
+    :param project_id: whose domains they are about; None for every project's
     """
     found: list[Failure] = []
     for server_id in server_ids:
@@ -81,8 +85,13 @@ def failures(tx: Tx, server_ids: Sequence[str], limit: int) -> list[Failure]:
                       waiting.c.expected_serial, waiting.c.attempts, sa.func.coalesce(waiting.c.last_error, ''),
                       waiting.c.next_attempt_at)
             .join_from(waiting, domains, domains.c.id == waiting.c.domain_id)
-            .where(waiting.c.status == Outcome.ERROR).order_by(waiting.c.next_attempt_at).limit(limit)))
+            .where(waiting.c.status == Outcome.ERROR, _of(project_id))
+            .order_by(waiting.c.next_attempt_at).limit(limit)))
     return found
+
+
+def _of(project_id: str | None) -> sa.ColumnElement[bool]:
+    return sa.true() if project_id is None else domains.c.project_id == project_id
 
 
 def count_recordsets(tx: Tx, domain_id: str, most: int) -> int:

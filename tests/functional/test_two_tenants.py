@@ -14,8 +14,11 @@ import falcon.testing
 import pytest
 import sqlalchemy as sa
 
-from designate_pool.model import Context, ZoneTask, ZoneTaskKind, ZoneTaskStatus, new_id, utcnow
-from designate_pool.storage import schema, zone_tasks
+from designate_pool.api.identity import Identity
+from designate_pool.api.policy import ALL_PROJECTS
+from designate_pool.model import (Action, AuditFinding, AuditKind, Context, Outcome, ServerStatus, ZoneTask,
+                                  ZoneTaskKind, ZoneTaskStatus, new_id, utcnow)
+from designate_pool.storage import findings, schema, statuses, zone_tasks
 from tests.fixtures.api import EVERYBODY, Place, opened, token
 from tests.functional.test_authorisation import LINES, OPERATIONS, OWN, PAGES, ask, may
 
@@ -98,6 +101,33 @@ def test_a_page_begins_behind_nothing_of_anothers(place: Place, theirs: dict[str
             'X-Auth-Token': token('beta', 'member')}) for things in (mine, theirs)}
         assert found[mine[key]].status_code == 200, path
         assert found[theirs[key]].json['message'] == 'marker: no such id.', path
+
+
+class NotOfAll:
+    """The rules of *place*, but that nobody sees the zones of all projects."""
+
+    def __init__(self, place: Place) -> None:
+        self._rules = place.gate._rules
+
+    def allow(self, rule: str, who: Identity) -> bool:
+        return rule != ALL_PROJECTS and self._rules.allow(rule, who)
+
+
+def test_an_operator_who_may_not_see_all_projects_is_told_no_names(
+        place: Place, theirs: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    place.storage.run(findings.add, [AuditFinding(
+        new_id(), utcnow(), place.pool.id, AuditKind.SERIALS, theirs['zone_id'], theirs['zone_name'], place.server_id,
+        'fake:192.0.2.1:53', 'it serves no such zone', 'renewed')])
+    place.storage.run(statuses.write, [ServerStatus(
+        place.server_id, theirs['zone_id'], Action.CREATE, 1, status=Outcome.ERROR, last_error='refused',
+        next_attempt_at=utcnow())], utcnow())
+    headers = {'X-Auth-Token': token('beta', 'operator')}
+    for path in ('/status', f'/v2/pools/{place.pool.id}/audits/findings', f'/v2/servers/{place.server_id}'):
+        assert theirs['zone_name'] in place.api.simulate_get(path, headers=headers).text, path
+    monkeypatch.setattr(place.gate, '_rules', NotOfAll(place))
+    for path in ('/status', f'/v2/pools/{place.pool.id}/audits/findings', f'/v2/servers/{place.server_id}'):
+        answer = place.api.simulate_get(path, headers=headers)
+        assert answer.status_code == 200 and theirs['zone_name'] not in answer.text, path
 
 
 def test_names_around_anothers_zone_are_refused_in_one_wording(place: Place, theirs: dict[str, str]) -> None:
