@@ -20,7 +20,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from designate_pool import logs, metrics
-from designate_pool.model import Action, Audit, AuditKind, Counts, ServerState, ServerStatus, Status, utcnow
+from designate_pool.model import Action, Audit, AuditKind, Counts, Domain, ServerState, ServerStatus, Status, utcnow
 from designate_pool.pool_manager import due, matching, pace
 from designate_pool.pool_manager.incoming import Pace
 from designate_pool.pool_manager.lane import Lane
@@ -73,7 +73,8 @@ class ContentsAudit:
     def keep(self) -> float:
         """Renew the claim on the page that is being compared; seconds until the next time."""
         seconds, held = self._manager.settings.claim_seconds, self._page
-        if held is not None and not self._manager.storage.run(audits.keep, held, utcnow() + timedelta(seconds=seconds)):
+        until = utcnow() + timedelta(seconds=seconds)
+        if held is not None and not self._manager.storage.run(audits.keep, held, until) and self._page is held:
             self._page = None
         return seconds / 4
 
@@ -143,7 +144,7 @@ class ContentsAudit:
         rows = self._rows(situation)
         asked = {server: row for server, row in rows.items() if server not in silent}
         answers: dict[str, Found] = {}
-        ours = matching.ours(self._manager.storage, situation.domain.id) if asked else None
+        ours = self._ours(situation.domain) if asked else None
         if ours is not None and ours.serial == situation.domain.serial:
             lanes = {server: self._manager.all_lanes[server] for server in asked}
             futures = {server: self._workers.submit(matching.compare, lane.server, ours, self._pace(server))
@@ -156,6 +157,14 @@ class ContentsAudit:
         found = self._diverged(situation, other) if other else 0
         unanswered = sum(answer.match not in (Match.SAME, Match.OTHER, Match.AHEAD) for answer in answers.values())
         return Counts(1, len(rows), len(answers), unanswered, found)
+
+    def _ours(self, domain: Domain) -> matching.Ours | None:
+        """The zone as it is to be; None where it is not served, or cannot be made."""
+        try:
+            return matching.ours(self._manager.storage, domain.id)
+        except ValueError as error:
+            LOG.warning('the contents of %s cannot be made, so they are compared with nothing: %s', domain.name, error)
+            return None
 
     def _rows(self, situation: Situation) -> dict[str, ServerStatus]:
         """The UPDATE rows, by server, of servers that transfer the zone and are thought to be right."""

@@ -122,7 +122,7 @@ def register(tx: Tx, pool_name: str, wanted: Sequence[PoolServer], delete_zones:
         if former.id in here:
             continue
         if former.state is ServerState.REMOVED:
-            tx.execute(TABLE.delete().where(TABLE.c.id == former.id))
+            forget(tx, former.id)
         elif former.state is not ServerState.DRAINING:
             _write(tx, in_state(former, ServerState.DRAINING, now, delete_zones=delete_zones, filled_to=None,
                                 note=None), now)
@@ -153,8 +153,9 @@ def claim(tx: Tx, server: PoolServer, by: str, now: datetime, until: datetime) -
 
 
 def forget(tx: Tx, server_id: str) -> None:
-    """Remove a server that is removed."""
-    tx.execute(TABLE.delete().where(TABLE.c.id == server_id, TABLE.c.state == ServerState.REMOVED))
+    """Remove a server that is removed, once nothing was begun on it late."""
+    if not with_rows(tx, [server_id]):
+        tx.execute(TABLE.delete().where(TABLE.c.id == server_id, TABLE.c.state == ServerState.REMOVED))
 
 
 def waiting(tx: Tx, server_id: str, most: int | None = None) -> int:

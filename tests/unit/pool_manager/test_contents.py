@@ -12,7 +12,9 @@ from designate_pool.model import Audit, AuditKind, Status
 from designate_pool.pool_manager import contents as contents_module
 from designate_pool.pool_manager import matching
 from designate_pool.pool_manager.contents import ContentsAudit
+from designate_pool.pool_manager.matching import Found, Match
 from designate_pool.storage import audits
+from designate_pool.storage.schema import domains as domain_table
 from tests.unit.pool_manager.test_manager import SERVERS, Clock, World, all_needed, clock, world  # noqa: F401
 
 
@@ -109,3 +111,16 @@ def test_domains_in_error_are_compared_too(world: World, clock: Clock, compared:
     assert world.get(domain).status is Status.ERROR
     begun(world).run()
     assert compared == [domain.id]
+
+
+def test_a_zone_that_cannot_be_made_holds_up_no_other(world: World, clock: Clock,  # noqa: F811
+                                                      monkeypatch: pytest.MonkeyPatch) -> None:
+    domains = [world.create(name) for name in ('a.example.com.', 'b.example.com.')]
+    monkeypatch.setattr(contents_module, 'utcnow', clock)
+    monkeypatch.setattr(matching, 'compare', lambda *arguments: Found(Match.SAME))
+    bad = min(domains, key=lambda domain: domain.id)
+    world.storage.run(lambda tx: tx.execute(domain_table.update().where(domain_table.c.id == bad.id).values(
+        email='nobody')))  # as no Central would write it
+    monkeypatch.setattr(contents_module, 'PAGES', 1)
+    begun(world).run()
+    assert present(world).now.domains == 2 and present(world).now.asked == len(SERVERS)

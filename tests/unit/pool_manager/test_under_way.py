@@ -111,3 +111,18 @@ def test_what_others_begin_on_a_server_that_has_just_left_goes_with_it(town: Tow
     gone = town.central.delete_domain(CONTEXT, domain.id)
     later(town, clock, 2)
     assert town.get(gone).status is Status.DELETED and town.rows(gone) == {}
+
+
+def test_a_server_is_forgotten_only_when_it_has_been_emptied(town: Town) -> None:  # noqa: F811
+    other = town.new_manager('two')
+    del town.configured[C]
+    town.registrar.reload()
+    town.settle()
+    town.lose_casts = True
+    domain = create(town)
+    other.change([domain.id])
+    town.registrar.reload()
+    town.settle()
+    assert [key for key in town.rows(domain) if key[0] == C] == []
+    town.registrar.reload()
+    assert C not in town.states
