@@ -15,6 +15,23 @@ Dynamic = dict[str, Any]
 OBEY = 'obey'
 
 
+def checked(dynamic: Mapping[str, Any]) -> Mapping[str, Any]:
+    """*dynamic*, which is of the shape that all here go by.
+
+    :raises ValueError: when it is not
+    """
+    pools, rules = dynamic.get('pools') or {}, dynamic.get('rules') or []
+    if not (isinstance(pools, Mapping) and all(isinstance(pool, Mapping) and _are_mappings(pool.get('values', []))
+                                               for pool in pools.values())):
+        raise ValueError("the 'pools' of 'dynamic' are mappings with lists of 'values', each of which is a mapping")
+    if not _are_mappings(rules):
+        raise ValueError("the 'rules' of 'dynamic' are a list of mappings")
+    for names in (pool.get('fallback') for pool in pools.values()), (rule.get('pool') for rule in rules):
+        if not all(name is None or isinstance(name, str) for name in names):
+            raise ValueError("a 'fallback' or 'pool' of 'dynamic' is the name of a pool")
+    return dynamic
+
+
 def without_status(dynamic: Mapping[str, Any]) -> tuple[Dynamic, list[str]]:
     """*dynamic* with every value's health deciding about it, and the names of the pools where that is a change."""
     changed = [name for name, pool in _pools(dynamic).items()
@@ -45,6 +62,10 @@ def without_subnets(dynamic: Mapping[str, Any]) -> tuple[Dynamic, list[int]]:
             name = pools[name].get('fallback')
     kept = {name: pool for name, pool in pools.items() if name in used or not changed}
     return {**dynamic, 'pools': kept, 'rules': rules}, changed
+
+
+def _are_mappings(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, Mapping) for each in value)
 
 
 def _pools(dynamic: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from designate_pool.errors import InvalidField, SourceError
+from designate_pool.planner import dynamic as answers
 from designate_pool.planner.providers import BaseSource
 from designate_pool.planner.records import NO_EXTRA, Extra, RRset, normal_name, rrset
 from designate_pool.planner.sources import octodns_values as values
@@ -217,7 +218,7 @@ def extra_of(data: Mapping[str, Any]) -> Extra:
     rest = {name: value for name, value in block.items()
             if name not in ('ignored', 'included', 'excluded', 'lenient')}
     return Extra(_flag(block, 'ignored'), _ids(block, 'included'), _ids(block, 'excluded'),
-                 {**dynamic, **({'geo': geo} if geo else {})} or None, rest or None)
+                 {**answers.checked(dynamic), **({'geo': geo} if geo else {})} or None, rest or None)
 
 
 def data_of(found: RRset, default_ttl: int, escaped_semicolons: bool) -> dict[str, Any]:

@@ -290,6 +290,16 @@ def test_everything_is_written_and_read_again(tmp_path: pathlib.Path) -> None:
     ('www.example.com.: {type: A, value: 192.0.2.1}\n', 'names are relative to the zone'),
     ("'@': {type: A, value: 192.0.2.1}\n", 'names are relative to the zone'),
     ('a: 192.0.2.1\n', "'a' has no mapping with a type and values"),
+    *((f'a: {{dynamic: {dynamic}, type: A, value: 192.0.2.1}}\n', f"line 1 cannot be read: 'a' A: {why}")
+      for dynamic, why in (
+          ('{pools: 5}', "the 'pools' of 'dynamic' are mappings"),
+          ('{pools: {b: null}}', "the 'pools' of 'dynamic' are mappings"),
+          ('{pools: {b: {values: 5}}}', "the 'pools' of 'dynamic' are mappings"),
+          ('{pools: {b: {values: [5]}}}', "the 'pools' of 'dynamic' are mappings"),
+          ('{rules: {pool: b}}', "the 'rules' of 'dynamic' are a list"),
+          ('{rules: [5]}', "the 'rules' of 'dynamic' are a list"),
+          ('{rules: [{pool: [b]}]}', "a 'fallback' or 'pool' of 'dynamic' is the name"),
+          ('{pools: {b: {fallback: [c]}}}', "a 'fallback' or 'pool' of 'dynamic' is the name"))),
     ("a: {octodns: {ignored: 'yes'}, type: A, value: 192.0.2.1}\n", "'ignored' is true or false, not 'yes'"),
     ('a: {octodns: {included: x}, type: A, value: 192.0.2.1}\n', "'included' is a list"),
     ('a: {type: A, value: 192.0.2.1}\na: {type: A, value: 192.0.2.2}\n', "line 2 cannot be read: 'a' is there twice"),
