@@ -1,9 +1,9 @@
 """DNS over TCP (RFC 7766): many connections, many queries on each, answered in their order.
 
 The number of connections is bounded, in all, for one address, and for all those together that come from no server's
-address and have not shown a key; so strangers keep no server waiting.  More wait until others have ended, since a
-server that is turned away may come back only after a minute.  A connection that is not heard of for a while, sends
-slowly or takes slowly is closed; of one for which the database is read meanwhile, more haste is asked.
+address and have not shown a server's key; so strangers and visitors keep no server waiting.  More wait until others
+have ended, since a server that is turned away may come back only after a minute.  A connection that is not heard of for
+a while, sends slowly or takes slowly is closed; of one for which the database is read meanwhile, more haste is asked.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Served = Callable[[tuple[Peer, ...], PackedZone | StreamedZone], None]
 class Connection:
     """One client.
 
-    :ivar is_stranger: whether it comes from no server's address, and has not been sent a zone
+    :ivar is_stranger: whether it comes from no server's address, and has not been sent a zone as a server
     :ivar idle_since: when it last had nothing to do; None while it is served
     """
 
@@ -187,7 +187,7 @@ class Connections:
                 self._begin(connection)
             elif self._may_wait(connection):
                 self._waiting.setdefault(address, collections.deque()).append(connection)
-                self._press(connection, ARRIVING)
+                self._press(connection)
             else:
                 connection.sock.close()
 
@@ -201,13 +201,10 @@ class Connections:
         strangers = sum(len(waiting) for waiting in self._waiting.values() if waiting[0].is_stranger)
         return not connection.is_stranger or strangers < self._half
 
-    def _press(self, waiting: Connection, least: float = 0.0) -> None:
-        """Hang up the longest idle one of those whose end would make room for *waiting*.
-
-        :param least: seconds that others of the same address must have been idle
-        """
+    def _press(self, waiting: Connection) -> None:
+        """Hang up the longest idle one of those whose end would make room for *waiting*."""
         if self._by_address[waiting.address] >= self._share(waiting):
-            _make_room((each for each in self._open if each.address == waiting.address), least)
+            _make_room((each for each in self._open if each.address == waiting.address), ARRIVING)
         elif waiting.is_stranger and self._strangers >= self._half:
             _make_room(each for each in self._open if each.is_stranger)
         elif len(self._open) >= self._most:
@@ -240,7 +237,7 @@ class Connections:
             self._changed.notify_all()
 
     def _vouch(self, connection: Connection) -> None:
-        """*connection* has been found to be a server's, or one that was given a key."""
+        """*connection* has been found to be a server's."""
         with self._changed:
             self._strangers -= connection.is_stranger
             connection.is_stranger = False
@@ -260,7 +257,8 @@ class Connections:
                     messages = [(query, connection.address) for query in queries]
                     for answer in self._answering.answers(messages, over_tcp=True):
                         if isinstance(answer, Transfer):
-                            self._vouch(connection)
+                            if answer.query.visitor is None:
+                                self._vouch(connection)
                             self._transfer(connection, answer)
                         elif answer is not None:
                             connection.send(answer, HASTE if connection.is_stranger else None)

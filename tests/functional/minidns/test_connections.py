@@ -12,8 +12,9 @@ import pytest
 
 from designate_pool.minidns import connections
 from designate_pool.minidns.service import MiniDns
-from designate_pool.model import Endpoint
+from designate_pool.model import Endpoint, KeyScope, StoredTsigKey, new_id, utcnow
 from designate_pool.runtime import Threads
+from designate_pool.storage import tsigkeys
 from tests.fixtures.processes import wait_until
 from tests.fixtures.zones import EXAMPLE, insert_big_zone
 from tests.functional.minidns.conftest import KEY, PLAIN, World, a_pool, ask, keyring, serial_of, transfer, zone_of
@@ -42,6 +43,23 @@ def read_message(sock: socket.socket) -> dns.message.Message:
         return octets
 
     return dns.message.from_wire(exactly(int.from_bytes(exactly(2), 'big')))
+
+
+def two_who_take_nothing(service: MiniDns, stack: contextlib.ExitStack) -> None:
+    """Connections from two strangers' addresses that send queries until neither side takes anything any more."""
+    for listener in service._server._tcp:  # connections have its buffers: small ones are full at once
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    noise = framed(dns.message.make_query('example.com', 'SOA')) * 5000
+    for source in ('127.0.1.1', '127.0.1.2'):
+        sock = stack.enter_context(socket.socket())
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2304)
+        sock.bind((source, 0))
+        sock.settimeout(1)
+        sock.connect((service.endpoints[0].host, service.endpoints[0].port))
+        with contextlib.suppress(OSError):
+            while True:
+                sock.sendall(noise)
 
 
 def closed(sock: socket.socket) -> bool:
@@ -130,6 +148,7 @@ def test_one_client_cannot_take_all_connections_and_those_too_many_wait(world: W
         for sock in socks[:4]:
             sock.sendall(question)
         assert [serial_of(read_message(sock)) for sock in socks[:2]] == [7, 7]
+        socks[2].sendall(question)
         socks[2].settimeout(0.3)
         with pytest.raises(TimeoutError):
             socks[2].recv(1)
@@ -187,6 +206,20 @@ def test_strangers_keep_no_server_waiting(world: World) -> None:
             assert serial_of(read_message(server)) == 7
 
 
+def test_as_many_strangers_wait_as_are_served_and_no_more(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, 'HASTE', 30)
+    service = world.start(tcp_connections=4, hosts=('127.0.0.8',))
+    (endpoint,) = service.endpoints
+    with contextlib.ExitStack() as stack:
+        two_who_take_nothing(service, stack)
+        waiting = [stack.enter_context(dial_from(endpoint, f'127.0.2.{1 + number}')) for number in range(2)]
+        assert closed(stack.enter_context(dial_from(endpoint, '127.0.2.3')))
+        for sock in waiting:
+            sock.settimeout(0.1)
+            with pytest.raises(TimeoutError):
+                sock.recv(1)
+
+
 def test_one_stranger_leaves_room_for_others(world: World) -> None:
     (endpoint,) = world.start(tcp_connections=8, hosts=('127.0.0.8',)).endpoints
     question = framed(dns.message.make_query('example.com', 'SOA'))
@@ -196,6 +229,7 @@ def test_one_stranger_leaves_room_for_others(world: World) -> None:
         for sock in (*socks[:2], other):
             sock.sendall(question)
             assert read_message(sock).rcode() == dns.rcode.REFUSED
+        socks[2].sendall(question)
         socks[2].settimeout(0.3)
         with pytest.raises(TimeoutError):
             socks[2].recv(1)
@@ -218,22 +252,38 @@ def test_strangers_who_take_nothing_do_not_keep_their_places(world: World) -> No
     """A server that comes from an address which its section does not have is a stranger too, until it shows its key."""
     service = world.start(tcp_connections=4, hosts=('127.0.0.8',))
     (endpoint,) = service.endpoints
-    noise = framed(*[dns.message.make_query('example.com', 'SOA')] * 5000)
     with contextlib.ExitStack() as stack:
-        for number in range(2):
-            stranger = stack.enter_context(socket.socket())
-            stranger.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2304)
-            stranger.bind((f'127.0.1.{1 + number}', 0))
-            stranger.settimeout(0.5)
-            stranger.connect((endpoint.host, endpoint.port))
-            with contextlib.suppress(OSError):  # until neither side takes anything any more
-                while True:
-                    stranger.sendall(noise)
+        two_who_take_nothing(service, stack)
         server = stack.enter_context(dial_from(endpoint, '127.0.0.5'))
         query = dns.message.make_query('example.com', 'AXFR')
         query.use_tsig(keyring(KEY))
         server.sendall(framed(query))
         assert server.recv(2)
+
+
+def test_visitors_who_take_their_time_keep_no_server_waiting(world: World) -> None:
+    """A key that was given out is no server's, whatever it transfers."""
+    domain_id = world.storage.run(insert_big_zone, 20000)
+    given = dataclasses.replace(KEY, name='given.example.com.')
+    world.storage.run(tsigkeys.insert, StoredTsigKey(new_id(), given.name, given.algorithm, KeyScope.ZONE, domain_id),
+                      given.secret, utcnow())
+    service = world.start(tcp_connections=4, hosts=('127.0.0.8',))
+    (endpoint,) = service.endpoints
+    wait_until(lambda: service._keyring.visitors, 'the key is known')
+    query = dns.message.make_query('example.org', 'AXFR')
+    query.use_tsig(keyring(given))
+    held = service._server._connections
+    with contextlib.ExitStack() as stack:
+        for number in range(4):
+            visitor = stack.enter_context(dial_from(endpoint, f'127.0.1.{1 + number}'))
+            visitor.sendall(framed(query) * 60)
+            if number < 2:
+                assert visitor.recv(2)
+        server = stack.enter_context(dial(endpoint))
+        server.sendall(framed(dns.message.make_query('example.com', 'SOA')))
+        server.settimeout(2)
+        assert serial_of(read_message(server)) == 7
+        assert held._strangers == 2
 
 
 def test_a_port_that_is_taken_shows_at_start(world: World) -> None:
