@@ -167,7 +167,7 @@ class ZoneChanges:
         domain_id = fields.identifier('zone_id', zone_id)
         given = reading.body(req, fields.ZONE_CHANGES, limit=self._limit)
         changes = [RecordChange(each['name'], each['type'], tuple(each['records']), each.get('ttl'))
-                   for each in given['changes']]
+                   for each in fields.in_turns(given['changes'])]
         changed = self._central.apply_changes(asker(req), domain_id, changes, given.get('serial'))
         answer(resp, views.zone(changed, req.prefix), 202)
 

@@ -3,14 +3,19 @@
 A dataclass of :mod:`designate_pool.model` becomes ``{"!": "Domain", "v": [field, ...]}`` in the order of its fields;
 enums become their text and are restored from the field's annotation.  A value with more fields than
 this side knows, from a newer sender, is cut; missing ones take their defaults.
+
+A long list becomes ``{"!": "many", "v": [text, ...]}``, each text the JSON of :data:`PIECE` of its entries: what makes
+and reads messages is at such a text for a moment only, and nobody else has a turn until it has done with all.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import enum
+import json
+import time
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -21,6 +26,8 @@ MARK = '!'
 _VALUES = (model.Domain, model.Record, model.RecordSet, model.RecordChange, model.Pool, model.ServerStatus,
            model.Report, model.PollRequest, model.PollResult, model.PoolServer, model.ServerReport, model.Reloaded,
            model.Comparison, model.StoredPlan, model.StoredTsigKey, model.ServiceStatus)
+#: Entries of a list that are packed as they are, and of a piece of one that has more.
+FEW, PIECE = 5000, 1000
 #: What stands for itself.
 _PLAIN = frozenset({type(None), str, int, float, bool})
 
@@ -34,6 +41,8 @@ def pack(value: Any) -> Any:
     if kind in _PLAIN:
         return value
     if kind is tuple or kind is list:
+        if len(value) > FEW:
+            return {MARK: 'many', 'v': [_piece(value[start:start + PIECE]) for start in range(0, len(value), PIECE)]}
         return [each if each.__class__ in _PLAIN else pack(each) for each in value]
     if isinstance(value, enum.Enum):
         return value.value
@@ -46,6 +55,19 @@ def pack(value: Any) -> Any:
     if value.__class__ in _FIELDS:
         return {MARK: value.__class__.__name__, 'v': [pack(getattr(value, name)) for name in _FIELDS[value.__class__]]}
     raise TypeError(f'{value.__class__.__name__} cannot be sent')
+
+
+def _piece(values: Sequence[Any]) -> str:
+    time.sleep(0)  # green threads that wait get their turn
+    return json.dumps(pack(values))
+
+
+def _many(pieces: Sequence[str]) -> list[Any]:
+    found: list[Any] = []
+    for each in pieces:
+        found += unpack(json.loads(each))
+        time.sleep(0)
+    return found
 
 
 def unpack(value: Any) -> Any:
@@ -73,7 +95,7 @@ def _restorer(annotation: Any) -> Callable[[Any], Any]:
         if isinstance(kind, type) and issubclass(kind, enum.Enum):
             return lambda value: None if value is None else kind(value)
     if typing.get_origin(annotation) is tuple:
-        return lambda value: tuple(unpack(each) for each in value)
+        return lambda value: tuple(unpack(value))
     if kinds[0] in (str, int, float, bool):
         return lambda value: value
     return unpack
@@ -93,3 +115,4 @@ def _builder(kind: type[Any]) -> Callable[[list[Any]], Any]:
 _FIELDS = {kind: tuple(field.name for field in dataclasses.fields(kind)) for kind in _VALUES}
 _BUILDERS: dict[str, Callable[[Any], Any]] = {kind.__name__: _builder(kind) for kind in _VALUES}
 _BUILDERS['at'] = datetime.fromisoformat
+_BUILDERS['many'] = _many

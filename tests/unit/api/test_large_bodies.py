@@ -1,0 +1,69 @@
+"""While a large body is read and sent on, green threads that wait get their turns; in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from designate_pool import model
+from designate_pool.rpc.serializer import FEW, pack, unpack
+
+SCRIPT = """
+import designate_pool
+from designate_pool import runtime
+runtime.patch()
+import io, json, sys, threading, time
+import falcon, falcon.testing
+from designate_pool.api import fields, reading
+from designate_pool.model import RecordChange
+from designate_pool.rpc.serializer import pack, unpack
+
+changes = [{'name': f'h{number}.example.com.', 'type': 'A', 'records': ['192.0.2.1']} for number in range(20000)]
+body = json.dumps({'changes': changes}).encode()
+ended, turns = [], [0]
+
+def wait():
+    while not ended:
+        turns[0] += 1
+        time.sleep(0)
+
+threading.Thread(target=wait).start()
+time.sleep(0)
+def took(work, *arguments, **options):
+    before = turns[0]
+    found = work(*arguments, **options)
+    told.append(turns[0] - before)
+    return found
+
+told = []
+environ = falcon.testing.create_environ(method='POST', body=body, headers={'Content-Type': 'application/json'})
+given = took(reading.body, falcon.Request(environ), fields.ZONE_CHANGES, limit=1 << 25)
+assert given['changes'] == changes
+values = [RecordChange(each['name'], each['type'], tuple(each['records'])) for each in changes]
+packed = took(pack, values)
+assert took(unpack, packed) == values
+ended.append(True)
+print(json.dumps(told))
+"""
+
+
+def test_others_have_their_turns_while_a_large_body_is_read_and_sent_on() -> None:
+    ran = subprocess.run([sys.executable, '-W', 'ignore', '-c', SCRIPT], capture_output=True, text=True, timeout=120)
+    assert ran.returncode == 0, ran.stderr
+    read, packed, unpacked = json.loads(ran.stdout)
+    assert read >= 40 and packed >= 20 and unpacked >= 20
+
+
+@pytest.mark.parametrize('count', [FEW, FEW + 1, 2 * FEW + 7])
+def test_long_lists_come_out_as_they_went_in(count: int) -> None:
+    records = tuple(model.Record(f'192.0.2.{number}') for number in range(count))
+    value = {'one': model.RecordSet('www.example.com.', 'A', records, 300), 'many': [{'at': each} for each in records]}
+    assert unpack(json.loads(json.dumps(pack(value)))) == value
+
+
+def test_what_holds_the_interpreter_is_in_pieces() -> None:
+    packed = pack({'changes': [model.RecordChange('www.example.com.', 'A', ('192.0.2.1',))] * (FEW + 1)})
+    assert max(map(len, packed['changes']['v'])) < 100_000
