@@ -485,6 +485,13 @@ def test_what_is_made_to_exhaust_the_reader_is_refused(tmp_path: pathlib.Path, t
     assert time.monotonic() - began < 10
 
 
+def test_what_an_included_file_holds_counts_where_aliases_repeat_it(tmp_path: pathlib.Path,
+                                                                    monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(yaml_files, 'MOST_REPEATED', 100)
+    folder(tmp_path, f'[{", ".join(["a"] * 60)}]\n', 'long.yaml')
+    assert 'aliases repeat more than 100 values' in refused(tmp_path, 'a: &a !include long.yaml\nb: *a\nc: *a\n')
+
+
 def test_a_number_in_base_60_costs_no_more_than_its_length(tmp_path: pathlib.Path) -> None:
     began = time.process_time()
     assert 'a number of more than 1000 characters' in refused(tmp_path, f'a: {{ttl: 1{":1" * 50_000}, type: A}}\n')
