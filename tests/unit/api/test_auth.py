@@ -282,6 +282,15 @@ def test_headers_that_keystone_would_set_are_nothing_without_its_filter(make: Ma
     assert status(client, 'any', headers=forged) == 401
 
 
+def test_a_token_of_no_project_sees_nothing_unless_it_asks_for_all_projects(make: Make) -> None:
+    client = make(KeystoneAuth())
+    environ = {'designate_pool.keystone': True}
+    for role, all_projects, found in (('member', '', 403), ('operator', '', 403), ('operator', 'true', 200)):
+        headers = {'X-Identity-Status': 'Confirmed', 'X-Roles': role, 'X-User-Id': 'me',
+                   'X-Auth-All-Projects': all_projects}
+        assert status(client, 'any', headers=headers, extras=environ) == found, role
+
+
 @pytest.mark.parametrize(('given', 'kept'), [
     ('req-11111111-2222-3333-4444-555555555555', True), ('11111111-2222-3333-4444-555555555555', False),
     ('req-11111111-2222-3333-4444-55555555555', False), ('req-x; drop', False), ('', False)])

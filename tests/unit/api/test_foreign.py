@@ -27,6 +27,7 @@ def client() -> falcon.testing.TestClient:
     ({'Host': 'rebound.example.net:9001'}, 'Host says rebound.example.net:9001'),
     ({'Host': '127.0.0.1.example.net'}, 'Host says'),
     ({'Host': 'localhost.example.net:9001'}, 'Host says'),
+    ({'Host': 'notlocalhost:9001'}, 'Host says'),
     ({'Origin': 'https://example.net'}, 'Origin says https://example.net'),
     ({'Origin': 'http://127.0.0.1:8000'}, 'Origin says'),
     ({'Origin': 'null'}, 'Origin says null'),
