@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
+import ssl
 import subprocess
 import sys
 import threading
@@ -14,9 +17,10 @@ import pytest
 import sqlalchemy as sa
 from psycopg2.extensions import TRANSACTION_STATUS_IDLE
 
-from designate_pool import errors
+from designate_pool import errors, metrics
 from designate_pool.storage.sessions import Storage, Tx
 from tests.fixtures.databases import DatabaseServer, MariaDB
+from tests.fixtures.processes import binary, free_port
 
 TABLE = sa.Table('counters', sa.MetaData(), sa.Column('id', sa.Integer, primary_key=True, autoincrement=False),
                  sa.Column('n', sa.Integer, nullable=False))
@@ -185,6 +189,55 @@ def test_a_lock_that_is_held_too_long_is_an_error_when_patience_ends(storage: St
     hasty.run(add, 1)
     assert storage.read(values) == [2, 0]
     hasty.close()
+
+
+def contexts() -> int:
+    """TLS contexts that are in memory, the garbage among them."""
+    return sum(isinstance(each, ssl.SSLContext) for each in gc.get_objects())
+
+
+def retries() -> int:
+    return int(metrics.REGISTRY.get_sample_value('designate_pool_database_retries_total') or 0)
+
+
+@pytest.fixture
+def uncollected() -> Iterator[None]:
+    """What is garbage from now on stays, as it does for long in a program that is let alone."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def test_connections_that_cannot_be_made_do_not_each_leave_the_system_s_certificates_in_memory(
+        uncollected: None) -> None:
+    """They are 0.8 MiB, and a program that has many connections to make tries hundreds of times a minute."""
+    before, retries_before = contexts(), retries()
+    with contextlib.closing(Storage(f'mysql://root@127.0.0.1:{free_port()}/none', patience=1)) as storage:
+        with pytest.raises(errors.ServiceUnavailable):
+            storage.read(values)
+    assert retries() - retries_before > 2
+    assert contexts() - before <= 1
+
+
+class MariaDBWithTls(MariaDB):
+    """One that speaks TLS, with a certificate that nobody has signed."""
+
+    def _initialise(self) -> None:
+        super()._initialise()
+        self._run(binary('openssl'), 'req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes',
+                  '-subj', '/CN=localhost', '-keyout', self.data / 'tls.key', '-out', self.data / 'tls.pem')
+
+    def _command(self) -> list[str]:
+        return [*super()._command(), f'--ssl-cert={self.data}/tls.pem', f'--ssl-key={self.data}/tls.key']
+
+
+def test_connections_speak_tls_where_the_server_does_and_share_what_they_need_for_it() -> None:
+    with (MariaDBWithTls() as server, contextlib.closing(Storage(server.create_database())) as storage,
+          contextlib.ExitStack() as end):
+        connections: list[Any] = [end.enter_context(storage.engine.connect()) for _ in range(3)]
+        assert {each.exec_driver_sql("SHOW STATUS LIKE 'Ssl_cipher'").one()[1] for each in connections} != {''}
+        assert len({id(each.connection.dbapi_connection.ctx) for each in connections}) == 1
 
 
 GREEN = '''
