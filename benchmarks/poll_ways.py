@@ -144,9 +144,9 @@ def main(way: str, concurrency: str, host: str, port: str, zones: str, seconds: 
 
     if concurrency == 'eventlet':
         runtime.patch()
-    from designate_pool.cmd import program
+    from designate_pool.cmd.collecting import Collector
 
-    program.collect_seldom()
+    Collector()
     asked = WAYS[way](runtime.BY_NAME[concurrency](), host, int(port), zone_names(int(zones)), float(seconds))
     print(json.dumps(dataclasses.asdict(asked)))
     return 0

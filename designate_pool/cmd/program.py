@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import os
 import signal
@@ -16,6 +15,7 @@ from oslo_log import log
 
 from designate_pool import __version__, backends
 from designate_pool.cmd import build
+from designate_pool.cmd.collecting import Collector
 from designate_pool.cmd.exposing import Exposition
 from designate_pool.cmd.heartbeat import Heartbeat
 from designate_pool.config import load, pools
@@ -33,8 +33,6 @@ LOG = logging.getLogger(__name__)
 
 #: What works on the servers of the configuration.
 _WITH_SERVERS = {'minidns', 'pool_manager'}
-#: Objects after which the collector looks at the young ones, and times after which it looks at older ones as well.
-_YOUNG, _OLDER = 20_000, 20
 
 
 def run(runtime: Runtime, argv: Sequence[str], parts: Sequence[str], embedded: bool = False) -> int:
@@ -101,12 +99,13 @@ def _serve(runtime: Runtime, made: build.Parts, parts: Sequence[str], asked: _As
         for part in parts:
             running.append(build.SERVICES[part](made))
         heart.start(runtime)
-        collect_seldom()
+        collector = Collector()
         print(f'{" ".join(parts)}: ready', file=sys.stderr, flush=True)
         while not asked.to_stop:
             if asked.to_reload:
                 asked.to_reload = False
                 _reload(running)
+            collector.take_turn()
             runtime.sleep(0.1)
     finally:
         LOG.info('stopping')
@@ -115,16 +114,6 @@ def _serve(runtime: Runtime, made: build.Parts, parts: Sequence[str], asked: _As
             service.stop()
         heart.stop()
     return 0
-
-
-def collect_seldom() -> None:
-    """Have the garbage collector look at what is young, and less often.
-
-    It would go through all that the program has imported again and again, and hardly anything of ours is a cycle.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(_YOUNG, _OLDER, _OLDER)
 
 
 def _reload(running: Sequence[Any]) -> None:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
+import logging
 import pathlib
+import threading
 from collections.abc import Iterator
 
+import psutil
 import pytest
+from amqp.connection import Connection
+from amqp.method_framing import Buffer
 from oslo_config import cfg
 
 from designate_pool.errors import DomainNotFound, ServiceUnavailable
@@ -13,6 +20,7 @@ from designate_pool.model import Context
 from designate_pool.rpc.central import TOPIC, CentralClient
 from designate_pool.rpc.messaging import Messaging
 from tests.fixtures.processes import wait_until
+from tests.fixtures.proxy import Proxy
 from tests.fixtures.rabbitmq import RabbitMq
 
 
@@ -30,25 +38,62 @@ def broker(tmp_path: pathlib.Path) -> Iterator[RabbitMq]:
         yield running
 
 
-@pytest.fixture
-def client(broker: RabbitMq) -> Iterator[CentralClient]:
+@contextlib.contextmanager
+def serving(url: str) -> Iterator[CentralClient]:
+    """A Central behind the broker at *url*, and a client that reaches it through that."""
     cfg.CONF([], project='test')
-    caller = Messaging(cfg.CONF, 'test', call_timeout=3.0, transport_url=broker.url)
+    caller = Messaging(cfg.CONF, 'test', call_timeout=3.0, transport_url=url)
     caller.serve(TOPIC, Endpoint())
     yield CentralClient(caller)
     caller.stop()
 
 
-def test_calls_are_answered_again_after_the_broker_was_killed(broker: RabbitMq, client: CentralClient) -> None:
-    def answered() -> bool:
+def wait_for_answer(client: CentralClient) -> None:
+    def is_answered() -> bool:
         try:
             return client.export_zone(Context(request_id='r'), 'd') == 'r d'
         except ServiceUnavailable:
             return False
 
-    wait_until(answered, 'the first answer')
-    with pytest.raises(DomainNotFound, match='There is no domain none'):
-        client.export_zone(Context(), 'none')
-    broker.kill()
-    broker.restart()
-    wait_until(answered, 'an answer after the crash', seconds=60)
+    wait_until(is_answered, 'a call is answered', 60)
+
+
+def test_calls_are_answered_again_after_the_broker_was_killed(broker: RabbitMq) -> None:
+    with serving(broker.url) as client:
+        wait_for_answer(client)
+        with pytest.raises(DomainNotFound, match='There is no domain none'):
+            client.export_zone(Context(), 'none')
+        broker.kill()
+        broker.restart()
+        wait_for_answer(client)
+
+
+def held() -> dict[str, int]:
+    """What there is of what connections to a broker are made of, and of what comes with them.
+
+    The workers of a server, threads of another kind, become as many as have been at work at once, 64 at most.
+    """
+    gc.collect()
+    kinds = [type(each) for each in gc.get_objects()]
+    return {'connections': sum(issubclass(kind, Connection) for kind in kinds), 'buffers': kinds.count(Buffer),
+            'threads': sum(type(each) is threading.Thread for each in threading.enumerate()),
+            'sockets': len(psutil.Process().net_connections('tcp'))}
+
+
+def test_connections_that_are_lost_again_and_again_leave_nothing(rabbitmq: RabbitMq) -> None:
+    proxy = Proxy(rabbitmq.port)
+    with contextlib.ExitStack() as end:
+        # pytest keeps what is logged, with the stacks in it and all that these hold.
+        logging.disable()
+        end.callback(logging.disable, logging.NOTSET)
+        end.callback(proxy.stop)
+        client = end.enter_context(serving(rabbitmq.url.replace(str(rabbitmq.port), str(proxy.port))))
+        wait_for_answer(client)
+        before = held()
+        for _ in range(6):
+            proxy.cut()
+            wait_for_answer(client)
+        try:
+            wait_until(lambda: all(count <= before[kind] for kind, count in held().items()), 'there is no more')
+        except AssertionError as error:
+            raise AssertionError(f'{error}: {before} has become {held()}') from None
