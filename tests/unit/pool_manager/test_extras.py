@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from designate_pool.model import Action, AuditKind, Outcome
+from designate_pool.model import Action, AuditKind, Outcome, Status
 from designate_pool.pool_manager.extras import Extras
 from designate_pool.storage import audits
 from tests.unit.pool_manager.test_manager import SERVERS, Clock, clock  # noqa: F401  fixture
@@ -85,15 +85,21 @@ def test_what_others_made_is_left_and_told_of_once(town: Town, caplog: pytest.Lo
     assert len(told) == 1 and gone.name in told[0] and 'theirs.example.' in told[0]
 
 
-def test_the_zones_of_domains_and_those_whose_deletion_is_under_way_are_no_extras(town: Town) -> None:
+@pytest.mark.parametrize('threshold', [66, 100])
+def test_the_zones_of_domains_and_those_whose_deletion_is_under_way_are_no_extras(
+        town: Town, caplog: pytest.LogCaptureFixture, threshold: int) -> None:
+    town.manager.pool = dataclasses.replace(town.manager.pool, threshold_percentage=threshold)
     first, second = some(town, 2)
     town.servers[A].dead = True
     town.delete(first)
     town.servers[A].dead = False
     assert first.name in town.servers[A].zones
+    assert (town.get(first).status is Status.DELETED) is (threshold < 100)
     rows, calls = town.rows(first), list(town.servers[A].calls)
+    caplog.clear()
     look(town)
     assert town.rows(first) == rows and town.servers[A].calls == calls
+    assert caplog.messages == [], 'nothing is found'
     assert second.name in town.servers[A].zones
 
 

@@ -170,6 +170,21 @@ def _done(lane: Lane, works: list[Work]) -> list[Called]:
     return [Called(work, lane.backend.delete_domain(work.domain)) for work in works]
 
 
+def test_what_is_known_of_a_deleted_domain_stays_until_its_last_call_has_ended(
+        world: World, clock: Clock) -> None:  # noqa: F811
+    other = world.new_manager('two')
+    with held_up(world.manager):
+        first = new_domain(world)
+        world.lose_casts = True
+        gone = world.central.delete_domain(CONTEXT, first.id)
+        new_domain(world)
+        other.change([gone.id])
+        assert world.get(gone).status is Status.DELETED
+        assert world.rows(gone)[FIRST, Action.CREATE].claimed_by == 'one'
+    later(world, clock, 5)
+    assert world.rows(gone) == {} and NAME in world.servers[FIRST].zones
+
+
 def test_a_deletion_that_only_late_calls_tell_of_is_begun_on_every_server(
         world: World, clock: Clock) -> None:  # noqa: F811
     with contextlib.ExitStack() as stack:
