@@ -26,7 +26,8 @@ def hand_back(polls: Iterable[Poll], notifying: Iterable[tuple[Request, Schedule
         for poll in polls:
             request = poll.request
             again = PollRequest(poll.domain_id, poll.name, poll.serial, poll.peer.id, request.notify,
-                                0.0 if poll.tries else request.delay, request.seen if poll.seen is None else poll.seen)
+                                0.0 if poll.tries else request.delay, request.seen if poll.seen is None else poll.seen,
+                                incarnation=request.incarnation)
             for each in poll.recipients:
                 left = poll.left
                 if isinstance(each, ToPool):

@@ -69,6 +69,7 @@ class Request:
     :ivar poll: whether to poll at all
     :ivar delay: seconds in which the server may fetch the zone by itself before it is polled, and notified if need be
     :ivar seen: the newest serial that it is known to have served
+    :ivar incarnation: see :class:`~designate_pool.model.PollRequest`
     """
 
     peer: Peer
@@ -80,6 +81,7 @@ class Request:
     poll: bool = True
     delay: float = 0.0
     seen: int | None = None
+    incarnation: int | None = None
 
 
 class _Question(Errand):
@@ -159,6 +161,11 @@ class Poll(_Question):
             self._notify()
             self._notified, self.told, self.fetching_until = True, self.serial, now + self.schedule.retry_interval
 
+    def is_outdated_by(self, request: Request) -> bool:
+        """Whether the server has lost the zone since this was asked for."""
+        earlier, now = self.request.incarnation, request.incarnation
+        return self.domain_id == request.domain_id and earlier is not None and now is not None and earlier < now
+
     def has_fetched(self, seen: int | None) -> bool:
         """Whether a server that has served *seen* is done with what it was notified of."""
         return seen is not None and self.told is not None and serials.at_least(seen, self.told)
@@ -194,12 +201,13 @@ class Poll(_Question):
     def result(self, said: Said) -> PollResult:
         if said.serial is not None and serials.at_least(said.serial, self.serial):
             return PollResult(self.domain_id, self.peer.id, Outcome.SUCCESS, Answer.SERIAL, said.serial,
-                              expected_serial=self.serial, label=self.peer.label)
+                              expected_serial=self.serial, label=self.peer.label,
+                              incarnation=self.request.incarnation)
         reason = said.reason
         if said.answer is Answer.SERIAL:
             reason = f'the server serves serial {said.serial}, not yet {self.serial}'
         return PollResult(self.domain_id, self.peer.id, Outcome.ERROR, said.answer, self.seen, reason, self.serial,
-                          self.peer.label)
+                          self.peer.label, self.request.incarnation)
 
 
 class Glance(_Question):
@@ -290,7 +298,8 @@ class Poller:
         for request in requests:
             former = self._polls.get((request.peer.id, request.name)) if request.poll else None
             told, fetching_until = None, 0.0
-            if former and former.domain_id == request.domain_id and not former.has_fetched(request.seen):
+            if former and former.domain_id == request.domain_id and not (
+                    former.has_fetched(request.seen) or former.is_outdated_by(request)):
                 told, fetching_until = former.told, former.fetching_until
             if request.notify and not request.delay:
                 if fetching_until > now:
@@ -314,11 +323,17 @@ class Poller:
     def _poll(self, request: Request, schedule: Schedule, former: Poll | None) -> Poll:
         """One poll at a time for a server and zone: a newer serial takes the place of an older, an equal one joins.
 
-        Whoever waits for the older is told with the newer.
+        Whoever waits for the older is told with the newer.  What is still heard of questions that were asked before the
+        server lost the zone counts no more.
         """
+        outdated = former is not None and former.is_outdated_by(request)
+        if request.incarnation and (former is None or outdated):
+            glance = self._glances.pop((request.peer.id, request.name), None)
+            if glance is not None:
+                self._exchange.end(glance)
         waiting = former.recipients if former is not None and former.domain_id == request.domain_id else []
         if former is not None:
-            if serials.at_least(former.serial, request.serial):
+            if serials.at_least(former.serial, request.serial) and not outdated:
                 if former.domain_id == request.domain_id and request.recipient not in waiting:
                     waiting.append(request.recipient)
                 return former
@@ -326,7 +341,7 @@ class Poller:
         again = functools.partial(self._notify, request, schedule) if request.notify else None
         poll = self._polls[request.peer.id, request.name] = Poll(request, schedule, self._polled, again)
         poll.recipients[:0] = [each for each in waiting if each != request.recipient]
-        if former is not None and former.domain_id == request.domain_id:
+        if former is not None and former.domain_id == request.domain_id and not outdated:
             poll.succeed(former)
             if poll.is_overdue(poll.started):
                 self._exchange.post(self._tell, (poll, poll.result(poll.said), poll.started - poll.failing_since))

@@ -154,10 +154,11 @@ class MiniDns:
             if peer is None:
                 self._reports.put((recipient, PollResult(
                     request.domain_id, request.server_id, Outcome.ERROR, Answer.BAD, None,
-                    f'MiniDNS knows no server {request.server_id}; is its configuration the pool manager\'s?')))
+                    f'MiniDNS knows no server {request.server_id}; is its configuration the pool manager\'s?',
+                    incarnation=request.incarnation)))
             else:
                 known.append(Request(peer, request.domain_id, request.name, request.serial, recipient, request.notify,
-                                     request.poll, request.delay, request.seen))
+                                     request.poll, request.delay, request.seen, request.incarnation))
         self._poller.request(known, Schedule(timeout, retry_interval, max_retries))
 
     def audit_serials(self, context: Context, pool_name: str, started_at: datetime, server_ids: Sequence[str],

@@ -23,6 +23,8 @@ class ServerStatus:
     :ivar version: raised by every write; a write made from an older version is dropped
     :ivar diverged: whether the server was found to serve other contents under the serial
     :ivar finding_id: of the audit's finding that the row was last due for; None where that was a change
+    :ivar incarnation: of the zone on the server, raised when it has lost the zone: what was seen or done of a former
+        one counts no more
     """
 
     server_id: str
@@ -43,6 +45,7 @@ class ServerStatus:
     created_at: datetime | None = None
     updated_at: datetime | None = None
     finding_id: str | None = None
+    incarnation: int = 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -96,6 +99,7 @@ class PollRequest:
         does not the tries begin after that
     :ivar seen: the newest serial that the server is known to have served; None when none is
     :ivar poll: whether to poll at all
+    :ivar incarnation: of the row that it is for, which comes back; None where there is none
     """
 
     domain_id: str
@@ -106,6 +110,7 @@ class PollRequest:
     delay: float = 0.0
     seen: int | None = None
     poll: bool = True
+    incarnation: int | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -117,6 +122,7 @@ class PollResult:
     :ivar reason: in words, for ERROR
     :ivar expected_serial: the serial that was asked for, None when nobody asked
     :ivar label: of the server as it was asked, with its driver and address; None where that is not told
+    :ivar incarnation: of the row when the server was asked; None when nobody asked, or where that is not told
     """
 
     domain_id: str
@@ -127,6 +133,7 @@ class PollResult:
     reason: str | None = None
     expected_serial: int | None = None
     label: str | None = None
+    incarnation: int | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -3,7 +3,8 @@
 The invariant: a row that is not at its end says when it is looked at again, or waits for the CREATE row beside it that
 does; a serial seen on a server never goes back, unless the server has lost the zone or its contents were mended; and a
 row whose server was found to serve other contents, under the domain's serial or one that the pool never issued, stays
-so, through changes and polls, until they were compared again and were ours.
+so, through changes and polls, until they were compared again and were ours.  What was asked of a server before it lost
+the zone says nothing of the zone that it was given again, which is another *incarnation*.
 
 A change *begins* a row.  A row waits, is tried, and is tried again ``retry_interval`` apart until the
 tries of the round (1 + ``max_retries``) are used up, or at once when no retry can mend the failure; a newer serial
@@ -109,10 +110,8 @@ def fill(domain: Domain, rows: Rows, server: str, now: datetime, gone: bool = Fa
     create, update = rows.get((server, Action.CREATE)), rows.get((server, Action.UPDATE))
     if create is None or update is None:
         return begin(domain, rows, [server], now)
-    again = [_renewed(create, domain, now)]
-    if gone:
-        again.append(dataclasses.replace(_renewed(update, domain, None), serial_number=None))
-    return again
+    again = _renewed(create, domain, now)
+    return [_reborn(again), _reborn(_renewed(update, domain, None))] if gone else [again]
 
 
 def fetch(domain: Domain, rows: Rows, server: str, now: datetime) -> list[ServerStatus]:
@@ -242,6 +241,24 @@ def after_stale(row: ServerStatus, result: PollResult, tries: Tries) -> ServerSt
                                attempts=row.attempts + each, last_error=result.reason, version=row.version + 1)
 
 
+def is_of_former(row: ServerStatus, result: PollResult) -> bool:
+    """Whether the server has lost the zone since it was asked."""
+    return result.incarnation is not None and result.incarnation < row.incarnation
+
+
+def is_to_be_confirmed(row: ServerStatus, result: PollResult) -> bool:
+    """Whether *result* was told unasked of a server that has once lost the zone: it may be from before that."""
+    return (row.incarnation > 0 and not row.diverged and result.status is Outcome.SUCCESS
+            and result.incarnation is None and result.expected_serial is None)
+
+
+def confirm(row: ServerStatus, result: PollResult, now: datetime) -> ServerStatus:
+    """An UPDATE *row* whose server is to be asked for what *result* says; *row* itself when nothing is to be done."""
+    if is_at_rest(row):
+        return row if result.serial_number == row.serial_number else again(row, now)
+    return row if row.next_attempt_at is None else ready(row, now)
+
+
 def has_lost_zone(result: PollResult) -> bool:
     """Whether the server says that it does not have a zone it was given."""
     return result.status is Outcome.ERROR and result.answer is Answer.NO_ZONE
@@ -256,14 +273,13 @@ def lost(create: ServerStatus, update: ServerStatus, domain: Domain, reason: str
     """
     each = 1 + tries.max_retries
     if update.serial_number is not None or (update.status is None and update.attempts < each):
-        again = _written(update, status=None, serial_number=None, attempts=each, last_error=reason,
-                         next_attempt_at=None, deadline_at=None)
-        return [dataclasses.replace(_renewed(create, domain, now), last_error=reason, finding_id=update.finding_id),
-                again]
+        again = _written(update, status=None, attempts=each, last_error=reason, next_attempt_at=None, deadline_at=None)
+        renewed = dataclasses.replace(_renewed(create, domain, now), last_error=reason, finding_id=update.finding_id)
+        return [_reborn(renewed), _reborn(again)]
     failed = _failed(update, update.attempts + each, max(0, update.attempts // each - 1), reason, now, tries, jitter)
-    return [dataclasses.replace(_renewed(create, domain, failed.next_attempt_at), status=Outcome.ERROR,
-                                last_error=reason, finding_id=update.finding_id),
-            dataclasses.replace(failed, serial_number=None, next_attempt_at=None)]
+    renewed = dataclasses.replace(_renewed(create, domain, failed.next_attempt_at), status=Outcome.ERROR,
+                                  last_error=reason, finding_id=update.finding_id)
+    return [_reborn(renewed), _reborn(dataclasses.replace(failed, next_attempt_at=None))]
 
 
 def ready(row: ServerStatus, now: datetime) -> ServerStatus:
@@ -322,6 +338,11 @@ def _new(domain: Domain, server: str, action: Action, at: datetime | None) -> Se
 def _renewed(row: ServerStatus, domain: Domain, at: datetime | None) -> ServerStatus:
     return _written(row, status=None, expected_serial=domain.serial, attempts=0, last_error=None,
                     next_attempt_at=at, deadline_at=None, finding_id=None)
+
+
+def _reborn(row: ServerStatus) -> ServerStatus:
+    """*row* of a server that has lost the zone, and the serial that was seen there with it."""
+    return dataclasses.replace(row, serial_number=None, incarnation=row.incarnation + 1)
 
 
 def _written(row: ServerStatus, **values: Any) -> ServerStatus:

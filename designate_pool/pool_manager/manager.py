@@ -409,7 +409,7 @@ class Manager:
             lane.polls.asked(domain.id)
             orders.writes.append(due.asked(row, now, tries))
             orders.polls.append(PollRequest(domain.id, domain.name, row.expected_serial, row.server_id, delay=delay,
-                                            seen=row.serial_number))
+                                            seen=row.serial_number, incarnation=row.incarnation))
 
     def _is_of_former(self, called: Called) -> bool:
         """Whether the server was called with other settings than it has now, or is gone: that says nothing of it."""
@@ -422,13 +422,15 @@ class Manager:
         work, domain = called.work, situation.domain
         server, action = work.row.server_id, work.row.action
         row = situation.rows.get((server, action))
-        # A row that was taken by somebody else is not this call's; what was put in place is there anyway.
+        # A row that was taken by somebody else is not this call's; what was put in place is there anyway, unless the
+        # server has lost it since.
         mine = row is not None and _is_claim_of(row, work.row)
         if mine:
             situation.let_go(server, action)
         if domain.is_going and action is not Action.DELETE:
             self._after_late_call(situation, called, mine, now)
-        elif row is not None and (mine or called.result.ok and not work.row.diverged):
+        elif row is not None and (mine or called.result.ok and not work.row.diverged
+                                  and row.incarnation == work.row.incarnation):
             if action is Action.UPDATE and called.result.ok:
                 self._after_feed(situation, called, now)
             elif mine and not called.result.ok and row.next_attempt_at != work.row.next_attempt_at:
@@ -488,7 +490,11 @@ class Manager:
     def _after_poll(self, situation: Situation, result: PollResult, now: datetime) -> None:
         create = situation.rows.get((result.server_id, Action.CREATE))
         update = situation.rows.get((result.server_id, Action.UPDATE))
-        if create is None or update is None:
+        if create is None or update is None or due.is_of_former(update, result):
+            return
+        if due.is_to_be_confirmed(update, result):
+            if (asked := due.confirm(update, result, now)) is not update:
+                situation.change(asked)
             return
         if due.is_stale(update, result):
             counted = due.after_stale(update, result, self.settings.tries)

@@ -189,7 +189,8 @@ class Periodic:
             manager.lanes[server_id].dns.answered()
             return
         once = due.Tries(timeout=manager.settings.circuit_probe_interval, max_retries=0)
-        manager.poll([PollRequest(domain.id, domain.name, row.expected_serial, server_id)], once)
+        manager.poll([PollRequest(domain.id, domain.name, row.expected_serial, server_id,
+                                  incarnation=row.incarnation)], once)
 
     def _loop(self, name: str, work: Callable[[], float]) -> None:
         while not self._stopping.is_set():

@@ -215,6 +215,7 @@ pool_manager_status = sa.Table(
     sa.Column('version', sa.Integer, nullable=False, server_default='1'),
     sa.Column('diverged', sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column('finding_id', ascii_text(32)),
+    sa.Column('incarnation', sa.Integer, nullable=False, server_default='0'),
     serial_check('serial_number'),
     serial_check('expected_serial'),
     sa.CheckConstraint("action <> 'NONE'", name='some_action'),

@@ -138,6 +138,7 @@ def test_each_revision_up_and_down(database: Database) -> None:
     tables['0018'] = tables['0017']
     tables['0019'] = tables['0018']
     tables['0020'] = tables['0019'] | {'name_claims'}
+    tables['0021'] = tables['0020']
     assert migrate.current(database.url) is None
     for revision in sorted(tables):
         migrate.upgrade(database.url, revision)

@@ -53,8 +53,8 @@ class Polling:
 
     def ask(self, peer: Peer, serial: int = 7, schedule: Schedule = QUICK, name: str = 'example.com.',
             notify: bool = False, to: Recipient = POOL, domain_id: str = 'd1', delay: float = 0.0,
-            seen: int | None = None) -> None:
-        request = Request(peer, domain_id, name, serial, to, notify, delay=delay, seen=seen)
+            seen: int | None = None, incarnation: int | None = None) -> None:
+        request = Request(peer, domain_id, name, serial, to, notify, delay=delay, seen=seen, incarnation=incarnation)
         self.poller.request([request], schedule)
 
     def result(self, peer: Peer) -> PollResult:
@@ -435,6 +435,29 @@ def test_an_older_serial_joins_the_newer(polling: Polling) -> None:
     polling.ask(peer, 9, schedule)
     polling.ask(peer, 7, schedule)
     assert polling.result(peer).reason == 'the server serves serial 7, not yet 9'
+    polling.settled()
+    assert len(polling.results) == 1 and len(server.queries) == 2
+
+
+def test_a_poll_from_before_the_server_lost_the_zone_is_begun_anew(polling: Polling) -> None:
+    asker = ToAsker(Context(), Domain('d1', 'example.com.', 'p', 'default', 'a@example.com', 300, 7), '192.0.2.1')
+    silent, slow = polling.server(lambda query, over_tcp: [soa_answer(query, 7)] if len(silent.queries) > 1 else [])
+    polling.ask(slow, 7, Schedule(30, 30, 0), incarnation=1)
+    polling.ask(slow, 7, Schedule(30, 30, 0), to=asker)
+    wait_until(lambda: silent.queries, 'the first query')
+    polling.ask(slow, 7, Schedule(30, 30, 0), incarnation=2)
+    wait_until(lambda: len(polling.results) >= 2, 'both are told')
+    assert {(to, result.incarnation) for to, result in polling.results} == {(POOL, 2), (asker, 2)}
+
+
+@pytest.mark.parametrize('late', [1, None])
+def test_a_late_request_from_before_the_server_lost_the_zone_joins(polling: Polling, late: int | None) -> None:
+    server, peer = polling.server(serving(6))
+    schedule = Schedule(5, 0.2, 1)
+    polling.ask(peer, 7, schedule, incarnation=2)
+    polling.ask(peer, 7, schedule, incarnation=late)
+    result = polling.result(peer)
+    assert (result.status, result.incarnation) == (Outcome.ERROR, 2)
     polling.settled()
     assert len(polling.results) == 1 and len(server.queries) == 2
 

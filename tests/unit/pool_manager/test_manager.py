@@ -183,14 +183,14 @@ class World:
         server = self.servers[request.server_id]
         if server.dead:
             return PollResult(request.domain_id, request.server_id, Outcome.ERROR, Answer.TIMEOUT, None, 'no answer',
-                              request.serial)
+                              request.serial, incarnation=request.incarnation)
         if request.name not in server.zones:
             return PollResult(request.domain_id, request.server_id, Outcome.ERROR, Answer.NO_ZONE, None, 'REFUSED',
-                              request.serial)
+                              request.serial, incarnation=request.incarnation)
         live = self.storage.read(domains.live_by_name, [request.name]).get(request.name)
         server.zones[request.name] = serial = live.serial if live else request.serial
         return PollResult(request.domain_id, request.server_id, Outcome.SUCCESS, Answer.SERIAL, serial, None,
-                          request.serial)
+                          request.serial, incarnation=request.incarnation)
 
     def create(self, name: str = 'example.com.') -> Domain:
         domain = self.central.create_domain(CONTEXT, {'name': name, 'email': 'hostmaster@example.com'})

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from designate_pool.model import Action, Domain, Outcome, Status
+from designate_pool.model import Action, CallResult, Domain, Outcome, Status
 from designate_pool.pool_manager.lane import Called, Lane
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic import Periodic
@@ -162,6 +163,75 @@ def test_what_was_seen_before_a_late_deletion_ran_counts_no_more(world: World, c
     assert world.rows(second)[FIRST, Action.UPDATE].serial_number is None
     world.deliver()
     assert NAME in world.servers[FIRST].zones and world.serial(FIRST) == second.serial
+    assert world.rows(second)[FIRST, Action.UPDATE].status is Outcome.SUCCESS
+
+
+@contextlib.contextmanager
+def late_deletion(world: World, clock: Clock) -> Iterator[Domain]:  # noqa: F811
+    """A domain that was given to a server, which then lost it to a deletion of the former one of its name.
+
+    What happens meanwhile does so before the deletion runs, in the eyes of another manager.
+    """
+    first = world.create()
+    other = world.new_manager('two')
+    world.lose_casts = True
+    gone = world.central.delete_domain(CONTEXT, first.id)
+    lane = world.manager.lanes[FIRST]
+    with held_up(world.manager) as works:
+        world.manager.change([gone.id])
+        clock.offset += timedelta(seconds=31)
+        second = new_domain(world)
+        other.change([second.id])
+        yield second
+        late, works[:] = works[:], []
+    world.manager._outcomes.put(*_done(lane, late))
+
+
+@all_needed
+@pytest.mark.parametrize('unasked', [False, True])
+def test_what_was_seen_before_a_late_deletion_ran_counts_no_more_when_it_is_told_after_that(
+        world: World, clock: Clock, unasked: bool) -> None:  # noqa: F811
+    with late_deletion(world, clock) as second:
+        heard = [world.poll(request) for request in world.asked]
+        world.asked.clear()
+        assert {(each.status, each.serial_number) for each in heard} == {(Outcome.SUCCESS, second.serial)}
+        if unasked:
+            heard = [dataclasses.replace(each, expected_serial=None, incarnation=None) for each in heard]
+    world.manager.heard(heard)
+    row = world.rows(second)[FIRST, Action.UPDATE]
+    assert (row.status, row.serial_number) == (None, None)
+    assert world.get(second).status is Status.PENDING
+    later(world, clock, 31)
+    world.deliver()
+    world.manager.heard(heard)
+    world.deliver()
+    assert world.get(second).status is Status.ACTIVE
+    assert [world.serial(server) for server in SERVERS] == [second.serial] * 3
+    row = world.rows(second)[FIRST, Action.UPDATE]
+    assert (row.status, row.serial_number, row.next_attempt_at) == (Outcome.SUCCESS, second.serial, None)
+
+
+@all_needed
+def test_what_was_called_before_a_late_deletion_ran_counts_no_more_when_it_is_told_after_that(
+        world: World, clock: Clock) -> None:  # noqa: F811
+    server = world.servers[FIRST]
+    with late_deletion(world, clock) as second:
+        made = world.rows(second)[FIRST, Action.CREATE]
+        assert made.status is Outcome.SUCCESS
+        server.before_return = lambda: setattr(server, 'dead', True)  # once it has lost the zone
+    world.manager._outcomes.put(Called(Work(second, made), CallResult()))
+    assert NAME not in server.zones and world.rows(second)[FIRST, Action.CREATE].status is None
+    server.dead = False
+    later(world, clock, 31)
+    assert NAME in server.zones and world.rows(second)[FIRST, Action.CREATE].status is Outcome.SUCCESS
+
+
+def test_a_message_of_an_older_minidns_counts_as_it_did(world: World, clock: Clock) -> None:  # noqa: F811
+    with late_deletion(world, clock) as second:
+        pass
+    heard = [dataclasses.replace(world.poll(request), incarnation=None) for request in world.asked]
+    world.asked.clear()
+    world.manager.heard(heard)
     assert world.rows(second)[FIRST, Action.UPDATE].status is Outcome.SUCCESS
 
 
