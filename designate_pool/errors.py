@@ -197,6 +197,12 @@ class LostRace(Conflict):
     type = 'lost_race'
 
 
+class PoolInUse(Conflict):
+    """Programs of the pool {pool} live: {programs}. Stop them first; one that was killed lives {seconds} s longer."""
+
+    type = 'pool_in_use'
+
+
 class PoolNotEmpty(Conflict):
     """The pool {pool} still has {count} domains."""
 

@@ -7,9 +7,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from designate_pool.central import validation
-from designate_pool.errors import Conflict, DuplicatePool, InvalidField, PoolNotEmpty, PoolNotFound
+from designate_pool.central.reading import SILENCE
+from designate_pool.errors import Conflict, DuplicatePool, InvalidField, PoolInUse, PoolNotEmpty, PoolNotFound
 from designate_pool.model import AlsoNotify, Pool
-from designate_pool.storage import pools, renewals, servers, tsigkeys
+from designate_pool.storage import pools, renewals, servers, services, tsigkeys
 from designate_pool.storage.renewals import Renewal
 from designate_pool.storage.sessions import Tx
 
@@ -68,13 +69,18 @@ def _renewal(tx: Tx, pool: Pool, run: str, everywhere: bool, request_id: str, no
     return renewal
 
 
-def delete(tx: Tx, pool_id: str) -> None:
+def delete(tx: Tx, pool_id: str, now: datetime) -> None:
     pool = pools.lock(tx, pool_id)
     if pool is None:
         raise PoolNotFound(pool=pool_id)
     count = pools.count_domains(tx, pool_id)
     if count:
         raise PoolNotEmpty(pool=pool.name, count=count)
+    live = services.find(tx, {'pool_name': pool.name, 'status': services.UP}, now - timedelta(seconds=SILENCE), None,
+                         None, None, None)
+    if live:
+        programs = ', '.join(f'{each.service_name} on {each.hostname}' for each in live)
+        raise PoolInUse(pool=pool.name, programs=programs, seconds=f'{SILENCE:g}')
     if not pools.delete(tx, pool_id):
         raise Conflict(why='the last pool keeps the serials of the domains that were deleted')
 

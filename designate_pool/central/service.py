@@ -246,7 +246,7 @@ class Central:
         return found
 
     def delete_pool(self, context: Context, pool_id: str) -> None:
-        self._run(pools.delete, _pool_id(pool_id))
+        self._run(pools.delete, _pool_id(pool_id), self._now())
 
     # Servers
 

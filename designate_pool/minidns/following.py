@@ -41,7 +41,7 @@ class Following:
         self._looked_for: dict[str, float] = {}
         self._reading = threading.Lock()
         self._complaint = ''
-        self._outage = False
+        self._outage = self._is_there = False
         self._over = threading.Event()
         self._task: Task | None = None
 
@@ -78,6 +78,14 @@ class Following:
     def _look(self) -> None:
         reloads = self._storage.read(servers.reloads, self._pool_name)
         self._outage = False
+        if reloads is None:
+            if self._is_there:
+                LOG.error("there is no pool %s in the database any more: it was deleted, or has another name, and has "
+                          "no zones. Stop this program, correct pool_name, or 'designate-pool-manage pool create %s'",
+                          self._pool_name, self._pool_name)
+            self._is_there = False
+            return
+        self._is_there = True
         if reloads == self._seen:
             return
         with self._reading:

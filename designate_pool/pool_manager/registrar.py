@@ -52,6 +52,7 @@ class Registrar:
         self._kept = kept
         self._lock = threading.Lock()
         self._reloads: int | None = None
+        self._is_lost = False
         self._former_settings: dict[str, Server] = {}
         self.former: dict[str, Backend] = {}
 
@@ -80,6 +81,12 @@ class Registrar:
         """See where the servers stand now, and whether the configuration was read anew elsewhere."""
         with self._lock:
             roll = self._manager.storage.read(server_store.of_pool, self._manager.pool.name)
+            if not roll.pool_id:
+                self._lose()
+                return
+            if self._is_lost:
+                self._return()
+                return
             if self._reloads is not None and roll.reloads != self._reloads:
                 self._follow(roll.servers)
             self._reloads = roll.reloads
@@ -94,6 +101,25 @@ class Registrar:
                 backend.close()
             if self._former_settings.pop(server_id, None) is not None:
                 self._keep()
+
+    def _lose(self) -> None:
+        """The pool was deleted while this program runs, or has another name: there is nothing to do any more."""
+        if not self._is_lost:
+            name = self._manager.pool.name
+            LOG.error("there is no pool %s in the database any more: it was deleted, or has another name, and nothing "
+                      "is done here. Stop this program, correct pool_name, or 'designate-pool-manage pool create %s'",
+                      name, name)
+            self._seat((), self._manager.all_lanes)
+        self._is_lost = True
+
+    def _return(self) -> None:
+        try:
+            self._register(self._manager.pool, *self._kept.read(), on_command=False)
+        except PoolError as error:
+            LOG.error('the pool %s is there again, and nothing is done here: %s', self._manager.pool.name, error)
+            return
+        self._is_lost = False
+        LOG.info('the pool %s is there again', self._manager.pool.name)
 
     def _register(self, pool: Pool, last: Mapping[str, Server], former: Mapping[str, Server], on_command: bool,
                   lanes: Mapping[str, Lane] | None = None) -> Reloaded:

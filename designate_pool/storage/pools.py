@@ -80,15 +80,16 @@ def name_servers(tx: Tx, pool_id: str) -> tuple[str, ...]:
     return _attributes(tx, [pool_id]).get(pool_id, {}).get('name_servers', ())
 
 
-def check_known(tx: Tx, name: str, option: str = 'pool_name') -> None:
+def check_known(tx: Tx, name: str, option: str = 'pool_name', may_be_unused: bool = True) -> None:
     """
     :param option: which names the pool, for the error
-    :raises UnknownPool: when there is no such pool, unless the database has been used for none yet
+    :param may_be_unused: whether any name will do in a database that has been used for no pool yet
+    :raises UnknownPool: when there is no such pool
     """
     known = sorted(tx.execute(sa.select(pools.c.name)).scalars())
     if name in known:
         return
-    is_unused = known in ([], [FIRST]) and all(
+    is_unused = may_be_unused and known in ([], [FIRST]) and all(
         tx.execute(sa.select(table.c.id).limit(1)).first() is None for table in (pool_servers, domains))
     if not is_unused:
         raise UnknownPool(option=option, pool=name, known=f'there are: {", ".join(known)}' if known else

@@ -59,9 +59,9 @@ def of_pool(tx: Tx, pool_name: str) -> Roll:
     return Roll(rows[0][0], rows[0][1], tuple(PoolServer(*row[2:]) for row in rows if row[2] is not None))
 
 
-def reloads(tx: Tx, pool_name: str) -> int:
-    """How often the pool's configuration was read anew on command; 0 when there is no such pool."""
-    return tx.execute(_RELOADS, {'name': pool_name}).scalar() or 0
+def reloads(tx: Tx, pool_name: str) -> int | None:
+    """How often the pool's configuration was read anew on command; None when there is no such pool."""
+    return tx.execute(_RELOADS, {'name': pool_name}).scalar()
 
 
 def key_names(tx: Tx) -> set[str]:
@@ -92,9 +92,9 @@ def register(tx: Tx, pool_name: str, wanted: Sequence[PoolServer], delete_zones:
     :param has_catalog: whether the pool has a catalog zone; its serial is raised, as a database that was restored from
         a backup may be behind what the servers have
     :raises InvalidField: when a server belongs to another pool
-    :raises UnknownPool: when there is no such pool, and the database is in use
+    :raises UnknownPool: when there is no such pool, and the database is in use, or it is on command
     """
-    pool_id = _locked_pool(tx, pool_name, now)
+    pool_id = _locked_pool(tx, pool_name, now, may_make=not on_command)
     serial = catalog.establish(tx, pool_id, now) if has_catalog else None
     known = {server.id: server for server in of_pool(tx, pool_name).servers}
     _refuse_strangers(tx, pool_name, [each.id for each in wanted if each.id not in known])
@@ -241,12 +241,16 @@ def count_domains(tx: Tx, pool_id: str) -> int:
         (domains.c.status == Status.ACTIVE,), (unsettled, domains.c.deleted == ALIVE)))
 
 
-def _locked_pool(tx: Tx, pool_name: str, now: datetime) -> str:
-    """The id of the pool, locked until the end of the transaction.  In an unused database it is made if missing."""
+def _locked_pool(tx: Tx, pool_name: str, now: datetime, may_make: bool) -> str:
+    """The id of the pool, locked until the end of the transaction.
+
+    :param may_make: whether it is made if missing, in an unused database; for a program that has begun with the pool
+        it was deleted since
+    """
     found = tx.execute(sa.select(pools.c.id).where(pools.c.name == pool_name).with_for_update()).scalar()
     if found is not None:
         return str(found)
-    pool_store.check_known(tx, pool_name)
+    pool_store.check_known(tx, pool_name, may_be_unused=may_make)
     pool_id = new_id()
     tx.execute(pools.insert(), {'id': pool_id, 'created_at': now, 'updated_at': now, 'version': 1, 'name': pool_name,
                                 'provisioner': 'unmanaged'})

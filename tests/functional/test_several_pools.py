@@ -5,15 +5,16 @@ from __future__ import annotations
 import pathlib
 import uuid
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from designate_pool.api import tasks
 from designate_pool.errors import DuplicateTsigKey, InvalidField
 from designate_pool.model import Context, Outcome, Pool, PoolServer, ServerState, TsigKey, new_id, utcnow
-from designate_pool.storage import pools, servers
+from designate_pool.storage import pools, servers, services
 from tests.fixtures.api import EVERYBODY, Place, token
+from tests.fixtures.processes import wait_until
 
 SERVERS = [new_id(), new_id()]
 SECRET = 'c2VjcmV0IG9mIGEga2V5Lg=='
@@ -135,6 +136,14 @@ def test_a_pool_with_zones_stays_and_one_whose_zones_are_gone_goes_with_its_serv
     two.central.delete_domain(Context(project_id='alpha'), zone)
     gone = two.central.get_domain(Context(project_id='alpha'), zone)
     two.central.update_status(EVERYBODY, gone, Outcome.SUCCESS, gone.serial)
+    for service in ('pool_manager', 'minidns'):
+        two.storage.run(services.say, service, 'one.example.com', 'silver', 'UP', {}, utcnow())
+    refused = two.ask(path, 'DELETE')
+    assert (refused.status_code, refused.json['type'], refused.json['message']) == (
+        409, 'pool_in_use', 'Programs of the pool silver live: minidns on one.example.com, pool_manager on '
+        'one.example.com. Stop them first; one that was killed lives 30 s longer.')
+    two.storage.run(services.say, 'pool_manager', 'one.example.com', 'silver', 'DOWN', {}, utcnow())
+    two.storage.run(services.say, 'minidns', 'one.example.com', 'silver', 'UP', {}, utcnow() - timedelta(seconds=40))
     assert two.api.simulate_delete(path, headers={'X-Auth-Token': token('alpha', 'admin')}).status_code == 204
     assert labels(two.ask('/v2/servers')) == ['fake:192.0.2.1:53']
 
@@ -153,8 +162,7 @@ def test_who_may_choose_the_pool_of_a_zone(two: Two) -> None:
     assert other['pool_id'] == str(uuid.UUID(two.pool.id)), 'the default one'
 
 
-def test_who_may_choose_the_pool_of_an_import(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks, 'PATIENCE', 0)
+def test_who_may_choose_the_pool_of_an_import(two: Two) -> None:
     text = '$ORIGIN chosen.example.\n$TTL 300\n@ SOA ns1 hostmaster 1 7200 900 1209600 600\n'
 
     def take_in(where: str, role: str) -> Any:
@@ -167,8 +175,9 @@ def test_who_may_choose_the_pool_of_an_import(two: Two, monkeypatch: pytest.Monk
             403, 'To choose the pool of a zone is not allowed: the policy create_zone_in_pool is against it.')
     assert [take_in(where, 'admin').status_code for where in (str(uuid.uuid4()), 'silver')] == [404, 400]
     task = take_in(two.silver.id, 'admin')
-    assert task.status_code == 202 and two.central.imports.turn()
-    ended = two.ask(f'/v2/zones/tasks/imports/{task.json["id"]}')
+    assert task.status_code == 202
+    address = f'/v2/zones/tasks/imports/{task.json["id"]}'
+    ended = wait_until(lambda: (found := two.ask(address))['status'] != 'PENDING' and found, 'it has ended')
     assert two.ask(f'/v2/zones/{ended["zone_id"]}')['pool_id'] == str(uuid.UUID(two.silver.id))
 
 

@@ -187,6 +187,22 @@ def test_without_a_reload_the_configuration_is_not_read(world: World) -> None:
     service.stop()
 
 
+def test_a_pool_that_is_gone_is_told_of_once(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    configuration = Configuration(KEYED)
+    world.start(KEYED, read_pool=configuration)
+    wait_until(lambda: configuration.read == 1, 'it is read once at the start')
+    world.storage.run(lambda tx: tx.execute(sa.update(pools).where(pools.c.name == 'default')
+                                            .values(name='renamed')).close())
+    looks = []
+    read = world.storage.read
+    world.storage.read = lambda work, *args: looks.append(work) or read(work, *args)  # type: ignore[method-assign]
+    wait_until(lambda: len(looks) >= 3, 'it has looked three times more')
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == [
+        'there is no pool default in the database any more: it was deleted, or has another name, and has no zones. '
+        "Stop this program, correct pool_name, or 'designate-pool-manage pool create default'"]
+    assert configuration.read == 1
+
+
 def test_a_wrong_configuration_is_told_of_once_and_changes_nothing(world: World,
                                                                    caplog: pytest.LogCaptureFixture) -> None:
     configuration = Configuration(PLAIN)

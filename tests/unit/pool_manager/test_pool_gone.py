@@ -1,0 +1,90 @@
+"""The pool is deleted, or gets another name, while its pool manager runs."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+
+import pytest
+import sqlalchemy as sa
+
+from designate_pool.errors import UnknownPool
+from designate_pool.model import Pool, Status, new_id, utcnow
+from designate_pool.pool_manager.periodic import Periodic
+from designate_pool.runtime import Threads
+from designate_pool.storage import pools as pool_store
+from designate_pool.storage import schema
+from designate_pool.storage import servers as server_store
+from tests.fixtures.processes import wait_until
+from tests.unit.pool_manager.test_manager import CONTEXT, SERVERS, clock
+from tests.unit.pool_manager.test_server_lives import Town, town
+
+__all__ = ['clock', 'town']
+
+
+def remove(town: Town, monkeypatch: pytest.MonkeyPatch) -> Periodic:
+    """The pool goes; the loops of its pool manager go on."""
+    monkeypatch.setattr('designate_pool.pool_manager.periodic.DUE_INTERVAL', 0.01)
+    monkeypatch.setattr('designate_pool.pool_manager.periodic.MEMBERS_INTERVAL', 0.01)
+    other = Pool('other', new_id(), name_servers=('ns1.example.net.',))
+    town.storage.run(pool_store.insert, other, utcnow())
+    assert town.storage.run(pool_store.delete, town.storage.read(server_store.of_pool, 'default').pool_id)
+    periodic = Periodic(town.manager, town.registrar, Threads())
+    periodic.start()
+    return periodic
+
+
+def rows(town: Town) -> dict[str, int]:
+    return town.storage.read(lambda tx: {table.name: tx.execute(sa.select(sa.func.count()).select_from(
+        table)).scalar_one() for table in schema.metadata.sorted_tables})
+
+
+def test_it_says_so_once_and_does_and_writes_nothing(town: Town, monkeypatch: pytest.MonkeyPatch,
+                                                     caplog: pytest.LogCaptureFixture) -> None:
+    domain = town.create()
+    gone = town.central.delete_domain(CONTEXT, domain.id)
+    town.deliver()
+    assert town.get(gone).status is Status.DELETED
+    periodic = remove(town, monkeypatch)
+    before = rows(town)
+    ticks = dict(periodic.last_tick)
+    wait_until(lambda: len(periodic.last_tick) == 11 and all(
+        at > ticks.get(name, 0.0) for name, at in periodic.last_tick.items()), 'each loop came round')
+    wait_until(lambda: 'there is no pool default' in caplog.text, 'it is told')
+    town.endpoint.reload()
+    town.manager.change([domain.id])
+    town.endpoint.create_domain(CONTEXT, domain)
+    ticks = dict(periodic.last_tick)
+    wait_until(lambda: all(at > ticks[name] for name, at in periodic.last_tick.items()), 'once more')
+    assert rows(town) == before
+    town.endpoint.stop()
+    periodic.stop()
+    told = [each for each in caplog.records if each.levelno >= logging.ERROR]
+    assert [each.exc_info for each in told] == [None] * len(told), caplog.text
+    assert caplog.text.count('there is no pool default') == 1
+
+
+def test_one_that_is_made_again_is_worked_for_again(town: Town) -> None:
+    pool_id = town.storage.read(server_store.of_pool, 'default').pool_id
+    town.storage.run(pool_store.insert, Pool('other', new_id()), utcnow())
+    assert town.storage.run(pool_store.delete, pool_id)
+    town.registrar.refresh()
+    assert town.manager.lanes == {}
+    town.storage.run(pool_store.insert, Pool('default', new_id(), name_servers=('ns1.example.net.',)), utcnow())
+    town.registrar.refresh()
+    assert sorted(town.manager.lanes) == sorted(SERVERS)
+    domain = town.create()
+    town.deliver()
+    assert town.get(domain).status is Status.ACTIVE
+
+
+def test_to_read_the_configuration_makes_none_in_a_database_that_looks_unused(town: Town) -> None:
+    pool_id = town.storage.read(server_store.of_pool, 'default').pool_id
+    town.storage.run(pool_store.insert, Pool('other', new_id()), utcnow())
+    assert town.storage.run(pool_store.delete, pool_id)
+    town.storage.run(lambda tx: tx.execute(sa.update(schema.pools).values(name='default')).close())
+    town.manager.pool = dataclasses.replace(town.manager.pool, name='silver')
+    town.pool = town.manager.pool
+    with pytest.raises(UnknownPool):
+        town.registrar.reload()
+    assert town.storage.read(server_store.of_pool, 'silver').pool_id == ''
