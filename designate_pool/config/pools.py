@@ -14,7 +14,7 @@ from designate_pool.config import source, values
 from designate_pool.config.load import Settings, collect_settings
 from designate_pool.config.mistakes import Mistakes, hint
 from designate_pool.config.section import DOLLAR
-from designate_pool.model import Endpoint, Option, Pool, Server, TsigKey
+from designate_pool.model import LONGEST_LABEL, Endpoint, Option, Pool, Server, TsigKey
 
 LOG = logging.getLogger(__name__)
 Drivers = Mapping[str, Sequence[Option]]
@@ -184,10 +184,15 @@ class _Reader:
         if server_id is None or taken['host'] is None:
             return None
         generic = {option.name for option in GENERIC}
-        return Server(id=server_id, driver=driver, host=taken['host'], port=taken['port'],
-                      tsig_key=taken['tsig_key'], primaries=primaries or (), max_in_flight=taken['max_in_flight'],
-                      call_timeout=taken['call_timeout'],
-                      options={name: value for name, value in taken.items() if name not in generic})
+        server = Server(id=server_id, driver=driver, host=taken['host'], port=taken['port'],
+                        tsig_key=taken['tsig_key'], primaries=primaries or (), max_in_flight=taken['max_in_flight'],
+                        call_timeout=taken['call_timeout'],
+                        options={name: value for name, value in taken.items() if name not in generic})
+        if len(server.label) > LONGEST_LABEL:
+            self._mistakes.add(section, 'view', f'driver, host, port and view, by which the server is known, have '
+                                                f'{len(server.label)} characters together, {LONGEST_LABEL} at most')
+            return None
+        return server
 
     def _note_outlived_claim(self, section: str, call_timeout: float | None) -> None:
         if call_timeout is not None and self._claim_seconds is not None and call_timeout >= self._claim_seconds:

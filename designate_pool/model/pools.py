@@ -75,6 +75,10 @@ class AlsoNotify:
         return cls(Endpoint.parse(where), rest[1] if rest else None)
 
 
+#: Characters of a server's label at most.
+LONGEST_LABEL = 300
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Server:
     """One section ``[backend:<driver>:<uuid>]``: a machine to act on and an address that answers DNS.

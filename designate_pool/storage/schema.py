@@ -11,7 +11,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from designate_pool.model import Action, Outcome, PlanState, ServerState, Status, Task
+from designate_pool.model import LONGEST_LABEL, Action, Outcome, PlanState, ServerState, Status, Task
 from designate_pool.storage.columns import (Time, ascii_text, deletion_mark, domain_name, exact_text, identifier,
                                             long_text, piece, rdata)
 
@@ -284,7 +284,7 @@ audit_findings = sa.Table(
     sa.Column('domain_id', identifier(), nullable=False),
     sa.Column('name', domain_name(), nullable=False),
     sa.Column('server_id', ascii_text(32), nullable=False),
-    sa.Column('label', sa.String(300), nullable=False),
+    sa.Column('label', sa.String(LONGEST_LABEL), nullable=False),
     sa.Column('what', sa.String(1024), nullable=False),
     sa.Column('done', sa.String(255), nullable=False),
     sa.Index(None, 'pool_id', 'created_at'),
@@ -297,7 +297,7 @@ pool_servers = sa.Table(
     *times(),
     sa.Column('version', sa.Integer, nullable=False, server_default='1'),
     sa.Column('pool_id', identifier(), sa.ForeignKey('pools.id'), nullable=False),
-    sa.Column('label', sa.String(300), nullable=False),
+    sa.Column('label', sa.String(LONGEST_LABEL), nullable=False),
     sa.Column('driver', ascii_text(64), nullable=False),
     sa.Column('state', words(ServerState, 'state'), nullable=False),
     sa.Column('state_since', Time, nullable=False),

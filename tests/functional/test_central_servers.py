@@ -9,12 +9,13 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from designate_pool import errors
 from designate_pool.central import counting
 from designate_pool.central import servers as rules
 from designate_pool.central.service import Central
-from designate_pool.model import Action, Outcome, PoolServer, ServerState, ServerStatus, utcnow
+from designate_pool.model import LONGEST_LABEL, Action, Outcome, PoolServer, ServerState, ServerStatus, utcnow
 from designate_pool.storage import servers as store
 from designate_pool.storage import statuses
 from designate_pool.storage.sessions import Storage, Tx
@@ -65,6 +66,16 @@ class TestReading:
         register(database, THREE, ONE)
         servers = central.find_servers(WHO, 'default')
         assert [(each.id, each.state) for each in servers] == [(THREE, ACTIVE), (ONE, ACTIVE), (TWO, DRAINING)]
+
+    def test_the_longest_label_has_room(self, central: Central, database: Storage) -> None:
+        label = f'bind9:{"h" * 253}:65535/'.ljust(LONGEST_LABEL, 'ü')
+        server = PoolServer('e' * 32, '', label, 'bind9', ACTIVE, 'f' * 64)
+        database.run(store.register, 'default', [server], False, True, utcnow())
+        assert label in [each.label for each in central.find_servers(WHO, 'default')]
+        if database.engine.dialect.name != 'sqlite':  # it has room for all
+            longer = dataclasses.replace(server, label=f'{label}v')
+            with pytest.raises(sa.exc.DataError):
+                database.run(store.register, 'default', [longer], False, True, utcnow())
 
     def test_a_pool_that_does_not_exist(self, central: Central) -> None:
         for ask in (central.find_servers, central.report_servers):

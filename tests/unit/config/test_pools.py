@@ -12,7 +12,7 @@ from oslo_config import cfg
 from designate_pool import backends
 from designate_pool.config import load, pools
 from designate_pool.errors import BadConfiguration
-from designate_pool.model import Endpoint, Pool, TsigKey
+from designate_pool.model import LONGEST_LABEL, Endpoint, Pool, TsigKey
 from tests.unit.config.conftest import Read
 
 ONE = '11111111-1111-4111-8111-111111111111'
@@ -233,6 +233,16 @@ def test_one_server_twice_is_refused(read: Read, driver: str) -> None:
         f'[backend:{driver}:{TWO}] host: [backend:{"fake" if driver == "fake" else "bind9"}:{ONE}] is the same server,'
         ' [2001:db8::1]:5300, already']
     assert len(pool(read(first + second.replace('5300', '53'))).servers) == 2
+
+
+def test_a_view_too_long_to_be_kept_is_refused(read: Read) -> None:
+    host = '.'.join(['h' * 60] * 4)
+    text = f'[backend:bind9:{ONE}]\nhost = {host}\nview = '
+    room = LONGEST_LABEL - len(f'bind9:{host}:53/')
+    assert len(pool(read(text + 'v' * room)).servers[0].label) == LONGEST_LABEL
+    assert mistakes(read(text + 'v' * (room + 1))) == [
+        f'[backend:bind9:{ONE}] view: driver, host, port and view, by which the server is known, have 301 characters '
+        'together, 300 at most']
 
 
 def test_two_views_of_one_machine_are_told_apart(read: Read) -> None:
