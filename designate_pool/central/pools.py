@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from designate_pool.central import validation
-from designate_pool.central.reading import SILENCE
 from designate_pool.errors import Conflict, DuplicatePool, InvalidField, PoolInUse, PoolNotEmpty, PoolNotFound
 from designate_pool.model import AlsoNotify, Pool
 from designate_pool.storage import pools, renewals, servers, services, tsigkeys
@@ -76,11 +75,11 @@ def delete(tx: Tx, pool_id: str, now: datetime) -> None:
     count = pools.count_domains(tx, pool_id)
     if count:
         raise PoolNotEmpty(pool=pool.name, count=count)
-    live = services.find(tx, {'pool_name': pool.name, 'status': services.UP}, now - timedelta(seconds=SILENCE), None,
-                         None, None, None)
+    silent = now - timedelta(seconds=services.SILENCE)
+    live = services.find(tx, {'pool_name': pool.name, 'status': services.UP}, silent, None, None, None, None)
     if live:
         programs = ', '.join(f'{each.service_name} on {each.hostname}' for each in live)
-        raise PoolInUse(pool=pool.name, programs=programs, seconds=f'{SILENCE:g}')
+        raise PoolInUse(pool=pool.name, programs=programs, seconds=f'{services.SILENCE:g}')
     if not pools.delete(tx, pool_id):
         raise Conflict(why='the last pool keeps the serials of the domains that were deleted')
 

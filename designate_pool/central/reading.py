@@ -17,9 +17,6 @@ from designate_pool.storage import recordsets as recordset_store
 from designate_pool.storage import services, statuses
 from designate_pool.storage.sessions import Tx
 
-#: Seconds without a word after which a service is DOWN: three times what passes between two of them.
-SILENCE = 30.0
-
 
 def domain(tx: Tx, context: Context, domain_id: str) -> Domain:
     found = domain_store.get(tx, domain_id)
@@ -92,7 +89,7 @@ def pools(tx: Tx, criterion: Mapping[str, Any], marker: str | None, limit: int |
 
 def service_statuses(tx: Tx, now: datetime, criterion: Mapping[str, Any], marker: str | None, limit: int | None,
                      sort_key: str | None, sort_dir: str | None) -> list[ServiceStatus]:
-    found = services.find(tx, criterion, now - timedelta(seconds=SILENCE), marker, limit, sort_key, sort_dir)
+    found = services.find(tx, criterion, now - timedelta(seconds=services.SILENCE), marker, limit, sort_key, sort_dir)
     return [_as_of(now, each) for each in found]
 
 
@@ -105,7 +102,7 @@ def service_status(tx: Tx, now: datetime, service_id: str) -> ServiceStatus:
 
 def _as_of(now: datetime, found: ServiceStatus) -> ServiceStatus:
     """*found*, which is DOWN when it has been silent for too long."""
-    silent = (now - found.heartbeated_at).total_seconds() > SILENCE
+    silent = (now - found.heartbeated_at).total_seconds() > services.SILENCE
     return dataclasses.replace(found, status=services.DOWN) if silent else found
 
 

@@ -22,7 +22,7 @@ from designate_pool.storage.sessions import Storage, Tx
 LOG = logging.getLogger(__name__)
 #: Services that work for one pool.
 _OF_A_POOL = {'minidns', 'pool_manager'}
-#: Seconds; the reader takes three times as long for silence (:data:`designate_pool.central.reading.SILENCE`).
+#: Seconds; the reader takes three times as long for silence (:data:`designate_pool.storage.services.SILENCE`).
 EVERY = 10.0
 
 

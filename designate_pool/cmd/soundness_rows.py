@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
-from designate_pool.central.reading import SILENCE
 from designate_pool.model import Pool, ServerState, utcnow
 from designate_pool.pool_manager import soundness
 from designate_pool.pool_manager.members import Members
@@ -90,7 +89,7 @@ class Rows:
                 first = ': '.join(report.failures[0]) if report.failures else ''
                 failing[server.label] = f'{report.failing} in ERROR{first and f", the first {first}"}'
         live = {each.service_name for each in self._storage.read(
-            services.find, {'status': services.UP}, now - timedelta(seconds=SILENCE), None, None, None, None)
+            services.find, {'status': services.UP}, now - timedelta(seconds=services.SILENCE), None, None, None, None)
             if each.pool_name in (self.pool.name, '')}  # programs of former versions do not say of which they are
         silent = [each for each in NEEDED if each not in live] if holding else []
         removed = sum(each.state is ServerState.REMOVED for each in self.members.servers)

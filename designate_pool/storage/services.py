@@ -18,6 +18,8 @@ from designate_pool.storage.schema import service_statuses as TABLE
 from designate_pool.storage.sessions import Tx
 
 UP, DOWN = 'UP', 'DOWN'
+#: Seconds without a word after which a service is DOWN: three times what passes between two of them.
+SILENCE = 30.0
 #: Characters of a key.
 _LONGEST = 255
 _FIELDS = tuple(field.name for field in dataclasses.fields(ServiceStatus))
