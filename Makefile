@@ -26,7 +26,7 @@ test-slow: $(SERVERS) $(PYTHON_PACKAGES)
 	$(BIN)/pytest -n 3 --dist loadfile -m slow $(PYTEST_ARGS)
 
 demo: $(PYTHON_PACKAGES)
-	$(BIN)/python -m designate_pool.cmd.demo
+	$(BIN)/python -m designate_pool.cmd.programs.demo
 
 lint: $(SERVERS) $(PYTHON_PACKAGES)
 	$(BIN)/flake8 $(CODE)

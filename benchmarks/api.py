@@ -25,7 +25,7 @@ from benchmarks.api_bare import BareApi
 from benchmarks.api_clients import Answered, Connection, Neighbours, drive, prepare
 from benchmarks.servers_zones import identifier, insert
 from benchmarks.system import names
-from designate_pool.storage.sessions import Storage, Tx
+from designate_pool.storage.sql.database import Storage, Tx
 from tests.fixtures.databases import PostgreSQL
 from tests.fixtures.processes import free_port
 from tests.fixtures.rabbitmq import RabbitMq

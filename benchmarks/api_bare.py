@@ -7,7 +7,7 @@ import sys
 import threading
 from typing import Any
 
-from designate_pool.api.server import ApiServer
+from designate_pool.api.http.server import ApiServer
 from designate_pool.model import Endpoint
 
 

@@ -27,8 +27,8 @@ from benchmarks.poll_ways import zone_names
 from benchmarks.servers_primary import StaticPrimary
 from benchmarks.servers_zones import SERIAL
 from designate_pool.model import Audit, AuditKind
-from designate_pool.storage import audits
-from designate_pool.storage.sessions import Storage, Tx
+from designate_pool.storage.operations import sweeps
+from designate_pool.storage.sql.database import Storage, Tx
 from tests.fixtures.databases import PostgreSQL
 from tests.fixtures.processes import wait_until
 from tests.fixtures.rabbitmq import RabbitMq
@@ -107,7 +107,7 @@ class Pool:
         return wait_until(over, 'a round is over', _PATIENCE)
 
     def _audit(self) -> Audit | None:
-        return self.storage.read(audits.get, 'default', AuditKind.SERIALS)
+        return self.storage.read(sweeps.get, 'default', AuditKind.SERIALS)
 
     def _fill(self, tx: Tx) -> None:
         facts = {'count': self._domains, 'serial': SERIAL}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from designate_pool.backends import rndc
+from designate_pool.backends.bind9 import rndc
 from designate_pool.deadline import Deadline
 from designate_pool.model import Endpoint
 from tests.fixtures.bind import Named

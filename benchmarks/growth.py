@@ -18,8 +18,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from benchmarks import report
 from benchmarks.growth_plot import plot
 from benchmarks.queries import DATABASES
-from designate_pool.storage import migrate
-from designate_pool.storage.sessions import Storage
+from designate_pool.storage.sql import migrate
+from designate_pool.storage.sql.database import Storage
 from tests.fixtures.hot_paths import HotPaths, everything
 from tests.fixtures.many_domains import domain_ids, fill
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 
 from benchmarks.plan_clock import Clock, Found, Place
 from benchmarks.plan_data import SIDES, TTL, ZONE
-from designate_pool.planner.changes import Change, of_streams
-from designate_pool.planner.providers import BaseProvider, BaseSource
-from designate_pool.planner.records import rrset
+from designate_pool.planner.providers.base import BaseProvider, BaseSource
 from designate_pool.planner.sources.yaml_source import YamlSource
 from designate_pool.planner.sources.zonefile import ZoneFileSource
-from designate_pool.planner.zone import Zone
+from designate_pool.planner.zone.changes import Change, of_streams
+from designate_pool.planner.zone.zone import Zone
+from designate_pool.protocol.rrset import rrset
 
 
 class Noop(BaseProvider):

@@ -81,10 +81,10 @@ class Counter:
 def by_polls(running: Any, host: str, port: int, names: Sequence[str], seconds: float) -> Asked:
     """The poller, as for changes."""
     from benchmarks.servers_zones import SERIAL
-    from designate_pool.minidns.access import Peer
-    from designate_pool.minidns.errands import Schedule
-    from designate_pool.minidns.exchange import Exchange
-    from designate_pool.minidns.poller import Found, Poller, Request, ToPool
+    from designate_pool.minidns.access.acl import Peer
+    from designate_pool.minidns.client.event_loop import Exchange
+    from designate_pool.minidns.client.query import Schedule
+    from designate_pool.minidns.client.soa_poller import Found, Poller, Request, ToPool
     from designate_pool.model import Context
 
     def told(*found: Found) -> None:
@@ -113,9 +113,9 @@ def by_polls(running: Any, host: str, port: int, names: Sequence[str], seconds: 
 def by_survey(running: Any, host: str, port: int, names: Sequence[str], seconds: float) -> Asked:
     """The survey, as for the audit."""
     from benchmarks.servers_zones import SERIAL
-    from designate_pool.minidns.access import Peer
-    from designate_pool.minidns.survey import Survey
-    from designate_pool.minidns.survey_pages import Page
+    from designate_pool.minidns.access.acl import Peer
+    from designate_pool.minidns.soa_sweep.page import Page
+    from designate_pool.minidns.soa_sweep.sweep import Survey
 
     def told(posts: Sequence[Any]) -> None:
         for page in posts:
@@ -144,7 +144,7 @@ def main(way: str, concurrency: str, host: str, port: str, zones: str, seconds: 
 
     if concurrency == 'eventlet':
         runtime.patch()
-    from designate_pool.cmd.collecting import Collector
+    from designate_pool.cmd.compose.garbage_collector import Collector
 
     Collector()
     asked = WAYS[way](runtime.BY_NAME[concurrency](), host, int(port), zone_names(int(zones)), float(seconds))

@@ -15,8 +15,8 @@ import time
 from collections.abc import Callable, Sequence
 
 from benchmarks import report
-from designate_pool.storage import migrate
-from designate_pool.storage.sessions import Storage
+from designate_pool.storage.sql import migrate
+from designate_pool.storage.sql.database import Storage
 from tests.fixtures.databases import MariaDB, PostgreSQL
 from tests.fixtures.hot_paths import EXEMPT, HotPaths, everything
 from tests.fixtures.many_domains import ROWS_PER_DOMAIN, domain_ids, fill

@@ -7,8 +7,8 @@ import socket
 import time
 from collections.abc import Iterable, Mapping
 
-from designate_pool.minidns import questions, wire
 from designate_pool.model import Answer, Endpoint
+from designate_pool.protocol import soa_query, wire
 
 IN_FLIGHT = 64
 _ROUND = 0.1
@@ -27,7 +27,7 @@ class Asker:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.connect((endpoint.host, endpoint.port))
         self._socket.setblocking(False)
-        self._templates = {name: questions.soa_query(wire.wire_of(name)) for name in wanted}
+        self._templates = {name: soa_query.soa_query(wire.wire_of(name)) for name in wanted}
         self.missing = dict(wanted)
         self.is_silent = False
 
@@ -65,7 +65,7 @@ class Asker:
 
     def _hear(self, name: str, message: bytes) -> bool:
         """Whether *message* answers the question for *name*."""
-        said = questions.read_soa(message, self._templates[name])
+        said = soa_query.read_soa(message, self._templates[name])
         if said is None:
             return False
         wanted = self.missing[name]

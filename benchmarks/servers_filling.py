@@ -18,8 +18,8 @@ from benchmarks.servers_primary import StaticPrimary
 from benchmarks.servers_rounds import Round
 from benchmarks.servers_zones import SERIAL, insert
 from designate_pool.model import Endpoint, ServerState, new_id
-from designate_pool.storage.schema import pool_servers
-from designate_pool.storage.sessions import Storage
+from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.sql.schema import pool_servers
 from tests.fixtures.databases import MariaDB
 from tests.fixtures.processes import free_port
 from tests.fixtures.rabbitmq import RabbitMq

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from benchmarks import bare_channels
-from designate_pool.backends.knot_control import Block, Control, error_in
+from designate_pool.backends.knot.control_protocol import Block, Control, error_in
 from designate_pool.deadline import Deadline
 from designate_pool.model import Endpoint, TsigKey, new_id
 from tests.fixtures.bind import Named

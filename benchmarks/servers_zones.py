@@ -10,9 +10,9 @@ import dns.rdata
 import sqlalchemy as sa
 
 from designate_pool.model import Action, Domain, Outcome, Status, Task, utcnow
-from designate_pool.storage.schema import (domains, metadata, pool_attributes, pool_manager_status, pools, records,
-                                           recordsets)
-from designate_pool.storage.sessions import Storage, Tx
+from designate_pool.storage.sql.database import Storage, Tx
+from designate_pool.storage.sql.schema import (domains, metadata, pool_attributes, pool_manager_status, pools, records,
+                                               recordsets)
 
 SERIAL = 7
 #: A zone file for any of them, whatever its name.

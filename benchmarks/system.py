@@ -19,8 +19,8 @@ from benchmarks.servers_makes import MAKES
 from designate_pool.model import Endpoint, Status, TsigKey
 from designate_pool.rpc.central import CentralClient
 from designate_pool.rpc.messaging import Messaging
-from designate_pool.storage.schema import domains
-from designate_pool.storage.sessions import Storage
+from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.sql.schema import domains
 from tests.fixtures.databases import MariaDB, PostgreSQL
 from tests.fixtures.processes import free_port
 from tests.fixtures.rabbitmq import RabbitMq

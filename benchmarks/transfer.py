@@ -23,7 +23,7 @@ from benchmarks.transfer_client import Taken, query, take
 from benchmarks.transfer_data import BESIDE, change, fill, raise_serial, write_zone_file
 from benchmarks.transfer_peers import LOADING, PEERS
 from designate_pool.model import Endpoint, TsigKey
-from designate_pool.storage.sessions import Storage
+from designate_pool.storage.sql.database import Storage
 from tests.fixtures.minidns import MiniDnsProcess
 from tests.fixtures.processes import wait_until
 

@@ -21,9 +21,9 @@ from octodns.zone import Zone
 
 from designate_pool.errors import InvalidField
 from designate_pool.planner import master
-from designate_pool.planner.octodns_records import record_of, rrset_of
-from designate_pool.planner.pool_api import PoolApi
-from designate_pool.planner.records import RRset, unpack
+from designate_pool.planner.octodns.records import record_of, rrset_of
+from designate_pool.planner.providers.pool_api import PoolApi
+from designate_pool.protocol.rrset import RRset, unpack
 
 #: Of the types that octoDNS knows, those that DNS knows as well.
 TYPES = ('A', 'AAAA', 'CAA', 'CNAME', 'DNAME', 'DS', 'HTTPS', 'LOC', 'MX', 'NAPTR', 'NS', 'OPENPGPKEY', 'PTR', 'SPF',

@@ -6,39 +6,40 @@ from typing import Any
 
 import falcon
 
-from designate_pool.api import contract
-from designate_pool.api.admission import Admission
-from designate_pool.api.answering import Envelope, handle_errors
-from designate_pool.api.audits import AuditFindings, Audits
-from designate_pool.api.auth import Gate, NoAuth
-from designate_pool.api.document import Document, make_document
-from designate_pool.api.health import Health, Versions
-from designate_pool.api.limits import Limits
-from designate_pool.api.metering import Meter
-from designate_pool.api.operations import FILE, SMALL, ZONE
-from designate_pool.api.plans import Plan, Plans
-from designate_pool.api.policy import Everything
-from designate_pool.api.pools import NameServers
-from designate_pool.api.pools import Pool as PoolResource
-from designate_pool.api.pools import Pools
-from designate_pool.api.quotas import Quotas
-from designate_pool.api.rate_limits import RateLimits
-from designate_pool.api.reading import JSON_LIMIT
-from designate_pool.api.recordsets import AllRecordSets, RecordSet, RecordSets
-from designate_pool.api.servers import Server, Servers
-from designate_pool.api.service_statuses import ServiceStatus, ServiceStatuses
-from designate_pool.api.standing import Gatherer, RecordSetServers, ZoneExplanation
-from designate_pool.api.status_pages import Files, PoolPage, ZonePage, ZoneSearch
-from designate_pool.api.tasks import ZoneTasks
-from designate_pool.api.transfers import NewZoneExport, ZoneExport, ZoneExports, ZoneImport, ZoneImports
-from designate_pool.api.tsigkeys import TsigKey, TsigKeys
-from designate_pool.api.waiting import ZoneWait
-from designate_pool.api.watching import Watch
-from designate_pool.api.zones import Zone, ZoneChanges, ZoneProject, Zones, ZoneServers
+from designate_pool.api import operation_registry
+from designate_pool.api.auth.middleware import Gate, NoAuth
+from designate_pool.api.auth.policy import Everything
+from designate_pool.api.http.admission import Admission
+from designate_pool.api.http.envelope import Envelope, handle_errors
+from designate_pool.api.http.metrics import Meter
+from designate_pool.api.http.rate_limits import RateLimits
+from designate_pool.api.http.request import JSON_LIMIT
+from designate_pool.api.resources.admin.health import Health, Versions
+from designate_pool.api.resources.admin.limits import Limits
+from designate_pool.api.resources.admin.quotas import Quotas
+from designate_pool.api.resources.admin.tsigkeys import TsigKey, TsigKeys
+from designate_pool.api.resources.pools.audits import AuditFindings, Audits
+from designate_pool.api.resources.pools.plans import Plan, Plans
+from designate_pool.api.resources.pools.pools import NameServers
+from designate_pool.api.resources.pools.pools import Pool as PoolResource
+from designate_pool.api.resources.pools.pools import Pools
+from designate_pool.api.resources.pools.servers import Server, Servers
+from designate_pool.api.resources.pools.service_statuses import ServiceStatus, ServiceStatuses
+from designate_pool.api.resources.zones.recordsets import AllRecordSets, RecordSet, RecordSets
+from designate_pool.api.resources.zones.zone_imports_exports import (NewZoneExport, ZoneExport, ZoneExports, ZoneImport,
+                                                                     ZoneImports)
+from designate_pool.api.resources.zones.zone_servers import Gatherer, RecordSetServers, ZoneExplanation
+from designate_pool.api.resources.zones.zone_wait import ZoneWait
+from designate_pool.api.resources.zones.zones import Zone, ZoneChanges, ZoneProject, Zones, ZoneServers
+from designate_pool.api.schema.openapi import Document, make_document
+from designate_pool.api.schema.operation import FILE, SMALL, ZONE
+from designate_pool.api.services.zone_task_store import ZoneTasks
+from designate_pool.api.services.zone_watcher import Watch
+from designate_pool.api.status.resource import Files, PoolPage, ZonePage, ZoneSearch
 from designate_pool.model import Pool
 from designate_pool.rpc.central import CentralClient
 from designate_pool.rpc.pool_manager import PoolManagerClient
-from designate_pool.storage.sessions import Storage
+from designate_pool.storage.sql.database import Storage
 
 IMPORT_LIMIT = 256 << 20
 #: What is no zone file is held in memory.
@@ -61,7 +62,7 @@ def create_app(central: CentralClient, pool: Pool, import_limit: int = IMPORT_LI
     """
     whole = max(min(import_limit, WHOLE_LIMIT), JSON_LIMIT)
     app: falcon.App[Any, Any] = falcon.App(middleware=[
-        Meter(), Envelope(), contract.FindOperation(contract.operations()),
+        Meter(), Envelope(), operation_registry.FindOperation(operation_registry.operations()),
         gate or Gate(NoAuth(), Everything(), RateLimits(0, 1)),
         Admission({SMALL: JSON_LIMIT, ZONE: whole, FILE: import_limit})])
     app.req_options.strip_url_path_trailing_slash = True
@@ -71,7 +72,7 @@ def create_app(central: CentralClient, pool: Pool, import_limit: int = IMPORT_LI
     gatherer = Gatherer(central, storage)
     app.add_route('/', versions)
     app.add_route('/v2', versions, suffix='v2')
-    app.add_route('/openapi.json', Document(make_document(contract.tagged(), contract.schemas())))
+    app.add_route('/openapi.json', Document(make_document(operation_registry.tagged(), operation_registry.schemas())))
     app.add_route('/healthz', Health(central))
     app.add_route('/v2/zones', Zones(central, whole))
     app.add_route('/v2/zones/{zone_id}', Zone(central))

@@ -12,15 +12,15 @@ from designate_pool.errors import BadConfiguration, InvalidField
 
 #: The user's word in ``[backend:<driver>:<uuid>]``, and where its class is; imported when it is first wanted.
 DRIVERS: dict[str, tuple[str, str]] = {
-    'bind9': ('designate_pool.backends.bind9', 'Bind9'),
+    'bind9': ('designate_pool.backends.bind9.driver', 'Bind9'),
     'catalog': ('designate_pool.backends.catalog', 'Catalog'),
     'fake': ('designate_pool.backends.fake', 'Fake'),
-    'knot': ('designate_pool.backends.knot', 'Knot'),
-    'nsd': ('designate_pool.backends.nsd', 'Nsd'),
-    'octodns': ('designate_pool.backends.octodns', 'Octodns'),
-    'pdns': ('designate_pool.backends.pdns', 'Pdns'),
-    'pdns-native': ('designate_pool.backends.pdns_native', 'PdnsNative'),
-    'rfc2136': ('designate_pool.backends.rfc2136', 'Rfc2136'),
+    'knot': ('designate_pool.backends.knot.driver', 'Knot'),
+    'nsd': ('designate_pool.backends.nsd.driver', 'Nsd'),
+    'octodns': ('designate_pool.backends.records.octodns', 'Octodns'),
+    'pdns': ('designate_pool.backends.pdns.driver', 'Pdns'),
+    'pdns-native': ('designate_pool.backends.records.pdns_native', 'PdnsNative'),
+    'rfc2136': ('designate_pool.backends.records.rfc2136', 'Rfc2136'),
     'secondary': ('designate_pool.backends.secondary', 'Secondary'),
 }
 

@@ -23,7 +23,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import ClassVar
 
 from designate_pool import model
-from designate_pool.backends import openness
+from designate_pool.backends import file_permissions
 from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, PoolError
 
 LOG = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ class Backend:
     :cvar serves_on_create: whether a successful create means that the zone's contents are served already; without it
         a create only announces the zone, and a poll must see it served
     :cvar fed_by_records: whether it gets a zone's records from the pool manager (see
-        :class:`designate_pool.backends.records.RecordBackend`), since it cannot transfer them
+        :class:`designate_pool.backends.records.base.RecordBackend`), since it cannot transfer them
     :cvar keeps_serial: whether it has a zone at the serial that the zone has here
     :cvar reads_catalog: whether the server learns its zones from the pool's catalog zone (RFC 9432)
     :cvar tries_key: whether :meth:`check` finds out that the server does not take the ``tsig_key``; without it that is
@@ -131,7 +131,7 @@ class Backend:
     def check_files(self) -> list[model.Finding]:
         """Key files and control sockets that are missing, or open to more users than they should be."""
         return [finding for option in self.OPTIONS if option.private and self.options[option.name]
-                and (finding := openness.check(option.name, self.options[option.name])) is not None]
+                and (finding := file_permissions.check(option.name, self.options[option.name])) is not None]
 
     def ping(self) -> model.CallResult:
         """Ask whether the server would take calls now, as cheaply as can be."""

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from designate_pool import model
-from designate_pool.backends import soa
+from designate_pool.backends import soa_check
 from designate_pool.backends.base import Backend, Outcomes
-from designate_pool.backends.soa import Answer, Said
+from designate_pool.backends.soa_check import Answer, Said
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendUnreachable
 
@@ -36,8 +36,8 @@ class Catalog(Backend):
         return [None] * len(domains)
 
     def _delete_many(self, domains: Sequence[model.Domain], timeout: float) -> Outcomes:
-        said = soa.ask(self.server, {domain.name for domain in domains}, Deadline(timeout),
-                       lambda said: said.answer is Answer.ABSENT)
+        said = soa_check.ask(self.server, {domain.name for domain in domains}, Deadline(timeout),
+                             lambda said: said.answer is Answer.ABSENT)
         if not any(said.values()):
             raise BackendUnreachable(why=f'no answer within {timeout:g} s')
         return [_still_there(domain.name, said[domain.name]) for domain in domains]
@@ -48,7 +48,7 @@ class Catalog(Backend):
         deadline = Deadline(timeout)
         for start in range(0, len(asked), self.batch_size):
             part = asked[start:start + self.batch_size]
-            for name, said in soa.ask(self.server, part, Deadline(min(_PATIENCE, deadline.left()))).items():
+            for name, said in soa_check.ask(self.server, part, Deadline(min(_PATIENCE, deadline.left()))).items():
                 if said is None:
                     raise BackendUnreachable(why=f'no answer when asked for {name}')
                 if said.answer is not Answer.ABSENT:
@@ -56,7 +56,7 @@ class Catalog(Backend):
         return found, False
 
     def _ping(self, timeout: float) -> None:
-        if soa.ask(self.server, ['.'], Deadline(timeout))['.'] is None:
+        if soa_check.ask(self.server, ['.'], Deadline(timeout))['.'] is None:
             raise TimeoutError
 
     def _advice(self, result: model.CallResult) -> str:

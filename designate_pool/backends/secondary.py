@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from designate_pool import model
 from designate_pool.backends.base import Backend
-from designate_pool.backends.connections import Connections
+from designate_pool.backends.connection_pool import Connections
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused, InvalidField
 

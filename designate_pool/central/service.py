@@ -12,29 +12,32 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any, TypeVar
 
-from designate_pool.central import exports, fields, imports, plans, pools
-from designate_pool.central import quotas as quota_rules
-from designate_pool.central import reading, servers, telling, transactions, tsigkeys, validation, zonefile
-from designate_pool.central.casts import Casts, Runtime
-from designate_pool.central.counting import DomainCounts
-from designate_pool.central.housekeeper import Housekeeper
-from designate_pool.central.identifiers import domain_id as _domain_id
-from designate_pool.central.identifiers import pool_id as _pool_id
-from designate_pool.central.identifiers import recordset_id as _recordset_id
-from designate_pool.central.identifiers import server_id as _server_id
-from designate_pool.central.identifiers import service_id as _service_id
-from designate_pool.central.identifiers import tsigkey_id as _tsigkey_id
-from designate_pool.central.journal import Journal
-from designate_pool.central.quotas import Allowance, Quotas
-from designate_pool.central.validation import NewDomain, Wanted
+from designate_pool.central import events, queries, transactions
+from designate_pool.central.cast_queue import Casts, Runtime
+from designate_pool.central.domain_counts import DomainCounts
+from designate_pool.central.purger import Housekeeper
+from designate_pool.central.rules import plans, pools
+from designate_pool.central.rules import quotas as quota_rules
+from designate_pool.central.rules import servers, tsigkeys
+from designate_pool.central.rules.journal import Journal
+from designate_pool.central.rules.quotas import Allowance, Quotas
+from designate_pool.central.validation import fields, requests
+from designate_pool.central.validation.ids import domain_id as _domain_id
+from designate_pool.central.validation.ids import pool_id as _pool_id
+from designate_pool.central.validation.ids import recordset_id as _recordset_id
+from designate_pool.central.validation.ids import server_id as _server_id
+from designate_pool.central.validation.ids import service_id as _service_id
+from designate_pool.central.validation.ids import tsigkey_id as _tsigkey_id
+from designate_pool.central.validation.requests import NewDomain, Wanted
+from designate_pool.central.zone_tasks import export_check, import_worker, zonefile_parser
 from designate_pool.errors import DomainNotFound, LostRace
 from designate_pool.model import (Context, Domain, Outcome, PlanState, Pool, PoolServer, RecordChange, RecordSet,
                                   Report, ServerReport, ServerStatus, ServiceStatus, StoredPlan, StoredTsigKey, new_id)
 from designate_pool.rpc.notifications import SILENT, Sink
 from designate_pool.rpc.pool_manager import PoolManagerClient
-from designate_pool.storage import renewals
-from designate_pool.storage.renewals import Renewal
-from designate_pool.storage.sessions import Storage, Tx
+from designate_pool.storage.sql.database import Storage, Tx
+from designate_pool.storage.zones import nameserver_updates
+from designate_pool.storage.zones.nameserver_updates import Renewal
 
 LOG = logging.getLogger(__name__)
 T = TypeVar('T')
@@ -69,8 +72,8 @@ class Central:
         self._allowance = Allowance(quotas, clock)
         self._counts = DomainCounts(clock)
         self._casts = Casts(pool_managers, runtime)
-        self._telling = telling.Telling(notifications)
-        self.imports = imports.Imports(storage, self._make, clock, self._allowance.of)
+        self._telling = events.Telling(notifications)
+        self.imports = import_worker.Imports(storage, self._make, clock, self._allowance.of)
         self._journal = Journal(journal_records)
         self._housekeeper = Housekeeper(storage, retention, clock, task_retention, journal_age,
                                         self.resume_renewals)
@@ -90,94 +93,94 @@ class Central:
 
     def create_domain(self, context: Context, domain: Mapping[str, Any],
                       recordsets: Sequence[Mapping[str, Any]] = ()) -> Domain:
-        return self._create(context, validation.new_domain(domain),
-                            self._parsed(validation.recordsets, recordsets, context))
+        return self._create(context, requests.new_domain(domain),
+                            self._parsed(requests.recordsets, recordsets, context))
 
     def get_domain(self, context: Context, domain_id: str) -> Domain:
-        return self._storage.read(reading.domain, context, _domain_id(domain_id))
+        return self._storage.read(queries.domain, context, _domain_id(domain_id))
 
     def find_domains(self, context: Context, criterion: Mapping[str, Any] | None = None, marker: str | None = None,
                      limit: int | None = None, sort_key: str | None = None,
                      sort_dir: str | None = None) -> list[Domain]:
-        return self._storage.read(reading.domains, context, criterion or {}, marker, limit, sort_key, sort_dir)
+        return self._storage.read(queries.domains, context, criterion or {}, marker, limit, sort_key, sort_dir)
 
     def update_domain(self, context: Context, domain_id: str, values: Mapping[str, Any]) -> Domain:
         domain, changed = self._run(transactions.update_domain, context, _domain_id(domain_id),
-                                    validation.domain_values(values), self._now(), self._journal)
-        self._telling.zone(telling.UPDATE, domain, changed)
+                                    requests.domain_values(values), self._now(), self._journal)
+        self._telling.zone(events.UPDATE, domain, changed)
         return self._cast(context, domain, changed)
 
     def give_domain(self, context: Context, domain_id: str, project_id: str) -> Domain:
         given = self._run(transactions.give_domain, context, _domain_id(domain_id), quota_rules.project(project_id),
                           self._now(), self._allowance)
-        self._telling.zone(telling.UPDATE, given, False)
+        self._telling.zone(events.UPDATE, given, False)
         return given
 
     def delete_domain(self, context: Context, domain_id: str) -> Domain:
         domain = self._run(transactions.delete_domain, context, _domain_id(domain_id), self._now())
-        if not telling.said_before(context, domain):
-            self._telling.zone(telling.DELETE, domain)
+        if not events.said_before(context, domain):
+            self._telling.zone(events.DELETE, domain)
         return self._cast(context, domain)
 
     def import_zone(self, context: Context, text: str, pool_name: str | None = None) -> Domain:
-        wanted, contents = zonefile.parse(text, self._storage.read(self._allowance.of, context.project_id))
+        wanted, contents = zonefile_parser.parse(text, self._storage.read(self._allowance.of, context.project_id))
         return self._create(context, wanted, list(contents), fields.optional_text('pool_name', pool_name, 50))
 
     def export_zone(self, context: Context, domain_id: str) -> str:
-        domain, primary, rows = self._storage.read(reading.zone, context, _domain_id(domain_id))
-        return zonefile.render(domain, primary, rows)
+        domain, primary, rows = self._storage.read(queries.zone, context, _domain_id(domain_id))
+        return zonefile_parser.render(domain, primary, rows)
 
     def look_for_imports(self, context: Context) -> None:
         self.imports.look()
 
     def check_export(self, context: Context, domain_id: str) -> Domain:
-        return self._storage.read(exports.checked, context, _domain_id(domain_id), self._allowance)
+        return self._storage.read(export_check.checked, context, _domain_id(domain_id), self._allowance)
 
     def server_statuses(self, context: Context, domain_id: str) -> list[ServerStatus]:
-        return self._storage.read(reading.server_statuses, context, _domain_id(domain_id))
+        return self._storage.read(queries.server_statuses, context, _domain_id(domain_id))
 
     # Recordsets
 
     def create_recordset(self, context: Context, domain_id: str, recordset: Mapping[str, Any]) -> RecordSet:
-        wanted, = self._parsed(validation.single, [recordset], context, domain_id)
+        wanted, = self._parsed(requests.single, [recordset], context, domain_id)
         domain, created = self._run(transactions.create_recordset, context, _domain_id(domain_id), new_id(), wanted,
                                     self._now(), self._allowance, self._journal)
-        self._telling.recordset(telling.CREATE, domain, created)
+        self._telling.recordset(events.CREATE, domain, created)
         self._cast(context, domain)
         return created
 
     def get_recordset(self, context: Context, domain_id: str, recordset_id: str) -> RecordSet:
-        return self._storage.read(reading.recordset, context, _domain_id(domain_id), _recordset_id(recordset_id))
+        return self._storage.read(queries.recordset, context, _domain_id(domain_id), _recordset_id(recordset_id))
 
     def find_recordsets(self, context: Context, domain_id: str, criterion: Mapping[str, Any] | None = None,
                         marker: str | None = None, limit: int | None = None, sort_key: str | None = None,
                         sort_dir: str | None = None) -> list[RecordSet]:
-        return self._storage.read(reading.recordsets, context, _domain_id(domain_id), criterion or {}, marker, limit,
+        return self._storage.read(queries.recordsets, context, _domain_id(domain_id), criterion or {}, marker, limit,
                                   sort_key, sort_dir)
 
     def find_all_recordsets(self, context: Context, criterion: Mapping[str, Any] | None = None,
                             marker: str | None = None, limit: int | None = None, sort_key: str | None = None,
                             sort_dir: str | None = None) -> list[tuple[Domain, RecordSet]]:
-        return self._storage.read(reading.all_recordsets, context, criterion or {}, marker, limit, sort_key, sort_dir)
+        return self._storage.read(queries.all_recordsets, context, criterion or {}, marker, limit, sort_key, sort_dir)
 
     def update_recordset(self, context: Context, domain_id: str, recordset_id: str,
                          values: Mapping[str, Any]) -> RecordSet:
         def parsed(rtype: str) -> Mapping[str, Any]:
-            return self._runtime.compute(validation.recordset_values, values, rtype) if large \
-                else validation.recordset_values(values, rtype)
+            return self._runtime.compute(requests.recordset_values, values, rtype) if large \
+                else requests.recordset_values(values, rtype)
 
         large = self._weigh([values], context, domain_id)
         domain, recordset, changed = self._run(transactions.update_recordset, context, _domain_id(domain_id),
                                                _recordset_id(recordset_id), parsed, self._now(), self._allowance,
                                                self._journal)
-        self._telling.recordset(telling.UPDATE, domain, recordset, changed)
+        self._telling.recordset(events.UPDATE, domain, recordset, changed)
         self._cast(context, domain, changed)
         return recordset
 
     def delete_recordset(self, context: Context, domain_id: str, recordset_id: str) -> RecordSet:
         domain, deleted = self._run(transactions.delete_recordset, context, _domain_id(domain_id),
                                     _recordset_id(recordset_id), self._now(), self._journal)
-        self._telling.recordset(telling.DELETE, domain, deleted)
+        self._telling.recordset(events.DELETE, domain, deleted)
         self._cast(context, domain)
         return deleted
 
@@ -185,11 +188,11 @@ class Central:
                       changes: Sequence[RecordChange | Mapping[str, Any]], serial: int | None = None) -> Domain:
         if serial is not None:
             fields.serial_number('serial', serial)
-        wanted = self._parsed(validation.changes, changes, context, domain_id)
+        wanted = self._parsed(requests.changes, changes, context, domain_id)
         domain, changed = self._run(transactions.apply, context, _domain_id(domain_id), wanted, self._now(),
                                     self._allowance, self._journal, serial)
         if changed:
-            self._telling.zone(telling.UPDATE, domain)
+            self._telling.zone(events.UPDATE, domain)
         return self._cast(context, domain, changed)
 
     # Plans
@@ -219,19 +222,19 @@ class Central:
     # Pools
 
     def create_pool(self, context: Context, pool: Mapping[str, Any]) -> Pool:
-        return self._run(pools.create, validation.pool(pool, Pool(name='', id=new_id())), self._now())
+        return self._run(pools.create, requests.pool(pool, Pool(name='', id=new_id())), self._now())
 
     def find_pools(self, context: Context, criterion: Mapping[str, Any] | None = None, marker: str | None = None,
                    limit: int | None = None, sort_key: str | None = None,
                    sort_dir: str | None = None) -> list[Pool]:
-        return self._storage.read(reading.pools, criterion or {}, marker, limit, sort_key, sort_dir)
+        return self._storage.read(queries.pools, criterion or {}, marker, limit, sort_key, sort_dir)
 
     def get_pool(self, context: Context, pool_id: str) -> Pool:
-        return self._storage.read(reading.pool, _pool_id(pool_id))
+        return self._storage.read(queries.pool, _pool_id(pool_id))
 
     def update_pool(self, context: Context, pool: Mapping[str, Any]) -> Pool:
         pool_id = _pool_id(fields.mapping('pool', pool).get('id'))
-        updated, renewal = self._run(pools.update, pool_id, pool, self._now(), new_id(), telling.request_id(context))
+        updated, renewal = self._run(pools.update, pool_id, pool, self._now(), new_id(), events.request_id(context))
         if renewal is not None:
             self._give_name_servers(context, renewal)
         return updated
@@ -241,7 +244,7 @@ class Central:
 
         After the database was brought back from a backup the servers may have other contents at newer serials.
         """
-        found, renewal = self._run(pools.renew, _pool_id(pool_id), self._now(), new_id(), telling.request_id(context))
+        found, renewal = self._run(pools.renew, _pool_id(pool_id), self._now(), new_id(), events.request_id(context))
         self._give_name_servers(context, renewal)
         return found
 
@@ -306,21 +309,21 @@ class Central:
     def find_service_statuses(self, context: Context, criterion: Mapping[str, Any] | None = None,
                               marker: str | None = None, limit: int | None = None, sort_key: str | None = None,
                               sort_dir: str | None = None) -> list[ServiceStatus]:
-        return self._storage.read(reading.service_statuses, self._now(), criterion or {}, marker, limit, sort_key,
+        return self._storage.read(queries.service_statuses, self._now(), criterion or {}, marker, limit, sort_key,
                                   sort_dir)
 
     def get_service_status(self, context: Context, service_id: str) -> ServiceStatus:
-        return self._storage.read(reading.service_status, self._now(), _service_id(service_id))
+        return self._storage.read(queries.service_status, self._now(), _service_id(service_id))
 
     # What the pool managers say
 
     def update_status(self, context: Context, domain: Domain, status: Outcome, serial_number: int) -> None:
-        report = validation.report(domain, status, serial_number)
+        report = requests.report(domain, status, serial_number)
         if self._take(report):
             raise DomainNotFound(domain=domain.id)
 
     def update_statuses(self, context: Context, reports: Sequence[Report]) -> None:
-        if unknown := self._take(*validation.reports(reports)):
+        if unknown := self._take(*requests.reports(reports)):
             LOG.warning('reports about domains that do not exist: %s', ', '.join(unknown))
 
     def outrun_serial(self, context: Context, domain_id: str, serial: int) -> Domain:
@@ -329,7 +332,7 @@ class Central:
         if changed:
             LOG.warning('%s has got serial %d, since one of its servers serves %d, which was never issued', domain.name,
                         domain.serial, serial)
-            self._telling.zone(telling.UPDATE, domain)
+            self._telling.zone(events.UPDATE, domain)
         return self._cast(context, domain, changed)
 
     # Below: how
@@ -349,14 +352,14 @@ class Central:
 
         :raises OverQuota: when it is, and the quotas of the zone's project are certainly against it
         """
-        sizes = validation.sizes(given)
+        sizes = requests.sizes(given)
         if sum(sizes) <= _LARGE:
             return False
 
         def weigh(tx: Tx) -> None:
             project_id = context.project_id
             if domain_id is not None:
-                project_id = reading.domain(tx, context, _domain_id(domain_id)).project_id
+                project_id = queries.domain(tx, context, _domain_id(domain_id)).project_id
             self._allowance.check_sizes(tx, project_id, domain_id, sizes)
 
         self._storage.read(weigh)
@@ -369,7 +372,7 @@ class Central:
     def _make(self, context: Context, wanted: NewDomain, parts: Iterable[Sequence[Wanted]], *,
               pool_name: str | None = None, also: Callable[[Tx, Domain], None] | None = None) -> Domain:
         if wanted.pool_id is None:
-            wanted = validation.in_pool(wanted, wanted.pool_name or pool_name or self._default_pool_name)
+            wanted = requests.in_pool(wanted, wanted.pool_name or pool_name or self._default_pool_name)
         arguments = (context, new_id(), wanted, parts, self._now(), self._allowance)
 
         def work(tx: Tx) -> Domain:
@@ -379,13 +382,13 @@ class Central:
             return made
 
         domain = self._run(work)
-        self._telling.zone(telling.CREATE, domain)
+        self._telling.zone(events.CREATE, domain)
         return self._cast(context, domain)
 
     def resume_renewals(self) -> None:
         """Carry out what others have begun and not ended."""
         now = self._now()
-        while (found := self._storage.run(renewals.claim, now, now + pools.CLAIM)) is not None:
+        while (found := self._storage.run(nameserver_updates.claim, now, now + pools.CLAIM)) is not None:
             self._give_name_servers(Context(request_id=found.request_id, all_projects=True), found)
 
     def _give_name_servers(self, context: Context, renewal: Renewal) -> None:
@@ -396,7 +399,7 @@ class Central:
             changed, after_id = self._run(transactions.renew_page, renewal, after_id, pools.PAGE, now,
                                           now + pools.CLAIM)
             for domain in changed:
-                self._telling.zone(telling.UPDATE, domain)
+                self._telling.zone(events.UPDATE, domain)
             self._casts.put(context, changed)
 
     def _cast(self, context: Context, domain: Domain, changed: bool = True) -> Domain:

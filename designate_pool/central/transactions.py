@@ -1,6 +1,6 @@
 """What Central does in the database: each function is one transaction's work.
 
-Each may be done twice (see :mod:`designate_pool.storage.sessions`), so ids and the time come from the caller.
+Each may be done twice (see :mod:`designate_pool.storage.sql.database`), so ids and the time come from the caller.
 """
 
 from __future__ import annotations
@@ -10,20 +10,23 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from designate_pool.central import changes
-from designate_pool.central import domains as rules
-from designate_pool.central import nesting, status, telling, validation
-from designate_pool.central.journal import Journal, cut_many
-from designate_pool.central.quotas import Allowance
-from designate_pool.central.telling import Transition
-from designate_pool.central.validation import NewDomain, Wanted
+from designate_pool.central import events
+from designate_pool.central.events import Transition
+from designate_pool.central.rules import domains as rules
+from designate_pool.central.rules import nesting, recordset_edits, status
+from designate_pool.central.rules.journal import Journal, cut_many
+from designate_pool.central.rules.quotas import Allowance
+from designate_pool.central.validation import requests
+from designate_pool.central.validation.requests import NewDomain, Wanted
 from designate_pool.errors import (DomainBeingDeleted, DomainNotFound, ManagedRecordSet, PoolNotFound,
                                    PoolWithoutNameServers, RecordSetNotFound, SerialMoved)
 from designate_pool.model import Context, Domain, RecordSet, Report, Status, Task
 from designate_pool.serial import newer
-from designate_pool.storage import catalog, domains, owned, plans, pools, recordsets, renewals, zone_tasks
-from designate_pool.storage.renewals import Renewal
-from designate_pool.storage.sessions import Tx
+from designate_pool.storage.operations import rrset_ownership
+from designate_pool.storage.serving import catalog
+from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.zones import domains, nameserver_updates, plans, pools, recordsets, zone_tasks
+from designate_pool.storage.zones.nameserver_updates import Renewal
 
 
 def may_see(context: Context, domain: Domain) -> bool:
@@ -43,7 +46,7 @@ def create_domain(tx: Tx, context: Context, domain_id: str, wanted: NewDomain, s
         raise PoolNotFound(pool=wanted.pool_id or wanted.pool_name)
     if not pool.name_servers:
         raise PoolWithoutNameServers(pool=pool.name)
-    validation.not_in_catalog(wanted, pool.catalog_zone)
+    requests.not_in_catalog(wanted, pool.catalog_zone)
     last = domains.last_of_name(tx, wanted.name)
     if last is not None and last.id == domain_id:
         return _existing(tx, domain_id)  # the commit came through, the answer to it did not
@@ -51,22 +54,22 @@ def create_domain(tx: Tx, context: Context, domain_id: str, wanted: NewDomain, s
         raise nesting.taken(context, last, wanted.name)
     around = nesting.looked(tx, context, wanted.name, context.project_id)
     domain = rules.begin(domain_id, wanted, pool, context.project_id, last.serial if last else None,
-                         last.generation if last else 0, now, telling.request_id(context))
+                         last.generation if last else 0, now, events.request_id(context))
     parts = iter(sets)
     first = next(parts, ())
-    edits = changes.plan(domain, (), first, must_be_new=True)
+    edits = recordset_edits.plan(domain, (), first, must_be_new=True)
     nesting.refuse_inside(context, domain, around.below, first)
     growth = allowance.for_new_domain(tx, context.project_id)
     growth.add(edits)
     soa, ns = rules.from_pool(domain)
     domains.insert(tx, domain)
     if last is not None:
-        owned.inherit(tx, last.id, domain.id)
+        rrset_ownership.inherit(tx, last.id, domain.id)
     recordsets.insert(tx, [soa, ns, *edits.new_sets], now)
     edits.new_records[:0] = [(ns.id, rdata) for rdata in rules.ns_rdatas(pool.name_servers)]
     _insert_records(tx, domain, edits, now)
     for part in parts:
-        edits = changes.plan(domain, (), part, must_be_new=True)
+        edits = recordset_edits.plan(domain, (), part, must_be_new=True)
         nesting.refuse_inside(context, domain, around.below, part)
         growth.add(edits)
         recordsets.insert(tx, edits.new_sets, now)
@@ -101,7 +104,7 @@ def update_domain(tx: Tx, context: Context, domain_id: str, values: Mapping[str,
         new = dataclasses.replace(new, updated_at=now, version=old.version + 1)
         domains.save(tx, new)
         return new, False
-    new = journal.cut(tx, rules.change(new, now, telling.request_id(context)))
+    new = journal.cut(tx, rules.change(new, now, events.request_id(context)))
     domains.save(tx, new)
     if new.ttl != old.ttl:
         recordsets.touch_inheriting(tx, new.id, new.serial, now)
@@ -129,7 +132,7 @@ def delete_domain(tx: Tx, context: Context, domain_id: str, now: datetime) -> Do
         raise DomainNotFound(domain=domain_id)
     if domain.is_going:
         return domain
-    domain = rules.end(domain, now, telling.request_id(context))
+    domain = rules.end(domain, now, events.request_id(context))
     domains.save(tx, domain)
     plans.drop_live(tx, domain.id, None, f'{domain.name} is being deleted', now)
     pools.hold(tx, domain.pool_id)
@@ -149,11 +152,11 @@ def apply(tx: Tx, context: Context, domain_id: str, wanted: Sequence[Wanted], no
     if moved and domain.updated_at == now:
         return domain, True  # the commit came through, the answer to it did not
     present = recordsets.at_names(tx, domain.id, [each.name for each in wanted])
-    if _is_own(context, domain) and not changes.plan(domain, present, wanted, may_be_gone=True):
+    if _is_own(context, domain) and not recordset_edits.plan(domain, present, wanted, may_be_gone=True):
         return domain, True  # so it did here
     if serial is not None and moved:
         raise SerialMoved(domain=domain.name, found=domain.serial, wanted=serial)
-    edits = changes.plan(domain, present, wanted)
+    edits = recordset_edits.plan(domain, present, wanted)
     nesting.refuse_new_inside(tx, context, domain, edits.new_sets, wanted)
     allowance.check_edits(tx, domain, present, edits)
     return _carry_out(tx, context, domain, edits, present, now, journal)
@@ -166,7 +169,7 @@ def create_recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str
     for each in present:
         if each.id == recordset_id:
             return domain, each  # the commit came through, the answer to it did not
-    edits = changes.plan(domain, present, [wanted], must_be_new=True, new_ids=[recordset_id])
+    edits = recordset_edits.plan(domain, present, [wanted], must_be_new=True, new_ids=[recordset_id])
     nesting.refuse_new_inside(tx, context, domain, edits.new_sets, [wanted])
     allowance.check_edits(tx, domain, present, edits)
     domain, _ = _carry_out(tx, context, domain, edits, present, now, journal)
@@ -184,7 +187,7 @@ def update_recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str
     old = _own_recordset(tx, domain, recordset_id)
     wanted = Wanted(old.name, old.type, **values(old.type))
     # Neither name nor type can change, so there is no other recordset to be in conflict with.
-    edits = changes.plan(domain, [old], [wanted])
+    edits = recordset_edits.plan(domain, [old], [wanted])
     allowance.check_edits(tx, domain, [old], edits)
     domain, changed = _carry_out(tx, context, domain, edits, [old], now, journal)
     return domain, _stored(tx, domain, recordset_id), changed
@@ -200,7 +203,7 @@ def delete_recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str
         if found is None or not _is_own(context, domain):
             raise
         return domain, found  # the commit came through, the answer to it did not
-    edits = changes.plan(domain, [old], [Wanted(old.name, old.type, ())])
+    edits = recordset_edits.plan(domain, [old], [Wanted(old.name, old.type, ())])
     domain, _ = _carry_out(tx, context, domain, edits, [old], now, journal)
     gone = tuple(dataclasses.replace(record, serial_number=domain.serial, task=Task.DELETE, status=Status.PENDING)
                  for record in old.records)
@@ -244,7 +247,7 @@ def outrun_serial(tx: Tx, context: Context, domain_id: str, serial: int, now: da
         raise DomainNotFound(domain=domain_id)
     if domain.is_going or not newer(serial, domain.serial):
         return domain, False
-    changed = rules.outrun(domain, serial, now, telling.request_id(context))
+    changed = rules.outrun(domain, serial, now, events.request_id(context))
     domain, = cut_many(tx, [changed])
     domains.save(tx, domain)
     return domain, True
@@ -264,12 +267,12 @@ def give_name_servers(tx: Tx, pool_id: str, after_id: str, limit: int, everywher
     sets = {found.domain_id: found for found in recordsets.at_apex(tx, [domain.id for domain in page], 'NS')}
     rdatas = rules.ns_rdatas(pool.name_servers)
     changed: list[Domain] = []
-    by_serial: dict[int, changes.Edits] = {}
+    by_serial: dict[int, recordset_edits.Edits] = {}
     for domain in page:
-        edits = changes.Edits()
-        if changes.hold(edits, sets[domain.id], rdatas) or everywhere:
+        edits = recordset_edits.Edits()
+        if recordset_edits.hold(edits, sets[domain.id], rdatas) or everywhere:
             changed.append(rules.change(domain, now, request_id))
-            _merge(by_serial.setdefault(changed[-1].serial, changes.Edits()), edits)
+            _merge(by_serial.setdefault(changed[-1].serial, recordset_edits.Edits()), edits)
     changed = cut_many(tx, changed)
     domains.save_serials(tx, changed)
     owner = {found.id: domain_id for domain_id, found in sets.items()}
@@ -286,20 +289,20 @@ def renew_page(tx: Tx, renewal: Renewal, after_id: str, limit: int, now: datetim
     """A page of *renewal*: :func:`give_name_servers`, and how far that has come; a newer renewal goes on by itself."""
     changed, next_id = give_name_servers(tx, renewal.pool_id, after_id, limit, renewal.everywhere, now,
                                          renewal.request_id)
-    return changed, next_id if renewals.advance(tx, renewal, next_id, now, until) else None
+    return changed, next_id if nameserver_updates.advance(tx, renewal, next_id, now, until) else None
 
 
-def _merge(into: changes.Edits, edits: changes.Edits) -> None:
+def _merge(into: recordset_edits.Edits, edits: recordset_edits.Edits) -> None:
     into.gone_records.extend(edits.gone_records)
     into.touched_records.extend(edits.touched_records)
     into.new_records.extend(edits.new_records)
 
 
-def _carry_out(tx: Tx, context: Context, domain: Domain, edits: changes.Edits, present: Iterable[RecordSet],
+def _carry_out(tx: Tx, context: Context, domain: Domain, edits: recordset_edits.Edits, present: Iterable[RecordSet],
                now: datetime, journal: Journal) -> tuple[Domain, bool]:
     """Write *edits*; the domain, with a new serial if what is served changes, and whether it does."""
     if edits.contents:
-        changed = rules.change(domain, now, telling.request_id(context))
+        changed = rules.change(domain, now, events.request_id(context))
         domain = journal.write(tx, domain, changed, edits, present, now)
         domains.save(tx, domain)
         recordsets.delete(tx, edits.gone_sets, domain.serial, now)
@@ -314,10 +317,10 @@ def _carry_out(tx: Tx, context: Context, domain: Domain, edits: changes.Edits, p
 
 def _is_own(context: Context, domain: Domain) -> bool:
     """Whether it was this very request that gave the domain its serial, at a try of which the answer was lost."""
-    return bool(context.request_id) and domain.request_id == telling.request_id(context)
+    return bool(context.request_id) and domain.request_id == events.request_id(context)
 
 
-def _insert_records(tx: Tx, domain: Domain, edits: changes.Edits, now: datetime) -> None:
+def _insert_records(tx: Tx, domain: Domain, edits: recordset_edits.Edits, now: datetime) -> None:
     recordsets.insert_records(tx, domain.serial, ((domain.id, set_id, rdata.text, rdata.wire)
                                                   for set_id, rdata in edits.new_records), now)
 

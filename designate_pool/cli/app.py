@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from cliff import app, commandmanager, help
 
 from designate_pool import __version__
-from designate_pool.cli import colours, settings
-from designate_pool.cli.commands import COMMANDS, GROUPS
-from designate_pool.cli.failure import Failure
+from designate_pool.cli.command_table import COMMANDS, GROUPS
+from designate_pool.cli.http import settings
+from designate_pool.cli.http.errors import Failure
+from designate_pool.cli.render import colours
 
 if TYPE_CHECKING:
-    from designate_pool.cli.client import Client
+    from designate_pool.cli.http.client import Client
 
 #: Packages beside ours may add commands under this group of entry points.
 NAMESPACE = 'designate_pool.cli'
@@ -59,7 +60,7 @@ class Shell(app.App):
             raise Failure("No command was given; 'designate-pool --help' shows them.")
 
     @functools.cached_property
-    def settings(self) -> settings.Settings:
+    def settings(self) -> settings.ApiConnection:
         """
         :raises Failure: when a cloud is named that is not there, or the file of clouds is wrong
         """
@@ -67,7 +68,7 @@ class Shell(app.App):
 
     @functools.cached_property
     def client(self) -> Client:
-        from designate_pool.cli.client import Client
+        from designate_pool.cli.http.client import Client
 
         return Client(self.settings.url, settings=self.settings)
 

@@ -9,9 +9,10 @@ from typing import Any
 
 from cliff import command, lister, show
 
-from designate_pool.cli import forms, waiting
-from designate_pool.cli.client import Client, Failure
-from designate_pool.cli.forms import cell
+from designate_pool.cli.http.client import Client, Failure
+from designate_pool.cli.render import formats
+from designate_pool.cli.render.formats import cell
+from designate_pool.cli.wait import zone_wait
 
 Json = dict[str, Any]
 Shown = tuple[Sequence[str], Iterable[Any]]
@@ -55,7 +56,7 @@ class Lister(ApiCommand, lister.Lister):
         return self.format_wanted(self._formatter_plugins.names(), 'table')
 
     def _load_formatter_plugins(self) -> Any:
-        return forms.add(super()._load_formatter_plugins(), ('table', forms.Table()))
+        return formats.add(super()._load_formatter_plugins(), ('table', formats.Table()))
 
     def produce_output(self, parsed_args: argparse.Namespace, column_names: Sequence[str],
                        data: Iterable[Sequence[Any]]) -> int:
@@ -71,7 +72,7 @@ class ShowOne(ApiCommand, show.ShowOne):
         return self.format_wanted(self._formatter_plugins.names(), 'table')
 
     def _load_formatter_plugins(self) -> Any:
-        return forms.add(super()._load_formatter_plugins(), ('table', forms.Table()), ('csv', forms.Csv()))
+        return formats.add(super()._load_formatter_plugins(), ('table', formats.Table()), ('csv', formats.Csv()))
 
     def produce_output(self, parsed_args: argparse.Namespace, column_names: Sequence[str], data: Iterable[Any]) -> int:
         return super().produce_output(parsed_args, column_names,
@@ -86,7 +87,7 @@ class Told(ShowOne):
         return self.format_wanted({*self._formatter_plugins.names()} - {'table'}, 'text')
 
     def _load_formatter_plugins(self) -> Any:
-        return forms.add(super()._load_formatter_plugins(), ('text', forms.Text(self.text)))
+        return formats.add(super()._load_formatter_plugins(), ('text', formats.Text(self.text)))
 
     def text(self, found: Json) -> str:
         """*found*, what is shown, for people."""
@@ -124,17 +125,17 @@ class Change(ShowOne):
         if parsed_args.wait is None:
             return False
         stream = self.app.stderr
-        change = waiting.Change(zone['id'], zone['name'], self.began, wanted, deletes)
+        change = zone_wait.Change(zone['id'], zone['name'], self.began, wanted, deletes)
         try:
-            ending = waiting.follow(self.client, change, parsed_args.wait, waiting.Progress(stream, wanted))
+            ending = zone_wait.follow(self.client, change, parsed_args.wait, zone_wait.Progress(stream, wanted))
         except KeyboardInterrupt:
-            stream.write(f'\n{waiting.left_alone(change)}\n')
+            stream.write(f'\n{zone_wait.left_alone(change)}\n')
             raise
         stream.write(ending.line + '\n')
-        if ending.code == waiting.FAILED or ending.code == waiting.TIMED_OUT:
+        if ending.code == zone_wait.FAILED or ending.code == zone_wait.TIMED_OUT:
             stream.write(f"'designate-pool zone explain {zone['name']}' tells more.\n")
         self.exit_code = ending.code
-        return ending.code == waiting.DONE
+        return ending.code == zone_wait.DONE
 
 
 def seconds(text: str) -> float:

@@ -10,7 +10,7 @@ from oslo_config import cfg
 from oslo_log import log
 
 from designate_pool.config import api, central, database, minidns, options, pool_manager, process, source
-from designate_pool.config.mistakes import Mistakes, hint
+from designate_pool.config.errors import Mistakes, hint
 from designate_pool.config.section import Section
 from designate_pool.errors import BadConfiguration
 

@@ -11,8 +11,8 @@ from typing import Any
 from oslo_config import cfg
 
 from designate_pool.config import source, values
+from designate_pool.config.errors import Mistakes, hint
 from designate_pool.config.load import Settings, collect_settings
-from designate_pool.config.mistakes import Mistakes, hint
 from designate_pool.config.section import DOLLAR
 from designate_pool.model import LONGEST_LABEL, Endpoint, Option, Pool, Server, TsigKey
 

@@ -8,7 +8,7 @@ from typing import Any
 from oslo_config import cfg
 
 from designate_pool.config import values
-from designate_pool.config.mistakes import Mistakes
+from designate_pool.config.errors import Mistakes
 from designate_pool.model import Endpoint
 
 #: What to do about a ``$`` that oslo.config could not make sense of.

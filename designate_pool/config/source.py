@@ -14,7 +14,7 @@ from typing import Any
 
 from oslo_config import cfg, iniparser
 
-from designate_pool.config.mistakes import Mistakes
+from designate_pool.config.errors import Mistakes
 
 
 class Unreadable(ValueError):

@@ -12,27 +12,27 @@ from datetime import datetime
 import dns.exception
 import dns.name
 
+from designate_pool.concurrency import Runtime
 from designate_pool.errors import InvalidField
-from designate_pool.minidns import wire
-from designate_pool.minidns.access import Peer
-from designate_pool.minidns.answering import Answering
-from designate_pool.minidns.concurrency import Runtime
-from designate_pool.minidns.errands import Schedule
-from designate_pool.minidns.exchange import Exchange
-from designate_pool.minidns.following import Following
-from designate_pool.minidns.handing import hand_back
-from designate_pool.minidns.keyring import Keyring
-from designate_pool.minidns.packing import PackedZone, StreamedZone
-from designate_pool.minidns.poller import Poller, Request, ToAsker, ToPool
-from designate_pool.minidns.reports import Reports
-from designate_pool.minidns.roster import roster
-from designate_pool.minidns.server import Server
-from designate_pool.minidns.surveying import Surveying
+from designate_pool.minidns.access.acl import Peer
+from designate_pool.minidns.access.servers import roster
+from designate_pool.minidns.access.tsig_grants import Keyring
+from designate_pool.minidns.client.event_loop import Exchange
+from designate_pool.minidns.client.poll_handover import hand_back
+from designate_pool.minidns.client.query import Schedule
+from designate_pool.minidns.client.result_sender import Reports
+from designate_pool.minidns.client.soa_poller import Poller, Request, ToAsker, ToPool
+from designate_pool.minidns.config_watch import Following
+from designate_pool.minidns.server.listener import Server
+from designate_pool.minidns.server.query_handler import Answering
+from designate_pool.minidns.soa_sweep.service import Surveying
+from designate_pool.minidns.zones.packing import PackedZone, StreamedZone
 from designate_pool.model import AlsoNotify, Answer, Context, Domain, Endpoint, Outcome, PollRequest, PollResult, Pool
+from designate_pool.protocol import wire
 from designate_pool.rpc.minidns import MiniDnsClient
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.serial import SPACE
-from designate_pool.storage.sessions import Storage
+from designate_pool.storage.sql.database import Storage
 
 LOG = logging.getLogger(__name__)
 

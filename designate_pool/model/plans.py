@@ -32,7 +32,7 @@ class StoredPlan:
     :ivar target: the label of the server, or the ids of the targets
     :ivar domain_id: of a pool manager's plan, else None; *server_id* likewise
     :ivar why: what makes it unsafe, a line each; or why it failed or was dropped
-    :ivar document: JSON; of a pool manager's plan that of :meth:`designate_pool.planner.plan.Plan.document`
+    :ivar document: JSON; of a pool manager's plan that of :meth:`designate_pool.planner.plan.plan.Plan.document`
     :ivar asked_by: who approved, applied or dropped it, as far as is known
     :ivar applied_at: when it was applied, also in part
     """

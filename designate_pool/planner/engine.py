@@ -16,19 +16,21 @@ from typing import TextIO, TypeVar
 
 from designate_pool.errors import InvalidField, PlanMoved, SourceError
 from designate_pool.model import PlanState, utcnow
-from designate_pool.planner import changes, keeping, works
-from designate_pool.planner.changes import Change
-from designate_pool.planner.keeping import Kept
-from designate_pool.planner.outcome import Outcome, Part
-from designate_pool.planner.plan import ApplyResult, Plan
+from designate_pool.planner import zone_jobs
+from designate_pool.planner.plan import stored_plan
+from designate_pool.planner.plan.plan import ApplyResult, Plan
+from designate_pool.planner.plan.plan_store import PlanStore
+from designate_pool.planner.plan.safety import dangers, has_contents
+from designate_pool.planner.plan.stored_plan import Kept
 from designate_pool.planner.processors.policies import PolicyProcessor
-from designate_pool.planner.providers import BaseProcessor, BaseProvider, BaseSource
-from designate_pool.planner.records import lies_in, normal_name, parents
-from designate_pool.planner.safety import dangers, has_contents
+from designate_pool.planner.providers.base import BaseProcessor, BaseProvider, BaseSource
+from designate_pool.planner.run_report import Outcome, Part
 from designate_pool.planner.setup import Setup, ZoneSetting
-from designate_pool.planner.stored import PlanStore
-from designate_pool.planner.works import Work
-from designate_pool.planner.zone import Zone
+from designate_pool.planner.zone import changes
+from designate_pool.planner.zone.changes import Change
+from designate_pool.planner.zone.zone import Zone
+from designate_pool.planner.zone_jobs import Work
+from designate_pool.protocol.rrset import lies_in, normal_name, parents
 
 __all__ = ['Manager', 'Outcome', 'Part', 'Setup', 'ZoneSetting', 'plan_for']
 
@@ -86,7 +88,7 @@ class Manager:
                 for processor in work.processors:
                     desired = processor.process_source_zone(desired, work.sources, lenient=work.lenient)
             except Exception as error:
-                why = works.told(error, work.zone)
+                why = zone_jobs.told(error, work.zone)
                 return [Part(work.zone, target.id, error=why) for target in work.targets]
             if work.is_wanted:
                 wanted[work.zone] = desired
@@ -111,7 +113,7 @@ class Manager:
                 raise part.dangers[0]
         outcome = Outcome(self._applied(parts), plan_id)
         if store is not None and plan_id is not None:
-            store.settle(plan_id, PlanState.FAILED if outcome.failed else PlanState.APPLIED, keeping.why(outcome))
+            store.settle(plan_id, PlanState.FAILED if outcome.failed else PlanState.APPLIED, stored_plan.why(outcome))
         return outcome
 
     def apply(self, plan_id: str, store: PlanStore, force: Collection[str] | bool = ()) -> Outcome:
@@ -125,7 +127,7 @@ class Manager:
         :raises PlanMoved: when it was applied already, is too old, or one of its two sides is not as it was
         :raises UnsafePlan: when it is unsafe and not forced; nothing is applied then, and it can be applied later
         """
-        kept = keeping.opened(store.get(plan_id))
+        kept = stored_plan.opened(store.get(plan_id))
         try:
             kept.check_age(self.now())
             return self.sync(dry_run=False, force=force, store=store, only=kept)
@@ -144,7 +146,7 @@ class Manager:
         """
         if self._settings is None:
             self._resolve()
-        setting = works.find(self._settings or {}, 'zone', name)
+        setting = zone_jobs.find(self._settings or {}, 'zone', name)
         return Zone(name, self._below.get(name, ()), setting.update_pcent_threshold, setting.delete_pcent_threshold)
 
     def dump(self, zone: str, sources: Collection[str] = (), lenient: bool = False) -> Zone:
@@ -155,12 +157,12 @@ class Manager:
         :raises PoolError: when the zone is not configured, or a source cannot be read
         """
         settings = self._resolve()[0]
-        setting = works.find(settings, 'zone', zone)
+        setting = zone_jobs.find(settings, 'zone', zone)
         changed = dataclasses.replace(setting, lenient=setting.lenient or lenient)
         if sources:
             changed = dataclasses.replace(changed, alias=None, sources=tuple(sources))
         aliased = {} if changed.alias is None else {changed.alias: self.dump(changed.alias, lenient=lenient)}
-        work = works.work_of(self.setup, {**settings, zone: changed}, zone)
+        work = zone_jobs.work_of(self.setup, {**settings, zone: changed}, zone)
         desired, _ = self._populated(work, aliased)
         for processor in work.processors:
             desired = processor.process_source_zone(desired, work.sources, lenient=work.lenient)
@@ -173,7 +175,7 @@ class Manager:
         :raises PoolError: when the zone is not configured, or a source cannot be read
         """
         self.close()
-        every = [works.find(self.setup.providers, 'source', each) for each in (*a, *b)]
+        every = [zone_jobs.find(self.setup.providers, 'source', each) for each in (*a, *b)]
         sides = [self.get_zone(zone) for _ in range(2)]
         for side, ids in zip(sides, (a, b), strict=True):
             for each in ids:
@@ -188,10 +190,10 @@ class Manager:
 
         def checked(name: str) -> str | None:
             try:
-                works.origin(settings, name)
+                zone_jobs.origin(settings, name)
                 self.dump(name)
             except Exception as error:
-                return f'zones.{name}: {works.told(error, name)}'
+                return f'zones.{name}: {zone_jobs.told(error, name)}'
             return None
 
         return [*found, *(line for line in self._each(checked, settings) if line is not None)]
@@ -208,17 +210,17 @@ class Manager:
         self.close()
         settings, failed = self._resolve()
         if only is None:
-            return *works.select(self.setup, settings, zones, sources, targets), [] if zones else failed
+            return *zone_jobs.select(self.setup, settings, zones, sources, targets), [] if zones else failed
         missing = sorted({f'{zone} is' for zone, _ in only.parts if zone not in settings}
                          | {f'{target} is' for _, target in only.parts if target not in self.setup.providers})
         if missing:
             raise PlanMoved(plan=only.plan_id, why=f'{missing[0]} not configured any more')
-        return *works.select(self.setup, settings, {zone for zone, _ in only.parts}, (), (), only.parts), []
+        return *zone_jobs.select(self.setup, settings, {zone for zone, _ in only.parts}, (), (), only.parts), []
 
     def _resolve(self) -> tuple[dict[str, ZoneSetting], list[Part]]:
         """The zones there are now, asking the sources."""
-        found, failed = works.resolve(self.setup)
-        self._settings, self._below = found, works.sub_zones(found)
+        found, failed = zone_jobs.resolve(self.setup)
+        self._settings, self._below = found, zone_jobs.sub_zones(found)
         return found, failed
 
     def _populated(self, work: Work, wanted: Mapping[str, Zone]) -> tuple[Zone, bool]:
@@ -253,7 +255,7 @@ class Manager:
             plan = plan_for(target, desired, processors, work.sources, work.lenient)
             found = dangers(plan, is_empty) if plan is not None else ()
         except Exception as error:
-            return Part(work.zone, target.id, error=works.told(error, f'{work.zone} on {target.id}'))
+            return Part(work.zone, target.id, error=zone_jobs.told(error, f'{work.zone} on {target.id}'))
         return Part(work.zone, target.id, plan, tuple(found), forced, work.setting.always_dry_run,
                     desired=desired if plan is not None or watch else None, existing=witness.existing)
 
@@ -265,14 +267,14 @@ class Manager:
             yield PolicyProcessor('policy', policy=(*of_zone, *of_target))
 
     def _keep(self, parts: Sequence[Part], store: PlanStore | None) -> str | None:
-        plan = keeping.stored_plan(parts, self.now(), self.setup.plan_lifetime) if store is not None else None
+        plan = stored_plan.stored_plan(parts, self.now(), self.setup.plan_lifetime) if store is not None else None
         return store.put(plan).id if store is not None and plan is not None else None
 
     def _applied(self, parts: Sequence[Part]) -> list[Part]:
         """*parts* after applying what is due; targets at once where there are workers, the zones of one in order."""
         by_target: dict[str, list[Part]] = {}
         for part in parts:
-            if keeping.is_due(part):
+            if stored_plan.is_due(part):
                 by_target.setdefault(part.target_id, []).append(part)
         done = [part for found in self._each(lambda group: [self._apply(part) for part in group], by_target.values())
                 for part in found]
@@ -283,9 +285,9 @@ class Manager:
         """Apply one part, whatever becomes of it."""
         assert part.plan is not None
         try:
-            result = works.find_target(self.setup, part.target_id).apply(part.plan)
+            result = zone_jobs.find_target(self.setup, part.target_id).apply(part.plan)
         except Exception as error:
-            why = works.told(error, f'{part.zone} on {part.target_id}')
+            why = zone_jobs.told(error, f'{part.zone} on {part.target_id}')
             return dataclasses.replace(part, error=why, result=ApplyResult(failed=len(part.plan.changes)))
         return dataclasses.replace(part, result=result)
 

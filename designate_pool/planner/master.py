@@ -1,6 +1,6 @@
 """Zone files to packed pairs, and zones to zone files.
 
-What is read is whole and in the normal form of :mod:`designate_pool.planner.records`, or it is an error that names the
+What is read is whole and in the normal form of :mod:`designate_pool.protocol.rrset`, or it is an error that names the
 file and the line: a file that was cut short is never a smaller zone.
 """
 
@@ -10,9 +10,9 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
-from designate_pool.planner.file_mistakes import Mistakes, line_field
-from designate_pool.planner.master_lines import Records, no_record, source_error
-from designate_pool.planner.zone import Zone
+from designate_pool.planner.zone.zone import Zone
+from designate_pool.protocol.zonefile.errors import Mistakes, line_field
+from designate_pool.protocol.zonefile.reader import Records, no_record, source_error
 
 
 def read(lines: str | Iterable[str], origin: str, file: str = 'the zone file', require_soa: bool = True,
@@ -57,7 +57,7 @@ def refuse(lines: str | Iterable[str], zone: Zone, file: str, require_apex: bool
 
     :param require_apex: whether a file without the zone's SOA or NS is an error
     :param lenient: whether records outside the zone are left out, and others fit as
-        :meth:`designate_pool.planner.zone.Zone.fill` says
+        :meth:`designate_pool.planner.zone.zone.Zone.fill` says
     :raises SourceError: with a line for each mistake
     """
     mistakes = Mistakes(functools.partial(source_error, file))
@@ -110,7 +110,7 @@ def stream(lines: str | Iterable[str], origin: str, file: str = 'the zone file',
 def write(zone: Zone) -> Iterator[str]:
     """The lines of the zone file of *zone*: the SOA where there is one, then all else in the order of keys.
 
-    A record a line, names absolute.  What DNS has no words for (:class:`~designate_pool.planner.records.Extra`) is not
+    A record a line, names absolute.  What DNS has no words for (:class:`~designate_pool.protocol.rrset.Extra`) is not
     in it.
     """
     packed = zone.packed

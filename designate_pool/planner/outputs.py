@@ -14,9 +14,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TextIO
 
 from designate_pool.errors import InvalidField
-from designate_pool.planner.changes import Change
-from designate_pool.planner.outcome import Part, lines_of
-from designate_pool.planner.records import RRset
+from designate_pool.planner.run_report import Part, lines_of
+from designate_pool.planner.zone.changes import Change
+from designate_pool.protocol.rrset import RRset
 
 LOG = logging.getLogger(__name__)
 LEVELS = {'debug': logging.DEBUG, 'info': logging.INFO, 'warn': logging.WARNING, 'warning': logging.WARNING,

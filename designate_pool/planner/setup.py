@@ -8,8 +8,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Protocol, TextIO
 
-from designate_pool.planner.outcome import Part
-from designate_pool.planner.providers import BaseProcessor, BaseSource
+from designate_pool.planner.providers.base import BaseProcessor, BaseSource
+from designate_pool.planner.run_report import Part
 
 
 class Output(Protocol):
@@ -30,7 +30,7 @@ class ZoneSetting:
     :ivar processors: between those that all zones have first and those that all have last
     :ivar lenient: whether records that break a rule of zones are taken
     :ivar alias: the zone that this one has its records from, instead of from sources
-    :ivar policy: words of :mod:`designate_pool.planner.policy`; empty leaves it to :class:`Setup`
+    :ivar policy: words of :mod:`designate_pool.planner.plan.policy`; empty leaves it to :class:`Setup`
     :ivar always_dry_run: it is planned and never applied
     :ivar ignore_subzone_adds: what a source has of zones below is left out, and no error
     :ivar glob: of a setting for many zones: which of the sources' zones, as file names are matched

@@ -21,8 +21,8 @@ import dns.rrset
 
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, SourceError
-from designate_pool.planner.peer import Connection, Peer, parsed
-from designate_pool.planner.records import GENERATED, LOWER
+from designate_pool.protocol.rrset import GENERATED, LOWER
+from designate_pool.protocol.tcp_client import Connection, Peer, parsed
 
 #: What a server says to a transfer that it does not give, or of a zone that it does not have.
 _REFUSALS = frozenset({dns.rcode.REFUSED, dns.rcode.NOTAUTH, dns.rcode.NXDOMAIN})
@@ -52,7 +52,7 @@ def unread(source: str, error: BackendError) -> ReadFailed:
 
 
 def transfer(peer: Peer, name: str, seconds: float, leave_out: Collection[str] = GENERATED) -> dict[str, str]:
-    """The zone *name* as packed pairs (see :mod:`designate_pool.planner.records`), its SOA among them.
+    """The zone *name* as packed pairs (see :mod:`designate_pool.protocol.rrset`), its SOA among them.
 
     :param seconds: for all of it
     :param leave_out: types that are not wanted

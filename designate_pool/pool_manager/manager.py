@@ -22,23 +22,24 @@ from designate_pool.backends.base import Backend
 from designate_pool.errors import PoolError
 from designate_pool.model import (Action, Answer, CallResult, Context, Domain, Outcome, PollRequest, PollResult, Pool,
                                   PoolServer, Report, Server, ServerState, ServerStatus, Status, utcnow)
-from designate_pool.pool_manager import due, situations, telling, weighing
-from designate_pool.pool_manager.alarms import Alarms
-from designate_pool.pool_manager.circuit import Circuit
-from designate_pool.pool_manager.feeding import Feeder
-from designate_pool.pool_manager.heard import OutcomeQueue, domain_of, is_success, server_of
-from designate_pool.pool_manager.lane import Called, Lane
-from designate_pool.pool_manager.members import Members
+from designate_pool.pool_manager import operation_log
+from designate_pool.pool_manager.dispatch.circuit_breaker import Circuit
+from designate_pool.pool_manager.dispatch.record_sync import Feeder
+from designate_pool.pool_manager.dispatch.results import OutcomeQueue, domain_of, is_success, server_of
+from designate_pool.pool_manager.dispatch.server_worker import Called, Lane
+from designate_pool.pool_manager.dispatch.work_queue import Work, is_current
+from designate_pool.pool_manager.periodic.due_timer import Alarms
+from designate_pool.pool_manager.reconcile import domain_state, row_transitions, verdicts
+from designate_pool.pool_manager.reconcile.domain_state import Orders, Situation
+from designate_pool.pool_manager.reconcile.membership import Members
 from designate_pool.pool_manager.settings import Settings
-from designate_pool.pool_manager.situations import Orders, Situation
-from designate_pool.pool_manager.waiting import Work, is_current
 from designate_pool.rpc.central import CentralClient
 from designate_pool.rpc.minidns import MiniDnsClient
 from designate_pool.serial import at_least, newer
-from designate_pool.storage import catalog
-from designate_pool.storage import domains as domain_store
-from designate_pool.storage import statuses
-from designate_pool.storage.sessions import Storage, Tx
+from designate_pool.storage.operations import server_statuses
+from designate_pool.storage.serving import catalog
+from designate_pool.storage.sql.database import Storage, Tx
+from designate_pool.storage.zones import domains as domain_store
 
 LOG = logging.getLogger(__name__)
 
@@ -128,7 +129,7 @@ class Manager:
         for queue in (self._outcomes, self._open, self._reports, self._outrun):
             queue.stop()
         try:
-            self.storage.run(statuses.release, self.settings.name, list(self.all_lanes))
+            self.storage.run(server_statuses.release, self.settings.name, list(self.all_lanes))
         except Exception as error:  # without its database a program is to end in good order all the same
             LOG.warning('what this pool manager has claimed is left to the others after %g s: %s',
                         self.settings.claim_seconds, error)
@@ -140,7 +141,8 @@ class Manager:
         with self.deciding:
             found = self.situations(domain_ids)
             for situation in found.values():
-                situation.change(*due.begin(situation.domain, situation.rows, self.members.holding, now, fed))
+                situation.change(*row_transitions.begin(situation.domain, situation.rows, self.members.holding, now,
+                                                        fed))
             self._supersede(found.values(), now)
             orders = self.write(found.values(), now)
         self.carry_out(orders)
@@ -181,8 +183,8 @@ class Manager:
     def situations(self, domain_ids: Iterable[str], server_ids: Collection[str] = ()) -> dict[str, Situation]:
         """How these domains stand now, on all servers unless some are named; unknown ones are left out."""
         now = utcnow()
-        return situations.read(self.storage, self.pool.name, list(domain_ids), server_ids,
-                               lambda row: due.is_in_hand(row, now) and self._is_call(row))
+        return domain_state.read(self.storage, self.pool.name, list(domain_ids), server_ids,
+                                 lambda row: row_transitions.is_in_hand(row, now) and self._is_call(row))
 
     def write(self, changed: Iterable[Situation], now: datetime, claimed: Sequence[Work] = ()) -> Orders:
         """Write what has changed; what is to be done then, for :meth:`carry_out`.
@@ -204,7 +206,7 @@ class Manager:
                 orders.calls.append(work)
         for situation in standing.values():
             for row in situation.changed.values():
-                if due.is_due(row, now) and row.server_id in self.lanes:
+                if row_transitions.is_due(row, now) and row.server_id in self.lanes:
                     delay = self._fetching_time(row.server_id) if row.server_id in situation.fetching else 0.0
                     # As it was read: being taken in hand counts as its one change.
                     read = dataclasses.replace(row, version=row.version - 1)
@@ -212,9 +214,9 @@ class Manager:
                 else:
                     orders.writes.append(row)
         if orders.writes:
-            orders.overtaken = self.storage.run(statuses.write, orders.writes, now)
+            orders.overtaken = self.storage.run(server_statuses.write, orders.writes, now)
             self._alarms.set((row.next_attempt_at for row in orders.writes), now)
-            telling.written(orders.writes, standing, self.all_lanes)
+            operation_log.written(orders.writes, standing, self.all_lanes)
         return orders
 
     def until_next(self, now: datetime, most: float) -> float:
@@ -239,18 +241,18 @@ class Manager:
         A server that was not weighed keeps its rows: it drains by them, or has just joined elsewhere.
         """
         members = self.members
-        weighed = weighing.weigh(changed, members.counting, self.pool.threshold_percentage, members.resting)
+        weighed = verdicts.weigh(changed, members.counting, self.pool.threshold_percentage, members.resting)
         self._reports.put(*weighed.reports)
         self._open.put(*weighed.open)
         if weighed.finished:
-            self.storage.run(statuses.purge_domains, weighed.finished, members.holding)
+            self.storage.run(server_statuses.purge_domains, weighed.finished, members.holding)
 
     def _supersede(self, found: Iterable[Situation], now: datetime) -> None:
         """Leave the zones to newer domains of their names that are to be deleted for older ones."""
         for situation, generation in self.reborn(found):
-            situation.change(*(due.supersede(row, generation) for row in situation.rows.values()
+            situation.change(*(row_transitions.supersede(row, generation) for row in situation.rows.values()
                                if row.action is Action.DELETE and row.status is not Outcome.SUCCESS
-                               and not due.is_in_hand(row, now)))
+                               and not row_transitions.is_in_hand(row, now)))
 
     def reborn(self, found: Iterable[Situation]) -> list[tuple[Situation, int]]:
         """Of domains that are to be deleted those whose name lives again, with the newer generation.
@@ -262,7 +264,7 @@ class Manager:
         return [(each, newer.generation) for each in going if (newer := living.get(each.domain.name)) is not None
                 and newer.generation > each.domain.generation]
 
-    def poll(self, requests: Sequence[PollRequest], tries: due.Tries) -> None:
+    def poll(self, requests: Sequence[PollRequest], tries: row_transitions.Tries) -> None:
         """Have MiniDNS notify and poll; a broker that is down is no error here, the rows come due again."""
         try:
             self.minidns.notify_and_poll(NOBODY, self.pool.name, requests, tries.timeout, tries.retry_interval,
@@ -272,7 +274,7 @@ class Manager:
 
     def wake(self, server_id: str) -> None:
         """The server answers again: all that waits for it is due now."""
-        woken = self.storage.run(statuses.wake, server_id, utcnow())
+        woken = self.storage.run(server_statuses.wake, server_id, utcnow())
         label = self.all_lanes[server_id].server.label
         logs.transition(LOG, logging.INFO, '%s answers again; %d operations are due', label, woken, server=label)
 
@@ -291,7 +293,7 @@ class Manager:
     def _renew_claims(self, rows: Sequence[ServerStatus]) -> Sequence[ServerStatus]:
         now = utcnow()
         until = now + timedelta(seconds=self.settings.claim_seconds)
-        return self.storage.run(statuses.renew_claims, rows, self.settings.name, now, until)
+        return self.storage.run(server_statuses.renew_claims, rows, self.settings.name, now, until)
 
     def _is_call(self, row: ServerStatus) -> bool:
         """Whether what is due for *row* is a driver's call, not a poll."""
@@ -308,8 +310,9 @@ class Manager:
         if not orders.calls:
             return
         now = utcnow()
-        claimed: dict[tuple[str, str], list[statuses.Claimed]] = collections.defaultdict(list)
-        for each in self.storage.read(statuses.claimed_on_names, [work.domain.name for work in orders.calls], now):
+        claimed: dict[tuple[str, str], list[server_statuses.Claimed]] = collections.defaultdict(list)
+        for each in self.storage.read(server_statuses.claimed_on_names, [work.domain.name for work in orders.calls],
+                                      now):
             claimed[each.server_id, each.name].append(each)
         calls, orders.calls, given_back = orders.calls, [], []
         # Of several here that claim one name the first goes on.
@@ -324,7 +327,7 @@ class Manager:
             others = [each for each in here if each is not mine
                       and (each.row is None or self._is_call(each.row) and _key_of(each.row) not in later)]
             if mine.going and work.row.action is not Action.DELETE:
-                given_back.append(due.cancel(mine.row))
+                given_back.append(row_transitions.cancel(mine.row))
             elif others:
                 given_back.append(self._wait(mine.row, now))
             else:
@@ -332,11 +335,11 @@ class Manager:
                 continue
             here.remove(mine)
         if given_back:
-            self.storage.run(statuses.write, given_back, now)
+            self.storage.run(server_statuses.write, given_back, now)
             self._alarms.set((row.next_attempt_at for row in given_back), now)
 
     def _wait(self, row: ServerStatus, now: datetime) -> ServerStatus:
-        return due.wait(row, now + timedelta(seconds=BUSY_SECONDS * (0.5 + random.random())))
+        return row_transitions.wait(row, now + timedelta(seconds=BUSY_SECONDS * (0.5 + random.random())))
 
     def _circuit(self) -> Circuit:
         return Circuit(self.settings.circuit_failures, self.settings.circuit_probe_interval, monotonic)
@@ -392,22 +395,23 @@ class Manager:
                 row = self._wait(row, now)
             elif lane.room(current) > orders.taken[row.server_id, current]:
                 orders.taken[row.server_id, current] += 1
-                row = due.claim(row, self.settings.name, now + timedelta(seconds=self.settings.claim_seconds))
+                row = row_transitions.claim(row, self.settings.name,
+                                            now + timedelta(seconds=self.settings.claim_seconds))
                 situation.hold(row)
                 orders.calls.append(Work(domain, row, current))
             else:
-                row = due.unclaim(row)  # it stays due, and is taken when there is room
+                row = row_transitions.unclaim(row)  # it stays due, and is taken when there is room
             orders.writes.append(row)
         elif lane.dns.is_open:
             silent = CallResult(error=f'{lane.server.label} has not answered DNS', unreachable=True)
-            row = due.after_call(row, silent, now, tries, random.random())
+            row = row_transitions.after_call(row, silent, now, tries, random.random())
             situation.rows[row.server_id, row.action] = row
             orders.writes.append(row)
         elif not current and not lane.polls.room:
-            orders.writes.append(due.unclaim(row))
+            orders.writes.append(row_transitions.unclaim(row))
         else:
             lane.polls.asked(domain.id)
-            orders.writes.append(due.asked(row, now, tries))
+            orders.writes.append(row_transitions.asked(row, now, tries))
             orders.polls.append(PollRequest(domain.id, domain.name, row.expected_serial, row.server_id, delay=delay,
                                             seen=row.serial_number, incarnation=row.incarnation))
 
@@ -434,35 +438,37 @@ class Manager:
             if action is Action.UPDATE and called.result.ok:
                 self._after_feed(situation, called, now)
             elif mine and not called.result.ok and row.next_attempt_at != work.row.next_attempt_at:
-                situation.change(due.unclaim(row))  # it was asked for anew meanwhile, and is due
+                situation.change(row_transitions.unclaim(row))  # it was asked for anew meanwhile, and is due
             else:
                 if mine or row.status is not Outcome.SUCCESS:
-                    after = due.after_call(due.heard(row, called.serial), called.result, now, self.settings.tries,
-                                           random.random())
+                    after = row_transitions.after_call(row_transitions.heard(row, called.serial), called.result, now,
+                                                       self.settings.tries,
+                                                       random.random())
                     situation.change(after)
-                    if called.serial is not None and due.is_to_be_outrun(after, called.serial, domain):
+                    if called.serial is not None and row_transitions.is_to_be_outrun(after, called.serial, domain):
                         situation.ahead = called.serial
                 if action is Action.CREATE and called.result.ok:
                     self._after_create(situation, called, now)
         if mine:
-            situation.change(*(due.ready(each, now) for each in due.waiting(situation.rows, server)
+            situation.change(*(row_transitions.ready(each, now)
+                               for each in row_transitions.waiting(situation.rows, server)
                                if self.all_lanes[server].takes(each)))
 
     def _after_late_call(self, situation: Situation, called: Called, mine: bool, now: datetime) -> None:
         """The domain was deleted while its zone was being made: the zone has to go again."""
         server, action = called.work.row.server_id, called.work.row.action
         if mine:
-            situation.change(due.cancel(situation.rows[server, action]))
+            situation.change(row_transitions.cancel(situation.rows[server, action]))
         makes = action is Action.CREATE or self.all_lanes[server].backend.fed_by_records
         if makes and called.result.ok:
             delete = situation.rows.get((server, Action.DELETE))
             if delete is None:
                 # Whoever hears of the deletion first begins it everywhere; once it was told, nobody would look again.
                 is_told = situation.domain.status is Status.DELETED
-                situation.change(*due.begin(situation.domain, situation.rows,
-                                            [server] if is_told else self.members.holding, now))
+                situation.change(*row_transitions.begin(situation.domain, situation.rows,
+                                                        [server] if is_told else self.members.holding, now))
             elif delete.status is Outcome.SUCCESS:
-                situation.change(due.renew(delete, situation.domain, now))
+                situation.change(row_transitions.renew(delete, situation.domain, now))
 
     def _after_create(self, situation: Situation, called: Called, now: datetime) -> None:
         server = called.work.row.server_id
@@ -472,49 +478,49 @@ class Manager:
         if backend.serves_on_create:
             self._after_feed(situation, called, now)
         elif update.status is not Outcome.SUCCESS and update.next_attempt_at is None:
-            situation.change(due.ready(update, now))
+            situation.change(row_transitions.ready(update, now))
             if backend.fetches_on_create:
                 situation.fetching.add(server)
 
     def _after_feed(self, situation: Situation, called: Called, now: datetime) -> None:
         """The server has the contents, as surely as a poll could tell."""
         work = called.work
-        row = due.mended(situation.rows[work.row.server_id, Action.UPDATE])
+        row = row_transitions.mended(situation.rows[work.row.server_id, Action.UPDATE])
         serial = work.domain.serial if called.serial is None else called.serial
         served = PollResult(work.domain.id, work.row.server_id, Outcome.SUCCESS, Answer.SERIAL, serial)
-        after = due.after_poll(row, served, now, self.settings.tries, random.random())
+        after = row_transitions.after_poll(row, served, now, self.settings.tries, random.random())
         if not at_least(serial, row.expected_serial):
-            after = due.ready(after, now)  # a change came meanwhile
-        situation.change(due.unclaim(row) if after is row else after)
+            after = row_transitions.ready(after, now)  # a change came meanwhile
+        situation.change(row_transitions.unclaim(row) if after is row else after)
 
     def _after_poll(self, situation: Situation, result: PollResult, now: datetime) -> None:
         create = situation.rows.get((result.server_id, Action.CREATE))
         update = situation.rows.get((result.server_id, Action.UPDATE))
-        if create is None or update is None or due.is_of_former(update, result):
+        if create is None or update is None or row_transitions.is_of_former(update, result):
             return
-        if due.is_to_be_confirmed(update, result):
-            if (asked := due.confirm(update, result, now)) is not update:
+        if row_transitions.is_to_be_confirmed(update, result):
+            if (asked := row_transitions.confirm(update, result, now)) is not update:
                 situation.change(asked)
             return
-        if due.is_stale(update, result):
-            counted = due.after_stale(update, result, self.settings.tries)
+        if row_transitions.is_stale(update, result):
+            counted = row_transitions.after_stale(update, result, self.settings.tries)
             if counted is update:
                 return
-            if counted.status is not Outcome.ERROR or not due.has_lost_zone(result):
+            if counted.status is not Outcome.ERROR or not row_transitions.has_lost_zone(result):
                 situation.change(counted)
                 return
         if result.serial_number is not None and newer(result.serial_number, situation.domain.serial):
             # The domain was read after the server had answered, so nobody here has issued that serial.
-            outrun = due.outrun(update, result.serial_number, situation.domain.serial, now)
+            outrun = row_transitions.outrun(update, result.serial_number, situation.domain.serial, now)
             if create.status is Outcome.SUCCESS and outrun is not update:
                 situation.change(outrun)
             return
-        if due.has_lost_zone(result):
+        if row_transitions.has_lost_zone(result):
             if create.status is Outcome.SUCCESS:
-                situation.change(*due.lost(create, update, situation.domain, result.reason or '', now,
-                                           self.settings.tries, random.random()))
+                situation.change(*row_transitions.lost(create, update, situation.domain, result.reason or '', now,
+                                                       self.settings.tries, random.random()))
             return
-        after = due.after_poll(update, result, now, self.settings.tries, random.random())
+        after = row_transitions.after_poll(update, result, now, self.settings.tries, random.random())
         if after is not update:
             situation.change(after)
 
@@ -535,7 +541,7 @@ class Manager:
             server = work.row.server_id
             if (server, Action.CREATE) in situation.rows:
                 situation.let_go(server, Action.CREATE)
-                situation.change(*due.fill(newer, situation.rows, server, now, gone=True))
+                situation.change(*row_transitions.fill(newer, situation.rows, server, now, gone=True))
 
     def _living(self, names: Iterable[str]) -> dict[str, Domain]:
         wanted = list(dict.fromkeys(names))
@@ -607,7 +613,7 @@ def _let_go(situation: Situation, called: Called) -> None:
     if row is not None and _is_claim_of(row, called.work.row):
         situation.let_go(server, action)
         is_over = situation.domain.is_going and action is not Action.DELETE
-        situation.change(due.cancel(row) if is_over else due.unclaim(row))
+        situation.change(row_transitions.cancel(row) if is_over else row_transitions.unclaim(row))
 
 
 def _raised(tx: Tx, pool_name: str) -> int:

@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 
 from designate_pool.errors import InvalidField, PoolError
 from designate_pool.model import Answer, Comparison, Context, Domain, Endpoint, Outcome, PollResult, Reloaded, Server
-from designate_pool.pool_manager.comparing import Comparing
 from designate_pool.pool_manager.manager import Manager
-from designate_pool.pool_manager.periodic import Periodic
-from designate_pool.pool_manager.registrar import Registrar
+from designate_pool.pool_manager.periodic.loops import Periodic
+from designate_pool.pool_manager.server_registry import Registrar
+from designate_pool.pool_manager.verify.server_compare import Comparing
 
 LOG = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from designate_pool.pool_manager.due import Tries
+from designate_pool.pool_manager.reconcile.row_transitions import Tries
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from designate_pool.model import (Context, Domain, Outcome, PlanState, Pool, PoolServer, RecordChange, RecordSet,
                                   Report, ServerReport, ServerStatus, ServiceStatus, StoredPlan, StoredTsigKey)
-from designate_pool.rpc.caller import Caller
+from designate_pool.rpc.client import Caller
 
 TOPIC = 'central'
 VERSION = '1.0'

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from designate_pool.errors import PoolError, ServiceUnavailable
 from designate_pool.model import Context
-from designate_pool.rpc import measuring
+from designate_pool.rpc import metrics
 
 LOG = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ class Workers(Protocol):
 
 
 class Direct:
-    """A :class:`designate_pool.rpc.caller.Caller` and the endpoints it reaches."""
+    """A :class:`designate_pool.rpc.client.Caller` and the endpoints it reaches."""
 
     def __init__(self, workers: Workers) -> None:
         self._workers = workers
@@ -50,11 +50,11 @@ class Direct:
 
     def call(self, topic: str, context: Context, method: str, *, patience: float | None = None,
              **arguments: Any) -> Any:
-        with measuring.call(topic, method):
+        with metrics.call(topic, method):
             return self._find(topic, method)(context, **arguments)
 
     def cast(self, topic: str, context: Context, method: str, **arguments: Any) -> None:
-        with measuring.cast(topic, method):
+        with metrics.cast(topic, method):
             self._workers.submit(self._run, self._find(topic, method), context, arguments)
 
     def _find(self, topic: str, method: str) -> Any:

@@ -18,7 +18,7 @@ from oslo_messaging.rpc import dispatcher
 
 from designate_pool.errors import InvalidField, PoolError, ServiceFailed, ServiceUnavailable
 from designate_pool.model import Context
-from designate_pool.rpc import measuring, serializer
+from designate_pool.rpc import metrics, serializer
 
 LOG = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ class ValueSerializer(oslo_messaging.Serializer):
 
 
 class Messaging:
-    """A :class:`designate_pool.rpc.caller.Caller` over a broker, and the servers behind it.
+    """A :class:`designate_pool.rpc.client.Caller` over a broker, and the servers behind it.
 
     :param conf: oslo.config's global object; oslo.messaging takes no other
     :param host: what this process is called among the servers of a topic
@@ -72,7 +72,7 @@ class Messaging:
 
     def call(self, topic: str, context: Context, method: str, *, patience: float | None = None,
              **arguments: Any) -> Any:
-        with measuring.call(topic, method):
+        with metrics.call(topic, method):
             return self._call(topic, context, method, self._call_timeout if patience is None else patience, arguments)
 
     def _call(self, topic: str, context: Context, method: str, seconds: float, arguments: dict[str, Any]) -> Any:
@@ -92,7 +92,7 @@ class Messaging:
             raise ServiceUnavailable(service=topic, why=str(error)) from error
 
     def cast(self, topic: str, context: Context, method: str, **arguments: Any) -> None:
-        with measuring.cast(topic, method):
+        with metrics.cast(topic, method):
             try:
                 self._client(topic).cast(context, method, **arguments)
             except _UNSENT as error:

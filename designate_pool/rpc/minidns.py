@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from designate_pool.model import Context, Domain, PollRequest
-from designate_pool.rpc.caller import Caller
+from designate_pool.rpc.client import Caller
 
 VERSION = '1.0'
 #: Of all pools together: the topic that pool managers of older releases cast to.

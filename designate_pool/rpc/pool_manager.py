@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from designate_pool.model import Comparison, Context, Domain, Outcome, PollResult, Reloaded
-from designate_pool.rpc.caller import Caller
+from designate_pool.rpc.client import Caller
 
 VERSION = '1.0'
 #: Seconds for what looks at all zones of a server.

@@ -18,10 +18,10 @@ import falcon
 
 from designate_pool import metrics
 from designate_pool.errors import BadInput, InvalidField, PlanMoved, PoolError, WrongContentType
-from designate_pool.planner import changes
-from designate_pool.planner.plan import Plan
+from designate_pool.planner.plan.plan import Plan
 from designate_pool.planner.targets.pool import PoolProvider
-from designate_pool.planner.zone import Zone
+from designate_pool.planner.zone import changes
+from designate_pool.planner.zone.zone import Zone
 from designate_pool.webhook import endpoints
 
 LOG = logging.getLogger(__name__)

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from designate_pool.errors import InvalidField
-from designate_pool.planner.records import RRset, normal_name, parents, rrset
-from designate_pool.planner.zone import Zone
+from designate_pool.planner.zone.zone import Zone
+from designate_pool.protocol.rrset import RRset, normal_name, parents, rrset
 
 Json = dict[str, Any]
 

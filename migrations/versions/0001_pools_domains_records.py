@@ -9,8 +9,8 @@ from datetime import datetime, timezone
 import sqlalchemy as sa
 from alembic import op
 
-from designate_pool.storage.columns import (Time, ascii_text, deletion_mark, domain_name, exact_text, identifier,
-                                            long_text, rdata)
+from designate_pool.storage.sql.columns import (Time, ascii_text, deletion_mark, domain_name, exact_text, identifier,
+                                                long_text, rdata)
 
 revision = '0001'
 down_revision = None

@@ -11,7 +11,7 @@ from datetime import datetime, timezone
 import sqlalchemy as sa
 from alembic import op
 
-from designate_pool.storage.columns import Time, deletion_mark, identifier
+from designate_pool.storage.sql.columns import Time, deletion_mark, identifier
 
 revision = '0002'
 down_revision = '0001'

@@ -7,7 +7,7 @@ Revises: 0003
 import sqlalchemy as sa
 from alembic import op
 
-from designate_pool.storage.columns import Time, ascii_text, domain_name, identifier, long_text, rdata
+from designate_pool.storage.sql.columns import Time, ascii_text, domain_name, identifier, long_text, rdata
 
 revision = '0004'
 down_revision = '0003'

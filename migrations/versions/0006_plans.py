@@ -9,7 +9,7 @@ Revises: 0005
 import sqlalchemy as sa
 from alembic import op
 
-from designate_pool.storage.columns import Time, ascii_text, domain_name, exact_text, identifier, long_text
+from designate_pool.storage.sql.columns import Time, ascii_text, domain_name, exact_text, identifier, long_text
 
 revision = '0006'
 down_revision = '0005'

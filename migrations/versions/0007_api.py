@@ -7,7 +7,7 @@ Revises: 0006
 import sqlalchemy as sa
 from alembic import op
 
-from designate_pool.storage.columns import Time, ascii_text, domain_name, identifier, long_text, piece
+from designate_pool.storage.sql.columns import Time, ascii_text, domain_name, identifier, long_text, piece
 
 revision = '0007'
 down_revision = '0006'

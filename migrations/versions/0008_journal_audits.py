@@ -8,7 +8,7 @@ Revises: 0007
 import sqlalchemy as sa
 from alembic import op
 
-from designate_pool.storage.columns import Time, ascii_text, identifier
+from designate_pool.storage.sql.columns import Time, ascii_text, identifier
 
 revision = '0008'
 down_revision = '0007'

@@ -7,7 +7,7 @@ Revises: 0009
 import sqlalchemy as sa
 from alembic import op
 
-from designate_pool.storage.columns import ascii_text
+from designate_pool.storage.sql.columns import ascii_text
 
 revision = '0010'
 down_revision = '0009'

@@ -7,7 +7,7 @@ Revises: 0010
 import sqlalchemy as sa
 from alembic import op
 
-from designate_pool.storage.columns import Time, identifier
+from designate_pool.storage.sql.columns import Time, identifier
 
 revision = '0011'
 down_revision = '0010'

@@ -7,7 +7,7 @@ Revises: 0012
 import sqlalchemy as sa
 from alembic import op
 
-from designate_pool.storage.columns import Time, domain_name
+from designate_pool.storage.sql.columns import Time, domain_name
 
 revision = '0013'
 down_revision = '0012'

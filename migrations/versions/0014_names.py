@@ -7,7 +7,7 @@ Revises: 0013
 import sqlalchemy as sa
 from alembic import op
 
-from designate_pool.storage.columns import domain_name
+from designate_pool.storage.sql.columns import domain_name
 
 revision = '0014'
 down_revision = '0013'

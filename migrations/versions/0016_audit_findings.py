@@ -7,7 +7,7 @@ Revises: 0015
 import sqlalchemy as sa
 from alembic import op
 
-from designate_pool.storage.columns import Time, ascii_text, domain_name, identifier
+from designate_pool.storage.sql.columns import Time, ascii_text, domain_name, identifier
 
 revision = '0016'
 down_revision = '0015'

@@ -7,7 +7,7 @@ Revises: 0016
 import sqlalchemy as sa
 from alembic import op
 
-from designate_pool.storage.columns import Time, ascii_text, identifier
+from designate_pool.storage.sql.columns import Time, ascii_text, identifier
 
 revision = '0017'
 down_revision = '0016'

@@ -7,7 +7,7 @@ Revises: 0017
 import sqlalchemy as sa
 from alembic import op
 
-from designate_pool.storage.columns import exact_text
+from designate_pool.storage.sql.columns import exact_text
 
 revision = '0018'
 down_revision = '0017'

@@ -7,7 +7,7 @@ Revises: 0019
 import sqlalchemy as sa
 from alembic import op
 
-from designate_pool.storage.columns import Time, ascii_text, domain_name
+from designate_pool.storage.sql.columns import Time, ascii_text, domain_name
 
 revision = '0020'
 down_revision = '0019'

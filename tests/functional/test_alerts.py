@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from designate_pool import metrics
-from designate_pool.cli.commands import COMMANDS
+from designate_pool.cli.command_table import COMMANDS
 from tests.fixtures.processes import binary
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]

@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 
 from designate_pool import runtime
 from designate_pool.api.app import create_app
-from designate_pool.api.server import ApiServer
-from designate_pool.api.watching import Watch
+from designate_pool.api.http.server import ApiServer
+from designate_pool.api.services.zone_watcher import Watch
 from designate_pool.central.service import Central
 from designate_pool.cli.app import Shell
 from designate_pool.model import (Action, Comparison, Context, Domain, Endpoint, Outcome, Pool, PoolServer, Reloaded,
@@ -31,8 +31,9 @@ from designate_pool.model import (Action, Comparison, Context, Domain, Endpoint,
 from designate_pool.rpc.central import TOPIC, CentralClient
 from designate_pool.rpc.direct import Direct
 from designate_pool.rpc.pool_manager import PoolManagerClient, topic
-from designate_pool.storage import pools, servers, statuses
-from designate_pool.storage.sessions import Storage, Tx
+from designate_pool.storage.operations import pool_servers, server_statuses
+from designate_pool.storage.sql.database import Storage, Tx
+from designate_pool.storage.zones import pools
 from tests.fixtures.databases import upgraded_sqlite
 from tests.fixtures.processes import wait_until
 
@@ -76,12 +77,13 @@ class StandInPoolManager:
 
     def change_domains(self, context: Context, domains: list[Domain]) -> None:
         with self._lock:
-            members = self._storage.read(servers.of_pool, 'default').servers
+            members = self._storage.read(pool_servers.of_pool, 'default').servers
             active = [each.id for each in members if each.state is ServerState.ACTIVE]
             resting = [each.id for each in members if each.state is ServerState.MAINTENANCE]
             for domain in domains:
                 rows = [self._row(domain, server_id) for server_id in active]
-                self._storage.run(statuses.write, [*rows, *(self._due(domain, each) for each in resting)], utcnow())
+                self._storage.run(server_statuses.write, [*rows, *(self._due(domain, each) for each in resting)],
+                                  utcnow())
                 done = sum(row.status is Outcome.SUCCESS for row in rows)
                 status = Outcome.SUCCESS if 100 * done >= self._threshold * len(active) else Outcome.ERROR
                 self._central.update_statuses(context, [
@@ -90,27 +92,27 @@ class StandInPoolManager:
     def reload_servers(self, context: Context) -> Reloaded:
         wanted = [PoolServer(each.id, '', each.label, each.driver, ServerState.ACTIVE, 'f' * 64, position)
                   for position, each in enumerate(self.sections)]
-        return self._storage.run(servers.register, 'default', wanted, False, True, utcnow())
+        return self._storage.run(pool_servers.register, 'default', wanted, False, True, utcnow())
 
     def compare_server(self, context: Context, server_id: str, fix: bool, delete_extra: int | None,
                        contents: bool = False) -> Comparison:
         lost = [domain for server, domain in self.lost if server == server_id]
         if fix:
-            self._storage.run(statuses.write, [self._due(domain, server_id) for domain in lost], utcnow())
+            self._storage.run(server_statuses.write, [self._due(domain, server_id) for domain in lost], utcnow())
         return Comparison(server_id, 1, tuple(domain.name for domain in lost), extra=(),
                           mending=len(lost) if fix else 0)
 
     def catch_up(self, server_id: str, domain: Domain) -> None:
         """Do what is due for *domain* on a server."""
         self.lost = [each for each in self.lost if each != (server_id, domain)]
-        self._storage.run(statuses.write, [self._row(domain, server_id)], utcnow())
+        self._storage.run(server_statuses.write, [self._row(domain, server_id)], utcnow())
 
     def put(self, server_id: str, state: ServerState, **values: object) -> None:
         """Have a server come into *state*."""
         def save(tx: Tx) -> None:
-            server = servers.get(tx, server_id)
+            server = pool_servers.get(tx, server_id)
             assert server is not None
-            assert servers.save(tx, servers.in_state(server, state, utcnow(), **values), utcnow())
+            assert pool_servers.save(tx, pool_servers.in_state(server, state, utcnow(), **values), utcnow())
 
         self._storage.run(save)
 

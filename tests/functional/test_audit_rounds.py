@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 
 from designate_pool.model import Audit, AuditKind, Counts
-from designate_pool.storage import audits
-from designate_pool.storage.sessions import Storage
+from designate_pool.storage.operations import sweeps
+from designate_pool.storage.sql.database import Storage
 from tests.fixtures.rows import default_pool_id, insert_domains
 
 SERIALS = AuditKind.SERIALS
@@ -18,42 +18,42 @@ def at(seconds: float) -> datetime:
 
 
 def present(storage: Storage) -> Audit:
-    found = storage.read(audits.get, 'default', SERIALS)
+    found = storage.read(sweeps.get, 'default', SERIALS)
     assert found is not None
     return found
 
 
 def test_a_round_goes_from_page_to_page_and_what_is_heard_late_counts_for_the_last(storage: Storage) -> None:
     for _ in range(2):
-        storage.run(audits.create, 'default', SERIALS, BEGAN)
+        storage.run(sweeps.create, 'default', SERIALS, BEGAN)
     first = present(storage)
-    claimed = storage.run(audits.claim, first, 'one', BEGAN, at(30))
-    assert claimed is not None and storage.run(audits.claim, first, 'two', BEGAN, at(30)) is None
-    assert storage.run(audits.advance, claimed, 'd' * 32, Counts(2, 4), 1, at(60), at(1))
-    assert not storage.run(audits.advance, claimed, 'e' * 32, Counts(2, 4), 1, at(60), at(1))
-    storage.run(audits.heard, 'default', SERIALS, BEGAN, Counts(asked=4), 1, at(2))
+    claimed = storage.run(sweeps.claim, first, 'one', BEGAN, at(30))
+    assert claimed is not None and storage.run(sweeps.claim, first, 'two', BEGAN, at(30)) is None
+    assert storage.run(sweeps.advance, claimed, 'd' * 32, Counts(2, 4), 1, at(60), at(1))
+    assert not storage.run(sweeps.advance, claimed, 'e' * 32, Counts(2, 4), 1, at(60), at(1))
+    storage.run(sweeps.heard, 'default', SERIALS, BEGAN, Counts(asked=4), 1, at(2))
     half = present(storage)
     assert (half.after_id, half.now, half.sent, half.heard, half.last) == ('d' * 32, Counts(2, 4, 4), 1, 1, None)
 
-    last = storage.run(audits.claim, half, 'two', at(60), at(90))
+    last = storage.run(sweeps.claim, half, 'two', at(60), at(90))
     assert last is not None and last.started_at == BEGAN
-    assert storage.run(audits.advance, last, '', Counts(1, 2), 1, at(120), at(61))
-    storage.run(audits.heard, 'default', SERIALS, BEGAN, Counts(asked=2, unanswered=1, findings=1), 1, at(64))
-    storage.run(audits.heard, 'default', SERIALS, at(-120), Counts(asked=9), 1, at(65))
+    assert storage.run(sweeps.advance, last, '', Counts(1, 2), 1, at(120), at(61))
+    storage.run(sweeps.heard, 'default', SERIALS, BEGAN, Counts(asked=2, unanswered=1, findings=1), 1, at(64))
+    storage.run(sweeps.heard, 'default', SERIALS, at(-120), Counts(asked=9), 1, at(65))
     over = present(storage)
     assert (over.last, over.last_seconds, over.last_started_at) == (Counts(3, 6, 6, 1, 1), 64.0, BEGAN)
     assert (over.now, over.after_id, over.next_at, over.sent, over.heard) == (Counts(), '', at(120), 2, 2)
-    assert storage.read(audits.of_pool, 'default') == [over]
+    assert storage.read(sweeps.of_pool, 'default') == [over]
 
-    second = storage.run(audits.claim, over, 'one', at(120), at(150))
+    second = storage.run(sweeps.claim, over, 'one', at(120), at(150))
     assert second is not None and (second.started_at, second.sent, second.heard) == (at(120), 0, 0)
 
 
 def test_a_page_has_what_is_at_rest_and_tells_what_servers_lack(storage: Storage) -> None:
     ids = storage.run(insert_domains, 5, 7)
     pool_id = storage.read(default_pool_id)
-    page = storage.read(audits.page, pool_id, ids[0], 3, ['a' * 32])
+    page = storage.read(sweeps.page, pool_id, ids[0], 3, ['a' * 32])
     assert page.last_id == ids[3] and [key for key, _, _ in page.domains] == ids[1:4] == page.lacking
     assert page.domains[0] == (ids[1], f'{ids[1]}.example.com.', 7)
-    rest = storage.read(audits.page, pool_id, page.last_id, 3, [])
-    assert rest == audits.Page('', [(ids[4], f'{ids[4]}.example.com.', 7)], [], [])
+    rest = storage.read(sweeps.page, pool_id, page.last_id, 3, [])
+    assert rest == sweeps.Page('', [(ids[4], f'{ids[4]}.example.com.', 7)], [], [])

@@ -16,8 +16,8 @@ import dns.message
 import pytest
 import sqlalchemy as sa
 
-from designate_pool.storage.schema import domains, pool_manager_status
-from designate_pool.storage.sessions import Storage, Tx
+from designate_pool.storage.sql.database import Storage, Tx
+from designate_pool.storage.sql.schema import domains, pool_manager_status
 from tests.fixtures.bind import Named
 from tests.fixtures.nameservers import SecondaryServer
 from tests.fixtures.processes import binary, wait_until

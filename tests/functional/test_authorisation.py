@@ -13,14 +13,14 @@ from typing import Any
 import falcon.testing
 import pytest
 
-from designate_pool.api import contract
-from designate_pool.api.operations import Operation
+from designate_pool.api import operation_registry
+from designate_pool.api.schema.operation import Operation
 from tests.fixtures.api import ROLES, Place, opened, token
 
 ANYONE, READER, MEMBER, OPERATOR, ADMIN = 'anyone', 'reader', 'member', 'operator', 'admin'
 #: What is a project's own, what is everybody's who may, and lists in which each sees its own.
 OWN, POOLS, LIST = 'own', 'pools', 'list'
-OPERATIONS = {each.name: each for each in contract.operations()}
+OPERATIONS = {each.name: each for each in operation_registry.operations()}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,7 +14,7 @@ import dns.rcode
 import dns.tsig
 import pytest
 
-from designate_pool.backends import rndc
+from designate_pool.backends.bind9 import rndc
 from designate_pool.model import Endpoint, Server, TsigKey
 from tests.fixtures.bind import Named
 from tests.fixtures.nameservers import Primary, zone_text

@@ -15,7 +15,8 @@ import pytest
 from oslo_config import cfg
 
 from designate_pool import backends
-from designate_pool.backends import base, rndc
+from designate_pool.backends import base
+from designate_pool.backends.bind9 import rndc
 from designate_pool.config import load, pools
 from designate_pool.model import Finding, TsigKey
 from tests.fixtures.bind import Named

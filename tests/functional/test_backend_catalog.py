@@ -13,7 +13,7 @@ import dns.rcode
 import pytest
 from prometheus_client import REGISTRY
 
-from designate_pool.minidns import catalog
+from designate_pool.minidns.catalog import catalog_zone
 from designate_pool.model import Outcome
 from tests.fixtures.catalog import KEY, ZONE, CatalogPool
 from tests.fixtures.processes import wait_until
@@ -110,7 +110,7 @@ def confirmed(pool: CatalogPool) -> int:
 
 @each_make
 def test_a_thousand_members(start: Start, monkeypatch: pytest.MonkeyPatch, kind: str, signed: bool) -> None:
-    monkeypatch.setattr(catalog, 'BLOCK', 50)
+    monkeypatch.setattr(catalog_zone, 'BLOCK', 50)
     pool, server = start(kind, signed)
     names = [f'{number}.example.' for number in range(1000)]
     pool.add(*names)
@@ -122,7 +122,7 @@ def test_a_thousand_members(start: Start, monkeypatch: pytest.MonkeyPatch, kind:
         wait_until(lambda: all(result.ok for result in backend.delete_domains(gone)), 'half of them are gone')
         wait_until(lambda: backend.list_zones(names).serials == dict.fromkeys(names[500:], 7), 'the others are served')
         # From here on, reading all of the catalog would fail.
-        monkeypatch.setattr(catalog, '_blocks', functools.partial(_some_blocks, catalog._blocks))
+        monkeypatch.setattr(catalog_zone, '_blocks', functools.partial(_some_blocks, catalog_zone._blocks))
         pool.add('new.example.')
         pool.remove(names[500])
         wait_until(lambda: server.serial('new.example.') == 7, 'the new one is served')

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from designate_pool.backends import knot_changes
-from designate_pool.backends.knot_control import Control
+from designate_pool.backends.knot import config_transaction
+from designate_pool.backends.knot.control_protocol import Control
 from designate_pool.deadline import Deadline
 from designate_pool.model import Endpoint
 from tests.fixtures.knot import Knotd
@@ -112,8 +112,8 @@ def test_a_transaction_that_a_killed_pool_manager_left_is_ended(knotd: Start) ->
         assert backend.create_domain(a_domain()).ok
         deadline = Deadline(5)
         control = Control(str(server.socket), deadline)
-        change = [*knot_changes.mark('remote', f'designate-pool-{ours.id}'),
-                  *knot_changes.removal('zone', 'example.com.')]
+        change = [*config_transaction.mark('remote', f'designate-pool-{ours.id}'),
+                  *config_transaction.removal('zone', 'example.com.')]
         assert not any(control.ask_each([[{'command': 'conf-begin'}], *change], deadline))
         control.close()
         assert 'zone.domain' in server.knotc('conf-diff')

@@ -14,13 +14,13 @@ from oslo_config import cfg
 
 from designate_pool import backends
 from designate_pool.backends.base import Backend
-from designate_pool.backends.records import RecordBackend
+from designate_pool.backends.records.base import RecordBackend
 from designate_pool.config import load, pools
 from designate_pool.errors import InvalidField
 from designate_pool.model import CallResult, Server
-from designate_pool.planner.plan import ApplyResult
-from designate_pool.planner.providers import ServerProvider
-from designate_pool.planner.zone import Zone
+from designate_pool.planner.plan.plan import ApplyResult
+from designate_pool.planner.providers.base import ServerProvider
+from designate_pool.planner.zone.zone import Zone
 from tests.fixtures.pdns import PowerDns
 from tests.fixtures.processes import free_port
 from tests.functional.test_backend_pdns import UNSUPPORTED

@@ -134,7 +134,7 @@ def test_serves_bind_as_its_secondary(secondary_server: Start, named: Callable[.
 ])
 def test_refuses_to_start(tmp_path: Any, arguments: list[str], said: str) -> None:
     (tmp_path / 'secret').write_text(SECRET)
-    ended = warm.run('designate_pool.cmd.nameserver', '--secret-file', str(tmp_path / 'secret'), *arguments)
+    ended = warm.run('designate_pool.cmd.programs.nameserver', '--secret-file', str(tmp_path / 'secret'), *arguments)
     assert ended.returncode != 0
     assert said in ended.stderr
     assert 'Traceback' not in ended.stderr
@@ -142,7 +142,7 @@ def test_refuses_to_start(tmp_path: Any, arguments: list[str], said: str) -> Non
 
 def test_refuses_to_start_without_a_secret(tmp_path: Any) -> None:
     (tmp_path / 'secret').write_text('\n')
-    ended = warm.run('designate_pool.cmd.nameserver', '--secret-file', str(tmp_path / 'secret'))
+    ended = warm.run('designate_pool.cmd.programs.nameserver', '--secret-file', str(tmp_path / 'secret'))
     assert ended.returncode == 1
     assert 'the control socket needs one' in ended.stderr
 

@@ -10,9 +10,9 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 
 from designate_pool.model import Status, Task, new_ids
-from designate_pool.storage import bulk
-from designate_pool.storage.schema import ALIVE, records, recordsets
-from designate_pool.storage.sessions import Storage, Tx
+from designate_pool.storage.sql import bulk_insert
+from designate_pool.storage.sql.database import Storage, Tx
+from designate_pool.storage.sql.schema import ALIVE, records, recordsets
 from tests.fixtures.rows import insert_domains
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=timezone(timedelta(hours=2)))
@@ -26,7 +26,7 @@ RECORDS = [('192.0.2.1', b'\xc0\0\2\1'), ("'\\\"%s ? :name {x} ☃", b''), ('x' 
 def insert_sets(tx: Tx, ids: list[str], sets: list[dict[str, Any]]) -> None:
     (domain_id,) = insert_domains(tx, 1)
     same = {'created_at': NOW, 'updated_at': NOW, 'deleted': ALIVE, 'version': 1, 'domain_id': domain_id}
-    bulk.insert(tx, recordsets, same, {'id': ids, **{name: [each[name] for each in sets] for name in SETS[0]}})
+    bulk_insert.insert(tx, recordsets, same, {'id': ids, **{name: [each[name] for each in sets] for name in SETS[0]}})
 
 
 def test_every_value_is_kept(storage: Storage) -> None:
@@ -38,7 +38,7 @@ def test_every_value_is_kept(storage: Storage) -> None:
     same = {'created_at': NOW, 'updated_at': NOW, 'version': 1, 'serial_number': 4294967295, 'task': Task.ADD,
             'status': Status.PENDING, 'domain_id': found[0]['domain_id']}
     for set_id, (data, wire) in zip(ids, RECORDS, strict=True):
-        storage.run(bulk.insert, records, same,
+        storage.run(bulk_insert.insert, records, same,
                     {'id': new_ids(1), 'recordset_id': [set_id], 'data': (data,), 'wire': (wire,)})
     kept = storage.read(lambda tx: tx.execute(sa.select(records).order_by(records.c.recordset_id)).mappings().all())
     assert [(row['data'], bytes(row['wire'])) for row in kept] == RECORDS
@@ -50,7 +50,7 @@ def test_many_rows_are_one_statement_and_no_rows_none(storage: Storage) -> None:
     sets = [{**SETS[0], 'name': f'h{number}.example.com.'} for number in range(3000)]
     with storage.count_statements() as counter:
         storage.run(insert_sets, new_ids(len(sets)), sets)
-        storage.run(bulk.insert, recordsets, {'version': 1}, {'id': [], 'name': []})
+        storage.run(bulk_insert.insert, recordsets, {'version': 1}, {'id': [], 'name': []})
     assert sum(count for statement, count in counter.items() if 'recordsets' in statement) == 1
     assert storage.read(lambda tx: tx.execute(sa.select(sa.func.count()).select_from(recordsets)).scalar()) == 3000
 

@@ -10,16 +10,16 @@ from datetime import datetime, timedelta, timezone
 import pytest
 import sqlalchemy as sa
 
-from designate_pool.minidns import catalog
-from designate_pool.minidns.catalog import PackedCatalog
+from designate_pool.minidns.catalog import catalog_zone
+from designate_pool.minidns.catalog.catalog_zone import PackedCatalog
 from designate_pool.model import Action, Status, ZoneHead
-from designate_pool.storage import catalog as store
-from designate_pool.storage.catalog import END, Member, Reading
-from designate_pool.storage.schema import catalogs, domains
-from designate_pool.storage.sessions import Storage, Tx
+from designate_pool.storage.serving import catalog as store
+from designate_pool.storage.serving.catalog import END, Member, Reading
+from designate_pool.storage.sql.database import Storage, Tx
+from designate_pool.storage.sql.schema import catalogs, domains
 from tests.fixtures.rows import default_pool_id, raise_catalog, set_catalog
 
-HEAD = ZoneHead(catalog.CATALOG, 'catalog.example.', 'default', 'hostmaster@invalid', 0, 1, 60, 10, 0x7fffffff, 0,
+HEAD = ZoneHead(catalog_zone.CATALOG, 'catalog.example.', 'default', 'hostmaster@invalid', 0, 1, 60, 10, 0x7fffffff, 0,
                 ('invalid.',))
 BEGIN = datetime(2030, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
 
@@ -47,7 +47,7 @@ class Pool:
     def read(self, former: PackedCatalog | None) -> PackedCatalog:
         """The catalog after *former*; :attr:`ranges` is what was read for it."""
         self.ranges.clear()
-        found = self.storage.read(store.snapshot, 'default', [], functools.partial(catalog.read, HEAD, former))
+        found = self.storage.read(store.snapshot, 'default', [], functools.partial(catalog_zone.read, HEAD, former))
         assert found is not None
         return found
 
@@ -79,7 +79,7 @@ def records(found: PackedCatalog) -> tuple[int, bytes]:
 @pytest.fixture
 def pool(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> Pool:
     """A pool of 40 domains with even ids, in ten blocks."""
-    monkeypatch.setattr(catalog, 'BLOCK', 4)
+    monkeypatch.setattr(catalog_zone, 'BLOCK', 4)
     made = Pool(storage)
     storage.run(set_catalog, 1)
     read = Reading.members
@@ -137,7 +137,7 @@ def test_when_all_is_read_anew(pool: Pool, monkeypatch: pytest.MonkeyPatch, why:
     if why == 'many changes':
         pool.delete(*ids(*range(2, 82, 8)))
     if why == 'long ago':
-        monkeypatch.setattr(catalog, 'WHOLE', -1.0)
+        monkeypatch.setattr(catalog_zone, 'WHOLE', -1.0)
     if why == 'a backup':
         pool.storage.run(lambda tx: tx.execute(
             catalogs.update().values(changes=0, serial=catalogs.c.serial + 1)) and None)
@@ -163,7 +163,7 @@ def test_after_any_changes_it_is_what_all_of_it_would_be(pool: Pool) -> None:
 
 
 def test_all_read_anew_leaves_the_blocks_in_which_nothing_changed(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catalog, 'WHOLE', -1.0)
+    monkeypatch.setattr(catalog_zone, 'WHOLE', -1.0)
     former = pool.read(None)
     pool.delete(*ids(2))
     pool.add(*ids(35, 37))
@@ -175,7 +175,7 @@ def test_all_read_anew_leaves_the_blocks_in_which_nothing_changed(pool: Pool, mo
 
 
 def test_small_blocks_become_one_when_all_is_read_anew(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catalog, 'WHOLE', -1.0)
+    monkeypatch.setattr(catalog_zone, 'WHOLE', -1.0)
     former = pool.read(None)
     pool.delete(*ids(*range(4, 82, 4)))
     found = pool.read(former)

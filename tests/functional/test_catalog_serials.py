@@ -12,15 +12,17 @@ import pytest
 import sqlalchemy as sa
 
 from designate_pool.central.service import Central
-from designate_pool.minidns import wire
-from designate_pool.minidns.access import Peer
-from designate_pool.minidns.catalog import Catalogs
-from designate_pool.minidns.kept import Kept
-from designate_pool.minidns.packing import Body
+from designate_pool.minidns.access.acl import Peer
+from designate_pool.minidns.catalog.catalog_zone import Catalogs
+from designate_pool.minidns.zones.packing import Body
+from designate_pool.minidns.zones.zone_cache import Kept
 from designate_pool.model import Domain, PoolServer, ServerState, utcnow
-from designate_pool.storage import catalog, domains, pools, servers
-from designate_pool.storage.schema import domains as table
-from designate_pool.storage.sessions import Storage, Tx
+from designate_pool.protocol import wire
+from designate_pool.storage.operations import pool_servers
+from designate_pool.storage.serving import catalog
+from designate_pool.storage.sql.database import Storage, Tx
+from designate_pool.storage.sql.schema import domains as table
+from designate_pool.storage.zones import domains, pools
 from tests.fixtures.central import WHO, create
 from tests.fixtures.processes import wait_until
 from tests.fixtures.rows import default_pool_id
@@ -87,7 +89,7 @@ def has_catalog(central: Central, database: Storage) -> None:
 def register(storage: Storage, *peers: Peer) -> None:
     """Have the configuration read anew that has these servers."""
     wanted = [PoolServer(each.id, '', each.label, 'catalog', ServerState.ACTIVE) for each in peers]
-    storage.run(servers.register, 'default', wanted, False, True, utcnow(), has_catalog=True)
+    storage.run(pool_servers.register, 'default', wanted, False, True, utcnow(), has_catalog=True)
 
 
 def members(storage: Storage) -> set[str]:
@@ -113,7 +115,7 @@ def test_a_domain_is_in_no_catalog_of_an_earlier_serial(central: Central, databa
 @pytest.mark.usefixtures('has_catalog')
 def test_servers_that_follow_any_minidns_have_the_same_members(central: Central, database: Storage,
                                                                monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr('designate_pool.minidns.catalog.BLOCK', 4)
+    monkeypatch.setattr('designate_pool.minidns.catalog.catalog_zone.BLOCK', 4)
     seen: dict[int, set[frozenset[str]]] = collections.defaultdict(set)
     over, dice = threading.Event(), random.Random(13)
 
@@ -156,10 +158,10 @@ def test_an_epoch_that_another_server_has_already_resets_a_server_all_the_same(c
     minidns = MiniDns(database)
     for number in range(20):
         create(central, f'd{number}.example.')
-    database.run(servers.raise_epoch, TWO.id, utcnow())
+    database.run(pool_servers.raise_epoch, TWO.id, utcnow())
     minidns.whole(TWO)
     serial, there = minidns.whole(ONE)
-    database.run(servers.raise_epoch, ONE.id, utcnow())
+    database.run(pool_servers.raise_epoch, ONE.id, utcnow())
     minidns.whole(TWO)
     serial, there = minidns.step(serial, there, ONE)
     assert all(each.endswith('-e1') for each in there) and len(there) == 20
@@ -173,13 +175,13 @@ def test_a_server_that_was_away_takes_the_whole_catalog(central: Central, databa
     minidns = MiniDns(database)
     for number in range(20):
         create(central, f'd{number}.example.')
-    database.run(servers.raise_epoch, ONE.id, utcnow())
+    database.run(pool_servers.raise_epoch, ONE.id, utcnow())
     serial, there = minidns.whole(ONE)
     minidns.whole(TWO)
     register(database, TWO)
-    row = database.read(servers.get, ONE.id)
+    row = database.read(pool_servers.get, ONE.id)
     assert row is not None
-    database.run(servers.save, servers.in_state(row, ServerState.REMOVED, utcnow()), utcnow())
+    database.run(pool_servers.save, pool_servers.in_state(row, ServerState.REMOVED, utcnow()), utcnow())
     register(database, TWO)
     register(database, ONE, TWO)
     serial, there = minidns.step(serial, there, ONE)

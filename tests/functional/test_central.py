@@ -12,7 +12,7 @@ from designate_pool import errors
 from designate_pool.central.service import Central
 from designate_pool.model import Action, Context, Outcome, RecordChange, Status
 from designate_pool.serial import newer
-from designate_pool.storage.sessions import Storage
+from designate_pool.storage.sql.database import Storage
 from tests.fixtures.central import NS, WHO, WWW, Caller, Clock, contents, create, rows, succeed
 
 

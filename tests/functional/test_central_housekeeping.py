@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from designate_pool.central.housekeeper import Housekeeper
+from designate_pool.central.purger import Housekeeper
 from designate_pool.central.service import Central
 from designate_pool.model import Action, Outcome, ServerStatus, new_id, utcnow
-from designate_pool.storage import schema, statuses
-from designate_pool.storage.sessions import Storage
+from designate_pool.storage.operations import server_statuses
+from designate_pool.storage.sql import schema
+from designate_pool.storage.sql.database import Storage
 from tests.fixtures.central import NS, WHO, WWW, Clock, contents, create, succeed
 
 
@@ -60,14 +61,14 @@ class TestHousekeeping:
         domain = create(central, 'example.com.', WWW)
         gone = central.delete_domain(WHO, domain.id)
         row = ServerStatus(new_id(), domain.id, Action.DELETE, gone.serial, version=1)
-        database.run(statuses.write, [row], utcnow())
+        database.run(server_statuses.write, [row], utcnow())
         central.update_status(WHO, gone, Outcome.SUCCESS, gone.serial)
         create(central)
         clock.now += 5000
         before = self.count(database)
         self.turn(database, clock)
         assert self.count(database) == before
-        database.run(statuses.purge_domains, [domain.id], [row.server_id])
+        database.run(server_statuses.purge_domains, [domain.id], [row.server_id])
         self.turn(database, clock)
         assert self.count(database) == (1, 2, 2)
 

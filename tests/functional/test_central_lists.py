@@ -116,10 +116,10 @@ def test_zones_and_recordsets_are_found_by_what_they_have(central: Central, cloc
     assert len(central.find_all_recordsets(BLUE)) == 2 * 5
     assert len(central.find_all_recordsets(WHO)) == 6 * 5
     assert central.find_all_recordsets(Context(project_id='green')) == []
-    monkeypatch.setattr('designate_pool.storage.recordsets._FEW', 1)
+    monkeypatch.setattr('designate_pool.storage.zones.recordsets._FEW', 1)
     assert [each.id for _, each in central.find_all_recordsets(RED)] == few, 'as if it had many zones'
     monkeypatch.undo()
-    monkeypatch.setattr('designate_pool.storage.recordsets._FEW_SETS', 1)
+    monkeypatch.setattr('designate_pool.storage.zones.recordsets._FEW_SETS', 1)
     assert [each.id for _, each in central.find_all_recordsets(RED)] == few, 'as if its zones were large'
 
 

@@ -13,13 +13,15 @@ import pytest
 import sqlalchemy as sa
 
 from designate_pool import errors
-from designate_pool.central import transactions, validation
+from designate_pool.central import transactions
 from designate_pool.central.service import Central
-from designate_pool.central.validation import Wanted
+from designate_pool.central.validation import requests
+from designate_pool.central.validation.requests import Wanted
 from designate_pool.model import Context, Domain, RecordChange, new_id, utcnow
-from designate_pool.storage import domains as domain_store
-from designate_pool.storage import nesting, schema
-from designate_pool.storage.sessions import Storage
+from designate_pool.storage.sql import schema
+from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.zones import domains as domain_store
+from designate_pool.storage.zones import nesting
 from tests.fixtures.central import WHO, create
 
 RED, BLUE = Context(project_id='red'), Context(project_id='blue')
@@ -205,7 +207,7 @@ class Parts:
 
 
 def made(central: Central, name: str, who: Context, meeting: Meeting) -> str:
-    wanted = validation.new_domain({'name': name, 'email': 'hostmaster@example.com'})
+    wanted = requests.new_domain({'name': name, 'email': 'hostmaster@example.com'})
     try:
         return central._make(who, wanted, Parts(meeting)).name
     except errors.PoolError as error:
@@ -258,7 +260,7 @@ def test_a_child_and_a_record_in_its_place_at_once(central: Central, database: S
         def work(tx: Any) -> None:
             transactions.create_recordset(
                 tx, RED, parent.id, new_id(),
-                validation.recordset({'name': f'www.sub.{parent.name}', 'type': 'A', 'records': ['192.0.2.1']}),
+                requests.recordset({'name': f'www.sub.{parent.name}', 'type': 'A', 'records': ['192.0.2.1']}),
                 utcnow(), central._allowance, central._journal)
             meeting.wait()
 
@@ -294,6 +296,6 @@ def test_a_record_that_comes_while_its_child_is_being_committed_is_refused(
 
     with ThreadPoolExecutor(2) as threads:
         record = threads.submit(write)
-        wanted = validation.new_domain({'name': 'sub.example.com.', 'email': 'hostmaster@example.com'})
+        wanted = requests.new_domain({'name': 'sub.example.com.', 'email': 'hostmaster@example.com'})
         central._make(RED, wanted, [()], also=hold)
         assert 'it lies in the domain sub.example.com.' in record.result(120)

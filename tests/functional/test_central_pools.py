@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from designate_pool import errors
-from designate_pool.central import pools as pool_rules
 from designate_pool.central import transactions
+from designate_pool.central.rules import pools as pool_rules
 from designate_pool.central.service import Central
 from designate_pool.model import Action, Outcome, Status, Task, utcnow
-from designate_pool.storage import renewals
-from designate_pool.storage.renewals import Renewal
-from designate_pool.storage.sessions import Storage, Tx
+from designate_pool.storage.sql.database import Storage, Tx
+from designate_pool.storage.zones import nameserver_updates
+from designate_pool.storage.zones.nameserver_updates import Renewal
 from tests.fixtures.central import SERVERS, WHO, Caller, Clock, create, succeed
 
 
@@ -125,7 +125,7 @@ class TestPools:
 
         def overtaken(tx: Tx, *arguments: Any) -> Any:
             monkeypatch.setattr(transactions, 'renew_page', page)
-            renewals.begin(tx, Renewal(made[0].pool_id, 'f' * 32, False, ''), utcnow(), utcnow())
+            nameserver_updates.begin(tx, Renewal(made[0].pool_id, 'f' * 32, False, ''), utcnow(), utcnow())
             return page(tx, *arguments)
 
         monkeypatch.setattr(transactions, 'renew_page', overtaken)

@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from designate_pool import errors
-from designate_pool.central import dnstext, zonefile
-from designate_pool.central.quotas import BELIEVED, Quotas
+from designate_pool.central.rules.quotas import BELIEVED, Quotas
 from designate_pool.central.service import Central
+from designate_pool.central.validation import names_and_rdata
+from designate_pool.central.zone_tasks import zonefile_parser
 from designate_pool.model import Context, Domain, RecordChange
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.runtime import Inline
-from designate_pool.storage.sessions import Storage
+from designate_pool.storage.sql.database import Storage
 from tests.fixtures.central import SERVERS, WHO, Caller, Clock, create
 
 RED = Context(project_id='red')
@@ -96,7 +97,7 @@ def test_what_is_certain_to_be_too_much_is_never_parsed(limited: Central, monkey
     domain = limited.create_domain(RED, {'name': 'example.com.', 'email': 'a@example.com'})
     made = limited.create_recordset(RED, domain.id, host(1))
     parsed: list[str] = []
-    monkeypatch.setattr(dnstext, 'parse_rdata', lambda rtype, text: parsed.append(text))
+    monkeypatch.setattr(names_and_rdata, 'parse_rdata', lambda rtype, text: parsed.append(text))
     refused('recordset_records', 60_000, limited.create_recordset, RED, domain.id, too_many())
     refused('recordset_records', 60_000, limited.update_recordset, RED, domain.id, made.id, {'records': MANY})
     refused('recordset_records', 60_000, limited.apply_changes, RED, domain.id, [too_many()])
@@ -113,8 +114,9 @@ def test_what_is_certain_to_be_too_much_is_never_parsed(limited: Central, monkey
 def test_a_zone_file_is_read_as_far_as_quotas_allow(limited: Central, monkeypatch: pytest.MonkeyPatch,
                                                     many: str) -> None:
     read: list[str] = []
-    take = zonefile._Zone.take
-    monkeypatch.setattr(zonefile._Zone, 'take', lambda self, name, *rest: read.append(name) or take(self, name, *rest))
+    take = zonefile_parser._Zone.take
+    monkeypatch.setattr(zonefile_parser._Zone, 'take',
+                        lambda self, name, *rest: read.append(name) or take(self, name, *rest))
     head = '$ORIGIN example.com.\n$TTL 300\n@ SOA ns1.example.org. h 1 2 3 4 5\n@ NS ns1.example.org.\n'
     with pytest.raises(errors.OverQuota):
         limited.import_zone(RED, f'{head}{many}\n')

@@ -13,9 +13,10 @@ from designate_pool import errors
 from designate_pool.central.service import Central
 from designate_pool.model import Action, Outcome, RecordChange, Report, ServerStatus, Status, new_id, utcnow
 from designate_pool.serial import HALF, SPACE, newer
-from designate_pool.storage import domains as domain_store
-from designate_pool.storage import schema, statuses
-from designate_pool.storage.sessions import Storage
+from designate_pool.storage.operations import server_statuses
+from designate_pool.storage.sql import schema
+from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.zones import domains as domain_store
 from tests.fixtures.central import WHO, WWW, Clock, create, rows, succeed
 
 
@@ -102,7 +103,7 @@ class TestReports:
     def test_the_rows_of_the_servers(self, central: Central, database: Storage) -> None:
         domain = create(central)
         row = ServerStatus(new_id(), domain.id, Action.CREATE, domain.serial, version=1)
-        database.run(statuses.write, [row], utcnow())
+        database.run(server_statuses.write, [row], utcnow())
         (found,) = central.server_statuses(WHO, domain.id)
         assert (found.server_id, found.expected_serial) == (row.server_id, domain.serial)
 

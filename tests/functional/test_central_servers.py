@@ -12,13 +12,13 @@ import pytest
 import sqlalchemy as sa
 
 from designate_pool import errors
-from designate_pool.central import counting
-from designate_pool.central import servers as rules
+from designate_pool.central import domain_counts
+from designate_pool.central.rules import servers as rules
 from designate_pool.central.service import Central
 from designate_pool.model import LONGEST_LABEL, Action, Outcome, PoolServer, ServerState, ServerStatus, utcnow
-from designate_pool.storage import servers as store
-from designate_pool.storage import statuses
-from designate_pool.storage.sessions import Storage, Tx
+from designate_pool.storage.operations import pool_servers as store
+from designate_pool.storage.operations import server_statuses
+from designate_pool.storage.sql.database import Storage, Tx
 from tests.fixtures.central import WHO, Clock, create
 
 ONE, TWO, THREE = (digit * 32 for digit in '123')
@@ -97,7 +97,7 @@ class TestReading:
         def row(server: str, number: int, **values: Any) -> ServerStatus:
             return ServerStatus(server, domains[number].id, Action.UPDATE, domains[number].serial, version=1, **values)
 
-        database.run(statuses.write, [
+        database.run(server_statuses.write, [
             row(ONE, 0, status=Outcome.SUCCESS), row(ONE, 1, next_attempt_at=now),
             row(ONE, 2, status=Outcome.ERROR, last_error='refused', next_attempt_at=now + timedelta(seconds=30)),
             row(TWO, 0, next_attempt_at=now)], now)
@@ -241,10 +241,10 @@ def test_many_domains_are_not_counted_for_everybody_who_looks(database: Storage,
 
     create(central, 'a.example.com.')
     assert shown() == 1
-    monkeypatch.setattr(counting, 'MANY', 2)
+    monkeypatch.setattr(domain_counts, 'MANY', 2)
     create(central, 'b.example.com.')
     assert shown() == 2
     create(central, 'c.example.com.')
     assert (shown(), central.report_server(WHO, ONE).domains) == (2, 2)
-    clock.now += counting.KEPT
+    clock.now += domain_counts.KEPT
     assert shown() == 3

@@ -10,14 +10,15 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from designate_pool import errors
-from designate_pool.central import pools as pool_rules
-from designate_pool.central import transactions, validation
-from designate_pool.central.journal import Journal
-from designate_pool.central.quotas import Allowance, Quotas
+from designate_pool.central import transactions
+from designate_pool.central.rules import pools as pool_rules
+from designate_pool.central.rules.journal import Journal
+from designate_pool.central.rules.quotas import Allowance, Quotas
 from designate_pool.central.service import Central
+from designate_pool.central.validation import requests
 from designate_pool.model import Context, Domain, Outcome, RecordChange, Report, Status, new_id, utcnow
 from designate_pool.serial import newer
-from designate_pool.storage.sessions import Storage
+from designate_pool.storage.sql.database import Storage
 from tests.fixtures.central import WHO, contents, create, succeed
 
 
@@ -25,8 +26,8 @@ class TestDoneTwice:
     """A connection that is lost during COMMIT: the work is done again, and finds that it was done."""
 
     def test_a_create(self, central: Central, database: Storage) -> None:
-        wanted = validation.new_domain({'name': 'example.com.', 'email': 'a@example.com', 'pool_name': 'default'})
-        arguments = WHO, new_id(), wanted, [validation.recordsets([])], utcnow(), Allowance(Quotas(), time.monotonic)
+        wanted = requests.new_domain({'name': 'example.com.', 'email': 'a@example.com', 'pool_name': 'default'})
+        arguments = WHO, new_id(), wanted, [requests.recordsets([])], utcnow(), Allowance(Quotas(), time.monotonic)
         first = database.run(transactions.create_domain, *arguments)
         assert database.run(transactions.create_domain, *arguments).id == first.id
         with pytest.raises(errors.DuplicateDomain):
@@ -34,7 +35,7 @@ class TestDoneTwice:
 
     def test_a_create_of_a_recordset(self, central: Central, database: Storage) -> None:
         domain = create(central)
-        wanted = validation.recordset({'name': 'www.example.com.', 'type': 'A', 'records': ['192.0.2.1']})
+        wanted = requests.recordset({'name': 'www.example.com.', 'type': 'A', 'records': ['192.0.2.1']})
         arguments = WHO, domain.id, new_id(), wanted, utcnow(), Allowance(Quotas(), time.monotonic), Journal(10)
         changed, made = database.run(transactions.create_recordset, *arguments)
         again, same = database.run(transactions.create_recordset, *arguments)
@@ -58,10 +59,10 @@ class TestDoneTwice:
     def test_changes_with_deletions(self, central: Central, database: Storage, with_serial: bool) -> None:
         domain = create(central, 'example.com.', *((f'{name}.example.com.', 'A', ['192.0.2.1']) for name in 'abc'))
         who, other = (dataclasses.replace(WHO, request_id=each) for each in ('req-1', 'req-2'))
-        wanted = validation.changes([RecordChange('a.example.com.', 'A'),
-                                     RecordChange('new.example.com.', 'A', ('192.0.2.9',))])
+        wanted = requests.changes([RecordChange('a.example.com.', 'A'),
+                                   RecordChange('new.example.com.', 'A', ('192.0.2.9',))])
 
-        def apply(who: Context, wanted: list[validation.Wanted]) -> Domain:
+        def apply(who: Context, wanted: list[requests.Wanted]) -> Domain:
             found, is_changed = database.run(
                 transactions.apply, who, domain.id, wanted, utcnow(), Allowance(Quotas(), time.monotonic), Journal(10),
                 domain.serial if with_serial else None)
@@ -73,7 +74,7 @@ class TestDoneTwice:
             apply(other, wanted)
         # Another change with the same id is none that was made already.
         with pytest.raises((errors.RecordSetNotFound, errors.SerialMoved)):
-            apply(who, validation.changes([RecordChange('a.example.com.', 'A'), RecordChange('b.example.com.', 'A')]))
+            apply(who, requests.changes([RecordChange('a.example.com.', 'A'), RecordChange('b.example.com.', 'A')]))
         assert [each.name for each in central.find_recordsets(WHO, domain.id, {'type': 'A'})] == [
             'b.example.com.', 'c.example.com.', 'new.example.com.']
 

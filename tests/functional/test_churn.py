@@ -16,9 +16,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from designate_pool.model import Outcome
-from designate_pool.storage import name_claims, statuses
-from designate_pool.storage.domains import get_many
-from designate_pool.storage.sessions import Storage
+from designate_pool.storage.operations import name_claims, server_statuses
+from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.zones.domains import get_many
 from tests.fixtures.bind import Named
 from tests.fixtures.databases import PostgreSQL
 from tests.fixtures.processes import free_port, wait_until
@@ -86,9 +86,10 @@ def must_be_as_wanted(pool: Pool, storage: Storage, ids: dict[str, list[str]]) -
         pool.stack.wait_for(zones[-1], 'gone' if name in GONE else 'ACTIVE', 60)
     living = {zones[-1].replace('-', '') for name, zones in ids.items() if name not in GONE}
     every = [zone.replace('-', '') for zones in ids.values() for zone in zones]
-    wait_until(lambda: {key for key, rows in storage.read(statuses.for_domains, every).items() if rows} == living,
+    wait_until(lambda: {key for key, rows in storage.read(server_statuses.for_domains, every).items()
+                        if rows} == living,
                'nothing is left of the deleted ones', 60)
-    found, rows = storage.read(get_many, living), storage.read(statuses.for_domains, living)
+    found, rows = storage.read(get_many, living), storage.read(server_statuses.for_domains, living)
     for key in living:
         assert [(row.action, row.status, row.next_attempt_at, row.claimed_by) for row in rows[key]] == [
             (action, Outcome.SUCCESS, None, None) for action in ('CREATE', 'UPDATE')]

@@ -17,8 +17,8 @@ from collections.abc import Iterator
 import pytest
 import sqlalchemy as sa
 
-from designate_pool.storage.schema import domains
-from designate_pool.storage.sessions import Storage
+from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.sql.schema import domains
 from tests.fixtures.commands import Folder, Ran
 from tests.fixtures.processes import wait_until
 from tests.fixtures.stack import Stack

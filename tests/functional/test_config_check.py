@@ -17,7 +17,7 @@ import dns.tsig
 import pytest
 from oslo_config import cfg
 
-from designate_pool.cmd import manage as program
+from designate_pool.cmd.manage import app as program
 from designate_pool.model import TsigKey
 from tests.fixtures import warm
 from tests.fixtures.answering import Scripted, soa_answer
@@ -299,7 +299,7 @@ def test_it_ends_when_every_server_is_silent(tmp_path: pathlib.Path) -> None:
         path = tmp_path / 'pool.conf'
         path.write_text('\n'.join([f'[DEFAULT]\nstate_path = {tmp_path}', *sections]))
         begun = time.monotonic()
-        done = warm.run('designate_pool.cmd.manage', '--config-file', str(path), 'config', 'check')
+        done = warm.run('designate_pool.cmd.manage.app', '--config-file', str(path), 'config', 'check')
         took = time.monotonic() - begun
     assert (done.returncode, done.stderr) == (1, '')
     assert done.stdout.count('the control channel does not answer') == 10

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from oslo_config import cfg
 
-from designate_pool.cmd import manage as program
+from designate_pool.cmd.manage import app as program
 from designate_pool.model import Endpoint, Server, TsigKey
-from designate_pool.storage import migrate
+from designate_pool.storage.sql import migrate
 from tests.fixtures.knot import Knotd
 from tests.fixtures.nsd import Nsd
 from tests.fixtures.pdns import PowerDns

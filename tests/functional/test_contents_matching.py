@@ -11,8 +11,8 @@ import dns.zonetypes
 import pytest
 
 from designate_pool.model import Server, TsigKey
-from designate_pool.pool_manager.incoming import Pace
-from designate_pool.pool_manager.matching import Match, Ours, compare
+from designate_pool.pool_manager.verify.zone_compare import Match, Ours, compare
+from designate_pool.protocol.axfr_inbound import Pace
 from tests.fixtures.bind import Named
 from tests.fixtures.digests import wire_zone
 

@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from designate_pool.central.housekeeper import Housekeeper
+from designate_pool.central.purger import Housekeeper
 from designate_pool.model import utcnow
-from designate_pool.storage import migrate, owned, schema
-from designate_pool.storage.sessions import Storage, Tx
+from designate_pool.storage.operations import rrset_ownership
+from designate_pool.storage.sql import migrate, schema
+from designate_pool.storage.sql.database import Storage, Tx
 from tests.fixtures.central import Clock
 from tests.fixtures.processes import wait_until
 
@@ -130,12 +131,12 @@ def test_many_are_settled_a_few_at_a_time(older: Storage, was_deleted: bool) -> 
     own(older, ONE, A, NS, *keys)
     own(older, ONE, B, MX, *keys[:700] if was_deleted else [])
     upgraded(older)
-    while estates := older.read(owned.dead, A):
+    while estates := older.read(rrset_ownership.dead, A):
         (estate,) = estates
         assert estate.was_deleted is was_deleted
-        assert 0 < older.run(owned.settle, estate, 500) <= 500
-    assert older.read(owned.keys, ONE, A) == frozenset()
-    assert older.read(owned.keys, ONE, B) == {NS, MX, *(keys[:700] if was_deleted else keys)}
+        assert 0 < older.run(rrset_ownership.settle, estate, 500) <= 500
+    assert older.read(rrset_ownership.keys, ONE, A) == frozenset()
+    assert older.read(rrset_ownership.keys, ONE, B) == {NS, MX, *(keys[:700] if was_deleted else keys)}
 
 
 def test_central_does_so_as_it_starts(older: Storage) -> None:
@@ -146,7 +147,7 @@ def test_central_does_so_as_it_starts(older: Storage) -> None:
     running = threading.Thread(target=keeper.loop)
     running.start()
     try:
-        wait_until(lambda: older.read(owned.keys, ONE, B) == {OLD}, 'the heir owns it')
+        wait_until(lambda: older.read(rrset_ownership.keys, ONE, B) == {OLD}, 'the heir owns it')
     finally:
         keeper.stop()
         running.join(30)

@@ -9,15 +9,15 @@ import pytest
 import sqlalchemy as sa
 
 from designate_pool import errors
-from designate_pool.central.housekeeper import Housekeeper
+from designate_pool.central.purger import Housekeeper
 from designate_pool.central.service import Central
-from designate_pool.cmd import heartbeat
-from designate_pool.cmd.heartbeat import Heartbeat
+from designate_pool.cmd.compose import heartbeat
+from designate_pool.cmd.compose.heartbeat import Heartbeat
 from designate_pool.model import new_id, utcnow
 from designate_pool.runtime import Threads
-from designate_pool.storage import schema
-from designate_pool.storage.services import SILENCE
-from designate_pool.storage.sessions import Storage, Tx
+from designate_pool.storage.operations.heartbeats import SILENCE
+from designate_pool.storage.sql import schema
+from designate_pool.storage.sql.database import Storage, Tx
 from tests.fixtures.central import WHO, Clock
 from tests.fixtures.processes import wait_until
 

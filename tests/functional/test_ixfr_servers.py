@@ -21,8 +21,8 @@ from designate_pool.minidns.service import MiniDns
 from designate_pool.model import Domain, Endpoint, PollRequest, Pool, TsigKey
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.runtime import Inline, Threads
-from designate_pool.storage import migrate
-from designate_pool.storage.sessions import Storage
+from designate_pool.storage.sql import migrate
+from designate_pool.storage.sql.database import Storage
 from tests.fixtures.bind import Named
 from tests.fixtures.central import SERVERS, WHO, Caller, Clock
 from tests.fixtures.daemon import Daemon

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 import pytest
 import sqlalchemy as sa
 
-from designate_pool.central.housekeeper import Housekeeper
+from designate_pool.central.purger import Housekeeper
 from designate_pool.central.service import Central
 from designate_pool.model import Change, Domain, Status, Task, ZoneDifference, new_id
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.runtime import Inline
-from designate_pool.storage import journal
-from designate_pool.storage.schema import domains, record_changes, records, recordsets
-from designate_pool.storage.sessions import Storage, Tx
+from designate_pool.storage.sql.database import Storage, Tx
+from designate_pool.storage.sql.schema import domains, record_changes, records, recordsets
+from designate_pool.storage.zones import journal
 from tests.fixtures.central import SERVERS, WHO, WWW, Caller, Clock, create
 
 MOST = 1000

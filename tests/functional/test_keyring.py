@@ -9,9 +9,9 @@ import dns.name
 import pytest
 
 from designate_pool.central.service import Central
-from designate_pool.minidns.access import Visitor
-from designate_pool.minidns.keyring import Keyring
-from designate_pool.storage.sessions import Storage
+from designate_pool.minidns.access.acl import Visitor
+from designate_pool.minidns.access.tsig_grants import Keyring
+from designate_pool.storage.sql.database import Storage
 from tests.fixtures.central import WHO, Clock
 
 HOUR = 3600

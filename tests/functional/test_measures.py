@@ -9,10 +9,12 @@ import sqlalchemy as sa
 
 from designate_pool.central.service import Central
 from designate_pool.model import Action, Context, Domain, Outcome, ServerStatus, Status, utcnow
-from designate_pool.storage import domains, measures, statuses
-from designate_pool.storage.measures import ServerMeasures
-from designate_pool.storage.schema import domains as domain_table
-from designate_pool.storage.sessions import Storage
+from designate_pool.storage.operations import server_statuses
+from designate_pool.storage.reporting import gauges
+from designate_pool.storage.reporting.gauges import ServerMeasures
+from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.sql.schema import domains as domain_table
+from designate_pool.storage.zones import domains
 from tests.fixtures.central import create, succeed
 
 SERVER = 'a' * 32
@@ -29,8 +31,8 @@ def row(domain: Domain, action: Action = Action.UPDATE, **values: object) -> Ser
 
 def test_a_server_where_nothing_waits(database: Storage, central: Central) -> None:
     domain = create(central)
-    database.run(statuses.write, [row(domain, status=Outcome.SUCCESS)], NOW)
-    assert database.read(measures.of_server, SERVER, NOW) == ServerMeasures()
+    database.run(server_statuses.write, [row(domain, status=Outcome.SUCCESS)], NOW)
+    assert database.read(gauges.of_server, SERVER, NOW) == ServerMeasures()
 
 
 def test_a_server_that_is_behind(database: Storage, central: Central) -> None:
@@ -38,15 +40,15 @@ def test_a_server_that_is_behind(database: Storage, central: Central) -> None:
     for domain, seconds in ((first, 900), (second, 60), (third, 5000)):
         database.run(lambda tx: tx.execute(sa.update(domain_table).where(domain_table.c.id == domain.id)
                                            .values(changed_at=ago(seconds))))
-    database.run(statuses.write, [
+    database.run(server_statuses.write, [
         row(first, Action.CREATE, status=Outcome.ERROR, next_attempt_at=NOW + timedelta(seconds=60)),
         row(first, status=None, next_attempt_at=ago(30)),
         row(second, next_attempt_at=ago(40), claimed_by='x', claimed_until=NOW + timedelta(seconds=9)),
         row(third, status=Outcome.SUCCESS, next_attempt_at=ago(10))], NOW)  # one that is read again counts as done
-    found = database.read(measures.of_server, SERVER, NOW)
+    found = database.read(gauges.of_server, SERVER, NOW)
     assert (found.waiting, found.due, found.failing, found.in_hand, found.behind) == (4, 2, 1, 1, 2)
     assert (found.oldest_due, found.behind_since) == (ago(30), ago(900))
-    assert database.read(measures.of_server, 'b' * 32, NOW) == ServerMeasures()
+    assert database.read(gauges.of_server, 'b' * 32, NOW) == ServerMeasures()
 
 
 def test_domains_by_status(database: Storage, central: Central) -> None:
@@ -54,10 +56,10 @@ def test_domains_by_status(database: Storage, central: Central) -> None:
     create(central, 'b.example.com.')
     failed = create(central, 'c.example.com.')
     central.update_status(Context(all_projects=True), failed, Outcome.ERROR, failed.serial)
-    assert database.read(measures.unsettled, 'default') == {Status.PENDING: 1, Status.ERROR: 1}
-    assert database.read(measures.active, 'default') == 1
-    assert database.read(measures.active, 'another') == 0
-    assert database.read(measures.parked_plans, 'default', NOW) == 0
+    assert database.read(gauges.unsettled, 'default') == {Status.PENDING: 1, Status.ERROR: 1}
+    assert database.read(gauges.active, 'default') == 1
+    assert database.read(gauges.active, 'another') == 0
+    assert database.read(gauges.parked_plans, 'default', NOW) == 0
 
 
 @pytest.mark.parametrize('request_id', ['req-1', 'ü' * 80, ''])
@@ -87,6 +89,6 @@ def test_a_domain_knows_the_request_that_gave_it_its_serial(database: Storage, c
 
 def test_the_database_s_clock_is_this_host_s(database: Storage) -> None:
     before = utcnow()
-    there = database.ask(measures.clock)
+    there = database.ask(gauges.clock)
     assert (there is None) is (database.engine.dialect.name == 'sqlite')
     assert there is None or before - timedelta(seconds=1) <= there <= utcnow() + timedelta(seconds=1)

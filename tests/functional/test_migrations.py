@@ -19,8 +19,8 @@ import pytest
 import sqlalchemy as sa
 
 from designate_pool import errors
-from designate_pool.storage import migrate, schema
-from designate_pool.storage.sessions import Storage, Tx, make_engine
+from designate_pool.storage.sql import migrate, schema
+from designate_pool.storage.sql.database import Storage, Tx, make_engine
 
 THEN = datetime(2020, 2, 3, 4, 5, 6)
 POOL, LIVE, DEAD, GOING, LIVE_SET, DEAD_SET, GOING_SET = (letter * 32 for letter in '1234567')

@@ -10,9 +10,9 @@ from collections.abc import Callable
 import pytest
 
 from designate_pool.errors import PlanMoved, UnsafePlan
-from designate_pool.planner.config import read
+from designate_pool.planner.config.reader import read
 from designate_pool.planner.engine import Manager
-from designate_pool.planner.stored import FolderStore
+from designate_pool.planner.plan.plan_store import FolderStore
 from tests.fixtures.pdns import PowerDns
 from tests.fixtures.processes import wait_until
 

@@ -14,11 +14,12 @@ import pytest
 
 from designate_pool.errors import InvalidField, RRsetOutsideZone, SourceError, SupportsException, WrongSource
 from designate_pool.model import TsigKey
-from designate_pool.planner import changes, master
-from designate_pool.planner.records import rrset
+from designate_pool.planner import master
 from designate_pool.planner.sources.axfr import AxfrSource
 from designate_pool.planner.sources.zonefile import ZoneFileSource
-from designate_pool.planner.zone import Zone
+from designate_pool.planner.zone import changes
+from designate_pool.planner.zone.zone import Zone
+from designate_pool.protocol.rrset import rrset
 from tests.fixtures.bind import Named
 from tests.fixtures.knot import Knotd
 from tests.fixtures.processes import free_port, wait_until

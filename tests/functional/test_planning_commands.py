@@ -16,7 +16,7 @@ import dns.tsig
 import dns.update
 import pytest
 
-from designate_pool.planner import config
+from designate_pool.planner.config import reader
 from tests.fixtures.bind import Named
 from tests.fixtures.commands import Folder, Ran
 from tests.fixtures.processes import wait_until
@@ -410,5 +410,5 @@ def test_every_configuration_of_the_page_can_be_read(tmp_path: pathlib.Path) -> 
     for text in blocks('yaml'):
         path = tmp_path / 'config.yaml'
         path.write_text(text)
-        found = config.read(path, {'UPDATE_SECRET': 'c2VjcmV0'})
+        found = reader.read(path, {'UPDATE_SECRET': 'c2VjcmV0'})
         assert found.zones and found.providers

@@ -13,13 +13,16 @@ import pytest
 import sqlalchemy as sa
 
 from designate_pool import errors
-from designate_pool.central import plans as rules
-from designate_pool.central.housekeeper import Housekeeper
+from designate_pool.central.purger import Housekeeper
+from designate_pool.central.rules import plans as rules
 from designate_pool.central.service import Central
 from designate_pool.model import (Action, Context, Domain, Outcome, PlanState, PoolServer, RecordChange, ServerState,
                                   ServerStatus, StoredPlan, new_id, utcnow)
-from designate_pool.storage import owned, plans, schema, servers, statuses, zones
-from designate_pool.storage.sessions import Storage
+from designate_pool.storage.operations import pool_servers, rrset_ownership, server_statuses
+from designate_pool.storage.serving import zone_snapshot
+from designate_pool.storage.sql import schema
+from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.zones import plans
 from tests.fixtures.central import WHO, WWW, Caller, Clock, contents, create
 
 ONE, TWO = '1' * 32, '2' * 32
@@ -145,8 +148,9 @@ class TestLive:
     def test_many_who_reserve_at_once_stay_within_the_limit_together(self, central: Central,
                                                                      database: Storage) -> None:
         now, domains = utcnow(), [create(central, f'd{number}.example.com.') for number in range(12)]
-        database.run(servers.register, 'default', [PoolServer(each, '', each[0], 'fake', ServerState.ACTIVE, 'f' * 64)
-                                                   for each in (ONE, TWO)], False, True, now)
+        database.run(pool_servers.register, 'default',
+                     [PoolServer(each, '', each[0], 'fake', ServerState.ACTIVE, 'f' * 64)
+                      for each in (ONE, TWO)], False, True, now)
 
         def reserve(domain: Domain) -> int | None:
             return database.run(plans.reserve, parked(domain, deletes=10), 55, now - HOUR, now)
@@ -226,7 +230,8 @@ class TestHousekeeping:
         for _ in range(2):
             domain = create(central, 'example.com.', WWW)
             put(database, parked(domain), at(clock))
-            database.run(owned.note, ONE, domain.id, [f'h{number}.example.com.\tA' for number in range(1200)], ())
+            database.run(rrset_ownership.note, ONE, domain.id, [f'h{number}.example.com.\tA' for number in range(1200)],
+                         ())
             gone = central.delete_domain(WHO, domain.id)
             central.update_status(WHO, gone, Outcome.SUCCESS, gone.serial)
         clock.now += 5000
@@ -241,59 +246,59 @@ class TestOwned:
     KEYS = ('example.com.\tMX', 'www.example.com.\tA', 'www.example.com.\tAAAA', '\\000\\\\.example.com.\tTXT')
 
     def keys(self, database: Storage, server_id: str, domain: Domain) -> frozenset[str]:
-        return database.read(owned.keys, server_id, domain.id)
+        return database.read(rrset_ownership.keys, server_id, domain.id)
 
     def test_what_was_made_is_ours_until_it_is_deleted(self, central: Central, database: Storage) -> None:
         domain, other = create(central), create(central, 'example.org.')
         for _ in range(2):
-            database.run(owned.note, ONE, domain.id, self.KEYS, ())
+            database.run(rrset_ownership.note, ONE, domain.id, self.KEYS, ())
             assert self.keys(database, ONE, domain) == set(self.KEYS)
         assert self.keys(database, TWO, domain) == self.keys(database, ONE, other) == frozenset()
         for _ in range(2):
-            database.run(owned.note, ONE, domain.id, ['new.example.com.\tA', self.KEYS[0]], self.KEYS[1:])
+            database.run(rrset_ownership.note, ONE, domain.id, ['new.example.com.\tA', self.KEYS[0]], self.KEYS[1:])
             assert self.keys(database, ONE, domain) == {'new.example.com.\tA', self.KEYS[0]}
 
     def test_the_same_name_of_another_type_is_not_meant(self, central: Central, database: Storage) -> None:
         domain = create(central)
-        database.run(owned.note, ONE, domain.id, self.KEYS, ())
-        database.run(owned.note, ONE, domain.id, (), ['www.example.com.\tA', 'example.com.\tTXT'])
+        database.run(rrset_ownership.note, ONE, domain.id, self.KEYS, ())
+        database.run(rrset_ownership.note, ONE, domain.id, (), ['www.example.com.\tA', 'example.com.\tTXT'])
         assert self.keys(database, ONE, domain) == set(self.KEYS) - {'www.example.com.\tA'}
 
     def test_a_whole_large_zone_in_few_statements(self, central: Central, database: Storage) -> None:
         domain = create(central)
         many = {f'h{number}.example.com.\tA' for number in range(20_000)}
         with database.count_statements() as statements:
-            database.run(owned.note, ONE, domain.id, many, ())
+            database.run(rrset_ownership.note, ONE, domain.id, many, ())
         assert statements.total() < 100
         assert self.keys(database, ONE, domain) == many
-        database.run(owned.note, ONE, domain.id, (), many)
+        database.run(rrset_ownership.note, ONE, domain.id, (), many)
         assert self.keys(database, ONE, domain) == frozenset()
 
     def test_forgetting_a_domain_or_a_server(self, central: Central, database: Storage) -> None:
         domain, other = create(central), create(central, 'example.org.')
         for server in (ONE, TWO):
             for each in (domain, other):
-                database.run(owned.note, server, each.id, [f'{each.name}\tMX'], ())
-        assert database.run(owned.forget, ONE, domain.id) == 1
+                database.run(rrset_ownership.note, server, each.id, [f'{each.name}\tMX'], ())
+        assert database.run(rrset_ownership.forget, ONE, domain.id) == 1
         assert [len(self.keys(database, *each)) for each in ((ONE, domain), (ONE, other), (TWO, domain))] == [0, 1, 1]
-        assert database.run(owned.forget, TWO) == 2
-        assert database.run(owned.forget, TWO) == 0
+        assert database.run(rrset_ownership.forget, TWO) == 2
+        assert database.run(rrset_ownership.forget, TWO) == 0
         assert self.keys(database, ONE, other) == {'example.org.\tMX'}
 
     def test_two_who_note_the_same_at_once(self, central: Central, database: Storage,
                                            monkeypatch: pytest.MonkeyPatch) -> None:
         """The other one's rows come between our looking and our writing."""
         domain = create(central)
-        database.run(owned.note, ONE, domain.id, self.KEYS, ())
-        monkeypatch.setattr(owned, '_known', lambda *args: set())
+        database.run(rrset_ownership.note, ONE, domain.id, self.KEYS, ())
+        monkeypatch.setattr(rrset_ownership, '_known', lambda *args: set())
         with pytest.raises(errors.LostRace):
-            database.run(owned.note, ONE, domain.id, [*self.KEYS, 'new.example.com.\tA'], ())
+            database.run(rrset_ownership.note, ONE, domain.id, [*self.KEYS, 'new.example.com.\tA'], ())
         monkeypatch.undo()
         assert self.keys(database, ONE, domain) == set(self.KEYS)
 
     def test_a_name_made_anew_in_the_same_pool_inherits(self, central: Central, database: Storage) -> None:
         former = create(central)
-        database.run(owned.note, ONE, former.id, self.KEYS, ())
+        database.run(rrset_ownership.note, ONE, former.id, self.KEYS, ())
         gone = central.delete_domain(WHO, former.id)
         central.update_status(WHO, gone, Outcome.SUCCESS, gone.serial)
         domain = create(central)
@@ -315,7 +320,7 @@ class TestTexts:
                         ('gone.example.com.', 'A', ['192.0.2.9']))
         changed = central.apply_changes(WHO, domain.id, [
             RecordChange('gone.example.com.', 'A'), RecordChange('www.example.com.', 'A', ('192.0.2.2',), 60)])
-        found = database.run(zones.texts, domain.id)
+        found = database.run(zone_snapshot.texts, domain.id)
         assert found is not None
         head, rows = found
         assert (head.name, head.serial, head.name_servers) == (
@@ -326,8 +331,8 @@ class TestTexts:
     def test_what_goes_or_is_not_there_is_not_served(self, central: Central, database: Storage) -> None:
         domain = create(central)
         central.delete_domain(WHO, domain.id)
-        assert database.run(zones.texts, domain.id) is None
-        assert database.run(zones.texts, new_id()) is None
+        assert database.run(zone_snapshot.texts, domain.id) is None
+        assert database.run(zone_snapshot.texts, new_id()) is None
 
 
 class TestChangesOfASerial:
@@ -379,11 +384,11 @@ class TestApproving:
             'server_id': ONE, 'domain_id': domain.id, 'action': Action.UPDATE, 'expected_serial': domain.serial,
             'status': Outcome.ERROR, 'next_attempt_at': now + HOUR, 'claimed_by': 'manager',
             'claimed_until': now + HOUR, 'version': 4, **facts})
-        database.run(statuses.write, [row], now)
+        database.run(server_statuses.write, [row], now)
         return row
 
     def rows(self, database: Storage, domain: Domain) -> dict[tuple[str, Action], ServerStatus]:
-        found = database.read(statuses.for_domains, [domain.id])[domain.id]
+        found = database.read(server_statuses.for_domains, [domain.id])[domain.id]
         return {(each.server_id, each.action): each for each in found}
 
     def test_its_server_is_tried_now(self, central: Central, database: Storage, caller: Caller, clock: Clock) -> None:
@@ -442,15 +447,15 @@ class TestApproving:
         domain = create(central)
         central.delete_domain(WHO, domain.id)
         later = at(clock) + HOUR
-        database.run(statuses.write, [ServerStatus(ONE, domain.id, action, domain.serial, next_attempt_at=when,
-                                                   status=outcome, version=1)
-                                      for action, when, outcome in (
+        database.run(server_statuses.write, [ServerStatus(ONE, domain.id, action, domain.serial, next_attempt_at=when,
+                                                          status=outcome, version=1)
+                                             for action, when, outcome in (
                                           (Action.DELETE, later, Outcome.ERROR), (Action.UPDATE, None, None))], later)
         plan = put(database, parked(domain), at(clock))
         central.approve_plan(WHO, plan.id)
         assert states(database, plan) == [APPROVED]
         due = {row.action: row.next_attempt_at
-               for row in database.read(statuses.for_domains, [domain.id])[domain.id]}
+               for row in database.read(server_statuses.for_domains, [domain.id])[domain.id]}
         assert due == {Action.DELETE: at(clock), Action.UPDATE: None}
 
     def test_dropped_and_dropped_again(self, central: Central, database: Storage, clock: Clock) -> None:
@@ -559,10 +564,10 @@ def test_a_lost_approval_is_found_by_who_tries_next(central: Central, database: 
     domain, now = create(central), at(clock)
     row = ServerStatus(ONE, domain.id, Action.UPDATE, domain.serial, status=Outcome.ERROR,
                        next_attempt_at=now + HOUR, version=1)
-    database.run(statuses.write, [row], now)
+    database.run(server_statuses.write, [row], now)
     plan = put(database, parked(domain), now)
     database.run(rules.approve, WHO, plan.id, now)
-    (due,) = database.run(statuses.claim_due, {ONE: 5}, utcnow() + timedelta(seconds=1), 'manager', now + HOUR)
+    (due,) = database.run(server_statuses.claim_due, {ONE: 5}, utcnow() + timedelta(seconds=1), 'manager', now + HOUR)
     assert due.domain_id == domain.id
     live = database.read(plans.live, domain.id, ONE, now)
     assert live is not None and live.state is APPROVED

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 import pytest
 import sqlalchemy as sa
 
-from designate_pool.storage import migrate
-from designate_pool.storage.schema import pool_manager_status
-from designate_pool.storage.sessions import Storage
+from designate_pool.storage.sql import migrate
+from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.sql.schema import pool_manager_status
 from tests.fixtures.hot_paths import EXEMPT, HotPaths, everything
 from tests.fixtures.many_domains import domain_ids, fill
 from tests.fixtures.query_plans import Explaining

@@ -8,8 +8,8 @@ import sqlalchemy as sa
 from designate_pool.central.service import Central
 from designate_pool.errors import InvalidField
 from designate_pool.model import Domain, Outcome, Status
-from designate_pool.storage.schema import domains, pool_attributes, records
-from designate_pool.storage.sessions import Storage
+from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.sql.schema import domains, pool_attributes, records
 from tests.fixtures.central import WHO, WWW, create, succeed
 
 

@@ -10,8 +10,8 @@ import pytest
 import sqlalchemy as sa
 
 from designate_pool.model import new_id
-from designate_pool.storage import migrate
-from designate_pool.storage.sessions import make_engine
+from designate_pool.storage.sql import migrate
+from designate_pool.storage.sql.database import make_engine
 from tests.functional.test_migrations import LIVE, LIVE_SET, POOL, THEN, Database, insert_domain, insert_recordset
 
 REFUSED = (sa.exc.IntegrityError, sa.exc.OperationalError, sa.exc.DataError)

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import requests
 
-from designate_pool.api import contract
-from designate_pool.api.auth_tokens import digest
+from designate_pool.api import operation_registry
+from designate_pool.api.auth.token_file import digest
 from tests.fixtures.stack import Stack
 from tests.functional.test_authorisation import LINES, OPERATIONS, filled
 
@@ -184,4 +184,4 @@ def test_the_request_id_is_that_of_the_answer_and_of_the_zone(place: Place) -> N
 
 
 def test_every_operation_is_asked_for() -> None:
-    assert {each.name for each in contract.operations()} <= LINES.keys()
+    assert {each.name for each in operation_registry.operations()} <= LINES.keys()

@@ -13,12 +13,12 @@ import pytest
 import sqlalchemy as sa
 from oslo_config import cfg
 
-from designate_pool.cmd import manage as program
+from designate_pool.cmd.manage import app as program
 from designate_pool.errors import BadConfiguration, InvalidField, UnreadableSecret
 from designate_pool.model import KeyScope, StoredTsigKey, new_id, utcnow
-from designate_pool.storage import tsigkeys
-from designate_pool.storage.schema import tsigkeys as table
-from designate_pool.storage.sessions import Storage
+from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.sql.schema import tsigkeys as table
+from designate_pool.storage.zones import tsigkeys
 
 Opened = Callable[..., Storage]
 OLD, NEW = (base64.urlsafe_b64encode(bytes([number]) * 32).decode() for number in (1, 2))

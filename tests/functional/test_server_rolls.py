@@ -10,8 +10,9 @@ import pytest
 
 from designate_pool.errors import InvalidField, UnknownPool
 from designate_pool.model import Action, Outcome, Pool, PoolServer, Reloaded, ServerState, ServerStatus, new_id
-from designate_pool.storage import pools, servers, statuses
-from designate_pool.storage.sessions import Storage
+from designate_pool.storage.operations import pool_servers, server_statuses
+from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.zones import pools
 from tests.fixtures.rows import default_pool_id, insert_domains
 from tests.fixtures.zones import insert_zone
 
@@ -26,11 +27,11 @@ def section(key: str, position: int = 0, fingerprint: str = 'f', driver: str = '
 
 def register(storage: Storage, *sections: PoolServer, pool: str = 'default', delete_zones: bool = False,
              on_command: bool = False) -> Reloaded:
-    return storage.run(servers.register, pool, sections, delete_zones, on_command, NOW)
+    return storage.run(pool_servers.register, pool, sections, delete_zones, on_command, NOW)
 
 
-def roll(storage: Storage, pool: str = 'default') -> servers.Roll:
-    return storage.read(servers.of_pool, pool)
+def roll(storage: Storage, pool: str = 'default') -> pool_servers.Roll:
+    return storage.read(pool_servers.of_pool, pool)
 
 
 def states(storage: Storage) -> dict[str, ServerState]:
@@ -38,9 +39,9 @@ def states(storage: Storage) -> dict[str, ServerState]:
 
 
 def change(storage: Storage, key: str, **values: object) -> None:
-    server = storage.read(servers.get, key)
+    server = storage.read(pool_servers.get, key)
     assert server is not None
-    assert storage.run(servers.save, dataclasses.replace(server, **values), NOW)  # type: ignore[arg-type]
+    assert storage.run(pool_servers.save, dataclasses.replace(server, **values), NOW)  # type: ignore[arg-type]
 
 
 def test_the_order_is_that_of_the_configuration(storage: Storage) -> None:
@@ -54,8 +55,8 @@ def test_every_column_comes_back_as_it_was_written(storage: Storage) -> None:
     register(storage, section(A))
     full = PoolServer(A, storage.read(default_pool_id), 'ns1, näm', 'fake', ServerState.MAINTENANCE, 'f' * 64, 3,
                       'd' * 32, 17, NOW, NOW, True, True, 5, 'a note', 'manager', NOW, 1, NOW, NOW)
-    assert storage.run(servers.save, full, NOW)
-    assert storage.read(servers.get, A) == dataclasses.replace(full, version=2)
+    assert storage.run(pool_servers.save, full, NOW)
+    assert storage.read(pool_servers.get, A) == dataclasses.replace(full, version=2)
 
 
 def test_only_a_command_has_everybody_read_the_configuration_again(storage: Storage) -> None:
@@ -86,9 +87,9 @@ def test_a_section_goes_drains_is_removed_and_comes_back(storage: Storage) -> No
     register(storage, section(A), section(B))
     assert register(storage, section(A), delete_zones=True) == Reloaded(draining=('fake:b',))
     assert register(storage, section(A)) == Reloaded(), 'told once'
-    assert storage.read(servers.get, B).delete_zones  # type: ignore[union-attr]
+    assert storage.read(pool_servers.get, B).delete_zones  # type: ignore[union-attr]
     assert register(storage, section(A), section(B)) == Reloaded(joined=('fake:b',))
-    assert not storage.read(servers.get, B).delete_zones  # type: ignore[union-attr]
+    assert not storage.read(pool_servers.get, B).delete_zones  # type: ignore[union-attr]
     register(storage, section(A))
     change(storage, B, state=ServerState.REMOVED)
     register(storage, section(A))
@@ -99,7 +100,7 @@ def test_another_fingerprint_is_filled_anew(storage: Storage) -> None:
     storage.run(insert_domains, 1)
     register(storage, section(A))
     assert register(storage, section(A, fingerprint='g')) == Reloaded(changed=('fake:a',))
-    server = storage.read(servers.get, A)
+    server = storage.read(pool_servers.get, A)
     assert server is not None
     assert (server.state, server.filled_to) == (ServerState.ACTIVE, '')
     assert register(storage, section(A, fingerprint='g')) == Reloaded()
@@ -137,7 +138,7 @@ def test_a_pool_is_made_by_its_first_servers_in_a_database_that_was_not_used(sto
     with pytest.raises(UnknownPool, match='pool_name is ohter: no such pool .there are: default, other.; correct it, '
                                           'or .designate-pool-manage pool create ohter'):
         register(storage, section(C), pool='ohter')
-    assert roll(storage, 'ohter') == servers.Roll()
+    assert roll(storage, 'ohter') == pool_servers.Roll()
 
 
 def test_a_pool_is_not_made_where_there_are_domains(storage: Storage) -> None:
@@ -154,24 +155,24 @@ def test_registered_by_many_at_once_it_is_registered_once(storage: Storage) -> N
 
 def test_of_two_writers_one_comes_too_late(storage: Storage) -> None:
     register(storage, section(A))
-    server = storage.read(servers.get, A)
+    server = storage.read(pool_servers.get, A)
     assert server is not None
-    assert storage.run(servers.save, dataclasses.replace(server, note='first'), NOW)
-    assert not storage.run(servers.save, dataclasses.replace(server, note='second'), NOW)
-    assert storage.read(servers.get, A).note == 'first'  # type: ignore[union-attr]
+    assert storage.run(pool_servers.save, dataclasses.replace(server, note='first'), NOW)
+    assert not storage.run(pool_servers.save, dataclasses.replace(server, note='second'), NOW)
+    assert storage.read(pool_servers.get, A).note == 'first'  # type: ignore[union-attr]
 
 
 def test_one_at_a_time_fills_a_server(storage: Storage) -> None:
     register(storage, section(A))
-    server = storage.read(servers.get, A)
+    server = storage.read(pool_servers.get, A)
     assert server is not None
-    mine = storage.run(servers.claim, server, 'one', NOW, NOW + MINUTE)
+    mine = storage.run(pool_servers.claim, server, 'one', NOW, NOW + MINUTE)
     assert mine is not None
-    assert storage.run(servers.claim, mine, 'two', NOW, NOW + MINUTE) is None
-    again = storage.run(servers.claim, mine, 'one', NOW, NOW + MINUTE)
+    assert storage.run(pool_servers.claim, mine, 'two', NOW, NOW + MINUTE) is None
+    again = storage.run(pool_servers.claim, mine, 'one', NOW, NOW + MINUTE)
     assert again is not None
-    assert storage.run(servers.claim, again, 'two', NOW + MINUTE, NOW + 2 * MINUTE) is not None
-    assert not storage.run(servers.save, again, NOW), 'whoever lost its claim writes nothing'
+    assert storage.run(pool_servers.claim, again, 'two', NOW + MINUTE, NOW + 2 * MINUTE) is not None
+    assert not storage.run(pool_servers.save, again, NOW), 'whoever lost its claim writes nothing'
 
 
 def test_what_waits_on_a_server_is_counted_and_told(storage: Storage) -> None:
@@ -183,33 +184,34 @@ def test_what_waits_on_a_server_is_counted_and_told(storage: Storage) -> None:
     rows[1] = dataclasses.replace(rows[1], status=Outcome.ERROR, last_error='no', claimed_until=NOW + MINUTE)
     rows[2] = dataclasses.replace(rows[2], deadline_at=NOW + MINUTE)
     rows[3] = dataclasses.replace(rows[3], deadline_at=NOW - MINUTE)
-    storage.run(statuses.write, rows, NOW)
-    assert storage.read(servers.waiting, A) == 4
-    assert storage.read(servers.waiting, A, 3) == 3
-    assert storage.read(servers.waiting, B) == 0
-    assert storage.read(servers.in_hand, A, ids, NOW)
-    assert not storage.read(servers.in_hand, A, ids, NOW + MINUTE)
-    assert not storage.read(servers.in_hand, A, [ids[0], *ids[2:]], NOW)
-    assert not storage.read(servers.in_hand, B, ids, NOW)
-    server = storage.read(servers.get, A)
+    storage.run(server_statuses.write, rows, NOW)
+    assert storage.read(pool_servers.waiting, A) == 4
+    assert storage.read(pool_servers.waiting, A, 3) == 3
+    assert storage.read(pool_servers.waiting, B) == 0
+    assert storage.read(pool_servers.in_hand, A, ids, NOW)
+    assert not storage.read(pool_servers.in_hand, A, ids, NOW + MINUTE)
+    assert not storage.read(pool_servers.in_hand, A, [ids[0], *ids[2:]], NOW)
+    assert not storage.read(pool_servers.in_hand, B, ids, NOW)
+    server = storage.read(pool_servers.get, A)
     assert server is not None
-    report = storage.read(servers.report, server, 5, NOW, True)
+    report = storage.read(pool_servers.report, server, 5, NOW, True)
     assert (report.rows, report.waiting, report.failing, report.in_hand) == (5, 4, 1, 2)
     assert report.oldest == NOW + MINUTE
     assert report.failures == ((f'{ids[1]}.example.com.', 'CREATE', 'no'),)
-    assert storage.read(servers.report, server, 5, NOW).rows is None
-    assert storage.read(servers.count_domains, storage.read(default_pool_id)) == 5
+    assert storage.read(pool_servers.report, server, 5, NOW).rows is None
+    assert storage.read(pool_servers.count_domains, storage.read(default_pool_id)) == 5
 
 
 def test_a_draining_servers_rows_go_page_by_page(storage: Storage) -> None:
     register(storage, section(A), section(B))
     ids = storage.run(insert_domains, 5)
-    storage.run(statuses.write, [ServerStatus(key, domain, action, 1, version=1) for key in (A, B) for domain in ids
-                                 for action in (Action.CREATE, Action.UPDATE)], NOW)
-    page = storage.read(servers.domains_on, A, 3)
+    storage.run(server_statuses.write,
+                [ServerStatus(key, domain, action, 1, version=1) for key in (A, B) for domain in ids
+                 for action in (Action.CREATE, Action.UPDATE)], NOW)
+    page = storage.read(pool_servers.domains_on, A, 3)
     assert page == ids[:3]
-    assert storage.run(servers.purge, A, page) == 6
-    assert storage.read(servers.domains_on, A, 3) == ids[3:]
-    assert len(storage.read(servers.domains_on, B, 10)) == 5
+    assert storage.run(pool_servers.purge, A, page) == 6
+    assert storage.read(pool_servers.domains_on, A, 3) == ids[3:]
+    assert len(storage.read(pool_servers.domains_on, B, 10)) == 5
     name = f'{ids[4]}.example.com.'
-    assert storage.read(servers.names_on, A, [name, 'never.example.com.', f'{ids[0]}.example.com.']) == {name}
+    assert storage.read(pool_servers.names_on, A, [name, 'never.example.com.', f'{ids[0]}.example.com.']) == {name}

@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from psycopg2.extensions import TRANSACTION_STATUS_IDLE
 
 from designate_pool import errors, metrics
-from designate_pool.storage.sessions import Storage, Tx
+from designate_pool.storage.sql.database import Storage, Tx
 from tests.fixtures.databases import DatabaseServer, MariaDB
 from tests.fixtures.processes import binary, free_port
 

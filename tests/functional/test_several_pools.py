@@ -12,7 +12,8 @@ import pytest
 
 from designate_pool.errors import DuplicateTsigKey, InvalidField
 from designate_pool.model import Context, Outcome, Pool, PoolServer, ServerState, TsigKey, new_id, utcnow
-from designate_pool.storage import pools, servers, services
+from designate_pool.storage.operations import heartbeats, pool_servers
+from designate_pool.storage.zones import pools
 from tests.fixtures.api import EVERYBODY, Place, token
 from tests.fixtures.processes import wait_until
 
@@ -27,7 +28,7 @@ class Two(Place):
     def __init__(self, folder: pathlib.Path) -> None:
         super().__init__(folder)
         self.silver = self.central.create_pool(EVERYBODY, {'name': 'silver', 'name_servers': ['ns.silver.example.']})
-        self.storage.run(servers.register, 'silver', [
+        self.storage.run(pool_servers.register, 'silver', [
             PoolServer(each, '', f'fake:192.0.2.{number}:53', 'fake', ServerState.ACTIVE, 'f' * 64, number,
                        key_name=KEY.name) for number, each in enumerate(SERVERS, 11)], False, True, utcnow())
         self.storage.run(pools.publish, Pool('silver', threshold_percentage=50, catalog_zone='catalog.silver.example.',
@@ -95,8 +96,8 @@ def test_how_many_servers_a_zone_needs_is_told_of_every_pool(two: Two) -> None:
 
 def test_servers_that_join_count_where_their_pool_has_it_so(two: Two) -> None:
     zone = two.zone('joins.example.')
-    joining = servers.in_state(two.storage.read(servers.get, SERVERS[0]), ServerState.JOINING, utcnow())
-    assert two.storage.run(servers.save, joining, utcnow())
+    joining = pool_servers.in_state(two.storage.read(pool_servers.get, SERVERS[0]), ServerState.JOINING, utcnow())
+    assert two.storage.run(pool_servers.save, joining, utcnow())
     assert two.ask(f'/v2/zones/{zone}/servers')['total'] == 2
     two.storage.run(pools.publish, Pool('silver', threshold_percentage=100), utcnow())
     shown = two.ask(f'/v2/zones/{zone}/servers')
@@ -137,13 +138,13 @@ def test_a_pool_with_zones_stays_and_one_whose_zones_are_gone_goes_with_its_serv
     gone = two.central.get_domain(Context(project_id='alpha'), zone)
     two.central.update_status(EVERYBODY, gone, Outcome.SUCCESS, gone.serial)
     for service in ('pool_manager', 'minidns'):
-        two.storage.run(services.say, service, 'one.example.com', 'silver', 'UP', {}, utcnow())
+        two.storage.run(heartbeats.say, service, 'one.example.com', 'silver', 'UP', {}, utcnow())
     refused = two.ask(path, 'DELETE')
     assert (refused.status_code, refused.json['type'], refused.json['message']) == (
         409, 'pool_in_use', 'Programs of the pool silver live: minidns on one.example.com, pool_manager on '
         'one.example.com. Stop them first; one that was killed lives 30 s longer.')
-    two.storage.run(services.say, 'pool_manager', 'one.example.com', 'silver', 'DOWN', {}, utcnow())
-    two.storage.run(services.say, 'minidns', 'one.example.com', 'silver', 'UP', {}, utcnow() - timedelta(seconds=40))
+    two.storage.run(heartbeats.say, 'pool_manager', 'one.example.com', 'silver', 'DOWN', {}, utcnow())
+    two.storage.run(heartbeats.say, 'minidns', 'one.example.com', 'silver', 'UP', {}, utcnow() - timedelta(seconds=40))
     assert two.api.simulate_delete(path, headers={'X-Auth-Token': token('alpha', 'admin')}).status_code == 204
     assert labels(two.ask('/v2/servers')) == ['fake:192.0.2.1:53']
 

@@ -15,12 +15,12 @@ import pytest
 import sqlalchemy as sa
 from oslo_config import cfg
 
-from designate_pool.cmd import manage
-from designate_pool.cmd.heartbeat import Heartbeat
+from designate_pool.cmd.compose.heartbeat import Heartbeat
+from designate_pool.cmd.manage import app
 from designate_pool.model import Action, Endpoint, Outcome, ServerState, Status, utcnow
 from designate_pool.nameserver.server import NameServer
-from designate_pool.storage.schema import domains, pool_manager_status, pool_servers, pools
-from designate_pool.storage.sessions import Storage
+from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.sql.schema import domains, pool_manager_status, pool_servers, pools
 from tests.fixtures.databases import upgraded_sqlite
 from tests.fixtures.nameservers import SECRET
 from tests.fixtures.processes import free_port, wait_until
@@ -33,8 +33,8 @@ def check(stack: Stack) -> tuple[int, Any]:
     """What the command says at once."""
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        code = manage.main(['--config-file', str(stack.config), 'check', '--patience', '0', '--json'],
-                           cfg.ConfigOpts())
+        code = app.main(['--config-file', str(stack.config), 'check', '--patience', '0', '--json'],
+                        cfg.ConfigOpts())
     return code, json.loads(printed.getvalue())
 
 
@@ -67,7 +67,7 @@ def check_default(storage: Storage, folder: pathlib.Path, *arguments: str) -> tu
                     'host = 192.0.2.1\n')
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        code = manage.main(['--config-file', str(path), 'check', '--patience', '0', *arguments], cfg.ConfigOpts())
+        code = app.main(['--config-file', str(path), 'check', '--patience', '0', *arguments], cfg.ConfigOpts())
     return code, printed.getvalue()
 
 
@@ -106,7 +106,7 @@ def test_the_rows_of_other_pools_are_looked_at_and_their_servers_are_not(silver:
 
 def test_the_help_says_whose_servers_are_asked(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        manage.main(['check', '--help'], cfg.ConfigOpts())
+        app.main(['check', '--help'], cfg.ConfigOpts())
     assert "servers of the configuration's pool are asked" in ' '.join(capsys.readouterr().out.split())
 
 

@@ -12,8 +12,8 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine.default import CacheStats
 
-from designate_pool.storage import migrate
-from designate_pool.storage.sessions import Storage
+from designate_pool.storage.sql import migrate
+from designate_pool.storage.sql.database import Storage
 from tests.fixtures.hot_paths import BATCH, HotPaths, change_one, everything, import_one
 from tests.fixtures.many_domains import domain_ids, fill
 

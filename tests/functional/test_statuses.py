@@ -13,9 +13,10 @@ import sqlalchemy as sa
 
 from designate_pool.errors import LostRace
 from designate_pool.model import Action, Outcome, ServerStatus, new_id
-from designate_pool.storage import migrate, name_claims, statuses
-from designate_pool.storage.schema import pool_manager_status
-from designate_pool.storage.sessions import Storage, Tx
+from designate_pool.storage.operations import name_claims, server_statuses
+from designate_pool.storage.sql import migrate
+from designate_pool.storage.sql.database import Storage, Tx
+from designate_pool.storage.sql.schema import pool_manager_status
 from tests.fixtures.rows import insert_domains
 
 NOW = datetime(2030, 1, 2, 3, 4, 5, 678901, tzinfo=timezone.utc)
@@ -29,15 +30,15 @@ def row(domain_id: str, server_id: str = A, action: Action = Action.UPDATE, **fa
 
 
 def written(storage: Storage, *rows: ServerStatus, now: datetime = NOW) -> None:
-    storage.run(statuses.write, rows, now)
+    storage.run(server_statuses.write, rows, now)
 
 
 def stored(storage: Storage, domain_id: str) -> list[ServerStatus]:
-    return storage.read(statuses.for_domains, [domain_id])[domain_id]
+    return storage.read(server_statuses.for_domains, [domain_id])[domain_id]
 
 
 def claim(storage: Storage, rooms: dict[str, int], now: datetime = NOW, by: str = 'one') -> list[ServerStatus]:
-    return storage.run(statuses.claim_due, rooms, now, by, now + MINUTE)
+    return storage.run(server_statuses.claim_due, rooms, now, by, now + MINUTE)
 
 
 @pytest.fixture
@@ -55,8 +56,8 @@ def test_every_column_comes_back_as_it_was_written(storage: Storage, domain: str
 
 
 def test_rows_that_were_never_written_are_an_empty_list(storage: Storage, domain: str) -> None:
-    assert storage.read(statuses.for_domains, [domain]) == {domain: []}
-    assert storage.read(statuses.for_domains, []) == {}
+    assert storage.read(server_statuses.for_domains, [domain]) == {domain: []}
+    assert storage.read(server_statuses.for_domains, []) == {}
     written(storage)
     assert stored(storage, domain) == []
 
@@ -84,7 +85,7 @@ def test_the_fence_judges_each_row_of_a_batch_by_itself(storage: Storage) -> Non
     written(storage, row(ids[0], version=1), row(ids[1], version=3))
     with storage.count_statements() as statements:
         written(storage, *(row(each, version=2, attempts=8) for each in ids))
-    found = storage.read(statuses.for_domains, ids)
+    found = storage.read(server_statuses.for_domains, ids)
     assert [(found[each][0].version, found[each][0].attempts) for each in ids] == [(2, 8), (3, 0), (2, 8)]
     # MariaDB is asked besides which of the rows that are new to the writer were there already.
     assert statements.total() == (2 if storage.engine.dialect.name == 'mysql' else 1)
@@ -93,7 +94,7 @@ def test_the_fence_judges_each_row_of_a_batch_by_itself(storage: Storage) -> Non
 def test_the_rows_of_some_servers_alone(storage: Storage) -> None:
     first, second = storage.run(insert_domains, 2)
     written(storage, *(row(first, server, action) for server in (A, B, C) for action in (Action.CREATE, Action.UPDATE)))
-    found = storage.read(statuses.for_domains, [first, second], [C, A])
+    found = storage.read(server_statuses.for_domains, [first, second], [C, A])
     assert [(each.server_id, each.action) for each in found[first]] == [
         (server, action) for server in (A, C) for action in (Action.CREATE, Action.UPDATE)]
     assert found[second] == []
@@ -101,14 +102,14 @@ def test_the_rows_of_some_servers_alone(storage: Storage) -> None:
 
 def test_a_writer_is_told_how_many_of_its_rows_somebody_else_wrote_first(storage: Storage) -> None:
     first, second, third = storage.run(insert_domains, 3)
-    assert storage.run(statuses.write, [row(first), row(second)], NOW) == 0
+    assert storage.run(server_statuses.write, [row(first), row(second)], NOW) == 0
     read = stored(storage, first) + stored(storage, second)
     mine = [dataclasses.replace(each, version=2, attempts=1) for each in read] + [row(third)]
     written(storage, dataclasses.replace(read[0], version=2, attempts=9))
-    assert storage.run(statuses.write, mine, NOW + SECOND) == 1
+    assert storage.run(server_statuses.write, mine, NOW + SECOND) == 1
     assert [stored(storage, each)[0].attempts for each in (first, second, third)] == [9, 1, 0]
     later = [dataclasses.replace(each, version=3) for each in stored(storage, first) + stored(storage, second)]
-    assert storage.run(statuses.write, later, NOW + SECOND) == 0
+    assert storage.run(server_statuses.write, later, NOW + SECOND) == 0
 
 
 def test_a_writer_is_told_that_somebody_else_has_begun_a_row_first(storage: Storage) -> None:
@@ -116,7 +117,7 @@ def test_a_writer_is_told_that_somebody_else_has_begun_a_row_first(storage: Stor
     written(storage, row(first, expected_serial=100), row(second))
     old = stored(storage, second)[0]
     mine = [row(first, expected_serial=101), row(third), dataclasses.replace(old, version=2, attempts=1)]
-    assert storage.run(statuses.write, mine, NOW) == 1
+    assert storage.run(server_statuses.write, mine, NOW) == 1
     assert [stored(storage, each)[0].expected_serial for each in (first, third)] == [100, 1]
     assert stored(storage, second)[0].attempts == 1
 
@@ -157,11 +158,11 @@ def test_thousands_of_rows_at_once(storage: Storage) -> None:
     with storage.count_statements() as statements:
         assert len(claim(storage, {A: 9999, B: 9999})) == 5200
     assert statements.total() == 3
-    found = storage.read(statuses.for_domains, ids)
+    found = storage.read(server_statuses.for_domains, ids)
     assert {(each.claimed_by, each.version) for rows in found.values() for each in rows} == {('one', 2)}
-    assert storage.run(statuses.purge_domains, ids, [A]) == 2600
-    assert storage.run(statuses.purge_domains, ids, [A, B]) == 2600
-    assert storage.run(statuses.purge_domains, ids, [A, B]) == 0
+    assert storage.run(server_statuses.purge_domains, ids, [A]) == 2600
+    assert storage.run(server_statuses.purge_domains, ids, [A, B]) == 2600
+    assert storage.run(server_statuses.purge_domains, ids, [A, B]) == 0
 
 
 def test_claiming_takes_the_oldest_first_up_to_the_room_of_each_server(storage: Storage) -> None:
@@ -250,8 +251,8 @@ def test_a_row_that_is_being_claimed_is_passed_over_at_once(request: pytest.Fixt
     ids = storage.run(insert_domains, 4)
     written(storage, *(row(each, next_attempt_at=NOW + number * SECOND / 10) for number, each in enumerate(ids)))
     with storage.engine.begin() as first, storage.engine.begin() as second:
-        mine = statuses.claim_due(first, {A: 2}, NOW + SECOND, 'one', NOW + MINUTE)
-        others = statuses.claim_due(second, {A: 2}, NOW + SECOND, 'two', NOW + MINUTE)
+        mine = server_statuses.claim_due(first, {A: 2}, NOW + SECOND, 'one', NOW + MINUTE)
+        others = server_statuses.claim_due(second, {A: 2}, NOW + SECOND, 'two', NOW + MINUTE)
     storage.close()
     assert [each.domain_id for each in mine] == ids[:2]
     assert [each.domain_id for each in others] == ids[2:]
@@ -263,8 +264,8 @@ def test_a_server_that_answers_again_has_its_rows_due_now(storage: Storage) -> N
             row(waiting, B, next_attempt_at=NOW + MINUTE),
             row(claimed, next_attempt_at=NOW + MINUTE, claimed_by='one', claimed_until=NOW + MINUTE),
             row(expired, next_attempt_at=NOW + MINUTE, claimed_by='one', claimed_until=NOW - SECOND))
-    assert storage.run(statuses.wake, A, NOW) == 2
-    assert storage.run(statuses.wake, A, NOW) == 0
+    assert storage.run(server_statuses.wake, A, NOW) == 2
+    assert storage.run(server_statuses.wake, A, NOW) == 0
     assert {each.domain_id for each in claim(storage, {A: 10, B: 10})} == {waiting, expired}
     assert [each.next_attempt_at for each in stored(storage, waiting)] == [NOW, NOW + MINUTE]
 
@@ -272,7 +273,7 @@ def test_a_server_that_answers_again_has_its_rows_due_now(storage: Storage) -> N
 def test_waking_outdates_what_was_read_before(storage: Storage, domain: str) -> None:
     written(storage, row(domain, next_attempt_at=NOW + MINUTE))
     read = stored(storage, domain)[0]
-    storage.run(statuses.wake, A, NOW)
+    storage.run(server_statuses.wake, A, NOW)
     written(storage, dataclasses.replace(read, version=read.version + 1, next_attempt_at=NOW + 2 * MINUTE))
     assert stored(storage, domain)[0].next_attempt_at == NOW
 
@@ -290,11 +291,11 @@ def test_claims_are_renewed_by_who_has_them_and_not_once_they_ran_out(storage: S
     mine = sorted(claim(storage, {A: 2}), key=lambda each: each.domain_id)
     claim(storage, {A: 1}, by='two')
     rows = [stored(storage, each)[0] for each in ids]
-    kept = storage.run(statuses.renew_claims, rows, 'one', NOW + SECOND, NOW + 2 * MINUTE)
+    kept = storage.run(server_statuses.renew_claims, rows, 'one', NOW + SECOND, NOW + 2 * MINUTE)
     assert {each.domain_id for each in kept} == {each.domain_id for each in mine}
     assert kept == [stored(storage, each.domain_id)[0] for each in kept]
     assert {(each.claimed_until, each.version) for each in kept} == {(NOW + 2 * MINUTE, 3)}
-    assert storage.run(statuses.renew_claims, rows, 'one', NOW + 3 * MINUTE, NOW + 4 * MINUTE) == []
+    assert storage.run(server_statuses.renew_claims, rows, 'one', NOW + 3 * MINUTE, NOW + 4 * MINUTE) == []
 
 
 def test_names_are_claimed_with_rows_and_without(storage: Storage, domain: str) -> None:
@@ -304,19 +305,20 @@ def test_names_are_claimed_with_rows_and_without(storage: Storage, domain: str) 
     assert storage.run(name_claims.claim, A, [stranger, name], 'one', NOW, NOW + SECOND) == {stranger, name}
     assert storage.run(name_claims.claim, A, [stranger], 'two', NOW, NOW + MINUTE) == set()
     assert storage.run(name_claims.claim, B, [stranger], 'one', NOW, NOW + MINUTE) == {stranger}
-    found = storage.read(statuses.claimed_on_names, [name, stranger, 'another.example.'], NOW)
+    found = storage.read(server_statuses.claimed_on_names, [name, stranger, 'another.example.'], NOW)
     assert {(each.name, each.server_id, each.going, each.row and each.row.id) for each in found} == {
         (name, A, False, held.id), (name, A, False, None), (stranger, A, False, None), (stranger, B, False, None)}
     storage.run(name_claims.release, A, [name], 'two', NOW + SECOND)
     storage.run(name_claims.release, A, [name], 'one', NOW + MINUTE)
-    assert storage.read(statuses.claimed_on_names, [name], NOW) == [each for each in found if each.name == name]
+    assert storage.read(server_statuses.claimed_on_names, [name], NOW) == [each for each in found if each.name == name]
     storage.run(name_claims.release, A, [name], 'one', NOW + SECOND)
-    assert [each.row and each.row.id for each in storage.read(statuses.claimed_on_names, [name], NOW)] == [held.id]
+    assert [each.row and each.row.id
+            for each in storage.read(server_statuses.claimed_on_names, [name], NOW)] == [held.id]
 
 
 def test_a_claim_on_a_name_ends_by_itself(storage: Storage) -> None:
     storage.run(name_claims.claim, A, ['a.example.', 'b.example.'], 'one', NOW, NOW + SECOND)
-    assert storage.read(statuses.claimed_on_names, ['a.example.'], NOW + SECOND) == []
+    assert storage.read(server_statuses.claimed_on_names, ['a.example.'], NOW + SECOND) == []
     assert storage.run(name_claims.claim, A, ['a.example.'], 'two', NOW + SECOND, NOW + MINUTE) == {'a.example.'}
     assert storage.read(lambda tx: tx.execute(sa.select(name_claims.TABLE.c.name)).scalars().all()) == ['a.example.']
 
@@ -337,7 +339,7 @@ def test_who_is_being_polled_for_is_known(storage: Storage) -> None:
     ids = storage.run(insert_domains, 4)
     written(storage, row(ids[0], deadline_at=NOW + MINUTE), row(ids[1], deadline_at=NOW - MINUTE), row(ids[2]),
             row(ids[3], B, deadline_at=NOW + MINUTE))
-    assert storage.read(statuses.polled, A, ids, NOW) == {ids[0]}
+    assert storage.read(server_statuses.polled, A, ids, NOW) == {ids[0]}
 
 
 def test_a_manager_that_stops_gives_back_what_it_claimed(storage: Storage) -> None:
@@ -345,8 +347,8 @@ def test_a_manager_that_stops_gives_back_what_it_claimed(storage: Storage) -> No
     written(storage, *(row(each, next_attempt_at=NOW - MINUTE + number * SECOND) for number, each in enumerate(ids)))
     claim(storage, {A: 2}, by='one')
     claim(storage, {A: 1}, by='two')
-    assert storage.run(statuses.release, 'one', (A, B)) == 2
-    assert storage.run(statuses.release, 'one', (A, B)) == 0
+    assert storage.run(server_statuses.release, 'one', (A, B)) == 2
+    assert storage.run(server_statuses.release, 'one', (A, B)) == 0
     assert [each.domain_id for each in claim(storage, {A: 10}, by='three')] == ids[:2]
 
 
@@ -364,8 +366,8 @@ def test_what_is_due_is_found_by_the_index(storage: Storage) -> None:
             seen.append((statement, parameters))
 
     sa.event.listen(storage.engine, 'before_cursor_execute', note)
-    storage.read(statuses.claim_due, {A: 5, B: 5}, NOW, 'one', NOW + MINUTE)
-    storage.read(statuses.any_waiting, A)
+    storage.read(server_statuses.claim_due, {A: 5, B: 5}, NOW, 'one', NOW + MINUTE)
+    storage.read(server_statuses.any_waiting, A)
     sa.event.remove(storage.engine, 'before_cursor_execute', note)
     assert len(seen) == 2
     for statement, parameters in seen:

@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from designate_pool.model import Endpoint, new_id
-from designate_pool.storage.sessions import Storage, Tx
+from designate_pool.storage.sql.database import Storage, Tx
 from tests.fixtures.bind import Named
 from tests.fixtures.knot import Knotd
 from tests.fixtures.processes import free_port, wait_until

@@ -23,7 +23,7 @@ zones:
 '''
 HOSTS = ''.join(f'host{number} 300 A 192.0.2.{number}\n' for number in range(100, 112))
 ZONE = 'example.com'
-COMMAND = ('designate_pool.cmd.sync', '--config', 'sync.yaml')
+COMMAND = ('designate_pool.cmd.programs.sync', '--config', 'sync.yaml')
 
 
 class Repository(Folder):

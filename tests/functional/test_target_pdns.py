@@ -11,11 +11,11 @@ import pytest
 
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendRefused, DuplicateRRset, SourceError, SupportsException
-from designate_pool.planner.plan import ApplyResult
-from designate_pool.planner.records import rrset
+from designate_pool.planner.plan.plan import ApplyResult
 from designate_pool.planner.targets.pdns import PdnsProvider
-from designate_pool.planner.zone import Zone
+from designate_pool.planner.zone.zone import Zone
 from designate_pool.powerdns import Answer, Api, Server
+from designate_pool.protocol.rrset import rrset
 from tests.fixtures.pdns import PowerDns
 from tests.fixtures.processes import binary
 

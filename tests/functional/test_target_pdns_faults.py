@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from designate_pool.errors import BackendError, BackendRefused, PoolError
-from designate_pool.planner.plan import ApplyResult
+from designate_pool.planner.plan.plan import ApplyResult
 from designate_pool.planner.targets.pdns import PdnsProvider
 from designate_pool.powerdns import Answer
 from tests.fixtures.pdns import PowerDns

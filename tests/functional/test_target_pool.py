@@ -15,12 +15,12 @@ import pytest
 from designate_pool import errors
 from designate_pool.model import PlanState, StoredPlan, new_id, utcnow
 from designate_pool.planner import master
-from designate_pool.planner.plan import ApplyResult, Plan
-from designate_pool.planner.pool_api import ApiStore, PoolApi
+from designate_pool.planner.plan.plan import ApplyResult, Plan
+from designate_pool.planner.providers.pool_api import ApiStore, PoolApi
 from designate_pool.planner.targets.pool import PoolProvider
-from designate_pool.planner.zone import Zone
-from designate_pool.storage import plans
-from designate_pool.storage.sessions import Storage
+from designate_pool.planner.zone.zone import Zone
+from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.zones import plans
 from tests.fixtures.bind import Named
 from tests.fixtures.processes import free_port, wait_until
 from tests.fixtures.proxy import Proxy

@@ -16,11 +16,11 @@ import pytest
 from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, SourceError
 from designate_pool.model import TsigKey
 from designate_pool.planner import transfer_in
-from designate_pool.planner.providers import BaseProcessor, BaseProvider
-from designate_pool.planner.safety import dangers
+from designate_pool.planner.plan.safety import dangers
+from designate_pool.planner.providers.base import BaseProcessor, BaseProvider
 from designate_pool.planner.targets.fake import zone_of
 from designate_pool.planner.targets.rfc2136 import Rfc2136Provider
-from designate_pool.planner.zone import Zone
+from designate_pool.planner.zone.zone import Zone
 from tests.fixtures.bind import Named
 from tests.fixtures.daemon import Daemon
 from tests.fixtures.processes import free_port, wait_until
@@ -405,7 +405,7 @@ class TestRefusals:
     def test_clocks_that_differ(self, bind: Named, monkeypatch: pytest.MonkeyPatch) -> None:
         target = provider(bind)
         late = types.SimpleNamespace(time=lambda: time.time() - 1000)
-        for module in ('dns.message', 'designate_pool.planner.peer'):
+        for module in ('dns.message', 'designate_pool.protocol.tcp_client'):
             monkeypatch.setattr(f'{module}.time', late)
         for call in (target.ping, lambda: target.plan(zone(''))):
             with pytest.raises(BackendError, match=r"BADTIME\): the server's is (999|100.) seconds ahead") as caught:

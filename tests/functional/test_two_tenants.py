@@ -14,11 +14,14 @@ import falcon.testing
 import pytest
 import sqlalchemy as sa
 
-from designate_pool.api.identity import Identity
-from designate_pool.api.policy import ALL_PROJECTS
+from designate_pool.api.auth.identity import Identity
+from designate_pool.api.auth.policy import ALL_PROJECTS
 from designate_pool.model import (Action, AuditFinding, AuditKind, Context, Outcome, ServerStatus, ZoneTask,
                                   ZoneTaskKind, ZoneTaskStatus, new_id, utcnow)
-from designate_pool.storage import findings, schema, statuses, zone_tasks
+from designate_pool.storage.operations import server_statuses
+from designate_pool.storage.reporting import audit_findings
+from designate_pool.storage.sql import schema
+from designate_pool.storage.zones import zone_tasks
 from tests.fixtures.api import EVERYBODY, Place, opened, token
 from tests.functional.test_authorisation import LINES, OPERATIONS, OWN, PAGES, ask, may
 
@@ -115,10 +118,10 @@ class NotOfAll:
 
 def test_an_operator_who_may_not_see_all_projects_is_told_no_names(
         place: Place, theirs: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    place.storage.run(findings.add, [AuditFinding(
+    place.storage.run(audit_findings.add, [AuditFinding(
         new_id(), utcnow(), place.pool.id, AuditKind.SERIALS, theirs['zone_id'], theirs['zone_name'], place.server_id,
         'fake:192.0.2.1:53', 'it serves no such zone', 'renewed')])
-    place.storage.run(statuses.write, [ServerStatus(
+    place.storage.run(server_statuses.write, [ServerStatus(
         place.server_id, theirs['zone_id'], Action.CREATE, 1, status=Outcome.ERROR, last_error='refused',
         next_attempt_at=utcnow())], utcnow())
     headers = {'X-Auth-Token': token('beta', 'operator')}

@@ -16,9 +16,9 @@ import requests
 
 from designate_pool import runtime
 from designate_pool.api.app import create_app
-from designate_pool.api.judging import Wanted
-from designate_pool.api.server import ApiServer
-from designate_pool.api.watching import Watch
+from designate_pool.api.http.server import ApiServer
+from designate_pool.api.services.wait_verdict import Wanted
+from designate_pool.api.services.zone_watcher import Watch
 from designate_pool.central.service import Central
 from designate_pool.errors import TooManyWaits
 from designate_pool.model import (Action, Context, Domain, Endpoint, Outcome, Pool, PoolServer, Report, ServerState,
@@ -26,8 +26,9 @@ from designate_pool.model import (Action, Context, Domain, Endpoint, Outcome, Po
 from designate_pool.rpc.central import TOPIC, CentralClient
 from designate_pool.rpc.direct import Direct
 from designate_pool.rpc.pool_manager import PoolManagerClient, topic
-from designate_pool.storage import pools, servers, statuses
-from designate_pool.storage.sessions import Storage
+from designate_pool.storage.operations import pool_servers, server_statuses
+from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.zones import pools
 from tests.fixtures.databases import upgraded_sqlite
 from tests.fixtures.processes import wait_until
 
@@ -69,7 +70,7 @@ class System:
         row = ServerStatus(IDS[server], domain.id, action, domain.serial, status=status,
                            serial_number=domain.serial if serial is None else serial,
                            version=int(time.monotonic() * 1000), **values)
-        self.storage.run(statuses.write, [row], utcnow())
+        self.storage.run(server_statuses.write, [row], utcnow())
 
     def agreed(self, domain: Domain, status: Outcome = Outcome.SUCCESS) -> None:
         """The pool manager reports what the pool agrees on."""
@@ -105,7 +106,7 @@ def make_system(folder: pathlib.Path, waits: int = WAITS) -> Iterator[System]:
     pool = Pool('default', threshold_percentage=66)
     direct.serve(TOPIC, Central(storage, PoolManagerClient(direct), threads))
     direct.serve(topic(pool.name), NoPool())
-    storage.run(servers.register, 'default', [
+    storage.run(pool_servers.register, 'default', [
         PoolServer(each, '', f'fake:192.0.2.{number}:53', 'fake', ServerState.ACTIVE, 'f' * 64, number)
         for number, each in enumerate(IDS, 1)], False, True, utcnow())
     storage.run(pools.publish, pool, utcnow())

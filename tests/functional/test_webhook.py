@@ -102,8 +102,8 @@ def stack(pool: Stack) -> Iterator[Stack]:
 @pytest.fixture(scope='module')
 def client(pool: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     port, metrics = free_port(), free_port()
-    process = warm.Program('designate_pool.cmd.webhook', ['--listen', f'127.0.0.1:{port}', '--url', pool.url,
-                                                          '--metrics', f'127.0.0.1:{metrics}'],
+    process = warm.Program('designate_pool.cmd.programs.webhook', ['--listen', f'127.0.0.1:{port}', '--url', pool.url,
+                                                                   '--metrics', f'127.0.0.1:{metrics}'],
                            tmp_path_factory.mktemp('webhook') / 'log').start()
     wait_until(lambda: process.running() and b': ready' in process.log.read_bytes(), 'the webhook is ready')
     yield Client(f'http://127.0.0.1:{port}', f'http://127.0.0.1:{metrics}/metrics')

@@ -8,11 +8,13 @@ from collections.abc import Iterator
 import pytest
 import sqlalchemy as sa
 
-from designate_pool.minidns import packing, transfer, wire
+from designate_pool.minidns.zones import packing
 from designate_pool.model import Status, Task, ZoneBlock, ZoneHead
-from designate_pool.storage import migrate, packed, zones
-from designate_pool.storage.schema import domains, records, recordsets
-from designate_pool.storage.sessions import Storage
+from designate_pool.protocol import axfr_records, wire
+from designate_pool.storage.serving import mariadb_packing, zone_snapshot
+from designate_pool.storage.sql import migrate
+from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.sql.schema import domains, records, recordsets
 from tests.fixtures.databases import MariaDB
 from tests.fixtures.zones import EXAMPLE, big_zone, insert_big_zone, insert_zone, set_serial
 
@@ -33,17 +35,17 @@ _dmarc  IN TXT "a \\ and a . and a \" and a ; and \000\255"
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Zones are large and blocks are small."""
-    monkeypatch.setattr(zones, '_PAGE', 3)
-    monkeypatch.setattr(packed, '_FIRST', 4)
-    monkeypatch.setattr(packed, '_MOST', 5)
-    monkeypatch.setattr(zones, '_FIRST', zones._RECORDS.limit(4))
+    monkeypatch.setattr(zone_snapshot, '_PAGE', 3)
+    monkeypatch.setattr(mariadb_packing, '_FIRST', 4)
+    monkeypatch.setattr(mariadb_packing, '_MOST', 5)
+    monkeypatch.setattr(zone_snapshot, '_FIRST', zone_snapshot._RECORDS.limit(4))
 
 
 def as_sent(pages: Iterator[tuple[ZoneHead, ZoneBlock]] | Iterator[tuple[ZoneHead, list[object]]]) -> list[bytes]:
     """The records of a transfer, sorted."""
     (head, first), rest = next(pages), pages
     found = []
-    for count, octets in packing.bodies(head.name, transfer.pages(
+    for count, octets in packing.bodies(head.name, axfr_records.pages(
             head, itertools.chain([first], (each for _, each in rest))), head.ttl):  # type: ignore[arg-type]
         at = 0
         for _ in range(count):
@@ -57,8 +59,8 @@ def as_sent(pages: Iterator[tuple[ZoneHead, ZoneBlock]] | Iterator[tuple[ZoneHea
 @pytest.mark.usefixtures('small')
 def test_records_of_every_kind_are_the_same(storage: Storage) -> None:
     key = storage.run(lambda tx: insert_zone(tx, ODD))
-    sent = as_sent(storage.stream(zones.blocks, key))
-    assert sent == as_sent(storage.stream(zones.pages, key))
+    sent = as_sent(storage.stream(zone_snapshot.blocks, key))
+    assert sent == as_sent(storage.stream(zone_snapshot.pages, key))
     assert len(sent) == 15 + 9 + 2
     assert any(octets.startswith(b'\1c\xc0\x0c\0\1\0\1\x7f\xff\xff\xff\0\4') for octets in sent)
 
@@ -73,8 +75,8 @@ def test_records_are_sent_whatever_their_status_but_those_that_go(storage: Stora
             (Task.DELETE, Status.ERROR), (Task.NONE, Status.DELETED)]):
         storage.run(lambda tx: tx.execute(records.update().where(of_host[number]).values(
             task=task, status=status)) and None)
-    sent = as_sent(storage.stream(zones.blocks, key))
-    assert sent == as_sent(storage.stream(zones.pages, key))
+    sent = as_sent(storage.stream(zone_snapshot.blocks, key))
+    assert sent == as_sent(storage.stream(zone_snapshot.pages, key))
     assert len(sent) == 40 - 3 + 1 + 2
 
 
@@ -83,16 +85,16 @@ def test_ttls_are_those_of_now(storage: Storage) -> None:
     key = storage.run(lambda tx: insert_zone(tx, big_zone(9), name='example.org.'))
     for table, ttl in ((domains, 77), (recordsets, 78)):
         storage.run(lambda tx: tx.execute(table.update().values(ttl=ttl)) and None)
-        sent = as_sent(storage.stream(zones.blocks, key))
-        assert sent == as_sent(storage.stream(zones.pages, key))
+        sent = as_sent(storage.stream(zone_snapshot.blocks, key))
+        assert sent == as_sent(storage.stream(zone_snapshot.pages, key))
         assert sum(b'\0\1\0\1' + ttl.to_bytes(4, 'big') in octets for octets in sent) == 9
 
 
 @pytest.mark.usefixtures('small')
 def test_a_zone_that_changes_while_it_is_read_is_sent_as_it_was(storage: Storage) -> None:
     key = storage.run(lambda tx: insert_zone(tx, big_zone(40), name='example.org.'))
-    before = as_sent(storage.stream(zones.blocks, key))
-    found = storage.stream(zones.blocks, key)
+    before = as_sent(storage.stream(zone_snapshot.blocks, key))
+    found = storage.stream(zone_snapshot.blocks, key)
     first = next(found)
 
     def change(tx: sa.Connection) -> None:
@@ -101,7 +103,7 @@ def test_a_zone_that_changes_while_it_is_read_is_sent_as_it_was(storage: Storage
 
     storage.run(change)
     assert as_sent(itertools.chain([first], found)) == before
-    assert as_sent(storage.stream(zones.blocks, key)) != before
+    assert as_sent(storage.stream(zone_snapshot.blocks, key)) != before
 
 
 def test_mariadb_makes_blocks_of_a_large_zone_that_fit_into_messages(mariadb: MariaDB) -> None:
@@ -109,7 +111,7 @@ def test_mariadb_makes_blocks_of_a_large_zone_that_fit_into_messages(mariadb: Ma
     migrate.upgrade(url)
     storage = Storage(url)
     key = storage.run(insert_big_zone, 6000)
-    found = [block for _, block in storage.stream(zones.blocks, key)]
+    found = [block for _, block in storage.stream(zone_snapshot.blocks, key)]
     assert sum(block.count + len(block.records) for block in found) == 6001
     assert sum(len(block.records) for block in found) == 1  # the name servers, whose owner is the zone
     assert max(len(block.octets) for block in found) <= packing.ROOM

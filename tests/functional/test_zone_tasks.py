@@ -11,18 +11,19 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from designate_pool.api.tasks import AT_ONCE, PIECE, ZoneTasks
-from designate_pool.central import imports
-from designate_pool.central.housekeeper import Housekeeper
-from designate_pool.central.imports import LEASE, MOST_TRIES, Imports
-from designate_pool.central.quotas import Quotas
+from designate_pool.api.services.zone_task_store import AT_ONCE, PIECE, ZoneTasks
+from designate_pool.central.purger import Housekeeper
+from designate_pool.central.rules.quotas import Quotas
 from designate_pool.central.service import Central
+from designate_pool.central.zone_tasks import import_worker
+from designate_pool.central.zone_tasks.import_worker import LEASE, MOST_TRIES, Imports
 from designate_pool.errors import OverLimit, OverQuota, ServiceUnavailable, ZoneExportNotFound, ZoneImportNotFound
 from designate_pool.model import Context, Outcome, ZoneTask, ZoneTaskKind, ZoneTaskStatus, new_id
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.runtime import Inline
-from designate_pool.storage import schema, zone_tasks
-from designate_pool.storage.sessions import Storage
+from designate_pool.storage.sql import schema
+from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.zones import zone_tasks
 from tests.fixtures.central import WHO, Caller, Clock, contents, create
 
 HEAD = b'$ORIGIN example.com.\n$TTL 300\n@ SOA ns1 hostmaster 1 7200 900 1209600 600\n'
@@ -115,7 +116,7 @@ class TestAnImport:
 
     def test_many_pieces_and_parts(self, central: Central, tasks: ZoneTasks,
                                    monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr('designate_pool.central.zonefile.PART', 70)
+        monkeypatch.setattr('designate_pool.central.zone_tasks.zonefile_parser.PART', 70)
         task = tasks.take_in(RED, hosts(700))  # twelve pieces, three transactions
         central.imports.turn()
         domain_id = tasks.get(IMPORT, RED, task.id).domain_id
@@ -138,7 +139,7 @@ class TestAnImport:
 
     def test_quotas_hold_for_it(self, database: Storage, central: Central, tasks: ZoneTasks, clock: Clock,
                                 monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr('designate_pool.central.zonefile.PART', 70)
+        monkeypatch.setattr('designate_pool.central.zone_tasks.zonefile_parser.PART', 70)
         limited = Central(database, PoolManagerClient(Caller()), Inline(), clock=clock,
                           quotas=Quotas(zone_records=300))
         task = tasks.take_in(RED, hosts(301))
@@ -148,9 +149,9 @@ class TestAnImport:
 
     def test_a_small_one_does_not_wait_behind_a_large_one(self, central: Central, tasks: ZoneTasks,
                                                           database: Storage) -> None:
-        large = tasks.take_in(RED, [SMALL + b';' * imports.SMALL])
+        large = tasks.take_in(RED, [SMALL + b';' * import_worker.SMALL])
         small = tasks.take_in(RED, [SMALL])
-        assert central.imports.turn(imports.SMALL) and not central.imports.turn(imports.SMALL)
+        assert central.imports.turn(import_worker.SMALL) and not central.imports.turn(import_worker.SMALL)
         assert tasks.get(IMPORT, RED, small.id).status is ZoneTaskStatus.COMPLETE
         assert tasks.get(IMPORT, RED, large.id).status is ZoneTaskStatus.PENDING
 
@@ -200,25 +201,25 @@ class TestSeveralCentrals:
     def test_small_ones_are_claimed_together(self, central: Central, database: Storage, other: Imports,
                                              tasks: ZoneTasks) -> None:
         waiting = [tasks.take_in(RED, [b'$ORIGIN %d.' % number + HEAD.removeprefix(b'$ORIGIN ')]).id
-                   for number in range(imports.AT_ONCE + 2)]
-        assert central.imports.turn(imports.SMALL)
-        while other.turn(imports.SMALL):
+                   for number in range(import_worker.AT_ONCE + 2)]
+        assert central.imports.turn(import_worker.SMALL)
+        while other.turn(import_worker.SMALL):
             pass
-        assert self.ended(tasks, waiting) == [waiting[0], *waiting[imports.AT_ONCE:]]
-        while central.imports.turn(imports.SMALL):
+        assert self.ended(tasks, waiting) == [waiting[0], *waiting[import_worker.AT_ONCE:]]
+        while central.imports.turn(import_worker.SMALL):
             pass
         assert self.ended(tasks, waiting) == waiting
 
     def test_one_that_stops_hands_over_all_that_it_claimed(self, database: Storage, central: Central, other: Imports,
                                                            tasks: ZoneTasks, clock: Clock) -> None:
         waiting = [tasks.take_in(RED, [b'$ORIGIN %d.' % number + HEAD.removeprefix(b'$ORIGIN ')]).id
-                   for number in range(imports.AT_ONCE)]
+                   for number in range(import_worker.AT_ONCE)]
         stopping = Imports(database, self.after(lambda: stopping.stop(), central), clock)
-        while stopping.turn(imports.SMALL):
+        while stopping.turn(import_worker.SMALL):
             pass
         assert self.ended(tasks, waiting) == waiting[:1]  # that was begun, and had no part to stop at
         clock.now += 1
-        while other.turn(imports.SMALL):
+        while other.turn(import_worker.SMALL):
             pass
         assert self.ended(tasks, waiting) == waiting
 
@@ -369,7 +370,7 @@ class TestAnExport:
                     'name': 'zzz.example.com.', 'type': 'A', 'records': ['192.0.2.1']}))
 
         before = central.export_zone(RED, domain.id)
-        monkeypatch.setattr('designate_pool.api.tasks.time.sleep', change)
+        monkeypatch.setattr('designate_pool.api.services.zone_task_store.time.sleep', change)
         assert self.exported(tasks, domain.id) == before
         assert changed
 

@@ -12,8 +12,8 @@ import pytest
 import requests
 import sqlalchemy as sa
 
-from designate_pool.storage import schema
-from designate_pool.storage.sessions import Storage
+from designate_pool.storage.sql import schema
+from designate_pool.storage.sql.database import Storage
 from tests.fixtures.databases import PostgreSQL
 from tests.fixtures.processes import wait_until
 from tests.fixtures.rabbitmq import RabbitMq

@@ -8,9 +8,9 @@ import time
 import sqlalchemy as sa
 
 from designate_pool.model import Action, Status, Task, new_id
-from designate_pool.storage import zones
-from designate_pool.storage.schema import domains, records
-from designate_pool.storage.sessions import Storage
+from designate_pool.storage.serving import zone_snapshot
+from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.sql.schema import domains, records
 from tests.fixtures.zones import EXAMPLE, insert_zone, set_serial
 
 
@@ -18,42 +18,42 @@ def test_the_heads_of_many_zones_are_one_statement(storage: Storage) -> None:
     for number in range(5):
         storage.run(lambda tx: insert_zone(tx, EXAMPLE, name=f'z{number}.example.', pool_name='two'))
     with storage.count_statements() as counter:
-        heads = storage.read(zones.heads, [f'z{number}.example.' for number in range(9)], 'two')
+        heads = storage.read(zone_snapshot.heads, [f'z{number}.example.' for number in range(9)], 'two')
     assert counter.total() == 1
     assert sorted(heads) == [f'z{number}.example.' for number in range(5)]
     head = heads['z3.example.']
     assert (head.serial, head.pool_name, head.name_servers, head.email) == (
         7, 'two', ('ns1.example.net.',), 'first.last@example.com')
-    assert storage.read(zones.heads, list(heads), 'default') == {}, 'another pool has none of them'
+    assert storage.read(zone_snapshot.heads, list(heads), 'default') == {}, 'another pool has none of them'
 
 
 def test_records_are_counted_so_far_and_no_further(storage: Storage) -> None:
     key = storage.run(insert_zone)
-    whole = storage.read(zones.count, key, 1000)
+    whole = storage.read(zone_snapshot.count, key, 1000)
     assert whole == 15
-    assert [storage.read(zones.count, key, most) for most in (0, 1, whole - 1, whole, whole + 1)] == [
+    assert [storage.read(zone_snapshot.count, key, most) for most in (0, 1, whole - 1, whole, whole + 1)] == [
         0, 1, whole - 1, whole, whole]
     storage.run(lambda tx: tx.execute(records.update().where(records.c.data == '192.0.2.3').values(
         task=Task.DELETE, status=Status.PENDING)) and None)
-    assert storage.read(zones.count, key, 1000) == whole - 1
-    assert storage.read(zones.count, new_id(), 1000) == 0
+    assert storage.read(zone_snapshot.count, key, 1000) == whole - 1
+    assert storage.read(zone_snapshot.count, new_id(), 1000) == 0
 
 
 def test_records_of_several_zones_are_counted_together(storage: Storage) -> None:
     keys = [storage.run(lambda tx: insert_zone(tx, name=f'z{number}.example.')) for number in range(3)]
     storage.run(lambda tx: tx.execute(records.update().where(records.c.domain_id == keys[1]).values(
         task=Task.DELETE, status=Status.PENDING)) and None)
-    assert storage.read(zones.counts, [*keys, new_id()], 30) == {keys[0]: 15, keys[2]: 15}
-    assert storage.read(zones.counts, keys, 29) is None
+    assert storage.read(zone_snapshot.counts, [*keys, new_id()], 30) == {keys[0]: 15, keys[2]: 15}
+    assert storage.read(zone_snapshot.counts, keys, 29) is None
 
 
 def test_a_zone_without_records_has_a_head_only(storage: Storage) -> None:
     only_soa = '@ IN SOA ns1.example.net. a.example.com. 4294967295 1 2 3 4\n'
     key = storage.run(lambda tx: insert_zone(tx, '$TTL 300\n' + only_soa, pool_name='two'))
-    ((head, contents),) = storage.stream(zones.pages, key)
+    ((head, contents),) = storage.stream(zone_snapshot.pages, key)
     assert (head.serial, list(contents)) == (4294967295, [])
-    assert list(storage.stream(zones.pages, new_id())) == []
-    assert storage.read(zones.heads, [], 'two') == {}
+    assert list(storage.stream(zone_snapshot.pages, new_id())) == []
+    assert storage.read(zone_snapshot.heads, [], 'two') == {}
 
 
 def test_small_zones_are_read_together(storage: Storage) -> None:
@@ -62,14 +62,14 @@ def test_small_zones_are_read_together(storage: Storage) -> None:
     storage.run(lambda tx: tx.execute(domains.update().where(domains.c.id == ids[1]).values(action=Action.DELETE))
                 and None)
     with storage.count_statements() as counter:
-        found = storage.read(zones.few, [*ids, new_id()], 45)
+        found = storage.read(zone_snapshot.few, [*ids, new_id()], 45)
     assert counter.total() <= 3
     assert found is not None and sorted(found) == sorted([ids[0], ids[2]])
     for key, (head, contents) in found.items():
-        assert head == storage.read(zones.head, key)
-        assert sorted(contents) == sorted(row for _, page in storage.stream(zones.pages, key) for row in page)
-    assert storage.read(zones.few, ids, 44) is None, 'they have 45 records together'
-    assert storage.read(zones.few, [new_id()], 0) == {}
+        assert head == storage.read(zone_snapshot.head, key)
+        assert sorted(contents) == sorted(row for _, page in storage.stream(zone_snapshot.pages, key) for row in page)
+    assert storage.read(zone_snapshot.few, ids, 44) is None, 'they have 45 records together'
+    assert storage.read(zone_snapshot.few, [new_id()], 0) == {}
 
 
 def test_head_and_records_agree_while_somebody_writes(storage: Storage) -> None:
@@ -94,7 +94,7 @@ def test_head_and_records_agree_while_somebody_writes(storage: Storage) -> None:
         seen = set()
         end = time.monotonic() + 10
         while len(seen) < 20 and time.monotonic() < end:
-            ((head, contents),) = storage.stream(zones.pages, key)
+            ((head, contents),) = storage.stream(zone_snapshot.pages, key)
             seen.add(head.serial)
             assert {wire for _, _, _, wire in contents} == {head.serial.to_bytes(4, 'big')}
     finally:

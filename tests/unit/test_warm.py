@@ -15,8 +15,8 @@ from tests.fixtures.processes import wait_until
     ('designate_pool.cli', '--help'),
     ('designate_pool.cli', '--no-such-option'),
     ('designate_pool.cli', '--url', 'http://127.0.0.1:9', 'zone', 'list'),
-    ('designate_pool.cmd.nameserver', '--secret-file', 'missing'),
-    ('designate_pool.cmd.manage', '--config-file', 'own.conf', 'config', 'check', '--offline'),
+    ('designate_pool.cmd.programs.nameserver', '--secret-file', 'missing'),
+    ('designate_pool.cmd.manage.app', '--config-file', 'own.conf', 'config', 'check', '--offline'),
 ], ids=' '.join)
 def test_it_prints_the_same_and_ends_the_same(words: tuple[str, ...], tmp_path: pathlib.Path,
                                               monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,7 +33,7 @@ def test_it_prints_the_same_and_ends_the_same(words: tuple[str, ...], tmp_path: 
 @pytest.mark.parametrize('number, code', [(signal.SIGTERM, 0), (signal.SIGINT, 0), (signal.SIGKILL, -9)])
 def test_it_ends_by_a_signal(number: int, code: int, tmp_path: pathlib.Path) -> None:
     (tmp_path / 'secret').write_text('only for tests')
-    program = warm.Program('designate_pool.cmd.nameserver', ['--secret-file', str(tmp_path / 'secret')],
+    program = warm.Program('designate_pool.cmd.programs.nameserver', ['--secret-file', str(tmp_path / 'secret')],
                            tmp_path / 'log')
     program.start()
     assert program.popen is not None and program.popen.returncode is None

@@ -13,10 +13,10 @@ from designate_pool.api.status import plot
 from designate_pool.api.status.html import Content, Html, el, join
 from designate_pool.api.status.layout import facts, page, section, table
 from designate_pool.api.status.words import age, moment, number, read_moment, span, state, until
-from designate_pool.api.views import dashed
+from designate_pool.api.views.designate import dashed
 from designate_pool.model import (Action, Audit, AuditKind, Counts, Domain, ServerReport, ServerState, ServiceStatus,
                                   Status)
-from designate_pool.storage.observing import Change, Failure
+from designate_pool.storage.reporting.dashboard import Change, Failure
 
 #: More recordsets than this are not counted.
 COUNTED = 10000
@@ -177,7 +177,7 @@ def zone_link(name: str, domain_id: str, base: str) -> Html:
 def zone_page(domain: Domain, told: Mapping[str, Any], recordsets: int | None, base: str, now: datetime) -> str:
     """One domain.
 
-    :param told: what :func:`designate_pool.api.explaining.explain` says
+    :param told: what :func:`designate_pool.api.views.explain.explain` says
     :param recordsets: how many it has, :data:`COUNTED` for that or more; None when that is not known
     """
     return page(

@@ -9,7 +9,7 @@ from designate_pool.planner.processors.ownership import OctodnsOwnership, TxtOwn
 from designate_pool.planner.processors.policies import PolicyProcessor
 from designate_pool.planner.processors.rules import (AcmeManaging, EmptyZoneGuard, EnsureTrailingDots,
                                                      ExcludeRootNsChanges, TtlClamp, TtlRestriction)
-from designate_pool.planner.providers import BaseProcessor
+from designate_pool.planner.providers.base import BaseProcessor
 
 PROCESSORS: dict[str, type[BaseProcessor]] = {
     'acme': AcmeManaging,

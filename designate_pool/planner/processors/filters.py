@@ -17,11 +17,11 @@ import dns.rdatatype
 from dns.rdtypes.txtbase import TXTBase
 
 from designate_pool.errors import ProcessorException
-from designate_pool.planner.plan import Plan
-from designate_pool.planner.processors import checks
-from designate_pool.planner.providers import BaseProcessor, BaseProvider, BaseSource
-from designate_pool.planner.records import GENERATED, RRset, lies_in
-from designate_pool.planner.zone import Zone
+from designate_pool.planner.plan.plan import Plan
+from designate_pool.planner.processors import options
+from designate_pool.planner.providers.base import BaseProcessor, BaseProvider, BaseSource
+from designate_pool.planner.zone.zone import Zone
+from designate_pool.protocol.rrset import GENERATED, RRset, lies_in
 
 _ALL_TYPES = frozenset(each.name for each in dns.rdatatype.RdataType) - GENERATED
 
@@ -101,7 +101,7 @@ class _Reject(ListFilter):
 class _ByType(ListFilter):
 
     def _read(self, given: Iterable[object]) -> None:
-        self.types = frozenset(each.upper() for each in checks.words(self.id, self.OPTION, given))
+        self.types = frozenset(each.upper() for each in options.words(self.id, self.OPTION, given))
 
     def _concerns(self, rrset: RRset) -> bool:
         return rrset.type != 'SOA' or 'SOA' in self.types
@@ -116,7 +116,7 @@ class _ByName(ListFilter):
     """
 
     def _read(self, given: Iterable[object]) -> None:
-        exact, self.patterns = checks.patterns(self.id, self.OPTION, given)
+        exact, self.patterns = options.patterns(self.id, self.OPTION, given)
         self.exact = frozenset('' if each == '@' else each.lower() for each in exact)
 
     def _matches(self, zone: Zone, rrset: RRset) -> bool:
@@ -130,7 +130,7 @@ class _ByValue(ListFilter):
     """
 
     def _read(self, given: Iterable[object]) -> None:
-        self.exact, self.patterns = checks.patterns(self.id, self.OPTION, given)
+        self.exact, self.patterns = options.patterns(self.id, self.OPTION, given)
 
     def _matches(self, zone: Zone, rrset: RRset) -> bool:
         return any(text in self.exact or any(each.search(text) for each in self.patterns) for text in texts(rrset))
@@ -141,7 +141,7 @@ class _ByNetwork(ListFilter):
 
     def _read(self, given: Iterable[object]) -> None:
         self.networks = [_network(self.id, self.OPTION, each)
-                         for each in checks.words(self.id, self.OPTION, given)]
+                         for each in options.words(self.id, self.OPTION, given)]
 
     def _concerns(self, rrset: RRset) -> bool:
         return rrset.type in ('A', 'AAAA')
@@ -225,10 +225,10 @@ class DomainFilter(Filter):
     def __init__(self, id: str, include: Iterable[str] = (), exclude: Iterable[str] = (), regex: str | None = None,
                  regex_exclude: str | None = None, include_target: bool = True, lenient: bool = False) -> None:
         super().__init__(id, include_target, lenient)
-        self._include = None if regex is None else checks.pattern(id, 'regex', regex)
-        self._exclude = None if regex_exclude is None else checks.pattern(id, 'regex_exclude', regex_exclude)
-        self._inside = checks.domains(id, 'include', include)
-        self._outside = checks.domains(id, 'exclude', exclude)
+        self._include = None if regex is None else options.pattern(id, 'regex', regex)
+        self._exclude = None if regex_exclude is None else options.pattern(id, 'regex_exclude', regex_exclude)
+        self._inside = options.domains(id, 'include', include)
+        self._outside = options.domains(id, 'exclude', exclude)
 
     def _wants(self, zone: Zone, rrset: RRset) -> bool:
         name = rrset.name.removesuffix('.')

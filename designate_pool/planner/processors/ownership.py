@@ -12,13 +12,13 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 
 from designate_pool.errors import ProcessorException
-from designate_pool.planner.plan import CONFLICT, Blocked, Plan
-from designate_pool.planner.processors import checks
-from designate_pool.planner.processors.conflicts import judge
+from designate_pool.planner.plan.plan import CONFLICT, Blocked, Plan
+from designate_pool.planner.processors import options
+from designate_pool.planner.processors.ownership_conflicts import judge
 from designate_pool.planner.processors.registries import MarkRegistry, OctodnsRegistry, Registry, TxtRegistry
-from designate_pool.planner.providers import BaseProcessor, BaseProvider, BaseSource
-from designate_pool.planner.records import RRset
-from designate_pool.planner.zone import Zone
+from designate_pool.planner.providers.base import BaseProcessor, BaseProvider, BaseSource
+from designate_pool.planner.zone.zone import Zone
+from designate_pool.protocol.rrset import RRset
 
 __all__ = ['MarkRegistry', 'OctodnsOwnership', 'OctodnsRegistry', 'Ownership', 'Registry', 'TxtOwnership',
            'TxtRegistry']
@@ -147,7 +147,7 @@ class TxtOwnership(Ownership):
     def __init__(self, id: str, owner_id: str, prefix: str = '', suffix: str = '', heritage: str = 'external-dns',
                  wildcard_replacement: str = '', ttl: int = 300, adopt: bool = False, takeover: bool = False,
                  show_foreign: bool = False, lenient: bool = False) -> None:
-        registry = TxtRegistry(owner_id, prefix, suffix, heritage, wildcard_replacement, checks.whole(id, 'ttl', ttl))
+        registry = TxtRegistry(owner_id, prefix, suffix, heritage, wildcard_replacement, options.whole(id, 'ttl', ttl))
         super().__init__(id, registry, adopt, takeover, show_foreign, lenient)
 
 
@@ -161,7 +161,7 @@ class OctodnsOwnership(Ownership):
 
     def __init__(self, id: str, txt_name: str = '_owner', txt_value: str = '*octodns*', txt_ttl: int = 60,
                  should_replace: bool = False, allow_takeover: bool = False, lenient: bool = False) -> None:
-        registry = OctodnsRegistry(txt_name, txt_value, checks.whole(id, 'txt_ttl', txt_ttl))
+        registry = OctodnsRegistry(txt_name, txt_value, options.whole(id, 'txt_ttl', txt_ttl))
         super().__init__(id, registry, adopt=True, takeover=allow_takeover, lenient=lenient)
         self.owner_id = registry.owner_id
         self.should_replace = should_replace

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from designate_pool.planner.plan import Plan
-from designate_pool.planner.policy import DEFAULT, Policy, parse
-from designate_pool.planner.providers import BaseProcessor, BaseProvider, BaseSource
+from designate_pool.planner.plan.plan import Plan
+from designate_pool.planner.plan.policy import DEFAULT, Policy, parse
+from designate_pool.planner.providers.base import BaseProcessor, BaseProvider, BaseSource
 
 
 class PolicyProcessor(BaseProcessor):

@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from designate_pool.errors import InvalidField
-from designate_pool.planner.records import RRset, normal_name, rrset
-from designate_pool.planner.zone import Zone
+from designate_pool.planner.zone.zone import Zone
+from designate_pool.protocol.rrset import RRset, normal_name, rrset
 
 RECORD_TYPE = '%{record_type}'
 _FIRST_LABEL = re.compile(r'((?:[^.\\]|\\.)*)\.(.*)', re.DOTALL)

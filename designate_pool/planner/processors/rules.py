@@ -6,11 +6,11 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 
 from designate_pool.errors import ProcessorException
-from designate_pool.planner.plan import Plan
-from designate_pool.planner.processors import checks
-from designate_pool.planner.providers import BaseProcessor, BaseProvider, BaseSource
-from designate_pool.planner.records import RRset
-from designate_pool.planner.zone import Zone
+from designate_pool.planner.plan.plan import Plan
+from designate_pool.planner.processors import options
+from designate_pool.planner.providers.base import BaseProcessor, BaseProvider, BaseSource
+from designate_pool.planner.zone.zone import Zone
+from designate_pool.protocol.rrset import RRset
 
 WEEK = 7 * 24 * 3600
 
@@ -46,8 +46,8 @@ class TtlRestriction(BaseProcessor):
                  lenient: bool = False) -> None:
         super().__init__(id, lenient)
         self.min_ttl, self.max_ttl = _limits(id, min_ttl, max_ttl)
-        self.allowed_ttls = frozenset(checks.whole(id, 'allowed_ttls', each)
-                                      for each in checks.words(id, 'allowed_ttls', allowed_ttls or ()))
+        self.allowed_ttls = frozenset(options.whole(id, 'allowed_ttls', each)
+                                      for each in options.words(id, 'allowed_ttls', allowed_ttls or ()))
 
     def process_source_zone(self, desired: Zone, sources: Sequence[BaseSource], lenient: bool = False) -> Zone:
         for rrset in desired:
@@ -100,7 +100,7 @@ class EmptyZoneGuard(BaseProcessor):
 
     def __init__(self, id: str, min_records: int = 1, lenient: bool = False) -> None:
         super().__init__(id, lenient)
-        self.min_records = checks.whole(id, 'min_records', min_records)
+        self.min_records = options.whole(id, 'min_records', min_records)
 
     def process_source_zone(self, desired: Zone, sources: Sequence[BaseSource], lenient: bool = False) -> Zone:
         own = sum(f'{desired.name}\t{rtype}' in desired for rtype in ('SOA', 'NS'))
@@ -158,7 +158,7 @@ class EnsureTrailingDots(BaseProcessor):
 
 
 def _limits(processor: str, min_ttl: object, max_ttl: object) -> tuple[int, int]:
-    low, high = checks.whole(processor, 'min_ttl', min_ttl), checks.whole(processor, 'max_ttl', max_ttl)
+    low, high = options.whole(processor, 'min_ttl', min_ttl), options.whole(processor, 'max_ttl', max_ttl)
     if low > high:
         raise ProcessorException(processor=processor, why=f'min_ttl {low} is over max_ttl {high}')
     return low, high

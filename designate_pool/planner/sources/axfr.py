@@ -6,11 +6,11 @@ import ipaddress
 import socket
 
 from designate_pool.errors import BackendError, SourceError
-from designate_pool.planner.peer import Peer, key_of
-from designate_pool.planner.providers import BaseSource
-from designate_pool.planner.sources.adding import add_pairs
+from designate_pool.planner.providers.base import BaseSource
+from designate_pool.planner.sources.populate import add_pairs
 from designate_pool.planner.transfer_in import transfer
-from designate_pool.planner.zone import Zone
+from designate_pool.planner.zone.zone import Zone
+from designate_pool.protocol.tcp_client import Peer, key_of
 
 
 class AxfrSource(BaseSource):

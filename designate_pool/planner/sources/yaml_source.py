@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from designate_pool.errors import InvalidField, SourceError
-from designate_pool.planner import dynamic as answers
-from designate_pool.planner.providers import BaseSource
-from designate_pool.planner.records import NO_EXTRA, Extra, RRset, normal_name, rrset
-from designate_pool.planner.sources import octodns_values as values
+from designate_pool.planner.providers.base import BaseSource
 from designate_pool.planner.sources import yaml_files
-from designate_pool.planner.sources.adding import add_all
-from designate_pool.planner.zone import Zone
+from designate_pool.planner.sources import yaml_rdata as values
+from designate_pool.planner.sources.populate import add_all
+from designate_pool.planner.zone import dynamic_answers as answers
+from designate_pool.planner.zone.zone import Zone
+from designate_pool.protocol.rrset import NO_EXTRA, Extra, RRset, normal_name, rrset
 
 #: Types that octoDNS has, and DNS has not.
 NOT_DNS = frozenset({'ALIAS', 'URLFWD'})

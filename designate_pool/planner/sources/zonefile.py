@@ -9,11 +9,11 @@ from typing import IO
 
 from designate_pool.errors import InvalidField, SourceError, ZoneError
 from designate_pool.planner import master
-from designate_pool.planner.master_lines import no_record
-from designate_pool.planner.providers import BaseSource
-from designate_pool.planner.records import normal_name
-from designate_pool.planner.sources.adding import add_pairs
-from designate_pool.planner.zone import Zone
+from designate_pool.planner.providers.base import BaseSource
+from designate_pool.planner.sources.populate import add_pairs
+from designate_pool.planner.zone.zone import Zone
+from designate_pool.protocol.rrset import normal_name
+from designate_pool.protocol.zonefile.reader import no_record
 
 
 class ZoneFileSource(BaseSource):

@@ -13,13 +13,14 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, InvalidField
-from designate_pool.planner import changes, master
-from designate_pool.planner.plan import ApplyResult, Plan
-from designate_pool.planner.providers import ServerProvider
-from designate_pool.planner.targets.standing import fits, is_done
+from designate_pool.planner import master
+from designate_pool.planner.plan.plan import ApplyResult, Plan
+from designate_pool.planner.providers.base import ServerProvider
+from designate_pool.planner.targets.change_state import fits, is_done
 from designate_pool.planner.targets.update_messages import serial_of
 from designate_pool.planner.transfer_in import unread
-from designate_pool.planner.zone import Zone
+from designate_pool.planner.zone import changes
+from designate_pool.planner.zone.zone import Zone
 
 BEHAVIOURS = ('succeed', 'fail', 'refuse', 'unreachable', 'hang', 'lie')
 OPERATIONS = ('populate', 'apply', 'create', 'delete', 'list', 'ping')
@@ -50,7 +51,7 @@ class FakeProvider(ServerProvider):
     :param supports: the types that it can hold; None for all
     :param settings: ``supports_soa``, ``supports_root_ns`` and so on for each of :data:`SUPPORTED`;
         ``on_populate``, ``on_apply`` and so on for each of :data:`OPERATIONS`; those of
-        :class:`~designate_pool.planner.providers.BaseProvider`
+        :class:`~designate_pool.planner.providers.base.BaseProvider`
     :ivar calls: every call so far, in order
     :raises InvalidField: for words that are not known
     :raises SourceError: for a text that is no zone

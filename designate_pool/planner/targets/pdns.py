@@ -23,13 +23,13 @@ import dns.name
 from designate_pool import serial
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused, InvalidField, SourceError
-from designate_pool.planner.changes import Change
-from designate_pool.planner.plan import ApplyResult, Plan
-from designate_pool.planner.providers import ServerProvider
-from designate_pool.planner.targets import pdns_text
-from designate_pool.planner.targets.pdns_sending import (SURE_SIZE, Entry, Held, Sending, announced, entry, held,
-                                                         soa_serial, soa_to_write, with_serial)
-from designate_pool.planner.zone import Zone
+from designate_pool.planner.plan.plan import ApplyResult, Plan
+from designate_pool.planner.providers.base import ServerProvider
+from designate_pool.planner.targets import pdns_rdata
+from designate_pool.planner.targets.pdns_apply import (SURE_SIZE, Entry, Held, Sending, announced, entry, held,
+                                                       soa_serial, soa_to_write, with_serial)
+from designate_pool.planner.zone.changes import Change
+from designate_pool.planner.zone.zone import Zone
 from designate_pool.powerdns import Answer, Api, Server, absolute, api_id, api_text
 
 #: What the option *kind* may be, and what the API calls it in every version.
@@ -55,11 +55,11 @@ class PdnsProvider(ServerProvider):
     :param kind: of zones that are made: ``Native``, or ``Master`` (``Primary``) for those with secondaries of their own
     :param soa_edit_api: how PowerDNS counts up the serial of a zone that is made; not at all where the SOA is given,
         ``DEFAULT`` where it is not, unless something else is said
-    :param options: of :class:`~designate_pool.planner.providers.BaseProvider`
+    :param options: of :class:`~designate_pool.planner.providers.base.BaseProvider`
     :raises InvalidField: for values that cannot be used
     """
 
-    SUPPORTS = pdns_text.TYPES
+    SUPPORTS = pdns_rdata.TYPES
     SUPPORTS_SOA = True
 
     def __init__(self, id: str, api_key: str, api_url: str | None = None, host: str | None = None, port: int = 8081,
@@ -226,7 +226,7 @@ class PdnsProvider(ServerProvider):
     def _held(self, given: Mapping[str, Any], target: bool, keys: Collection[str] | None = None) -> Iterator[Held]:
         """The RRsets of a zone; those of types that are left alone are left out."""
         try:
-            yield from held(given['rrsets'], pdns_text.legible if target else pdns_text.to_rdata, keys)
+            yield from held(given['rrsets'], pdns_rdata.legible if target else pdns_rdata.to_rdata, keys)
         except InvalidField as error:
             raise SourceError(source=self.id, why=f'{given.get("name")}: {error}') from error
         except (TypeError, KeyError, ValueError, AttributeError, dns.exception.DNSException) as error:

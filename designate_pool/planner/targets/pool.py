@@ -15,13 +15,13 @@ import dns.rdatatype
 
 from designate_pool.errors import ApiRefused, ApiUnreachable, PlanMoved, SourceError
 from designate_pool.planner import master
-from designate_pool.planner.changes import Change
-from designate_pool.planner.plan import ApplyResult, Plan
-from designate_pool.planner.pool_api import PoolApi
-from designate_pool.planner.providers import BaseProvider
-from designate_pool.planner.records import GENERATED
-from designate_pool.planner.sources.adding import add_pairs
-from designate_pool.planner.zone import Zone
+from designate_pool.planner.plan.plan import ApplyResult, Plan
+from designate_pool.planner.providers.base import BaseProvider
+from designate_pool.planner.providers.pool_api import PoolApi
+from designate_pool.planner.sources.populate import add_pairs
+from designate_pool.planner.zone.changes import Change
+from designate_pool.planner.zone.zone import Zone
+from designate_pool.protocol.rrset import GENERATED
 
 T = TypeVar('T')
 DEFAULT_URL = 'http://127.0.0.1:9001'
@@ -52,7 +52,7 @@ class PoolProvider(BaseProvider):
     :param token: who asks; that of the environment when None
     :param kept: what zones held when they were last read, by name: one that still has its serial is not read again; for
         several providers of one pool, one after another or at the same time
-    :param options: of :class:`~designate_pool.planner.providers.BaseProvider`
+    :param options: of :class:`~designate_pool.planner.providers.base.BaseProvider`
     """
 
     SUPPORTS_ROOT_NS = False

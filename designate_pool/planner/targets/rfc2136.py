@@ -16,16 +16,16 @@ from typing import Any
 import dns.rcode
 
 from designate_pool.errors import BackendError, BackendRefused
-from designate_pool.planner import changes
-from designate_pool.planner.changes import Change
-from designate_pool.planner.peer import Peer, key_of
-from designate_pool.planner.plan import ApplyResult, Plan
-from designate_pool.planner.providers import BaseProcessor, BaseProvider, ServerProvider
-from designate_pool.planner.records import RRset
-from designate_pool.planner.targets.standing import fits, is_done
+from designate_pool.planner.plan.plan import ApplyResult, Plan
+from designate_pool.planner.providers.base import BaseProcessor, BaseProvider, ServerProvider
+from designate_pool.planner.targets.change_state import fits, is_done
 from designate_pool.planner.targets.update_messages import Message, messages, serial_of
 from designate_pool.planner.transfer_in import ZoneNotThere, serial, serial_in, soa_query, transfer, unread
-from designate_pool.planner.zone import Zone, skeleton
+from designate_pool.planner.zone import changes
+from designate_pool.planner.zone.changes import Change
+from designate_pool.planner.zone.zone import Zone, skeleton
+from designate_pool.protocol.rrset import RRset
+from designate_pool.protocol.tcp_client import Peer, key_of
 from designate_pool.serial import newer
 
 #: How often the zone is read again when the server says that something is not as the plan has it.
@@ -54,7 +54,7 @@ class Rfc2136Provider(ServerProvider):
     :param key_algorithm: ``hmac-sha256`` when None
     :param timeout: seconds for reading a zone, and for each message of an update
     :param update_port: where updates go, if not to *port*
-    :param settings: those of :class:`~designate_pool.planner.providers.BaseProvider`
+    :param settings: those of :class:`~designate_pool.planner.providers.base.BaseProvider`
     :raises InvalidField: for what makes no key
     """
 

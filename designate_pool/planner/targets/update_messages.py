@@ -20,8 +20,8 @@ import dns.rdataclass
 import dns.rdatatype
 import dns.update
 
-from designate_pool.planner.changes import Change
-from designate_pool.planner.records import RRset
+from designate_pool.planner.zone.changes import Change
+from designate_pool.protocol.rrset import RRset
 from designate_pool.serial import SPACE, distance
 
 #: Octets that a message has for changes.  The rest of 65535 is for the header, the zone, a SOA and a signature.

@@ -12,13 +12,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from designate_pool.errors import BackendError, InvalidField, SourceError
-from designate_pool.planner.plan import ApplyResult, Plan
-from designate_pool.planner.providers import BaseProvider
-from designate_pool.planner.records import RRset, normal_name
-from designate_pool.planner.sources import octodns_values as values
+from designate_pool.planner.plan.plan import ApplyResult, Plan
+from designate_pool.planner.providers.base import BaseProvider
 from designate_pool.planner.sources import yaml_files
+from designate_pool.planner.sources import yaml_rdata as values
 from designate_pool.planner.sources.yaml_source import Entry, YamlSource, absolute, data_of
-from designate_pool.planner.zone import Zone
+from designate_pool.planner.zone.zone import Zone
+from designate_pool.protocol.rrset import RRset, normal_name
 
 #: Types that come back from YAML as they were, whatever is in them.
 _EXACT = frozenset({'A', 'AAAA', 'CNAME', 'DNAME', 'MX', 'NS', 'OPENPGPKEY', 'PTR', 'SRV'})

@@ -69,7 +69,7 @@ def indented(text: str, by: str = '   ') -> Lines:
 
 class Schema(Written):
     def lines(self) -> Lines:
-        from designate_pool.storage.schema import metadata
+        from designate_pool.storage.sql.schema import metadata
         for found in sorted(metadata.tables.values(), key=lambda each: each.name):
             yield from (f'.. rubric:: {found.name}', '')
             yield from table(('column', 'type', 'null', 'refers to'), [
@@ -175,10 +175,11 @@ def _help(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
 
 class Api(Written):
     def lines(self) -> Lines:
-        from designate_pool.api import contract, document
-        made = document.make_document(contract.tagged(), contract.schemas())
+        from designate_pool.api import operation_registry
+        from designate_pool.api.schema import openapi
+        made = openapi.make_document(operation_registry.tagged(), operation_registry.schemas())
         bodies = made['components']['schemas']
-        rules = {each.name: each for each in contract.operations()}
+        rules = {each.name: each for each in operation_registry.operations()}
         by_tag: dict[str, list[tuple[str, str, Any]]] = {}
         for path, methods in made['paths'].items():
             for method, operation in methods.items():
@@ -249,9 +250,9 @@ class Shapes(Written):
     """What is answered: every schema that the operations name."""
 
     def lines(self) -> Lines:
-        from designate_pool.api import contract
-        from designate_pool.api.schemas import FAULT
-        for name, schema in sorted({'Fault': FAULT, **contract.schemas()}.items()):
+        from designate_pool.api import operation_registry
+        from designate_pool.api.schema.response_types import FAULT
+        for name, schema in sorted({'Fault': FAULT, **operation_registry.schemas()}.items()):
             yield from (f'.. rubric:: {name}', '', _plain(schema.get('description', '')), '')
             rows = [(f'``{field}``', _plain(_shape(each)), _plain(each.get('description', '')))
                     for field, each in schema.get('properties', {}).items()]
@@ -263,7 +264,7 @@ class Shapes(Written):
 
 class Policy(Written):
     def lines(self) -> Lines:
-        from designate_pool.api import policy
+        from designate_pool.api.auth import policy
         yield from table(('rule', 'default', 'what it is about'), [
             (f'``{rule.name}``', f'``{rule.check_str}``', _plain(rule.description)) for rule in policy.list_rules()])
 

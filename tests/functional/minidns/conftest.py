@@ -18,8 +18,8 @@ from designate_pool.errors import ServiceUnavailable
 from designate_pool.minidns.service import MiniDns
 from designate_pool.model import Context, Endpoint, PollResult, Pool, Server, TsigKey
 from designate_pool.runtime import Threads
-from designate_pool.storage.schema import metadata
-from designate_pool.storage.sessions import Storage
+from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.sql.schema import metadata
 from tests.fixtures.zones import insert_zone
 
 SECRET = base64.b64encode(b'a secret of thirty-two octets...').decode()

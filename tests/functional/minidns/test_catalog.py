@@ -23,13 +23,13 @@ import pytest
 import sqlalchemy as sa
 
 from designate_pool import serial as serials
-from designate_pool.minidns import catalog_steps
+from designate_pool.minidns.catalog import catalog_ixfr
 from designate_pool.minidns.service import MiniDns
 from designate_pool.model import Action, Context, Endpoint, Outcome, PollRequest, Server, ServerState, new_id
-from designate_pool.storage import catalog
-from designate_pool.storage.catalog import CatalogHead, Member, Reading
-from designate_pool.storage.schema import domains, pool_servers, pools
-from designate_pool.storage.sessions import Storage, Tx
+from designate_pool.storage.serving import catalog
+from designate_pool.storage.serving.catalog import CatalogHead, Member, Reading
+from designate_pool.storage.sql.database import Storage, Tx
+from designate_pool.storage.sql.schema import domains, pool_servers, pools
 from tests.fixtures.answering import Scripted, soa_answer
 from tests.fixtures.processes import wait_until
 from tests.fixtures.rows import insert_domains, raise_catalog, set_catalog
@@ -290,7 +290,7 @@ def test_a_member_made_anew_goes_and_comes(changing: Changing, world: World) -> 
 
 
 def test_only_so_many_records_are_remembered(changing: Changing, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catalog_steps, 'MOST', 3)
+    monkeypatch.setattr(catalog_ixfr, 'MOST', 3)
     serials_ = [1, *(changing.comes(f'new{number}.example.') for number in range(5))]
     assert [changing.answer(have)[1:2] for have in serials_] == [
         ['invalid'], ['invalid'], *([have] for have in serials_[2:5]), []]

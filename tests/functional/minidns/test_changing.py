@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from designate_pool.errors import BadConfiguration, InvalidField
 from designate_pool.minidns.service import MiniDns
 from designate_pool.model import Context, Outcome, PollRequest, Pool, Server, TsigKey, new_id
-from designate_pool.storage.schema import pools
+from designate_pool.storage.sql.schema import pools
 from tests.fixtures.answering import Scripted, soa_answer
 from tests.fixtures.processes import wait_until
 from tests.fixtures.zones import EXAMPLE, insert_big_zone

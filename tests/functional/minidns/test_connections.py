@@ -10,11 +10,11 @@ import dns.message
 import dns.rcode
 import pytest
 
-from designate_pool.minidns import connections
+from designate_pool.minidns.server import tcp
 from designate_pool.minidns.service import MiniDns
 from designate_pool.model import Endpoint, KeyScope, StoredTsigKey, new_id, utcnow
 from designate_pool.runtime import Threads
-from designate_pool.storage import tsigkeys
+from designate_pool.storage.zones import tsigkeys
 from tests.fixtures.processes import wait_until
 from tests.fixtures.zones import EXAMPLE, insert_big_zone
 from tests.functional.minidns.conftest import KEY, PLAIN, World, a_pool, ask, keyring, serial_of, transfer, zone_of
@@ -104,14 +104,14 @@ def test_clients_that_say_or_take_nothing_block_nobody(world: World) -> None:
 
 
 def test_a_client_that_is_silent_for_long_is_hung_up_on(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, 'IDLE', 0.1)
+    monkeypatch.setattr(tcp, 'IDLE', 0.1)
     (endpoint,) = world.start().endpoints
     with dial(endpoint) as sock:
         assert closed(sock)
 
 
 def test_a_client_that_dribbles_its_query_is_hung_up_on(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, 'ARRIVAL', 0.2)
+    monkeypatch.setattr(tcp, 'ARRIVAL', 0.2)
     (endpoint,) = world.start().endpoints
     with dial(endpoint) as sock:
         sock.sendall(b'\0')
@@ -119,7 +119,7 @@ def test_a_client_that_dribbles_its_query_is_hung_up_on(world: World, monkeypatc
 
 
 def test_a_client_that_takes_nothing_is_hung_up_on(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, 'TAKING', 0.2)
+    monkeypatch.setattr(tcp, 'TAKING', 0.2)
     world.storage.run(insert_big_zone, 20000)
     service = world.start()
     with dial(service.endpoints[0]) as sock:
@@ -160,7 +160,7 @@ def test_one_client_cannot_take_all_connections_and_those_too_many_wait(world: W
 
 def test_one_that_waits_takes_the_place_of_one_that_has_been_idle(world: World,
                                                                   monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, 'ARRIVING', 0.0)
+    monkeypatch.setattr(tcp, 'ARRIVING', 0.0)
     (endpoint,) = world.start(tcp_connections=2, hosts=('127.0.0.8',)).endpoints
     with dial(endpoint) as idle, dial(endpoint) as next_one:
         assert closed(idle)
@@ -207,7 +207,7 @@ def test_strangers_keep_no_server_waiting(world: World) -> None:
 
 
 def test_as_many_strangers_wait_as_are_served_and_no_more(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, 'HASTE', 30)
+    monkeypatch.setattr(tcp, 'HASTE', 30)
     service = world.start(tcp_connections=4, hosts=('127.0.0.8',))
     (endpoint,) = service.endpoints
     with contextlib.ExitStack() as stack:

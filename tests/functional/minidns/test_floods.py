@@ -12,7 +12,7 @@ import dns.message
 import dns.query
 import pytest
 
-from designate_pool.storage.sessions import Storage
+from designate_pool.storage.sql.database import Storage
 from tests.fixtures.minidns import MiniDnsProcess
 from tests.functional.minidns.conftest import PLAIN, serial_of
 

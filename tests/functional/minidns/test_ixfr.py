@@ -23,7 +23,7 @@ from designate_pool.minidns.service import MiniDns
 from designate_pool.model import Endpoint, Outcome, PollRequest, Server, TsigKey, new_id
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.runtime import Inline
-from designate_pool.storage.schema import record_changes
+from designate_pool.storage.sql.schema import record_changes
 from tests.fixtures.answering import Scripted, soa_answer
 from tests.fixtures.central import WHO, Caller, Clock, create
 from tests.fixtures.processes import wait_until

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from designate_pool.model import Answer, PollRequest
-from designate_pool.storage.sessions import Storage
+from designate_pool.storage.sql.database import Storage
 from tests.fixtures.minidns import MiniDnsProcess
 from tests.fixtures.nsd import Nsd
 from tests.fixtures.processes import wait_until

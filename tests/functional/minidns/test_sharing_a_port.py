@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from designate_pool.model import Outcome, PollRequest
-from designate_pool.storage.schema import domains
-from designate_pool.storage.sessions import Storage
+from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.sql.schema import domains
 from tests.fixtures.bind import Named
 from tests.fixtures.minidns import MiniDnsProcess
 from tests.fixtures.processes import wait_until

@@ -17,13 +17,14 @@ import dns.zone
 import pytest
 import sqlalchemy as sa
 
-from designate_pool.minidns import connections, packing
-from designate_pool.minidns.packing import StreamedZone
+from designate_pool.minidns.server import tcp
 from designate_pool.minidns.service import MiniDns
+from designate_pool.minidns.zones import packing
+from designate_pool.minidns.zones.packing import StreamedZone
 from designate_pool.model import PollRequest, TsigKey
-from designate_pool.storage import zones
-from designate_pool.storage.schema import domains, records
-from designate_pool.storage.sessions import Storage
+from designate_pool.storage.serving import zone_snapshot
+from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.sql.schema import domains, records
 from tests.fixtures.bind import Named
 from tests.fixtures.minidns import MiniDnsProcess
 from tests.fixtures.processes import wait_until
@@ -63,25 +64,25 @@ def test_a_zone_larger_than_the_budget_is_transferred_right_each_time(world: Wor
 
 def test_no_more_of_a_large_zone_is_read_than_is_sent(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     """On each kind of database."""
-    key = storage.run(insert_big_zone, 3 * zones._PAGE)
-    pages = storage.stream(zones.pages, key)
+    key = storage.run(insert_big_zone, 3 * zone_snapshot._PAGE)
+    pages = storage.stream(zone_snapshot.pages, key)
     seen = 0
     for _, page in pages:
         seen += len(page)
-        assert len(page) <= zones._PAGE
-    assert seen == 3 * zones._PAGE + 1 and not reading(storage)
-    pages = storage.stream(zones.pages, key)
+        assert len(page) <= zone_snapshot._PAGE
+    assert seen == 3 * zone_snapshot._PAGE + 1 and not reading(storage)
+    pages = storage.stream(zone_snapshot.pages, key)
     next(pages)
     assert reading(storage) == 1
     pages.close()
     assert reading(storage) == 0
-    assert storage.read(zones.head, key)
+    assert storage.read(zone_snapshot.head, key)
 
 
 def test_a_zone_that_changes_while_it_is_read_is_sent_as_it_was(storage: Storage) -> None:
     """On each kind of database."""
-    key = storage.run(insert_big_zone, 2 * zones._PAGE)
-    pages = storage.stream(zones.pages, key)
+    key = storage.run(insert_big_zone, 2 * zone_snapshot._PAGE)
+    pages = storage.stream(zone_snapshot.pages, key)
     found = [next(pages)]
 
     def change(tx: sa.Connection) -> None:
@@ -92,12 +93,12 @@ def test_a_zone_that_changes_while_it_is_read_is_sent_as_it_was(storage: Storage
     found += pages
     assert {head.serial for head, _ in found} == {7}
     assert b'\0\0\0\0' not in {wire for _, page in found for _, _, _, wire in page}
-    assert sum(len(page) for _, page in found) == 2 * zones._PAGE + 1
+    assert sum(len(page) for _, page in found) == 2 * zone_snapshot._PAGE + 1
 
 
 def test_memory_does_not_follow_the_zone(world: World) -> None:
     for name, count in (('small.example.', 3), ('large.example.', 12)):
-        world.storage.run(insert_big_zone, count * zones._PAGE, name)
+        world.storage.run(insert_big_zone, count * zone_snapshot._PAGE, name)
     supply = start(world)._server._answering._zones
     peaks = []
     for name, count in (('small.example.', 3), ('small.example.', 3), ('large.example.', 12)):
@@ -109,7 +110,7 @@ def test_memory_does_not_follow_the_zone(world: World) -> None:
         tracemalloc.stop()
         zone.close()
         assert max(size for _, size in sizes) <= packing.ROOM
-        assert sum(count for count, _ in sizes) == count * zones._PAGE + 3
+        assert sum(count for count, _ in sizes) == count * zone_snapshot._PAGE + 3
     assert peaks[2] < 1.5 * peaks[1], peaks
 
 
@@ -155,7 +156,7 @@ def test_reading_that_breaks_off_ends_the_connection_without_the_final_soa(
 
 def test_slow_readers_take_neither_all_connections_nor_the_turn_for_good(
         world: World, large: str, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, 'TAKING', 1.0)
+    monkeypatch.setattr(tcp, 'TAKING', 1.0)
     world.storage = Storage(url, pool_size=2)
     service = start(world)
     (endpoint,) = service.endpoints

@@ -16,10 +16,11 @@ import dns.xfr
 import pytest
 
 from designate_pool.central.service import Central
-from designate_pool.minidns import zones as minidns_zones
 from designate_pool.minidns.service import MiniDns
-from designate_pool.storage import journal, zones
-from designate_pool.storage.sessions import Storage, Tx
+from designate_pool.minidns.zones import loader as minidns_zones
+from designate_pool.storage.serving import zone_snapshot
+from designate_pool.storage.sql.database import Storage, Tx
+from designate_pool.storage.zones import journal
 from tests.fixtures.central import WHO, Clock, create
 from tests.fixtures.processes import wait_until
 from tests.fixtures.zones import EXAMPLE, big_zone, insert_zone
@@ -52,7 +53,7 @@ def held_up(monkeypatch: pytest.MonkeyPatch, module: Any) -> Iterator[Reads]:
 
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> Iterator[Reads]:
-    yield from held_up(monkeypatch, zones)
+    yield from held_up(monkeypatch, zone_snapshot)
 
 
 @pytest.fixture

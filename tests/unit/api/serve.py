@@ -22,11 +22,11 @@ import threading  # noqa: E402
 import time  # noqa: E402
 
 from designate_pool.api.app import create_app  # noqa: E402
-from designate_pool.api.auth import Gate  # noqa: E402
-from designate_pool.api.auth_tokens import TokenAuth  # noqa: E402
-from designate_pool.api.policy import Everything  # noqa: E402
-from designate_pool.api.rate_limits import RateLimits  # noqa: E402
-from designate_pool.api.server import ApiServer  # noqa: E402
+from designate_pool.api.auth.middleware import Gate  # noqa: E402
+from designate_pool.api.auth.policy import Everything  # noqa: E402
+from designate_pool.api.auth.token_file import TokenAuth  # noqa: E402
+from designate_pool.api.http.rate_limits import RateLimits  # noqa: E402
+from designate_pool.api.http.server import ApiServer  # noqa: E402
 from designate_pool.model import Context, Domain, Endpoint  # noqa: E402
 from tests.unit.api.stand_in import POOL, StandIn, StandInPoolManager  # noqa: E402
 from tests.unit.api.stand_in_tasks import StandInTasks  # noqa: E402

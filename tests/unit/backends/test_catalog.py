@@ -15,7 +15,7 @@ import dns.rrset
 import dns.tsig
 import pytest
 
-from designate_pool.backends import soa
+from designate_pool.backends import soa_check
 from designate_pool.backends.base import Backend
 from designate_pool.model import Server, TsigKey, new_id
 from tests.fixtures.answering import Answers, Scripted, soa_answer
@@ -130,7 +130,7 @@ def test_a_lost_datagram_is_sent_again() -> None:
 
 
 def test_a_late_answer_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(soa, 'RESEND', 0.05)
+    monkeypatch.setattr(soa_check, 'RESEND', 0.05)
 
     def script(query: dns.message.Message, over_tcp: bool) -> Answers:
         time.sleep(0.2)

@@ -9,12 +9,12 @@ from collections.abc import Callable
 import dns.message
 import pytest
 
-from designate_pool.backends import rndc
-from designate_pool.backends.nsd_control import Control
+from designate_pool.backends.bind9 import rndc
+from designate_pool.backends.nsd.control_protocol import Control
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendUnreachable
-from designate_pool.planner.peer import Peer
 from designate_pool.powerdns import Api
+from designate_pool.protocol.tcp_client import Peer
 
 KEY = rndc.Key.make('rndc-key', 'hmac-sha256', 'c2VjcmV0')
 QUESTION = dns.message.make_query('example.com.', 'SOA')

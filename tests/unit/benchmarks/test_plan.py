@@ -10,10 +10,11 @@ import pytest
 from benchmarks.plan import YAML_MOST, _arguments, check, main, row, ways
 from benchmarks.plan_data import TTL, ZONE, Set, changed_blocks, sets, write_all
 from benchmarks.plan_one import WAYS, Measured
-from designate_pool.planner import changes, master
+from designate_pool.planner import master
 from designate_pool.planner.sources.yaml_source import YamlSource
 from designate_pool.planner.sources.zonefile import ZoneFileSource
-from designate_pool.planner.zone import Zone
+from designate_pool.planner.zone import changes
+from designate_pool.planner.zone.zone import Zone
 
 FOUND = Measured(1.0, 0.25, 25.0, 65.0, {'Create': 3, 'Delete': 3, 'Update': 3}, 'abc')
 

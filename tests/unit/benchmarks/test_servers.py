@@ -9,8 +9,9 @@ import pytest
 
 from benchmarks.servers import WORDS, _arguments
 from benchmarks.servers_zones import SERIAL, TEXT, catalog_text, domain, identifier, insert, make_database
-from designate_pool.storage import statuses, zones
-from designate_pool.storage.sessions import Storage
+from designate_pool.storage.operations import server_statuses
+from designate_pool.storage.serving import zone_snapshot
+from designate_pool.storage.sql.database import Storage
 
 NAMES = ['new-00000.example.com.', 'new-00001.example.com.']
 
@@ -40,7 +41,7 @@ def test_the_database_and_the_zone_file_have_the_same_zone(tmp_path: pathlib.Pat
     make_database(url, NAMES)
     storage = Storage(url)
     for name in NAMES:
-        ((head, contents),) = storage.stream(zones.pages, identifier(name))
+        ((head, contents),) = storage.stream(zone_snapshot.pages, identifier(name))
         zone = dns.zone.from_text(TEXT, origin=name, relativize=False)
         soa = zone.get_rdataset(name, 'SOA')
         assert soa is not None and (soa[0].serial, soa.ttl) == (head.serial, head.ttl)
@@ -55,7 +56,7 @@ def test_a_server_that_has_the_domains_already_is_at_rest_with_them(tmp_path: pa
     make_database(url, NAMES[:1])
     storage = Storage(url)
     insert(storage, NAMES[1:], 'a' * 32)
-    rows = storage.read(statuses.for_domains, [identifier(name) for name in NAMES])
+    rows = storage.read(server_statuses.for_domains, [identifier(name) for name in NAMES])
     assert rows[identifier(NAMES[0])] == []
     assert [(row.server_id, row.action, row.status, row.serial_number, row.next_attempt_at)
             for row in rows[identifier(NAMES[1])]] == [

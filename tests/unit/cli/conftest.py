@@ -9,7 +9,7 @@ import uuid
 import pytest
 
 from designate_pool.api.app import create_app
-from designate_pool.api.server import ApiServer
+from designate_pool.api.http.server import ApiServer
 from designate_pool.cli.app import Shell
 from designate_pool.model import Endpoint
 from tests.unit.api.stand_in import POOL, StandIn, StandInPoolManager

@@ -10,8 +10,9 @@ import sys
 
 import pytest
 
-from designate_pool.cli import colours, forms, standing
-from designate_pool.cli.commands import COMMANDS
+from designate_pool.cli.command_table import COMMANDS
+from designate_pool.cli.commands.zones import zone_status
+from designate_pool.cli.render import colours, formats
 
 
 class Terminal(io.StringIO):
@@ -93,10 +94,10 @@ def test_states_are_coloured_in_tables():
     (None, 'csv', None), ([{'a': None}], 'value', 'a=None'), (0, 'table', 0),
 ])
 def test_cells(value, formatter, told):
-    assert forms.cell(value, formatter) == told
+    assert formats.cell(value, formatter) == told
 
 
 @pytest.mark.parametrize('ended, code', [('done', 0), ('failed', 3), ('timed_out', 4), (None, 1)])
 def test_the_exit_code_of_a_wait(ended, code):
-    assert standing._code({'done': False, 'failed': False, 'timed_out': False, **({ended: True} if ended else {})}) \
+    assert zone_status._code({'done': False, 'failed': False, 'timed_out': False, **({ended: True} if ended else {})}) \
         == code

@@ -11,10 +11,11 @@ import dns.rdatatype
 import dns.tsig
 import dns.zone
 
-from designate_pool.minidns import packing, signing, transfer
-from designate_pool.minidns.access import Peer, guests
-from designate_pool.minidns.responder import Responder
+from designate_pool.minidns.access.acl import Peer, guests
+from designate_pool.minidns.server.responder import Responder
+from designate_pool.minidns.zones import packing
 from designate_pool.model import TsigKey, ZoneHead, ZoneRecord
+from designate_pool.protocol import axfr_records, tsig
 
 NOW = 1_800_000_000
 HEAD = ZoneHead('d1', 'example.com.', 'default', 'first.last@example.com', 300, 7, 3600, 600, 86400, 900,
@@ -24,7 +25,7 @@ SECRET = base64.b64encode(b'a secret of thirty-two octets...').decode()
 KEY = TsigKey('pool-key.', 'hmac-sha256', SECRET)
 OTHER_KEY = TsigKey('pool-key.', 'hmac-sha256', base64.b64encode(b'another secret').decode())
 UNKEYED = Peer('s1', 'one', ('192.0.2.1', '2001:db8::1'), 53)
-KEYED = Peer('s2', 'two', ('192.0.2.2',), 53, signing.key_from(KEY))
+KEYED = Peer('s2', 'two', ('192.0.2.2',), 53, tsig.key_from(KEY))
 RESPONDER = Responder(guests([UNKEYED, KEYED]))
 
 
@@ -44,7 +45,7 @@ def contents(text: str, head: ZoneHead = HEAD) -> list[ZoneRecord]:
 def packed(text: str, head: ZoneHead = HEAD) -> packing.PackedZone:
     """The same as it is transferred."""
     return packing.PackedZone(head.domain_id, head.name, head.pool_name, head.serial, tuple(packing.bodies(
-        head.name, transfer.pages(head, [contents(text, head)]), head.ttl)))
+        head.name, axfr_records.pages(head, [contents(text, head)]), head.ttl)))
 
 
 def query(name: str = 'example.com.', rtype: str = 'SOA', key: TsigKey | None = None, **options: object) -> bytes:
@@ -57,5 +58,5 @@ def sign(message: dns.message.Message, key: TsigKey | None, now: int = NOW) -> b
     wire = message.to_wire()
     if key is None:
         return wire
-    signer = signing.Signer(signing.key_from(key))
+    signer = tsig.Signer(tsig.key_from(key))
     return signer.sign(wire, now)

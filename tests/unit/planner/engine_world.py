@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from designate_pool.errors import SourceError
-from designate_pool.planner import changes
 from designate_pool.planner.engine import Manager, Setup, ZoneSetting
-from designate_pool.planner.outcome import Part
-from designate_pool.planner.plan import ApplyResult, Plan
-from designate_pool.planner.providers import BaseProcessor, BaseProvider, BaseSource
-from designate_pool.planner.records import RRset, rrset
-from designate_pool.planner.zone import Zone
+from designate_pool.planner.plan.plan import ApplyResult, Plan
+from designate_pool.planner.providers.base import BaseProcessor, BaseProvider, BaseSource
+from designate_pool.planner.run_report import Part
+from designate_pool.planner.zone import changes
+from designate_pool.planner.zone.zone import Zone
+from designate_pool.protocol.rrset import RRset, rrset
 
 ORIGIN = 'example.com.'
 

@@ -8,9 +8,9 @@ import pytest
 
 from designate_pool.errors import EmptySource, EverythingDeleted, InvalidField, TooManyDeletes, UnsafePlan
 from designate_pool.planner.engine import ZoneSetting, plan_for
-from designate_pool.planner.providers import BaseProcessor
-from designate_pool.planner.records import rrset
-from designate_pool.planner.zone import Zone
+from designate_pool.planner.providers.base import BaseProcessor
+from designate_pool.planner.zone.zone import Zone
+from designate_pool.protocol.rrset import rrset
 from tests.unit.planner.engine_world import ORIGIN, Diarist, Memory, Showing, manager, rrsets, zone
 
 TWO = 'www 300 A 192.0.2.1\nmail 300 A 192.0.2.2'
@@ -460,7 +460,7 @@ def test_validating_reads_every_source_and_tells_all_that_is_wrong() -> None:
 
 
 def test_a_source_that_cannot_be_written_is_no_target() -> None:
-    from designate_pool.planner.providers import BaseSource
+    from designate_pool.planner.providers.base import BaseSource
     with pytest.raises(InvalidField, match='target: only can only be read from'):
         manager(Memory('source'), BaseSource('only')).sync()
 

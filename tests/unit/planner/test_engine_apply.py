@@ -11,9 +11,9 @@ import pytest
 from designate_pool.errors import InvalidField, PlanMoved, PlanNotFound, UnsafePlan, WrongPlanState
 from designate_pool.model import PlanState, utcnow
 from designate_pool.planner.engine import Manager, Outcome, ZoneSetting
-from designate_pool.planner.plan import Plan
-from designate_pool.planner.stored import FolderStore
-from designate_pool.planner.zone import Zone
+from designate_pool.planner.plan.plan import Plan
+from designate_pool.planner.plan.plan_store import FolderStore
+from designate_pool.planner.zone.zone import Zone
 from tests.unit.planner.engine_world import ORIGIN, Memory, manager, zone
 
 BEFORE = 'www 300 A 192.0.2.1\nalias 300 A 192.0.2.2\nold 300 A 192.0.2.3\nsame 300 A 192.0.2.4'

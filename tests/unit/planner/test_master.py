@@ -10,10 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from designate_pool.errors import InvalidField, PoolError, SourceError
-from designate_pool.planner import changes, master, master_lines
-from designate_pool.planner.master_lines import Records
-from designate_pool.planner.records import rrset, unpack
-from designate_pool.planner.zone import Zone
+from designate_pool.planner import master
+from designate_pool.planner.zone import changes
+from designate_pool.planner.zone.zone import Zone
+from designate_pool.protocol.rrset import rrset, unpack
+from designate_pool.protocol.zonefile import reader
+from designate_pool.protocol.zonefile.reader import Records
 
 ZONE = 'example.com.'
 SOA = '@ 3600 IN SOA ns1.example.net. hostmaster.example.net. 1 3600 600 86400 300\n'
@@ -231,7 +233,7 @@ def test_errors_name_the_file_and_the_line(text: str, words: str) -> None:
 
 
 def test_a_generate_that_makes_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(master_lines, 'MOST_GENERATED', 3)
+    monkeypatch.setattr(reader, 'MOST_GENERATED', 3)
     assert len(master.read(SOA + '$GENERATE 1-3 a$ A 192.0.2.1\n', ZONE)) == 4
     assert 'line 2 cannot be read: one $GENERATE makes more than 3 records' in refused(
         SOA + '$GENERATE 1-4 a$ A 192.0.2.1\n')

@@ -15,7 +15,7 @@ import pytest
 from designate_pool.errors import InvalidField, WrongSource
 from designate_pool.planner.engine import Manager, Part
 from designate_pool.planner.outputs import OUTPUTS, BaseOutput, HtmlOutput, JsonOutput, LogOutput, MarkdownOutput
-from designate_pool.planner.plan import Plan, change_of
+from designate_pool.planner.plan.plan import Plan, change_of
 from tests.unit.planner.engine_world import ORIGIN, Memory, manager, zone
 
 BEFORE = '''@ 300 MX 10 www.example.com.

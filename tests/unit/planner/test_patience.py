@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from designate_pool.planner.pool_api import new_session
+from designate_pool.planner.providers.pool_api import new_session
 
 
 class Busy(http.server.BaseHTTPRequestHandler):

@@ -8,12 +8,12 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from designate_pool.planner import changes
-from designate_pool.planner.plan import change_document, change_of
-from designate_pool.planner.policy import VERBS, Policy
-from designate_pool.planner.records import NO_EXTRA, Extra, RRset, rrset
-from designate_pool.planner.safety import dangers
-from designate_pool.planner.zone import Zone
+from designate_pool.planner.plan.plan import change_document, change_of
+from designate_pool.planner.plan.policy import VERBS, Policy
+from designate_pool.planner.plan.safety import dangers
+from designate_pool.planner.zone import changes
+from designate_pool.planner.zone.zone import Zone
+from designate_pool.protocol.rrset import NO_EXTRA, Extra, RRset, rrset
 from tests.unit.planner.values import ORIGIN, Target, plan
 
 NAMES = st.sampled_from([ORIGIN, *(f'{label}.{ORIGIN}' for label in ('a', 'b', '*', r'a\.b', 'a.b', '-', r'\009'))])

@@ -14,9 +14,9 @@ import dns.tsig
 import pytest
 
 from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable
-from designate_pool.planner.peer import Peer, key_of
 from designate_pool.planner.targets.rfc2136 import Rfc2136Provider
 from designate_pool.planner.transfer_in import ZoneNotThere, soa_query, transfer
+from designate_pool.protocol.tcp_client import Peer, key_of
 from tests.fixtures.answering import Scripted
 
 NAME = 'example.com.'

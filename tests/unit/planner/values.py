@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from designate_pool.planner import changes as changes_
-from designate_pool.planner.changes import Change
-from designate_pool.planner.plan import ApplyResult, Plan
-from designate_pool.planner.providers import BaseProcessor, BaseProvider, BaseSource
-from designate_pool.planner.records import NO_EXTRA, Extra, RRset, rrset
-from designate_pool.planner.zone import Zone
+from designate_pool.planner.plan.plan import ApplyResult, Plan
+from designate_pool.planner.providers.base import BaseProcessor, BaseProvider, BaseSource
+from designate_pool.planner.zone import changes as changes_
+from designate_pool.planner.zone.changes import Change
+from designate_pool.planner.zone.zone import Zone
+from designate_pool.protocol.rrset import NO_EXTRA, Extra, RRset, rrset
 
 ORIGIN = 'example.com.'
 

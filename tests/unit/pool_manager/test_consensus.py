@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from designate_pool.model import Action, Answer, Domain, Outcome, PollResult, ServerStatus, Status, utcnow
-from designate_pool.pool_manager import consensus, due
+from designate_pool.pool_manager import consensus
+from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.serial import HALF, SPACE, at_least, newer
 
-TRIES = due.Tries()
+TRIES = row_transitions.Tries()
 
 
 def domain(serial: int = 10, **values: object) -> Domain:
@@ -186,7 +187,7 @@ def test_any_order_and_repetition_of_answers_ends_in_the_same_consensus(
     def end(order: list[PollResult]) -> tuple[int | None, Outcome | None]:
         rows = {server: row(server, expected=current.serial) for server in 'abc'}
         for result in order:
-            rows[result.server_id] = due.after_poll(rows[result.server_id], result, utcnow(), TRIES, 0.5)
+            rows[result.server_id] = row_transitions.after_poll(rows[result.server_id], result, utcnow(), TRIES, 0.5)
         verdict = consensus.weigh(current, rows.values(), 'abc', threshold)
         return verdict.consensus_serial, verdict.status
 

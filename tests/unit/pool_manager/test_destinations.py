@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from designate_pool.errors import InvalidField
-from designate_pool.minidns.roster import roster
+from designate_pool.minidns.access.servers import roster
 from designate_pool.model import Domain, Outcome, PollResult, Server
 from tests.unit.pool_manager.test_manager import CONTEXT, World, clock, world  # noqa: F401  fixtures
 

@@ -18,13 +18,13 @@ from designate_pool.central.service import Central
 from designate_pool.errors import BackendRefused, BackendUnreachable, ServiceUnavailable
 from designate_pool.model import (Action, Answer, AuditKind, Context, Domain, Outcome, PollRequest, PollResult, Pool,
                                   Server, ServerStatus, Status, utcnow)
-from designate_pool.pool_manager import auditing as auditing_module
 from designate_pool.pool_manager import manager as manager_module
-from designate_pool.pool_manager import periodic as periodic_module
-from designate_pool.pool_manager.due import Tries
 from designate_pool.pool_manager.manager import Manager
-from designate_pool.pool_manager.periodic import Periodic
-from designate_pool.pool_manager.registrar import Registrar
+from designate_pool.pool_manager.periodic import loops as periodic_module
+from designate_pool.pool_manager.periodic import serial_audit as auditing_module
+from designate_pool.pool_manager.periodic.loops import Periodic
+from designate_pool.pool_manager.reconcile.row_transitions import Tries
+from designate_pool.pool_manager.server_registry import Registrar
 from designate_pool.pool_manager.service import PoolManager
 from designate_pool.pool_manager.settings import Settings
 from designate_pool.rpc import central as central_rpc
@@ -32,8 +32,9 @@ from designate_pool.rpc import minidns as minidns_rpc
 from designate_pool.rpc import pool_manager as manager_rpc
 from designate_pool.rpc.direct import Direct
 from designate_pool.runtime import Inline
-from designate_pool.storage import audits, domains, servers, statuses
-from designate_pool.storage.sessions import Storage
+from designate_pool.storage.operations import pool_servers, server_statuses, sweeps
+from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.zones import domains
 from tests.fixtures.databases import upgraded_sqlite
 
 CONTEXT = Context(all_projects=True)
@@ -141,12 +142,12 @@ class World:
     def sweep(self, answered: bool = True) -> None:
         """The pool manager looks at all domains, and MiniDNS tells what it hears."""
         auditing = Periodic(self.manager, self.registrar, self.runtime).auditing
-        self.storage.run(audits.create, 'default', AuditKind.SERIALS, utcnow())
+        self.storage.run(sweeps.create, 'default', AuditKind.SERIALS, utcnow())
         while True:
-            self.storage.run(lambda tx: tx.execute(audits.TABLE.update().values(
-                next_at=None, heard=audits.TABLE.c.sent)))
+            self.storage.run(lambda tx: tx.execute(sweeps.TABLE.update().values(
+                next_at=None, heard=sweeps.TABLE.c.sent)))
             auditing.run()
-            audit = self.storage.read(audits.get, 'default', AuditKind.SERIALS)
+            audit = self.storage.read(sweeps.get, 'default', AuditKind.SERIALS)
             if audit is not None and not audit.after_id:
                 break
         if answered:
@@ -211,7 +212,7 @@ class World:
         return self.storage.read(domains.get_many, [domain.id])[domain.id]
 
     def rows(self, domain: Domain) -> dict[tuple[str, Action], ServerStatus]:
-        found = self.storage.read(statuses.for_domains, [domain.id])[domain.id]
+        found = self.storage.read(server_statuses.for_domains, [domain.id])[domain.id]
         return {(row.server_id, row.action): row for row in found}
 
     def serial(self, server: str, name: str = 'example.com.') -> int | None:
@@ -530,7 +531,7 @@ class Forgetful(dict[str, 'int | None']):
 
 def test_a_new_server_of_the_pool_is_given_every_domain_by_the_sweep(world: World) -> None:
     domain = world.create()
-    world.storage.run(servers.purge, SERVERS[2], [domain.id])
+    world.storage.run(pool_servers.purge, SERVERS[2], [domain.id])
     world.servers[SERVERS[2]].zones.clear()
     world.sweep()
     world.deliver()

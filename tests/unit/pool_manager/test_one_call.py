@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from designate_pool.model import Action, CallResult, Domain, Outcome, Status
-from designate_pool.pool_manager.lane import Called, Lane
+from designate_pool.pool_manager.dispatch.server_worker import Called, Lane
+from designate_pool.pool_manager.dispatch.work_queue import Work
 from designate_pool.pool_manager.manager import Manager
-from designate_pool.pool_manager.periodic import Periodic
-from designate_pool.pool_manager.waiting import Work
+from designate_pool.pool_manager.periodic.loops import Periodic
 from tests.unit.pool_manager.test_manager import (CONTEXT, SERVERS, Clock, World, all_needed, clock,  # noqa: F401
                                                   later, world)
 

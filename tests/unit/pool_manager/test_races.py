@@ -10,10 +10,11 @@ import pytest
 
 from designate_pool.errors import ServiceUnavailable
 from designate_pool.model import Action, Answer, CallResult, Domain, Outcome, PollResult, Status, utcnow
-from designate_pool.pool_manager import due
-from designate_pool.pool_manager.lane import Called
-from designate_pool.pool_manager.waiting import Work
-from designate_pool.storage import domains, statuses
+from designate_pool.pool_manager.dispatch.server_worker import Called
+from designate_pool.pool_manager.dispatch.work_queue import Work
+from designate_pool.pool_manager.reconcile import row_transitions
+from designate_pool.storage.operations import server_statuses
+from designate_pool.storage.zones import domains
 from tests.unit.pool_manager.test_manager import CONTEXT, SERVERS, World, clock, world  # noqa: F401  fixtures
 
 
@@ -117,7 +118,7 @@ def test_rows_are_read_before_their_domains_so_that_no_domain_is_older_than_its_
         return recorded
 
     monkeypatch.setattr(domains, 'get_many', recording(domains.get_many))
-    monkeypatch.setattr(statuses, 'for_domains', recording(statuses.for_domains))
+    monkeypatch.setattr(server_statuses, 'for_domains', recording(server_statuses.for_domains))
     assert world.manager.situations([domain.id])[domain.id].domain.serial == domain.serial
     assert read == ['for_domains', 'get_many']
 
@@ -141,8 +142,8 @@ def test_two_managers_that_delete_on_a_server_each_find_that_all_have(
     rows, now = world.rows(gone), utcnow()
 
     def confirm(server: str, manager: Any) -> None:
-        row = due.claim(rows[server, Action.DELETE], manager.settings.name, now)
-        world.storage.run(statuses.write, [row], now)
+        row = row_transitions.claim(rows[server, Action.DELETE], manager.settings.name, now)
+        world.storage.run(server_statuses.write, [row], now)
         manager._outcomes.put(Called(Work(gone, row), CallResult()))
 
     other = world.new_manager('two')
@@ -169,12 +170,12 @@ def test_a_row_that_is_changed_twice_before_it_is_written_is_one_version_on(worl
     situation = world.manager.situations([domain.id])[domain.id]
     key = SERVERS[0], Action.UPDATE
     read = situation.rows[key]
-    situation.change(due.ready(read, utcnow()))
-    situation.change(due.ready(situation.rows[key], utcnow()))
+    situation.change(row_transitions.ready(read, utcnow()))
+    situation.change(row_transitions.ready(situation.rows[key], utcnow()))
     assert situation.changed[key].version == read.version + 1
     # Asked for at once, which is a third change: somebody else who began with the same row and wrote it first has won.
-    renewed = due.renew(read, dataclasses.replace(domain, serial=domain.serial + 1), utcnow())
-    world.storage.run(statuses.write, [renewed], utcnow())
+    renewed = row_transitions.renew(read, dataclasses.replace(domain, serial=domain.serial + 1), utcnow())
+    world.storage.run(server_statuses.write, [renewed], utcnow())
     assert world.manager.write([situation], utcnow()).overtaken == 1
     assert world.rows(domain)[key].expected_serial == domain.serial + 1
 
@@ -229,6 +230,6 @@ def test_a_created_zone_is_asked_for_where_another_manager_heard_of_the_server_m
 def test_a_row_that_waits_for_nothing_is_begun_by_whoever_looks_at_it(world: World) -> None:  # noqa: F811
     domain = world.create()
     row = world.rows(domain)[SERVERS[0], Action.UPDATE]
-    world.storage.run(statuses.write, [dataclasses.replace(row, status=None, version=row.version + 1)], utcnow())
+    world.storage.run(server_statuses.write, [dataclasses.replace(row, status=None, version=row.version + 1)], utcnow())
     world.manager.change([domain.id])
     assert [each.server_id for each in world.asked] == [SERVERS[0]]

@@ -15,19 +15,20 @@ import pytest
 
 from designate_pool import backends
 from designate_pool.backends.base import Backend
-from designate_pool.config.kept import KeptServers
+from designate_pool.config.server_settings_cache import KeptServers
 from designate_pool.errors import BackendUnreachable, BadConfiguration, InvalidField, ServerNotFound, WrongServerState
 from designate_pool.model import (Action, Answer, Domain, Endpoint, Outcome, PollResult, Pool, PoolServer, Server,
                                   ServerState, Status, TsigKey, utcnow)
-from designate_pool.pool_manager import filling, removal
-from designate_pool.pool_manager.comparing import Comparing
-from designate_pool.pool_manager.filling import Filling
+from designate_pool.pool_manager.dispatch import zone_removal
 from designate_pool.pool_manager.manager import Manager
-from designate_pool.pool_manager.periodic import BACKLOG, Periodic
-from designate_pool.pool_manager.registrar import Registrar
+from designate_pool.pool_manager.periodic import join_and_drain
+from designate_pool.pool_manager.periodic.join_and_drain import Filling
+from designate_pool.pool_manager.periodic.loops import BACKLOG, Periodic
+from designate_pool.pool_manager.server_registry import Registrar
 from designate_pool.pool_manager.service import PoolManager
-from designate_pool.storage import pools as pool_store
-from designate_pool.storage import servers as server_store
+from designate_pool.pool_manager.verify.server_compare import Comparing
+from designate_pool.storage.operations import pool_servers as server_store
+from designate_pool.storage.zones import pools as pool_store
 from tests.unit.pool_manager.test_manager import CONTEXT, SERVERS, Clock, ScriptedServer, World, clock
 
 __all__ = ['clock']
@@ -131,7 +132,7 @@ class Town(World):
 
 @pytest.fixture
 def town(tmp_path: pathlib.Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Town]:  # noqa: F811
-    monkeypatch.setattr(filling, 'PAGE', 2)
+    monkeypatch.setattr(join_and_drain, 'PAGE', 2)
     made = Town(tmp_path, clock, monkeypatch)
     yield made
     made.storage.close()
@@ -223,7 +224,7 @@ def test_another_pool_managers_claim_is_respected_until_it_runs_out(town: Town,
     town.start('two')
     town.step(3)
     assert next(each for each in town.roll if each.id == D).filled == filled
-    monkeypatch.setattr(filling, 'utcnow', lambda: utcnow() + timedelta(seconds=31))
+    monkeypatch.setattr(join_and_drain, 'utcnow', lambda: utcnow() + timedelta(seconds=31))
     town.settle()
     assert town.states[D] == 'active'
 
@@ -556,7 +557,7 @@ def test_a_server_that_cannot_be_compared(town: Town) -> None:
 
 def test_a_zone_deleted_while_its_server_drains_is_taken_from_that_server_too(
         town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(filling, 'PAGE', 2)
+    monkeypatch.setattr(join_and_drain, 'PAGE', 2)
     domains = some(town)
     town.put(C, ServerState.DRAINING, dismissed=True, delete_zones=True)
     gone = town.delete(domains[-1])
@@ -675,8 +676,8 @@ def test_two_who_empty_a_server_do_not_call_it_for_one_name_at_once(
         town: Town, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
     domain = some(town, 1)[0]
     most = most_calls(town, C, domain.name, monkeypatch)
-    monkeypatch.setattr(filling, 'utcnow', clock)
-    monkeypatch.setattr(removal, 'utcnow', clock)
+    monkeypatch.setattr(join_and_drain, 'utcnow', clock)
+    monkeypatch.setattr(zone_removal, 'utcnow', clock)
     other = Filling(town.new_manager('two'), town.registrar)
 
     def taken_over() -> None:

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from designate_pool.model import Action, Domain, Endpoint, ServerState, Status
-from designate_pool.pool_manager.periodic import Periodic
+from designate_pool.pool_manager.periodic.loops import Periodic
 from tests.unit.pool_manager.test_manager import CONTEXT, Clock, clock, later
 from tests.unit.pool_manager.test_server_lives import A, B, C, Town, some, town
 

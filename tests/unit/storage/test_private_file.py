@@ -9,7 +9,7 @@ import stat
 
 import sqlalchemy as sa
 
-from designate_pool.storage.sessions import Storage
+from designate_pool.storage.sql.database import Storage
 
 
 def test_a_new_database_is_its_owner_s_alone(tmp_path: pathlib.Path) -> None:

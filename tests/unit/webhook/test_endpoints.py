@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from designate_pool.errors import InvalidField, RRsetBesideCname
-from designate_pool.planner.records import rrset
-from designate_pool.planner.zone import Zone
+from designate_pool.planner.zone.zone import Zone
+from designate_pool.protocol.rrset import rrset
 from designate_pool.webhook.endpoints import adjusted, apply_changes, endpoint_of, key_of, zone_of
 
 Json = dict[str, Any]

@@ -1,0 +1,1 @@
+"""Who asks, for which project, and whether the policy allows it."""

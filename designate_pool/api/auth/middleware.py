@@ -1,0 +1,180 @@
+"""Who asks, whether they may, and for whose zones: one middleware before every operation.
+
+The steps for a request whose address is known: who is it (:class:`Authenticator`), does it come too often
+(:mod:`designate_pool.api.http.rate_limits`), does the policy let it do this (:mod:`designate_pool.api.auth.policy`), and what
+may it see: the :class:`~designate_pool.model.Context` that goes to Central with every call.
+
+What nobody decided about is refused: whoever sends no token where the operation is not declared, and a token of no
+project.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from typing import Any, NoReturn, Protocol
+
+import falcon
+
+from designate_pool.api.auth import policy
+from designate_pool.api.auth.identity import Identity
+from designate_pool.api.http import rate_limits
+from designate_pool.api.http.admission import ADMITTED
+from designate_pool.api.http.client_network import origin
+from designate_pool.api.http.fair_queue import TURN, Turn
+from designate_pool.api.schema.operation import ADMIN, ANYONE, Operation
+from designate_pool.errors import Forbidden, InvalidField, OverLimit, Unauthorized
+from designate_pool.model import Context
+
+TOKEN = 'X-Auth-Token'
+PROJECT = 'X-Project-Id'
+SUDO = 'X-Auth-Sudo-Project-Id'
+ALL = 'X-Auth-All-Projects'
+_PROJECT = re.compile('[A-Za-z0-9_.-]{1,36}')
+#: Methods that change nothing.
+_READING = ('GET', 'HEAD', 'OPTIONS')
+
+
+class Authenticator(Protocol):
+    """One way to know who asks."""
+
+    def identify(self, req: falcon.Request) -> Identity | None:
+        """Who asks; None when the request does not say.
+
+        :raises Unauthorized: when what it says is wrong
+        """
+
+    def challenge(self, req: falcon.Request) -> str:
+        """The header WWW-Authenticate of a refusal (RFC 9110 section 11.6.1)."""
+
+
+class NoAuth:
+    """Whoever comes may do everything, for the project of its choice, or without one for all of them."""
+
+    def challenge(self, req: falcon.Request) -> str:
+        return 'None'
+
+    def identify(self, req: falcon.Request) -> Identity:
+        project = header_project(req, PROJECT)
+        return Identity(project, (ADMIN,), user='', key=f'project {project}' if project else
+                        f'address {origin(req.remote_addr)}', needs_project=False)
+
+
+class Gate:
+    """Falcon middleware; it stands behind the one that finds the operation.
+
+    :param rules: what may be done by whom
+    :param rates: how often
+    """
+
+    def __init__(self, authenticator: Authenticator, rules: policy.Rules, rates: rate_limits.RateLimits) -> None:
+        self._authenticator = authenticator
+        self._rules = rules
+        self._rates = rates
+
+    def process_resource(self, req: falcon.Request, resp: falcon.Response, resource: Any,
+                         params: Mapping[str, Any]) -> None:
+        operation: Operation | None = req.context.operation
+        who = self._who(req, resp, operation)
+        self._slow_down(req, resp, who)
+        if who is None:
+            req.context.asker = Context(request_id=req.context.request_id)
+            if operation is None or operation.role != ANYONE or not self._rules.allow(operation.name, NOBODY):
+                self._refuse(req, resp, Unauthorized(why=f'send one in the header {TOKEN}'))
+            return
+        turn: Turn | None = req.env.get(TURN)
+        if turn is not None:
+            turn.belongs_to(who.key)
+        context = self._context(req, who)
+        req.context.asker = context
+        req.context.allows = lambda rule: self._rules.allow(rule, who)
+        req.context.sees_pool = (who.needs_project or not who.project) and self._rules.allow(policy.ALL_PROJECTS, who)
+        if operation is not None:
+            self._check(operation, who)
+            if operation.role != ANYONE and who.needs_project and not (context.project_id or context.all_projects):
+                raise Forbidden(what=operation.summary, why='the token is of no project')
+
+    def _who(self, req: falcon.Request, resp: falcon.Response, operation: Operation | None) -> Identity | None:
+        try:
+            return self._authenticator.identify(req)
+        except Unauthorized as error:
+            if operation is not None and operation.role == ANYONE:
+                return None
+            self._slow_down(req, resp, None)
+            self._refuse(req, resp, error)
+
+    def _slow_down(self, req: falcon.Request, resp: falcon.Response, who: Identity | None) -> None:
+        """Without a token, or with a wrong one, requests are counted by where they come from."""
+        if req.env.get(ADMITTED):
+            return  # it was counted when its headers came
+        seconds = self._rates.take(f'address {origin(req.remote_addr)}' if who is None else who.key)
+        if seconds:
+            resp.set_header('Retry-After', str(seconds))
+            raise OverLimit(limit=self._rates.text, seconds=seconds)
+
+    def _check(self, operation: Operation, who: Identity) -> None:
+        if not self._rules.allow(operation.name, who):
+            roles = ', '.join(who.roles) or 'none'
+            raise Forbidden(what=operation.summary,
+                            why=f'the policy {operation.name} asks for another role than the token has ({roles})')
+
+    def _context(self, req: falcon.Request, who: Identity) -> Context:
+        """
+        :raises Forbidden: when another project is asked for, or all of them, and the policy is against it
+        """
+        found = Context(request_id=req.context.request_id, project_id=who.project, user=who.user)
+        sudo = header_project(req, SUDO)
+        if sudo:
+            if not self._rules.allow(policy.USE_SUDO, who):
+                raise Forbidden(what=f'The header {SUDO}', why=f'the policy {policy.USE_SUDO} is against it')
+            found = dataclasses.replace(found, project_id=sudo)
+        if _flag(req, ALL):
+            rule = policy.ALL_PROJECTS if req.method in _READING else policy.CHANGE_ALL_PROJECTS
+            if not self._rules.allow(rule, who):
+                raise Forbidden(what=f'The header {ALL}', why=f'the policy {rule} is against it')
+            found = dataclasses.replace(found, all_projects=True)
+        elif not who.needs_project and not found.project_id:
+            found = dataclasses.replace(found, all_projects=True)
+        return dataclasses.replace(found, may_nest=found.all_projects and self._rules.allow(policy.NEST_ZONES, who))
+
+    def _refuse(self, req: falcon.Request, resp: falcon.Response, error: Unauthorized) -> NoReturn:
+        resp.set_header('WWW-Authenticate', self._authenticator.challenge(req))
+        raise error
+
+
+#: Who sends no token.
+NOBODY = Identity('', (), user='', key='')
+
+
+def pool_asker(req: falcon.Request) -> Context:
+    """Who asks, for what concerns the pool as a whole and names zones of any project.
+
+    It sees the names of all projects' zones where the policy lets it ask for all projects.
+    """
+    asker: Context = req.context.asker
+    return dataclasses.replace(asker, all_projects=asker.all_projects or req.context.sees_pool)
+
+
+def check_rule(req: falcon.Request, rule: str, what: str) -> None:
+    """
+    :param what: is wanted that the operation's own rule says nothing of
+    :raises Forbidden: when the policy is against it
+    """
+    if not req.context.allows(rule):
+        raise Forbidden(what=what, why=f'the policy {rule} is against it')
+
+
+def header_project(req: falcon.Request, header: str) -> str:
+    """The project that *header* names; '' when it is not there."""
+    value = req.get_header(header)
+    if value and not _PROJECT.fullmatch(value):
+        raise InvalidField(field=header, why='must be 1 to 36 letters, digits, dots, dashes or underscores')
+    return value or ''
+
+
+def _flag(req: falcon.Request, header: str) -> bool:
+    value = (req.get_header(header) or '').lower()
+    if value not in ('', 'true', 'false'):
+        raise InvalidField(field=header, why='must be true or false')
+    return value == 'true'

@@ -1,0 +1,201 @@
+"""What may be done by whom: oslo.policy, with a documented default for every operation.
+
+A policy file overrides single rules.  It is read again when it has changed; one that is wrong then is told of in the
+log, and what was there goes on being in force.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from typing import Any, Protocol
+
+from oslo_policy import policy as oslo
+
+from designate_pool.api import operation_registry
+from designate_pool.api.auth.identity import Identity
+from designate_pool.api.schema.operation import ADMIN, ANYONE, CREATE_IN_POOL, MEMBER, OPERATOR, READER
+from designate_pool.errors import BadConfiguration
+
+LOG = logging.getLogger(__name__)
+
+ALL_PROJECTS = 'all_projects'
+CHANGE_ALL_PROJECTS = 'change_all_projects'
+USE_SUDO = 'use_sudo'
+NEST_ZONES = 'nest_zones'
+#: Each role and the rule that it or one above it fulfils.
+_RULES = {ANYONE: '@', READER: 'rule:is_reader', MEMBER: 'rule:is_member', OPERATOR: 'rule:is_operator',
+          ADMIN: 'rule:is_admin'}
+#: Seconds between two looks at the files.
+_LOOK = 1.0
+
+
+class Rules(Protocol):
+    """What may be done by whom."""
+
+    def allow(self, rule: str, who: Identity) -> bool:
+        """Whether *who* may do what *rule* is about; no to a rule that is not there."""
+
+
+class Everything:
+    """Rules by which everybody may do everything, where no policy was ever read."""
+
+    def allow(self, rule: str, who: Identity) -> bool:
+        return True
+
+
+def list_rules() -> list[oslo.RuleDefault]:
+    """Every rule with its default, for the generator of the sample (entry point ``oslo.policy.policies``)."""
+    roles = [
+        oslo.RuleDefault('is_admin', 'role:admin', 'Who may do everything.'),
+        oslo.RuleDefault('is_operator', 'rule:is_admin or role:operator',
+                         'Who looks after the pool: sees all of it, and commands its servers.'),
+        oslo.RuleDefault('is_member', 'rule:is_operator or role:member',
+                         'Who changes the zones of a project.'),
+        oslo.RuleDefault('is_reader', 'rule:is_member or role:reader',
+                         'Who sees the zones of a project.'),
+    ]
+    headers = [
+        _documented(ALL_PROJECTS, OPERATOR, 'See the zones of all projects: X-Auth-All-Projects: true', 'GET'),
+        _documented(CHANGE_ALL_PROJECTS, ADMIN, 'Change the zones of any project: X-Auth-All-Projects: true', 'POST',
+                    'PUT', 'PATCH', 'DELETE'),
+        _documented(NEST_ZONES, ADMIN, 'Create zones above or below those of other projects, of one label, or at the '
+                    'name of a name server: X-Auth-All-Projects: true', 'POST'),
+        _documented(USE_SUDO, ADMIN, 'Say for which project to act: X-Auth-Sudo-Project-ID', 'GET', 'POST', 'PUT',
+                    'PATCH', 'DELETE', former='sudo_project'),
+    ]
+    choosing = oslo.DocumentedRuleDefault(CREATE_IN_POOL, _RULES[ADMIN], 'Say which pool a new zone goes to',
+                                          [{'path': '/v2/zones', 'method': 'POST'}])
+    return [*roles, *headers, choosing, *(
+        oslo.DocumentedRuleDefault(each.name, _RULES[each.role], each.summary,
+                                   [{'path': each.path, 'method': each.method}])
+        for each in operation_registry.operations())]
+
+
+def make_enforcer(conf: Any) -> oslo.Enforcer:
+    """oslo.policy's own object, with our defaults and nothing read yet.
+
+    :param conf: oslo.config's object; the options of ``[oslo_policy]`` become known to it
+    """
+    enforcer = oslo.Enforcer(conf)
+    enforcer.register_defaults(list_rules())
+    return enforcer
+
+
+class Policy:
+    """Our defaults with the operator's policy file over them.
+
+    :param conf: as for :func:`make_enforcer`
+    :raises BadConfiguration: when the policy file is wrong
+    """
+
+    def __init__(self, conf: Any) -> None:
+        self._conf = conf
+        self._lock = threading.Lock()
+        self._enforcer = self._read()
+        self._stamp = self._look()
+        self._looked = time.monotonic()
+
+    def allow(self, rule: str, who: Identity) -> bool:
+        if time.monotonic() - self._looked > _LOOK and self._lock.acquire(blocking=False):
+            try:
+                self._read_if_changed()
+            finally:
+                self._lock.release()
+        creds = {'roles': list(who.roles), 'project_id': who.project, 'user_id': who.user}
+        return bool(self._enforcer.enforce(rule, {'project_id': who.project}, creds))
+
+    def reload(self) -> None:
+        """Read the policy file again now."""
+        with self._lock:
+            self._stamp = ()
+            self._read_if_changed()
+
+    def _read_if_changed(self) -> None:
+        stamp = self._look()
+        if stamp != self._stamp:
+            self._stamp = stamp
+            try:
+                self._enforcer = self._read()
+                LOG.info('the policy was read anew')
+            except BadConfiguration as error:
+                LOG.error('the policy stays as it was: %s', error)
+        self._looked = time.monotonic()
+
+    def _read(self) -> oslo.Enforcer:
+        enforcer = make_enforcer(self._conf)
+        try:
+            enforcer.load_rules(force_reload=True)
+            enforcer.check_rules(raise_on_violation=True)
+        except oslo.InvalidDefinitionError as error:
+            raise _wrong(f'{self._conf.oslo_policy.policy_file}: {error}') from None
+        except Exception as error:  # of the YAML parser, of the file system, or of oslo.policy's own reading
+            raise _wrong(f'{self._conf.oslo_policy.policy_file}: it cannot be read as a policy '
+                         f'({" ".join(str(error).split())})') from None
+        _refuse_unreadable(enforcer, self._conf.oslo_policy.policy_file)
+        _note_unknown(enforcer)
+        # From here on it is we who look whether the file has changed: what oslo.policy reads anew and finds wrong
+        # would fail the request that made it look.
+        enforcer.use_conf = False
+        return enforcer
+
+    def _look(self) -> tuple[Any, ...]:
+        """What changes when one of the files does."""
+        wanted = self._conf.oslo_policy
+        paths = [self._conf.find_file(each) for each in (wanted.policy_file, *wanted.policy_dirs)]
+        folders = [path for path in paths if path and os.path.isdir(path)]
+        paths.extend(os.path.join(folder, name) for folder in folders for name in sorted(os.listdir(folder)))
+        return tuple((path, *_stamp(path)) for path in paths if path)
+
+
+def check_file_is_there(conf: Any) -> None:
+    """
+    :raises BadConfiguration: when a policy file is named and is not there; oslo.policy would go on without it
+    """
+    named = conf.oslo_policy.policy_file
+    if conf.get_location('policy_file', 'oslo_policy').location.is_user_controlled and not conf.find_file(named):
+        raise _wrong(f'there is no file {named}')
+
+
+def _stamp(path: str) -> tuple[int, ...]:
+    try:
+        found = os.stat(path)
+    except OSError:  # gone between two looks, which is a change as well
+        return ()
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def _refuse_unreadable(enforcer: oslo.Enforcer, path: str) -> None:
+    """What oslo.policy cannot make sense of it takes for "nobody", and goes on."""
+    wrong = [name for name, rule in enforcer.file_rules.items()
+             if str(enforcer.rules[name]) == '!' and rule.check_str.strip() != '!']
+    if wrong:
+        raise _wrong(f'{path}: these rules cannot be understood: {", ".join(sorted(wrong))}')
+
+
+def _note_unknown(enforcer: oslo.Enforcer) -> None:
+    """A rule of the file that is none of ours and that no other rule uses does nothing: a slip of the hand."""
+    used = ' '.join(str(check) for check in enforcer.rules.values())
+    former = {rule.deprecated_rule.name for rule in enforcer.registered_rules.values() if rule.deprecated_rule}
+    for name in enforcer.file_rules:
+        known = name in enforcer.registered_rules or name in former or name == enforcer.default_rule
+        if not known and f'rule:{name}' not in used:
+            LOG.warning('the policy has a rule %s that nothing asks for', name)
+
+
+def _wrong(why: str) -> BadConfiguration:
+    return BadConfiguration(count=1, listing=f'\n  [oslo_policy] policy_file: {why}')
+
+
+def _documented(name: str, role: str, description: str, *methods: str,
+                former: str | None = None) -> oslo.DocumentedRuleDefault:
+    """
+    :param former: what the rule was called; a policy file that says so still means it
+    """
+    deprecated = None if former is None else oslo.DeprecatedRule(
+        former, _RULES[role], deprecated_reason='It is called as Designate calls it.', deprecated_since='0.2.0')
+    return oslo.DocumentedRuleDefault(name, _RULES[role], description,
+                                      [{'path': '/v2/', 'method': method} for method in methods],
+                                      deprecated_rule=deprecated)

@@ -1,0 +1,105 @@
+"""What every answer has: JSON, a status, a request id; and what becomes of an error."""
+
+from __future__ import annotations
+
+import http
+import json
+import logging
+import re
+import uuid
+from typing import Any
+
+import falcon
+
+from designate_pool.api.http import not_implemented
+from designate_pool.api.schema.json_types import shown
+from designate_pool.api.views import designate
+from designate_pool.errors import NotFound, PoolError
+from designate_pool.model import Context
+
+LOG = logging.getLogger(__name__)
+REQUEST_ID = 'X-Openstack-Request-Id'
+#: Characters of an address that are logged; none may be a line of its own there.
+_LONGEST_PATH = 200
+#: Anything else that came as an id might be there to be misread in a log.
+_REQUEST_ID = re.compile('req-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}')
+
+
+class _Falcon(PoolError):
+    """{why}."""
+
+
+class Envelope:
+    """Falcon middleware: gives each request its id, or leaves it the one that it brought along."""
+
+    def process_request(self, req: falcon.Request, resp: falcon.Response) -> None:
+        given = (req.get_header(REQUEST_ID) or '').strip().lower()
+        req.context.request_id = given if _REQUEST_ID.fullmatch(given) else f'req-{uuid.uuid4()}'
+        resp.set_header(REQUEST_ID, req.context.request_id)
+        if req.method == 'HEAD':
+            # It is carried out as GET; the body is left out at the end.
+            req.context.is_head = True
+            req.method = 'GET'
+
+    def process_response(self, req: falcon.Request, resp: falcon.Response, resource: Any, req_succeeded: bool) -> None:
+        if getattr(req.context, 'is_head', False):
+            req.method = 'HEAD'
+
+
+def asker(req: falcon.Request) -> Context:
+    """Who asks, as :class:`designate_pool.api.auth.middleware.Gate` found out."""
+    found: Context = req.context.asker
+    return found
+
+
+def answer(resp: falcon.Response, content: Any, status: int = 200, at: str | None = None) -> None:
+    """Send *content* as JSON.
+
+    :param at: the address of what was made, for the header Location
+    """
+    resp.status = status
+    resp.content_type = falcon.MEDIA_JSON
+    resp.text = json.dumps(content)
+    if at is not None:
+        resp.location = at
+
+
+def handle_errors(app: falcon.App[Any, Any]) -> None:
+    """Have every error answered in Designate's form."""
+    # Falcon takes the handler of the nearest class
+    app.add_error_handler(Exception, _unexpected)
+    app.add_error_handler(falcon.HTTPError, _of_falcon)
+    app.add_error_handler(PoolError, _of_ours)
+
+
+def _of_ours(req: falcon.Request, resp: falcon.Response, error: PoolError, params: Any) -> None:
+    if error.code >= 500 and error.code != 501:
+        LOG.error('%s %s: %s [%s]', req.method, shown(req.path, _LONGEST_PATH), error, req.context.request_id)
+    answer(resp, designate.fault(error, req.context.request_id), error.code)
+
+
+def _of_falcon(req: falcon.Request, resp: falcon.Response, error: falcon.HTTPError, params: Any) -> None:
+    if not hasattr(req.context, 'request_id'):
+        # Some methods falcon refuses before it asks any middleware.
+        Envelope().process_request(req, resp)
+    missing = not_implemented.find(req.method, req.path)
+    if isinstance(error, falcon.HTTPRouteNotFound):
+        what = 'such address; the API begins at /v2, and /openapi.json has all of it'
+        return _of_ours(req, resp, missing or NotFound(what=what), params)
+    phrase = http.HTTPStatus(error.status_code).phrase
+    if isinstance(error, falcon.HTTPMethodNotAllowed):
+        why = f'{req.method} is not possible here, only {dict(error.headers or {})["Allow"]}'
+        why += '' if missing is None else f'. {missing}'.rstrip('.')
+    else:
+        why = (error.description or phrase).rstrip('.')
+    found = _Falcon(why=why)
+    found.code = error.status_code
+    found.type = phrase.lower().replace(' ', '_').replace('-', '_')
+    _of_ours(req, resp, found, params)
+    resp.set_headers(error.headers or {})
+
+
+def _unexpected(req: falcon.Request, resp: falcon.Response, error: Exception, params: Any) -> None:
+    LOG.exception('%s %s failed [%s]', req.method, shown(req.path, _LONGEST_PATH), req.context.request_id,
+                  exc_info=error)
+    answer(resp, designate.fault(PoolError(), req.context.request_id), 500)

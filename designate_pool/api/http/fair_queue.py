@@ -1,0 +1,175 @@
+"""The queue of requests that wait for a worker: all who ask have their turns, and none of them holds all workers.
+
+A client is who sends a token; where there is none, who names a project; and else who calls from an address.  Once a
+request has shown whose token it is (:meth:`Turn.belongs_to`), all tokens of a project are one client.  A client holds
+``most`` workers at a time, and an address with all its clients ``most_of_address``: what they ask beyond that waits,
+also while workers are idle, so that whoever else comes has one at once.  The IPv6 addresses of a network are one.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import hashlib
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+from designate_pool.api.http.client_network import origin
+
+#: In a request's environment: its :class:`Turn`.
+TURN = 'designate_pool.turn'
+#: Tokens of which it is remembered whose they are; the one that was longest silent is forgotten first.
+KEPT = 10000
+
+
+class Turns:
+    """A queue in which addresses take turns, and the tokens of an address among themselves.
+
+    An address or a token with a thousand requests in it keeps the next one waiting for one of them, not for all.  Its
+    methods are called with *changed* held, as waitress does; those of :class:`Turn` without it.
+
+    :param changed: is told when something may be taken that could not be before
+    :param most: workers that one client holds at a time
+    :param most_of_address: workers that all clients of one address hold together
+    """
+
+    def __init__(self, changed: threading.Condition, most: int, most_of_address: int, kept: int = KEPT) -> None:
+        self.changed = changed
+        self._most = most
+        self._most_of_address = most_of_address
+        self._kept = kept
+        self._waiting: collections.OrderedDict[str, collections.OrderedDict[str, collections.deque[Any]]] = \
+            collections.OrderedDict()
+        self._count = 0
+        self._held: collections.Counter[str] = collections.Counter()
+        self._clients: collections.OrderedDict[str, str] = collections.OrderedDict()
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __bool__(self) -> bool:
+        """Whether there is something to be taken."""
+        return self._next() is not None
+
+    def append(self, task: Any) -> None:
+        """
+        :param task: one of waitress's channels, with at least one request
+        """
+        address = f'address {origin(task.addr[0])}'
+        queues = self._waiting.setdefault(address, collections.OrderedDict())
+        queues.setdefault(_sender(task.requests[0].headers) or address, collections.deque()).append(task)
+        self._count += 1
+
+    def popleft(self) -> Turn:
+        """
+        :raises KeyError: when there is nothing to be taken
+        """
+        found = self._next()
+        if found is None:
+            raise KeyError('nothing to be taken')
+        address, sender = found
+        queues = self._waiting.pop(address)
+        queue = queues.pop(sender)
+        task = queue.popleft()
+        if queue:
+            queues[sender] = queue
+        if queues:
+            self._waiting[address] = queues
+        self._count -= 1
+        turn = Turn(self, task, address, sender, self._client(sender))
+        self.hold(turn)
+        return turn
+
+    def hold(self, turn: Turn) -> None:
+        self._held.update(turn.holders)
+
+    def let_go(self, turn: Turn) -> None:
+        for each in turn.holders:
+            self._held[each] -= 1
+            if not self._held[each]:
+                del self._held[each]
+        if self:
+            self.changed.notify()
+
+    def remember(self, sender: str, client: str) -> None:
+        self._clients[sender] = client
+        self._clients.move_to_end(sender)
+        if len(self._clients) > self._kept:
+            self._clients.popitem(last=False)
+
+    def _next(self) -> tuple[str, str] | None:
+        """The address and the sender whose turn it is, of those that do not hold as much as they may."""
+        for address, queues in self._waiting.items():
+            if self._held[_all_of(address)] < self._most_of_address:
+                for sender in queues:
+                    if self._held[self._client(sender)] < self._most:
+                        return address, sender
+        return None
+
+    def _client(self, sender: str) -> str:
+        return self._clients.get(sender, sender)
+
+
+class Turn:
+    """A request that a worker has.
+
+    :param task: as in :meth:`Turns.append`
+    :param sender: the token that came with it, or who is said to ask
+    :ivar client: whose workers it counts among
+    """
+
+    def __init__(self, turns: Turns, task: Any, address: str, sender: str, client: str) -> None:
+        self._turns = turns
+        self.task = task
+        self._address = address
+        self._sender = sender
+        self.client = client
+
+    @property
+    def holders(self) -> tuple[str, str]:
+        return self.client, _all_of(self._address)
+
+    def service(self) -> None:
+        """Have it carried out."""
+        self.task.requests[0].turn = self
+        try:
+            self.task.service()
+        finally:
+            with self._turns.changed:
+                self._turns.let_go(self)
+
+    def cancel(self) -> None:
+        self.task.cancel()
+
+    def belongs_to(self, client: str) -> None:
+        """It has turned out whose token this is."""
+        if client != self.client:
+            with self._turns.changed:
+                self._turns.remember(self._sender, client)
+                self._turns.let_go(self)
+                self.client = client
+                self._turns.hold(self)
+
+    @contextlib.contextmanager
+    def aside(self) -> Iterator[None]:
+        """Within, it counts as nobody's: another worker stands in for the one that has it."""
+        with self._turns.changed:
+            self._turns.let_go(self)
+        try:
+            yield
+        finally:
+            with self._turns.changed:
+                self._turns.hold(self)
+
+
+def _sender(headers: Any) -> str | None:
+    secret = headers.get('X_AUTH_TOKEN') or headers.get('AUTHORIZATION')
+    if secret:
+        return f'token {hashlib.sha256(secret.encode()).hexdigest()}'
+    project = headers.get('X_PROJECT_ID')
+    return f'named {project}' if project else None
+
+
+def _all_of(address: str) -> str:
+    return f'all of {address}'

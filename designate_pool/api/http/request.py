@@ -1,0 +1,140 @@
+"""From an HTTP request to values; everything wrong with it becomes an error that names the field."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+import falcon
+
+from designate_pool.api.schema import request_fields
+from designate_pool.api.views.designate import dashed
+from designate_pool.errors import BadInput, BodyTooLarge, InvalidField, WrongContentType
+
+JSON_LIMIT = 1 << 20
+PAGE = 20
+LARGEST_PAGE = 1000
+PAGING: Mapping[str, request_fields.Field] = {
+    'marker': request_fields.Field(request_fields.identifier),
+    'limit': request_fields.Field(request_fields.Kind(
+        {'type': ['integer', 'string'], 'minimum': 1, 'maximum': LARGEST_PAGE, 'pattern': '^max$',
+         request_fields.MESSAGE: f'must be a whole number from 1 to {LARGEST_PAGE}, or max'},
+        lambda name, value: LARGEST_PAGE if value == 'max' else int(value))),
+    'sort_key': request_fields.Field(request_fields.some_text),
+    'sort_dir': request_fields.Field(request_fields.one_of('asc', 'desc')),
+}
+
+
+def body(req: falcon.Request, table: Mapping[str, request_fields.Field], optional: bool = False,
+         limit: int = JSON_LIMIT) -> dict[str, Any]:
+    """The JSON object in the body, checked by a table of :mod:`designate_pool.api.schema.request_fields`.
+
+    :param optional: whether no body at all stands for an empty object
+    :param limit: how many bytes it may have
+    """
+    # Without a type a web page of others may send a body without its visitor's browser asking first.
+    _expect(req, 'application/json', required=bool(req.content_length))
+    content = _content(req, limit)
+    if optional and not content:
+        return {}
+    try:
+        given = json.loads(content.decode('utf-8'), object_pairs_hook=_Objects(), parse_constant=_no_number)
+    except UnicodeDecodeError:
+        raise BadInput(why='the body is not UTF-8') from None
+    except RecursionError:
+        raise BadInput(why='the body is nested too deeply') from None
+    except ValueError as error:
+        raise BadInput(why=f'the body is not JSON ({error})') from None
+    if not isinstance(given, dict):
+        raise BadInput(why='the body must be a JSON object')
+    return request_fields.read(given, table)
+
+
+def _expect(req: falcon.Request, wanted: str, required: bool) -> None:
+    found = (req.content_type or '').partition(';')[0].strip().lower()
+    if found != wanted and (found or required):
+        raise WrongContentType(wanted=wanted, found=request_fields.shown(found) if found else 'without a type')
+
+
+def _content(req: falcon.Request, limit: int) -> bytes:
+    # The length is checked before anything is read, and what is read is bounded all the same.
+    if (req.content_length or 0) > limit:
+        raise BodyTooLarge(limit=limit)
+    content: bytes = req.bounded_stream.read(limit + 1)
+    if len(content) > limit:
+        raise BodyTooLarge(limit=limit)
+    return content
+
+
+def _no_number(word: str) -> None:
+    raise ValueError(f'{word} is no number in it')
+
+
+class _Objects:
+    """Makes objects of what is read, and gives green threads that wait their turns."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def __call__(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        self._count += 1
+        if not self._count % request_fields.TURN:
+            time.sleep(0)
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            seen: set[str] = set()
+            for name, _ in pairs:
+                if name in seen:
+                    raise InvalidField(field=request_fields.shown(name), why='given more than once')
+                seen.add(name)
+        return found
+
+
+@dataclasses.dataclass(frozen=True)
+class Listing:
+    """What part of a list is wanted.
+
+    :ivar criterion: what must match, in Central's words
+    :ivar limit: how many at most
+    """
+
+    criterion: Mapping[str, Any]
+    limit: int
+    marker: str | None = None
+    sort_key: str | None = None
+    sort_dir: str | None = None
+
+    def ask(self) -> dict[str, Any]:
+        """The arguments of Central's find methods; one more than the limit tells whether there is a next page."""
+        return {'criterion': self.criterion, 'marker': self.marker, 'limit': self.limit + 1,
+                'sort_key': self.sort_key, 'sort_dir': self.sort_dir}
+
+
+def listing(req: falcon.Request, filters: Mapping[str, request_fields.Field]) -> Listing:
+    """The query of a list: filters and paging."""
+    given = query(req, {**filters, **PAGING})
+    paging = {name: given.pop(name, None) for name in PAGING}
+    return Listing(given, paging.pop('limit') or PAGE, **paging)
+
+
+def query(req: falcon.Request, table: Mapping[str, request_fields.Field]) -> dict[str, Any]:
+    """The parameters after the question mark, checked by a table."""
+    for name, value in req.params.items():
+        if isinstance(value, list):
+            raise InvalidField(field=request_fields.shown(name), why='given more than once')
+    return request_fields.read_query(req.params, table)
+
+
+def page_links(req: falcon.Request, found: list[Any], limit: int) -> tuple[list[Any], dict[str, str]]:
+    """The page out of *found*, which may hold one too many, and the links beside it."""
+    links = {'self': req.url}
+    if len(found) <= limit:
+        return found, links
+    page = found[:limit]
+    parameters = {**req.params, 'marker': dashed(page[-1].id)}
+    links['next'] = f'{req.prefix}{req.path}?{urlencode(parameters)}'
+    return page, links

@@ -1,0 +1,465 @@
+"""The HTTP server: waitress, in a thread of its own, with limits that keep one client from stopping the others.
+
+* What waits for long (see :data:`ASIDE`) has a thread beside the workers.
+* A request reaches a worker only when it is there in full, and an answer is buffered in full (in a temporary file when
+  it is large), so no slow client ever holds a worker.
+* A connection is closed when nothing moved on it for ``idle_timeout`` seconds, or when a request
+  took longer than ``request_timeout`` to arrive, however steadily it drips.
+* Of a request with a body the headers are judged by themselves (:mod:`designate_pool.api.http.admission`); the body is
+  read when they were found good, and as far as the operation and the limit of all bodies allow.
+* Those who ask have turns (:mod:`designate_pool.api.http.fair_queue`), so that nobody waits behind all that another asks for;
+  and none of them holds all workers, however long its requests take.
+* When all places for connections are taken, the address that holds most of them gives one up.
+* What waitress itself refuses (not HTTP, too large) is answered in the same form as every other error.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import copy
+import functools
+import json
+import logging
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from waitress import adjustments, server, task, trigger, wasyncore
+from waitress.channel import HTTPChannel
+from waitress.parser import HTTPRequestParser
+from waitress.utilities import BadRequest, Error, RequestEntityTooLarge
+
+from designate_pool.api.http.admission import ADMITTED, HEAD
+from designate_pool.api.http.client_network import origin
+from designate_pool.api.http.envelope import REQUEST_ID
+from designate_pool.api.http.fair_queue import TURN, Turn, Turns
+from designate_pool.api.views import designate
+from designate_pool.errors import PoolError, TooManyBodies
+from designate_pool.model import Endpoint
+
+LOG = logging.getLogger(__name__)
+#: In a request's environment: a context manager; within it another worker stands in for the one that has the request.
+ASIDE = 'designate_pool.aside'
+#: Bytes of a body that the limit of all bodies together does not ask about: the limit of connections bounds them.
+LITTLE = 1 << 20
+#: Bytes of what stands around the chunks of a body: a chunk's size with its extensions, and what follows the last one.
+LONGEST_FRAMING = 1 << 14
+
+
+class ApiServer:
+    """Serves a WSGI application over HTTP.
+
+    :param app: see :func:`designate_pool.api.app.create_app`
+    :param listen: where; port 0 takes a free one
+    :param threads: how many requests are worked on at once
+    :param threads_per_client: how many of them one client may hold at a time; 0 for half of them
+    :param connections: how many clients may be connected at once; more wait in the backlog
+    :param body_limit: bytes of a request's body that are taken at all
+    :param bodies_limit: bytes of all bodies over :data:`LITTLE` together
+    :param judges_heads: whether the application is to be shown headers by themselves, as
+        :mod:`designate_pool.api.http.admission` says
+    """
+
+    def __init__(self, app: Callable[..., Any], listen: Endpoint, threads: int = 16, connections: int = 500,
+                 body_limit: int = 64 << 20, idle_timeout: int = 60, request_timeout: float = 120,
+                 bodies_limit: int = 1 << 30, judges_heads: bool = False, threads_per_client: int = 0) -> None:
+        self._app = app
+        self._bodies_limit = bodies_limit
+        self._judges_heads = judges_heads
+        self._threads = threads
+        self._most = min(threads_per_client or max(threads // 2, 1), threads)
+        self._aside = 0
+        self._lock = threading.Lock()
+        self._listen = listen
+        self._request_timeout = request_timeout
+        self._options = {
+            'listen': str(listen), 'threads': threads, 'connection_limit': connections, 'ident': 'designate-pool',
+            # waitress refuses what reaches its limit, the application what passes it
+            'max_request_body_size': body_limit + 1, 'channel_timeout': idle_timeout, 'cleanup_interval': 1,
+            'outbuf_high_watermark': 1 << 40, 'asyncore_use_poll': True, 'asyncore_loop_timeout': 1,
+            'clear_untrusted_proxy_headers': True,
+        }
+        self._map: dict[int, Any] = {}
+        self._stop_by: float | None = None
+        self._server: _Server | None = None
+        self._thread: threading.Thread | None = None
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where it really listens, once started."""
+        if self._server is None:
+            raise RuntimeError('the API server is not started')
+        return Endpoint(self._listen.host, int(self._server.effective_port))
+
+    def start(self) -> None:
+        """
+        :raises OSError: when it cannot listen there
+        """
+        # One line for every request that waits for a worker helps nobody in a flood.
+        logging.getLogger('waitress.queue').setLevel(logging.ERROR)
+        adjusted = adjustments.Adjustments(**self._options)
+        self._server = _Server(self._serve, self._map, adj=adjusted, request_timeout=self._request_timeout,
+                               bodies_limit=self._bodies_limit, judges_heads=self._judges_heads)
+        # Many clients may share an address, that of a proxy: all of them together leave the others half as many.
+        self._server.take_turns(self._most, (self._threads + self._most + 1) // 2)
+        self._thread = threading.Thread(target=self._run, name='api', daemon=True)
+        self._thread.start()
+
+    def stop(self, seconds: float = 10.0) -> None:
+        """Take nothing new, finish what is being worked on (within *seconds*), close."""
+        if self._server is None or self._thread is None:
+            return
+        self._stop_by = time.monotonic() + seconds
+        self._server.pull_trigger()
+        self._thread.join()
+        with self._lock:
+            found, self._server = self._server, None
+        found.task_dispatcher.shutdown(cancel_pending=True, timeout=1)
+        self._thread = self._stop_by = None
+
+    def _serve(self, environ: dict[str, Any], start_response: Any) -> Any:
+        environ[ASIDE] = functools.partial(self._step_aside, environ[TURN])
+        return self._app(environ, start_response)
+
+    @contextlib.contextmanager
+    def _step_aside(self, turn: Turn) -> Iterator[None]:
+        self._have_aside(1)
+        try:
+            with turn.aside():
+                yield
+        finally:
+            self._have_aside(-1)
+
+    def _have_aside(self, more: int) -> None:
+        with self._lock:
+            self._aside += more
+            if self._server is not None:
+                self._server.task_dispatcher.set_thread_count(self._threads + self._aside)
+
+    def _run(self) -> None:
+        assert self._server is not None
+        found = self._server
+        try:
+            while self._stop_by is None:
+                self._turn(1.0)
+            found.stop_listening()
+            while found.busy() and time.monotonic() < self._stop_by:
+                self._turn(0.1)
+        finally:
+            wasyncore.close_all(self._map, ignore_all=True)
+
+    def _turn(self, seconds: float) -> None:
+        try:
+            wasyncore.loop(timeout=seconds, use_poll=True, map=self._map, count=1)
+        except Exception:  # one connection's trouble, or too many files open: the others are still to be served
+            LOG.exception('the API server stumbled')
+            time.sleep(0.1)
+
+
+class _Parser(HTTPRequestParser):
+    """A request that arrives, and whose headers are judged by themselves.
+
+    :ivar asked: whether the application was shown the headers
+    :ivar limit: bytes that its body may have; None until it was admitted
+    :ivar over: whether all bodies together have become too large
+    """
+
+    expect_continue: bool = False
+    asked = False
+    limit: int | None = None
+    over: int | None = None
+    wants_continue = False
+
+    def received(self, data: bytes) -> int:
+        was_there = self.headers_finished
+        try:
+            consumed: int = super().received(data)
+        except ValueError:  # waitress makes numbers and addresses of them without a look
+            self.error, self.completed = BadRequest('The headers are invalid'), True
+            return len(data)
+        if not self.asked and self.expect_continue:
+            self.expect_continue, self.wants_continue = False, True
+        if self.over is not None:
+            self.error, self.completed = _Overfull(str(TooManyBodies(limit=self.over))), True
+        elif self.limit is not None and self.held > self.limit:
+            self.error, self.completed = RequestEntityTooLarge(f'exceeds max_body of {self.limit}'), True
+        elif self.chunked and self.headers_finished and not was_there and 'CONTENT_LENGTH' in self.headers:
+            # Whoever is in front of us may have gone by the other one (RFC 9112 section 6.3).
+            self.error, self.completed = BadRequest('Transfer-Encoding and Content-Length exclude each other'), True
+        elif not self.completed and self._framing > LONGEST_FRAMING:
+            self.error, self.completed = BadRequest(f'a chunk size or trailer exceeds {LONGEST_FRAMING} bytes'), True
+        return consumed
+
+    @property
+    def _framing(self) -> int:
+        """Bytes around the chunks that are held since their end is not there."""
+        return len(self.body_rcv.control_line) + len(self.body_rcv.trailer) if self.chunked else 0
+
+    @property
+    def held(self) -> int:
+        """Bytes of the body that are there."""
+        return 0 if self.body_rcv is None else self.body_rcv.__len__()
+
+    @property
+    def size(self) -> int:
+        """Bytes that count in the limit of all bodies."""
+        size = 0 if self.limit is None else max(self.content_length, self.held)
+        return size if size > LITTLE else 0
+
+
+class _Overfull(Error):
+    code = 503
+    reason = 'Service Unavailable'
+
+
+class _Task(task.WSGITask):
+    def get_environment(self) -> dict[str, Any]:
+        environ: dict[str, Any] = super().get_environment()
+        environ[TURN] = self.request.turn
+        if getattr(self.request, 'limit', None) is not None:
+            environ[ADMITTED] = True
+        return environ
+
+
+class _Head:
+    """Stands in the queue for a request of which the headers alone are there."""
+
+    error = None
+
+    def __init__(self, whole: _Parser) -> None:
+        self.whole = whole
+        self.request = copy.copy(whole)
+        self.request.body_rcv = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.request, name)
+
+
+class _HeadTask(task.WSGITask):
+    """Has the application judge the headers: its answer is the answer, unless it admits the body."""
+
+    admitted = False
+
+    def get_environment(self) -> dict[str, Any]:
+        environ: dict[str, Any] = super().get_environment()
+        environ[TURN] = self.request.turn
+        environ[HEAD] = self._admit
+        return environ
+
+    def _admit(self, limit: int) -> None:
+        self.channel.server.admit(self.request.whole, limit)
+        self.admitted = True
+
+    def execute(self) -> None:
+        self.set_close_on_finish()
+        super().execute()
+        if self.admitted:
+            self.close_on_finish = False
+            self.request.whole.expect_continue = self.request.whole.wants_continue
+        else:
+            self.channel.refused = True
+
+    def finish(self) -> None:
+        if not self.admitted:
+            super().finish()
+
+
+class _Channel(HTTPChannel):
+    """A connection that knows since when its request has been arriving, and that lets a refused client finish.
+
+    A socket that is closed with unread data in it is reset, and the client never sees why it was refused.  So after a
+    refusal only our side is closed; what the client still sends is thrown away, until it is done or its time is up.
+    """
+
+    arriving_since: float | None = None
+    refused = False
+    draining = False
+    close_when_flushed = False
+
+    def check_client_disconnected(self) -> bool:
+        # Nothing is read while a request is worked on, so what the client does is only seen by looking.
+        try:
+            return not self.connected or not self.socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+
+    def received(self, data: bytes) -> bool:
+        if self.draining:
+            return False
+        held = self._held()
+        taken: bool = super().received(data)
+        if self.request is None:
+            self.arriving_since = None
+        elif self.arriving_since is None:
+            self.arriving_since = time.time()
+        if isinstance(self.request, _Parser):
+            self._judge(self.request)
+            if self.request.chunked and self._held() // LITTLE > held // LITTLE:
+                self.server.weigh(self.request)
+        return taken
+
+    def _held(self) -> int:
+        return self.request.held if isinstance(self.request, _Parser) else 0
+
+    def _judge(self, whole: _Parser) -> None:
+        with self.requests_lock:
+            if whole.asked or not whole.headers_finished or whole.completed or self.will_close:
+                return
+            whole.asked = True
+            self.requests.append(_Head(whole))  # nothing more is read until that is answered
+            if len(self.requests) == 1:
+                self.server.add_task(self)
+
+    def parser_class(self, adj: Any) -> HTTPRequestParser:
+        return _Parser(adj) if self.server.judges_heads else HTTPRequestParser(adj)
+
+    def task_class(self, channel: HTTPChannel, request: Any) -> task.WSGITask:
+        return (_HeadTask if isinstance(request, _Head) else _Task)(channel, request)
+
+    def _flush_some(self, do_close: bool = True) -> None:
+        # The loop of waitress takes no lock when no request is worked on, while a worker that has just judged headers
+        # may be writing "100 Continue".
+        with self.outbuf_lock:
+            super()._flush_some(do_close=do_close)
+
+    def handle_write(self) -> None:
+        drains = self.refused and self.close_when_flushed
+        if drains:
+            self.close_when_flushed = False
+        super().handle_write()
+        if drains and self.connected:
+            if self.total_outbufs_len:
+                self.close_when_flushed = True
+            else:
+                self._drain()
+
+    def _drain(self) -> None:
+        try:
+            self.socket.shutdown(socket.SHUT_WR)
+        except OSError:  # the client has gone already
+            self.will_close = True
+        self.draining, self.arriving_since = True, time.time()
+
+
+class _ErrorTask(task.ErrorTask):
+    """Tells what waitress refuses in the form of every other error."""
+
+    def execute(self) -> None:
+        error = self.request.error
+        fault = _Refused(why=' '.join(str(error.body).split()).rstrip('.') or error.reason)
+        fault.code = error.code
+        fault.type = error.reason.lower().replace(' ', '_')
+        request_id = f'req-{uuid.uuid4()}'
+        body = json.dumps(designate.fault(fault, request_id)).encode()
+        self.status = f'{error.code} {error.reason}'
+        self.response_headers.extend([('Content-Type', 'application/json'), (REQUEST_ID, request_id)])
+        self.channel.refused = True
+        self.set_close_on_finish()
+        self.content_length = len(body)
+        self.write(body)
+
+
+class _Refused(PoolError):
+    """{why}."""
+
+
+_Channel.error_task_class = _ErrorTask
+
+
+class _Trigger(trigger._triggerbase, wasyncore.dispatcher):
+    """Wakes the loop from another thread.
+
+    waitress's own writes to a pipe, and under eventlet a pipe takes one writer at a time.
+    """
+
+    kind = 'socketpair'
+
+    def __init__(self, map: dict[int, Any]) -> None:
+        trigger._triggerbase.__init__(self)
+        reader, self._writer = socket.socketpair()
+        self._writer.setblocking(False)
+        wasyncore.dispatcher.__init__(self, reader, map=map)
+
+    def _physical_pull(self) -> None:
+        # Full means that the loop is being woken already, closed that there is nothing to wake.
+        with contextlib.suppress(OSError):
+            self._writer.send(b'x')
+
+    def _close(self) -> None:
+        self._writer.close()
+        self.socket.close()
+
+
+class _Server(server.TcpWSGIServer):
+    channel_class = _Channel
+    trigger: Any
+
+    def __init__(self, *arguments: Any, request_timeout: float, bodies_limit: int, judges_heads: bool,
+                 **options: Any) -> None:
+        self._request_timeout = request_timeout
+        self._bodies_limit = bodies_limit
+        self._admitting = threading.Lock()
+        self.judges_heads = judges_heads
+        super().__init__(*arguments, **options)
+        self.trigger.close()
+        self.trigger = _Trigger(self._map)
+
+    def take_turns(self, most: int, most_of_address: int) -> None:
+        self.task_dispatcher.queue = Turns(self.task_dispatcher.queue_cv, most, most_of_address)
+
+    def admit(self, request: _Parser, limit: int) -> None:
+        """Have the body of *request* taken, *limit* bytes at most.
+
+        :raises TooManyBodies: when all of them together would be too large
+        """
+        with self._admitting:
+            request.limit = limit
+            if request.size and self._bodies() > self._bodies_limit:
+                request.limit = None
+                raise TooManyBodies(limit=self._bodies_limit)
+
+    def weigh(self, request: _Parser) -> None:
+        """Refuse the rest of *request*, whose length is not known, when all bodies together have become too large."""
+        if self._bodies() > self._bodies_limit:
+            request.over = self._bodies_limit
+
+    def _bodies(self) -> int:
+        channels = list(self.active_channels.values())
+        return sum(each.size for channel in channels for each in (channel.request, *channel.requests)
+                   if isinstance(each, _Parser))
+
+    def handle_accept(self) -> None:
+        super().handle_accept()
+        if len(self._map) >= self.adj.connection_limit:
+            self._make_room()
+
+    def _make_room(self) -> None:
+        """Let one connection go, so that nobody who holds many keeps the others out.
+
+        Of the address that holds most of them it is the one that was silent for longest; one that is being worked for
+        stays.
+        """
+        held = collections.Counter(origin(channel.addr[0]) for channel in self.active_channels.values())
+        idle = [channel for channel in self.active_channels.values()
+                if not (channel.requests or channel.total_outbufs_len or channel.will_close)]
+        if idle:
+            min(idle, key=lambda channel: (-held[origin(channel.addr[0])], channel.last_activity)).will_close = True
+
+    def maintenance(self, now: float) -> None:
+        super().maintenance(now)
+        for channel in self.active_channels.values():
+            if channel.arriving_since is not None and now - channel.arriving_since > self._request_timeout:
+                channel.will_close = True
+
+    def busy(self) -> bool:
+        """Whether a request is being worked on or an answer still to be sent."""
+        return any(channel.requests or channel.total_outbufs_len for channel in self.active_channels.values())
+
+    def stop_listening(self) -> None:
+        wasyncore.dispatcher.close(self)

@@ -1,0 +1,87 @@
+"""``/healthz`` and which versions there are."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+import falcon
+
+from designate_pool import __version__
+from designate_pool.api.http.envelope import answer, asker
+from designate_pool.api.schema.operation import ANYONE, Operation, Schema
+from designate_pool.api.schema.response_types import LINK, TEXT, shape
+from designate_pool.errors import PoolError
+from designate_pool.model import Context
+from designate_pool.rpc.central import CentralClient
+
+LOG = logging.getLogger(__name__)
+OPERATIONS = (
+    Operation('list_versions', 'GET', '/', 'List the versions of the API', ANYONE, {200: 'Versions'}),
+    Operation('show_version', 'GET', '/v2', 'Show version 2 of the API', ANYONE, {200: 'OneVersion'}),
+    Operation('show_document', 'GET', '/openapi.json', 'Show this document', ANYONE, {200: 'Document'}),
+    Operation('show_health', 'GET', '/healthz', 'Tell whether the API can do its work', ANYONE,
+              {200: 'Health', 503: 'Health'}),
+)
+_VERSION = shape({
+    'id': TEXT,
+    'status': {'type': 'string', 'enum': ['CURRENT', 'SUPPORTED']},
+    'updated': TEXT,
+    'links': {'type': 'array', 'items': shape({'href': LINK, 'rel': TEXT})},
+})
+SCHEMAS: dict[str, Schema] = {
+    'Versions': shape({'versions': {'type': 'array', 'items': _VERSION}}),
+    'OneVersion': shape({'version': _VERSION}),
+    'Document': {'type': 'object', 'required': ['openapi', 'info', 'paths'],
+                 'description': 'A document of OpenAPI 3.1.'},
+    'Health': shape({'version': TEXT, 'status': {'type': 'string', 'enum': ['ok', 'unavailable']}, 'central': TEXT}),
+}
+
+
+class Health:
+    """200 when Central answers, else 503.
+
+    A silent Central holds a call until it times out.  So only one check asks at a time, and those
+    that come meanwhile are told what the last one found: checks cannot use up the threads.
+    """
+
+    def __init__(self, central: CentralClient) -> None:
+        self._central = central
+        self._asking = threading.Lock()
+        self._fault: str | None = 'it has not answered yet'
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
+        if self._asking.acquire(blocking=False):
+            try:
+                self._fault = self._ask(asker(req))
+            finally:
+                self._asking.release()
+        fault = self._fault
+        answer(resp, {'version': __version__, 'status': 'unavailable' if fault else 'ok', 'central': fault or 'ok'},
+               503 if fault else 200)
+
+    def _ask(self, context: Context) -> str | None:
+        try:
+            self._central.find_pools(context, limit=1)
+        except PoolError as error:
+            return str(error)
+        except Exception as error:  # whatever keeps Central from answering is what this check is to tell
+            LOG.exception('Central failed at a health check')
+            return f'it failed ({type(error).__name__})'
+        return None
+
+
+class Versions:
+    """As Designate has it: keystoneauth takes its address of version 2 from here, and no other version is like it."""
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
+        answer(resp, {'versions': [_version(req, 'v2', 'SUPPORTED'), _version(req, 'v2.0', 'CURRENT')]})
+
+    def on_get_v2(self, req: falcon.Request, resp: falcon.Response) -> None:
+        answer(resp, {'version': _version(req, 'v2.0', 'CURRENT')})
+
+
+def _version(req: falcon.Request, name: str, status: str) -> dict[str, object]:
+    return {'id': name, 'status': status, 'updated': '2022-06-29T00:00:00Z',
+            'links': [{'href': f'{req.prefix}/v2', 'rel': 'self'},
+                      {'href': f'{req.prefix}/openapi.json', 'rel': 'describedby'}]}

@@ -1,0 +1,58 @@
+"""``/v2/quotas``: how much a project may have."""
+
+from __future__ import annotations
+
+import falcon
+
+from designate_pool.api.http import request
+from designate_pool.api.http.envelope import answer, asker
+from designate_pool.api.schema import request_fields
+from designate_pool.api.schema.operation import ADMIN, READER, Operation, Schema
+from designate_pool.api.schema.request_fields import Field
+from designate_pool.api.schema.response_types import shape
+from designate_pool.errors import BadInput
+from designate_pool.rpc.central import CentralClient
+
+_LIMIT = request_fields.number_from(-1, request_fields.MAX_NUMBER)
+SET = {name: Field(_LIMIT) for name in ('api_export_size', 'recordset_records', 'zone_records', 'zone_recordsets',
+                                        'zones')}
+_OWN, _OF_PROJECT = '/v2/quotas', '/v2/quotas/{project_id}'
+OPERATIONS = (
+    Operation('show_own_quotas', 'GET', _OWN, "Show the quotas of the asker's project", READER, {200: 'Quotas'}),
+    Operation('show_quotas', 'GET', _OF_PROJECT, 'Show the quotas of a project: another one with X-Auth-All-Projects',
+              READER, {200: 'Quotas'}),
+    Operation('set_quotas', 'PATCH', _OF_PROJECT, 'Set some quotas of a project', ADMIN, {200: 'Quotas'}, body=SET),
+    Operation('reset_quotas', 'DELETE', _OF_PROJECT, 'Let the quotas of the configuration be those of a project', ADMIN,
+              {204: None}),
+)
+_SHOWN = {'type': 'integer', 'minimum': -1}
+SCHEMAS: dict[str, Schema] = {
+    'Quotas': shape({
+        'api_export_size': {**_SHOWN, 'description': 'Recordsets of a zone that is exported.'},
+        'recordset_records': {**_SHOWN, 'description': 'Records of a recordset.'},
+        'zone_records': {**_SHOWN, 'description': 'Records of a zone, but for those made from its pool.'},
+        'zone_recordsets': {**_SHOWN, 'description': 'Recordsets of a zone, but for those made from its pool.'},
+        'zones': {**_SHOWN, 'description': 'Zones of the project.'},
+    }, description='What a project may have; -1 is without limit.'),
+}
+
+
+class Quotas:
+    def __init__(self, central: CentralClient) -> None:
+        self._central = central
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
+        answer(resp, self._central.get_quotas(asker(req), asker(req).project_id))
+
+    def on_get_of(self, req: falcon.Request, resp: falcon.Response, project_id: str) -> None:
+        answer(resp, self._central.get_quotas(asker(req), request_fields.project('project_id', project_id)))
+
+    def on_patch_of(self, req: falcon.Request, resp: falcon.Response, project_id: str) -> None:
+        values = request.body(req, SET)
+        if not values:
+            raise BadInput(why='the body names nothing to change')
+        answer(resp, self._central.set_quotas(asker(req), request_fields.project('project_id', project_id), values))
+
+    def on_delete_of(self, req: falcon.Request, resp: falcon.Response, project_id: str) -> None:
+        self._central.reset_quotas(asker(req), request_fields.project('project_id', project_id))
+        resp.status = 204

@@ -1,0 +1,113 @@
+"""``/v2/tsigkeys``: keys that may transfer zones from MiniDNS.  A secret goes in and never comes out."""
+
+from __future__ import annotations
+
+import falcon
+
+from designate_pool.api.http import request
+from designate_pool.api.http.envelope import answer, asker
+from designate_pool.api.schema import request_fields
+from designate_pool.api.schema.operation import ADMIN, Operation, Schema
+from designate_pool.api.schema.request_fields import Field
+from designate_pool.api.schema.response_types import COUNT, ID, MOMENT, TEXT, links, listed, maybe, shape
+from designate_pool.api.views import designate
+from designate_pool.errors import BadInput
+from designate_pool.model import KeyScope, StoredTsigKey
+from designate_pool.rpc.central import CentralClient
+
+#: What is shown in the place of a secret.
+HIDDEN = '***'
+_SCOPE = request_fields.one_of(*(each.value for each in KeyScope))
+_ALGORITHM = request_fields.one_of('hmac-md5', 'hmac-sha1', 'hmac-sha224', 'hmac-sha256', 'hmac-sha384', 'hmac-sha512')
+FILTERS = {
+    'name': Field(request_fields.some_text),
+    'algorithm': Field(_ALGORITHM),
+    'scope': Field(_SCOPE),
+    'resource_id': Field(request_fields.identifier),
+}
+CREATE = {
+    'name': Field(request_fields.some_text, required=True),
+    'algorithm': Field(_ALGORITHM, required=True),
+    'secret': Field(request_fields.some_text, required=True),
+    'scope': Field(_SCOPE, required=True),
+    'resource_id': Field(request_fields.identifier, required=True),
+}
+UPDATE = {
+    **{name: Field(field.kind) for name, field in CREATE.items()},
+    **dict.fromkeys(('id', 'version', 'created_at', 'updated_at'), Field(request_fields.fixed)),
+}
+_ALL, _ONE = '/v2/tsigkeys', '/v2/tsigkeys/{tsigkey_id}'
+OPERATIONS = (
+    Operation('list_tsigkeys', 'GET', _ALL, 'List TSIG keys', ADMIN, {200: 'TsigKeys'}, query=FILTERS, is_list=True),
+    Operation('create_tsigkey', 'POST', _ALL, 'Create a TSIG key that may transfer the zones of a pool, or one zone',
+              ADMIN, {201: 'TsigKey'}, body=CREATE),
+    Operation('show_tsigkey', 'GET', _ONE, 'Show a TSIG key without its secret', ADMIN, {200: 'TsigKey'}),
+    Operation('update_tsigkey', 'PATCH', _ONE, 'Change a TSIG key', ADMIN, {200: 'TsigKey'}, body=UPDATE),
+    Operation('delete_tsigkey', 'DELETE', _ONE, 'Delete a TSIG key', ADMIN, {204: None}),
+)
+SCHEMAS: dict[str, Schema] = {
+    'TsigKey': shape({
+        'id': ID,
+        'name': TEXT,
+        'algorithm': {'type': 'string', 'enum': list(_ALGORITHM.schema['enum'])},
+        'secret': {'type': 'string', 'const': HIDDEN, 'description': 'It is never shown.'},
+        'scope': {'type': 'string', 'enum': [each.value for each in KeyScope]},
+        'resource_id': ID,
+        'version': COUNT,
+        'created_at': maybe(MOMENT),
+        'updated_at': maybe(MOMENT),
+        'links': links('self'),
+    }),
+    'TsigKeys': listed('tsigkeys', 'TsigKey'),
+}
+
+
+class TsigKeys:
+    def __init__(self, central: CentralClient) -> None:
+        self._central = central
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
+        wanted = request.listing(req, FILTERS)
+        found = self._central.find_tsigkeys(asker(req), **wanted.ask())
+        page, beside = request.page_links(req, found, wanted.limit)
+        answer(resp, designate.page('tsigkeys', [_shown(each, req.prefix) for each in page], beside))
+
+    def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
+        created = self._central.create_tsigkey(asker(req), request.body(req, CREATE))
+        shown = _shown(created, req.prefix)
+        answer(resp, shown, 201, at=shown['links']['self'])
+
+
+class TsigKey:
+    def __init__(self, central: CentralClient) -> None:
+        self._central = central
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response, tsigkey_id: str) -> None:
+        found = self._central.get_tsigkey(asker(req), request_fields.identifier('tsigkey_id', tsigkey_id))
+        answer(resp, _shown(found, req.prefix))
+
+    def on_patch(self, req: falcon.Request, resp: falcon.Response, tsigkey_id: str) -> None:
+        key_id = request_fields.identifier('tsigkey_id', tsigkey_id)
+        values = request.body(req, UPDATE)
+        if not values:
+            raise BadInput(why='the body names nothing to change')
+        answer(resp, _shown(self._central.update_tsigkey(asker(req), key_id, values), req.prefix))
+
+    def on_delete(self, req: falcon.Request, resp: falcon.Response, tsigkey_id: str) -> None:
+        self._central.delete_tsigkey(asker(req), request_fields.identifier('tsigkey_id', tsigkey_id))
+        resp.status = 204
+
+
+def _shown(found: StoredTsigKey, base: str) -> designate.Json:
+    return {
+        'id': designate.dashed(found.id),
+        'name': found.name,
+        'algorithm': found.algorithm,
+        'secret': HIDDEN,
+        'scope': found.scope.value,
+        'resource_id': designate.dashed(found.resource_id),
+        'version': found.version,
+        'created_at': designate.moment(found.created_at),
+        'updated_at': designate.moment(found.updated_at),
+        'links': {'self': f'{base}/v2/tsigkeys/{designate.dashed(found.id)}'},
+    }

@@ -1,0 +1,1 @@
+"""Pools, their servers, and what is planned and found on them."""

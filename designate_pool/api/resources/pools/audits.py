@@ -1,0 +1,112 @@
+"""``/v2/pools/{pool_id}/audits``: when all domains of a pool were last looked at on all servers, and what was found."""
+
+from __future__ import annotations
+
+import falcon
+
+from designate_pool.api.auth.middleware import pool_asker
+from designate_pool.api.http import request
+from designate_pool.api.http.envelope import answer, asker
+from designate_pool.api.schema import request_fields
+from designate_pool.api.schema.operation import OPERATOR, Operation, Schema
+from designate_pool.api.schema.response_types import COUNT, MOMENT, links, maybe, ref, shape
+from designate_pool.api.views import designate
+from designate_pool.errors import ServiceUnavailable
+from designate_pool.model import Audit, AuditFinding, Counts, utcnow
+from designate_pool.rpc.central import CentralClient
+from designate_pool.storage.operations import sweeps
+from designate_pool.storage.reporting import audit_findings
+from designate_pool.storage.sql.database import Storage
+
+#: Findings that are listed when nobody says how many.
+SOME = 100
+OPERATIONS = (
+    Operation('list_audits', 'GET', '/v2/pools/{pool_id}/audits',
+              'Show when all zones of a pool were looked at on all servers, and what was found', OPERATOR,
+              {200: 'Audits'}),
+    Operation('list_audit_findings', 'GET', '/v2/pools/{pool_id}/audits/findings',
+              'List what audits of a pool found lately, and what was done about it', OPERATOR,
+              {200: 'AuditFindings'}, query={'limit': request.PAGING['limit']}),
+)
+_COUNTS = {'domains': COUNT, 'pairs': COUNT, 'asked': COUNT, 'unanswered': COUNT, 'findings': COUNT,
+           'coverage': {'type': 'number', 'minimum': 0, 'maximum': 1}}
+_ROUND = {'started_at': MOMENT, 'seconds': {'type': 'number', 'minimum': 0}, **_COUNTS}
+FINDING: dict[str, Schema] = {
+    'id': {'type': 'string', 'format': 'uuid'},
+    'request_id': {'type': 'string', 'description': 'By which the log tells what is done about it.'},
+    'found_at': MOMENT,
+    'kind': {'type': 'string', 'enum': [each.value for each in sweeps.SHOWN]},
+    'zone_id': {'type': 'string', 'format': 'uuid'},
+    'zone_name': {'type': 'string'},
+    'server_id': {'type': 'string', 'format': 'uuid'},
+    'server_name': {'type': 'string'},
+    'found': {'type': 'string', 'description': 'In words.'},
+    'done': {'type': 'string', 'description': 'What was begun about it, in words.'},
+    'mended': {'type': ['boolean', 'null'], 'description': 'Whether the server has the zone right by now; null where '
+                                                           'it is not to have it any more.'},
+}
+SCHEMAS: dict[str, Schema] = {
+    'AuditRound': shape(_ROUND),
+    'Audit': shape({
+        'kind': {'type': 'string', 'enum': [each.value for each in sweeps.SHOWN]},
+        'last': {'anyOf': [ref('AuditRound'), {'type': 'null'}]},
+        'now': {'anyOf': [ref('AuditRound'), {'type': 'null'}]},
+        'next_at': maybe(MOMENT),
+    }),
+    'AuditFinding': shape(FINDING),
+    'AuditFindings': shape({'findings': {'type': 'array', 'items': ref('AuditFinding')}, 'links': links('self')}),
+    'Audits': shape({'audits': {'type': 'array', 'items': ref('Audit')}, 'links': links('self')}),
+}
+
+
+class Audits:
+    def __init__(self, central: CentralClient, storage: Storage | None) -> None:
+        self._central = central
+        self._storage = storage
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response, pool_id: str) -> None:
+        request.query(req, {})
+        pool = self._central.get_pool(asker(req), request_fields.identifier('pool_id', pool_id))
+        if self._storage is None:
+            raise ServiceUnavailable(service='the database', why='this API was given none to look at')
+        found = self._storage.read(sweeps.of_pool, pool.name)
+        answer(resp, {'audits': [_shown(each) for each in found], 'links': {'self': req.url}})
+
+
+class AuditFindings:
+    def __init__(self, central: CentralClient, storage: Storage | None) -> None:
+        self._central = central
+        self._storage = storage
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response, pool_id: str) -> None:
+        limit = request.query(req, {'limit': request.PAGING['limit']}).get('limit', SOME)
+        pool = self._central.get_pool(asker(req), request_fields.identifier('pool_id', pool_id))
+        if self._storage is None:
+            raise ServiceUnavailable(service='the database', why='this API was given none to look at')
+        found = self._storage.read(audit_findings.of_pool, pool.name, limit, pool_asker(req).scope)
+        answer(resp, {'findings': [shown_finding(each) for each in found], 'links': {'self': req.url}})
+
+
+def shown_finding(found: AuditFinding) -> designate.Json:
+    return {'id': designate.dashed(found.id), 'request_id': found.request_id,
+            'found_at': designate.moment(found.created_at),
+            'kind': found.kind.value, 'zone_id': designate.dashed(found.domain_id), 'zone_name': found.name,
+            'server_id': designate.dashed(found.server_id), 'server_name': found.label, 'found': found.what,
+            'done': found.done, 'mended': found.mended}
+
+
+def _shown(audit: Audit) -> designate.Json:
+    now = utcnow()
+    last = present = None
+    if audit.last is not None and audit.last_started_at is not None:
+        last = {'started_at': designate.moment(audit.last_started_at), 'seconds': round(audit.last_seconds or 0.0, 3),
+                **_counted(audit.last)}
+    if audit.is_under_way(now):
+        present = {'started_at': designate.moment(audit.started_at),
+                   'seconds': round((now - audit.started_at).total_seconds(), 3), **_counted(audit.now)}
+    return {'kind': audit.kind.value, 'last': last, 'now': present, 'next_at': designate.moment(audit.next_at)}
+
+
+def _counted(counts: Counts) -> designate.Json:
+    return {'domains': counts.domains, 'pairs': counts.pairs, 'asked': counts.asked, 'unanswered': counts.unanswered,
+            'findings': counts.findings, 'coverage': round(counts.coverage, 4)}

@@ -1,0 +1,104 @@
+"""``/v2/plans``: plans that were parked by a pool manager or stored by an operator, and what is decided about them."""
+
+from __future__ import annotations
+
+import falcon
+
+from designate_pool.api.auth.middleware import pool_asker
+from designate_pool.api.http import request
+from designate_pool.api.http.envelope import answer
+from designate_pool.api.schema import request_fields
+from designate_pool.api.schema.operation import OPERATOR, ZONE, Operation, Schema
+from designate_pool.api.schema.response_types import COUNT, ID, MOMENT, PLAN_STATE, TEXT, links, listed, maybe, shape
+from designate_pool.api.views import designate, plans
+from designate_pool.model import PlanState, StoredPlan, new_id
+from designate_pool.rpc.central import CentralClient
+
+_ONE = '/v2/plans/{plan_id}'
+OPERATIONS = (
+    Operation('list_plans', 'GET', '/v2/plans', 'List plans', OPERATOR, {200: 'Plans'},
+              query=request_fields.PLAN_FILTERS, is_list=True),
+    Operation('create_plan', 'POST', '/v2/plans', 'Keep a plan', OPERATOR, {201: 'WholePlan'},
+              body=request_fields.PLAN_CREATE, body_size=ZONE),
+    Operation('show_plan', 'GET', _ONE, 'Show a plan with its changes', OPERATOR, {200: 'WholePlan'}),
+    Operation('drop_plan', 'DELETE', _ONE, 'Drop a plan; it is shown as such until it expires', OPERATOR,
+              {200: 'Plan'}),
+    Operation('approve_plan', 'POST', _ONE + '/approve', 'Have a parked plan carried out', OPERATOR, {202: 'Plan'},
+              body={}, body_optional=True),
+    Operation('settle_plan', 'POST', _ONE + '/settle', 'Say what became of a stored plan', OPERATOR, {200: 'Plan'},
+              body=request_fields.PLAN_SETTLE),
+)
+_PLAN = {
+    'id': ID,
+    'pool_name': TEXT,
+    'zone_name': TEXT,
+    'zone_id': maybe(ID),
+    'target': TEXT,
+    'server_id': maybe(ID),
+    'state': PLAN_STATE,
+    'creates': COUNT,
+    'updates': COUNT,
+    'deletes': COUNT,
+    'why': maybe(TEXT),
+    'desired_digest': TEXT,
+    'existing_digest': TEXT,
+    'asked_by': maybe(TEXT),
+    'expires_at': maybe(MOMENT),
+    'applied_at': maybe(MOMENT),
+    'created_at': maybe(MOMENT),
+    'updated_at': maybe(MOMENT),
+    'links': links('self', optional=('zone', 'server')),
+}
+SCHEMAS: dict[str, Schema] = {
+    'Plan': shape(_PLAN),
+    'WholePlan': shape({**_PLAN, 'document': {'type': 'object'}}),
+    'Plans': listed('plans', 'Plan'),
+}
+
+
+class Plans:
+    """
+    :param limit: how many bytes a plan may have
+    """
+
+    def __init__(self, central: CentralClient, limit: int) -> None:
+        self._central = central
+        self._limit = limit
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
+        wanted = request.listing(req, request_fields.PLAN_FILTERS)
+        found = self._central.find_plans(pool_asker(req), **wanted.ask())
+        page, links = request.page_links(req, found, wanted.limit)
+        answer(resp, designate.page('plans', [plans.plan(each, req.prefix) for each in page], links))
+
+    def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
+        given = {'id': new_id(), 'pool_name': '', **request.body(req, request_fields.PLAN_CREATE, limit=self._limit)}
+        stored = self._central.put_plan(pool_asker(req), StoredPlan(state=PlanState.STORED, **given))
+        answer(resp, plans.whole_plan(stored, req.prefix), 201, at=plans.plan_address(stored.id, req.prefix))
+
+
+class Plan:
+    """One plan; its id may be the beginning of it, four digits at least."""
+
+    def __init__(self, central: CentralClient) -> None:
+        self._central = central
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response, plan_id: str) -> None:
+        found = self._central.get_plan(pool_asker(req), request_fields.plan_id('plan_id', plan_id))
+        answer(resp, plans.whole_plan(found, req.prefix))
+
+    def on_delete(self, req: falcon.Request, resp: falcon.Response, plan_id: str) -> None:
+        """It is dropped, and shown as such until it expires."""
+        dropped = self._central.drop_plan(pool_asker(req), request_fields.plan_id('plan_id', plan_id))
+        answer(resp, plans.plan(dropped, req.prefix))
+
+    def on_post_approve(self, req: falcon.Request, resp: falcon.Response, plan_id: str) -> None:
+        request.body(req, {}, optional=True)
+        approved = self._central.approve_plan(pool_asker(req), request_fields.plan_id('plan_id', plan_id))
+        answer(resp, plans.plan(approved, req.prefix), 202)
+
+    def on_post_settle(self, req: falcon.Request, resp: falcon.Response, plan_id: str) -> None:
+        given = request.body(req, request_fields.PLAN_SETTLE)
+        settled = self._central.settle_plan(pool_asker(req), request_fields.plan_id('plan_id', plan_id),
+                                            PlanState(given['state']), given.get('why'))
+        answer(resp, plans.plan(settled, req.prefix))

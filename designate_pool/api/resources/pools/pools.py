@@ -1,0 +1,127 @@
+"""``/v2/pools``, and a zone's name servers, which are its pool's."""
+
+from __future__ import annotations
+
+import falcon
+
+from designate_pool.api.http import request
+from designate_pool.api.http.envelope import answer, asker
+from designate_pool.api.schema import request_fields
+from designate_pool.api.schema.operation import ADMIN, OPERATOR, READER, Operation, Schema
+from designate_pool.api.schema.request_fields import Field
+from designate_pool.api.schema.response_types import COUNT, FLAG, ID, MOMENT, TEXT, links, listed, maybe, ref, shape
+from designate_pool.api.views import designate
+from designate_pool.errors import BadInput
+from designate_pool.model import Pool as PoolValue
+from designate_pool.rpc.central import CentralClient
+
+_ONE = '/v2/pools/{pool_id}'
+FILTERS = {
+    'name': Field(request_fields.some_text),
+    'description': Field(request_fields.some_text),
+}
+OPERATIONS = (
+    Operation('list_pools', 'GET', '/v2/pools', 'List pools', OPERATOR, {200: 'Pools'}, query=FILTERS, is_list=True),
+    Operation('create_pool', 'POST', '/v2/pools', 'Create a pool', ADMIN, {201: 'Pool'},
+              body=request_fields.POOL_CREATE),
+    Operation('show_pool', 'GET', _ONE, 'Show a pool', OPERATOR, {200: 'Pool'}),
+    Operation('update_pool', 'PATCH', _ONE, 'Change a pool; new name servers give every zone of it a new serial', ADMIN,
+              {200: 'Pool'}, body=request_fields.POOL_UPDATE),
+    Operation('delete_pool', 'DELETE', _ONE, 'Delete a pool that has no zones', ADMIN, {204: None}),
+    Operation('list_zone_nameservers', 'GET', '/v2/zones/{zone_id}/nameservers', "List a zone's name servers", READER,
+              {200: 'NameServers'}),
+)
+SCHEMAS: dict[str, Schema] = {
+    'NameServer': shape({'hostname': TEXT, 'priority': COUNT}),
+    'NameServers': shape({'nameservers': {'type': 'array', 'items': ref('NameServer')}}),
+    'Pool': shape({
+        'id': ID,
+        'name': TEXT,
+        'description': maybe(TEXT),
+        'project_id': maybe(TEXT),
+        'provisioner': TEXT,
+        'attributes': {'type': 'object'},
+        'ns_records': {'type': 'array', 'items': ref('NameServer')},
+        'also_notifies': {'type': 'array', 'items': TEXT},
+        'threshold_percentage': {**maybe(COUNT), 'description': 'Null where no pool manager has published it yet; so '
+                                                                'are the next two.'},
+        'catalog_zone': maybe(TEXT),
+        'count_joining_servers': maybe(FLAG),
+        'version': COUNT,
+        'created_at': maybe(MOMENT),
+        'updated_at': maybe(MOMENT),
+        'links': links('self'),
+    }),
+    'Pools': listed('pools', 'Pool'),
+}
+
+
+class Pools:
+    def __init__(self, central: CentralClient) -> None:
+        self._central = central
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
+        wanted = request.listing(req, FILTERS)
+        found = self._central.find_pools(asker(req), **wanted.ask())
+        page, beside = request.page_links(req, found, wanted.limit)
+        answer(resp, designate.page('pools', [_shown(each, req.prefix) for each in page], beside))
+
+    def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
+        shown = _shown(self._central.create_pool(asker(req), request.body(req, request_fields.POOL_CREATE)), req.prefix)
+        answer(resp, shown, 201, at=shown['links']['self'])
+
+
+class Pool:
+    def __init__(self, central: CentralClient) -> None:
+        self._central = central
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response, pool_id: str) -> None:
+        found = self._central.get_pool(asker(req), request_fields.identifier('pool_id', pool_id))
+        answer(resp, _shown(found, req.prefix))
+
+    def on_patch(self, req: falcon.Request, resp: falcon.Response, pool_id: str) -> None:
+        found_id = request_fields.identifier('pool_id', pool_id)
+        values = request.body(req, request_fields.POOL_UPDATE)
+        if not values:
+            raise BadInput(why='the body names nothing to change')
+        answer(resp, _shown(self._central.update_pool(asker(req), {'id': found_id, **values}), req.prefix))
+
+    def on_delete(self, req: falcon.Request, resp: falcon.Response, pool_id: str) -> None:
+        self._central.delete_pool(asker(req), request_fields.identifier('pool_id', pool_id))
+        resp.status = 204
+
+
+class NameServers:
+    def __init__(self, central: CentralClient) -> None:
+        self._central = central
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
+        domain = self._central.get_domain(asker(req), request_fields.identifier('zone_id', zone_id))
+        pool = self._central.get_pool(asker(req), domain.pool_id)
+        answer(resp, {'nameservers': _name_servers(pool)})
+
+
+def _shown(found: PoolValue, base: str) -> designate.Json:
+    known = found.published_at is not None
+    return {
+        'id': designate.dashed(found.id),
+        'name': found.name,
+        'description': found.description,
+        'project_id': found.project_id,
+        'provisioner': found.provisioner,
+        'attributes': {},
+        'ns_records': _name_servers(found),
+        'also_notifies': list(found.also_notifies),
+        'threshold_percentage': found.threshold_percentage if known else None,
+        'catalog_zone': found.catalog_zone,
+        'count_joining_servers': found.count_joining_servers if known else None,
+        'version': found.version,
+        'created_at': designate.moment(found.created_at),
+        'updated_at': designate.moment(found.updated_at),
+        'links': {'self': f'{base}/v2/pools/{designate.dashed(found.id)}'},
+    }
+
+
+def _name_servers(found: PoolValue) -> list[designate.Json]:
+    """In their order: the first is the primary of every SOA."""
+    return [{'hostname': each, 'priority': number} for number, each in enumerate(found.name_servers, 1)]

@@ -1,0 +1,153 @@
+"""``/v2/servers``: the servers of all pools, and what is commanded about them."""
+
+from __future__ import annotations
+
+import falcon
+
+from designate_pool.api.auth.middleware import pool_asker
+from designate_pool.api.http import request
+from designate_pool.api.http.envelope import answer, asker
+from designate_pool.api.resources.zones.zone_servers import Gatherer
+from designate_pool.api.schema import request_fields
+from designate_pool.api.schema.operation import OPERATOR, Operation, Schema
+from designate_pool.api.schema.request_fields import Field
+from designate_pool.api.schema.response_types import (ACTION, COUNT, FLAG, ID, MOMENT, SERIAL, SERVER_STATE, TEXT,
+                                                      TEXTS, links, listed, maybe, shape)
+from designate_pool.api.views import designate
+from designate_pool.errors import Conflict
+from designate_pool.model import PoolServer
+from designate_pool.rpc.pool_manager import PoolManagerClient
+
+_ONE = '/v2/servers/{server_id}'
+FILTERS = {'pool_id': Field(request_fields.identifier)}
+OPERATIONS = (
+    Operation('list_servers', 'GET', '/v2/servers', 'Show the servers of all pools and how it goes with each', OPERATOR,
+              {200: 'Servers'}, query=FILTERS),
+    Operation('reload_servers', 'POST', '/v2/servers/reload', "Read a pool's servers from its configuration again",
+              OPERATOR, {200: 'Reloaded'}, body=FILTERS, body_optional=True),
+    Operation('show_server', 'GET', _ONE, 'Show a server and how it goes with it', OPERATOR, {200: 'ServerReport'}),
+    Operation('rest_server', 'POST', _ONE + '/maintenance', 'Leave a server alone until it is resumed', OPERATOR,
+              {202: 'Server'}, body={}, body_optional=True),
+    Operation('resume_server', 'POST', _ONE + '/resume', 'Take a server back, and have it catch up', OPERATOR,
+              {202: 'Server'}, body={}, body_optional=True),
+    Operation('drain_server', 'POST', _ONE + '/drain', 'Take a server out of the pool', OPERATOR, {202: 'Server'},
+              body=request_fields.SERVER_DRAIN, body_optional=True),
+    Operation('resync_server', 'POST', _ONE + '/resync', 'Compare a server with the database, and mend it if asked to',
+              OPERATOR, {200: 'Comparison', 202: 'Comparison'}, body=request_fields.SERVER_RESYNC, body_optional=True),
+)
+_SERVER = {
+    'id': ID,
+    'name': TEXT,
+    'driver': TEXT,
+    'host': TEXT,
+    'port': COUNT,
+    'state': SERVER_STATE,
+    'state_since': maybe(MOMENT),
+    'pool_id': ID,
+    'key_name': {**maybe(TEXT), 'description': 'Of the TSIG key that the configuration gives it.'},
+    'joined_at': maybe(MOMENT),
+    'filling': FLAG,
+    'filled': COUNT,
+    'dismissed': FLAG,
+    'delete_zones': FLAG,
+    'note': maybe(TEXT),
+    'version': COUNT,
+    'created_at': maybe(MOMENT),
+    'updated_at': maybe(MOMENT),
+    'links': links('self'),
+}
+SCHEMAS: dict[str, Schema] = {
+    'Server': shape(_SERVER),
+    'ServerReport': shape({
+        **_SERVER,
+        'domains': COUNT,
+        'rows': maybe(COUNT),
+        'waiting': COUNT,
+        'failing': COUNT,
+        'in_hand': COUNT,
+        'oldest_due_at': maybe(MOMENT),
+        'failures': {'type': 'array', 'items': shape({'zone_name': TEXT, 'action': ACTION, 'error': maybe(TEXT)})},
+    }),
+    'Servers': listed('servers', 'ServerReport'),
+    'Comparison': shape({
+        'server_id': ID,
+        'total': COUNT,
+        'missing': TEXTS,
+        'behind': {'type': 'array', 'items': shape({'zone_name': TEXT, 'serial': maybe(SERIAL),
+                                                    'expected_serial': SERIAL})},
+        'extra': maybe(TEXTS),
+        'extra_complete': {'type': 'boolean'},
+        'other': maybe({'type': 'array', 'items': shape({'zone_name': TEXT, 'why': TEXT})}),
+        'unchecked': {'type': 'array', 'items': shape({'zone_name': TEXT, 'why': TEXT})},
+        'mending': COUNT,
+        'deleted': COUNT,
+        'links': links('server'),
+    }),
+    'Reloaded': shape({'joined': TEXTS, 'changed': TEXTS, 'draining': TEXTS}),
+}
+
+
+class Servers:
+    """
+    :param pool_name: the pool whose configuration is read again when none is named
+    """
+
+    def __init__(self, gatherer: Gatherer, pool_managers: PoolManagerClient, pool_name: str) -> None:
+        self._gatherer = gatherer
+        self._pool_managers = pool_managers
+        self._pool_name = pool_name
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
+        wanted = request.query(req, FILTERS).get('pool_id')
+        central = self._gatherer.central
+        pools = self._gatherer.pools(asker(req)) if wanted is None else [central.get_pool(asker(req), wanted)]
+        reports = [report for each in pools for report in central.report_servers(asker(req), each.name)]
+        answer(resp, designate.page('servers', [designate.server_report(report, req.prefix) for report in reports],
+                                    {'self': req.url}))
+
+    def on_post_reload(self, req: falcon.Request, resp: falcon.Response) -> None:
+        wanted = request.body(req, FILTERS, optional=True).get('pool_id')
+        name = self._pool_name
+        if wanted is not None:
+            pool = self._gatherer.central.get_pool(asker(req), wanted)
+            if pool.published_at is None:
+                raise Conflict(why=f'no pool manager was ever started for the pool {pool.name}')
+            name = pool.name
+        answer(resp, designate.reloaded(self._pool_managers.reload_servers(asker(req), name)))
+
+
+class Server:
+    """One server; what is commanded is written when it is answered, and carried out afterwards."""
+
+    def __init__(self, gatherer: Gatherer, pool_managers: PoolManagerClient) -> None:
+        self._gatherer = gatherer
+        self._central = gatherer.central
+        self._pool_managers = pool_managers
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response, server_id: str) -> None:
+        report = self._central.report_server(pool_asker(req), request_fields.identifier('server_id', server_id))
+        answer(resp, designate.server_report(report, req.prefix))
+
+    def on_post_maintenance(self, req: falcon.Request, resp: falcon.Response, server_id: str) -> None:
+        request.body(req, {}, optional=True)
+        _accept(req, resp, self._central.rest_server(asker(req), request_fields.identifier('server_id', server_id)))
+
+    def on_post_resume(self, req: falcon.Request, resp: falcon.Response, server_id: str) -> None:
+        request.body(req, {}, optional=True)
+        _accept(req, resp, self._central.resume_server(asker(req), request_fields.identifier('server_id', server_id)))
+
+    def on_post_drain(self, req: falcon.Request, resp: falcon.Response, server_id: str) -> None:
+        wanted = request.body(req, request_fields.SERVER_DRAIN, optional=True)
+        _accept(req, resp,
+                self._central.drain_server(asker(req), request_fields.identifier('server_id', server_id), **wanted))
+
+    def on_post_resync(self, req: falcon.Request, resp: falcon.Response, server_id: str) -> None:
+        wanted = request.body(req, request_fields.SERVER_RESYNC, optional=True)
+        found_id = request_fields.identifier('server_id', server_id)
+        pool_name = self._gatherer.pool_of_server(asker(req), found_id)
+        found = self._pool_managers.compare_server(asker(req), pool_name, found_id, **wanted)
+        answer(resp, designate.comparison(found, req.prefix), 202 if found.mending else 200)
+
+
+def _accept(req: falcon.Request, resp: falcon.Response, server: PoolServer) -> None:
+    answer(resp, designate.server(server, req.prefix), 202)

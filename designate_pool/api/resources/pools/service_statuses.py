@@ -1,0 +1,81 @@
+"""``/v2/service_statuses``: which services run where."""
+
+from __future__ import annotations
+
+import falcon
+
+from designate_pool.api.http import request
+from designate_pool.api.http.envelope import answer, asker
+from designate_pool.api.schema import request_fields
+from designate_pool.api.schema.operation import OPERATOR, Operation, Schema
+from designate_pool.api.schema.request_fields import Field
+from designate_pool.api.schema.response_types import ID, MOMENT, TEXT, links, listed, maybe, shape
+from designate_pool.api.views import designate
+from designate_pool.model import ServiceStatus as Value
+from designate_pool.rpc.central import CentralClient
+
+_STATUSES = ('UP', 'DOWN', 'WARNING')
+FILTERS = {
+    'service_name': Field(request_fields.some_text),
+    'hostname': Field(request_fields.some_text),
+    'pool_name': Field(request_fields.some_text),
+    'status': Field(request_fields.one_of(*_STATUSES)),
+}
+OPERATIONS = (
+    Operation('list_service_statuses', 'GET', '/v2/service_statuses', 'List services and whether they live', OPERATOR,
+              {200: 'ServiceStatuses'}, query=FILTERS, is_list=True),
+    Operation('show_service_status', 'GET', '/v2/service_statuses/{service_id}', 'Show whether a service lives',
+              OPERATOR, {200: 'ServiceStatus'}),
+)
+SCHEMAS: dict[str, Schema] = {
+    'ServiceStatus': shape({
+        'id': ID,
+        'service_name': TEXT,
+        'hostname': TEXT,
+        'pool_name': maybe(TEXT),
+        'status': {'type': 'string', 'enum': list(_STATUSES)},
+        'heartbeated_at': MOMENT,
+        'stats': {'type': 'object'},
+        'capabilities': {'type': 'object'},
+        'created_at': maybe(MOMENT),
+        'updated_at': maybe(MOMENT),
+        'links': links('self'),
+    }),
+    'ServiceStatuses': listed('service_statuses', 'ServiceStatus'),
+}
+
+
+class ServiceStatuses:
+    def __init__(self, central: CentralClient) -> None:
+        self._central = central
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
+        wanted = request.listing(req, FILTERS)
+        found = self._central.find_service_statuses(asker(req), **wanted.ask())
+        page, beside = request.page_links(req, found, wanted.limit)
+        answer(resp, designate.page('service_statuses', [_shown(each, req.prefix) for each in page], beside))
+
+
+class ServiceStatus:
+    def __init__(self, central: CentralClient) -> None:
+        self._central = central
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response, service_id: str) -> None:
+        found = self._central.get_service_status(asker(req), request_fields.identifier('service_id', service_id))
+        answer(resp, _shown(found, req.prefix))
+
+
+def _shown(found: Value, base: str) -> designate.Json:
+    return {
+        'id': designate.dashed(found.id),
+        'service_name': found.service_name,
+        'hostname': found.hostname,
+        'pool_name': found.pool_name or None,
+        'status': found.status,
+        'heartbeated_at': designate.moment(found.heartbeated_at),
+        'stats': dict(found.stats),
+        'capabilities': dict(found.capabilities),
+        'created_at': designate.moment(found.created_at),
+        'updated_at': designate.moment(found.updated_at),
+        'links': {'self': f'{base}/v2/service_statuses/{designate.dashed(found.id)}'},
+    }

@@ -1,0 +1,1 @@
+"""Zones, their recordsets, and where each is served."""

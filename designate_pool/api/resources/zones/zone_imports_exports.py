@@ -1,0 +1,193 @@
+"""Zones in and out as zone files: ``/v2/zones/tasks/imports``, ``/v2/zones/tasks/exports``.
+
+An import is taken in by the API and carried out by whichever Central claims it; an export is made when it is fetched.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import falcon
+
+from designate_pool.api.auth.middleware import check_rule
+from designate_pool.api.http import request
+from designate_pool.api.http.envelope import answer, asker
+from designate_pool.api.schema import request_fields
+from designate_pool.api.schema.operation import CREATE_IN_POOL, FILE, MEMBER, READER, Operation
+from designate_pool.api.schema.response_types import COUNT, ID, LINK, MOMENT, TEXT, Schema, links, listed, maybe, shape
+from designate_pool.api.services.zone_task_store import PIECE, ZoneTasks, checked
+from designate_pool.api.views import designate
+from designate_pool.errors import (BadInput, BodyTooLarge, DomainNotFound, OverLimit, ServiceUnavailable,
+                                   WrongContentType, ZoneExportNotFound)
+from designate_pool.model import ZoneTaskKind, ZoneTaskStatus
+from designate_pool.rpc.central import CentralClient
+
+LOG = logging.getLogger(__name__)
+_WORDS = [each.value for each in ZoneTaskStatus]
+_FILTERS = {
+    'status': request_fields.Field(request_fields.one_of(*_WORDS)),
+    'zone_id': request_fields.Field(request_fields.identifier),
+    'message': request_fields.Field(request_fields.some_text),
+}
+_WHERE = {'pool_id': request_fields.Field(request_fields.identifier)}
+_IMPORTS, _EXPORTS = '/v2/zones/tasks/imports', '/v2/zones/tasks/exports'
+_IMPORT, _EXPORT = f'{_IMPORTS}/{{import_id}}', f'{_EXPORTS}/{{export_id}}'
+OPERATIONS = (
+    Operation('list_zone_imports', 'GET', _IMPORTS, 'List imports', READER, {200: 'ZoneImports'}, query=_FILTERS,
+              is_list=True),
+    Operation('create_zone_import', 'POST', _IMPORTS, 'Make a zone of a zone file', MEMBER, {202: 'ZoneImport'},
+              media='text/dns', query=_WHERE, body_size=FILE),
+    Operation('show_zone_import', 'GET', _IMPORT, 'Show how far an import is, or how it ended', READER,
+              {200: 'ZoneImport'}),
+    Operation('delete_zone_import', 'DELETE', _IMPORT, 'Forget an import; the zone that it made stays', MEMBER,
+              {204: None}),
+    Operation('list_zone_exports', 'GET', _EXPORTS, 'List exports', READER, {200: 'ZoneExports'}, query=_FILTERS,
+              is_list=True),
+    Operation('create_zone_export', 'POST', '/v2/zones/{zone_id}/tasks/export', 'Have a zone file made of a zone',
+              READER, {202: 'ZoneExport'}),
+    Operation('show_zone_export', 'GET', _EXPORT, 'Show an export', READER, {200: 'ZoneExport'}),
+    Operation('delete_zone_export', 'DELETE', _EXPORT, 'Forget an export', MEMBER, {204: None}),
+    Operation('fetch_zone_export', 'GET', f'{_EXPORT}/export', 'Fetch the zone as a zone file', READER, {200: None},
+              answer_media='text/dns'),
+)
+_STATUS: Schema = {'type': 'string', 'enum': _WORDS}
+_TASK: Schema = {
+    'id': ID,
+    'status': _STATUS,
+    'message': maybe(TEXT),
+    'zone_id': maybe(ID),
+    'project_id': TEXT,
+    'version': COUNT,
+    'created_at': maybe(MOMENT),
+    'updated_at': maybe(MOMENT),
+}
+SCHEMAS: dict[str, Schema] = {
+    'ZoneImport': shape({**_TASK, 'links': links('self', optional=('href',))}),
+    'ZoneImports': listed('imports', 'ZoneImport'),
+    'ZoneExport': shape({**_TASK, 'location': maybe(LINK), 'links': links('self', optional=('export',))}),
+    'ZoneExports': listed('exports', 'ZoneExport'),
+}
+
+
+class ZoneImports:
+    """
+    :param limit: how many bytes a zone file may have
+    """
+
+    def __init__(self, central: CentralClient, tasks: ZoneTasks, limit: int) -> None:
+        self._central = central
+        self._tasks = tasks
+        self._limit = limit
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
+        wanted = request.listing(req, _FILTERS)
+        found = self._tasks.page(ZoneTaskKind.IMPORT, asker(req), **wanted.ask())
+        page, found_links = request.page_links(req, found, wanted.limit)
+        answer(resp, designate.page('imports', [designate.imported(task, req.prefix) for task in page], found_links))
+
+    def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
+        who = asker(req)
+        pool_id = request.query(req, _WHERE).get('pool_id')
+        if pool_id is not None:
+            check_rule(req, CREATE_IN_POOL, 'To choose the pool of a zone')
+            self._central.get_pool(who, pool_id)
+        try:
+            task = self._tasks.take_in(who, checked(_pieces(req, self._limit)), pool_id)
+        except OverLimit as error:
+            resp.set_header('Retry-After', str(error.kwargs['seconds']))
+            raise
+        try:
+            self._central.look_for_imports(who)
+        except ServiceUnavailable as error:
+            LOG.warning('no Central could be told of import %s, which it will find by itself: %s [%s]', task.id, error,
+                        who.request_id)
+        shown = designate.imported(self._tasks.wait_for(task), req.prefix)
+        answer(resp, shown, 202, at=shown['links']['self'])
+
+
+class ZoneImport:
+    def __init__(self, tasks: ZoneTasks) -> None:
+        self._tasks = tasks
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response, import_id: str) -> None:
+        task = self._tasks.get(ZoneTaskKind.IMPORT, asker(req), request_fields.identifier('import_id', import_id))
+        answer(resp, designate.imported(task, req.prefix))
+
+    def on_delete(self, req: falcon.Request, resp: falcon.Response, import_id: str) -> None:
+        """Forget the import, also before it is carried out; a zone that it made stays."""
+        self._tasks.remove(ZoneTaskKind.IMPORT, asker(req), request_fields.identifier('import_id', import_id))
+        resp.status = 204
+
+
+class NewZoneExport:
+    """``/v2/zones/{zone_id}/tasks/export``."""
+
+    def __init__(self, central: CentralClient, tasks: ZoneTasks) -> None:
+        self._central = central
+        self._tasks = tasks
+
+    def on_post(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
+        domain = self._central.check_export(asker(req), request_fields.identifier('zone_id', zone_id))
+        shown = designate.exported(self._tasks.keep_export(asker(req), domain), req.prefix)
+        answer(resp, shown, 202, at=shown['links']['self'])
+
+
+class ZoneExports:
+    def __init__(self, tasks: ZoneTasks) -> None:
+        self._tasks = tasks
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
+        wanted = request.listing(req, _FILTERS)
+        found = self._tasks.page(ZoneTaskKind.EXPORT, asker(req), **wanted.ask())
+        page, found_links = request.page_links(req, found, wanted.limit)
+        answer(resp, designate.page('exports', [designate.exported(task, req.prefix) for task in page], found_links))
+
+
+class ZoneExport:
+    def __init__(self, central: CentralClient, tasks: ZoneTasks) -> None:
+        self._central = central
+        self._tasks = tasks
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response, export_id: str) -> None:
+        task = self._tasks.get(ZoneTaskKind.EXPORT, asker(req), request_fields.identifier('export_id', export_id))
+        answer(resp, designate.exported(task, req.prefix))
+
+    def on_delete(self, req: falcon.Request, resp: falcon.Response, export_id: str) -> None:
+        self._tasks.remove(ZoneTaskKind.EXPORT, asker(req), request_fields.identifier('export_id', export_id))
+        resp.status = 204
+
+    def on_get_file(self, req: falcon.Request, resp: falcon.Response, export_id: str) -> None:
+        """The file.  The id may also be a zone's: who reads zones again and again need not leave tasks behind."""
+        found_id = request_fields.identifier('export_id', export_id)
+        try:
+            # Whoever sees the export need not see the zone: that may have been given away since.
+            domain_id = self._tasks.get(ZoneTaskKind.EXPORT, asker(req), found_id).domain_id or ''
+            self._central.get_domain(asker(req), domain_id)
+        except ZoneExportNotFound:
+            domain_id = found_id
+            try:
+                self._central.check_export(asker(req), domain_id)
+            except DomainNotFound:
+                raise ZoneExportNotFound(task=found_id) from None
+        file, size = self._tasks.zone_file(domain_id)
+        resp.set_stream(file, size)
+        resp.content_type = 'text/dns'
+
+
+def _pieces(req: falcon.Request, limit: int) -> Iterator[bytes]:
+    """The zone file in the body, *limit* bytes at most."""
+    found = (req.content_type or '').partition(';')[0].strip().lower()
+    if found == 'application/json':  # so OpenStack's clients send a zone file with attributes; they understand 400
+        raise BadInput(why='an import has no attributes here; send the zone file alone, as text/dns')
+    if found != 'text/dns':
+        raise WrongContentType(wanted='text/dns', found=request_fields.shown(found) if found else 'without a type')
+    # The length is checked before anything is read, and what is read is bounded all the same.
+    if (req.content_length or 0) > limit:
+        raise BodyTooLarge(limit=limit)
+    size = 0
+    while piece := req.bounded_stream.read(PIECE):
+        size += len(piece)
+        if size > limit:
+            raise BodyTooLarge(limit=limit)
+        yield piece

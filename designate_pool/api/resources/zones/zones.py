@@ -1,0 +1,186 @@
+"""``/v2/zones``, and where a zone stands on each server."""
+
+from __future__ import annotations
+
+import falcon
+
+from designate_pool.api.auth.middleware import check_rule
+from designate_pool.api.http import request
+from designate_pool.api.http.envelope import answer, asker
+from designate_pool.api.resources.zones.zone_servers import Gatherer
+from designate_pool.api.schema import request_fields
+from designate_pool.api.schema.operation import ADMIN, CREATE_IN_POOL, MEMBER, READER, ZONE, Operation, Schema
+from designate_pool.api.schema.response_types import (ACTION, COUNT, FLAG, ID, MOMENT, SERIAL, SERVER_STATE, STATUS,
+                                                      TEXT, TEXTS, links, listed, maybe, ref, shape)
+from designate_pool.api.views import designate
+from designate_pool.errors import BadInput
+from designate_pool.model import RecordChange
+from designate_pool.rpc.central import CentralClient
+
+_GIVE = {'project_id': request_fields.Field(request_fields.project, required=True, example='alpha')}
+OPERATIONS = (
+    Operation('list_zones', 'GET', '/v2/zones', 'List zones', READER, {200: 'Zones'}, query=request_fields.ZONE_FILTERS,
+              is_list=True),
+    Operation('create_zone', 'POST', '/v2/zones', 'Create a zone', MEMBER, {202: 'Zone'},
+              body=request_fields.ZONE_CREATE, body_size=ZONE),
+    Operation('show_zone', 'GET', '/v2/zones/{zone_id}', 'Show a zone', READER, {200: 'Zone'}),
+    Operation('update_zone', 'PATCH', '/v2/zones/{zone_id}', "Change a zone's email, TTL or description", MEMBER,
+              {202: 'Zone'}, body=request_fields.ZONE_UPDATE),
+    Operation('delete_zone', 'DELETE', '/v2/zones/{zone_id}', 'Delete a zone', MEMBER, {202: 'Zone'}),
+    Operation('give_zone', 'POST', '/v2/zones/{zone_id}/project', 'Give a zone to a project', ADMIN, {200: 'Zone'},
+              body=_GIVE),
+    Operation('change_zone', 'POST', '/v2/zones/{zone_id}/changes', 'Make many changes of a zone at one serial', MEMBER,
+              {202: 'Zone'}, body=request_fields.ZONE_CHANGES, body_size=ZONE),
+    Operation('list_zone_servers', 'GET', '/v2/zones/{zone_id}/servers', 'Show where a zone stands on each server',
+              READER, {200: 'ZoneServers'}),
+)
+SCHEMAS: dict[str, Schema] = {
+    'Zone': shape({
+        'id': ID,
+        'name': TEXT,
+        'email': TEXT,
+        'ttl': COUNT,
+        'serial': SERIAL,
+        'status': STATUS,
+        'action': ACTION,
+        'description': maybe(TEXT),
+        'type': {'type': 'string', 'enum': ['PRIMARY']},
+        'pool_id': ID,
+        'project_id': TEXT,
+        'masters': TEXTS,
+        'attributes': {'type': 'object'},
+        'transferred_at': maybe(MOMENT),
+        'version': COUNT,
+        'created_at': maybe(MOMENT),
+        'updated_at': maybe(MOMENT),
+        'changed_at': {**maybe(MOMENT), 'description': 'When it got its serial.'},
+        'converged_at': {**maybe(MOMENT), 'description': 'When the pool agreed on that serial; null before.'},
+        'links': links('self'),
+    }),
+    'Zones': listed('zones', 'Zone'),
+    'ZoneServer': shape({
+        'id': ID,
+        'name': TEXT,
+        'driver': TEXT,
+        'host': TEXT,
+        'port': COUNT,
+        'state': SERVER_STATE,
+        'state_since': maybe(MOMENT),
+        'counts': FLAG,
+        'action': ACTION,
+        'status': TEXT,
+        'current': FLAG,
+        'serial': maybe(SERIAL),
+        'expected_serial': maybe(SERIAL),
+        'diverged': FLAG,
+        'last_error': maybe(TEXT),
+        'attempts': COUNT,
+        'next_attempt_at': maybe(MOMENT),
+        'deadline_at': maybe(MOMENT),
+        'plan_id': maybe(ID),
+        'created_at': maybe(MOMENT),
+        'updated_at': maybe(MOMENT),
+    }),
+    'ZoneServers': shape({
+        'zone_id': ID,
+        'zone_name': TEXT,
+        'serial': SERIAL,
+        'reported_serial': maybe(SERIAL),
+        'status': STATUS,
+        'action': ACTION,
+        'threshold_percentage': maybe({'type': 'number'}),
+        'needed': maybe(COUNT),
+        'total': maybe(COUNT),
+        'current': COUNT,
+        'resting': {'type': 'array', 'items': ID},
+        'servers': {'type': 'array', 'items': ref('ZoneServer')},
+        'links': links('self', 'zone'),
+    }),
+}
+
+
+class Zones:
+    """
+    :param limit: how many bytes a new zone with its recordsets may have
+    """
+
+    def __init__(self, central: CentralClient, limit: int) -> None:
+        self._central = central
+        self._limit = limit
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
+        wanted = request.listing(req, request_fields.ZONE_FILTERS)
+        found = self._central.find_domains(asker(req), **wanted.ask())
+        page, links = request.page_links(req, found, wanted.limit)
+        answer(resp, designate.page('zones', [designate.zone(domain, req.prefix) for domain in page], links))
+
+    def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
+        given = request.body(req, request_fields.ZONE_CREATE, limit=self._limit)
+        if given.get('pool_id') is not None:
+            check_rule(req, CREATE_IN_POOL, 'To choose the pool of a zone')
+        recordsets = given.pop('recordsets', ())
+        wanted = {name: value for name, value in given.items() if value is not None}
+        created = self._central.create_domain(asker(req), wanted, recordsets)
+        answer(resp, designate.zone(created, req.prefix), 202, at=designate.zone_address(created.id, req.prefix))
+
+
+class Zone:
+    def __init__(self, central: CentralClient) -> None:
+        self._central = central
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
+        found = self._central.get_domain(asker(req), request_fields.identifier('zone_id', zone_id))
+        answer(resp, designate.zone(found, req.prefix))
+
+    def on_patch(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
+        domain_id = request_fields.identifier('zone_id', zone_id)
+        values = request.body(req, request_fields.ZONE_UPDATE)
+        if not values:
+            raise BadInput(why='the body names nothing to change')
+        changed = self._central.update_domain(asker(req), domain_id, values)
+        answer(resp, designate.zone(changed, req.prefix), 202)
+
+    def on_delete(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
+        deleted = self._central.delete_domain(asker(req), request_fields.identifier('zone_id', zone_id))
+        answer(resp, designate.zone(deleted, req.prefix), 202)
+
+
+class ZoneProject:
+    def __init__(self, central: CentralClient) -> None:
+        self._central = central
+
+    def on_post(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
+        domain_id = request_fields.identifier('zone_id', zone_id)
+        given = request.body(req, _GIVE)
+        answer(resp, designate.zone(self._central.give_domain(asker(req), domain_id, given['project_id']), req.prefix))
+
+
+class ZoneChanges:
+    """Many changes of a zone at once: all of them or none, at one serial.
+
+    :param limit: how many bytes they may have
+    """
+
+    def __init__(self, central: CentralClient, limit: int) -> None:
+        self._central = central
+        self._limit = limit
+
+    def on_post(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
+        domain_id = request_fields.identifier('zone_id', zone_id)
+        given = request.body(req, request_fields.ZONE_CHANGES, limit=self._limit)
+        changes = [RecordChange(each['name'], each['type'], tuple(each['records']), each.get('ttl'))
+                   for each in request_fields.in_turns(given['changes'])]
+        changed = self._central.apply_changes(asker(req), domain_id, changes, given.get('serial'))
+        answer(resp, designate.zone(changed, req.prefix), 202)
+
+
+class ZoneServers:
+    """The rows of pool_manager_status, one entry per server of the zone's pool."""
+
+    def __init__(self, gatherer: Gatherer) -> None:
+        self._gatherer = gatherer
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
+        domain_id = request_fields.identifier('zone_id', zone_id)
+        domain = self._gatherer.central.get_domain(asker(req), domain_id)
+        answer(resp, self._gatherer.shown(asker(req), domain, req.prefix))

@@ -1,0 +1,1 @@
+"""Operations as values, and the OpenAPI document made of them."""

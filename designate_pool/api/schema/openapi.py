@@ -1,0 +1,150 @@
+"""The API's OpenAPI 3.1 document, made of the operations: what it says of a request is what that is checked by."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import falcon
+
+from designate_pool import __version__
+from designate_pool.api.auth import middleware
+from designate_pool.api.http import request
+from designate_pool.api.schema import request_fields
+from designate_pool.api.schema.operation import ANYONE, Operation, Schema
+from designate_pool.api.schema.request_fields import Field
+from designate_pool.api.schema.response_types import FAULT, ref
+
+#: What the variable parts of addresses are; the ones that are not here are ids.
+IN_PATH = {
+    'plan_id': request_fields.plan_id,
+    'project_id': request_fields.project,
+    'status_id': request_fields.some_text,
+    'zone': request_fields.some_text,
+}
+#: What every request with a token may have.
+HEADERS = {
+    # An empty one is as none.
+    middleware.ALL: Field(request_fields.Kind({'type': 'string',
+                                               'pattern': '^([Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee])?$',
+                                               request_fields.MESSAGE: 'must be true or false'})),
+    middleware.SUDO: Field(request_fields.Kind({**request_fields.project.schema, 'pattern': '^[A-Za-z0-9_.-]{0,36}$'})),
+}
+_ERRORS = {
+    400: 'Something is wrong with the request; errors names the fields.',
+    401: 'The token is missing or wrong.',
+    403: 'The policy is against it.',
+    404: 'There is no such thing, or it is another project\'s.',
+    406: 'The client takes neither what is answered here nor JSON.',
+    409: 'It does not fit what is there.',
+    413: 'The body is too long, or a quota is used up.',
+    415: 'The body is of another type.',
+    429: 'Too many requests; Retry-After says when to come again.',
+    500: 'Something failed; the logs have it under the request id.',
+    503: 'Something that is needed does not answer.',
+}
+_ABOUT = '''DNS zones and where each of them stands on every server of the pool.
+
+The resources of Designate v2 are as its API reference has them; servers, plans and what begins with a zone's servers,
+explain, wait and changes are additions. Lists are read in pages: follow links.next. How many entries there are in all
+is not told, since to count them takes the longer the more there are.'''
+_REQUEST_ID = {'description': 'What the logs have the request under.', 'schema': {'type': 'string'}}
+
+
+def make_document(operations: Iterable[tuple[str, Operation]], schemas: Mapping[str, Schema]) -> dict[str, Any]:
+    """
+    :param operations: each with its tag
+    """
+    paths: dict[str, dict[str, Any]] = {}
+    bodies: dict[str, Schema] = {}
+    for tag, each in operations:
+        paths.setdefault(each.path, {})[each.method.lower()] = _operation(tag, each, bodies)
+    return {
+        'openapi': '3.1.0',
+        'info': {'title': 'designate-pool', 'version': __version__, 'description': _ABOUT,
+                 'license': {'name': 'Apache-2.0', 'identifier': 'Apache-2.0'}},
+        'servers': [{'url': '/'}],
+        'paths': paths,
+        'components': {
+            'schemas': {'Fault': FAULT, **schemas, **bodies},
+            'responses': {_name_of(status): _answer(words, 'application/json', ref('Fault'))
+                          for status, words in _ERRORS.items()},
+            'headers': {'RequestId': _REQUEST_ID},
+            'securitySchemes': {'token': {'type': 'apiKey', 'in': 'header', 'name': middleware.TOKEN}},
+        },
+    }
+
+
+def _operation(tag: str, each: Operation, bodies: dict[str, Schema]) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        'operationId': each.name,
+        'summary': each.summary,
+        'description': f'Least role: {each.role}. The policy rule is {each.name}.',
+        'tags': [tag],
+        'parameters': _parameters(each),
+        'responses': {str(status): answer for status, answer in sorted(_answers(each).items())},
+        'security': [] if each.role == ANYONE else [{'token': []}],
+    }
+    if each.body is not None:
+        name = ''.join(word.capitalize() for word in each.name.split('_')) + 'Body'
+        bodies[name] = request_fields.schema_of(each.body)
+        found['requestBody'] = {'required': not each.body_optional, 'content': {each.media: {'schema': ref(name)}}}
+    elif each.media != 'application/json':
+        found['requestBody'] = {'required': True, 'content': {each.media: {'schema': {'type': 'string',
+                                                                                      'minLength': 1}}}}
+    return found
+
+
+def _parameters(each: Operation) -> list[dict[str, Any]]:
+    found = [_parameter(name, 'path', Field(IN_PATH.get(name, request_fields.identifier), required=True))
+             for name in re.findall(r'\{(\w+)\}', each.path)]
+    query = {**each.query, **(request.PAGING if each.is_list else {})}
+    found.extend(_parameter(name, 'query', field) for name, field in query.items())
+    if each.role != ANYONE:
+        found.extend(_parameter(name, 'header', field) for name, field in HEADERS.items())
+    return found
+
+
+def _parameter(name: str, place: str, field: Field) -> dict[str, Any]:
+    return {'name': name, 'in': place, 'required': field.required, 'schema': field.schema}
+
+
+def _answers(each: Operation) -> dict[int, dict[str, Any]]:
+    wrong = {400, 406, 429, 500, 503}
+    if each.role != ANYONE:
+        wrong |= {401, 403, 404}
+    if each.method != 'GET':
+        wrong |= {409}
+    if each.body is not None or each.media != 'application/json':
+        wrong |= {413, 415}
+    found = {status: {'$ref': f'#/components/responses/{_name_of(status)}'} for status in wrong}
+    for status, name in each.answers.items():
+        schema = {'type': 'string'} if name is None else ref(name)
+        has_body = name is not None or each.answer_media != 'application/json'
+        found[status] = _answer(falcon.code_to_http_status(status), each.answer_media if has_body else None, schema)
+    return found
+
+
+def _answer(words: str, media: str | None, schema: Schema) -> dict[str, Any]:
+    found: dict[str, Any] = {'description': words, 'headers': {
+        'X-Openstack-Request-Id': {'$ref': '#/components/headers/RequestId'}}}
+    if media is not None:
+        found['content'] = {media: {'schema': schema}}
+    return found
+
+
+def _name_of(status: int) -> str:
+    return f'Error{status}'
+
+
+class Document:
+    """``/openapi.json``."""
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self._text = json.dumps(document)
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
+        resp.content_type = falcon.MEDIA_JSON
+        resp.text = self._text

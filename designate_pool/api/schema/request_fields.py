@@ -1,0 +1,327 @@
+"""What a request may hold: one table of fields per kind of request, and the one function that reads by it.
+
+A field that is not in the table is a mistake, and every mistake is an :class:`~designate_pool.errors.InvalidField`
+with the field's name.  What a value *means* (is this a domain name, is the TTL allowed) is for Central to judge; here
+only its shape is: each kind is a JSON Schema, which the API's document shows.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import re
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime, timezone
+from typing import Any, TypeVar
+
+from designate_pool.api.schema.json_types import FIT, MESSAGE, SOME, Checker, Kind, nullable, shown
+from designate_pool.errors import InvalidField
+from designate_pool.model import Status
+from designate_pool.serial import SPACE
+
+__all__ = ['Field', 'Kind', 'MESSAGE', 'read', 'read_query', 'schema_of', 'shown']
+
+T = TypeVar('T')
+#: Things after which green threads that wait get their turn.
+TURN = 1000
+
+MAX_NUMBER = (1 << 31) - 1
+_HEX = '[0-9a-fA-F]'
+_UUID = f'{_HEX}{{32}}|{_HEX}{{8}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{12}}'
+_BEGINNING = re.compile('[0-9a-f]{4,32}')
+_WHOLE = re.compile('-?[0-9]{1,30}')
+_DECIMAL = re.compile('-?[0-9]{1,30}([.][0-9]{1,30})?')
+
+
+@dataclasses.dataclass(frozen=True)
+class Field:
+    """One field of a request.
+
+    :ivar kind: what it may hold
+    :ivar nullable: whether null may stand in its place, and is passed on as None
+    :ivar key: its name in Central's contract, when it is another one; '' keeps it from Central
+    :ivar example: for the document
+    """
+
+    kind: Kind
+    required: bool = False
+    nullable: bool = False
+    key: str | None = None
+    example: str | int | tuple[str, ...] | None = None
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        found = nullable(self.kind.schema) if self.nullable else dict(self.kind.schema)
+        if self.example is not None:
+            found['examples'] = [list(self.example) if isinstance(self.example, tuple) else self.example]
+        return found
+
+
+Table = Mapping[str, Field]
+
+
+def schema_of(table: Table) -> dict[str, Any]:
+    """The JSON Schema of an object that a table describes."""
+    found: dict[str, Any] = {'type': 'object', 'additionalProperties': False,
+                             'properties': {name: field.schema for name, field in table.items()}}
+    required = [name for name, field in table.items() if field.required]
+    if required:
+        found['required'] = required
+    return found
+
+
+def in_turns(items: Iterable[T]) -> Iterator[T]:
+    """*items*, of which there may be many; green threads that wait get their turns meanwhile."""
+    for number, each in enumerate(items, 1):
+        yield each
+        if not number % TURN:
+            time.sleep(0)
+
+
+def read(given: Mapping[str, Any], table: Table) -> dict[str, Any]:
+    """The values of *given* under Central's names.
+
+    :raises InvalidField: for the first field that is unknown, missing or of the wrong kind
+    """
+    _checker(tuple(table.items())).check(given)
+    return _converted('', given, table)
+
+
+def read_query(given: Mapping[str, Any], table: Table) -> dict[str, Any]:
+    """As :func:`read`, for the parameters of an address, which are all texts: what is to be a number is made one."""
+    return read({name: _typed(value, table[name].schema) if name in table else value
+                 for name, value in given.items()}, table)
+
+
+def _typed(value: str, schema: Mapping[str, Any]) -> Any:
+    types = schema.get('type', ())
+    if types == 'number' and _DECIMAL.fullmatch(value):
+        return float(value)
+    if 'integer' in types and _WHOLE.fullmatch(value):
+        return int(value)
+    if 'boolean' in types and value.lower() in ('true', 'false'):
+        return value.lower() == 'true'
+    return value
+
+
+@functools.lru_cache(maxsize=256)
+def _checker(fields: tuple[tuple[str, Field], ...]) -> Checker:
+    return Checker(schema_of(dict(fields)))
+
+
+def _converted(name: str, given: Mapping[str, Any], table: Table) -> dict[str, Any]:
+    values = {}
+    for each, field in table.items():
+        if each not in given:
+            continue
+        value = given[each]
+        if value is not None and field.kind.convert is not None:
+            value = field.kind.convert(f'{name}.{each}' if name else each, value)
+        key = each if field.key is None else field.key
+        if key:
+            values[key] = value
+    return values
+
+
+# What the kinds make of a value that fits.
+
+def _whole(name: str, value: Any) -> int:
+    # 1.0 is a whole number in JSON
+    return int(value)
+
+
+def _document(name: str, value: Any) -> str:
+    try:
+        return json.dumps(value, allow_nan=False)
+    except ValueError:
+        raise InvalidField(field=name, why='holds a number that JSON has not') from None
+    except RecursionError:
+        raise InvalidField(field=name, why='is nested too deeply') from None
+
+
+def _moment(name: str, value: Any) -> datetime:
+    try:
+        found = datetime.fromisoformat(value)
+        return found.replace(tzinfo=timezone.utc) if found.tzinfo is None else found.astimezone(timezone.utc)
+    except (ValueError, OverflowError):
+        raise InvalidField(field=name, why=str(_MOMENT[MESSAGE])) from None
+
+
+def _plan_id(name: str, value: Any) -> str:
+    plain = str(value).replace('-', '').lower()
+    if not _BEGINNING.fullmatch(plain):
+        raise InvalidField(field=name, why=str(_PLAN_ID[MESSAGE]))
+    return plain
+
+
+_MOMENT = {'type': 'string', 'pattern': r'^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9:.]+(Z|[+-][0-9:]+)?)?$',
+           MESSAGE: 'must be a time in the form of ISO 8601'}
+_PLAN_ID = {'type': 'string', 'pattern': f'^{_HEX}[0-9a-fA-F-]{{3,35}}$',
+            MESSAGE: 'must be a UUID, or its first digits, four at least'}
+_LINES = r'^[^\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029]*$'
+
+text = Kind({'type': 'string', 'pattern': FIT})
+some_text = Kind({'type': 'string', 'pattern': SOME})
+#: A text that may have more than one line.
+lines = Kind({'type': 'string', 'pattern': _LINES})
+#: A name; they are all kept in lower case.
+lower_text = Kind(some_text.schema, lambda name, value: value.lower())
+#: A record type; they are all kept in upper case.
+upper_text = Kind(some_text.schema, lambda name, value: value.upper())
+number = Kind({'type': 'integer', 'minimum': 0, 'maximum': MAX_NUMBER}, _whole)
+serial = Kind({'type': 'integer', 'minimum': 0, 'maximum': SPACE - 1,
+               MESSAGE: f'must be a whole number from 0 to {SPACE - 1}'}, _whole)
+flag = Kind({'type': 'boolean'})
+texts = Kind({'type': 'array', 'items': some_text.schema, 'minItems': 1})
+#: The records that a change gives; none means that the recordset goes.
+records = Kind({'type': 'array', 'items': some_text.schema})
+#: Names or addresses; it may be none.
+names = records
+#: A JSON object, given to Central as text.
+document = Kind({'type': 'object'}, _document)
+#: A time in UTC; where it says no zone it is that, as in what the API shows.
+moment = Kind(_MOMENT, _moment)
+#: A plan's id or the beginning of it, as 4 to 32 digits.
+plan_id = Kind(_PLAN_ID, _plan_id)
+#: A UUID with or without dashes, as the 32 digits that the rest of the project uses.
+identifier = Kind({'type': 'string', 'pattern': f'^({_UUID})$', MESSAGE: 'must be a UUID'},
+                  lambda name, value: uuid.UUID(value).hex)
+#: The id of a project, which is whatever the tokens say.
+project = Kind({'type': 'string', 'pattern': '^[A-Za-z0-9_.-]{1,36}$',
+                MESSAGE: 'must be 1 to 36 letters, digits, dots, dashes or underscores'})
+fixed = Kind({'not': {}, MESSAGE: 'cannot be changed'})
+nothing = Kind({'type': ['array', 'object'], 'maxItems': 0, 'maxProperties': 0,
+                MESSAGE: 'must be empty; only primary zones are kept here'})
+
+
+def one_of(*words: str) -> Kind:
+    return Kind({'type': 'string', 'enum': list(words), MESSAGE: f'must be one of {", ".join(words)}'})
+
+
+def number_from(least: int, most: int) -> Kind:
+    return Kind({'type': 'integer', 'minimum': least, 'maximum': most}, _whole)
+
+
+def seconds_up_to(most: int) -> Kind:
+    return Kind({'type': 'number', 'minimum': 0, 'maximum': most,
+                 MESSAGE: f'must be a number of seconds from 0 to {most}'}, lambda name, value: float(value))
+
+
+def objects(table: Table) -> Kind:
+    """A list of objects that are each read by a table."""
+    def convert(name: str, value: Any) -> list[dict[str, Any]]:
+        return [_converted(f'{name}.{index}', each, table) for index, each in enumerate(in_turns(value))]
+    return Kind({'type': 'array', 'items': schema_of(table)}, convert)
+
+
+def _pool_choice() -> Kind:
+    table = {'pool_id': Field(identifier)}
+    return Kind(schema_of(table), lambda name, value: _converted(name, value, table).get('pool_id'))
+
+
+#: Designate's way to choose a pool: ``attributes`` with a ``pool_id``.
+pool_choice = _pool_choice()
+
+
+RECORDSET_CREATE = {
+    'name': Field(some_text, required=True, example='www.example.com.'),
+    'type': Field(some_text, required=True, example='A'),
+    'records': Field(texts, required=True, example=('192.0.2.1',)),
+    'ttl': Field(number, nullable=True, example=300),
+    'description': Field(text, nullable=True),
+}
+_POOL = {
+    'description': Field(text, nullable=True),
+    'name_servers': Field(names, example=('ns1.example.com.', 'ns2.example.com.')),
+    'also_notifies': Field(names, example=('192.0.2.53:53',)),
+}
+POOL_CREATE = {'name': Field(some_text, required=True, example='silver'), **_POOL}
+#: Its programs know a pool by its name.
+POOL_UPDATE = {**_POOL, **dict.fromkeys(('id', 'name'), Field(fixed))}
+ZONE_CREATE = {
+    'name': Field(some_text, required=True, example='example.com.'),
+    'email': Field(some_text, required=True, example='hostmaster@example.com'),
+    'ttl': Field(number, nullable=True, example=3600),
+    'description': Field(text, nullable=True),
+    'type': Field(one_of('PRIMARY'), key=''),
+    'masters': Field(nothing, key=''),
+    'attributes': Field(pool_choice, key='pool_id'),
+    'recordsets': Field(objects(RECORDSET_CREATE)),
+}
+ZONE_UPDATE = {
+    'email': Field(some_text, example='hostmaster@example.com'),
+    'ttl': Field(number, example=3600),
+    'description': Field(text, nullable=True),
+    **dict.fromkeys(('id', 'name', 'type', 'pool_id', 'project_id', 'serial', 'status', 'action', 'masters',
+                     'attributes', 'version'), Field(fixed)),
+}
+RECORDSET_UPDATE = {
+    'records': Field(texts, example=('192.0.2.1', '192.0.2.2')),
+    'ttl': Field(number, nullable=True, example=300),
+    'description': Field(text, nullable=True),
+    **dict.fromkeys(('id', 'name', 'type', 'zone_id', 'zone_name', 'status', 'action', 'version'), Field(fixed)),
+}
+ZONE_CHANGES = {
+    'changes': Field(objects({
+        'name': Field(some_text, required=True, example='www.example.com.'),
+        'type': Field(some_text, required=True, example='A'),
+        'records': Field(records, required=True, example=('192.0.2.1',)),
+        'ttl': Field(number, nullable=True),
+    }), required=True),
+    'serial': Field(serial, nullable=True),
+}
+PLAN_CREATE = {
+    'id': Field(identifier),
+    'pool_name': Field(some_text),
+    'zone_name': Field(some_text, required=True, key='zone', example='example.com.'),
+    'target': Field(some_text, required=True, example='pool'),
+    'desired_digest': Field(text),
+    'existing_digest': Field(text),
+    'creates': Field(number),
+    'updates': Field(number),
+    'deletes': Field(number),
+    'why': Field(lines, nullable=True),
+    'document': Field(document, required=True),
+    'expires_at': Field(moment, nullable=True),
+}
+PLAN_SETTLE = {
+    'state': Field(one_of('APPLIED', 'FAILED', 'DROPPED'), required=True),
+    'why': Field(lines, nullable=True),
+}
+SERVER_DRAIN = {
+    'delete_zones': Field(flag),
+}
+SERVER_RESYNC = {
+    'fix': Field(flag),
+    'delete_extra': Field(number, nullable=True),
+    'contents': Field(flag),
+}
+
+#: Central's criteria are texts.
+_number_as_text = Kind(number.schema, lambda name, value: str(_whole(name, value)))
+_STATUS = Field(one_of(*(status.value for status in Status)))
+PLAN_FILTERS = {
+    'state': Field(upper_text),
+    'zone': Field(lower_text),
+    'server': Field(identifier, key='server_id'),
+}
+ZONE_FILTERS = {
+    'name': Field(lower_text),
+    'email': Field(some_text),
+    'status': _STATUS,
+    'pool_id': Field(identifier),
+    'type': Field(upper_text),
+    'ttl': Field(_number_as_text),
+    'description': Field(some_text),
+}
+RECORDSET_FILTERS = {
+    'name': Field(lower_text),
+    'type': Field(upper_text),
+    'data': Field(some_text),
+    'status': _STATUS,
+    'ttl': Field(_number_as_text),
+    'description': Field(some_text),
+}

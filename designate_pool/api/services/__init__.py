@@ -1,0 +1,1 @@
+"""What serves several requests together: waits, imports and exports."""

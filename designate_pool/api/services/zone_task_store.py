@@ -1,0 +1,204 @@
+"""Imports and exports as the API keeps them: in the database, so that every API process knows all of them.
+
+A zone file goes into the database in pieces, and comes out of it row by row: it is never in memory as a whole.
+"""
+
+from __future__ import annotations
+
+import codecs
+import dataclasses
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from typing import IO
+
+from designate_pool.errors import (BadInput, DomainNotFound, NotFound, OverLimit, ServiceUnavailable,
+                                   ZoneExportNotFound, ZoneImportNotFound)
+from designate_pool.model import Context, Domain, ZoneTask, ZoneTaskKind, ZoneTaskStatus, new_id, utcnow
+from designate_pool.protocol.zonefile import writer
+from designate_pool.storage.serving import zone_snapshot
+from designate_pool.storage.sql.database import Storage, Tx
+from designate_pool.storage.zones import zone_tasks
+
+#: Bytes of a piece, and how many pieces one transaction keeps: a statement may have 16 MiB on MariaDB.
+PIECE, AT_ONCE = 1 << 18, 4
+#: Zone files of at most so many bytes are waited for, so many seconds: the answer tells how it ended.
+WAITED_FOR, PATIENCE = 1 << 20, 3.0
+#: Bytes of an export that are kept in memory; what is longer goes to a temporary file.
+IN_MEMORY = 1 << 20
+#: Seconds after which to ask again when too many imports are under way.
+RETRY_AFTER = 5
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.005, 0.1
+
+
+class ZoneTasks:
+    """
+    :param storage: None where the API has no database; then every request for a task gets 503
+    :param pending_imports: how many imports of one project may be under way; None for any number
+    """
+
+    def __init__(self, storage: Storage | None, pending_imports: int | None = None) -> None:
+        self._given = storage
+        self._pending_imports = pending_imports
+        self._usual = 0.0  # seconds that imports have taken lately
+
+    def page(self, kind: ZoneTaskKind, who: Context, criterion: dict[str, str], **paging: object) -> list[ZoneTask]:
+        """See :func:`designate_pool.storage.zones.zone_tasks.find`."""
+        return self._storage.read(zone_tasks.find, kind, criterion, who.scope, **paging)
+
+    def get(self, kind: ZoneTaskKind, who: Context, task_id: str) -> ZoneTask:
+        """
+        :raises ZoneImportNotFound: or ZoneExportNotFound: when there is none, or it is another project's
+        """
+        found = self._storage.ask(zone_tasks.get, kind, task_id, who.scope)
+        if found is None:
+            raise _missing(kind, task_id)
+        return found
+
+    def remove(self, kind: ZoneTaskKind, who: Context, task_id: str) -> None:
+        """
+        :raises ZoneImportNotFound: or ZoneExportNotFound: as :meth:`get`
+        """
+        if not self._storage.run(zone_tasks.remove, kind, task_id, who.scope):
+            raise _missing(kind, task_id)
+
+    def keep_export(self, who: Context, domain: Domain) -> ZoneTask:
+        """An export of *domain*."""
+        now = utcnow()
+        task = ZoneTask(new_id(), ZoneTaskKind.EXPORT, project_id=domain.project_id,
+                        status=ZoneTaskStatus.COMPLETE, domain_id=domain.id, request_id=who.request_id, created_at=now,
+                        updated_at=now)
+        self._storage.run(zone_tasks.put, task, now)
+        return task
+
+    def take_in(self, who: Context, pieces: Iterable[bytes], pool_id: str | None = None) -> ZoneTask:
+        """Keep a zone file that is to be imported.
+
+        :param pool_id: the pool that the zone goes to; None for the default one
+        :param pieces: may raise what it likes; then nothing is kept
+        :raises OverLimit: when as many of the project are under way already as may be
+        """
+        most = self._pending_imports
+        if most is not None and who.project_id and most <= self._storage.ask(
+                zone_tasks.count_pending, who.project_id, most):
+            raise OverLimit(limit=f'{most} imports of the project are under way', seconds=RETRY_AFTER)
+        task = ZoneTask(new_id(), ZoneTaskKind.IMPORT, project_id=who.project_id, request_id=who.request_id,
+                        created_at=utcnow(), may_nest=who.may_nest, pool_id=pool_id)
+        batches = _batches(pieces)
+        first, following = next(batches, []), next(batches, None)
+        size = sum(map(len, first))
+        if following is None:
+            task = dataclasses.replace(task, size=size)
+            self._storage.run(zone_tasks.put_whole, task, first, utcnow())
+            return task
+        self._storage.run(zone_tasks.put_whole, task, first, utcnow())
+        try:
+            number = len(first)
+            while following is not None:
+                self._storage.run(zone_tasks.put_pieces, task.id, number, following)
+                number, size = number + len(following), size + sum(map(len, following))
+                following = next(batches, None)
+            self._storage.run(zone_tasks.arrived, task.id, size, utcnow())
+        except BaseException:  # whatever it is, the zone file is not there in full
+            self._storage.run(zone_tasks.remove, ZoneTaskKind.IMPORT, task.id, None)
+            raise
+        return dataclasses.replace(task, size=size)
+
+    def wait_for(self, task: ZoneTask) -> ZoneTask:
+        """*task* as it is when it has ended, or after a few seconds; a large one as it is."""
+        if task.size is None or task.size > WAITED_FOR:
+            return task
+        began, waited, next_after = time.monotonic(), 0.0, self._usual * 0.75
+        while waited < PATIENCE and task.status is ZoneTaskStatus.PENDING:
+            time.sleep(min(max(next_after, _SHORTEST_PAUSE), _LONGEST_PAUSE))
+            found = self._storage.ask(zone_tasks.get, task.kind, task.id, None)
+            if found is None:
+                return task  # somebody has deleted it meanwhile
+            task, waited = found, time.monotonic() - began
+            next_after = waited / 4
+        self._usual += (waited - self._usual) / 8
+        return task
+
+    def zone_file(self, domain_id: str) -> tuple[IO[bytes], int]:
+        """A domain as a zone file, and how long that is.
+
+        It is written from one state of the database before any of it is sent: so a read that breaks off is an error and
+        no short file, and no client that is slow keeps a connection to the database.
+
+        :raises DomainNotFound: when the zone is gone
+        """
+        file = tempfile.SpooledTemporaryFile(IN_MEMORY)
+        try:
+            self._storage.read(_write, domain_id, file)
+            size = file.tell()
+            file.seek(0)
+        except BaseException:  # whatever it is, nobody will close the file
+            file.close()
+            raise
+        return file, size
+
+    @property
+    def _storage(self) -> Storage:
+        if self._given is None:
+            raise ServiceUnavailable(service='the database', why='this API was given none to keep tasks in')
+        return self._given
+
+
+def checked(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The pieces of a zone file.
+
+    :raises BadInput: when it is not text that can be kept, or empty
+    """
+    decoder = codecs.getincrementaldecoder('utf-8')()
+    before, something = 0, False
+    for piece in _with_end(pieces):
+        held = len(decoder.getstate()[0])
+        try:
+            text = decoder.decode(piece, not piece)
+        except UnicodeDecodeError as error:
+            raise BadInput(why=f'the zone file is not UTF-8 (byte {before - held + error.start})') from None
+        if '\0' in text:
+            raise BadInput(why='the zone file has a NUL in it')
+        something = something or bool(text.strip())
+        before += len(piece)
+        if piece:
+            yield piece
+    if not something:
+        raise BadInput(why='the zone file is empty')
+
+
+def _with_end(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    yield from pieces
+    yield b''
+
+
+def _batches(pieces: Iterable[bytes]) -> Iterator[list[bytes]]:
+    batch: list[bytes] = []
+    for piece in pieces:
+        batch.append(piece)
+        if len(batch) == AT_ONCE:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _write(tx: Tx, domain_id: str, file: IO[bytes]) -> None:
+    file.seek(0)
+    file.truncate()  # of a try before
+    found = zone_snapshot.head_and_rows(tx, domain_id)
+    if found is None:
+        raise DomainNotFound(domain=domain_id)
+    head, rows = found
+    waiting: list[str] = []
+    for line in writer.lines(head.name, head.ttl, head.soa, rows):
+        waiting.append(line)
+        if len(waiting) == 2000:
+            file.write(''.join(waiting).encode())
+            waiting.clear()
+            time.sleep(0)  # green threads that wait get their turn
+    file.write(''.join(waiting).encode())
+
+
+def _missing(kind: ZoneTaskKind, task_id: str) -> NotFound:
+    return (ZoneImportNotFound if kind is ZoneTaskKind.IMPORT else ZoneExportNotFound)(task=task_id)

@@ -1,0 +1,169 @@
+"""Waiting for zones: one thread asks the database for all of them together.
+
+However many wait, a look costs a few statements.  Who has just begun to wait is looked at often, so that a change is
+answered within milliseconds; who has waited for long is looked at less often, and together with the others.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from designate_pool.api.services.wait_verdict import Standing, Verdict, Wanted, judge
+from designate_pool.errors import ServiceUnavailable, TooManyWaits
+from designate_pool.model import Domain
+from designate_pool.storage.operations import pool_servers, server_statuses
+from designate_pool.storage.sql.database import Storage, Tx
+from designate_pool.storage.zones import domains, pools
+
+LOG = logging.getLogger(__name__)
+#: Seconds between two looks, by how long somebody has been waiting.
+PACES = ((1.0, 0.025), (10.0, 0.1), (float('inf'), 0.4))
+#: Seconds between two looks whether somebody who waits is still there.
+PRESENCE = 1.0
+
+
+@dataclasses.dataclass(eq=False, slots=True)
+class _Wait:
+    wanted: Wanted
+    began: float
+    next_look: float
+    project_id: str = ''
+    over: threading.Event = dataclasses.field(default_factory=threading.Event)
+    seen: tuple[Standing, Verdict] | None = None
+
+
+class Watch:
+    """
+    :param limit: how many may wait at once
+    :param per_project: how many of them for one project; None for all
+    """
+
+    def __init__(self, storage: Storage, limit: int = 100, per_project: int | None = None) -> None:
+        self._storage = storage
+        self._limit = limit
+        self._per_project = per_project
+        self._changed = threading.Condition()
+        self._waits: set[_Wait] = set()
+        self._stopping = False
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        self._thread = threading.Thread(target=self._loop, name='api-waits', daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End every wait, with an error."""
+        with self._changed:
+            self._stopping = True
+            self._changed.notify_all()
+            for wait in self._waits:
+                wait.over.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def __len__(self) -> int:
+        """How many are waiting."""
+        return len(self._waits)
+
+    def wait(self, wanted: Wanted, seconds: float,
+             is_gone: Callable[[], bool] = lambda: False, project_id: str = '') -> tuple[Standing, Verdict]:
+        """How the zone stands when the wait is over or *seconds* are, with servers and rows.
+
+        :param is_gone: whether whoever waits has left; asked now and then
+        :param project_id: for which it waits; '' is not counted
+        :raises TooManyWaits: when as many are waiting already as may
+        :raises ServiceUnavailable: when the API stops, or the database does not answer
+        """
+        now = time.monotonic()
+        wait = _Wait(wanted, now, now, project_id)
+        with self._changed:
+            if self._stopping or self._thread is None:
+                raise ServiceUnavailable(service='the API', why='it stops')
+            if len(self._waits) >= self._limit:
+                raise TooManyWaits(limit=self._limit)
+            if project_id and self._per_project is not None and self._per_project <= sum(
+                    each.project_id == project_id for each in self._waits):
+                raise TooManyWaits(limit=self._per_project, whose='of the project ')
+            self._waits.add(wait)
+            self._changed.notify_all()
+        try:
+            while not wait.over.wait(min(PRESENCE, max(0.0, now + seconds - time.monotonic()))):
+                if time.monotonic() >= now + seconds or is_gone():
+                    break
+        finally:
+            with self._changed:
+                self._waits.discard(wait)
+        if wait.seen is not None and wait.seen[1].over:
+            return wait.seen
+        if self._stopping:
+            raise ServiceUnavailable(service='the API', why='it stops')
+        standing = self.standing(wanted.domain_id)
+        return standing, judge(wanted, standing)
+
+    def standing(self, domain_id: str) -> Standing:
+        """How a domain stands now, with servers, rows and pool."""
+        return self._storage.read(_look, [domain_id], lambda domain: True)[domain_id]
+
+    def _loop(self) -> None:
+        stumbled = False
+        while True:
+            with self._changed:
+                while not self._stopping and not (due := self._due(time.monotonic())):
+                    first = min((wait.next_look for wait in self._waits), default=None)
+                    self._changed.wait(None if first is None else max(0.001, first - time.monotonic()))
+                if self._stopping:
+                    return
+            try:
+                self._look(due)
+                stumbled = False
+            except Exception:  # whatever the database has, those who wait have their own end, and it may be back before
+                if not stumbled:
+                    LOG.exception('the zones that are waited for could not be looked at')
+                stumbled = True
+                time.sleep(PACES[-1][1])
+
+    def _due(self, now: float) -> list[_Wait]:
+        return [wait for wait in self._waits if wait.next_look <= now and not wait.over.is_set()]
+
+    def _look(self, waits: Sequence[_Wait]) -> None:
+        by_domain: dict[str, list[_Wait]] = {}
+        for wait in waits:
+            by_domain.setdefault(wait.wanted.domain_id, []).append(wait)
+
+        def needs_rows(domain: Domain) -> bool:
+            # Without them it is known already who is done, but not by which servers.
+            return any(wait.wanted.servers is not None or judge(wait.wanted, Standing(domain)).over
+                       for wait in by_domain[domain.id])
+
+        found = self._storage.read(_look, list(by_domain), needs_rows)
+        now = time.monotonic()
+        for wait in waits:
+            standing = found[wait.wanted.domain_id]
+            verdict = judge(wait.wanted, standing)
+            wait.seen = standing, verdict
+            wait.next_look = _next_look(now, now - wait.began)
+            if verdict.over:
+                wait.over.set()
+
+
+def _next_look(now: float, waited: float) -> float:
+    """The next time that all who have the same pace are looked at."""
+    pace = next(pace for until, pace in PACES if waited < until)
+    return (now // pace + 1) * pace
+
+
+def _look(tx: Tx, ids: Sequence[str], needs_rows: Callable[[Domain], bool]) -> dict[str, Standing]:
+    """How these domains stand; with servers and rows those that need them."""
+    known = domains.get_many(tx, ids)
+    deep = [each for each in known.values() if needs_rows(each)]
+    rows = server_statuses.for_domains(tx, [each.id for each in deep]) if deep else {}
+    found = {each.pool_id: (pool_servers.of_pool(tx, each.pool_name).servers, pools.get(tx, each.pool_id))
+             for each in {each.pool_id: each for each in deep}.values()}
+    told = {each.id: Standing(each, found[each.pool_id][0], rows.get(each.id, ()), found[each.pool_id][1])
+            for each in deep}
+    return {key: told.get(key) or Standing(known.get(key)) for key in ids}

@@ -1,0 +1,167 @@
+"""``/status``: the pages of :mod:`designate_pool.api.status`, and what they are made of."""
+
+from __future__ import annotations
+
+import functools
+import importlib.resources
+from collections.abc import Callable, Sequence
+from typing import Any
+from urllib.parse import quote
+
+import falcon
+
+from designate_pool.api.auth.middleware import pool_asker
+from designate_pool.api.http import request
+from designate_pool.api.resources.zones.zone_servers import Gatherer
+from designate_pool.api.schema import request_fields
+from designate_pool.api.schema.operation import ANYONE, OPERATOR, READER, Operation
+from designate_pool.api.status import pages
+from designate_pool.api.views.designate import dashed
+from designate_pool.errors import DomainNotFound, InvalidField, PoolError, ServiceUnavailable
+from designate_pool.model import Audit, Context, Domain, utcnow
+from designate_pool.storage.operations import sweeps
+from designate_pool.storage.reporting import dashboard
+from designate_pool.storage.sql.database import Storage, Tx
+
+HTML = 'text/html; charset=utf-8'
+#: The page may load its own style and script, and ask for itself again; nothing else, from nowhere else.
+POLICY = ("default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:; "
+          "form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+CHANGES, FAILURES, PROGRAMS = 50, 20, 100
+_FILES = {'style.css': 'text/css; charset=utf-8', 'refresh.js': 'text/javascript; charset=utf-8'}
+_CHOICE = {'pool': request_fields.Field(request_fields.some_text)}
+_SEARCH = {'name': request_fields.Field(request_fields.some_text, required=True)}
+
+OPERATIONS = (
+    Operation('show_status', 'GET', '/status', 'Show a pool as a page', OPERATOR, {200: None},
+              query=_CHOICE, answer_media='text/html'),
+    Operation('find_status_of_zone', 'GET', '/status/zones', "Go to a zone's page", READER, {303: None},
+              query=_SEARCH),
+    Operation('show_status_of_zone', 'GET', '/status/zones/{zone}', 'Show a zone as a page, by its name or id', READER,
+              {200: None}, answer_media='text/html'),
+    Operation('show_status_style', 'GET', '/status/style.css', 'How the pages look', ANYONE, {200: None},
+              answer_media='text/css'),
+    Operation('show_status_script', 'GET', '/status/refresh.js', 'What fetches the pages again', ANYONE, {200: None},
+              answer_media='text/javascript'),
+)
+
+
+def as_page(work: Callable[..., None]) -> Callable[..., None]:
+    """Have what goes wrong in *work* answered as a page, with the same status, where the client is a browser."""
+    @functools.wraps(work)
+    def answered(self: Any, req: falcon.Request, resp: falcon.Response, **given: Any) -> None:
+        try:
+            work(self, req, resp, **given)
+        except PoolError as error:
+            if 'text/html' not in (req.get_header('Accept') or ''):
+                raise
+            title = 'This cannot be shown' if error.code < 500 else 'The pool cannot be asked'
+            _send(resp, pages.fault_page(title, str(error), req.root_path, utcnow()), error.code)
+    return answered
+
+
+class PoolPage:
+    """
+    :param pool_name: the pool that is shown unless another is asked for
+    """
+
+    def __init__(self, gatherer: Gatherer, storage: Storage | None, pool_name: str) -> None:
+        self._gatherer = gatherer
+        self._storage = storage
+        self._pool_name = pool_name
+
+    @as_page
+    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
+        name = request.query(req, _CHOICE).get('pool', self._pool_name)
+        if self._storage is None:
+            raise ServiceUnavailable(service='the database', why='this API was given none to look at')
+        central, context = self._gatherer.central, pool_asker(req)
+        reports = central.report_servers(context, name)
+        others = {each.name: central.report_servers(context, each.name) for each in self._gatherer.pools(context)
+                  if each.name != name}
+        programs = central.find_service_statuses(context, limit=PROGRAMS)
+        server_ids = [each.server.id for each in reports]
+        changes, failures, rounds = self._storage.read(_look, name, server_ids, context.scope)
+        _send(resp, pages.pool_page(pages.PoolState(name, reports, changes, failures, programs, rounds, others),
+                                    req.root_path, utcnow()))
+
+
+class ZonePage:
+    def __init__(self, gatherer: Gatherer, storage: Storage | None) -> None:
+        self._gatherer = gatherer
+        self._storage = storage
+
+    @as_page
+    def on_get(self, req: falcon.Request, resp: falcon.Response, zone: str) -> None:
+        request.query(req, {})
+        domain = self._find(pool_asker(req), zone)
+        told = self._gatherer.explained(pool_asker(req), domain, req.prefix)
+        count = None if self._storage is None else self._storage.read(dashboard.count_recordsets, domain.id,
+                                                                      pages.COUNTED)
+        _send(resp, pages.zone_page(domain, told, count, req.root_path, utcnow()))
+
+    def _find(self, context: Context, zone: str) -> Domain:
+        try:
+            return self._gatherer.central.get_domain(context, request_fields.identifier('zone', zone))
+        except InvalidField:
+            return find_by_name(self._gatherer, context, zone)
+
+
+class ZoneSearch:
+    """Leads from a name that was typed to the domain's page."""
+
+    def __init__(self, gatherer: Gatherer) -> None:
+        self._gatherer = gatherer
+
+    @as_page
+    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
+        name = request.query(req, _SEARCH)['name'].strip()
+        found = find_by_name(self._gatherer, pool_asker(req), name)
+        resp.status = 303
+        resp.location = f'{req.root_path}/status/zones/{quote(dashed(found.id))}'
+
+
+class Files:
+    """The style and the script."""
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
+        name = req.path.rpartition('/')[2]
+        resp.content_type = _FILES[name]
+        resp.set_header('Cache-Control', 'max-age=300')
+        resp.set_header('X-Content-Type-Options', 'nosniff')
+        resp.text = _content(name)
+
+
+def find_by_name(gatherer: Gatherer, context: Context, name: str) -> Domain:
+    """
+    :raises DomainNotFound: when the asker sees none of this name
+    """
+    wanted = name.lower().rstrip('.') + '.'
+    # A star would stand for anything; no domain has one in its name.
+    asked = request.Listing({'name': wanted}, 1).ask()
+    found = [] if '*' in wanted else gatherer.central.find_domains(context, **asked)
+    if not found:
+        raise DomainNotFound(domain=request_fields.shown(name))
+    return found[0]
+
+
+@functools.cache
+def _content(name: str) -> str:
+    return importlib.resources.files('designate_pool.api.status').joinpath(name).read_text('utf-8')
+
+
+def _look(tx: Tx, pool_name: str, server_ids: Sequence[str], project_id: str | None
+          ) -> tuple[list[dashboard.Change], list[dashboard.Failure], list[Audit]]:
+    return (dashboard.recent_changes(tx, pool_name, CHANGES, project_id),
+            dashboard.failures(tx, server_ids, FAILURES, project_id),
+            sweeps.of_pool(tx, pool_name))
+
+
+def _send(resp: falcon.Response, page: str, status: int = 200) -> None:
+    resp.status = status
+    resp.content_type = HTML
+    resp.set_header('Content-Security-Policy', POLICY)
+    resp.set_header('X-Content-Type-Options', 'nosniff')
+    resp.set_header('Referrer-Policy', 'same-origin')
+    resp.set_header('Cache-Control', 'no-store')
+    resp.text = page

@@ -1,0 +1,279 @@
+"""Values as Designate v2 shows them.  Pure: a value and the address of the API in, what becomes JSON out."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timezone
+from typing import Any
+
+from designate_pool import serial
+from designate_pool.api.services import wait_verdict
+from designate_pool.errors import InvalidField, PoolError
+from designate_pool.model import (Action, Comparison, Domain, Outcome, Pool, PoolServer, RecordSet, Reloaded,
+                                  ServerReport, ServerState, ServerStatus, ZoneTask, ZoneTaskStatus)
+
+Json = dict[str, Any]
+_RESTING = (ServerState.MAINTENANCE, ServerState.JOINING)
+
+
+def dashed(identifier: str) -> str:
+    """32 digits as a UUID is written."""
+    return str(uuid.UUID(identifier))
+
+
+def moment(value: datetime | None) -> str | None:
+    """A time in UTC, without saying so, as Designate does."""
+    if value is None:
+        return None
+    return value.astimezone(timezone.utc).replace(tzinfo=None).isoformat(timespec='microseconds')
+
+
+def zone(domain: Domain, base: str) -> Json:
+    return {
+        'id': dashed(domain.id),
+        'name': domain.name,
+        'email': domain.email,
+        'ttl': domain.ttl,
+        'serial': domain.serial,
+        'status': domain.status.value,
+        'action': domain.action.value,
+        'description': domain.description,
+        'type': 'PRIMARY',
+        'pool_id': dashed(domain.pool_id),
+        'project_id': domain.project_id,
+        'masters': [],
+        'attributes': {},
+        'transferred_at': None,
+        'version': domain.version,
+        'created_at': moment(domain.created_at),
+        'updated_at': moment(domain.updated_at),
+        'changed_at': moment(domain.changed_at),
+        'converged_at': moment(domain.converged_at),
+        'links': {'self': zone_address(domain.id, base)},
+    }
+
+
+def zone_address(domain_id: str, base: str) -> str:
+    return f'{base}/v2/zones/{dashed(domain_id)}'
+
+
+def recordset(found: RecordSet, domain: Domain, base: str) -> Json:
+    return {
+        'id': dashed(found.id),
+        'name': found.name,
+        'type': found.type,
+        'records': [record.data for record in found.records],
+        'ttl': found.ttl,
+        'description': found.description,
+        'status': found.status.value,
+        'action': found.action.value,
+        'zone_id': dashed(domain.id),
+        'zone_name': domain.name,
+        'project_id': domain.project_id,
+        'version': found.version,
+        'created_at': moment(found.created_at),
+        'updated_at': moment(found.updated_at),
+        'links': {'self': f'{zone_address(domain.id, base)}/recordsets/{dashed(found.id)}'},
+    }
+
+
+def zone_servers(domain: Domain, servers: Sequence[PoolServer], rows: Iterable[ServerStatus], pool: Pool,
+                 base: str, parked: Mapping[str | None, str] | None = None) -> Json:
+    """Where a domain stands on each server of its pool, and how many of them are needed.
+
+    A server is *current* when it has what is due: the domain's serial or a newer one, or no zone where the domain is
+    being deleted.  A server *counts* when it is active, and if the pool has it so also while it joins; ``total``,
+    ``needed`` and ``current`` are about these, and ``resting`` names those that will count again.  What a domain that
+    is being deleted has nothing on is left out unless it counts.
+
+    :param servers: of the domain's pool; the removed ones are left out
+    :param pool: of the domain; the counts are null where no pool manager has ever published its threshold
+    :param parked: ids of the plans that wait for approval, by server
+    """
+    by_server: dict[str, dict[Action, ServerStatus]] = {}
+    for row in rows:
+        by_server.setdefault(row.server_id, {})[row.action] = row
+    shown = []
+    for each in servers:
+        counts = wait_verdict.counts(each, pool)
+        found = by_server.get(each.id, {})
+        if counts or each.state is not ServerState.REMOVED and (found or not domain.is_going):
+            shown.append(_on_server(domain, each, found, counts, (parked or {}).get(each.id)))
+    known, total = pool.published_at is not None, sum(each['counts'] for each in shown)
+    return {
+        'zone_id': dashed(domain.id),
+        'zone_name': domain.name,
+        'serial': domain.serial,
+        'reported_serial': domain.reported_serial,
+        'status': domain.status.value,
+        'action': domain.action.value,
+        'threshold_percentage': pool.threshold_percentage if known else None,
+        'needed': wait_verdict.needed_of(total, pool),
+        'total': total if known else None,
+        'current': sum(each['counts'] and each['current'] for each in shown),
+        'resting': [each['id'] for each in shown if not each['counts'] and each['state'] in _RESTING],
+        'servers': shown,
+        'links': {'self': f'{zone_address(domain.id, base)}/servers', 'zone': zone_address(domain.id, base)},
+    }
+
+
+def _on_server(domain: Domain, server: PoolServer, rows: dict[Action, ServerStatus], counts: bool,
+               plan_id: str | None) -> Json:
+    row = row_that_matters(domain, rows)
+    due = Action.DELETE if domain.action is Action.DELETE else Action.CREATE
+    return {
+        **_named(server),
+        'counts': counts,
+        'action': (row.action if row else due).value,
+        'status': row.status.value if row and row.status else 'PENDING',
+        'current': row is not None and is_current(domain, row),
+        'serial': row.serial_number if row else None,
+        'expected_serial': row.expected_serial if row else domain.serial,
+        'diverged': row is not None and row.diverged,
+        'last_error': row.last_error if row else None,
+        'attempts': row.attempts if row else 0,
+        'next_attempt_at': moment(row.next_attempt_at) if row else None,
+        'deadline_at': moment(row.deadline_at) if row else None,
+        'plan_id': plan_id and dashed(plan_id),
+        'created_at': moment(row.created_at) if row else None,
+        'updated_at': moment(row.updated_at) if row else None,
+    }
+
+
+def _named(server: PoolServer) -> Json:
+    """Which server it is; its label is made of its driver and address, and the view where it has one."""
+    address, _, _ = server.label.removeprefix(f'{server.driver}:').partition('/')
+    host, _, port = address.rpartition(':')
+    return {
+        'id': dashed(server.id),
+        'name': server.label,
+        'driver': server.driver,
+        'host': host.strip('[]'),
+        'port': int(port),
+        'state': server.state.value,
+        'state_since': moment(server.state_since),
+    }
+
+
+def row_that_matters(domain: Domain, rows: dict[Action, ServerStatus]) -> ServerStatus | None:
+    """What a server still lacks: DELETE while the domain goes, CREATE until it succeeded, then UPDATE."""
+    if domain.action is Action.DELETE:
+        return rows.get(Action.DELETE)
+    create, update = rows.get(Action.CREATE), rows.get(Action.UPDATE)
+    if create and create.status is not Outcome.SUCCESS:
+        return create
+    return update or create
+
+
+def is_current(domain: Domain, row: ServerStatus) -> bool:
+    """Whether *row* says that its server has what is due for *domain*."""
+    if row.status is not Outcome.SUCCESS:
+        return False
+    if domain.action is Action.DELETE:
+        return row.action is Action.DELETE
+    return row.serial_number is not None and serial.at_least(row.serial_number, domain.serial)
+
+
+def server(found: PoolServer, base: str) -> Json:
+    return {
+        **_named(found),
+        'pool_id': dashed(found.pool_id),
+        'key_name': found.key_name,
+        'joined_at': moment(found.joined_at),
+        'filling': found.is_filling,
+        'filled': found.filled,
+        'dismissed': found.dismissed,
+        'delete_zones': found.delete_zones,
+        'note': found.note,
+        'version': found.version,
+        'created_at': moment(found.created_at),
+        'updated_at': moment(found.updated_at),
+        'links': {'self': server_address(found.id, base)},
+    }
+
+
+def server_address(server_id: str, base: str) -> str:
+    return f'{base}/v2/servers/{dashed(server_id)}'
+
+
+def server_report(report: ServerReport, base: str) -> Json:
+    """A server, and how it goes with it; ``rows`` is null where they were not counted."""
+    return {
+        **server(report.server, base),
+        'domains': report.domains,
+        'rows': report.rows,
+        'waiting': report.waiting,
+        'failing': report.failing,
+        'in_hand': report.in_hand,
+        'oldest_due_at': moment(report.oldest),
+        'failures': [{'zone_name': name, 'action': action, 'error': error} for name, action, error in report.failures],
+    }
+
+
+def comparison(found: Comparison, base: str) -> Json:
+    """What a server lacks.
+
+    ``extra`` is null where nothing is known of them, ``other`` where contents were not compared.
+    """
+    return {
+        'server_id': dashed(found.server_id),
+        'total': found.total,
+        'missing': list(found.missing),
+        'behind': [{'zone_name': name, 'serial': serves, 'expected_serial': wanted}
+                   for name, serves, wanted in found.behind],
+        'extra': None if found.extra is None else list(found.extra),
+        'extra_complete': found.extra is not None and found.extra_complete,
+        'other': None if found.other is None else [{'zone_name': name, 'why': why} for name, why in found.other],
+        'unchecked': [{'zone_name': name, 'why': why} for name, why in found.unchecked],
+        'mending': found.mending,
+        'deleted': found.deleted,
+        'links': {'server': server_address(found.server_id, base)},
+    }
+
+
+def reloaded(found: Reloaded) -> Json:
+    return {'joined': list(found.joined), 'changed': list(found.changed), 'draining': list(found.draining)}
+
+
+def page(name: str, items: list[Json], links: dict[str, str]) -> Json:
+    """One page of a list."""
+    return {name: items, 'links': links}
+
+
+def imported(task: ZoneTask, base: str) -> Json:
+    links = {'self': f'{base}/v2/zones/tasks/imports/{dashed(task.id)}'}
+    if task.domain_id is not None:
+        links['href'] = zone_address(task.domain_id, base)
+    return {**_zone_task(task), 'links': links}
+
+
+def exported(task: ZoneTask, base: str) -> Json:
+    """An export; its file is made whenever it is fetched."""
+    address = f'{base}/v2/zones/tasks/exports/{dashed(task.id)}'
+    links, location = {'self': address}, None
+    if task.status is ZoneTaskStatus.COMPLETE:
+        links['export'] = location = f'{address}/export'
+    return {**_zone_task(task), 'location': location, 'links': links}
+
+
+def _zone_task(task: ZoneTask) -> Json:
+    return {
+        'id': dashed(task.id),
+        'status': task.status.value,
+        'message': task.message,
+        'zone_id': None if task.domain_id is None else dashed(task.domain_id),
+        'project_id': task.project_id,
+        'version': task.version,
+        'created_at': moment(task.created_at),
+        'updated_at': moment(task.updated_at),
+    }
+
+
+def fault(error: PoolError, request_id: str) -> Json:
+    """An error in Designate's form."""
+    answer = {'code': error.code, 'type': error.type, 'message': str(error), 'request_id': request_id}
+    if isinstance(error, InvalidField):
+        every = error.kwargs.get('all') or [(error.kwargs['field'], error.kwargs['why'])]
+        answer['errors'] = {'errors': [{'path': field.split('.'), 'message': why} for field, why in every]}
+    return answer

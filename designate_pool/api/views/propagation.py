@@ -1,0 +1,44 @@
+"""Which servers serve what a recordset holds.  Pure: values in, what becomes JSON out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from designate_pool.api.services import wait_verdict
+from designate_pool.api.services.wait_verdict import Standing, Wanted
+from designate_pool.model import Action, Domain, RecordSet, ServerState
+
+_LEFT = (ServerState.DRAINING, ServerState.REMOVED)
+
+
+def spread(domain: Domain, found: RecordSet, serial: int, standing: Standing) -> dict[str, Any]:
+    """
+    :param serial: at which the recordset was changed last
+    :param standing: of *domain*, with servers, rows and pool
+    :returns: ids as they are kept; ``needed`` and ``total`` are null where the pool's threshold is not known
+    """
+    wanted = Wanted(domain.id, serial)
+    counting = wait_verdict.counting(standing)
+    ours = wait_verdict.needed(standing)
+    rows = {row.server_id: row for row in standing.rows if row.action is Action.UPDATE}
+    return {
+        'zone_id': domain.id,
+        'zone_name': domain.name,
+        'recordset_id': found.id,
+        'name': found.name,
+        'type': found.type,
+        'serial': serial,
+        'status': found.status.value,
+        'action': found.action.value,
+        'needed': ours,
+        'total': None if ours is None else len(counting),
+        'current': len(wait_verdict.current(wanted, standing)),
+        'servers': [{
+            'id': each.id,
+            'name': each.label,
+            'state': each.state.value,
+            'counts': each in counting,
+            'serial': rows[each.id].serial_number if each.id in rows else None,
+            'served': wait_verdict.serves(rows.get(each.id), serial),
+        } for each in standing.servers if each.state not in _LEFT or each.id in rows],
+    }

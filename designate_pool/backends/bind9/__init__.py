@@ -1,0 +1,1 @@
+"""BIND 9, by rndc and its statistics channel."""

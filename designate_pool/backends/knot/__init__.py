@@ -1,0 +1,1 @@
+"""Knot DNS, by its control socket."""

@@ -1,0 +1,1 @@
+"""NSD, by its control channel."""

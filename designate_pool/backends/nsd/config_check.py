@@ -1,0 +1,71 @@
+"""What can be wrong with an NSD's configuration, as far as its control channel tells."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+import re
+from collections.abc import Iterable, Sequence
+
+import dns.exception
+import dns.name
+
+from designate_pool.backends.nsd.zone_status import ZoneStatus
+from designate_pool.model import Endpoint, Finding, TsigKey
+
+_KEY = re.compile(r'key: name: "(?P<name>[^"]*)" secret: "(?P<secret>[^"]*)" algorithm: (?P<algorithm>\S+)')
+RECONFIG = 'then nsd-control reconfig'
+
+
+def pattern(name: str, status: ZoneStatus, primaries: Sequence[Endpoint]) -> list[Finding]:
+    """What is wrong with the pattern *name*, of which a zone was just added.
+
+    :param status: the zone's
+    """
+    wanted = ', '.join(f'{each.host}@{each.port}' for each in primaries)
+    if not status.is_secondary:
+        return [Finding(f'the pattern {name} has no request-xfr: its zones would never be fetched',
+                        f'write request-xfr and allow-notify for {wanted or "MiniDNS"} into it, {RECONFIG}')]
+    if status.asked is not None and primaries and status.asked not in primaries:
+        return [Finding(f'the pattern {name} has zones fetched from {status.asked}, which is none of the primaries',
+                        f'write request-xfr for {wanted} into it, {RECONFIG}', serious=False)]
+    return []
+
+
+def key(wanted: TsigKey, known: Iterable[str]) -> list[Finding]:
+    """Whether NSD has the key *wanted*.
+
+    :param known: the answer to ``print_tsig``; an NSD that knows no such command finds nothing
+    """
+    lines = list(known)
+    if any(line.startswith('error') for line in lines):
+        return []
+    for found in filter(None, map(_KEY.fullmatch, lines)):
+        if _same_name(found['name'], wanted.name):
+            if (_plain(found['algorithm']) == _plain(wanted.algorithm)
+                    and hmac.compare_digest(_octets(found['secret']), _octets(wanted.secret))):
+                return []
+            return [Finding(f'NSD has another secret or algorithm for the TSIG key {wanted.name}',
+                            f'write the same into nsd.conf and the configuration of the pool, {RECONFIG}')]
+    return [Finding(f'NSD has no TSIG key {wanted.name}',
+                    f'write a key statement of that name into nsd.conf, and the name into the pattern, {RECONFIG}')]
+
+
+def _same_name(one: str, other: str) -> bool:
+    try:
+        return dns.name.from_text(one) == dns.name.from_text(other)
+    except dns.exception.DNSException:
+        return False
+
+
+def _plain(algorithm: str) -> str:
+    # hmac-md5 has a longer name too (RFC 8945, section 6).
+    return algorithm.lower().partition('.')[0]
+
+
+def _octets(secret: str) -> bytes:
+    try:
+        return base64.b64decode(secret)
+    except binascii.Error:
+        return b''

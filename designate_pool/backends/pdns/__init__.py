@@ -1,0 +1,1 @@
+"""PowerDNS Authoritative as a secondary, by its HTTP API."""

@@ -1,0 +1,120 @@
+"""What Central reads: each function is one read of the database, and shows only what the asker may see."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from designate_pool.central.rules import domains as rules
+from designate_pool.central.transactions import may_see
+from designate_pool.errors import DomainNotFound, PoolNotFound, RecordSetNotFound, ServiceStatusNotFound
+from designate_pool.model import Context, Domain, Pool, RecordSet, ServerStatus, ServiceStatus, Status
+from designate_pool.storage.operations import heartbeats
+from designate_pool.storage.operations import server_statuses as statuses
+from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.zones import domains as domain_store
+from designate_pool.storage.zones import pools as pool_store
+from designate_pool.storage.zones import recordsets as recordset_store
+
+
+def domain(tx: Tx, context: Context, domain_id: str) -> Domain:
+    found = domain_store.get(tx, domain_id)
+    if found is None or found.status is Status.DELETED or not may_see(context, found):
+        raise DomainNotFound(domain=domain_id)
+    return found
+
+
+def domains(tx: Tx, context: Context, criterion: Mapping[str, Any], marker: str | None, limit: int | None,
+            sort_key: str | None, sort_dir: str | None) -> list[Domain]:
+    project = context.scope
+    return domain_store.find(tx, criterion, project, marker, limit, sort_key, sort_dir)
+
+
+def recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str) -> RecordSet:
+    owner = domain(tx, context, domain_id)
+    found = recordset_store.get(tx, domain_id, recordset_id)
+    if found is None:
+        raise RecordSetNotFound(recordset=recordset_id)
+    return _whole(tx, owner, [found])[0]
+
+
+def recordsets(tx: Tx, context: Context, domain_id: str, criterion: Mapping[str, Any], marker: str | None,
+               limit: int | None, sort_key: str | None, sort_dir: str | None) -> list[RecordSet]:
+    owner = domain(tx, context, domain_id)
+    return _whole(tx, owner, recordset_store.find(tx, domain_id, criterion, owner.status, marker, limit, sort_key,
+                                                  sort_dir))
+
+
+def all_recordsets(tx: Tx, context: Context, criterion: Mapping[str, Any], marker: str | None, limit: int | None,
+                   sort_key: str | None, sort_dir: str | None) -> list[tuple[Domain, RecordSet]]:
+    """Recordsets of all domains that the asker sees, each with its domain."""
+    project = context.scope
+    found = recordset_store.find_everywhere(tx, criterion, project, marker, limit, sort_key, sort_dir)
+    owners = domain_store.get_many(tx, {each.domain_id for each in found})
+    primaries: dict[str, str] = {}
+    for each in found:
+        owner = owners[each.domain_id]
+        if each.managed and each.type == 'SOA' and owner.pool_id not in primaries:
+            primaries[owner.pool_id] = _primary(tx, owner)
+    return [(owners[each.domain_id], rules.with_soa(each, owners[each.domain_id],
+                                                    primaries.get(owners[each.domain_id].pool_id, '')))
+            for each in found]
+
+
+def zone(tx: Tx, context: Context,
+         domain_id: str) -> tuple[Domain, str, list[tuple[str, str, int | None, str]]]:
+    """A domain, its pool's first name server, and its stored records, all of one state of the database."""
+    domain_store.see_one_state(tx)
+    owner = domain(tx, context, domain_id)
+    return owner, _primary(tx, owner), list(recordset_store.contents(tx, domain_id))
+
+
+def server_statuses(tx: Tx, context: Context, domain_id: str) -> list[ServerStatus]:
+    domain(tx, context, domain_id)
+    return list(statuses.for_domains(tx, [domain_id]).get(domain_id, ()))
+
+
+def pool(tx: Tx, pool_id: str) -> Pool:
+    found = pool_store.get(tx, pool_id)
+    if found is None:
+        raise PoolNotFound(pool=pool_id)
+    return found
+
+
+def pools(tx: Tx, criterion: Mapping[str, Any], marker: str | None, limit: int | None, sort_key: str | None,
+          sort_dir: str | None) -> list[Pool]:
+    return pool_store.find(tx, criterion, marker, limit, sort_key, sort_dir)
+
+
+def service_statuses(tx: Tx, now: datetime, criterion: Mapping[str, Any], marker: str | None, limit: int | None,
+                     sort_key: str | None, sort_dir: str | None) -> list[ServiceStatus]:
+    found = heartbeats.find(tx, criterion, now - timedelta(seconds=heartbeats.SILENCE), marker, limit, sort_key,
+                            sort_dir)
+    return [_as_of(now, each) for each in found]
+
+
+def service_status(tx: Tx, now: datetime, service_id: str) -> ServiceStatus:
+    found = heartbeats.get(tx, service_id)
+    if found is None:
+        raise ServiceStatusNotFound(service=service_id)
+    return _as_of(now, found)
+
+
+def _as_of(now: datetime, found: ServiceStatus) -> ServiceStatus:
+    """*found*, which is DOWN when it has been silent for too long."""
+    silent = (now - found.heartbeated_at).total_seconds() > heartbeats.SILENCE
+    return dataclasses.replace(found, status=heartbeats.DOWN) if silent else found
+
+
+def _whole(tx: Tx, owner: Domain, found: list[RecordSet]) -> list[RecordSet]:
+    """*found* with the SOA's record, which is made as it is read."""
+    if not any(each.managed and each.type == 'SOA' for each in found):
+        return found
+    primary = _primary(tx, owner)
+    return [rules.with_soa(each, owner, primary) for each in found]
+
+
+def _primary(tx: Tx, owner: Domain) -> str:
+    return pool_store.name_servers(tx, owner.pool_id)[0]

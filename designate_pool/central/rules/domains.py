@@ -1,0 +1,107 @@
+"""The rules for a domain: how it begins, what a change makes of it, what is made from its pool.
+
+The invariant: of all domains that a name ever has, each serial is newer than the one before (RFC 1982), and each
+generation higher.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from datetime import datetime
+
+import dns.name
+
+from designate_pool.central.validation.names_and_rdata import Rdata, rname
+from designate_pool.central.validation.requests import NewDomain
+from designate_pool.model import Action, Domain, Pool, Record, RecordSet, Status, Task, new_id
+from designate_pool.serial import HALF, SPACE, newer, next_serial
+
+
+def first_serial(last: int | None, lowest: int | None, now: float) -> int:
+    """The serial of a new domain.
+
+    :param last: the last serial of the name, None for a new name
+    :param lowest: a serial that servers may have already; the result is newer unless *last* forbids it
+    """
+    serial = next_serial(last, now)
+    if lowest is None or newer(serial, lowest):
+        return serial
+    beyond = (lowest + 1) % SPACE
+    return beyond if last is None or newer(beyond, last) else serial
+
+
+def begin(domain_id: str, wanted: NewDomain, pool: Pool, project_id: str, last_serial: int | None, last_generation: int,
+          now: datetime, request_id: str = '') -> Domain:
+    """A new domain: PENDING, to be created.
+
+    :param request_id: of the request that has it so, here and below; 64 ASCII characters at most
+    """
+    return Domain(
+        id=domain_id, name=wanted.name, pool_id=pool.id, pool_name=pool.name, project_id=project_id,
+        email=wanted.email, ttl=wanted.ttl, description=wanted.description, refresh=wanted.refresh,
+        retry=wanted.retry, expire=wanted.expire, minimum=wanted.minimum,
+        serial=first_serial(last_serial, wanted.lowest_serial, now.timestamp()), generation=last_generation + 1,
+        action=Action.CREATE, status=Status.PENDING, created_at=now, updated_at=now, changed_at=now,
+        request_id=request_id)
+
+
+def change(domain: Domain, now: datetime, request_id: str = '') -> Domain:
+    """The domain with new contents.  While its creation was never reported, that is still what is due."""
+    return dataclasses.replace(
+        domain, serial=next_serial(domain.serial, now.timestamp()), status=Status.PENDING, updated_at=now,
+        changed_at=now, converged_at=None, request_id=request_id, version=domain.version + 1,
+        action=Action.CREATE if domain.action is Action.CREATE else Action.UPDATE)
+
+
+def outrun(domain: Domain, serial: int, now: datetime, request_id: str = '') -> Domain:
+    """The domain, with a serial above *serial*, which is newer than its own; in two steps where that is too far."""
+    above = (serial + 1) % SPACE
+    if not newer(above, domain.serial):
+        above = (domain.serial + HALF // 2) % SPACE
+    return dataclasses.replace(change(domain, now, request_id), serial=above)
+
+
+def end(domain: Domain, now: datetime, request_id: str = '') -> Domain:
+    """The domain, to be deleted."""
+    return dataclasses.replace(
+        domain, serial=next_serial(domain.serial, now.timestamp()), generation=domain.generation + 1,
+        action=Action.DELETE, status=Status.PENDING, updated_at=now, changed_at=now, converged_at=None, deleted_at=now,
+        request_id=request_id, version=domain.version + 1)
+
+
+def from_pool(domain: Domain) -> tuple[RecordSet, RecordSet]:
+    """The recordsets that a new domain has from its pool, SOA and NS, without records."""
+    soa = RecordSet(domain.name, 'SOA', id=new_id(), domain_id=domain.id, managed=True)
+    return soa, dataclasses.replace(soa, type='NS', id=new_id())
+
+
+def ns_rdatas(name_servers: Sequence[str]) -> list[Rdata]:
+    """The data of the NS records."""
+    return [Rdata(each, dns.name.from_text(each).to_wire() or b'') for each in name_servers]
+
+
+def soa_text(domain: Domain, primary: str) -> str:
+    """The SOA's rdata (RFC 1035 section 3.3.13).
+
+    :param primary: the pool's first name server
+    """
+    return (f'{primary} {rname(domain.email).to_text()} {domain.serial} {domain.refresh} {domain.retry} '
+            f'{domain.expire} {domain.minimum}')
+
+
+def soa_task(domain: Domain) -> tuple[Task, Status]:
+    """Where the SOA stands: where the domain does."""
+    if domain.status in (Status.ACTIVE, Status.DELETED):
+        return Task.NONE, domain.status
+    task = {Action.CREATE: Task.ADD, Action.DELETE: Task.DELETE}.get(domain.action, Task.UPDATE)
+    return task, domain.status
+
+
+def with_soa(found: RecordSet, domain: Domain, primary: str) -> RecordSet:
+    """*found*, which if it is the SOA gets its record: that one is not stored."""
+    if not (found.managed and found.type == 'SOA'):
+        return found
+    task, status = soa_task(domain)
+    record = Record(soa_text(domain, primary), id=found.id, serial_number=domain.serial, task=task, status=status)
+    return dataclasses.replace(found, records=(record,))

@@ -1,0 +1,185 @@
+"""The rules for plans that are kept, each function one transaction's work but those that check what was given.
+
+A plan of a domain is seen by whoever sees the domain; one that an operator stored
+may be about any zone, and is seen by whoever sees all projects.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from designate_pool.central.transactions import may_see
+from designate_pool.central.validation import fields
+from designate_pool.errors import Conflict, InvalidField, PlanNotFound, WrongPlanState
+from designate_pool.model import Context, Domain, PlanState, StoredPlan
+from designate_pool.storage.operations import server_statuses
+from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.zones import domains
+from designate_pool.storage.zones import plans as store
+
+_BEGINNING = re.compile('[0-9a-f]{4,32}')
+_LENGTHS = {'pool_name': 50, 'zone': 1010, 'target': 300, 'desired_digest': 96, 'existing_digest': 96}
+_ASCII = ('zone', 'desired_digest', 'existing_digest')
+_COUNTS = ('creates', 'updates', 'deletes')
+_MAX_COUNT = (1 << 31) - 1
+#: What an operator's plan may be applied in: not at all yet, or in part.
+_APPLICABLE = (PlanState.STORED, PlanState.FAILED)
+#: What it may come to.
+_ENDS = (PlanState.APPLIED, PlanState.FAILED, PlanState.DROPPED)
+
+
+def checked(plan: Any, default_pool_name: str) -> StoredPlan:
+    """An operator's plan as it is to be kept.
+
+    :param default_pool_name: of a plan that names no pool
+    :raises InvalidField: for what cannot be
+    """
+    if not isinstance(plan, StoredPlan):
+        raise InvalidField(field='plan', why='not a plan')
+    plan_id = fields.identifier(plan.id)
+    if plan_id is None:
+        raise InvalidField(field='id', why='not 32 hexadecimal digits')
+    if plan.state is not PlanState.STORED or plan.domain_id is not None or plan.server_id is not None:
+        raise InvalidField(field='state', why='only plans of operators are taken: STORED, of no domain and no server')
+    for name, longest in _LENGTHS.items():
+        value = fields.text(name, getattr(plan, name), longest)
+        if name in _ASCII and not value.isascii():
+            raise InvalidField(field=name, why='not ASCII')
+    for name in _COUNTS:
+        count = getattr(plan, name)
+        if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= _MAX_COUNT:
+            raise InvalidField(field=name, why=f'not a whole number from 0 to {_MAX_COUNT}')
+    if plan.why is not None:
+        fields.text('why', plan.why)
+    _check_document(plan.document)
+    if plan.expires_at is not None and (not isinstance(plan.expires_at, datetime) or plan.expires_at.tzinfo is None):
+        raise InvalidField(field='expires_at', why='not a time')
+    return dataclasses.replace(plan, id=plan_id, pool_name=plan.pool_name or default_pool_name, asked_by=None,
+                               applied_at=None)
+
+
+def put(tx: Tx, plan: StoredPlan, now: datetime) -> StoredPlan:
+    """Storing the same plan twice is storing it once."""
+    kept = store.put(tx, plan, now)
+    if (kept.zone, kept.target, kept.document) != (plan.zone, plan.target, plan.document):
+        raise Conflict(why=f'another plan with the id {plan.id} is there already')
+    return kept
+
+
+def find(tx: Tx, context: Context, criterion: Mapping[str, Any], marker: str | None, limit: int | None,
+         sort_key: str | None, sort_dir: str | None) -> list[StoredPlan]:
+    return store.find(tx, criterion, context.scope, marker, limit, sort_key, sort_dir)
+
+
+def get(tx: Tx, context: Context, given: Any) -> StoredPlan:
+    """
+    :param given: an id, or its first digits
+    """
+    plan_id = _resolved(tx, context, given)
+    found = store.get(tx, plan_id)
+    if found is None or not _seen(tx, context, found):
+        raise PlanNotFound(plan=given)
+    return found
+
+
+def approve(tx: Tx, context: Context, given: Any, now: datetime) -> tuple[StoredPlan, Domain]:
+    """The plan, and the domain that its pool manager is to be told of.  Approving twice is approving once."""
+    plan = _locked(tx, context, given)
+    if plan.state is PlanState.STORED:
+        raise WrongPlanState(plan=plan.id, state=plan.state, why='it is applied by whoever stored it, not approved')
+    if plan.state not in store.LIVE or plan.domain_id is None or plan.server_id is None:
+        raise WrongPlanState(plan=plan.id, state=plan.state, why='only a parked plan can be approved')
+    if plan.state is PlanState.PARKED and plan.expires_at is not None and plan.expires_at <= now:
+        raise WrongPlanState(plan=plan.id, state=plan.state, why='it has expired; a new one is made at the next try')
+    domain = domains.get(tx, plan.domain_id)
+    assert domain is not None
+    store.settle(tx, plan.id, (PlanState.PARKED,), PlanState.APPROVED, None, now, _who(context))
+    server_statuses.wake_domain(tx, plan.server_id, plan.domain_id, now, domain.is_going)
+    return _stored(tx, plan), domain
+
+
+def drop(tx: Tx, context: Context, given: Any, now: datetime) -> StoredPlan:
+    """Dropping twice is dropping once."""
+    plan = _locked(tx, context, given)
+    if plan.state in (PlanState.APPLIED, PlanState.FAILED):
+        raise WrongPlanState(plan=plan.id, state=plan.state, why='it was applied already')
+    store.settle(tx, plan.id, (PlanState.STORED, *store.LIVE), PlanState.DROPPED, 'dropped by command', now,
+                 _who(context))
+    return _stored(tx, plan)
+
+
+def outcome(state: Any, why: Any) -> tuple[PlanState, str | None]:
+    """What became of an operator's plan, checked."""
+    try:
+        found = PlanState(state)
+    except ValueError:
+        found = PlanState.STORED
+    if found not in _ENDS:
+        raise InvalidField(field='state', why=f'not one of {", ".join(_ENDS)}')
+    return found, None if why is None else fields.text('why', why)
+
+
+def settle(tx: Tx, context: Context, given: Any, state: PlanState, why: str | None, now: datetime) -> StoredPlan:
+    """Telling the same twice is telling it once; one that failed may be applied again."""
+    plan = _locked(tx, context, given)
+    if plan.domain_id is not None:
+        raise WrongPlanState(plan=plan.id, state=plan.state, why='it is for its pool manager to say what became of it')
+    if plan.state not in (*_APPLICABLE, state):
+        raise WrongPlanState(plan=plan.id, state=plan.state, why=f'it cannot become {state}')
+    store.settle(tx, plan.id, _APPLICABLE, state, why, now, _who(context))
+    return _stored(tx, plan)
+
+
+def _check_document(document: Any) -> None:
+    try:
+        parsed = json.loads(fields.text('document', document))
+    except (ValueError, RecursionError):
+        parsed = None
+    if not isinstance(parsed, dict):
+        raise InvalidField(field='document', why='not a JSON object')
+
+
+def _locked(tx: Tx, context: Context, given: Any) -> StoredPlan:
+    """The plan for a change of it."""
+    plan_id = _resolved(tx, context, given)
+    found = store.lock(tx, plan_id)
+    if found is None or not _seen(tx, context, found):
+        raise PlanNotFound(plan=given)
+    return found
+
+
+def _resolved(tx: Tx, context: Context, given: Any) -> str:
+    """The whole id of what may be the beginning of one."""
+    plain = given.replace('-', '').lower() if isinstance(given, str) else ''
+    if not _BEGINNING.fullmatch(plain):
+        raise PlanNotFound(plan=given)
+    if len(plain) == 32:
+        return plain
+    ids = store.ids_from(tx, plain, context.scope)
+    if not ids:
+        raise PlanNotFound(plan=given)
+    if len(ids) > 1:
+        raise InvalidField(field='plan_id', why=f'{given} may be any of several plans; give more of it')
+    return ids[0]
+
+
+def _seen(tx: Tx, context: Context, plan: StoredPlan) -> bool:
+    if plan.domain_id is None:
+        return context.all_projects  # it may be about any project's zone
+    domain = domains.get(tx, plan.domain_id)
+    return domain is not None and may_see(context, domain)
+
+
+def _stored(tx: Tx, plan: StoredPlan) -> StoredPlan:
+    found = store.get(tx, plan.id)
+    assert found is not None
+    return found
+
+
+def _who(context: Context) -> str | None:
+    return context.user or context.project_id or None

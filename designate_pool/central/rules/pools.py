@@ -1,0 +1,105 @@
+"""The rules for pools, each function one transaction's work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from designate_pool.central.validation import requests
+from designate_pool.errors import Conflict, DuplicatePool, InvalidField, PoolInUse, PoolNotEmpty, PoolNotFound
+from designate_pool.model import AlsoNotify, Pool
+from designate_pool.storage.operations import heartbeats, pool_servers
+from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.zones import nameserver_updates, pools, tsigkeys
+from designate_pool.storage.zones.nameserver_updates import Renewal
+
+#: Domains that get new name servers in one transaction.
+PAGE = 500
+#: For how long a renewal is left to who carries it out, from one page to the next.
+CLAIM = timedelta(seconds=60)
+
+
+def create(tx: Tx, pool: Pool, now: datetime) -> Pool:
+    there = pools.share(tx, name=pool.name)
+    if there is not None and there.id != pool.id:
+        raise DuplicatePool(pool=pool.name)
+    _check_keys(tx, pool)
+    if there is None:  # else the commit came through, the answer to it did not
+        pools.insert(tx, pool, now)
+    return _present(tx, pool.id)
+
+
+def update(tx: Tx, pool_id: str, given: Mapping[str, Any], now: datetime, run: str,
+           request_id: str) -> tuple[Pool, Renewal | None]:
+    """The pool, and how its domains are to be brought to its name servers, where these were given.
+
+    :param run: a new id
+    """
+    old = pools.lock(tx, pool_id)
+    if old is None:
+        raise PoolNotFound(pool=pool_id)
+    new = requests.pool(given, old)
+    if new == old:
+        return old, _renewal(tx, old, run, False, request_id, now) if 'name_servers' in given else None
+    if new.name != old.name and pools.share(tx, name=new.name) is not None:
+        raise DuplicatePool(pool=new.name)
+    if old.name_servers and not new.name_servers and pools.count_domains(tx, pool_id):
+        raise InvalidField(field='name_servers', why='the pool has domains, whose SOA and NS are made from these')
+    if new.also_notifies != old.also_notifies:
+        _check_keys(tx, new)
+    pools.save(tx, new, now)
+    if 'name_servers' not in given:
+        return _present(tx, pool_id), None
+    new_primary = new.name_servers[:1] != old.name_servers[:1]
+    return _present(tx, pool_id), _renewal(tx, old, run, new_primary, request_id, now)
+
+
+def renew(tx: Tx, pool_id: str, now: datetime, run: str, request_id: str) -> tuple[Pool, Renewal]:
+    """The pool, and how every domain of it is to be given a new serial."""
+    pool = pools.lock(tx, pool_id)
+    if pool is None:
+        raise PoolNotFound(pool=pool_id)
+    return pool, _renewal(tx, pool, run, True, request_id, now)
+
+
+def _renewal(tx: Tx, pool: Pool, run: str, everywhere: bool, request_id: str, now: datetime) -> Renewal:
+    renewal = Renewal(pool.id, run, everywhere, request_id)
+    nameserver_updates.begin(tx, renewal, now, now + CLAIM)
+    return renewal
+
+
+def delete(tx: Tx, pool_id: str, now: datetime) -> None:
+    pool = pools.lock(tx, pool_id)
+    if pool is None:
+        raise PoolNotFound(pool=pool_id)
+    count = pools.count_domains(tx, pool_id)
+    if count:
+        raise PoolNotEmpty(pool=pool.name, count=count)
+    silent = now - timedelta(seconds=heartbeats.SILENCE)
+    live = heartbeats.find(tx, {'pool_name': pool.name, 'status': heartbeats.UP}, silent, None, None, None, None)
+    if live:
+        programs = ', '.join(f'{each.service_name} on {each.hostname}' for each in live)
+        raise PoolInUse(pool=pool.name, programs=programs, seconds=f'{heartbeats.SILENCE:g}')
+    if not pools.delete(tx, pool_id):
+        raise Conflict(why='the last pool keeps the serials of the domains that were deleted')
+
+
+def _check_keys(tx: Tx, pool: Pool) -> None:
+    """
+    :raises InvalidField: when a NOTIFY is to be signed with a key that is neither a server's nor was given out
+    """
+    for index, each in enumerate(pool.also_notifies):
+        key = AlsoNotify.parse(each).key
+        if key is None:
+            continue
+        plain = key.lower().rstrip('.')
+        if (plain not in {name.lower().rstrip('.') for name in pool_servers.key_names(tx)}
+                and not tsigkeys.ids_of_names(tx, (plain, f'{plain}.'))):
+            raise InvalidField(field=f'also_notifies[{index}]', why=f'there is no TSIG key {key}')
+
+
+def _present(tx: Tx, pool_id: str) -> Pool:
+    found = pools.get(tx, pool_id)
+    assert found is not None
+    return found

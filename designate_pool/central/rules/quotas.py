@@ -1,0 +1,225 @@
+"""How much a project may have: what the configuration says, unless something else was set for the project.
+
+The invariant: no request makes a zone larger than its project's quotas allow, whatever else goes on, since whoever
+changes a zone has locked it.  Of zones, requests that come at the same moment may together pass the limit by one each.
+What is there already stays, and may shrink, when a quota is lowered below it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from designate_pool.central.rules.recordset_edits import Edits
+from designate_pool.central.validation import fields
+from designate_pool.errors import Forbidden, InvalidField, OverQuota
+from designate_pool.model import Context, Domain, RecordSet
+from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.zones import quotas as store
+
+UNLIMITED = -1
+#: Seconds that what was set for a project is believed; another Central may have changed it.
+BELIEVED = 5.0
+_MOST_KNOWN = 10000
+_MAX_LIMIT = (1 << 31) - 1
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Quotas:
+    """What one project may have; -1 is without limit.
+
+    :ivar zones: of the project
+    :ivar zone_recordsets: of one zone, but for those made from its pool
+    :ivar zone_records: as *zone_recordsets*
+    :ivar recordset_records: of one recordset
+    :ivar api_export_size: recordsets of a zone that is exported
+    """
+
+    zones: int = UNLIMITED
+    zone_recordsets: int = UNLIMITED
+    zone_records: int = UNLIMITED
+    recordset_records: int = UNLIMITED
+    api_export_size: int = UNLIMITED
+
+
+RESOURCES = tuple(field.name for field in dataclasses.fields(Quotas))
+
+
+class Allowance:
+    """The quotas of every project.
+
+    What is without a project has none: nobody is counted, and who works so may do everything anyway.
+
+    :param default: what the configuration says
+    :param clock: seconds
+    """
+
+    def __init__(self, default: Quotas, clock: Callable[[], float]) -> None:
+        self._default = default
+        self._nobody = Quotas()
+        self._clock = clock
+        self._known: dict[str, tuple[float, Quotas]] = {}
+        self._lock = threading.Lock()
+
+    def of(self, tx: Tx, project_id: str) -> Quotas:
+        """A project's quotas; a statement once in a while."""
+        if not project_id:
+            return self._nobody
+        now = self._clock()
+        with self._lock:
+            read_at, known = self._known.get(project_id, (now - BELIEVED, self._default))
+        if 0 <= now - read_at < BELIEVED:
+            return known
+        found = self.read(tx, project_id)
+        with self._lock:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            self._known[project_id] = now, found
+        return found
+
+    def read(self, tx: Tx, project_id: str) -> Quotas:
+        """A project's quotas as they are now."""
+        found = store.of_project(tx, project_id) if project_id else {}
+        return dataclasses.replace(self._default if project_id else self._nobody,
+                                   **{name: found[name] for name in RESOURCES if name in found})
+
+    def forget(self, project_id: str) -> None:
+        """Read a project's quotas anew when they are needed next."""
+        with self._lock:
+            self._known.pop(project_id, None)
+
+    # What is looked at in a request's own transaction
+
+    def for_new_domain(self, tx: Tx, project_id: str) -> Growth:
+        """
+        :raises OverQuota: when the project may not have one zone more
+        """
+        limits = self.of(tx, project_id)
+        if limits.zones != UNLIMITED:
+            check('zones', limits.zones, store.count_domains(tx, project_id, limits.zones) + 1)
+        return Growth(limits)
+
+    def check_sizes(self, tx: Tx, project_id: str, domain_id: str | None, sizes: Sequence[int]) -> None:
+        """Refuse what is certain to be too much, so that nobody parses it.
+
+        :param domain_id: None for a new one; as many records as it has already it may be given
+        :param sizes: records of each recordset that is wanted
+        :raises OverQuota: when a zone of these recordsets alone is more than its project may have
+        """
+        limits = self.of(tx, project_id)
+        for quota, found in (('recordset_records', max(sizes, default=0)), ('zone_records', sum(sizes)),
+                             ('zone_recordsets', sum(size > 0 for size in sizes))):
+            limit = getattr(limits, quota)
+            if limit != UNLIMITED and found > limit \
+                    and (domain_id is None or store.count_records(tx, domain_id, found) < found):
+                check(quota, limit, found)
+
+    def check_edits(self, tx: Tx, domain: Domain, present: Sequence[RecordSet], edits: Edits) -> None:
+        """
+        :param domain: locked
+        :param present: the recordsets that *edits* touch
+        :raises OverQuota: when the zone would grow beyond what its project may have
+        """
+        if not edits.new_sets and not edits.new_records:
+            return
+        limits = self.of(tx, domain.project_id)
+        _check_recordsets(limits, present, edits)
+        more = len(edits.new_sets) - len(edits.gone_sets)
+        if limits.zone_recordsets != UNLIMITED and more > 0:
+            check('zone_recordsets', limits.zone_recordsets,
+                  store.count_recordsets(tx, domain.id, limits.zone_recordsets + len(edits.gone_sets)) + more)
+        gone = set(edits.gone_sets)
+        lost = len(edits.gone_records) + sum(len(each.records) for each in present if each.id in gone)
+        more = len(edits.new_records) - lost
+        if limits.zone_records != UNLIMITED and more > 0:
+            check('zone_records', limits.zone_records,
+                  store.count_records(tx, domain.id, limits.zone_records + lost) + more)
+
+    def check_export(self, tx: Tx, domain: Domain) -> None:
+        """
+        :raises OverQuota: when the zone is larger than what its project may export
+        """
+        limit = self.of(tx, domain.project_id).api_export_size
+        if limit != UNLIMITED:
+            check('api_export_size', limit, store.count_recordsets(tx, domain.id, limit + 1))
+
+
+class Growth:
+    """How large a new domain becomes, as its recordsets are made in parts."""
+
+    def __init__(self, limits: Quotas) -> None:
+        self._limits = limits
+        self._recordsets = 0
+        self._records = 0
+
+    def add(self, edits: Edits) -> None:
+        """
+        :raises OverQuota: when the domain becomes too large by these
+        """
+        _check_recordsets(self._limits, (), edits)
+        self._recordsets += len(edits.new_sets)
+        self._records += len(edits.new_records)
+        check('zone_recordsets', self._limits.zone_recordsets, self._recordsets)
+        check('zone_records', self._limits.zone_records, self._records)
+
+
+def shown(tx: Tx, allowance: Allowance, context: Context, project_id: str) -> dict[str, int]:
+    check_asker(context, project_id)
+    return dataclasses.asdict(allowance.read(tx, project_id))
+
+
+def check_asker(context: Context, project_id: str) -> None:
+    """
+    :raises Forbidden: when it is another project's, and the asker did not say that this is meant
+    """
+    if context.project_id != project_id and not context.all_projects:
+        raise Forbidden(what='looking at or changing the quotas of another project',
+                        why='the header X-Auth-All-Projects is not true')
+
+
+def project(given: Any) -> str:
+    found = fields.text('project_id', given, 36)
+    if not found:
+        raise InvalidField(field='project_id', why='empty')
+    return found
+
+
+def wanted(given: Any) -> dict[str, int]:
+    """Quotas to be set, checked."""
+    fields.refuse_unknown(fields.mapping('quotas', given), '', RESOURCES)
+    for name, limit in given.items():
+        if isinstance(limit, bool) or not isinstance(limit, int) or not UNLIMITED <= limit <= _MAX_LIMIT:
+            raise InvalidField(field=name, why=f'not a whole number from {UNLIMITED} (no limit) to {_MAX_LIMIT}')
+    return dict(given)
+
+
+def save(tx: Tx, project_id: str, values: Mapping[str, int], now: datetime) -> None:
+    store.save(tx, project_id, values, now)
+
+
+def reset(tx: Tx, project_id: str) -> None:
+    store.delete(tx, project_id)
+
+
+def _check_recordsets(limits: Quotas, present: Sequence[RecordSet], edits: Edits) -> None:
+    if limits.recordset_records == UNLIMITED:
+        return
+    sizes: dict[str, int] = {}
+    for recordset_id, _ in edits.new_records:
+        sizes[recordset_id] = sizes.get(recordset_id, 0) + 1
+    gone = set(edits.gone_records)
+    for each in present:
+        if each.id in sizes:
+            sizes[each.id] += sum(record.id not in gone for record in each.records)
+    check('recordset_records', limits.recordset_records, max(sizes.values(), default=0))
+
+
+def check(quota: str, limit: int, found: int) -> None:
+    """
+    :raises OverQuota: when *found* is more than *limit*
+    """
+    if limit != UNLIMITED and found > limit:
+        raise OverQuota(quota=quota, limit=limit, found=found)

@@ -1,0 +1,145 @@
+"""From the recordsets that are wanted to what has to be written.
+
+The invariant: after the edits every recordset is as wanted, a CNAME is alone at its name and not at the apex,
+everything is inside the domain, and what is made from the pool is as it was.  What is so already is not edited.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+
+from designate_pool.central.validation.names_and_rdata import Rdata
+from designate_pool.central.validation.requests import KEEP, Wanted
+from designate_pool.errors import DuplicateRecordSet, InvalidField, ManagedRecordSet, RecordSetNotFound
+from designate_pool.model import Domain, RecordSet
+from designate_pool.model import new_ids as make_ids
+from designate_pool.protocol.rrset import lies_in
+
+
+@dataclasses.dataclass(slots=True)
+class Edits:
+    """What has to be written.
+
+    :ivar new_records: (recordset id, rdata)
+    :ivar changed_sets: ids by the TTL and description that they get
+    :ivar touched_records: ids of records that stay, in a recordset that is served anew
+    :ivar contents: whether what is served changes, so that a new serial is needed
+    """
+
+    new_sets: list[RecordSet] = dataclasses.field(default_factory=list)
+    new_records: list[tuple[str, Rdata]] = dataclasses.field(default_factory=list)
+    changed_sets: dict[tuple[int | None, str | None], list[str]] = dataclasses.field(default_factory=dict)
+    gone_sets: list[str] = dataclasses.field(default_factory=list)
+    gone_records: list[str] = dataclasses.field(default_factory=list)
+    touched_records: list[str] = dataclasses.field(default_factory=list)
+
+    @property
+    def contents(self) -> bool:
+        return bool(self.new_sets or self.new_records or self.gone_sets or self.gone_records or self.touched_records)
+
+    def __bool__(self) -> bool:
+        return self.contents or bool(self.changed_sets)
+
+
+def plan(domain: Domain, present: Iterable[RecordSet], wanted: Sequence[Wanted], must_be_new: bool = False,
+         new_ids: Sequence[str] = (), may_be_gone: bool = False) -> Edits:
+    """What makes *present* into what is *wanted*.
+
+    :param present: every recordset at the names that *wanted* mentions
+    :param must_be_new: whether it is an error that a wanted recordset is there already
+    :param may_be_gone: whether one to be deleted need not be there
+    :param new_ids: ids for the recordsets that are new, in the order of *wanted*; made up when there are none
+    :raises InvalidField: for a name outside the domain, or a CNAME that is not alone
+    :raises ManagedRecordSet: for what is made from the pool
+    :raises DuplicateRecordSet: with *must_be_new*
+    :raises RecordSetNotFound: when one to be deleted is not there
+    """
+    by_key = {(each.name, each.type): each for each in present}
+    edits = Edits()
+    for each, recordset_id in zip(wanted, new_ids or make_ids(len(wanted)), strict=True):
+        _check_place(domain, each)
+        there = by_key.get((each.name, each.type))
+        if there is not None and must_be_new:
+            raise DuplicateRecordSet(name=each.name, rtype=each.type)
+        if each.rdatas == ():
+            if there is not None or not may_be_gone:
+                _drop(edits, there, each)
+        elif there is None:
+            _add(edits, domain, each, recordset_id)
+        else:
+            _alter(edits, domain, there, each)
+    _check_cnames(by_key, wanted)
+    return edits
+
+
+def _check_place(domain: Domain, wanted: Wanted) -> None:
+    at_apex = wanted.name == domain.name
+    if not lies_in(wanted.name, domain.name):
+        raise InvalidField(field=f'{wanted.prefix}name', why=f'not inside the domain {domain.name}')
+    if wanted.type == 'SOA' and not at_apex:
+        raise InvalidField(field=f'{wanted.prefix}type', why='an SOA is at the apex only')
+    if wanted.type == 'SOA' or (wanted.type == 'NS' and at_apex):
+        raise ManagedRecordSet(name=wanted.name, rtype=wanted.type)
+    if wanted.type == 'CNAME' and at_apex:
+        raise InvalidField(field=f'{wanted.prefix}type', why='a CNAME cannot be at the apex, beside SOA and NS')
+
+
+def _drop(edits: Edits, there: RecordSet | None, wanted: Wanted) -> None:
+    if there is None:
+        raise RecordSetNotFound(recordset=f'{wanted.name} {wanted.type}')
+    edits.gone_sets.append(there.id)
+
+
+def _add(edits: Edits, domain: Domain, wanted: Wanted, recordset_id: str) -> None:
+    ttl, description = (None if value is KEEP else value for value in (wanted.ttl, wanted.description))
+    edits.new_sets.append(RecordSet(wanted.name, wanted.type, ttl=ttl, description=description, id=recordset_id,
+                                    domain_id=domain.id))
+    edits.new_records.extend((recordset_id, rdata) for rdata in wanted.rdatas)
+
+
+def _alter(edits: Edits, domain: Domain, there: RecordSet, wanted: Wanted) -> None:
+    ttl = there.ttl if wanted.ttl is KEEP else wanted.ttl
+    description = there.description if wanted.description is KEEP else wanted.description
+    changes = False if wanted.rdatas is KEEP else hold(edits, there, wanted.rdatas)
+    if _served(ttl, domain) != _served(there.ttl, domain):
+        gone = set(edits.gone_records)
+        edits.touched_records = list(dict.fromkeys([
+            *edits.touched_records, *(record.id for record in there.records if record.id not in gone)]))
+    if changes or (ttl, description) != (there.ttl, there.description):
+        edits.changed_sets.setdefault((ttl, description), []).append(there.id)
+
+
+def hold(edits: Edits, there: RecordSet, wanted: Sequence[Rdata]) -> bool:
+    """Have *there* hold the *wanted* records and no others; whether that changes anything."""
+    texts = {rdata.text for rdata in wanted}
+    held = {record.data for record in there.records}
+    gone = [record.id for record in there.records if record.data not in texts]
+    new = [(there.id, rdata) for rdata in wanted if rdata.text not in held]
+    edits.gone_records.extend(gone)
+    edits.new_records.extend(new)
+    if gone and not new:
+        # None is due to be added: those that stay show that the recordset is not served yet as it is now.
+        edits.touched_records.extend(record.id for record in there.records if record.data in texts)
+    return bool(gone or new)
+
+
+def _served(ttl: int | None, domain: Domain) -> int:
+    return domain.ttl if ttl is None else ttl
+
+
+def _check_cnames(present: dict[tuple[str, str], RecordSet], wanted: Sequence[Wanted]) -> None:
+    types: dict[str, set[str]] = {}
+    for name, rtype in present:
+        types.setdefault(name, set()).add(rtype)
+    for each in wanted:
+        if each.rdatas == ():
+            types.setdefault(each.name, set()).discard(each.type)
+        else:
+            types.setdefault(each.name, set()).add(each.type)
+    for each in wanted:
+        at_name = types[each.name]
+        if each.rdatas != () and 'CNAME' in at_name and len(at_name) > 1:
+            others = ', '.join(sorted(at_name - {each.type}))
+            raise InvalidField(field=f'{each.prefix}type',
+                               why=f'{each.name} has {others} already, and a CNAME must be alone at its name')

@@ -1,0 +1,98 @@
+"""The rules for the servers of a pool, each function one transaction's work.
+
+A command writes the state that a server is to be in; the pool managers see it there and act on it.  A server is written
+only over the version that was read, so of two who would change it the second begins again from what the first made.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import datetime
+
+from designate_pool.central.domain_counts import DomainCounts
+from designate_pool.errors import LostRace, PoolNotFound, ServerNotFound, WrongServerState
+from designate_pool.model import Context, PoolServer, ServerReport, ServerState
+from designate_pool.storage.operations import pool_servers
+from designate_pool.storage.sql.database import Tx
+
+_LEAVING = (ServerState.DRAINING, ServerState.REMOVED)
+
+
+def of_pool(tx: Tx, pool_name: str) -> list[PoolServer]:
+    return list(_roll(tx, pool_name).servers)
+
+
+def reports(tx: Tx, counts: DomainCounts, pool_name: str, now: datetime) -> list[ServerReport]:
+    roll = _roll(tx, pool_name)
+    total = counts.of(tx, roll.pool_id)
+    return [pool_servers.report(tx, server, total, now) for server in roll.servers]
+
+
+def report(tx: Tx, counts: DomainCounts, context: Context, server_id: str, now: datetime) -> ServerReport:
+    server = _present(tx, server_id)
+    project = context.scope
+    return pool_servers.report(tx, server, counts.of(tx, server.pool_id), now, whole=True, project_id=project)
+
+
+def rest(tx: Tx, server_id: str, now: datetime) -> PoolServer:
+    server = _present(tx, server_id)
+    if server.state is ServerState.MAINTENANCE:
+        return server
+    if server.state in _LEAVING:
+        raise WrongServerState(server=server.label, state=server.state, why='it is no longer worked on')
+    return _save(tx,
+                 pool_servers.in_state(server, ServerState.MAINTENANCE, now, note='put into maintenance by command'),
+                 now)
+
+
+def resume(tx: Tx, server_id: str, now: datetime) -> PoolServer:
+    """What it missed became due meanwhile, so there is nothing to do but to let it be worked on."""
+    server = _present(tx, server_id)
+    if server.state is ServerState.ACTIVE or server.state_since == now:
+        return server  # in the second case the commit came through, the answer to it did not
+    if server.state is ServerState.MAINTENANCE:
+        state = ServerState.JOINING if server.joined_at is None else ServerState.ACTIVE
+        return _save(tx, pool_servers.in_state(server, state, now, note='resumed by command'), now)
+    if server.state is ServerState.JOINING:
+        return _save(tx, pool_servers.in_state(server, ServerState.ACTIVE, now, joined_at=now,
+                                               note=f'made to count by command, {server.filled} domains having been begun'),
+                     now)
+    if not server.dismissed:
+        raise WrongServerState(server=server.label, state=server.state,
+                               why='its section is gone from the configuration; add it again and reload')
+    return _save(tx, pool_servers.in_state(server, ServerState.JOINING, now, joined_at=None, filled_to='', filled=0,
+                                           dismissed=False, delete_zones=False, note='joins again by command'), now)
+
+
+def drain(tx: Tx, server_id: str, delete_zones: bool, now: datetime) -> PoolServer:
+    server = _present(tx, server_id)
+    if server.state is ServerState.REMOVED:
+        raise WrongServerState(server=server.label, state=server.state, why='there is nothing left to drain')
+    note = 'drained by command' + (', its zones to be deleted' if delete_zones else '')
+    if server.state is not ServerState.DRAINING:
+        return _save(tx,
+                     pool_servers.in_state(server, ServerState.DRAINING, now, dismissed=True, delete_zones=delete_zones,
+                                           filled_to=None, note=note), now)
+    if server.delete_zones or not delete_zones:
+        return server
+    return _save(tx, dataclasses.replace(server, delete_zones=True, note=note), now)
+
+
+def _roll(tx: Tx, pool_name: str) -> pool_servers.Roll:
+    roll = pool_servers.of_pool(tx, pool_name)
+    if not roll.pool_id:
+        raise PoolNotFound(pool=pool_name)
+    return roll
+
+
+def _present(tx: Tx, server_id: str) -> PoolServer:
+    found = pool_servers.get(tx, server_id)
+    if found is None:
+        raise ServerNotFound(server=server_id)
+    return found
+
+
+def _save(tx: Tx, server: PoolServer, now: datetime) -> PoolServer:
+    if not pool_servers.save(tx, server, now):
+        raise LostRace(what='server')
+    return _present(tx, server.id)

@@ -1,0 +1,147 @@
+"""The rules for TSIG keys that may transfer zones, each function one transaction's work but those that check.
+
+The invariant: a name is that of one key, among these and those of the pools' servers, however it is spelled.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import dataclasses
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import dns.exception
+import dns.name
+
+from designate_pool.central.validation import fields
+from designate_pool.errors import DuplicateTsigKey, InvalidField, TsigKeyNotFound
+from designate_pool.model import KeyScope, Status, StoredTsigKey
+from designate_pool.storage.operations import pool_servers
+from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.zones import domains, pools
+from designate_pool.storage.zones import tsigkeys as store
+
+ALGORITHMS = ('hmac-md5', 'hmac-sha1', 'hmac-sha224', 'hmac-sha256', 'hmac-sha384', 'hmac-sha512')
+
+
+def wanted(given: Any, whole: bool) -> dict[str, Any]:
+    """What is said about a key, checked; the secret among it.
+
+    :param whole: whether everything must be said
+    """
+    fields.refuse_unknown(fields.mapping('tsigkey', given), '', tuple(_CHECKS))
+    return {key: check(key, given.get(key)) for key, check in _CHECKS.items() if whole or key in given}
+
+
+def create(tx: Tx, key_id: str, values: Mapping[str, Any], now: datetime) -> StoredTsigKey:
+    there = store.get(tx, key_id)
+    if there is not None:
+        return there  # the commit came through, the answer to it did not
+    key = StoredTsigKey(id=key_id, **{name: value for name, value in values.items() if name != 'secret'})
+    _check_name(tx, key)
+    _check_resource(tx, key)
+    store.insert(tx, key, values['secret'], now)
+    return get(tx, key_id)
+
+
+def update(tx: Tx, key_id: str, values: Mapping[str, Any], now: datetime) -> StoredTsigKey:
+    old = store.lock(tx, key_id)
+    if old is None:
+        raise TsigKeyNotFound(tsigkey=key_id)
+    new = dataclasses.replace(old, **{name: value for name, value in values.items() if name != 'secret'})
+    if new == old and 'secret' not in values:
+        return old
+    if new.name != old.name:
+        _check_name(tx, new)
+    if (new.scope, new.resource_id) != (old.scope, old.resource_id):
+        _check_resource(tx, new)
+    store.save(tx, new, values.get('secret'), now)
+    return get(tx, key_id)
+
+
+def delete(tx: Tx, key_id: str) -> None:
+    if not store.delete(tx, key_id):
+        raise TsigKeyNotFound(tsigkey=key_id)
+
+
+def get(tx: Tx, key_id: str) -> StoredTsigKey:
+    found = store.get(tx, key_id)
+    if found is None:
+        raise TsigKeyNotFound(tsigkey=key_id)
+    return found
+
+
+def find(tx: Tx, criterion: Mapping[str, Any], marker: str | None, limit: int | None, sort_key: str | None,
+         sort_dir: str | None) -> list[StoredTsigKey]:
+    return store.find(tx, criterion, marker, limit, sort_key, sort_dir)
+
+
+def _check_name(tx: Tx, key: StoredTsigKey) -> None:
+    plain = key.name.lower().rstrip('.')
+    if plain in {each.lower().rstrip('.') for each in pool_servers.key_names(tx)} \
+            or store.ids_of_names(tx, (plain, f'{plain}.')) - {key.id}:
+        raise DuplicateTsigKey(tsigkey=key.name)
+
+
+def _check_resource(tx: Tx, key: StoredTsigKey) -> None:
+    if key.scope is KeyScope.POOL:
+        there = pools.get(tx, key.resource_id) is not None
+    else:
+        domain = domains.get(tx, key.resource_id)
+        there = domain is not None and domain.status is not Status.DELETED
+    if not there:
+        raise InvalidField(field='resource_id', why=f'there is no {key.scope.value.lower()} {key.resource_id}')
+
+
+def _name(field: str, value: Any) -> str:
+    """Any domain name; it is kept as it is written."""
+    found = fields.text(field, value, 255)
+    try:
+        if not found.isascii() or len(dns.name.from_text(found).labels) < 2:
+            raise ValueError
+    except (dns.exception.DNSException, ValueError):
+        raise InvalidField(field=field, why='not a domain name') from None
+    return found
+
+
+def _algorithm(field: str, value: Any) -> str:
+    found = fields.text(field, value).lower()
+    if found not in ALGORITHMS:
+        raise InvalidField(field=field, why=f'not one of {", ".join(ALGORITHMS)}')
+    return found
+
+
+def _secret(field: str, value: Any) -> str:
+    """Base64; what is wrong with it is not repeated."""
+    found = fields.text(field, value, 1024)
+    try:
+        if not base64.b64decode(found, validate=True):
+            raise ValueError
+    except (binascii.Error, ValueError):
+        raise InvalidField(field=field, why='not Base64 of something') from None
+    return found
+
+
+def _scope(field: str, value: Any) -> KeyScope:
+    try:
+        return KeyScope(value)
+    except ValueError:
+        raise InvalidField(field=field, why=f'not one of {", ".join(KeyScope)}') from None
+
+
+def _resource_id(field: str, value: Any) -> str:
+    found = fields.identifier(fields.text(field, value))
+    if found is None:
+        raise InvalidField(field=field, why='not a UUID')
+    return found
+
+
+_CHECKS: dict[str, Any] = {
+    'name': _name,
+    'algorithm': _algorithm,
+    'secret': _secret,
+    'scope': _scope,
+    'resource_id': _resource_id,
+}

@@ -1,0 +1,1 @@
+"""Requests to values, or an error that names the field."""

@@ -1,0 +1,29 @@
+"""Ids as they are asked for: what cannot be the id of anything is not there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from designate_pool.central.validation import fields
+from designate_pool.errors import (DomainNotFound, NotFound, PoolNotFound, RecordSetNotFound, ServerNotFound,
+                                   ServiceStatusNotFound, TsigKeyNotFound)
+
+
+def _reader(error: type[NotFound], word: str) -> Callable[[Any], str]:
+    """What gives an id, or raises *error* with what was given as its *word*."""
+    def read(given: Any) -> str:
+        found = fields.identifier(given)
+        if found is None:
+            raise error(**{word: given})
+        return found
+
+    return read
+
+
+domain_id = _reader(DomainNotFound, 'domain')
+recordset_id = _reader(RecordSetNotFound, 'recordset')
+tsigkey_id = _reader(TsigKeyNotFound, 'tsigkey')
+pool_id = _reader(PoolNotFound, 'pool')
+server_id = _reader(ServerNotFound, 'server')
+service_id = _reader(ServiceStatusNotFound, 'service')

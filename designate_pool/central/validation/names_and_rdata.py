@@ -1,0 +1,145 @@
+"""DNS as users write it: names, types, rdata.
+
+Names come out absolute, lower case and in dnspython's spelling; rdata as canonical text and as uncompressed wire form.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+import dns.exception
+import dns.name
+import dns.rdata
+import dns.rdataclass
+import dns.rdatatype
+
+from designate_pool.central.validation import implausible_names
+from designate_pool.central.validation.fields import sequence, text
+from designate_pool.errors import InvalidField
+from designate_pool.protocol.rrset import parse_rdata
+
+#: Types of which a name has one record at most (RFC 1034 section 3.6.2, RFC 6672 section 2.4).
+SINGLE = frozenset({'CNAME', 'DNAME', 'SOA'})
+#: Made by whoever signs the zone.
+_GENERATED = frozenset({'RRSIG', 'NSEC', 'NSEC3'})
+_LOCAL_PART = re.compile(r'[^\s@"(),:;<>\\\[\]\x00-\x20\x7f-\U0010ffff]{1,63}')
+
+
+class Rdata(NamedTuple):
+    """One record's data."""
+
+    text: str
+    wire: bytes
+
+
+def domain_name(field: str, value: Any) -> str:
+    found = name(field, value)
+    if found == '.' or found.startswith('*.'):
+        raise InvalidField(field=field, why='neither the root nor a wildcard can be a domain')
+    mistake = implausible_names.why(found)
+    if mistake is not None:
+        raise InvalidField(field=field, why=mistake)
+    return found
+
+
+def name(field: str, value: Any) -> str:
+    """An absolute name, in lower case."""
+    value = text(field, value)
+    if not value.isascii():
+        raise InvalidField(field=field, why="not ASCII; write international names as 'xn--…'")
+    if not value.endswith('.') or value.endswith('\\.'):
+        raise InvalidField(field=field, why='the final dot is missing')
+    try:
+        return dns.name.from_text(value).canonicalize().to_text()
+    except dns.exception.DNSException as error:
+        raise InvalidField(field=field, why=f'not a domain name ({_sentence(error)})') from None
+
+
+def record_type(field: str, value: Any) -> str:
+    """A type of data that dnspython can parse, in its spelling."""
+    value = text(field, value, 16)
+    try:
+        rtype = dns.rdatatype.from_text(value)
+    except (dns.exception.DNSException, ValueError):
+        raise InvalidField(field=field, why='not a record type') from None
+    word = dns.rdatatype.to_text(rtype)
+    if dns.rdatatype.is_metatype(rtype) or word in ('OPT', 'TSIG', 'TKEY'):
+        raise InvalidField(field=field, why=f'{word} is for messages, not for zones')
+    if word in _GENERATED:
+        raise InvalidField(field=field, why=f'{word} is made by whoever signs the zone')
+    known = dns.rdata.get_rdata_class(dns.rdataclass.IN, rtype)  # type: ignore[no-untyped-call]
+    if known in (None, dns.rdata.GenericRdata):
+        raise InvalidField(field=field, why=f'records of type {word} cannot be checked here')
+    return word
+
+
+def rdatas(field: str, rtype: str, given: Any) -> tuple[Rdata, ...]:
+    """The records of one recordset, at least one."""
+    texts = sequence(field, given)
+    if not texts:
+        raise InvalidField(field=field, why='at least one record is needed')
+    if len(texts) > 1 and rtype in SINGLE:
+        raise InvalidField(field=field, why=f'a name has one {rtype} record at most')
+    found: list[Rdata] = []
+    seen: dict[Any, int] = {}
+    for index, each in enumerate(texts):
+        parsed = _parse(f'{field}[{index}]', rtype, each)
+        earlier = seen.setdefault(parsed, index)
+        if earlier != index:
+            raise InvalidField(field=f'{field}[{index}]', why=f'repeats {field}[{earlier}]')
+        found.append(as_rdata(f'{field}[{index}]', parsed))
+    return tuple(found)
+
+
+def as_rdata(field: str, parsed: dns.rdata.Rdata) -> Rdata:
+    """:raises InvalidField: when a name in it is not absolute, or it is too long for a message"""
+    try:
+        wire = parsed.to_wire()
+    except dns.name.NeedAbsoluteNameOrOrigin:
+        raise InvalidField(field=field, why='a name in it is not absolute: the final dot is missing') from None
+    assert wire is not None
+    if len(wire) > 65535:
+        raise InvalidField(field=field, why='longer than 65535 octets')
+    return Rdata(parsed.to_text(), wire)
+
+
+def _parse(field: str, rtype: str, given: Any) -> dns.rdata.Rdata:
+    given = text(field, given)
+    try:
+        return parse_rdata(rtype, given)
+    except (dns.exception.DNSException, ValueError) as error:
+        raise InvalidField(field=field, why=_rdata_fault(rtype, error)) from None
+
+
+def _rdata_fault(rtype: str, error: Exception) -> str:
+    sentence = _sentence(error)
+    if sentence == 'string too long':
+        return 'a string is longer than 255 octets; write it as several quoted strings'
+    return f'not {rtype} data ({sentence})'
+
+
+def _sentence(error: Exception) -> str:
+    """dnspython's message in one line without its final dot."""
+    return ' '.join(str(error).split()).rstrip('.')
+
+
+def email(field: str, value: Any) -> str:
+    """An address that the SOA can hold (RFC 1035 section 8)."""
+    value = text(field, value, 255)
+    local, at, host = value.rpartition('@')
+    if not at or not _LOCAL_PART.fullmatch(local):
+        raise InvalidField(field=field, why='not an e-mail address')
+    try:
+        if not host.isascii() or host.endswith('.') or dns.name.from_text(host) == dns.name.root:
+            raise ValueError
+        rname(value)
+    except (dns.exception.DNSException, ValueError):
+        raise InvalidField(field=field, why='not an e-mail address that an SOA record can hold') from None
+    return value
+
+
+def rname(address: str) -> dns.name.Name:
+    """An e-mail address as a domain name: what is before the @ is one label (RFC 1035 section 8)."""
+    local, _, host = address.rpartition('@')
+    return dns.name.Name((local.encode('ascii'), *dns.name.from_text(host).labels))

@@ -1,0 +1,239 @@
+"""The mappings that requests are made of, made into values or refused with the field's name."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from designate_pool.central.validation import fields, names_and_rdata
+from designate_pool.errors import InvalidField
+from designate_pool.model import AlsoNotify, Domain, Outcome, Pool, RecordChange, Report
+from designate_pool.protocol.rrset import lies_in
+
+DEFAULT_TTL = 3600
+#: Stands for "leave it as it is".
+KEEP: Any = object()
+
+_POOL_NAME = re.compile(r'[A-Za-z0-9_][A-Za-z0-9_.-]*')
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NewDomain:
+    """What a user says about a new domain; the pool by id, by name, or not at all."""
+
+    name: str
+    email: str
+    ttl: int = DEFAULT_TTL
+    description: str | None = None
+    pool_id: str | None = None
+    pool_name: str | None = None
+    refresh: int = 3600
+    retry: int = 600
+    expire: int = 86400
+    minimum: int = 3600
+    lowest_serial: int | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Wanted:
+    """How the recordset of a name and type is to be.
+
+    :ivar rdatas: empty deletes it; KEEP leaves its records, as for *ttl* and *description*
+    :ivar prefix: what goes before the names of its fields in errors
+    """
+
+    name: str
+    type: str
+    rdatas: Any
+    ttl: Any = None
+    description: Any = KEEP
+    prefix: str = ''
+
+
+def new_domain(given: Mapping[str, Any]) -> NewDomain:
+    fields.refuse_unknown(given, '', ('name', 'email', 'ttl', 'description', 'pool_name', 'pool_id'))
+    if given.get('pool_name') is not None and given.get('pool_id') is not None:
+        raise InvalidField(field='pool_id', why='given beside pool_name; one is enough')
+    pool_id = given.get('pool_id')
+    return NewDomain(
+        name=names_and_rdata.domain_name('name', given.get('name')),
+        email=names_and_rdata.email('email', given.get('email')),
+        ttl=DEFAULT_TTL if given.get('ttl') is None else fields.ttl('ttl', given['ttl']),
+        description=fields.description('description', given.get('description')),
+        pool_id=None if pool_id is None else fields.identifier(fields.text('pool_id', pool_id)) or pool_id,
+        pool_name=fields.optional_text('pool_name', given.get('pool_name'), 50))
+
+
+def in_pool(domain: NewDomain, pool_name: str) -> NewDomain:
+    return dataclasses.replace(domain, pool_name=pool_name)
+
+
+def not_in_catalog(domain: NewDomain, catalog_zone: str | None) -> None:
+    """
+    :raises InvalidField: for the name of the pool's catalog zone or one below it, which MiniDNS fills itself
+    """
+    if catalog_zone is not None and lies_in(domain.name, catalog_zone):
+        raise InvalidField(field='name', why=f"it lies in the pool's catalog zone, {catalog_zone}")
+
+
+def domain_values(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What ``update_domain`` may change, checked."""
+    fields.refuse_unknown(given, '', ('email', 'ttl', 'description'))
+    checks: dict[str, Any] = {'email': names_and_rdata.email, 'ttl': fields.ttl, 'description': fields.description}
+    return {key: checks[key](key, value) for key, value in given.items()}
+
+
+def recordset(given: Any, prefix: str = '') -> Wanted:
+    """A recordset to be created.
+
+    :param prefix: what goes before the names of its fields in errors
+    """
+    given = fields.mapping(prefix.rstrip('.') or 'recordset', given)
+    fields.refuse_unknown(given, prefix, ('name', 'type', 'records', 'ttl', 'description'))
+    rtype = names_and_rdata.record_type(f'{prefix}type', given.get('type'))
+    return Wanted(name=names_and_rdata.name(f'{prefix}name', given.get('name')), type=rtype,
+                  rdatas=names_and_rdata.rdatas(f'{prefix}records', rtype, given.get('records')),
+                  ttl=fields.optional_ttl(f'{prefix}ttl', given.get('ttl')),
+                  description=fields.description(f'{prefix}description', given.get('description')), prefix=prefix)
+
+
+def single(given: Sequence[Any]) -> list[Wanted]:
+    """A recordset by itself, whose fields have no place in a list in errors."""
+    return [recordset(each) for each in given]
+
+
+def recordsets(given: Any) -> list[Wanted]:
+    """The recordsets of a new domain."""
+    return _each_once([recordset(each, f'recordsets[{index}].')
+                       for index, each in enumerate(fields.sequence('recordsets', given))])
+
+
+def sizes(given: Any) -> list[int]:
+    """How many records each of the recordsets or changes has; 0 for what is neither."""
+    found = []
+    for each in given if isinstance(given, (list, tuple)) else ():
+        records = each.records if isinstance(each, RecordChange) else isinstance(each, Mapping) and each.get('records')
+        found.append(len(records) if isinstance(records, (list, tuple)) else 0)
+    return found
+
+
+def recordset_values(given: Mapping[str, Any], rtype: str) -> dict[str, Any]:
+    """What ``update_recordset`` may change, checked; by the fields of :class:`Wanted`."""
+    fields.refuse_unknown(given, '', ('records', 'ttl', 'description'))
+    values: dict[str, Any] = {'rdatas': KEEP, 'ttl': KEEP}
+    if 'records' in given:
+        values['rdatas'] = names_and_rdata.rdatas('records', rtype, given['records'])
+    if 'ttl' in given:
+        values['ttl'] = fields.optional_ttl('ttl', given['ttl'])
+    if 'description' in given:
+        values['description'] = fields.description('description', given['description'])
+    return values
+
+
+def changes(given: Any) -> list[Wanted]:
+    """The changes of ``apply_changes``: RecordChange values, or mappings with the same keys."""
+    return _each_once([_change(each, f'changes[{index}].')
+                       for index, each in enumerate(fields.sequence('changes', given))])
+
+
+def _each_once(found: list[Wanted]) -> list[Wanted]:
+    first: dict[tuple[str, str], Wanted] = {}
+    for wanted in found:
+        earlier = first.setdefault((wanted.name, wanted.type), wanted)
+        if earlier is not wanted:
+            raise InvalidField(field=wanted.prefix.rstrip('.'),
+                               why=f'about the same name and type as {earlier.prefix.rstrip(".")}')
+    return found
+
+
+def _change(given: Any, prefix: str) -> Wanted:
+    if isinstance(given, RecordChange):
+        given = {'name': given.name, 'type': given.type, 'records': given.records, 'ttl': given.ttl}
+    given = fields.mapping(prefix.rstrip('.'), given)
+    fields.refuse_unknown(given, prefix, ('name', 'type', 'records', 'ttl'))
+    rtype = names_and_rdata.record_type(f'{prefix}type', given.get('type'))
+    records = fields.sequence(f'{prefix}records', given.get('records', ()))
+    return Wanted(name=names_and_rdata.name(f'{prefix}name', given.get('name')), type=rtype,
+                  rdatas=names_and_rdata.rdatas(f'{prefix}records', rtype, records) if records else (),
+                  ttl=fields.optional_ttl(f'{prefix}ttl', given.get('ttl')), prefix=prefix)
+
+
+def pool(given: Mapping[str, Any], old: Pool) -> Pool:
+    """*old* with what is given; for a new pool, *old* has an empty name."""
+    fields.refuse_unknown(given, '', ('id', *_POOL_CHECKS))
+    values = {key: _POOL_CHECKS[key](key, value) for key, value in given.items() if key != 'id'}
+    if not old.name and 'name' not in values:
+        raise InvalidField(field='name', why='missing')
+    return dataclasses.replace(old, **values)
+
+
+def _pool_name(field: str, value: Any) -> str:
+    value = fields.text(field, value, 50)
+    if not _POOL_NAME.fullmatch(value):
+        raise InvalidField(field=field, why='may hold letters, digits, dots, dashes and underscores only')
+    return value
+
+
+def _provisioner(field: str, value: Any) -> str:
+    if value != 'unmanaged':
+        raise InvalidField(field=field, why='only unmanaged is known')
+    return 'unmanaged'
+
+
+def _name_servers(field: str, value: Any) -> tuple[str, ...]:
+    found = tuple(names_and_rdata.name(f'{field}[{index}]', each)
+                  for index, each in enumerate(fields.sequence(field, value)))
+    first: dict[str, int] = {}
+    for index, each in enumerate(found):
+        if len(each) > 255 or each == '.' or each.startswith('*.'):
+            raise InvalidField(field=f'{field}[{index}]', why='not the name of a host')
+        earlier = first.setdefault(each, index)
+        if earlier != index:
+            raise InvalidField(field=f'{field}[{index}]', why=f'repeats {field}[{earlier}]')
+    return found
+
+
+def _also_notifies(field: str, value: Any) -> tuple[str, ...]:
+    return tuple(_also_notify(f'{field}[{index}]', each) for index, each in enumerate(fields.sequence(field, value)))
+
+
+def _also_notify(field: str, value: Any) -> str:
+    value = fields.text(field, value, 255)
+    try:
+        found = AlsoNotify.parse(value)
+    except ValueError as error:
+        raise InvalidField(field=field, why=str(error)) from None
+    if found.key is not None:
+        names_and_rdata.name(field, f'{found.key.removesuffix(".")}.')
+    return value
+
+
+_POOL_CHECKS: dict[str, Any] = {
+    'name': _pool_name,
+    'description': lambda field, value: fields.optional_text(field, value, 255),
+    'project_id': lambda field, value: fields.optional_text(field, value, 36),
+    'provisioner': _provisioner,
+    'name_servers': _name_servers,
+    'also_notifies': _also_notifies,
+}
+
+
+def report(domain: Any, status: Any, serial_number: Any) -> Report:
+    """A report in the form of ``update_status``."""
+    if not isinstance(domain, Domain):
+        raise InvalidField(field='domain', why='not a domain')
+    return Report(domain.id, domain.action, domain.generation, fields.outcome('status', status),
+                  fields.serial_number('serial_number', serial_number))
+
+
+def reports(given: Any) -> list[Report]:
+    """The reports of ``update_statuses``."""
+    for index, each in enumerate(fields.sequence('reports', given)):
+        if not isinstance(each, Report):
+            raise InvalidField(field=f'reports[{index}]', why='not a report')
+        if not isinstance(each.status, Outcome):
+            raise InvalidField(field=f'reports[{index}].status', why='neither SUCCESS nor ERROR')
+        fields.serial_number(f'reports[{index}].serial_number', each.serial_number)
+    return list(given)

@@ -1,0 +1,1 @@
+"""Imports and exports of zone files."""

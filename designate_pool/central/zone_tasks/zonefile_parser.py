@@ -1,0 +1,222 @@
+"""Zone files (RFC 1035 section 5) to what is to be created, and back.
+
+``$INCLUDE`` is refused, since it would read files of this host; ``$GENERATE`` counts towards the limit of records.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import dns.name
+import dns.rdata
+
+from designate_pool.central.rules.domains import soa_text
+from designate_pool.central.rules.quotas import Quotas, check
+from designate_pool.central.validation import fields, names_and_rdata
+from designate_pool.central.validation.names_and_rdata import Rdata
+from designate_pool.central.validation.requests import NewDomain, Wanted
+from designate_pool.central.zone_tasks.zonefile_lines import Lines, invalid
+from designate_pool.errors import InvalidField
+from designate_pool.model import Domain
+from designate_pool.protocol.rrset import lies_in
+from designate_pool.protocol.zonefile import plain_rdata, writer
+from designate_pool.protocol.zonefile.errors import Mistakes, line_field
+
+#: Records of a zone file, the SOA among them; a million take a third of a gigabyte of memory.
+MAX_RECORDS = 2_000_000
+#: Recordsets that are made at once.
+PART = 2000
+
+#: The TTL of a recordset, the line of its first record, and its data: of one record, or of several by their text.
+#: Plain data is its text alone: a zone of a million records is held in memory so.
+_Set = tuple[int, int, str | Rdata | dict[str, str | Rdata]]
+
+
+def parse(text: str | Iterable[str], limits: Quotas = Quotas()) -> tuple[NewDomain, Contents]:
+    """The domain and the recordsets of a zone file.
+
+    The owner of the SOA names the domain; its TTL is the domain's.  The file's SOA and apex NS are not among the
+    recordsets, for these are made from the pool.  Records said twice count once; of several TTLs in a recordset the
+    lowest counts (RFC 2181 section 5.2).
+
+    :param text: or its lines
+    :param limits: what is certain to be more is not read to its end
+    :raises InvalidField: with the line, for what cannot be read or may not be in a zone; all of it as its ``all``
+    :raises OverQuota: for more than *limits* allow
+    """
+    zone, mistakes = _Zone(limits), Mistakes(invalid)
+    Lines(fields.text('text', text).split('\n') if isinstance(text, str) else text, MAX_RECORDS, zone.take,
+          zone.take_soa, mistakes).read()
+    if zone.soa is None:
+        mistakes.refuse()
+        raise InvalidField(field='text', why='there is no SOA record')
+    try:
+        domain = _domain(zone)
+    except InvalidField as error:
+        mistakes.add(error.kwargs['field'], error.kwargs['why'])
+        mistakes.refuse()
+        raise
+    _, _, servers = zone.sets.pop(f'{domain.name}\tNS', (0, 0, {}))
+    _check(zone.sets, domain, mistakes)
+    mistakes.refuse()
+    return domain, Contents(zone.sets, domain, [_text(each) for each in _each(servers)])
+
+
+def _domain(zone: _Zone) -> NewDomain:
+    assert zone.soa is not None
+    soa, soa_ttl, line = zone.soa
+    field = line_field(line)
+    return NewDomain(
+        name=names_and_rdata.domain_name(field, zone.apex), email=_email(field, soa.rname),
+        ttl=fields.ttl(field, soa_ttl), refresh=_interval(field, soa.refresh), retry=_interval(field, soa.retry),
+        expire=_interval(field, soa.expire), minimum=_interval(field, soa.minimum), lowest_serial=soa.serial)
+
+
+class Contents:
+    """The recordsets of a zone file, made anew whenever they are asked for.
+
+    :ivar name_servers: the file's NS data at the apex, which is not among them
+    """
+
+    def __init__(self, sets: dict[str, _Set], domain: NewDomain, name_servers: Sequence[str]) -> None:
+        self.name_servers = name_servers
+        self._sets = sets
+        self._ttl = domain.ttl
+
+    def __len__(self) -> int:
+        return len(self._sets)
+
+    def __iter__(self) -> Iterator[Wanted]:
+        for key, (ttl, line, data) in self._sets.items():
+            name, _, rtype = key.partition('\t')
+            rdatas = tuple([Rdata(each, plain_rdata.of(rtype, each)) if isinstance(each, str) else each
+                            for each in _each(data)])
+            yield Wanted(name, rtype, rdatas, ttl=None if ttl == self._ttl else ttl, description=None,
+                         prefix=f'{line_field(line)}, ')
+
+    def parts(self) -> Iterator[Sequence[Wanted]]:
+        """The recordsets, :data:`PART` at a time; a name may be in two parts."""
+        part: list[Wanted] = []
+        for each in self:
+            part.append(each)
+            if len(part) == PART:
+                yield part
+                part = []
+                time.sleep(0)  # green threads that wait get their turn
+        if part:
+            yield part
+
+
+class _Zone:
+    """Takes the records as they are read."""
+
+    def __init__(self, limits: Quotas) -> None:
+        self._limits = limits
+        self._records = self._recordsets = 0
+        self.sets: dict[str, _Set] = {}
+        self.soa: tuple[Any, int, int] | None = None
+        self.apex = ''
+
+    def take(self, name: str, rtype: str, ttl: int, data: str | Rdata, line: int) -> None:
+        key = f'{name}\t{rtype}'
+        found = self.sets.get(key)
+        if found is None:
+            self.sets[key] = (ttl, line, data)
+            self._count(key, 1)
+            return
+        lowest, first, held = found
+        if not isinstance(held, dict):
+            held = {_text(held): held}
+        before = len(held)
+        held[_text(data)] = data
+        self.sets[key] = (min(lowest, ttl), first, held)
+        if len(held) > before:
+            self._count(key, len(held))
+
+    def _count(self, key: str, size: int) -> None:
+        """Stop at what the quotas do not allow; NS that may be those of the apex, made from the pool, do not count."""
+        if key.endswith('\tNS') and (not self.apex or key == f'{self.apex}\tNS'):
+            return
+        self._records += 1
+        self._recordsets += size == 1
+        check('recordset_records', self._limits.recordset_records, size)
+        check('zone_recordsets', self._limits.zone_recordsets, self._recordsets)
+        check('zone_records', self._limits.zone_records, self._records)
+
+    def take_soa(self, name: str, ttl: int, parsed: dns.rdata.Rdata, line: int) -> None:
+        if self.soa is not None:
+            if self.soa[0] == parsed and name == self.apex:
+                return  # a transfer that was saved as text ends with the SOA that it began with
+            raise InvalidField(field=line_field(line), why=f'a second SOA record; the first is in line {self.soa[2]}')
+        self.soa = (parsed, ttl, line)
+        self.apex = name
+
+
+def _each(data: str | Rdata | dict[str, str | Rdata]) -> Iterable[str | Rdata]:
+    return data.values() if isinstance(data, dict) else (data,)
+
+
+def _text(data: str | Rdata) -> str:
+    return data if isinstance(data, str) else data.text
+
+
+def _check(sets: dict[str, _Set], domain: NewDomain, mistakes: Mistakes) -> None:
+    aliases = set()
+    for key, found in sets.items():
+        ttl, line, data = found
+        name, _, rtype = key.partition('\t')
+        if not lies_in(name, domain.name):
+            mistakes.add(line_field(line), f'{name} is not inside the domain {domain.name}', _first(key, found))
+        if rtype in names_and_rdata.SINGLE:
+            if isinstance(data, dict) and len(data) > 1:
+                mistakes.add(line_field(line), f'{name} has more than one {rtype} record', _first(key, found))
+            if rtype == 'CNAME':
+                aliases.add(name)
+        if ttl > fields.MAX_TTL:
+            mistakes.add(line_field(line), f'its TTL {ttl} is more than {fields.MAX_TTL}', _first(key, found))
+    if aliases:
+        _check_aliases(sets, aliases, mistakes)
+
+
+def _check_aliases(sets: dict[str, _Set], aliases: set[str], mistakes: Mistakes) -> None:
+    """A CNAME must be alone at its name; seen here, because the parts of the contents are checked by themselves."""
+    types: dict[str, set[str]] = {}
+    for key in sets:
+        name, _, rtype = key.partition('\t')
+        if name in aliases:
+            types.setdefault(name, set()).add(rtype)
+    for key, found in sets.items():
+        name, _, rtype = key.partition('\t')
+        if len(types.get(name, ())) > 1:
+            others = ', '.join(sorted(types[name] - {rtype}))
+            mistakes.add(f'{line_field(found[1])}, type',
+                         f'{name} has {others} already, and a CNAME must be alone at its name', _first(key, found))
+
+
+def _first(key: str, found: _Set) -> str:
+    """The line of the first record of a set, as far as it is known by now."""
+    name, _, rtype = key.partition('\t')
+    ttl, _, data = found
+    return f'{name} {ttl} {rtype} {_text(next(iter(_each(data))))}'
+
+
+def _email(field: str, name: dns.name.Name) -> str:
+    if len(name.labels) < 3:
+        raise InvalidField(field=field, why=f'{name} in the SOA is not an e-mail address')
+    local = name.labels[0].decode('ascii', 'replace')
+    return names_and_rdata.email(field, f'{local}@{dns.name.Name(name.labels[1:]).to_text(omit_final_dot=True)}')
+
+
+def _interval(field: str, seconds: int) -> int:
+    return fields.ttl(field, seconds)
+
+
+def render(domain: Domain, primary: str, rows: Iterable[tuple[str, str, int | None, str]]) -> str:
+    """A zone file that :func:`parse` reads back.
+
+    :param primary: the pool's first name server
+    :param rows: name, type, TTL and data of every record but the SOA
+    """
+    return ''.join(writer.lines(domain.name, domain.ttl, soa_text(domain, primary), rows))

@@ -1,0 +1,1 @@
+"""Arguments that many commands have."""

@@ -1,0 +1,50 @@
+"""Arguments that many commands have: which zone, which recordset, which page of a list."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any
+
+
+def add_zone(parser: argparse.ArgumentParser, **options: Any) -> None:
+    parser.add_argument('zone', metavar='ZONE', **{'help': 'name or id; the final dot may be left out', **options})
+
+
+def add_recordset(parser: argparse.ArgumentParser) -> None:
+    add_zone(parser)
+    parser.add_argument('recordset', metavar='RECORDSET', help='id, or name: www, @ for the zone itself, or in full')
+    parser.add_argument('type', metavar='TYPE', nargs='?', help='needed where the name has recordsets of several types')
+
+
+def add_page(parser: argparse.ArgumentParser, keys: Sequence[str]) -> None:
+    """Which part of a long list, and in what order.
+
+    :param keys: what it can be sorted by
+    """
+    parser.add_argument('--limit', type=_count, metavar='N', help='no more than so many')
+    parser.add_argument('--marker', metavar='ID', help='only what comes after the one of this id')
+    parser.add_argument('--sort', type=_order(keys), metavar='KEY[:desc]',
+                        help=f'have the API sort by one of {", ".join(keys)}; --sort-column sorts what was fetched')
+
+
+def page(parsed_args: argparse.Namespace) -> dict[str, Any]:
+    """What :func:`add_page` found, as :meth:`designate_pool.cli.http.client.Client.every` takes it."""
+    key, direction = parsed_args.sort or (None, None)
+    return {'most': parsed_args.limit, 'marker': parsed_args.marker, 'sort_key': key, 'sort_dir': direction}
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f'{text!r} is no number from 1')
+    return int(text)
+
+
+def _order(keys: Sequence[str]) -> Any:
+    def order(text: str) -> tuple[str, str]:
+        key, _, direction = text.partition(':')
+        if key not in keys or direction not in ('', 'asc', 'desc'):
+            raise argparse.ArgumentTypeError(f'{text!r} is none of {", ".join(keys)}, with :desc or without')
+        return key, direction or 'asc'
+
+    return order

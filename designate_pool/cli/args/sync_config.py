@@ -1,0 +1,152 @@
+"""Commands that work by the configuration of a sync: which file that is, and where plans are kept."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+import pathlib
+import uuid
+from collections.abc import Collection, Mapping
+
+from designate_pool.cli.args import names
+from designate_pool.cli.base import ApiCommand
+from designate_pool.cli.http.client import Client, Failure, hinted, session_for
+from designate_pool.cli.http.settings import Settings
+from designate_pool.errors import ApiRefused, ApiUnreachable, PlanMoved, PlanNotFound, PoolError, WrongPlanState
+from designate_pool.model import StoredPlan
+from designate_pool.planner.config import reader
+from designate_pool.planner.plan.plan_store import FolderStore, PlanStore
+from designate_pool.planner.providers.pool_api import ApiStore, PoolApi
+from designate_pool.planner.setup import Setup
+from designate_pool.planner.targets.pool import PoolProvider
+
+DEFAULT_FILE = 'designate-pool-sync.yaml'
+VARIABLE = 'DESIGNATE_POOL_SYNC_CONFIG'
+#: Digits of a plan's id that are shown where it is to be typed.
+SHORT = 8
+
+
+class Configured(ApiCommand):
+    """A command that may have a configuration file; what the planner raises becomes one line that says what to do."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument('--config', metavar='FILE',
+                            help=f'the configuration; {VARIABLE} if not given, else {DEFAULT_FILE} in this folder')
+        return parser
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        try:
+            return super().run(parsed_args)
+        except PoolError as error:
+            raise Failure(told(error)) from error
+
+    def setup(self, parsed_args: argparse.Namespace) -> Setup:
+        """
+        :raises Failure: when there is no configuration
+        :raises BadConfiguration: with all that is wrong with it
+        """
+        found = self.setup_if_any(parsed_args)
+        if found is None:
+            raise Failure(f'There is no configuration: give one as --config FILE or in {VARIABLE}, or go to the folder '
+                          f'that has a {DEFAULT_FILE}.')
+        return found
+
+    def setup_if_any(self, parsed_args: argparse.Namespace) -> Setup | None:
+        """
+        :raises BadConfiguration: with all that is wrong with it
+        """
+        path = path_of(parsed_args.config, os.environ)
+        return None if path is None else reader.read(path)
+
+    def place(self, setup: Setup | None) -> Settings:
+        """Where the API is: as options, environment and clouds say, else where the configuration's pool is, with the
+        token that is given there.
+
+        A configuration with several pools says nothing.
+        """
+        given: Settings = self.app.settings  # type: ignore[attr-defined]
+        if given.given is not None:
+            return given
+        pools = [each for each in (setup.providers if setup else {}).values() if isinstance(each, PoolProvider)]
+        if len({each.url for each in pools}) != 1:
+            return given
+        return dataclasses.replace(given, given=pools[0].url, token=given.token or pools[0].token)
+
+    def store(self, setup: Setup) -> PlanStore:
+        """Where new plans are kept."""
+        return FolderStore(setup.plans) if setup.plans is not None else self.api_store(setup)
+
+    def api_store(self, setup: Setup | None) -> ApiStore:
+        return ApiStore(self.api(setup))
+
+    def api(self, setup: Setup | None) -> PoolApi:
+        place = self.place(setup)
+        return PoolApi(place.url, session=session_for(place.url, place))
+
+    def find(self, setup: Setup | None, given: str) -> tuple[PlanStore, StoredPlan]:
+        """A plan and where it is: in the folder of the configuration, else in the pool.
+
+        :param given: an id or the first four or more digits of it, with or without dashes
+        :raises PlanNotFound: when there is none
+        """
+        plan_id = given.replace('-', '').lower()
+        if setup is not None and setup.plans is not None:
+            folder = FolderStore(setup.plans)
+            if any(each.id.startswith(plan_id) for each in folder.find()):
+                return folder, folder.get(plan_id)
+        store = self.api_store(setup)
+        return store, store.get(plan_id)
+
+
+def path_of(given: str | None, environ: Mapping[str, str]) -> pathlib.Path | None:
+    """Which file is the configuration; None when there is none."""
+    named = given or environ.get(VARIABLE)
+    if named:
+        return pathlib.Path(named)
+    default = pathlib.Path(DEFAULT_FILE)
+    return default if default.is_file() else None
+
+
+def add_choice(parser: argparse.ArgumentParser) -> None:
+    """Which zones, sources and targets a run is about."""
+    parser.add_argument('--source', action='append', default=[], metavar='ID',
+                        help='only zones that have this source; may be given more than once')
+    parser.add_argument('--target', action='append', default=[], metavar='ID',
+                        help='only this target; may be given more than once')
+
+
+def zone_names(given: Collection[str]) -> list[str]:
+    return [names.of_zone(each) for each in given]
+
+
+def short(plan_id: str) -> str:
+    return plan_id[:SHORT]
+
+
+def whole(plan_id: str) -> str:
+    """A plan's id as the API shows it."""
+    return str(uuid.UUID(plan_id))
+
+
+def told(error: PoolError) -> str:
+    """*error*, and what to do about it."""
+    if isinstance(error, ApiUnreachable):
+        return f'{error} Look whether designate-pool-api is running and whether --url or DESIGNATE_POOL_URL is right.'
+    if isinstance(error, ApiRefused):
+        return hinted(str(error), error.kwargs['type'])
+    if isinstance(error, (PlanNotFound, PlanMoved, WrongPlanState)):
+        return hinted(str(error), error.type)
+    return str(error)
+
+
+def client(target: PoolProvider, own: Client) -> Client:
+    """The command's client for the API of *target*."""
+    if own.url == target.url.rstrip('/'):
+        return own
+    return Client(target.url, settings=Settings(token=target.token))
+
+
+def plural(count: int, what: str) -> str:
+    return f'{count} {what}' if count == 1 else f'{count} {what}s'

@@ -1,0 +1,154 @@
+"""Which words lead to which command: by a table, so that one command does not wait for the imports of all others.
+
+A test holds the lines that are shown in ``--help`` against the commands' own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """A command that is imported when it is asked for; to cliff it is an entry point.
+
+    :ivar value: ``module:class`` below :mod:`designate_pool.cli`
+    :ivar summary: the first line of its help
+    """
+
+    name: str
+    value: str
+    summary: str
+
+    def load(self) -> Any:
+        module, _, name = self.value.partition(':')
+        return getattr(importlib.import_module(f'designate_pool.cli.{module}'), name)
+
+
+_GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
+    'Zones': {
+        'zone list': ('commands.zones.zones:ListZones', 'List zones'),
+        'zone show': ('commands.zones.zones:ShowZone', 'Show a zone'),
+        'zone create': ('commands.zones.zones:CreateZone', 'Create a zone'),
+        'zone set': ('commands.zones.zones:SetZone', "Change a zone's email, TTL or description"),
+        'zone delete': ('commands.zones.zones:DeleteZone', 'Delete a zone, from the database and from every server'),
+        'zone give': ('commands.zones.zones:GiveZones', 'Give zones to a project'),
+        'zone explain': ('commands.zones.zone_status:ExplainZone',
+                         'Tell why a zone is not ACTIVE, or not on every server'),
+        'zone servers': ('commands.zones.zone_status:ListZoneServers', 'List where a zone stands on each server'),
+        'zone nameservers': ('commands.pools.pools:ListNameservers', 'List the name servers of a zone'),
+        'zone wait': ('commands.zones.zone_status:WaitForZone', 'Wait until enough servers have a zone at its serial'),
+        'zone import': ('commands.zones.zone_files:ImportZone', 'Create a zone from a zone file (RFC 1035)'),
+        'zone import list': ('commands.zones.zone_files:ListImports', 'List the imports of zones'),
+        'zone import show': ('commands.zones.zone_files:ShowImport', 'Show how far an import is, or why it failed'),
+        'zone import delete': ('commands.zones.zone_files:DeleteImport',
+                               'Forget an import; the zone that it made stays'),
+        'zone export': ('commands.zones.zone_files:ExportZone', 'Write a zone as a zone file (RFC 1035)'),
+        'zone export list': ('commands.zones.zone_files:ListExports', 'List the exports of zones'),
+        'zone export show': ('commands.zones.zone_files:ShowExport', 'Show an export, and where it can be fetched'),
+        'zone export delete': ('commands.zones.zone_files:DeleteExport', 'Forget an export'),
+    },
+    'Recordsets': {
+        'recordset list': ('commands.zones.recordsets:ListRecordSets',
+                           'List the recordsets of a zone, or of all zones'),
+        'recordset show': ('commands.zones.recordsets:ShowRecordSet', 'Show a recordset'),
+        'recordset create': ('commands.zones.recordsets:CreateRecordSet',
+                             'Create a recordset: all records of one name and type'),
+        'recordset set': ('commands.zones.recordsets:SetRecordSet',
+                          'Change a recordset: the records given replace those it has'),
+        'recordset delete': ('commands.zones.recordsets:DeleteRecordSet', 'Delete a recordset'),
+        'recordset servers': ('commands.zones.zone_status:ListRecordSetServers',
+                              'List which servers serve a recordset as it is now'),
+    },
+    'The pool': {
+        'status': ('commands.pools.status:ShowStatus',
+                   'Show the pool on one screen: servers, zones, services, recent changes'),
+        'pool list': ('commands.pools.pools:ListPools', 'List the pools'),
+        'pool show': ('commands.pools.pools:ShowPool', 'Show a pool'),
+        'pool create': ('commands.pools.pools:CreatePool',
+                        'Create a pool; its servers come from the configuration of its pool '
+                        'managers'),
+        'pool set': ('commands.pools.pools:SetPool',
+                     'Change a pool; new name servers give every zone of it a new serial'),
+        'pool delete': ('commands.pools.pools:DeletePool', 'Delete a pool that has no zones; stop its programs before'),
+        'pool audit': ('commands.pools.pools:ShowAudits',
+                       'Show when all zones of a pool were last looked at on all servers, and what '
+                       'was found'),
+        'pool audit findings': ('commands.pools.pools:ListFindings',
+                                'List what audits found lately, the newest first, and what '
+                                'was done about it'),
+        'server list': ('commands.pools.servers:ListServers', 'List the servers of all pools, or of one'),
+        'server show': ('commands.pools.servers:ShowServer',
+                        'Show where a server stands, and some of what fails on it'),
+        'server maintenance': ('commands.pools.servers:RestServer',
+                               'Put a server into maintenance: nothing is sent to it and it does '
+                               'not count, until it is resumed'),
+        'server resume': ('commands.pools.servers:ResumeServer',
+                          'Take a server out of maintenance, have one that joins count as it '
+                          'is, or take a drained one back'),
+        'server drain': ('commands.pools.servers:DrainServer',
+                         'Take a server out of the pool, and keep it out though its section is '
+                         'still there'),
+        'server resync': ('commands.pools.servers:ResyncServer',
+                          'Compare what a server has with what it should have, and mend it if '
+                          'told to'),
+        'server reload': ('commands.pools.servers:ReloadServers',
+                          "Have the pool's configuration read again: new servers join, those "
+                          'whose section is gone drain'),
+        'service list': ('commands.pools.services:ListServices',
+                         'List the programs of designate-pool, and which of them live'),
+        'tsigkey list': ('commands.pools.tsigkeys:ListKeys', 'List the TSIG keys that zones can be transferred with'),
+        'tsigkey show': ('commands.pools.tsigkeys:ShowKey', 'Show a TSIG key; its secret is not shown'),
+        'tsigkey create': ('commands.pools.tsigkeys:CreateKey', 'Create a TSIG key, for a pool or for one zone'),
+        'tsigkey set': ('commands.pools.tsigkeys:SetKey', 'Change a TSIG key'),
+        'tsigkey delete': ('commands.pools.tsigkeys:DeleteKey', 'Delete a TSIG key'),
+    },
+    'Projects': {
+        'quota show': ('commands.pools.quotas:ShowQuotas', 'Show how much a project may have; -1 is without limit'),
+        'quota set': ('commands.pools.quotas:SetQuotas', 'Change how much a project may have; -1 is without limit'),
+        'quota unset': ('commands.pools.quotas:UnsetQuotas',
+                        'Have a project have the quotas of the configuration again'),
+        'limits': ('commands.pools.quotas:ShowLimits', 'Show what the API takes'),
+    },
+    'Zones that are kept in files': {
+        'plan': ('commands.sources.plan_apply:MakePlan',
+                 'Show what would change so that zones are as their sources have them, and keep '
+                 'that plan to be applied'),
+        'plan list': ('commands.sources.plans:ListPlans',
+                      "List the plans that are kept, the newest first: an operator's, and those "
+                      'that pool managers have parked'),
+        'plan show': ('commands.sources.plans:ShowPlan',
+                      'Show a plan that is kept: all that it would change, and why it waits'),
+        'plan drop': ('commands.sources.plans:DropPlan',
+                      'Forget a plan: it is not applied any more.  A parked one is made anew if it '
+                      'is still needed'),
+        'apply': ('commands.sources.plan_apply:ApplyPlan',
+                  'Make exactly the changes of a plan, or with --yes plan and apply in one go'),
+        'compare': ('commands.sources.sources:CompareZones',
+                    'Show what would have to change in B so that a zone is there as it is in '
+                    'A'),
+        'dump': ('commands.sources.sources:DumpZones',
+                 'Write zones into files, as their sources and processors make them: one file for '
+                 'each zone'),
+        'report': ('commands.sources.report:ReportZone',
+                   "Ask every server of the zone's pool over DNS for all that the pool holds, "
+                   'and show where answers differ'),
+        'validate': ('commands.sources.sources:Validate',
+                     'Read the configuration and every zone from its sources, and tell every '
+                     'mistake; nothing is planned'),
+    },
+    'The command itself': {
+        'complete': ('args.completion:Complete', 'Print what a shell needs to complete the command'),
+        'help': ('app:Help', 'Show the help of a command'),
+    },
+}
+
+#: By heading.
+GROUPS: Mapping[str, tuple[Entry, ...]] = {
+    heading: tuple(Entry(name, value, summary) for name, (value, summary) in found.items())
+    for heading, found in _GROUPS.items()
+}
+COMMANDS: Mapping[str, Entry] = {entry.name: entry for group in GROUPS.values() for entry in group}

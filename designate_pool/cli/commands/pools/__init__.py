@@ -1,0 +1,1 @@
+"""Pools, servers, and the pool's state."""

@@ -1,0 +1,137 @@
+"""``designate-pool tsigkey ...``: keys that zones can be transferred with from MiniDNS."""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import pathlib
+import secrets
+from typing import Any
+
+from designate_pool.cli.base import ApiCommand, Json, Lister, Shown, ShowOne, columns
+from designate_pool.cli.http.client import Failure
+
+ALGORITHMS = ('hmac-md5', 'hmac-sha1', 'hmac-sha224', 'hmac-sha256', 'hmac-sha384', 'hmac-sha512')
+DEFAULT_ALGORITHM = 'hmac-sha256'
+LIST_COLUMNS = ('id', 'name', 'algorithm', 'scope', 'resource_id')
+COLUMNS = ('id', 'name', 'algorithm', 'secret', 'scope', 'resource_id', 'created_at', 'updated_at')
+#: Bytes of a secret that is made: the length of what hmac-sha256 works with.
+SECRET_BYTES = 32
+
+
+def _add_key(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument('tsigkey', metavar='KEY', help='name, or id or the first four or more digits of it')
+
+
+def _add_for(parser: argparse.ArgumentParser, required: bool) -> None:
+    what = parser.add_mutually_exclusive_group(required=required)
+    what.add_argument('--pool', metavar='POOL', help='every zone of this pool can be transferred with the key')
+    what.add_argument('--zone', metavar='ZONE', help='this zone can be transferred with the key')
+
+
+def _add_secret(parser: argparse.ArgumentParser, otherwise: str) -> None:
+    given = parser.add_mutually_exclusive_group()
+    given.add_argument('--secret', metavar='BASE64', help=f'which others on the host can see for a moment; {otherwise}')
+    given.add_argument('--secret-file', metavar='FILE', help='has the secret in it; - is standard input')
+
+
+class ListKeys(Lister):
+    """List the TSIG keys that zones can be transferred with."""
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        found = self.client.every('/v2/tsigkeys', 'tsigkeys')
+        return LIST_COLUMNS, ([each[column] for column in LIST_COLUMNS] for each in found)
+
+
+class ShowKey(ShowOne):
+    """Show a TSIG key; its secret is not shown."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        _add_key(parser)
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        return columns(self.client.tsigkey(parsed_args.tsigkey), COLUMNS, parsed_args.formatter)
+
+
+class _Writer(ShowOne):
+    """Makes or changes a key."""
+
+    def secret(self, parsed_args: argparse.Namespace) -> str | None:
+        """The secret that is given."""
+        if parsed_args.secret_file is None:
+            found: str | None = parsed_args.secret
+            return found
+        try:
+            text = self.app.stdin.read() if parsed_args.secret_file == '-' \
+                else pathlib.Path(parsed_args.secret_file).read_text(encoding='utf-8')
+        except (OSError, UnicodeDecodeError) as error:
+            why = getattr(error, 'strerror', None) or 'it is no text'
+            raise Failure(f'{parsed_args.secret_file} cannot be read: {why}.') from error
+        return text.strip()
+
+    def range(self, parsed_args: argparse.Namespace) -> Json:
+        """What can be transferred with the key, in the API's words."""
+        if parsed_args.pool is not None:
+            return {'scope': 'POOL', 'resource_id': self.client.pool(parsed_args.pool)['id']}
+        if parsed_args.zone is not None:
+            return {'scope': 'ZONE', 'resource_id': self.client.zone(parsed_args.zone)['id']}
+        return {}
+
+
+class CreateKey(_Writer):
+    """Create a TSIG key, for a pool or for one zone.
+
+    A secret that is not given is made, and shown this once: nothing shows it later.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument('name', metavar='NAME', help='of the key, as the server that transfers has it')
+        _add_for(parser, required=True)
+        parser.add_argument('--algorithm', choices=ALGORITHMS, default=DEFAULT_ALGORITHM,
+                            help=f'{DEFAULT_ALGORITHM} if not given')
+        _add_secret(parser, 'one is made and shown if none is given')
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        given = self.secret(parsed_args)
+        secret = base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode() if given is None else given
+        key = self.client.change('POST', '/v2/tsigkeys', {
+            'name': parsed_args.name, 'algorithm': parsed_args.algorithm, 'secret': secret, **self.range(parsed_args)})
+        return columns(key if given is not None else {**key, 'secret': secret}, COLUMNS, parsed_args.formatter)
+
+
+class SetKey(_Writer):
+    """Change a TSIG key."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        _add_key(parser)
+        parser.add_argument('--name', help='another name')
+        _add_for(parser, required=False)
+        parser.add_argument('--algorithm', choices=ALGORITHMS)
+        _add_secret(parser, 'the one that there is stays if none is given')
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        given: dict[str, Any] = {'name': parsed_args.name, 'algorithm': parsed_args.algorithm,
+                                 'secret': self.secret(parsed_args), **self.range(parsed_args)}
+        body = {name: value for name, value in given.items() if value is not None}
+        if not body:
+            raise Failure('Nothing to change; give --name, --pool, --zone, --algorithm, --secret or --secret-file.')
+        key = self.client.change('PATCH', f'/v2/tsigkeys/{self.client.tsigkey(parsed_args.tsigkey)["id"]}', body)
+        return columns(key, COLUMNS, parsed_args.formatter)
+
+
+class DeleteKey(ApiCommand):
+    """Delete a TSIG key."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        _add_key(parser)
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        self.client.send('DELETE', f'/v2/tsigkeys/{self.client.tsigkey(parsed_args.tsigkey)["id"]}')

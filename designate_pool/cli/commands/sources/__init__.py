@@ -1,0 +1,1 @@
+"""Zones that are kept in files: plan, apply, dump, compare."""

@@ -1,0 +1,199 @@
+"""``designate-pool dump``, ``compare`` and ``validate``: zones as the configuration's sources have them."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import os
+import pathlib
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from designate_pool.cli.args import names
+from designate_pool.cli.args.sync_config import Configured, plural, zone_names
+from designate_pool.cli.base import Json, Told
+from designate_pool.cli.http.client import Failure
+from designate_pool.cli.render import diff
+from designate_pool.errors import BadConfiguration
+from designate_pool.planner import master
+from designate_pool.planner.engine import Manager
+from designate_pool.planner.plan.plan import change_document, change_of
+from designate_pool.planner.providers.base import BaseSource
+from designate_pool.planner.run_report import lines_of
+from designate_pool.planner.setup import Setup, ZoneSetting
+from designate_pool.planner.sources.zonefile import ZoneFileSource
+from designate_pool.planner.targets.pool import PoolProvider
+from designate_pool.planner.targets.yaml_target import YamlProvider
+from designate_pool.planner.zone.changes import Change
+from designate_pool.planner.zone.zone import Zone
+from designate_pool.planner.zone_jobs import find
+from designate_pool.protocol.rrset import NO_EXTRA, normal_name
+
+Shown = tuple[Sequence[str], Iterable[Any]]
+#: The end of zone files' names, after that of the zone without its final dot.
+EXTENSION = '.zone'
+#: Word for the pool itself, where the configuration has nothing of that id.
+POOL = 'pool'
+DIFFERENT = 2
+#: The id of a target that is a folder of dumped files.
+DUMP = 'dump'
+
+
+class DumpZones(Configured):
+    """Write zones into files, as their sources and processors make them: one file for each zone."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument('zones', nargs='*', metavar='ZONE',
+                            help='the final dot may be left out; all zones of the configuration if not given, or of '
+                                 'the --source')
+        parser.add_argument('--source', action='append', default=[], metavar='ID',
+                            help="read this instead of the zone's own sources, such as a target, also zones that the "
+                                 'configuration does not have; may be given more than once')
+        parser.add_argument('--output', required=True, metavar='FOLDER', help='made if it is not there')
+        parser.add_argument('--format', choices=list(FORMATS), default='zone', dest='form',
+                            help="'zone' for zone files (RFC 1035), 'yaml' for octoDNS's; 'zone' if not given")
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> int:
+        manager, wanted = _wanted(self.setup(parsed_args), parsed_args)
+        folder = pathlib.Path(parsed_args.output)
+        for name in wanted:
+            zone = manager.dump(name, parsed_args.source)
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                file = FORMATS[parsed_args.form](zone, folder)
+            except OSError as error:
+                raise Failure(f'{error.filename or folder} cannot be written: {error.strerror or error}.') from error
+            self.app.stdout.write(f'{name} {plural(len(zone), "RRset")} {file}\n')
+            self._tell_lost(zone, parsed_args.form)
+        return 0
+
+    def _tell_lost(self, zone: Zone, form: str) -> None:
+        """Say what of *zone* is not in its file."""
+        if form == 'zone':
+            lost = sum(1 for extra in zone.extras.values() if extra != NO_EXTRA)
+            why = 'have settings that a zone file has no words for; --format yaml has them'
+        else:
+            lost = sum(1 for extra in zone.extras.values() if not extra.is_for(DUMP))
+            why = 'are for some targets only, or ignored, and were left out'
+        if lost:
+            self.app.stderr.write(f'{zone.name}: {lost} RRsets {why}.\n')
+
+
+class CompareZones(Configured, Told):
+    """Show what would have to change in B so that a zone is there as it is in A.
+
+    A and B are ids of the configuration, paths of zone files, or 'pool'.  The exit code is 0 when they are the same,
+    2 when they differ.
+    """
+
+    exit_code = 0
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        for side in 'ab':
+            parser.add_argument(side, metavar=side.upper(), help="an id of the configuration, a zone file, or 'pool'")
+        parser.add_argument('zone', metavar='ZONE', help='the final dot may be left out')
+        return parser
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        return super().run(parsed_args) or self.exit_code
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        setup = self.setup_if_any(parsed_args)
+        name = normal_name(names.of_zone(parsed_args.zone))
+        sides = {each: self._side(setup, each) for each in (parsed_args.a, parsed_args.b)}
+        zones = {name: ZoneSetting(), **(setup.zones if setup is not None else {})}
+        providers = {**(setup.providers if setup is not None else {}), **sides}
+        together = dataclasses.replace(setup, zones=zones, providers=providers) if setup is not None \
+            else Setup(zones, providers)
+        found = [change for change in Manager(together).compare([parsed_args.a], [parsed_args.b], name)
+                 if all(each.SUPPORTS_ROOT_NS for each in sides.values()) or not _is_root_ns(change, name)]
+        self.exit_code = DIFFERENT if found else 0
+        told = {'zone': name, 'a': parsed_args.a, 'b': parsed_args.b,
+                'changes': [change_document(each) for each in found]}
+        return tuple(told), tuple(told.values())
+
+    def text(self, found: Json) -> str:
+        changes = [change_of(each) for each in found['changes']]
+        if not changes:
+            return f'{found["zone"]} is the same in {found["a"]} and {found["b"]}.\n'
+        lines = [f'{found["zone"]} in {found["b"]} differs from {found["a"]}: {plural(len(changes), "change")}',
+                 *diff.of_changes(changes)]
+        return '\n'.join(lines) + '\n'
+
+    def _side(self, setup: Setup | None, given: str) -> BaseSource:
+        if setup is not None and given in setup.providers:
+            return setup.providers[given]
+        if given == POOL:
+            place = self.place(setup)
+            return PoolProvider(POOL, url=place.url, token=place.token or '')
+        if os.path.isfile(given):
+            return ZoneFileSource(given, file=given, check_origin=False)
+        known = ', '.join([*(setup.providers if setup is not None else ()), POOL])
+        raise Failure(f'{given} is neither a zone file nor one of {known}.')
+
+
+class Validate(Configured):
+    """Read the configuration and every zone from its sources, and tell every mistake; nothing is planned."""
+
+    def take_action(self, parsed_args: argparse.Namespace) -> int:
+        manager = Manager(self.setup(parsed_args))
+        with contextlib.closing(manager):
+            found = manager.validate()
+            if found:
+                raise BadConfiguration(count=len(found), listing=''.join('\n  ' + '\n    '.join(lines_of(each))
+                                                                         for each in found))
+            self.app.stdout.write(f'{plural(len(manager.zones()), "zone")} can be read, and nothing is wrong.\n')
+        return 0
+
+
+def _wanted(setup: Setup, parsed_args: argparse.Namespace) -> tuple[Manager, list[str]]:
+    """What to dump by, and the zones.
+
+    :raises Failure: for zones that nothing is known of
+    """
+    manager = Manager(setup)
+    known = manager.zones()
+    names = [normal_name(each) for each in zone_names(parsed_args.zones)]
+    if not parsed_args.source:
+        unknown = [each for each in names if each not in known]
+        if unknown:
+            raise Failure(f'There is no {" and no ".join(unknown)} in the configuration; with --source it need not be.')
+        return manager, names or known
+    if not names:
+        names = sorted({each for id in parsed_args.source for each in find(setup.providers, 'source', id).list_zones()})
+    own = {each: ZoneSetting(sources=tuple(parsed_args.source)) for each in names if each not in known}
+    return Manager(dataclasses.replace(setup, zones={**setup.zones, **own})), names
+
+
+def _is_root_ns(change: Change, zone: str) -> bool:
+    return change.name == zone and change.types == ('NS',)
+
+
+def _zone_file(zone: Zone, folder: pathlib.Path) -> str:
+    """Whole or not at all: in a file beside it, which then takes its place."""
+    path = folder / f'{zone.name.removesuffix(".").replace("/", "-")}{EXTENSION}'
+    beside = folder / f'.{path.name}.new'
+    try:
+        with beside.open('w', encoding='utf-8') as file:
+            file.writelines(master.write(zone))
+        beside.replace(path)
+    except BaseException:  # Ctrl-C too leaves no half of a file behind
+        beside.unlink(missing_ok=True)
+        raise
+    return str(path)
+
+
+def _yaml(zone: Zone, folder: pathlib.Path) -> str:
+    target = YamlProvider(DUMP, directory=str(folder), root_ns_warnings=False)
+    plan = target.plan(zone, lenient=True)
+    if plan is not None:
+        target.apply(plan)
+    return str(target.zone_file(zone.name))
+
+
+#: By the user's word: writes a zone into a folder, and gives back the file's path.
+FORMATS: dict[str, Callable[[Zone, pathlib.Path], str]] = {'zone': _zone_file, 'yaml': _yaml}

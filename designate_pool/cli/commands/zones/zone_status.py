@@ -1,0 +1,163 @@
+"""Where a zone, or one recordset of it, stands on each server, and waiting until it stands where it should."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import time
+from datetime import datetime, timezone
+from typing import Any
+
+from designate_pool.cli.args.common import add_recordset, add_zone
+from designate_pool.cli.base import Json, Lister, Shown, ShowOne, Told, columns, seconds
+from designate_pool.cli.http.client import Refused
+from designate_pool.cli.render import explain
+from designate_pool.cli.wait import zone_wait
+
+SERVER_COLUMNS = ('name', 'state', 'action', 'status', 'serial', 'expected_serial', 'current', 'diverged', 'attempts',
+                  'next_attempt_at', 'last_error')
+RECORDSET_COLUMNS = ('name', 'state', 'served', 'serial')
+WAIT_COLUMNS = ('zone_id', 'zone_name', 'serial', 'status', 'action', 'needed', 'current', 'servers_current', 'done',
+                'timed_out', 'failed', 'seconds')
+WAIT_SECONDS = 60.0
+#: What the API waits at most, and what it may take beyond that to answer.
+LONGEST, PATIENCE = 300.0, 30.0
+PAUSE = 1.0
+
+
+class ExplainZone(Told):
+    """Tell why a zone is not ACTIVE, or not on every server.
+
+    For each server: its last operation, the serial seen and wanted, the error, the tries and the next one; then what
+    the pool lacks, and what to do.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        add_zone(parser)
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        zone = self.client.zone(parsed_args.zone)
+        found = self.client.get(f'/v2/zones/{zone["id"]}/explain')
+        found.pop('links', None)
+        return tuple(found), tuple(found.values())
+
+    def text(self, found: Json) -> str:
+        return explain.text(found, datetime.now(timezone.utc), shutil.get_terminal_size((100, 24)).columns)
+
+
+class ListZoneServers(Lister):
+    """List where a zone stands on each server."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        add_zone(parser)
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        found = self.client.get(f'/v2/zones/{self.client.zone(parsed_args.zone)["id"]}/servers')['servers']
+        return SERVER_COLUMNS, ([each[name] for name in SERVER_COLUMNS] for each in found)
+
+
+class ListRecordSetServers(Lister):
+    """List which servers serve a recordset as it is now."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        add_recordset(parser)
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        zone = self.client.zone(parsed_args.zone)
+        recordset = self.client.recordset(zone, parsed_args.recordset, parsed_args.type)
+        found = self.client.get(f'/v2/zones/{zone["id"]}/recordsets/{recordset["id"]}/servers')
+        return RECORDSET_COLUMNS, ([each[name] for name in RECORDSET_COLUMNS] for each in found['servers'])
+
+
+class WaitForZone(ShowOne):
+    """Wait until enough servers have a zone at its serial.
+
+    A zone that is being deleted is waited for until it is gone.  The exit code is 0 when it came so, 3 when the pool
+    said ERROR (with --through-errors: still says so at the end), 4 when the time was over, 1 when it could not be
+    waited for.
+    """
+
+    exit_code = 0
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        add_zone(parser)
+        parser.add_argument('--serial', type=int, metavar='N',
+                            help="this serial or a newer one; the zone's if not given")
+        parser.add_argument('--servers', type=int, metavar='K',
+                            help="so many servers; as many as the pool's threshold needs if not given")
+        parser.add_argument('--timeout', type=seconds, default=WAIT_SECONDS, metavar='SECONDS',
+                            help=f'how long to wait; {WAIT_SECONDS:g} if not given')
+        parser.add_argument('--through-errors', action='store_true',
+                            help='go on waiting while the zone is in ERROR, since what failed is tried again; if not'
+                                 ' given the wait ends then, with 3')
+        return parser
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        return super().run(parsed_args) or self.exit_code
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        began = time.monotonic()
+        zone = self.client.zone(parsed_args.zone)
+        wanted = zone['serial'] if parsed_args.serial is None else parsed_args.serial
+        change = zone_wait.Change(zone['id'], zone['name'], began, wanted, zone['action'] == 'DELETE')
+        try:
+            found = self._wait(change, parsed_args)
+        except KeyboardInterrupt:
+            self.app.stderr.write(f'\n{zone_wait.left_alone(change)}\n')
+            raise
+        found['seconds'] = round(time.monotonic() - began, 3)
+        self.exit_code = _code(found)
+        if self.exit_code in (zone_wait.FAILED, zone_wait.TIMED_OUT):
+            self.app.stderr.write(f"{_why(found, wanted)}; 'designate-pool zone explain {zone['name']}' tells more.\n")
+        return columns(found, WAIT_COLUMNS, parsed_args.formatter)
+
+    def _wait(self, change: zone_wait.Change, parsed_args: argparse.Namespace) -> Json:
+        """What the API says when it is over; it waits no longer than :data:`LONGEST` at once."""
+        end = change.began + parsed_args.timeout
+        given = {} if parsed_args.servers is None else {'servers': parsed_args.servers}
+        if not change.deletes:
+            given['serial'] = change.wanted
+        while True:
+            left = max(0.0, min(LONGEST, end - time.monotonic()))
+            try:
+                found = self.client.get_slowly(f'/v2/zones/{change.zone_id}/wait', left + PATIENCE, **given,
+                                               timeout=f'{left:.3f}')
+            except Refused as refused:
+                # Too many wait already, or Central is away for a moment.
+                if refused.status != 503 or time.monotonic() + PAUSE >= end:
+                    raise
+                time.sleep(PAUSE)
+                continue
+            if time.monotonic() >= end or not found['timed_out'] and not _goes_on(found, change, parsed_args):
+                return found
+            if not found['timed_out']:
+                time.sleep(min(PAUSE, max(0.0, end - time.monotonic())))
+
+
+def _goes_on(found: Json, change: zone_wait.Change, parsed_args: argparse.Namespace) -> bool:
+    """Whether the pool only says ERROR, of what is tried again, and that is to be waited through."""
+    deletes = found['action'] == 'DELETE'
+    return bool(parsed_args.through_errors and found['failed'] and found['status'] == 'ERROR'
+                and deletes == change.deletes)
+
+
+def _code(found: Json) -> int:
+    if found['done']:
+        return zone_wait.DONE
+    if found['failed']:
+        return zone_wait.FAILED
+    return zone_wait.TIMED_OUT if found['timed_out'] else zone_wait.DELETED_MEANWHILE
+
+
+def _why(found: Json, wanted: Any) -> str:
+    have = f'{found["current"]} of the {found["needed"]} servers that are needed have serial {wanted}'
+    if found['failed']:
+        return f'{found["zone_name"]} is in {found["status"]}: {have}'
+    return f'{found["zone_name"]} is {found["status"]} after {found["seconds"]:g} s: {have}'

@@ -1,0 +1,156 @@
+"""``designate-pool zone ...``: zones themselves."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+
+from designate_pool.cli.args import common, names
+from designate_pool.cli.args.common import add_zone
+from designate_pool.cli.base import ZONE_COLUMNS, Change, Json, Lister, Shown, ShowOne, columns
+from designate_pool.cli.http.client import LARGEST_PAGE, Failure
+
+LIST_COLUMNS = ('id', 'name', 'serial', 'status', 'action')
+SORTED_BY = ('name', 'email', 'status', 'ttl', 'serial', 'created_at', 'updated_at')
+
+
+class CreateZone(Change):
+    """Create a zone."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument('name', metavar='NAME', help='such as example.com; the final dot may be left out')
+        parser.add_argument('--email', required=True, help='of whoever is responsible for the zone')
+        parser.add_argument('--ttl', type=int, metavar='SECONDS', help='for records without their own')
+        parser.add_argument('--description')
+        parser.add_argument('--pool', metavar='POOL', help="the pool that it goes to, by name or id; not given: the "
+                                                           "default one")
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        body = {'name': names.of_zone(parsed_args.name), 'email': parsed_args.email, 'ttl': parsed_args.ttl,
+                'description': parsed_args.description}
+        if parsed_args.pool is not None:
+            body['attributes'] = {'pool_id': self.client.pool(parsed_args.pool)['id']}
+        zone = self.ask('POST', '/v2/zones', body)
+        if self.settle(parsed_args, zone, zone['serial']):
+            zone = self.client.zone(zone['id'])
+        return columns(zone, ZONE_COLUMNS, parsed_args.formatter)
+
+
+class ListZones(Lister):
+    """List zones."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument('--name', help='only this name; * stands for anything')
+        parser.add_argument('--status', type=str.upper, choices=('PENDING', 'ACTIVE', 'ERROR', 'DELETED'))
+        parser.add_argument('--email', help='only those of this address; * stands for anything')
+        parser.add_argument('--ttl', type=int, metavar='SECONDS', help='only those of this TTL')
+        parser.add_argument('--description', help='only those described so; * stands for anything')
+        parser.add_argument('--pool', metavar='POOL', help='only those of this pool; its name or id')
+        common.add_page(parser, SORTED_BY)
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        name = parsed_args.name
+        if name is not None and not name.endswith('*'):
+            name = names.of_zone(name)
+        pool = parsed_args.pool and self.client.pool(parsed_args.pool)['id']
+        wanted = {'name': name, 'status': parsed_args.status, 'email': parsed_args.email, 'ttl': parsed_args.ttl,
+                  'description': parsed_args.description, 'pool_id': pool}
+        found: Iterable[Json] = self.client.every('/v2/zones', 'zones', **common.page(parsed_args), **wanted)
+        shown = LIST_COLUMNS if not self.app.options.all_projects else (*LIST_COLUMNS, 'project_id')
+        if parsed_args.formatter == 'table' and not (
+                self.app.options.all_projects or self.app.options.project or parsed_args.limit or parsed_args.marker):
+            found = list(found)
+            self._hint(len(found), wanted)
+        return shown, ([zone[column] for column in shown] for zone in found)
+
+    def _hint(self, listed: int, wanted: Json) -> None:
+        """Tell who may see them of other projects' zones: a list that lacks them looks like a loss."""
+        if listed < LARGEST_PAGE and self.client.may_see_everything() and listed < sum(
+                1 for _ in self.client.every('/v2/zones', 'zones', most=listed + 1, **wanted)):
+            self.app.stderr.write('There are zones of other projects as well; --all-projects lists them too.\n')
+
+
+class GiveZones(Lister):
+    """Give zones to a project.
+
+    It is for administrators. After the change from noauth to tokens --unowned gives away the zones that are nobody's.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        which = parser.add_mutually_exclusive_group(required=True)
+        which.add_argument('--zone', metavar='ZONE', action='append', help='its name or id; may be given again')
+        which.add_argument('--unowned', action='store_true', help='all zones that belong to no project')
+        parser.add_argument('--to', metavar='PROJECT', required=True, help='the id of the project')
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        self.client.for_all_projects()
+        if parsed_args.unowned:
+            found = [each for each in self.client.every('/v2/zones', 'zones', sort_key='name')
+                     if not each['project_id'] and each['action'] != 'DELETE']
+        else:
+            found = [self.client.zone(each) for each in parsed_args.zone]
+        given = (self.client.change('POST', f'/v2/zones/{each["id"]}/project', {'project_id': parsed_args.to})
+                 for each in found)
+        shown = (*LIST_COLUMNS, 'project_id')
+        return shown, ([zone[column] for column in shown] for zone in given)
+
+
+class ShowZone(ShowOne):
+    """Show a zone."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        add_zone(parser)
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        return columns(self.client.zone(parsed_args.zone), ZONE_COLUMNS, parsed_args.formatter)
+
+
+class SetZone(Change):
+    """Change a zone's email, TTL or description."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        add_zone(parser)
+        parser.add_argument('--email')
+        parser.add_argument('--ttl', type=int, metavar='SECONDS')
+        describe = parser.add_mutually_exclusive_group()
+        describe.add_argument('--description')
+        describe.add_argument('--no-description', action='store_true')
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        body = {name: value for name in ('email', 'ttl', 'description')
+                if (value := getattr(parsed_args, name)) is not None}
+        if parsed_args.no_description:
+            body['description'] = None
+        if not body:
+            raise Failure('Nothing to change; give --email, --ttl, --description or --no-description.')
+        zone_id = self.client.zone(parsed_args.zone)['id']
+        zone = self.ask('PATCH', f'/v2/zones/{zone_id}', body)
+        if self.settle(parsed_args, zone, zone['serial']):
+            zone = self.client.zone(zone['id'])
+        return columns(zone, ZONE_COLUMNS, parsed_args.formatter)
+
+
+class DeleteZone(Change):
+    """Delete a zone, from the database and from every server."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        add_zone(parser)
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        zone_id = self.client.zone(parsed_args.zone)['id']
+        zone = self.ask('DELETE', f'/v2/zones/{zone_id}')
+        if self.settle(parsed_args, zone, deletes=True):
+            zone = {**zone, 'action': 'NONE', 'status': 'DELETED'}
+        return columns(zone, ZONE_COLUMNS, parsed_args.formatter)

@@ -1,0 +1,197 @@
+"""Asking a server over DNS for RRsets, and telling where its answers are not what they should be."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import dataclasses
+import threading
+from collections.abc import Mapping, Sequence
+
+import dns.exception
+import dns.flags
+import dns.message
+import dns.name
+import dns.query
+import dns.rcode
+import dns.rdataclass
+import dns.rdatatype
+import dns.rrset
+
+from designate_pool.protocol.rrset import GENERATED, LOWER, parents
+
+#: Questions that are under way to one server at once.
+IN_FLIGHT = 32
+#: A question is asked so often before it counts as not answered.
+TRIES = 2
+#: Questions in a row without an answer, after which a server is not asked any more.
+GIVE_UP = 8
+PAYLOAD = 1232
+#: Instead of an answer, and what is expected where nothing is there.
+NO_ANSWER = 'no answer'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Question:
+    """
+    :ivar expected: the TTL and the data as :attr:`designate_pool.protocol.rrset.RRset.packed` has them, with blanks
+        and commas between
+    :ivar referral: whether the answer is that another server is to be asked (RFC 1034 section 4.3.2)
+    """
+
+    name: str
+    type: str
+    expected: str
+    referral: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Asked:
+    """What every server is asked.
+
+    :ivar serial: the zone's in the pool
+    :ivar with_serial: whether another serial is a difference
+    """
+
+    zone: str
+    serial: int
+    questions: Sequence[Question]
+    with_serial: bool = True
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Difference:
+    question: Question
+    answered: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ServerAnswers:
+    """
+    :ivar serial: None when it told none
+    :ivar asked: how many questions it was asked, beside that for the SOA
+    :ivar trouble: why not all of them were asked
+    """
+
+    serial: int | None
+    asked: int
+    differences: tuple[Difference, ...] = ()
+    trouble: str | None = None
+
+
+def questions(zone: str, pairs: Mapping[str, str]) -> list[Question]:
+    """What to ask so that all of a zone is seen, in the order of names, without its SOA.
+
+    What is below a delegation or a DNAME is not answered for by this zone's servers.
+
+    :param pairs: packed, as of :class:`designate_pool.planner.zone.zone.Zone`
+    """
+    keys = [tuple(key.split('\t')) for key in pairs]
+    cuts = {name for name, rtype in keys if rtype == 'NS' and name != zone}
+    covers = cuts | {name for name, rtype in keys if rtype == 'DNAME'}
+    found = []
+    for name, rtype in sorted(keys):
+        if rtype == 'SOA' or rtype in GENERATED or _is_below(name, covers) \
+                or name in cuts and rtype not in ('NS', 'DS'):
+            continue
+        found.append(Question(name, rtype, _told(pairs[f'{name}\t{rtype}']), rtype == 'NS' and name in cuts))
+    return found
+
+
+def serial_of(zone: str, pairs: Mapping[str, str]) -> int:
+    return int(pairs[f'{zone}\tSOA'].split('\t')[1].split()[2])
+
+
+def ask(host: str, port: int, asked: Asked, timeout: float) -> ServerAnswers:
+    """Ask one server: first for the SOA, and when it answers that for all else, many at once."""
+    soa = Question(asked.zone, 'SOA', f'serial {asked.serial}')
+    try:
+        answered = _answer(host, port, soa, timeout)
+    except OSError as error:
+        return ServerAnswers(None, 0, trouble=f'it could not be asked ({error.strerror or error})')
+    if answered == NO_ANSWER:
+        return ServerAnswers(None, 0, trouble=f'it did not answer within {TRIES} times {timeout:g} s')
+    serial = _serial(answered)
+    found = [Difference(soa, answered if serial is None else f'serial {serial}')] \
+        if serial is None or asked.with_serial and serial != asked.serial else []
+    if serial is None:
+        # Without the zone there is nothing to be had from it.
+        return ServerAnswers(None, 0, tuple(found))
+    silent = _Silence()
+    with concurrent.futures.ThreadPoolExecutor(IN_FLIGHT) as pool:
+        answers = list(pool.map(lambda each: silent.watch(host, port, each, timeout), asked.questions))
+    found += [Difference(question, answer) for question, answer in zip(asked.questions, answers, strict=True)
+              if answer is not None and answer != question.expected]
+    count = sum(1 for answer in answers if answer is not None)
+    left = len(answers) - count
+    return ServerAnswers(serial, count, tuple(found), f'it stopped answering, {left} were not asked' if left else None)
+
+
+class _Silence:
+    """Sees to it that a server which has stopped answering is not waited for again and again."""
+
+    def __init__(self) -> None:
+        self._in_a_row = 0
+        self._lock = threading.Lock()
+
+    def watch(self, host: str, port: int, question: Question, timeout: float) -> str | None:
+        """The answer; None when the question was not asked any more."""
+        if self._in_a_row >= GIVE_UP:
+            return None
+        try:
+            found = _answer(host, port, question, timeout)
+        except OSError as error:
+            found = f'{NO_ANSWER} ({error.strerror or error})'
+        with self._lock:
+            self._in_a_row = self._in_a_row + 1 if found.startswith(NO_ANSWER) else 0
+        return found
+
+
+def _answer(host: str, port: int, question: Question, timeout: float) -> str:
+    """The RRset that was asked for in the form of :attr:`Question.expected`, or in words why there is none.
+
+    :raises OSError: when the server cannot be reached
+    """
+    query = dns.message.make_query(dns.name.from_text(question.name), question.type, use_edns=0, payload=PAYLOAD)
+    query.flags &= ~dns.flags.RD
+    for _ in range(TRIES):
+        try:
+            answer, _ = dns.query.udp_with_fallback(query, host, timeout, port, ignore_unexpected=True)
+        except dns.exception.Timeout:
+            continue
+        except dns.exception.DNSException as error:
+            return f'{type(error).__name__}: {error}'
+        return _read(answer, question)
+    return NO_ANSWER
+
+
+def _read(answer: dns.message.Message, question: Question) -> str:
+    section = answer.authority if question.referral and not answer.answer else answer.answer
+    name = dns.name.from_text(question.name)
+    rtype = dns.rdatatype.from_text(question.type)
+    found = answer.get_rrset(section, name, dns.rdataclass.IN, rtype)
+    if found is not None and (question.referral or answer.flags & dns.flags.AA):
+        return _told('\t'.join((str(found.ttl), *sorted({_data(question.type, each.to_text()) for each in found}))))
+    if found is not None:
+        return 'an answer without authority'
+    code = dns.rcode.to_text(answer.rcode())
+    return 'nothing of the type' if code == 'NOERROR' else code
+
+
+def _data(rtype: str, text: str) -> str:
+    return text.lower() if rtype in LOWER else text
+
+
+def _told(packed: str) -> str:
+    ttl, _, data = packed.partition('\t')
+    return f'{ttl} {data}'.replace('\t', ', ')
+
+
+def _serial(answered: str) -> int | None:
+    """The serial of an answer for a SOA; None when it is none."""
+    words = answered.split()
+    return int(words[3]) if len(words) == 8 and words[0].isdecimal() else None
+
+
+def _is_below(name: str, covers: set[str]) -> bool:
+    """Whether a name above *name* is one of *covers*."""
+    return bool(covers) and any(above in covers for above in parents(name))

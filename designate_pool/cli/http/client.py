@@ -1,0 +1,221 @@
+"""The API over HTTP.  Whatever goes wrong is one line that says what to do; mistakes of a file have a line each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import requests
+
+from designate_pool.cli.args import names
+from designate_pool.cli.http.errors import Failure, Json, Refused, hinted
+from designate_pool.cli.http.settings import DEFAULT_URL, Settings
+from designate_pool.errors import InvalidField
+from designate_pool.planner.providers.pool_api import new_session, reason
+
+__all__ = ('DEFAULT_URL', 'Client', 'Failure', 'Json', 'Refused', 'hinted')
+
+
+_IS_PROJECT = re.compile('[A-Za-z0-9_.-]{1,36}')
+#: Items that one answer may have.
+LARGEST_PAGE = 1000
+_ALL = 'X-Auth-All-Projects'
+_CALLED = {'tsigkey': 'TSIG key'}
+
+
+def session_for(url: str, settings: Settings) -> requests.Session:
+    """A session for the API at *url*.
+
+    :raises Failure: when the token or the project can be none
+    """
+    try:
+        session = new_session(url, settings.token)
+    except InvalidField as error:
+        raise Failure(str(error)) from error
+    if settings.project:
+        if not _IS_PROJECT.fullmatch(settings.project):
+            raise Failure('--project: must be 1 to 36 letters, digits, dots, dashes or underscores.')
+        session.headers['X-Auth-Sudo-Project-ID'] = settings.project
+    if settings.all_projects:
+        session.headers[_ALL] = 'true'
+    if settings.cacert:
+        session.verify = settings.cacert
+    return session
+
+
+class Client:
+    """
+    :param url: where the API is, without a path
+    :param timeout: seconds that one answer may take
+    :param settings: who asks, and for whom; where the API is, is *url*
+    """
+
+    def __init__(self, url: str, timeout: float = 90.0, settings: Settings = Settings()) -> None:
+        self.url = url.rstrip('/')
+        self._timeout = timeout
+        self._session = session_for(self.url, settings)
+
+    def get(self, path: str, **parameters: Any) -> Json:
+        return self._json(self.send('GET', path, params=parameters))
+
+    def get_slowly(self, path: str, patience: float, **parameters: Any) -> Json:
+        """
+        :param patience: seconds that the answer may take
+        """
+        return self._json(self.send('GET', path, patience, params=parameters))
+
+    def change(self, method: str, path: str, body: Json | None = None, timeout: float | None = None) -> Json:
+        return self._json(self.send(method, path, timeout, json=body))
+
+    def send(self, method: str, path: str, timeout: float | None = None, **options: Any) -> requests.Response:
+        """
+        :raises Failure: when the API cannot be reached or refuses
+        """
+        answer = self._send(method, path, timeout, **options)
+        if answer.status_code >= 400:
+            raise Refused(answer.status_code, self._json(answer))
+        return answer
+
+    def for_all_projects(self) -> None:
+        """Have what is asked from now on be about all projects."""
+        self._session.headers[_ALL] = 'true'
+
+    def may_see_everything(self) -> bool:
+        """Whether what is asked may be about all projects; if so, it is from now on."""
+        try:
+            self.send('GET', '/v2/zones', params={'limit': 1}, headers={_ALL: 'true'})
+        except Refused as error:
+            if error.status != 403:
+                raise
+            return False
+        self.for_all_projects()
+        return True
+
+    def health(self) -> Json:
+        """What ``/healthz`` says, also where it says that something is wrong."""
+        found = self._json(self._send('GET', '/healthz', None))
+        if not {'version', 'status', 'central'} <= set(found):
+            raise Refused(503, found)
+        return found
+
+    def _send(self, method: str, path: str, timeout: float | None, **options: Any) -> requests.Response:
+        try:
+            answer = self._session.request(method, self.url + path, timeout=timeout or self._timeout,
+                                           allow_redirects=False, **options)
+        except (requests.exceptions.InvalidURL, requests.exceptions.MissingSchema,
+                requests.exceptions.InvalidSchema) as error:
+            raise Failure(f'{self.url!r} is no address of an API; give one as --url http://HOST:PORT.') from error
+        except requests.exceptions.ReadTimeout as error:
+            raise Failure(f'The API at {self.url} has not answered in {timeout or self._timeout:g} s; what was asked '
+                          'may still be done: look before you try again.') from error
+        except requests.exceptions.RequestException as error:
+            raise Failure(f'The API at {self.url} cannot be reached ({reason(error)}); look whether '
+                          'designate-pool-api is running and whether --url or DESIGNATE_POOL_URL is right.') from error
+        return answer
+
+    def every(self, path: str, key: str, most: int | None = None, marker: str | None = None,
+              **parameters: Any) -> Iterator[Json]:
+        """All items of a list, page after page.
+
+        :param most: no more than so many
+        :param marker: only what comes after the item of this id
+        """
+        wanted = {name: value for name, value in parameters.items() if value is not None}
+        left = LARGEST_PAGE if most is None else most
+        while left:
+            page = self.get(path, limit=min(left, LARGEST_PAGE), **wanted, **({'marker': marker} if marker else {}))
+            yield from page[key]
+            if most is not None:
+                left -= len(page[key])
+            if 'next' not in page.get('links', {}) or not page[key]:
+                return
+            marker = page[key][-1]['id']
+
+    def zone(self, name_or_id: str) -> Json:
+        """
+        :raises Failure: when there is none
+        """
+        if names.is_id(name_or_id):
+            return self.get(f'/v2/zones/{name_or_id}')
+        name = names.of_zone(name_or_id)
+        for found in self.every('/v2/zones', 'zones', name=name):
+            if found['name'].lower() == name.lower():
+                return found
+        raise Refused(404, {'type': 'domain_not_found', 'message': f'There is no zone {name}'})
+
+    def recordset(self, zone: Json, name_or_id: str, rtype: str | None = None) -> Json:
+        """
+        :param rtype: its type; only where more than one recordset has the name is it needed
+        :raises Failure: when there is none, or more than one
+        """
+        path = f'/v2/zones/{zone["id"]}/recordsets'
+        if names.is_id(name_or_id):
+            return self.get(f'{path}/{name_or_id}')
+        name = names.in_zone(name_or_id, zone['name'])
+        found = [each for each in self.every(path, 'recordsets', name=name, type=rtype and rtype.upper())
+                 if each['name'].lower() == name.lower()]
+        if not found:
+            raise Refused(404, {'type': 'recordset_not_found',
+                                'message': f'There is no recordset {name}{" " + rtype.upper() if rtype else ""}'})
+        if len(found) > 1:
+            types = ', '.join(sorted(each['type'] for each in found))
+            raise Failure(f'{name} has recordsets of several types ({types}); name the type after the name.')
+        return found[0]
+
+    def server(self, given: str) -> Json:
+        """
+        :param given: its id or the beginning of it, with or without dashes, its name, or its host
+        :raises Failure: when there is none, or more than one
+        """
+        servers = self.get('/v2/servers')['servers']
+        found = [each for each in servers if names.is_server(given, each)] \
+            or [each for each in servers if names.may_be_server(given, each)]
+        if not found:
+            raise Refused(404, {'type': 'server_not_found', 'message': f'There is no server {given}.'})
+        if len(found) > 1:
+            which = ', '.join(f'{each["name"]} {each["id"]}' for each in found)
+            raise Failure(f'{given} may be any of several servers ({which}); give the name or more of the id.')
+        return found[0]
+
+    def pool(self, given: str) -> Json:
+        """
+        :param given: its id or the beginning of it, or its name
+        """
+        return self._chosen(given, list(self.every('/v2/pools', 'pools')), 'pool')
+
+    def pool_names(self) -> dict[str, str]:
+        """The names of the pools, by their ids."""
+        return {each['id']: each['name'] for each in self.every('/v2/pools', 'pools')}
+
+    def tsigkey(self, given: str) -> Json:
+        """
+        :param given: its id or the beginning of it, or its name; the final dot may be left out
+        """
+        return self._chosen(given, list(self.every('/v2/tsigkeys', 'tsigkeys')), 'tsigkey')
+
+    @staticmethod
+    def _chosen(given: str, there: list[Json], what: str) -> Json:
+        """
+        :raises Failure: when there is none, or more than one
+        """
+        found = [each for each in there if names.is_called(given, each)] \
+            or [each for each in there if names.begins(given, each['id'])]
+        if not found:
+            called = _CALLED.get(what, what)
+            raise Refused(404, {'type': f'{what}_not_found', 'message': f'There is no {called} {given}.'})
+        if len(found) > 1:
+            which = ', '.join(f'{each["name"]} {each["id"]}' for each in found)
+            raise Failure(f'{given} may be any of several ({which}); give more of the id.')
+        return found[0]
+
+    def _json(self, answer: requests.Response) -> Json:
+        try:
+            found = answer.json()
+        except ValueError:
+            found = None
+        if not isinstance(found, dict):
+            raise Failure(f'What answers at {self.url} is not the API of designate-pool (it sent '
+                          f'{answer.headers.get("Content-Type", "something")} with status {answer.status_code}); '
+                          'look whether --url or DESIGNATE_POOL_URL is right.')
+        return found

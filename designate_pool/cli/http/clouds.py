@@ -1,0 +1,147 @@
+"""The file that tells the command of APIs, each by a name: where it is, the token, the project.
+
+::
+
+    default: production
+    clouds:
+      production:
+        url: https://dns.example.com
+        token_file: production.token
+      laboratory:
+        url: http://192.0.2.1:9001
+        token: ...
+        project: blue
+        format: json
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import stat
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import yaml
+
+from designate_pool.cli.http.errors import Failure
+
+VARIABLE = 'DESIGNATE_POOL_CONFIG'
+PLACES = ('~/.config/designate-pool/clouds.yaml', '/etc/designate-pool/clouds.yaml')
+KEYS = ('url', 'token', 'token_file', 'project', 'format', 'cacert')
+Cloud = Mapping[str, str]
+Warn = Callable[[str], object]
+
+
+def find(name: str | None, environ: Mapping[str, str], warn: Warn) -> Cloud:
+    """The cloud *name*, with its token read; without a name the file's default, and nothing where it has none.
+
+    :param warn: told of files with secrets that others can read
+    :raises Failure: when the file is wrong, or has no such cloud
+    """
+    path = path_of(environ)
+    if path is None:
+        if name is None:
+            return {}
+        raise Failure(f'There is no cloud {name}, for there is no file of clouds: write one as {PLACES[0]}, or name '
+                      f'it in {VARIABLE}.')
+    default, clouds = _read(path)
+    name = name or default
+    if name is None:
+        return {}
+    if name not in clouds:
+        raise Failure(f'There is no cloud {name} in {path}; there are: {", ".join(sorted(clouds)) or "none"}.')
+    return _with_token(clouds[name], path, warn)
+
+
+def path_of(environ: Mapping[str, str]) -> pathlib.Path | None:
+    """Which file it is: that of the environment, which must be there, or the first there is of :data:`PLACES`."""
+    if named := environ.get(VARIABLE):
+        return pathlib.Path(named)
+    return next((path for path in map(_expanded, PLACES) if path.is_file()), None)
+
+
+def names(environ: Mapping[str, str]) -> list[str]:
+    """Of all clouds.
+
+    :raises Failure: when the file is wrong
+    """
+    path = path_of(environ)
+    return [] if path is None else sorted(_read(path)[1])
+
+
+def _expanded(place: str) -> pathlib.Path:
+    return pathlib.Path(os.path.expanduser(place))
+
+
+def _read(path: pathlib.Path) -> tuple[str | None, dict[str, Cloud]]:
+    found = _mapping(_parsed(path), path, 'the file')
+    clouds = _mapping(found.pop('clouds', None) or {}, path, 'clouds')
+    default = found.pop('default', None)
+    if found:
+        raise Failure(f'{path}: {_first(found)} is not known here; known are clouds and default.')
+    if default is not None and default not in clouds:
+        raise Failure(f'{path}: default: there is no cloud {default}; there are: {", ".join(map(str, clouds))}.')
+    return default, {str(name): _checked(each, path, f'clouds.{name}') for name, each in clouds.items()}
+
+
+def _parsed(path: pathlib.Path) -> Any:
+    try:
+        return yaml.safe_load(_text(path))
+    except yaml.YAMLError as error:
+        # What YAML says of a mistake may quote a line, and that may be the token's.
+        mark = getattr(error, 'problem_mark', None)
+        raise Failure(f'{path}: {"" if mark is None else f"line {mark.line + 1}: "}this is no YAML.') from None
+
+
+def _checked(given: Any, path: pathlib.Path, place: str) -> Cloud:
+    cloud = _mapping(given, path, place)
+    if unknown := set(cloud) - set(KEYS):
+        raise Failure(f'{path}: {place}.{_first(unknown)} is not known here; known are {", ".join(KEYS)}.')
+    for key, value in cloud.items():
+        if not isinstance(value, str) or not value:
+            raise Failure(f'{path}: {place}.{key}: must be a text.')
+    if 'token' in cloud and 'token_file' in cloud:
+        raise Failure(f'{path}: {place}: give token or token_file, not both.')
+    return cloud
+
+
+def _with_token(cloud: Cloud, path: pathlib.Path, warn: Warn) -> Cloud:
+    if 'token_file' not in cloud:
+        if 'token' in cloud:
+            _look_at(path, warn)
+        return cloud
+    file = path.parent / os.path.expanduser(cloud['token_file'])
+    _look_at(file, warn)
+    token = _text(file).strip()
+    if not token:
+        raise Failure(f'{file}: there is no token in it.')
+    return {**cloud, 'token': token}
+
+
+def _look_at(path: pathlib.Path, warn: Warn) -> None:
+    try:
+        mode = path.stat().st_mode
+    except OSError:  # who reads it says so
+        return
+    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+        warn(f"Others can read the token in {path}; 'chmod 600 {path}' keeps it to you.")
+
+
+def _text(path: pathlib.Path) -> str:
+    try:
+        return path.read_text(encoding='utf-8')
+    except OSError as error:
+        raise Failure(f'{path} cannot be read: {error.strerror or error}.') from error
+    except UnicodeDecodeError as error:
+        raise Failure(f'{path} is not UTF-8 text.') from error
+
+
+def _mapping(found: Any, path: pathlib.Path, place: str) -> dict[str, Any]:
+    if not isinstance(found, dict):
+        raise Failure(f'{path}: {place} must be a mapping.')
+    return dict(found)
+
+
+def _first(names: Any) -> str:
+    return min(map(str, names))

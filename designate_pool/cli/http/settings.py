@@ -1,0 +1,71 @@
+"""Where the API is and who asks: from options, the environment and the file of clouds.
+
+What an option says goes before what the environment says, and that before the file.  A cloud that is named by an option
+is as good as one: it goes before the environment.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from collections.abc import Mapping
+
+from designate_pool.cli.http import clouds
+
+DEFAULT_URL = 'http://127.0.0.1:9001'
+CLOUD = 'DESIGNATE_POOL_CLOUD'
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """
+    :ivar given: where the API is said to be; None when nothing says so
+    :ivar project: whose zones the command is about, where that is not the token's
+    :ivar all_projects: whether it is about every project's
+    :ivar format: how things are shown unless ``--format`` is given
+    :ivar cacert: a file of certificates that the API's is checked by
+    """
+
+    given: str | None = None
+    token: str | None = dataclasses.field(default=None, repr=False)
+    project: str | None = None
+    all_projects: bool = False
+    format: str | None = None
+    cacert: str | None = None
+
+    @property
+    def url(self) -> str:
+        return self.given or DEFAULT_URL
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    # None is not the default address: who has a configuration that names a pool need not name it twice.
+    parser.add_argument('--url', help=f'where the API is; DESIGNATE_POOL_URL if not given, else {DEFAULT_URL}')
+    parser.add_argument('--token', help='DESIGNATE_POOL_TOKEN if not given, which others on the host cannot see')
+    parser.add_argument('--cloud', metavar='NAME',
+                        help=f'take all of this from an entry of {clouds.PLACES[0]} or {clouds.PLACES[1]}, or of the '
+                             f'file that {clouds.VARIABLE} names; {CLOUD} if not given')
+    parser.add_argument('--project', metavar='ID',
+                        help="act for this project, which needs the right to; DESIGNATE_POOL_PROJECT if not given, "
+                             "else the token's")
+    parser.add_argument('--all-projects', action='store_true',
+                        help="show every project's zones, which needs the right to")
+
+
+def gather(options: argparse.Namespace, environ: Mapping[str, str], warn: clouds.Warn) -> Settings:
+    """
+    :param options: as of :func:`add_options`
+    :raises Failure: when a cloud is named that is not there, or the file of clouds is wrong
+    """
+    cloud = clouds.find(options.cloud or environ.get(CLOUD) or None, environ, warn)
+    named = bool(options.cloud)
+
+    def chosen(name: str, option: str | None = None, within: clouds.Cloud = cloud) -> str | None:
+        inherited = environ.get(f'DESIGNATE_POOL_{name.upper()}'), within.get(name)
+        return option or (inherited[named] or inherited[not named]) or None
+
+    url = chosen('url', options.url)
+    # A token is for the API that it was written beside, and is not shown to another.
+    within = cloud if (cloud.get('url') or url or '').rstrip('/') == (url or '').rstrip('/') else {}
+    return Settings(url, chosen('token', options.token, within), chosen('project', options.project, within),
+                    options.all_projects, chosen('format'), within.get('cacert'))

@@ -1,0 +1,1 @@
+"""Waiting until a change is served."""

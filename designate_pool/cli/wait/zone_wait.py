@@ -1,0 +1,191 @@
+"""Waiting until the pool agrees on a change, and telling how it goes, server by server."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable
+from typing import Any, TextIO
+
+from designate_pool import serial
+from designate_pool.cli.http.client import Client, Failure, Refused
+from designate_pool.cli.render import colours
+from designate_pool.cli.render.live import Board, is_live
+
+Json = dict[str, Any]
+DONE, DELETED_MEANWHILE, FAILED, TIMED_OUT = 0, 1, 3, 4
+FIRST_PAUSE = 0.01
+LONGEST_PAUSE = 0.5
+
+
+@dataclasses.dataclass(frozen=True)
+class Change:
+    """What is waited for.
+
+    :ivar wanted: the serial that the change got; None where it is not known, or where the zone goes
+    :ivar deletes: whether the zone is to go
+    :ivar began: when the change was asked for, by :func:`time.monotonic`
+    """
+
+    zone_id: str
+    zone_name: str
+    began: float
+    wanted: int | None = None
+    deletes: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Ending:
+    """How the wait ended: the exit code and one line for the user."""
+
+    code: int
+    line: str
+
+
+def follow(client: Client, change: Change, seconds: float, tell: Callable[[Json, float], None]) -> Ending:
+    """Wait until enough servers have *change*, it has failed, or *seconds* are over.
+
+    :param tell: called with a server, as the API shows it, and the seconds since the request when it has changed
+    """
+    end = change.began + seconds
+    seen: dict[str, Any] = {}
+    shown: Json | None = None
+    trouble = 'nothing was heard from the API'
+    pause = FIRST_PAUSE
+    while True:
+        try:
+            shown = client.get(f'/v2/zones/{change.zone_id}/servers')
+        except Refused as refused:
+            if refused.status == 404:
+                return _gone(change)
+            trouble = str(refused)
+        except Failure as failure:  # the API may be back before the time is over
+            trouble = str(failure)
+        else:
+            if change.wanted is None and not change.deletes:
+                change = dataclasses.replace(change, wanted=shown['serial'])
+            _tell_news(shown, seen, time.monotonic() - change.began, tell)
+            ending = judge(shown, change, time.monotonic() - change.began)
+            if ending is not None:
+                return ending
+        left = end - time.monotonic()
+        if left <= 0:
+            return _timed_out(shown, change, seconds, trouble)
+        time.sleep(min(pause, left))
+        pause = min(pause * 1.3, LONGEST_PAUSE)
+
+
+def judge(shown: Json, change: Change, elapsed: float) -> Ending | None:
+    """Whether the wait is over, from what ``/v2/zones/{id}/servers`` says; None while it is not.
+
+    The pool agrees on *change* when the zone is ACTIVE at its serial or a newer one, or was at any time since: a change
+    that came after it may be under way already.
+    """
+    ms = f'{elapsed * 1000:.0f} ms'
+    if not change.deletes:
+        if shown['action'] == 'DELETE':
+            return Ending(DELETED_MEANWHILE, f'{change.zone_name} is being deleted by someone else.')
+        if change.wanted is not None and _reached(shown, change.wanted):
+            return Ending(DONE, f'{change.zone_name} is ACTIVE at serial {shown["serial"]} on {shown["current"]} of '
+                                f'{_total(shown)} servers after {ms}.')
+    if shown['status'] == 'ERROR':
+        failed = sum(each['status'] == 'ERROR' for each in counting(shown))
+        return Ending(FAILED, f'{shown["zone_name"]} is in ERROR: {failed} of {len(counting(shown))} servers failed; '
+                              f'{missing(shown)}')
+    return None
+
+
+def _reached(shown: Json, wanted: int) -> bool:
+    if shown['status'] == 'ACTIVE' and serial.at_least(shown['serial'], wanted):
+        return True
+    reported = shown.get('reported_serial')
+    return reported is not None and serial.at_least(reported, wanted)
+
+
+def left_alone(change: Change) -> str:
+    """What goes on when nobody waits any more."""
+    name = change.zone_name
+    if change.deletes:
+        return (f"{name} goes on being deleted without you; 'designate-pool zone explain {name}' shows which servers "
+                'have it yet.')
+    serial_wanted = '' if change.wanted is None else f' --serial {change.wanted}'
+    return f"The change goes on without you; 'designate-pool zone wait {name}{serial_wanted}' waits for it again."
+
+
+def counting(shown: Json) -> list[Json]:
+    """The servers that the threshold is about."""
+    return [each for each in shown['servers'] if each['counts']]
+
+
+def missing(shown: Json) -> str:
+    """Which servers lack the change, and why."""
+    behind = [f'{each["name"]} ({each["last_error"] or each["status"]})' for each in counting(shown)
+              if not each['current']]
+    return f'lacking: {", ".join(behind)}.' if behind else 'no server lacks it.'
+
+
+def _gone(change: Change) -> Ending:
+    if change.deletes:
+        return Ending(DONE, f'{change.zone_name} is gone after {(time.monotonic() - change.began) * 1000:.0f} ms.')
+    return Ending(DELETED_MEANWHILE, f'{change.zone_name} was deleted by someone else.')
+
+
+def _timed_out(shown: Json | None, change: Change, seconds: float, trouble: str) -> Ending:
+    if shown is None:
+        return Ending(TIMED_OUT, f'Nothing is known of {change.zone_name} after {seconds:g} s: {trouble}')
+    state = 'gone' if change.deletes else f'ACTIVE at serial {change.wanted}'
+    return Ending(TIMED_OUT, f'{change.zone_name} is not {state} after {seconds:g} s: {shown["current"]} of '
+                             f'{_total(shown)} servers have the change, {shown["needed"]} are needed; {missing(shown)}')
+
+
+def _total(shown: Json) -> int:
+    return len(counting(shown)) if shown['total'] is None else int(shown['total'])
+
+
+def _tell_news(shown: Json, seen: dict[str, Any], elapsed: float, tell: Callable[[Json, float], None]) -> None:
+    for each in shown['servers']:
+        state = tuple(each[name] for name in ('action', 'status', 'serial', 'last_error', 'current'))
+        if seen.get(each['id']) != state:
+            seen[each['id']] = state
+            tell(each, elapsed)
+
+
+class Progress:
+    """Shows how each server stands: redrawn on a terminal, else a line per news.
+
+    :param wanted: the serial that is waited for; None where it is not known
+    """
+
+    def __init__(self, stream: TextIO, wanted: int | None = None) -> None:
+        self._stream = stream
+        self._wanted = wanted
+        self._board = Board(stream) if is_live(stream) else None
+        self._rows: dict[str, tuple[Json, float]] = {}
+
+    def __call__(self, server: Json, elapsed: float) -> None:
+        if self._board is None:
+            self._stream.write(_told(server, server['name'], elapsed, _or_dash(server['serial'])) + '\n')
+            self._stream.flush()
+            return
+        self._rows[server['id']] = server, elapsed
+        width = max(len(each['name']) for each, _ in self._rows.values())
+        self._board.draw([self._line(each, at, width) for each, at in self._rows.values()])
+
+    def _line(self, server: Json, elapsed: float, width: int) -> str:
+        mark = colours.mark('done' if server['current'] else 'failed' if server['status'] == 'ERROR' else 'pending',
+                            self._stream)
+        serial_seen = _or_dash(server['serial'])
+        if self._wanted is not None and not server['current'] and server['action'] != 'DELETE':
+            serial_seen += f' of {self._wanted}'
+        return f'{mark} {_told(server, server["name"].ljust(width), elapsed, serial_seen)}'
+
+
+def _told(server: Json, name: str, elapsed: float, serial_seen: str) -> str:
+    line = f'{name}  {server["action"]} {server["status"].ljust(7)}  serial {serial_seen}  {elapsed * 1000:.0f} ms'
+    if server['last_error'] and not server['current']:
+        line += f'  {" ".join(server["last_error"].split())}'
+    return line
+
+
+def _or_dash(serial_seen: int | None) -> str:
+    return '-' if serial_seen is None else str(serial_seen)

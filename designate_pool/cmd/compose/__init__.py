@@ -1,0 +1,1 @@
+"""How programs are put together from configuration, services and runtime."""

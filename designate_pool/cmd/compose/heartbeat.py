@@ -1,0 +1,79 @@
+"""Says in the database that the services of this process live.
+
+What it says is only for people to read: no service depends on it, and a database that is away costs nothing but a line
+in the log.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from designate_pool import __version__
+from designate_pool.errors import LostRace
+from designate_pool.model import utcnow
+from designate_pool.runtime import Runtime
+from designate_pool.storage.operations import heartbeats
+from designate_pool.storage.sql.database import Storage, Tx
+
+LOG = logging.getLogger(__name__)
+#: Services that work for one pool.
+_OF_A_POOL = {'minidns', 'pool_manager'}
+#: Seconds; the reader takes three times as long for silence (:data:`designate_pool.storage.operations.heartbeats.SILENCE`).
+EVERY = 10.0
+
+
+class Heartbeat:
+    """
+    :param parts: the services, in the words of ``[service:…]``
+    :param hostname: what this host is called
+    :param pool_name: the pool that those of them work for which are of one
+    """
+
+    def __init__(self, storage: Storage, parts: Sequence[str], hostname: str, pool_name: str) -> None:
+        self._storage = storage
+        self._parts = tuple(sorted(parts))  # in one order, so that two processes do not wait for each other
+        self._hostname = hostname
+        self._pool_name = pool_name
+        self._stats = {'version': __version__, 'pid': os.getpid(), 'started_at': utcnow().isoformat(timespec='seconds')}
+        self._over = threading.Event()
+        self._outage = False
+        self._task: Any = None
+
+    def start(self, runtime: Runtime) -> None:
+        self._task = runtime.spawn(self._loop, name='heartbeat')
+
+    def stop(self) -> None:
+        """Say that the services are down, unless the database does not listen anyway."""
+        self._over.set()
+        if self._task is not None:
+            self._task.join(15)
+        if not self._outage:
+            self._say(heartbeats.DOWN)
+
+    def _loop(self) -> None:
+        while True:
+            self._say(heartbeats.UP)
+            if self._over.wait(EVERY):
+                return
+
+    def _say(self, status: str) -> None:
+        try:
+            self._storage.run(self._write, status)
+        except LostRace:
+            return  # another process of the same service has said it first
+        except Exception as error:  # the database's errors are storage's own; the next time has its own chance
+            if not self._outage:
+                LOG.warning('it cannot be said in the database that the services here are %s: %s', status, error)
+            self._outage = True
+            return
+        self._outage = False
+
+    def _write(self, tx: Tx, status: str) -> None:
+        now = utcnow()
+        for part in self._parts:
+            heartbeats.say(tx, part, self._hostname, self._pool_name if part in _OF_A_POOL else '', status, self._stats,
+                           now)

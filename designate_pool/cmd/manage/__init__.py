@@ -1,0 +1,1 @@
+"""``designate-pool-manage`` and its checks."""

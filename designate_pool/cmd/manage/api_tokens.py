@@ -1,0 +1,128 @@
+"""``designate-pool-manage token``: writes the file of the API's tokens.
+
+The file is written anew beside the old one and put in its place, so that whoever reads it sees it whole.  Those who
+would write it at the same time wait for each other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+
+from designate_pool.api.auth import token_file
+from designate_pool.api.auth.token_file import Token
+from designate_pool.backends import file_permissions
+from designate_pool.errors import Conflict, InvalidField, NotFound
+from designate_pool.model import utcnow
+
+_HEADING = '# name project roles sha256:DIGEST [expires]; written by designate-pool-manage token\n'
+
+
+def create(path: str, name: str, project: str, roles: list[str], expires: str | None) -> str:
+    """Add a token; the token itself, which is kept nowhere.
+
+    :raises InvalidField: when one of the values is wrong
+    :raises Conflict: when there is one of this name
+    :raises BadConfiguration: when the file has wrong lines
+    """
+    secret = token_file.new_secret()
+    try:
+        until = None if expires is None else token_file.moment(expires)
+        token = token_file.make(name, project, tuple(roles), token_file.digest(secret), until)
+    except ValueError as error:
+        raise InvalidField(field='token', why=str(error)) from None
+    if token.expired(utcnow()):
+        raise InvalidField(field='token', why='the time of expiry is over already')
+    with _locked(path):
+        text = _text(path)
+        if any(each.name == name for each in token_file.parse(text, path)):
+            raise Conflict(why=f'there is a token {name} already; revoke it first')
+        _put(path, (text if not text or text.endswith('\n') else f'{text}\n') + f'{token.line()}\n')
+    return secret
+
+
+def revoke(path: str, name: str) -> None:
+    """Take a token out; from then on it is as if it had never been.
+
+    :raises NotFound: when there is none of this name
+    """
+    with _locked(path):
+        text = _text(path)
+        if all(each.name != name for each in token_file.parse(text, path)):
+            raise NotFound(what=f'token {name} in {path}')
+        _put(path, ''.join(line for line in text.splitlines(keepends=True) if line.split()[:1] != [name]))
+
+
+def listing(path: str, as_json: bool) -> str:
+    """The tokens of the file for people, or for programs; never their digests."""
+    now = utcnow()
+    tokens = token_file.read(path)
+    if as_json:
+        return json.dumps([{'name': each.name, 'project': each.project, 'roles': list(each.roles),
+                            'expires': each.expires and each.expires.isoformat(), 'expired': each.expired(now)}
+                           for each in tokens], indent=2)
+    rows = [('name', 'project', 'roles', 'expires'), *(
+        (each.name, each.project, ','.join(each.roles), _expiry(each, now.__le__)) for each in tokens)]
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    return '\n'.join('  '.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+                     for row in rows)
+
+
+def warn_of_openness(path: str) -> None:
+    """Say on standard error when others can read or change the file."""
+    finding = file_permissions.check('[service:api] tokens_file', path)
+    if finding is not None:
+        print(f'warning: {finding.what}\n  -> {finding.advice}', file=sys.stderr)
+
+
+def _expiry(token: Token, ahead: Callable[..., bool]) -> str:
+    if token.expires is None:
+        return 'never'
+    return f'{token.expires:%Y-%m-%dT%H:%M:%SZ}' + ('' if ahead(token.expires) else ' (over)')
+
+
+@contextlib.contextmanager
+def _locked(path: str) -> Iterator[None]:
+    """Be the only one who writes in the file's folder by these functions."""
+    folder = os.open(os.path.dirname(os.path.realpath(path)), os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
+
+
+def _text(path: str) -> str:
+    try:
+        with open(path, encoding='utf-8') as file:
+            return file.read()
+    except FileNotFoundError:
+        return _HEADING
+
+
+def _put(path: str, text: str) -> None:
+    """Replace the file; one that was there keeps its owner and mode, a new one is for its owner alone."""
+    path = os.path.realpath(path)
+    number, made = tempfile.mkstemp(dir=os.path.dirname(path), prefix='.tokens-')
+    try:
+        with open(number, 'w', encoding='utf-8') as file:
+            file.write(text)
+            file.flush()
+            if os.path.exists(path):
+                old = os.stat(path)
+                os.fchmod(number, old.st_mode & 0o777)
+                if (old.st_uid, old.st_gid) != (os.geteuid(), os.getegid()):
+                    os.fchown(number, old.st_uid, old.st_gid)
+            elif os.geteuid() == 0:
+                print(f'{path} is new and belongs to root: let it belong to the user that the API runs as.',
+                      file=sys.stderr)
+            os.fsync(number)
+        os.replace(made, path)
+    except BaseException:  # Ctrl-C too: nothing of a file that was not put in place may stay
+        os.unlink(made)
+        raise

@@ -1,0 +1,364 @@
+"""``designate-pool-manage``: what is done on the host itself, to the database, configuration and name servers."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import inspect
+import os
+import sys
+import uuid
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from oslo_config import cfg
+
+from designate_pool import backends
+from designate_pool.backends import file_permissions
+from designate_pool.backends.base import Backend
+from designate_pool.cmd.compose import concurrency
+from designate_pool.cmd.manage import api_tokens
+from designate_pool.cmd.manage import config_check as checking
+from designate_pool.cmd.manage import invariants_check
+from designate_pool.config import clear_text, concurrency_choice, load, pools, source
+from designate_pool.config.errors import Mistakes
+from designate_pool.errors import BadConfiguration, InvalidField, PoolError, PoolNotFound
+from designate_pool.minidns.access import acl
+from designate_pool.model import Context, Finding, Option, Pool
+from designate_pool.protocol import tsig
+from designate_pool.rpc.direct import Direct
+from designate_pool.rpc.pool_manager import PoolManagerClient
+from designate_pool.runtime import Inline, Threads
+from designate_pool.storage.sql import migrate
+from designate_pool.storage.sql.database import Storage, sqlite_files
+from designate_pool.storage.zones import tsigkeys
+
+if TYPE_CHECKING:
+    from designate_pool.central.service import Central
+
+#: Rows that one transaction writes.
+SECRETS_AT_ONCE = 100
+
+EVERYTHING = Context(all_projects=True)
+
+
+def main(argv: Sequence[str] | None = None, conf: cfg.ConfigOpts = cfg.CONF) -> int:
+    concurrency.quieten()
+    conf.register_cli_opt(cfg.SubCommandOpt('command', title='commands', handler=_add_commands))
+    try:
+        load.load(conf, concurrency_choice.files_first(sys.argv[1:] if argv is None else argv))
+        return int(conf.command.run(conf) or 0)
+    except PoolError as error:
+        print(error, file=sys.stderr)
+    except Exception as error:  # of the database's driver or alembic, whose classes only storage knows
+        if conf.debug:
+            raise
+        print(f'{type(error).__name__}: {error}', file=sys.stderr)
+    return 1
+
+
+def database_upgrade(conf: cfg.ConfigOpts) -> None:
+    """Make the tables, or bring them to a revision."""
+    url = _settings(conf).database.connection
+    migrate.upgrade(url, conf.command.revision)
+    print(f'The database is at {migrate.current(url)}.')
+
+
+def database_downgrade(conf: cfg.ConfigOpts) -> None:
+    """Take the tables back to a revision; what it has no place for is lost."""
+    url = _settings(conf).database.connection
+    migrate.downgrade(url, conf.command.revision)
+    print(f'The database is at {migrate.current(url)}.')
+
+
+def database_version(conf: cfg.ConfigOpts) -> None:
+    """Show the revision of the database and the one that this program needs."""
+    url = _settings(conf).database.connection
+    tables, wanted = migrate.revisions(url), migrate.head()
+    print(f'The database is at {tables.found}, this program needs {wanted}.')
+    if tables.found is not None and tables.found > wanted:
+        print(f'A newer version has upgraded it; this program {"can" if tables.serve(wanted) else "cannot"} use it.')
+
+
+def config_check(conf: cfg.ConfigOpts) -> int:
+    """Name every mistake in the configuration; then look at the servers, MiniDNS and the database."""
+    pool = pools.read_pool(conf, backends.options())
+    drivers = _drivers(pool)
+    if conf.command.offline:
+        number = f'{len(pool.servers)} server{"" if len(pool.servers) == 1 else "s"}'
+        print(f'{number}: {", ".join(server.label for server in pool.servers)}')
+        return 0
+    settings = load.read_settings(conf)
+    about_files = [finding for section, option, path in pools.secret_files(conf, backends.options())
+                   if (finding := file_permissions.check(f'[{section}] {option}', path)) is not None]
+    about_files += _open_secrets(conf, settings.database.connection, settings.database.secrets_key_file)
+    from designate_pool.cmd.manage import config_check_api  # with it comes the whole API, which no other command needs
+
+    about_files += config_check_api.findings(settings.api, conf)
+    report = checking.check(pool, drivers, about_files, settings.database.connection,
+                            settings.pool_manager.poll_timeout, Threads())
+    print(report.json() if conf.command.json else report.text())
+    return 0 if report.ok else 1
+
+
+def check(conf: cfg.ConfigOpts) -> int:
+    """Look for breaches of what always holds, in the database and on every server; 0 none, 1 some, 2 not all seen.
+
+    The servers of the configuration's pool are asked.  Of other pools the rows in the database alone are looked at: to
+    have their servers asked too, run it with the configuration of each.
+    """
+    pool = pools.read_pool(conf, backends.options())
+    drivers = _drivers(pool)
+    settings = _settings(conf)
+    with contextlib.closing(Storage(settings.database.connection)) as storage, checking.quiet_drivers():
+        migrate.check(storage)
+        report = invariants_check.Check(storage, pool, drivers, conf.command.patience).run()
+    print(report.json() if conf.command.json else report.text())
+    return report.code
+
+
+def config_options(conf: cfg.ConfigOpts) -> None:
+    """Print what the sections of servers take: those of every driver, or of one beside."""
+    tables: dict[str, Sequence[Option]] = {'every server': pools.GENERIC}
+    tables |= {f'the driver {name}': found for name, found in backends.options().items()
+               if conf.command.driver in (None, name)}
+    if len(tables) == 1:
+        raise InvalidField(field='driver', why=f"'{conf.command.driver}' is unknown; there are "
+                                               f"{', '.join(backends.DRIVERS)}")
+    for whose, options in tables.items():
+        print(f'# Options of {whose}')
+        for option in options:
+            stands = 'required' if option.required else '' if option.default in (None, ()) else f'{option.default}'
+            print(f'{option.name} ({option.kind}){f": {stands}" if stands else ""}\n    {option.help}')
+
+
+def pool_list(conf: cfg.ConfigOpts) -> None:
+    """List the pools."""
+    with _central(conf) as (central, _):
+        for pool in central.find_pools(EVERYTHING):
+            print(f'{pool.name}  {pool.id}  {pool.description or ""}'.rstrip())
+
+
+def pool_create(conf: cfg.ConfigOpts) -> None:
+    """Make a pool; its servers come from the configuration of its pool managers."""
+    with _central(conf) as (central, _):
+        _print_pool(central.create_pool(EVERYTHING, {'name': conf.command.pool_name, **_pool_changes(conf)}))
+
+
+def pool_delete(conf: cfg.ConfigOpts) -> None:
+    """Delete a pool that has no zones; stop its programs before."""
+    with _central(conf) as (central, _):
+        central.delete_pool(EVERYTHING, _find_pool(central, conf.command.pool_name).id)
+
+
+def pool_show(conf: cfg.ConfigOpts) -> None:
+    """Show a pool as the database has it."""
+    with _central(conf) as (central, settings):
+        _print_pool(_find_pool(central, conf.command.pool_name or settings.pool_manager.pool_name))
+
+
+def pool_set(conf: cfg.ConfigOpts) -> None:
+    """Change a pool; new name servers give every domain of it new SOA and NS records."""
+    with _central(conf) as (central, _):
+        pool = _find_pool(central, conf.command.pool_name)
+        _print_pool(central.update_pool(EVERYTHING, {'id': pool.id, **_pool_changes(conf)}))
+
+
+def pool_renew(conf: cfg.ConfigOpts) -> None:
+    """Give every domain of a pool a new serial: after the database was brought back from a backup."""
+    with _central(conf) as (central, _):
+        _print_pool(central.renew_pool(EVERYTHING, _find_pool(central, conf.command.pool_name).id))
+
+
+def secrets_rotate(conf: cfg.ConfigOpts) -> None:
+    """Encrypt all secrets in the database with the first key of secrets_key_file, those in clear too."""
+    settings = _settings(conf)
+    if not settings.database.secrets_keys:
+        raise BadConfiguration(count=1, listing='\n  [database] secrets_key_file: it must be given to encrypt secrets')
+    with contextlib.closing(Storage(settings.database.connection,
+                                    secrets_keys=settings.database.secrets_keys)) as storage:
+        migrate.check(storage)
+        done, after = 0, ''
+        while ids := storage.run(tsigkeys.rotate, after, SECRETS_AT_ONCE):
+            done, after = done + len(ids), ids[-1]
+    print(f'{done} secret{"" if done == 1 else "s"} encrypted with the first key of '
+          f'{settings.database.secrets_key_file}.')
+
+
+def token_create(conf: cfg.ConfigOpts) -> None:
+    """Make a token for the API, and print it: it is shown this once, and kept nowhere."""
+    path = _tokens_file(conf)
+    print(api_tokens.create(path, conf.command.token_name, conf.command.project, conf.command.role,
+                            conf.command.expires))
+    api_tokens.warn_of_openness(path)
+
+
+def token_list(conf: cfg.ConfigOpts) -> None:
+    """List the tokens of the API, with project, roles and expiry."""
+    print(api_tokens.listing(_tokens_file(conf), conf.command.json))
+
+
+def token_revoke(conf: cfg.ConfigOpts) -> None:
+    """Take a token away; a running API refuses it from its next request on."""
+    path = _tokens_file(conf)
+    api_tokens.revoke(path, conf.command.token_name)
+    api_tokens.warn_of_openness(path)
+
+
+def _tokens_file(conf: cfg.ConfigOpts) -> str:
+    """
+    :raises BadConfiguration: when the configuration names none
+    """
+    path = load.read_settings(conf).api.tokens_file
+    if not path:
+        raise BadConfiguration(count=1, listing='\n  [service:api] tokens_file: it must be given to keep tokens in')
+    return path
+
+
+def _drivers(pool: Pool) -> dict[str, Backend]:
+    """The driver of each server, by its id.
+
+    :raises BadConfiguration: with every mistake that only the drivers and MiniDNS know of
+    """
+    mistakes = Mistakes()
+    drivers, peers = {}, []
+    for server in pool.servers:
+        section = f'backend:{server.driver}:{uuid.UUID(server.id)}'
+        try:
+            drivers[server.id] = backends.build_for(pool, server)
+            key = None if server.tsig_key is None else tsig.key_from(server.tsig_key)
+            peers.append(acl.Peer(server.id, server.label, (), server.port, key))
+        except InvalidField as error:
+            mistakes.add(section, error.kwargs['field'], error.kwargs['why'])
+        except ValueError as error:
+            mistakes.add(section, 'tsig_key', str(error))
+    try:
+        acl.guests(peers)
+    except InvalidField as error:
+        mistakes.add('service:minidns', None, f'it cannot serve these servers: {error.kwargs["why"]}')
+    mistakes.raise_if_any()
+    return drivers
+
+
+def _open_secrets(conf: cfg.ConfigOpts, database: str, keys: str | None) -> list[Finding]:
+    """What is wrong with who may read secrets in the configuration files and in a SQLite database."""
+    named = [('[database] connection', path) for path in sqlite_files(database)]
+    if keys is not None:
+        named.append(('[database] secrets_key_file', keys))
+    for path, held in clear_text.secrets(conf, backends.options()):
+        named.append((held[0] + (f' and {len(held) - 1} more secrets' if len(held) > 1 else ''), path))
+    return [finding for name, path in named if (finding := file_permissions.check(name, path)) is not None]
+
+
+def _settings(conf: cfg.ConfigOpts) -> load.Settings:
+    """The settings; the folder of the default database is made, since SQLite makes the file but not the folder."""
+    settings = load.read_settings(conf)
+    state = settings.process.state_path
+    if settings.database.connection.startswith(f'sqlite:///{state}/'):
+        os.makedirs(state, exist_ok=True)
+    return settings
+
+
+@contextlib.contextmanager
+def _central(conf: cfg.ConfigOpts) -> Iterator[tuple[Central, load.Settings]]:
+    """Central's rules on the database.  What it casts goes to the broker; where there is none, to nobody: the pool
+    manager's periodic pass finds the change in the database."""
+    # Importing oslo.messaging takes a second, which the other commands do not need.
+    from designate_pool.central.service import Central
+    from designate_pool.rpc.messaging import Messaging
+
+    settings = _settings(conf)
+    storage = Storage(settings.database.connection, secrets_keys=settings.database.secrets_keys)
+    has_broker = 'transport_url' in source.read(conf).sections['DEFAULT']
+    caller: Any = Messaging(conf, settings.process.host) if has_broker else Direct(Inline().workers(1, 'casts'))
+    central = Central(storage, PoolManagerClient(caller), Inline())
+    try:
+        migrate.check(storage)
+        yield central, settings
+    finally:
+        central.stop()
+        caller.stop()
+        storage.close()
+
+
+def _find_pool(central: Central, name: str) -> Pool:
+    """
+    :raises PoolNotFound: when there is no pool of this name
+    """
+    for pool in central.find_pools(EVERYTHING, criterion={'name': name}):
+        if pool.name == name:  # in a criterion, * stands for anything
+            return pool
+    raise PoolNotFound(pool=name)
+
+
+def _pool_changes(conf: cfg.ConfigOpts) -> dict[str, Any]:
+    given = {'name_servers': conf.command.name_server, 'also_notifies': conf.command.also_notify,
+             'description': conf.command.description}
+    return {field: value for field, value in given.items() if value is not None}
+
+
+def _print_pool(pool: Pool) -> None:
+    print(f'name:         {pool.name}')
+    print(f'id:           {pool.id}')
+    print(f'description:  {pool.description or ""}')
+    print(f'name servers: {" ".join(pool.name_servers)}')
+    if pool.also_notifies:
+        print(f'also notify:  {", ".join(pool.also_notifies)}')
+
+
+def _add_commands(commands: Any) -> None:
+    database = _group(commands, 'database', 'the tables')
+    _command(database, 'upgrade', database_upgrade).add_argument('revision', nargs='?', default='head')
+    _command(database, 'downgrade', database_downgrade).add_argument(
+        'revision', help='its name, -1 for the one before, base for no tables')
+    _command(database, 'version', database_version)
+    configuration = _group(commands, 'config', 'the configuration')
+    checks = _command(configuration, 'check', config_check)
+    how = checks.add_mutually_exclusive_group()
+    how.add_argument('--offline', action='store_true', help='look at the files alone')
+    how.add_argument('--json', action='store_true', help='print what was found as one JSON document')
+    _command(configuration, 'options', config_options).add_argument('driver', nargs='?', help='one driver alone')
+    sound = _command(commands, 'check', check)
+    sound.add_argument('--patience', type=float, default=30.0, metavar='SECONDS',
+                       help='for what is under way to come right; 30 if not given')
+    sound.add_argument('--json', action='store_true', help='print what was found as one JSON document')
+    _command(_group(commands, 'secrets', 'secrets in the database'), 'rotate', secrets_rotate)
+    token = _group(commands, 'token', 'the tokens of the API')
+    making = _command(token, 'create', token_create)
+    making.add_argument('token_name', metavar='name', help='whose it is, for logs and to revoke it')
+    making.add_argument('--project', required=True, help='whose zones it works on')
+    making.add_argument('--role', action='extend', nargs='+', required=True,
+                        help='reader, member, operator or admin, each of which may do what those before it may; or one '
+                             'that a policy file speaks of')
+    making.add_argument('--expires', metavar='DATE', help='as 2027-01-31 or 2027-01-31T12:00:00Z, in UTC; not given: '
+                                                          'never')
+    _command(token, 'list', token_list).add_argument('--json', action='store_true', help='print one JSON document')
+    _command(token, 'revoke', token_revoke).add_argument('token_name', metavar='name')
+    pool = _group(commands, 'pool', 'the pools and their name servers')
+    _command(pool, 'list', pool_list)
+    _command(pool, 'show', pool_show).add_argument('pool_name', metavar='name', nargs='?',
+                                                   help='not given: the pool of the configuration')
+    for changing in (_command(pool, 'create', pool_create), _command(pool, 'set', pool_set)):
+        changing.add_argument('pool_name', metavar='name')
+        changing.add_argument('--name-server', action='extend', nargs='+', metavar='HOST',
+                              help='for the NS records, all of them anew; the first is also the primary of the SOA')
+        changing.add_argument('--also-notify', action='extend', nargs='+', metavar='WHERE',
+                              help="who else is sent NOTIFYs, all of them anew, each as 'ADDRESS[:PORT] [key NAME]'")
+        changing.add_argument('--description')
+    _command(pool, 'renew', pool_renew).add_argument('pool_name', metavar='name')
+    _command(pool, 'delete', pool_delete).add_argument('pool_name', metavar='name')
+
+
+def _group(commands: Any, name: str, about: str) -> Any:
+    return commands.add_parser(name, help=about).add_subparsers(title='commands', dest='verb', required=True)
+
+
+def _command(group: Any, name: str, run: Any) -> argparse.ArgumentParser:
+    about, _, more = (inspect.getdoc(run) or '').partition('\n\n')
+    parser: argparse.ArgumentParser = group.add_parser(name, help=about, description=f'{about} {more}'.rstrip())
+    parser.set_defaults(run=run)
+    return parser
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,200 @@
+"""``designate-pool-manage check``: whether what always holds holds, in the database and on every server of a pool.
+
+Nothing is changed.  The domains are read a page at a time, and the servers are asked for their lists of zones; of the
+pools that the configuration is not of, the rows alone are read.  What looks wrong is looked at again until it looks
+right, or until the patience is over: only then it is a breach.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from designate_pool.backends.base import Backend
+from designate_pool.cmd.manage.rows_check import MOST, PAGE, Breach, Rows, State
+from designate_pool.model import Action, Domain, Pool, PoolServer, ServerState
+from designate_pool.pool_manager.reconcile import row_transitions
+from designate_pool.storage.operations import pool_servers as server_store
+from designate_pool.storage.reporting import invariants as store
+from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.zones import domains as domain_store
+from designate_pool.storage.zones import pools as pool_store
+
+#: Seconds between two looks at what looks wrong.
+PAUSE = 1.0
+#: The threshold of a pool whose pool managers have not published theirs: no server is known to be needed but one.
+UNKNOWN_THRESHOLD = 1
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Report:
+    """
+    :ivar domains: of all pools
+    :ivar servers: that were asked
+    :ivar pool: the name of the pool whose servers were asked
+    :ivar states: how it goes with each pool, by its name
+    :ivar unseen: servers that could not be looked at, and why
+    :ivar extra: zones that a server has and that never were of any pool, by the server's label
+    :ivar nested: zones that lie below a zone of another project, which some may make, and others had before
+    :ivar more: whether there may be more breaches than were looked for
+    """
+
+    domains: int
+    servers: int
+    breaches: Sequence[Breach]
+    unseen: Mapping[str, str]
+    extra: Mapping[str, Sequence[str]]
+    nested: Sequence[str] = ()
+    more: bool = False
+    pool: str = ''
+    states: Mapping[str, State] = dataclasses.field(default_factory=dict)
+
+    @property
+    def code(self) -> int:
+        """0 when all holds, 1 when something does not, 2 when something could not be looked at."""
+        return 1 if self.breaches else 2 if self.unseen else 0
+
+    def text(self) -> str:
+        lines = [f'{each.about}{self._of(each.pool)}: {each.what}.' for each in self.breaches]
+        if self.more:
+            lines.append(f'There may be more: no more than {MOST} are looked for.')
+        lines += [f'{label} was not looked at: {why}' for label, why in self.unseen.items()]
+        lines += [f'{label} has {len(names)} zones of its own: {", ".join(names[:5])}{" ..." if names[5:] else ""}'
+                  for label, names in self.extra.items()]
+        lines += self.nested
+        for name, state in self.states.items():
+            lines += [f'{label}{self._of(name)} has operations that fail: {what}'
+                      for label, what in state.failing.items() if name != self.pool]
+            lines += [f'No {service} of the pool {name} says that it lives.' for service in state.silent]
+        lines += [f'Of the pool {name} the rows alone were looked at ({state.domains} domains, {state.servers} servers '
+                  f'that were not asked): this configuration is of the pool {self.pool}.'
+                  for name, state in self.states.items() if name != self.pool]
+        lines.append(f'{self.domains} domains, {self.servers} servers: '
+                     f'{len(self.breaches) or "no"} breach{"es" if len(self.breaches) != 1 else ""}.')
+        return '\n'.join(lines)
+
+    def json(self) -> str:
+        return json.dumps({'ok': not self.code, 'domains': self.domains, 'servers': self.servers,
+                           'breaches': [dataclasses.asdict(each) for each in self.breaches], 'more': self.more,
+                           'unseen': dict(self.unseen), 'nested': list(self.nested),
+                           'extra': {key: list(names) for key, names in self.extra.items()}, 'pool': self.pool,
+                           'pools': {name: {**dataclasses.asdict(state), 'asked': name == self.pool}
+                                     for name, state in self.states.items()}}, indent=2)
+
+    def _of(self, pool: str) -> str:
+        return f' of the pool {pool}' if pool not in ('', self.pool) else ''
+
+
+class Check:
+    """A look at a pool and its servers, and at the rows of the others.
+
+    :param backends: the drivers of its servers, by the servers' ids
+    :param patience: seconds for what is under way to come right
+    """
+
+    def __init__(self, storage: Storage, pool: Pool, backends: Mapping[str, Backend], patience: float,
+                 sleep: Callable[[float], None] = time.sleep) -> None:
+        self._storage = storage
+        self._pool = pool
+        self._backends = backends
+        self._patience = patience
+        self._sleep = sleep
+        self._unseen: dict[str, str] = {}
+        self._extra: dict[str, Sequence[str]] = {}
+        self._rows = [Rows(storage, pool)]
+
+    def run(self) -> Report:
+        self._rows += [Rows(self._storage, each if each.published_at is not None else
+                            dataclasses.replace(each, threshold_percentage=UNKNOWN_THRESHOLD))
+                       for each in self._storage.read(pool_store.find, {}, None, None, None, None)
+                       if each.name != self._pool.name]
+        suspects = [rows.look() for rows in self._rows]
+        wrong_at = self._on_servers()
+        end = time.monotonic() + self._patience
+        while (any(suspects) or any(wrong_at.values())) and time.monotonic() < end:
+            self._sleep(PAUSE)
+            suspects = [rows.look_again(list(found)) for rows, found in zip(self._rows, suspects)]
+            if any(wrong_at.values()):
+                wrong_at = self._on_servers([key for key, found in wrong_at.items() if found])
+        found = [each for part in (*suspects, wrong_at) for breaches in part.values() for each in breaches]
+        found += self._strangers()
+        states = {rows.pool.name: rows.state() for rows in self._rows}
+        return Report(sum(each.domains for each in states.values()), len(wrong_at), sorted(found)[:MOST], self._unseen,
+                      self._extra, self._nested(), len(found) >= MOST, self._pool.name, states)
+
+    def _nested(self) -> list[str]:
+        found: list[str] = []
+        after: str | None = ''
+        while after is not None and len(found) < MOST:
+            page, after = self._storage.read(domain_store.foreign_nestings, after, PAGE)
+            found += [f'{each.name} of the project {each.project_id or "-"} lies below {each.above} of the project '
+                      f'{each.above_project_id or "-"}.' for each in page]
+        return found[:MOST]
+
+    def _strangers(self) -> list[Breach]:
+        """Rows of servers that no pool has."""
+        known = self._storage.read(server_store.all_ids)
+        return [Breach(f'server {server}', f'no pool has it, and it has rows, one of the domain {domain}')
+                for server, domain in self._storage.read(store.strange_rows, known, MOST)]
+
+    def _on_servers(self, only: Iterable[str] | None = None) -> dict[str, list[Breach]]:
+        """What looks wrong of the servers, by their ids.
+
+        :param only: ids of those that are looked at; None for all
+        """
+        looked = [each for each in self._rows[0].members.servers if each.id in self._backends
+                  and each.state in (ServerState.ACTIVE, ServerState.JOINING) and (only is None or each.id in only)]
+        found = {}
+        for each in looked:
+            breaches = self._at(each)
+            if breaches is not None:
+                found[each.id] = breaches
+        return found
+
+    def _at(self, server: PoolServer) -> list[Breach] | None:
+        backend = self._backends[server.id]
+        names = [domain.name for page in self._pages() for domain in page]
+        with contextlib.closing(backend):
+            listing = backend.list_zones(names)
+        if not listing.result.ok:
+            self._unseen[server.label] = listing.result.error or ''
+            return None
+        self._unseen.pop(server.label, None)
+        found = [] if server.is_filling or server.state is not ServerState.ACTIVE else [
+            Breach(server.label, f'{name} {what}', self._pool.name) for page in self._pages()
+            for name, what in self._differences(server.id, backend, page, listing.serials)]
+        if listing.complete and not backend.fed_by_records:
+            strangers = sorted(set(listing.serials) - set(names) - {self._pool.catalog_zone})
+            explained = {*self._storage.read(domain_store.live_by_name, strangers),
+                         *self._storage.read(server_store.names_on, server.id, strangers)}
+            ours = self._storage.read(store.once_named, strangers) - explained
+            found += [Breach(server.label, f'{name} is there, and was deleted', self._pool.name)
+                      for name in sorted(ours)]
+            if extra := [name for name in strangers if name not in ours and name not in explained]:
+                self._extra[server.label] = extra
+        return found[:MOST]
+
+    def _pages(self) -> Iterator[list[Domain]]:
+        """The domains that are to be served."""
+        after = ''
+        while page := self._storage.read(domain_store.page, self._pool.name, after, PAGE):
+            yield page
+            after = page[-1].id
+
+    def _differences(self, server_id: str, backend: Backend, page: Sequence[Domain],
+                     serials: Mapping[str, int | None]) -> Iterator[tuple[str, str]]:
+        """Zones of which the rows say that the server is right, and it is not."""
+        wrong = [domain.id for domain in page if domain.name not in serials
+                 or backend.keeps_serial and serials[domain.name] != domain.serial]
+        for kept in self._storage.read(store.kept, wrong) if wrong else ():
+            row = next((row for row in kept.rows if row.server_id == server_id and row.action is Action.UPDATE), None)
+            if row is None or not row_transitions.is_at_rest(row) or kept.domain.is_going:
+                continue
+            name, serial = kept.domain.name, kept.domain.serial
+            if name not in serials:
+                yield name, 'is not there, and its row says that it is'
+            elif serials[name] != serial:
+                yield name, f'is there at serial {serials[name]}, and its row says that it is at {serial}'

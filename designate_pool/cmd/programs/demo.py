@@ -1,0 +1,330 @@
+"""``make demo``: the main job on three small name servers, from import to deletion, every step looked at from outside.
+
+Everything runs in a temporary folder on free ports of the loopback address: ``designate-pool-all``, three times
+``designate-pool-nameserver``, and the command ``designate-pool``.  What a step claims is asked of the servers over DNS.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import pathlib
+import secrets
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import dns.exception
+import dns.flags
+import dns.message
+import dns.query
+import dns.rcode
+import dns.rdatatype
+import requests
+
+ZONE = 'example.com.'
+ZONE_FILE = """\
+$ORIGIN example.com.
+$TTL 3600
+@       IN SOA  ns1.example.org. hostmaster.example.com. 2026010100 3600 600 86400 300
+@       IN NS   ns1.example.org.
+@       IN MX   10 mail
+@       IN TXT  "v=spf1 mx -all"
+www 300 IN A    192.0.2.10
+www 300 IN AAAA 2001:db8::10
+mail    IN A    192.0.2.25
+ftp     IN CNAME www
+"""
+STEP_SECONDS = 20.0
+
+
+class NotTrue(Exception):
+    """A step was not seen to be true."""
+
+
+def main() -> int:
+    """Run the demo; 0 when every step was seen to be true."""
+    started = time.monotonic()
+    try:
+        with tempfile.TemporaryDirectory(prefix='designate-pool-demo-') as name, contextlib.ExitStack() as stack:
+            _tell(pathlib.Path(name), stack)
+    except (NotTrue, OSError, subprocess.SubprocessError, requests.RequestException) as error:
+        print(f'\ndemo: FAILED: {error}', file=sys.stderr)
+        return 1
+    print(f'\nAll of it in {time.monotonic() - started:.1f} s.')
+    print('demo: OK')
+    return 0
+
+
+def _tell(folder: pathlib.Path, stack: contextlib.ExitStack) -> None:
+    """The story."""
+    servers = [NameServer(folder, number) for number in (1, 2, 3)]
+    for server in servers:
+        stack.callback(server.stop)
+        server.start()
+    pool = Pool(folder, servers)
+    stack.callback(pool.stop)
+    pool.start()
+
+    _say('A zone file is imported; two of the three servers must serve it (threshold_percentage = 66).')
+    (folder / 'example.com.zone').write_text(ZONE_FILE, encoding='ascii')
+    begun = time.monotonic()
+    zone = pool.import_zone(ZONE_FILE)
+    pool.show_servers(zone, begun, len(servers))
+    for server in servers:
+        server.must_answer('www.example.com.', 'A', '192.0.2.10')
+        server.must_answer('example.com.', 'MX', '10 mail.example.com.')
+
+    _say('A record is changed.')
+    begun = time.monotonic()
+    pool.set_address(zone, 'www.example.com.', '192.0.2.20')
+    pool.show_servers(zone, begun, len(servers))
+    for server in servers:
+        server.must_answer('www.example.com.', 'A', '192.0.2.20')
+
+    dead = servers[1]
+    _say(f'{dead.label} is stopped, and the record is changed again.')
+    dead.stop()
+    begun = time.monotonic()
+    pool.set_address(zone, 'www.example.com.', '192.0.2.30')
+    pool.wait_for(zone, 'ACTIVE')
+    print(f'  ACTIVE after {_ms(begun)} ms: two of three are enough.  What the third lacks, "zone explain" tells:\n')
+    _until(lambda: pool.server(zone, dead)['status'] == 'ERROR', f'{dead.label} is shown in ERROR')
+    explained = pool.command('zone', 'explain', ZONE)
+    print('\n'.join(f'    {line}' for line in explained.rstrip().splitlines()))
+    if dead.label not in explained:
+        raise NotTrue(f'zone explain does not name {dead.label}')
+    for server in servers:
+        if server is not dead:
+            server.must_answer('www.example.com.', 'A', '192.0.2.30')
+
+    _say(f'{dead.label} is started again; it has lost its zones.')
+    dead.start()
+    begun = time.monotonic()
+    pool.show_servers(zone, begun, len(servers))
+    dead.must_answer('www.example.com.', 'A', '192.0.2.30')
+
+    _say('The zone is deleted.')
+    begun = time.monotonic()
+    pool.delete(zone)
+    pool.wait_for(zone, 'gone')
+    print(f'  gone after {_ms(begun)} ms')
+    for server in servers:
+        server.must_refuse('www.example.com.', 'A')
+
+
+class NameServer:
+    """One ``designate-pool-nameserver``."""
+
+    def __init__(self, folder: pathlib.Path, number: int) -> None:
+        self.id = uuid.uuid4()
+        self._log = folder / f'nameserver-{number}.log'
+        self._secret_file = folder / f'nameserver-{number}.secret'
+        self._secret_file.write_text(secrets.token_hex(16), encoding='ascii')
+        self.port, self._control_port = _free_port(), _free_port()
+        self.label = f'secondary:127.0.0.1:{self.port}'
+        self._process: subprocess.Popen[str] | None = None
+
+    @property
+    def section(self) -> str:
+        return (f'[backend:secondary:{self.id}]\nhost = 127.0.0.1\nport = {self.port}\n'
+                f'control_port = {self._control_port}\ncontrol_secret = file:{self._secret_file}\n')
+
+    def start(self) -> None:
+        with self._log.open('a', encoding='utf-8') as log:
+            self._process = subprocess.Popen(
+                [sys.executable, '-m', 'designate_pool.cmd.programs.nameserver', '--listen', f'127.0.0.1:{self.port}',
+                 '--control', f'127.0.0.1:{self._control_port}', '--secret-file', str(self._secret_file)],
+                stdout=subprocess.PIPE, stderr=log, text=True)
+        assert self._process.stdout is not None
+        ready = self._process.stdout.readline()
+        if not ready:
+            raise NotTrue(f'{self.label} does not start:\n{self._log.read_text(encoding="utf-8")}')
+        print(f'{self.label} runs (process {json.loads(ready)["pid"]})')
+
+    def stop(self) -> None:
+        if self._process is not None:
+            _end(self._process)
+            self._process = None
+
+    def must_answer(self, name: str, kind: str, wanted: str) -> None:
+        """Ask the server over DNS, show the answer, and require it."""
+        answer = self._ask(name, kind)
+        found = sorted(rdata.to_text() for rrset in answer.answer for rdata in rrset
+                       if rrset.rdtype == dns.rdatatype.from_text(kind))
+        print(f'  {self.label}  {name} {kind} -> {", ".join(found) or dns.rcode.to_text(answer.rcode())}')
+        if found != [wanted] or not answer.flags & dns.flags.AA:
+            raise NotTrue(f'{self.label} answers {found} for {name} {kind}, wanted {wanted}')
+
+    def must_refuse(self, name: str, kind: str) -> None:
+        answer = self._ask(name, kind)
+        print(f'  {self.label}  {name} {kind} -> {dns.rcode.to_text(answer.rcode())}')
+        if answer.rcode() != dns.rcode.REFUSED:
+            raise NotTrue(f'{self.label} still answers for {name}')
+
+    def _ask(self, name: str, kind: str) -> dns.message.Message:
+        try:
+            return dns.query.udp(dns.message.make_query(name, kind), '127.0.0.1', port=self.port, timeout=5)
+        except dns.exception.Timeout as error:
+            raise NotTrue(f'{self.label} does not answer for {name}') from error
+
+
+class Pool:
+    """``designate-pool-all`` and what its users type."""
+
+    def __init__(self, folder: pathlib.Path, servers: list[NameServer]) -> None:
+        self._log = folder / 'designate-pool-all.log'
+        self._config = folder / 'designate-pool.conf'
+        self._servers = servers
+        self._url = f'http://127.0.0.1:{(api_port := _free_port())}'
+        self._config.write_text('\n'.join([
+            '[DEFAULT]', f'state_path = {folder}',
+            '[database]', f'connection = sqlite:///{folder}/designate-pool.sqlite',
+            '[service:pool_manager]', 'threshold_percentage = 66', 'poll_timeout = 1', 'poll_retry_interval = 0.5',
+            'circuit_probe_interval = 0.5',
+            '[service:minidns]', f'listen = 127.0.0.1:{_free_port()}',
+            '[service:api]', f'listen = 127.0.0.1:{api_port}',
+            *(server.section for server in servers)]), encoding='utf-8')
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        self._run('designate_pool.cmd.manage.app', '--config-file', str(self._config), 'database', 'upgrade')
+        self._run('designate_pool.cmd.manage.app', '--config-file', str(self._config), 'pool', 'set', 'default',
+                  '--name-server', 'ns1.example.org.', '--name-server', 'ns2.example.org.')
+        with self._log.open('ab') as log:
+            self._process = subprocess.Popen(
+                [sys.executable, '-m', 'designate_pool.cmd.programs.all', '--config-file', str(self._config)],
+                stdout=log, stderr=log)
+        _until(self._healthy, f'designate-pool-all is healthy (its log: {self._log})')
+        print(f'designate-pool-all runs at {self._url} (process {self._process.pid})')
+
+    def stop(self) -> None:
+        if self._process is not None and _end(self._process) != 0:
+            print(self._log.read_text(encoding='utf-8')[-4000:], file=sys.stderr)
+
+    def command(self, *arguments: str) -> str:
+        """What ``designate-pool`` prints."""
+        return self._run('designate_pool.cli', '--url', self._url, *arguments)
+
+    def import_zone(self, text: str) -> str:
+        """The id of the zone that was made of a zone file."""
+        task = self._request('POST', '/v2/zones/tasks/imports', data=text, headers={'Content-Type': 'text/dns'})
+        address = f'/v2/zones/tasks/imports/{task["id"]}'
+        _until(lambda: self._request('GET', address)['status'] != 'PENDING', 'the import has ended')
+        task = self._request('GET', address)
+        if not task['zone_id']:
+            raise NotTrue(f'the import failed: {task["message"]}')
+        return str(task['zone_id'])
+
+    def set_address(self, zone: str, name: str, address: str) -> None:
+        found = self._request('GET', f'/v2/zones/{zone}/recordsets', params={'name': name, 'type': 'A'})
+        recordset = found['recordsets'][0]['id']
+        self._request('PUT', f'/v2/zones/{zone}/recordsets/{recordset}', json={'records': [address]})
+
+    def delete(self, zone: str) -> None:
+        self._request('DELETE', f'/v2/zones/{zone}')
+
+    def server(self, zone: str, server: NameServer) -> dict[str, Any]:
+        found = self._request('GET', f'/v2/zones/{zone}/servers')['servers']
+        return next(each for each in found if each['id'] == str(server.id))
+
+    def wait_for(self, zone: str, status: str) -> None:
+        def reached() -> bool:
+            answer = requests.get(f'{self._url}/v2/zones/{zone}', timeout=10)
+            if answer.status_code == 404:
+                return status == 'gone'
+            return bool(answer.json()['status'] == status)
+
+        _until(reached, f'the zone is {status}')
+
+    def show_servers(self, zone: str, begun: float, wanted: int) -> None:
+        """A table of the servers, with the milliseconds after which each was seen to serve the zone's serial."""
+        confirmed: dict[str, int] = {}
+        serials: dict[str, int] = {}
+
+        def all_serve() -> bool:
+            found = self._request('GET', f'/v2/zones/{zone}/servers')
+            for each in found['servers']:
+                if each['status'] == 'SUCCESS' and each['serial'] == found['serial']:
+                    confirmed.setdefault(each['name'], _ms(begun))
+                    serials[each['name']] = each['serial']
+            return len(confirmed) == wanted
+
+        _until(all_serve, f'{wanted} servers serve the zone')
+        self.wait_for(zone, 'ACTIVE')
+        print(f'  {"server":<28} {"serial":>10}  {"status":<8} {"ms":>6}')
+        for name in sorted(confirmed, key=confirmed.__getitem__):
+            print(f'  {name:<28} {serials[name]:>10}  {"SUCCESS":<8} {confirmed[name]:>6}')
+
+    def _healthy(self) -> bool:
+        if self._process is None or self._process.poll() is not None:
+            raise NotTrue(f'designate-pool-all has ended:\n{self._log.read_text(encoding="utf-8")[-4000:]}')
+        with contextlib.suppress(requests.ConnectionError):
+            return requests.get(f'{self._url}/healthz', timeout=5).status_code == 200
+        return False
+
+    def _request(self, method: str, path: str, **options: Any) -> Any:
+        answer = requests.request(method, self._url + path, timeout=30, **options)
+        if not answer.ok:
+            raise NotTrue(f'{method} {path}: {answer.status_code} {answer.text}')
+        return answer.json()
+
+    @staticmethod
+    def _run(module: str, *arguments: str) -> str:
+        done = subprocess.run([sys.executable, '-m', module, *arguments], capture_output=True, text=True, timeout=60,
+                              check=False)
+        if done.returncode:
+            raise NotTrue(f'{module} {" ".join(arguments)} ended with {done.returncode}: {done.stderr}')
+        return done.stdout
+
+
+def _say(text: str) -> None:
+    print(f'\n* {text}')
+
+
+def _ms(begun: float) -> int:
+    return round(1000 * (time.monotonic() - begun))
+
+
+def _until(condition: Callable[[], bool], what: str) -> None:
+    end = time.monotonic() + STEP_SECONDS
+    for pause in _pauses():
+        if condition():
+            return
+        if time.monotonic() > end:
+            raise NotTrue(f'not within {STEP_SECONDS:g} s: {what}')
+        time.sleep(pause)
+
+
+def _pauses() -> Iterator[float]:
+    pause = 0.005
+    while True:
+        yield pause
+        pause = min(0.25, pause * 1.1)
+
+
+def _end(process: subprocess.Popen[Any]) -> int:
+    process.terminate()
+    try:
+        return process.wait(15)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.wait()
+
+
+def _free_port() -> int:
+    """A port that nothing on the loopback address uses, neither over TCP nor over UDP."""
+    while True:
+        with socket.socket() as tcp, socket.socket(type=socket.SOCK_DGRAM) as udp, contextlib.suppress(OSError):
+            tcp.bind(('127.0.0.1', 0))
+            udp.bind(tcp.getsockname())
+            return int(tcp.getsockname()[1])
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,260 @@
+"""``designate-pool-sync``: zones that are kept in files, brought to the pool again and again, or once.
+
+With ``--once`` it is as ``designate-pool apply --yes``: what is unsafe keeps everything from being applied, and every
+failure is one of the program.  In the loop no failure is: what is unsafe waits for somebody to force it, what fails is
+logged and tried at the next run, and all else goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import logging
+import os
+import pathlib
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from designate_pool.cmd.compose import arguments
+from designate_pool.errors import PoolError
+from designate_pool.planner.config import reader
+from designate_pool.planner.engine import Manager
+from designate_pool.planner.plan.stored_plan import is_due
+from designate_pool.planner.run_report import Outcome
+from designate_pool.planner.schedule import Controller
+from designate_pool.planner.setup import Setup
+
+LOG = logging.getLogger(__name__)
+INTERVAL, MIN_EVENT_INTERVAL = 60.0, 5.0
+#: Seconds between two looks at files and at what signals have asked for.
+LOOK, NAP = 1.0, 0.1
+#: Seconds that a run which is under way has to end by itself; what it leaves half-way, the next one does.
+GRACE = 1.0
+
+Stamp = tuple[int, int, int]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(argv)
+    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format='%(asctime)s %(levelname)s %(name)s: %(message)s')
+    runs = Runs(options.config, options.force, options.dry_run)
+    try:
+        runs.read()
+        if options.once:
+            return 1 if runs.once().failed else 0
+    except (PoolError, OSError) as error:
+        print(f'designate-pool-sync: {error}', file=sys.stderr)
+        return 1
+    return _loop(runs, options.interval, options.min_event_interval, options.events)
+
+
+class Runs:
+    """Runs by a configuration that is read again when its file has changed.
+
+    :param force: names of zones that may be changed in spite of dangers
+    """
+
+    def __init__(self, path: str, force: Sequence[str], dry_run: bool) -> None:
+        self.path = pathlib.Path(path)
+        self._force = frozenset(force)
+        self._dry_run = dry_run
+        self._stamp: Stamp | None = None
+        self._setup: Setup | None = None
+
+    @property
+    def setup(self) -> Setup:
+        assert self._setup is not None
+        return self._setup
+
+    def read(self) -> None:
+        """
+        :raises BadConfiguration: with all that is wrong with it; what was read before stays
+        """
+        # Before reading: what is written meanwhile is read the next time.
+        self._stamp = stamp(self.path)
+        found = reader.read(self.path)
+        for provider in self._setup.providers.values() if self._setup is not None else ():
+            provider.close()
+        self._setup = found
+
+    def once(self) -> Outcome:
+        """One run.
+
+        :raises UnsafePlan: when a plan is unsafe and not forced; nothing is applied then
+        """
+        return Manager(self.setup).sync(dry_run=self._dry_run, force=self._force)
+
+    def again(self) -> None:
+        """One run of many: each zone on each target by itself."""
+        self._read_if_changed()
+        found = Manager(self.setup).sync(dry_run=True, force=self._force)
+        if not self._dry_run:
+            self._apply(found)
+
+    def forget(self) -> None:
+        """Have the next run read the configuration, whether its file has changed or not."""
+        self._stamp = None
+
+    def folders(self) -> Iterator[pathlib.Path]:
+        """Where the sources of the zones have their files, and the configuration itself."""
+        yield self.path
+        names = {each for zone in self.setup.zones.values() for each in zone.sources}
+        for provider in (self.setup.providers[name] for name in names if name in self.setup.providers):
+            for attribute in ('directory', 'file'):
+                if isinstance(found := getattr(provider, attribute, None), (str, pathlib.Path)):
+                    yield pathlib.Path(found)
+
+    def _read_if_changed(self) -> None:
+        if stamp(self.path) == self._stamp:
+            return
+        try:
+            self.read()
+            LOG.info('%s was read anew', self.path)
+        except PoolError as error:
+            LOG.error('%s is left as it was: %s', self.path, error)
+
+    def _apply(self, found: Outcome) -> None:
+        """Plan again, and apply, what was found to be due and is not unsafe."""
+        due: dict[str, list[str]] = {}
+        for part in found.parts:
+            if part.is_unsafe:
+                LOG.error('%s To have it done: designate-pool apply --yes %s --target %s --force %s --config %s',
+                          part.dangers[0], part.zone, part.target_id, part.zone, self.path)
+            elif is_due(part):
+                due.setdefault(part.target_id, []).append(part.zone)
+        # What is to be done has been shown.
+        manager = Manager(dataclasses.replace(self.setup, outputs=()))
+        for target, zones in due.items():
+            try:
+                outcome = manager.sync(zones, targets=[target], dry_run=False, force=self._force & set(zones))
+            except PoolError as error:
+                LOG.error('%s: %s', target, error)
+            else:
+                LOG.info('%s: %d changes applied, %d zones failed', target, outcome.applied, len(outcome.failed))
+
+
+class Watch:
+    """Sees that files have changed, once they have been as they are for one look: somebody may be at it yet.
+
+    :param paths: gives the files and folders; what begins with a dot is not looked at
+    """
+
+    def __init__(self, paths: Callable[[], Iterable[pathlib.Path]]) -> None:
+        self._paths = paths
+        self._seen = self._look()
+        self._has_changed = False
+
+    def changed(self) -> bool:
+        now = self._look()
+        if now != self._seen:
+            self._seen, self._has_changed = now, True
+            return False
+        found, self._has_changed = self._has_changed, False
+        return found
+
+    def _look(self) -> Mapping[str, Stamp | None]:
+        return {str(path): stamp(path) for root in self._paths() for path in _files(root)}
+
+
+def stamp(path: pathlib.Path) -> Stamp | None:
+    """What changes when a file does; None when it is not there."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def _files(root: pathlib.Path) -> Iterator[pathlib.Path]:
+    if not root.is_dir():
+        yield root
+    for folder, folders, files in os.walk(root):
+        folders[:] = [each for each in folders if not each.startswith('.')]
+        yield from (pathlib.Path(folder, each) for each in files if not each.startswith('.'))
+
+
+class _Asked:
+    """Set by signals: SIGTERM and SIGINT to stop, SIGHUP to run now."""
+
+    def __init__(self) -> None:
+        self.to_stop = False
+        self.to_run = False
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._handle)
+
+    def _handle(self, number: int, frame: Any) -> None:
+        if number == signal.SIGHUP:
+            self.to_run = True
+        else:
+            self.to_stop = True
+
+
+def _loop(runs: Runs, interval: float, min_event_interval: float, events: bool) -> int:
+    """Run until SIGTERM or SIGINT.
+
+    Runs have a thread of their own, so that a signal is seen at once whatever a run waits for.
+    """
+    asked, stop = _Asked(), threading.Event()
+    watch = Watch(runs.folders) if events else None
+    controller = Controller(runs.again, interval, min_event_interval)
+    thread = threading.Thread(target=controller.forever, args=(stop,), name='runs', daemon=True)
+    thread.start()
+    print('sync: ready', file=sys.stderr, flush=True)
+    look_at = time.monotonic() + LOOK
+    while not asked.to_stop:
+        time.sleep(NAP)
+        if asked.to_run:
+            asked.to_run = False
+            runs.forget()
+            controller.schedule()
+        if watch is not None and time.monotonic() >= look_at:
+            if watch.changed():
+                LOG.info('files have changed')
+                controller.schedule()
+            look_at = time.monotonic() + LOOK
+    LOG.info('stopping')
+    stop.set()
+    thread.join(GRACE)
+    if thread.is_alive():
+        LOG.warning('a run is under way; what it leaves to be done, the next one does')
+        logging.shutdown()
+        # Its workers would be waited for, however long they take.
+        os._exit(0)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog='designate-pool-sync',
+                                     description='Brings zones that are kept in files to the pool, and keeps at it.')
+    parser.add_argument('--config', required=True, metavar='FILE',
+                        help='the configuration; it is read again when it has changed')
+    parser.add_argument('--once', action='store_true', help='one run; the exit code is 1 if anything in it failed')
+    parser.add_argument('--interval', type=_seconds, default=INTERVAL, metavar='SECONDS',
+                        help=f'from the beginning of one run to the beginning of the next (default: {INTERVAL:g})')
+    parser.add_argument('--events', action='store_true',
+                        help="run as soon as the sources' files, or the configuration, have changed, too")
+    parser.add_argument('--min-event-interval', type=_seconds, default=MIN_EVENT_INTERVAL, metavar='SECONDS',
+                        help='between the beginnings of two runs, however much changes (default: '
+                             f'{MIN_EVENT_INTERVAL:g})')
+    parser.add_argument('--dry-run', action='store_true', help='only show what would be done')
+    parser.add_argument('--force', type=arguments.zone, action='append', default=[], metavar='ZONE',
+                        help='a zone that may be changed though its plan is unsafe; may be given more than once')
+    return parser
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 1e9:
+        raise argparse.ArgumentTypeError(f'{text!r} is no number of seconds')
+    return value
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,76 @@
+"""``designate-pool-webhook``: the pool as a provider for external-dns, beside which it runs.
+
+It prints where it listens when it is ready, and ends in good order at SIGTERM or SIGINT.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+
+from designate_pool.api.http.admission import OnlyPosted
+from designate_pool.api.http.cross_site import NoForeignPages
+from designate_pool.api.http.server import ApiServer
+from designate_pool.cli.http.client import DEFAULT_URL
+from designate_pool.cmd.compose import arguments
+from designate_pool.cmd.compose.metrics_endpoint import Exposition
+from designate_pool.model import Endpoint
+from designate_pool.planner.targets.pool import KeptZone, PoolProvider
+from designate_pool.webhook.app import LARGEST_BODY, create_app
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(argv)
+    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format='%(asctime)s %(levelname)s %(name)s: %(message)s')
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    kept: dict[str, KeptZone] = {}
+    app = create_app(lambda: PoolProvider('webhook', url=options.url, kept=kept), options.zone, options.ttl)
+    guarded = NoForeignPages(OnlyPosted(app, LARGEST_BODY), options.host)
+    servers = [ApiServer(guarded, each, threads=4, body_limit=LARGEST_BODY, bodies_limit=4 * LARGEST_BODY,
+                         judges_heads=True)
+               for each in options.listen or [Endpoint('127.0.0.1', 8888)]]
+    try:
+        exposition = Exposition(options.metrics)
+        for server in servers:
+            server.start()
+    except OSError as error:
+        print(f'designate-pool-webhook: {error}', file=sys.stderr)
+        return 1
+    print(f'webhook: ready at {", ".join(str(server.endpoint) for server in servers)}', file=sys.stderr, flush=True)
+    stop.wait()
+    for server in servers:
+        server.stop()
+    exposition.stop()
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog='designate-pool-webhook',
+                                     description='The pool as a webhook provider for external-dns.',
+                                     epilog="The token for the pool's API is in DESIGNATE_POOL_TOKEN.")
+    parser.add_argument('--listen', type=arguments.endpoint, action='append', metavar='ADDRESS:PORT',
+                        help='where external-dns reaches it; may be given more than once (default: 127.0.0.1:8888)')
+    parser.add_argument('--host', action='append', default=[], metavar='NAME',
+                        help='a name in the URL by which external-dns calls it, beside addresses and localhost; may be '
+                             'given more than once')
+    parser.add_argument('--metrics', type=arguments.endpoint, action='append', default=[], metavar='ADDRESS:PORT',
+                        help='where GET /metrics is answered, for Prometheus; may be given more than once (default: '
+                             'nowhere)')
+    parser.add_argument('--url', default=os.environ.get('DESIGNATE_POOL_URL') or DEFAULT_URL,
+                        help=f"where the pool's API is; DESIGNATE_POOL_URL if not given, else {DEFAULT_URL}")
+    parser.add_argument('--zone', type=arguments.zone, action='append', default=[], metavar='ZONE',
+                        help='a zone that external-dns may see and change; may be given more than once (default: all)')
+    parser.add_argument('--ttl', type=int, default=300, metavar='SECONDS',
+                        help='for new records that external-dns gives none (default: 300)')
+    return parser
+
+
+if __name__ == '__main__':
+    sys.exit(main())

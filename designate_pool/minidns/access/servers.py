@@ -1,0 +1,87 @@
+"""The pool's servers as MiniDNS meets them: one value, which is replaced as a whole when the configuration changes."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import logging
+import socket
+from collections.abc import Mapping
+
+from designate_pool.errors import InvalidField
+from designate_pool.minidns.access.acl import Guests, Peer, guests
+from designate_pool.model import Endpoint, Pool, Server
+from designate_pool.protocol import tsig
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Roster:
+    """
+    :ivar catalog_zone: the name of the pool's catalog zone, None for none
+    :ivar peers: by server id
+    :ivar by_destination: by ``address:port``, as a host name and as each of its addresses
+    :ivar at_address: how many servers an address stands for
+    """
+
+    pool_name: str
+    catalog_zone: str | None
+    peers: Mapping[str, Peer]
+    by_destination: Mapping[str, Peer]
+    guests: Guests
+    at_address: Mapping[str, int]
+
+    def find(self, destination: str) -> Peer:
+        """The server at *destination*; one that is not configured has no key.
+
+        :raises InvalidField: when it is no destination
+        """
+        known = self.by_destination.get(destination)
+        if known is not None:
+            return known
+        endpoint = parse_destination(destination)
+        known = self.by_destination.get(str(endpoint))
+        return known or Peer(str(endpoint), str(endpoint), (endpoint.host,), endpoint.port)
+
+
+def roster(pool: Pool) -> Roster:
+    """Look up where the servers of *pool* are.
+
+    :raises InvalidField: when a TSIG key is not valid, or two of one name differ
+    """
+    peers = {server.id: _peer(server) for server in pool.servers}
+    by_destination = {str(server.endpoint): peers[server.id] for server in reversed(pool.servers)}
+    for peer in reversed(peers.values()):
+        for address in peer.addresses:
+            by_destination[str(Endpoint(address, peer.port))] = peer
+    at_address = collections.Counter(address for peer in peers.values() for address in peer.addresses)
+    return Roster(pool.name, pool.catalog_zone, peers, by_destination, guests(peers.values()), at_address)
+
+
+def parse_destination(destination: str) -> Endpoint:
+    """The address and port of ``ip``, ``ip:port`` or ``[ip]:port``; the port is 53 where it is missing.
+
+    :raises InvalidField: when it is none of these
+    """
+    try:
+        return Endpoint.parse(destination)
+    except ValueError as error:
+        raise InvalidField(field='destination', why=str(error)) from None
+
+
+def _peer(server: Server) -> Peer:
+    """*server* as it is met on the network.  A name that cannot be resolved is its own trouble, told by its polls."""
+    trouble = None
+    addresses: tuple[str, ...] = ()
+    try:
+        found = socket.getaddrinfo(server.host, server.port, type=socket.SOCK_DGRAM)
+        addresses = tuple(dict.fromkeys(str(each[4][0]) for each in found))
+    except OSError as error:
+        trouble = f'{server.host} has no address: {error}'
+        LOG.error('server %s: %s', server.label, trouble)
+    try:
+        key = None if server.tsig_key is None else tsig.key_from(server.tsig_key)
+    except ValueError as error:
+        raise InvalidField(field='tsig_key', why=str(error)) from None
+    return Peer(server.id, server.label, addresses, server.port, key, trouble)

@@ -1,0 +1,1 @@
+"""NOTIFYs and SOA polls: one loop, one channel per server."""

@@ -1,0 +1,83 @@
+"""What MiniDNS counts: who asked for what and what became of it, polls, NOTIFYs."""
+
+from __future__ import annotations
+
+import collections
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+from designate_pool import metrics
+from designate_pool.minidns.access.acl import Peer
+from designate_pool.minidns.server.responder import Query
+from designate_pool.minidns.soa_sweep.page import Tally
+from designate_pool.model import Answer, Outcome, PollResult, ZoneHead
+from designate_pool.protocol import wire
+
+_KINDS = {wire.SOA: 'soa', wire.AXFR: 'axfr', wire.IXFR: 'ixfr'}
+
+
+def answered(query: Query, head: ZoneHead | None) -> None:
+    """A query was answered with one message."""
+    if head is None:
+        outcome = 'no_zone'
+    else:  # an IXFR is of who has the serial already
+        outcome = 'sent' if query.rtype == wire.SOA else 'current'
+    ended(query, outcome)
+
+
+def ended(query: Query, outcome: str) -> None:
+    """
+    :param outcome: ``sent``, ``current``, ``by_tcp``, ``no_zone``, ``aborted`` by the server, or ``failed`` here
+    """
+    metrics.TRANSFERS.labels(_names(query.peers), _KINDS[query.rtype], outcome).inc()
+
+
+def transferred(query: Query, octets: int, seconds: float, is_whole: bool) -> None:
+    """A transfer was sent to its end.
+
+    :param is_whole: whether it was the zone, not the difference from an older one
+    """
+    server = _names(query.peers)
+    kind = 'ixfr_whole' if is_whole and query.rtype == wire.IXFR else _KINDS[query.rtype]
+    metrics.TRANSFERS.labels(server, kind, 'sent').inc()
+    metrics.TRANSFER_BYTES.labels(server, kind).inc(octets)
+    metrics.TRANSFER_SECONDS.labels(server, kind).observe(seconds)
+
+
+def polled(peer: Peer, result: PollResult, seconds: float) -> None:
+    """A poll came to its end: ``served``, ``behind``, or what the server said in the place of a serial."""
+    outcome = result.answer.value.lower()
+    if result.answer is Answer.SERIAL or result.status is Outcome.SUCCESS:
+        outcome = 'served' if result.status is Outcome.SUCCESS else 'behind'
+    polls, poll_seconds = _of_polls(_name(peer), outcome)
+    polls.inc()
+    poll_seconds.observe(seconds)
+
+
+def audited(tally: Tally) -> None:
+    """A server was asked for many zones in one go."""
+    outcomes = collections.Counter('behind' if said.answer is Answer.SERIAL else said.answer.value.lower()
+                                   for _, said in tally.findings)
+    outcomes['served'] = tally.answered + tally.unanswered - len(tally.findings)
+    for outcome, count in outcomes.items():
+        metrics.AUDITED.labels(_name(tally.peer), outcome).inc(count)
+
+
+@functools.lru_cache(1024)
+def _of_polls(server: str, outcome: str) -> tuple[Any, Any]:
+    return metrics.POLLS.labels(server, outcome), metrics.POLL_SECONDS.labels(server)
+
+
+def notified(peer: Peer, is_accepted: bool) -> None:
+    metrics.NOTIFIES.labels(_name(peer), 'accepted' if is_accepted else 'failed').inc()
+
+
+def _names(peers: Sequence[Peer]) -> str:
+    """Of servers that share an address, nobody can say which it was."""
+    return ' or '.join(_name(peer) for peer in peers) or metrics.VISITOR
+
+
+def _name(peer: Peer) -> str:
+    """A server that is not configured has its address for an id, and of those there is no end."""
+    return metrics.UNKNOWN if ':' in peer.id else peer.label

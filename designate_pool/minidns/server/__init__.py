@@ -1,0 +1,1 @@
+"""Queries in, answers out: the listening sockets, and what is answered to whom."""

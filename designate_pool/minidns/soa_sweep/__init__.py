@@ -1,0 +1,1 @@
+"""The serials of many zones asked of many servers, for audits."""

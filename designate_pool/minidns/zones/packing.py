@@ -1,0 +1,190 @@
+"""Records to messages (RFC 5936 section 2.2).
+
+Every message of a transfer repeats the question, so the zone's name always stands at offset 12 and every owner is its
+own labels and a pointer there.  An answer section packed this way fits any querier, whatever its message id, spelling
+of the name or key; so it is packed once for a serial and kept.
+"""
+
+from __future__ import annotations
+
+import bisect
+import dataclasses
+import itertools
+import struct
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from designate_pool.errors import RecordTooLarge
+from designate_pool.model import ZoneBlock
+from designate_pool.protocol import tsig, wire
+from designate_pool.protocol.axfr_records import RRset, type_number
+
+OPT_SIZE = 11
+#: Octets of an answer section: a TCP message less header, longest question, OPT and TSIG.
+ROOM = 65535 - 12 - 259 - OPT_SIZE - tsig.ROOM
+
+_FIXED = struct.Struct('!HHI')
+_LABEL = [bytes((length,)) for length in range(64)]
+_LENGTHS = [length.to_bytes(2, 'big') for length in range(65536)]
+
+#: Records that are packed together.
+_PAGE = 2000
+#: Records of which it is not worth while to look at all together.
+_FEW = 16
+#: The answer section of a message: number of records, octets.
+Body = tuple[int, bytes]
+#: (owner, type by name or number, TTL in seconds or None for the zone's, rdata in uncompressed wire form)
+Record = tuple[str, str | int, int | None, bytes]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PackedZone:
+    """The answer sections of a whole transfer."""
+
+    domain_id: str
+    name: str
+    pool_name: str
+    serial: int
+    bodies: tuple[Body, ...]
+
+    @property
+    def size(self) -> int:
+        return sum(len(octets) for _, octets in self.bodies)
+
+
+@dataclasses.dataclass(slots=True)
+class StreamedZone:
+    """The same of a zone that is read while it is sent, once.
+
+    :ivar close: ends the reading
+    """
+
+    domain_id: str
+    name: str
+    pool_name: str
+    serial: int
+    bodies: Iterator[Body]
+    close: Callable[[], object]
+
+
+def pack(zone: str, rrsets: Iterable[RRset], room: int = ROOM) -> tuple[Body, ...]:
+    """The answer sections that hold *rrsets*; see :func:`bodies`."""
+    records: Iterator[Record] = ((owner, rtype, ttl, rdata) for owner, rtype, ttl, rdatas in rrsets for rdata in rdatas)
+    return tuple(bodies(zone, iter(lambda: list(itertools.islice(records, _PAGE)), []), 0, room))
+
+
+def bodies(zone: str, pages: Iterable[Sequence[Record] | ZoneBlock], default_ttl: int,
+           room: int = ROOM) -> Iterator[Body]:
+    """The answer sections that hold the records of *pages*, each of *room* octets at most.
+
+    They are made as the pages come, and no more than a page and a section are held.  A page has to have many records,
+    for each costs as much as all that waits for a section to be full.  The records of pages keep their order; those of
+    a block come with their octets first.
+
+    :param zone: the name that the question will hold
+    :param default_ttl: of records that have none
+    :raises RecordTooLarge: when one record alone is larger than *room*
+    :raises ValueError: when an owner is no name, or a type is unknown
+    """
+    fixed = _Fixed(default_ttl)
+    waiting: list[bytes] = []
+    counts: list[int] = []  # of records, in each of what waits
+    for page in pages:
+        if isinstance(page, ZoneBlock):
+            for count, octets in _pieces(page, room):
+                waiting.append(octets)
+                counts.append(count)
+            page = page.records
+        waiting += _records(zone, page, fixed)
+        counts += itertools.repeat(1, len(page))
+        ends = list(itertools.accumulate(map(len, waiting)))
+        start = before = 0
+        while ends and ends[-1] - before > room:
+            stop = bisect.bisect_right(ends, before + room, start)
+            if stop == start:
+                owner, kind, _, rdata = page[start - len(ends)]  # what waited from the page before did fit
+                raise RecordTooLarge(owner=owner, rtype=kind, size=len(waiting[start]), room=room)
+            yield sum(counts[start:stop]), b''.join(waiting[start:stop])
+            start, before = stop, ends[stop - 1]
+        del waiting[:start], counts[:start]
+    if waiting:
+        yield sum(counts), b''.join(waiting)
+
+
+def _pieces(block: ZoneBlock, room: int) -> Iterator[Body]:
+    """The packed records of *block*, in pieces of *room* octets at most."""
+    octets, start, at, taken, left = block.octets, 0, 0, 0, block.count
+    while len(octets) - start > room:
+        end = wire.read_record(octets, at).end
+        if end - start > room:
+            yield taken, octets[start:at]
+            start, left, taken = at, left - taken, 0
+        at, taken = end, taken + 1
+    if left:
+        yield left, octets[start:]
+
+
+class _Fixed(dict[tuple[str | int, int | None], bytes]):
+    """Type, class and TTL of records, by type and TTL."""
+
+    def __init__(self, default_ttl: int) -> None:
+        super().__init__()
+        self._default_ttl = default_ttl
+
+    def __missing__(self, key: tuple[str | int, int | None]) -> bytes:
+        kind, ttl = key
+        number = type_number(kind) if isinstance(kind, str) else kind
+        self[key] = octets = _FIXED.pack(number, wire.IN, self._default_ttl if ttl is None else ttl)
+        return octets
+
+
+def _records(zone: str, page: Sequence[Record], fixed: _Fixed) -> Iterable[bytes]:
+    lengths = _LENGTHS
+    if len(page) < _FEW or not _are_labels(zone, page):
+        return [owner + fixed[kind, ttl] + lengths[len(rdata)] + rdata
+                for owner, (_, kind, ttl, rdata) in zip(_owners(zone, page), page)]
+    end, labels, pointer = -1 - len(zone), _LABEL, wire.TO_QUESTION
+    return [labels[len(owner) + end] + owner[:end].encode('ascii') + pointer + fixed[kind, ttl] + lengths[len(rdata)]
+            + rdata for owner, kind, ttl, rdata in page]
+
+
+def _are_labels(zone: str, page: Sequence[Record]) -> bool:
+    """Whether every owner is one label below the zone, as most are; looked at all together, which is quicker."""
+    suffix = '.' + zone
+    owners = [owner for owner, _, _, _ in page]
+    text = '\n'.join(owners) + '\n'
+    lengths = set(map(len, owners))
+    return bool(min(lengths) > len(suffix) and max(lengths) < len(suffix) + 64
+                and text.count(suffix + '\n') == len(owners)
+                and text.count('.') == len(owners) * suffix.count('.') and '\\' not in text)
+
+
+def _owners(zone: str, page: Sequence[Record]) -> Iterator[bytes]:
+    """As :func:`compress`, but quicker for what most are: one label below the zone."""
+    suffix = '.' + zone
+    end = -len(suffix)
+    for owner, _, _, _ in page:
+        label = owner[:end]
+        if '.' not in label and '\\' not in label and 0 < len(label) < 64 and owner.endswith(suffix):
+            octets = label.encode('ascii')
+            yield _LABEL[len(octets)] + octets + wire.TO_QUESTION
+        else:
+            yield compress(owner, zone)
+
+
+def compress(owner: str, zone: str) -> bytes:
+    """*owner* in wire form, for a message whose question holds *zone*.
+
+    :raises ValueError: when it is no name
+    """
+    if owner == zone:
+        return wire.TO_QUESTION
+    suffix = zone if zone == '.' else '.' + zone
+    if owner.endswith(suffix) and '\\' not in owner:
+        return wire.labels_of(owner[:-len(suffix)]) + wire.TO_QUESTION
+    return wire.wire_of(owner)
+
+
+def assemble(message_id: int, flags: int, question: bytes, count: int = 0, answer: bytes = b'',
+             opt: bytes = b'') -> bytes:
+    """A message of a header, one question, an answer section and, unless it is empty, an OPT record."""
+    return wire.HEADER.pack(message_id, flags, 1, count, 0, 1 if opt else 0) + question + answer + opt

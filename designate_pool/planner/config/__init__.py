@@ -1,0 +1,1 @@
+"""The file of a sync: YAML with the keys of octoDNS."""

@@ -1,0 +1,289 @@
+"""The file of a manager: YAML with the keys of octoDNS.
+
+Every key is honoured, or refused with the reason; what begins with ``x-``, ``_`` or ``.`` at the top is a place for
+anchors, and not looked at.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import re
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, TypeVar
+
+from designate_pool.errors import InvalidField
+from designate_pool.planner.config import classes
+from designate_pool.planner.config.secret_values import Secrets
+from designate_pool.planner.config.yaml_reader import Mistakes, hint, load
+from designate_pool.planner.outputs import LogOutput
+from designate_pool.planner.plan import policy
+from designate_pool.planner.providers.base import BaseProcessor, BaseProvider, BaseSource
+from designate_pool.planner.setup import Output, Setup, ZoneSetting
+from designate_pool.planner.targets.pool import PoolProvider
+from designate_pool.protocol.rrset import normal_name
+
+TOP = ('manager', 'providers', 'processors', 'zones', 'secret_handlers', 'validators')
+MANAGER = ('max_workers', 'processors', 'post_processors', 'plan_outputs', 'policy', 'plan_lifetime', 'plans',
+           'include_meta', 'enable_checksum', 'auto_arpa', 'validators')
+ZONE = ('sources', 'targets', 'processors', 'lenient', 'alias', 'update_pcent_threshold', 'delete_pcent_threshold',
+        'policy', 'always-dry-run', 'ignore_subzone_adds', 'glob', 'regex', 'validators')
+#: What octoDNS has and a manager here has not; unset, they do no harm.
+REFUSED = {
+    'enable_checksum': 'plans are not applied by a checksum here; keep the plan in a store, and apply it by its id',
+    'auto_arpa': 'zones below arpa. are not made from others here; write them, or have octoDNS dump them',
+    'validators': "octoDNS's validators are not known here; records are always checked, unless the zone is lenient",
+}
+#: octoDNS's ``include_meta``, in octoDNS's words.
+META = 'octodns.processor.meta.MetaProcessor'
+META_OPTIONS = {'record_name': 'octodns-meta', 'include_time': False, 'include_provider': True}
+
+Thing = TypeVar('Thing')
+
+
+def read(path: str | os.PathLike[str], environ: Mapping[str, str] = os.environ) -> Setup:
+    """What the file at *path* sets up.  Nothing is asked of any server yet.
+
+    :raises BadConfiguration: with every mistake of the file, each with its place
+    """
+    found = load(path)
+    mistakes = Mistakes()
+    setup = _Reading(mistakes, environ).setup(found)
+    mistakes.raise_if_any()
+    return setup
+
+
+class _Reading:
+    """One file being read: what it says by section, and what is wrong with it."""
+
+    def __init__(self, mistakes: Mistakes, environ: Mapping[str, str]) -> None:
+        self._mistakes = mistakes
+        self._note = mistakes.note
+        self._secrets = Secrets(environ, mistakes.note)
+        self._policies: dict[str, tuple[str, ...]] = {}
+        self._providers: Mapping[str, BaseSource | None] = {}
+        self._processors: Mapping[str, BaseProcessor | None] = {}
+
+    def setup(self, found: Mapping[str, Any]) -> Setup:
+        self._known('', {key: value for key, value in found.items() if not str(key).startswith(('x-', '_', '.'))}, TOP)
+        manager = self._mapping('manager', found.get('manager'))
+        self._known('manager.', manager, MANAGER)
+        self._secrets.handlers.update(_there(self._things('secret_handlers', found.get('secret_handlers'),
+                                                          classes.handler)))
+        self._providers = self._things('providers', found.get('providers'), classes.provider)
+        self._processors = self._things('processors', found.get('processors'), classes.processor)
+        outputs: Mapping[str, Output | None] = self._things('manager.plan_outputs', manager.get('plan_outputs'),
+                                                            classes.output) or {'log': LogOutput('log')}
+        last = self._names('manager.post_processors', manager.get('post_processors'), self._processors, 'processor')
+        if self._truth('manager.include_meta', manager.get('include_meta')):
+            last = (*last, *self._meta())
+        zones = self._zones(self._mapping('zones', found.get('zones')))
+        return Setup(
+            zones=zones, providers=_there(self._providers), processors=_there(self._processors),
+            outputs=list(_there(outputs).values()), last_processors=last,
+            first_processors=self._names('manager.processors', manager.get('processors'), self._processors,
+                                         'processor'),
+            policy=self._policy('manager.policy', manager.get('policy')), target_policies=self._policies,
+            max_workers=self._number('manager.max_workers', manager.get('max_workers'), 1),
+            plan_lifetime=datetime.timedelta(
+                seconds=self._number('manager.plan_lifetime', manager.get('plan_lifetime'), 86400)),
+            plans=self._text('manager.plans', manager.get('plans')))
+
+    def _things(self, place: str, found: Any,
+                make: Callable[[str, str, Mapping[str, Any], Mistakes, str], Thing | None]) -> dict[str, Thing | None]:
+        """What has a ``class``, by its id; None for what is wrong, which is noted."""
+        made: dict[str, Thing | None] = {}
+        for id, given in self._mapping(place, found).items():
+            at = f'{place}.{id}'
+            options = dict(self._mapping(at, given))
+            word = options.pop('class', None)
+            if make is classes.provider and 'policy' in options:
+                self._policies[id] = self._policy(f'{at}.policy', options.pop('policy'))
+            if not isinstance(word, str):
+                self._note(f'{at}.class', 'it has to be given, as a text')
+                made[id] = None
+            else:
+                options = self._secrets.resolved(options, at)
+                made[id] = make(id, word, options, self._mistakes, at)
+        return made
+
+    def _meta(self) -> tuple[str, ...]:
+        if 'meta' in self._processors:
+            self._note('manager.include_meta', "a processor 'meta' is there already, and this would be another")
+            return ()
+        made = classes.processor('meta', META, META_OPTIONS, self._mistakes, 'manager.include_meta')
+        self._processors = {**self._processors, 'meta': made}
+        return ('meta',)
+
+    def _zones(self, found: Mapping[str, Any]) -> dict[str, ZoneSetting]:
+        if not found:
+            self._note('zones', 'there has to be one at least')
+        zones: dict[str, ZoneSetting] = {}
+        for given, options in found.items():
+            place = f'zones.{given}'
+            try:
+                name = given if given.startswith('*') else normal_name(given)
+            except InvalidField as error:
+                self._note(place, str(error))
+                continue
+            if name in zones:
+                self._note(place, f'{name} is there twice')
+            zones[name] = self._zone(place, name, self._mapping(place, options))
+        is_open = any(name.startswith('*') for name in zones)
+        for name, zone in zones.items():
+            if zone.alias in zones and zones[zone.alias].alias is not None:
+                self._note(f'zones.{name}.alias', f'{zone.alias} is an alias itself')
+            elif zone.alias is not None and zone.alias not in zones and not is_open:
+                self._note(f'zones.{name}.alias', f'{zone.alias} is no zone of this file{hint(zone.alias, zones)}')
+        return zones
+
+    def _zone(self, place: str, name: str, found: Mapping[str, Any]) -> ZoneSetting:
+        self._known(f'{place}.', found, ZONE)
+        alias = self._text(f'{place}.alias', found.get('alias'))
+        is_many = name.startswith('*')
+        for key in ('glob', 'regex'):
+            if key in found and not is_many:
+                self._note(f'{place}.{key}', 'only a zone that begins with * can have it')
+        if alias is not None:
+            for key in ('sources', 'ignore_subzone_adds'):
+                if key in found:
+                    self._note(f'{place}.{key}', 'an alias has its records from the other zone')
+            if is_many:
+                self._note(f'{place}.alias', 'a zone that begins with * cannot be one')
+            alias = self._zone_name(f'{place}.alias', alias)
+        else:
+            if 'targets' not in found:
+                self._note(f'{place}.targets', 'it has to be given')
+        sources = self._names(f'{place}.sources', found.get('sources'), self._providers, 'provider')
+        if 'sources' in found and found['sources'] in (None, []):
+            self._note(f'{place}.sources', 'there has to be one at least')
+        elif 'sources' not in found and alias is None:
+            sources = self._pool(f'{place}.sources', found.get('targets'))
+        return ZoneSetting(
+            sources=sources, targets=self._targets(f'{place}.targets', found.get('targets')),
+            processors=self._names(f'{place}.processors', found.get('processors'), self._processors, 'processor'),
+            lenient=self._truth(f'{place}.lenient', found.get('lenient')), alias=alias,
+            update_pcent_threshold=self._fraction(f'{place}.update_pcent_threshold',
+                                                  found.get('update_pcent_threshold')),
+            delete_pcent_threshold=self._fraction(f'{place}.delete_pcent_threshold',
+                                                  found.get('delete_pcent_threshold')),
+            policy=self._policy(f'{place}.policy', found.get('policy')),
+            always_dry_run=self._truth(f'{place}.always-dry-run', found.get('always-dry-run')),
+            ignore_subzone_adds=self._truth(f'{place}.ignore_subzone_adds', found.get('ignore_subzone_adds')),
+            glob=self._text(f'{place}.glob', found.get('glob')), regex=self._regex(place, found))
+
+    def _pool(self, place: str, targets: Any) -> tuple[str, ...]:
+        """The pool, from which a zone comes that names no sources."""
+        pools = [id for id, each in self._providers.items()
+                 if isinstance(each, PoolProvider) and not (isinstance(targets, list) and id in targets)]
+        if len(pools) != 1:
+            self._note(place, 'it has to be given; without it a zone comes from the pool, and for that there has to be '
+                              'one provider of the class pool that is none of its targets')
+        return tuple(pools[:1])
+
+    def _targets(self, place: str, found: Any) -> tuple[str, ...]:
+        names = self._names(place, found, self._providers, 'provider')
+        for index, each in enumerate(names):
+            known = self._providers.get(each)
+            if known is not None and not isinstance(known, BaseProvider):
+                self._note(f'{place}[{index}]', f'{each} can only be read from')
+        return names
+
+    def _regex(self, place: str, found: Mapping[str, Any]) -> re.Pattern[str] | None:
+        text = self._text(f'{place}.regex', found.get('regex'))
+        if text is None:
+            return None
+        if found.get('glob') is not None:
+            self._note(f'{place}.regex', 'there is a glob already, and only one of the two can be')
+        try:
+            return re.compile(text)
+        except re.error as error:
+            self._note(f'{place}.regex', f'it is no regular expression ({error})')
+            return None
+
+    def _known(self, place: str, found: Mapping[str, Any], known: Collection[str]) -> None:
+        for key, value in found.items():
+            if key not in known:
+                self._note(f'{place}{key}', f'there is no such key{hint(key, known)}')
+            elif key in REFUSED and value:
+                self._note(f'{place}{key}', REFUSED[key])
+
+    def _mapping(self, place: str, found: Any) -> Mapping[str, Any]:
+        """*found*, or nothing; keys that are no texts are noted and left out."""
+        if found is None:
+            return {}
+        if not isinstance(found, dict):
+            self._note(place, 'it has to be a mapping')
+            return {}
+        for key in found:
+            if not isinstance(key, str):
+                self._note(place, f'the key {key} has to be a text, so write it in quotes')
+        return {key: value for key, value in found.items() if isinstance(key, str)}
+
+    def _names(self, place: str, found: Any, known: Collection[str], what: str) -> tuple[str, ...]:
+        """A list of ids; those that nothing has are noted."""
+        if found is None:
+            return ()
+        if not isinstance(found, list):
+            self._note(place, 'it has to be a list')
+            return ()
+        for index, each in enumerate(found):
+            if not isinstance(each, str):
+                self._note(f'{place}[{index}]', 'it has to be a text')
+            elif each not in known:
+                self._note(f'{place}[{index}]', f'there is no {what} {each}{hint(each, known)}')
+            elif each in found[:index]:
+                self._note(f'{place}[{index}]', f'{each} is there twice')
+        return tuple(each for each in found if isinstance(each, str))
+
+    def _policy(self, place: str, found: Any) -> tuple[str, ...]:
+        if found is None:
+            return ()
+        words = [found] if isinstance(found, str) else found
+        if not isinstance(words, list) or not words or not all(isinstance(each, str) for each in words):
+            self._note(place, 'it has to be a word, or a list of words')
+            return ()
+        try:
+            policy.parse(words)
+        except InvalidField as error:
+            self._note(place, error.kwargs['why'])
+        return tuple(words)
+
+    def _zone_name(self, place: str, found: str) -> str:
+        try:
+            return normal_name(found)
+        except InvalidField as error:
+            self._note(place, str(error))
+            return found
+
+    def _text(self, place: str, found: Any) -> str | None:
+        if found is not None and not isinstance(found, str):
+            self._note(place, 'it has to be a text')
+            return None
+        return found
+
+    def _truth(self, place: str, found: Any) -> bool:
+        if found is not None and not isinstance(found, bool):
+            self._note(place, 'it has to be true or false')
+        return found is True
+
+    def _number(self, place: str, found: Any, otherwise: int) -> int:
+        """A whole number from 1; *otherwise* where there is none."""
+        if found is None:
+            return otherwise
+        if isinstance(found, bool) or not isinstance(found, int) or found < 1:
+            self._note(place, 'it has to be a whole number from 1')
+            return otherwise
+        return found
+
+    def _fraction(self, place: str, found: Any) -> float | None:
+        if found is None:
+            return None
+        if isinstance(found, bool) or not isinstance(found, (int, float)) or not 0 <= found <= 1:
+            self._note(place, 'it has to be a fraction from 0 to 1, such as 0.3 for 30 %')
+            return None
+        return float(found)
+
+
+def _there(found: Mapping[str, Thing | None]) -> dict[str, Thing]:
+    return {id: each for id, each in found.items() if each is not None}

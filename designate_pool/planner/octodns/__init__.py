@@ -1,0 +1,1 @@
+"""octoDNS's sources, providers and processors as ours."""

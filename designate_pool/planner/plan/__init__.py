@@ -1,0 +1,1 @@
+"""Plans: changes, policy, safety, and plans that are kept for later."""

@@ -1,0 +1,174 @@
+"""A plan: what a target has, what it should have, and the changes between the two.
+
+Processors may change :attr:`Plan.changes` or put another plan in its place, so whatever is counted is counted when it
+is asked for.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from designate_pool.errors import InvalidField
+from designate_pool.planner.zone.changes import KINDS, Change
+from designate_pool.planner.zone.zone import Zone
+from designate_pool.protocol.rrset import NO_EXTRA, Extra, RRset
+
+MAX_SAFE_UPDATE_PCENT = 0.3
+MAX_SAFE_DELETE_PCENT = 0.3
+MIN_EXISTING_RECORDS = 10
+
+#: Why a change is not made: a policy, what somebody else owns, a failure before it.
+BLOCKED_BY_POLICY = 'policy'
+CONFLICT = 'conflict'
+
+
+class Counts(NamedTuple):
+    """How many RRsets are created, updated, deleted.  What a Replace takes away counts as updated."""
+
+    creates: int
+    updates: int
+    deletes: int
+
+
+class ApplyResult(NamedTuple):
+    """What became of a plan's changes: how many were made, failed, and were not tried.
+
+    :ivar errors: why, a line for each failure
+    """
+
+    applied: int = 0
+    failed: int = 0
+    skipped: int = 0
+    errors: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        return not self.failed and not self.skipped
+
+    def __int__(self) -> int:
+        return self.applied
+
+    def __radd__(self, other: int) -> int:
+        """How many changes were made so far, as octoDNS adds up what is applied."""
+        return other + self.applied
+
+
+#: Whether a change of the kind has RRsets that are there before, and such as are there after.
+_SIDES = {'Create': (False, True), 'Delete': (True, False), 'Update': (True, True), 'Replace': (True, True)}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Blocked:
+    """A change that is not made.
+
+    :ivar by: :data:`BLOCKED_BY_POLICY` or :data:`CONFLICT`
+    :ivar why: in words
+    """
+
+    change: Change
+    by: str
+    why: str
+
+
+@dataclasses.dataclass(slots=True)
+class Plan:
+    """The changes of one zone on one target.
+
+    :ivar changes: in the order of applying
+    :ivar exists: whether the target has the zone
+    :ivar meta: what the provider adds for people; has to be fit for JSON
+    :ivar blocked: changes that would be needed and are not made
+    :ivar target_id: the provider's id
+    :ivar update_pcent_threshold: the zone's where it says one, else the target's
+    :ivar managed_types: of the records that were compared; None for all that there can be
+    """
+
+    existing: Zone
+    desired: Zone
+    changes: list[Change]
+    exists: bool
+    update_pcent_threshold: float = MAX_SAFE_UPDATE_PCENT
+    delete_pcent_threshold: float = MAX_SAFE_DELETE_PCENT
+    meta: Mapping[str, Any] | None = None
+    blocked: tuple[Blocked, ...] = ()
+    target_id: str = ''
+    min_existing_records: int = MIN_EXISTING_RECORDS
+    managed_types: frozenset[str] | None = None
+
+    @property
+    def zone(self) -> str:
+        """The zone's name."""
+        return self.desired.name
+
+    @property
+    def counts(self) -> Counts:
+        kinds = [change.kind for change in self.changes]
+        replaced = sum(len(change.existing) for change in self.changes if change.kind == 'Replace')
+        return Counts(kinds.count('Create'), kinds.count('Update') + replaced, kinds.count('Delete'))
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing is to be done, and nothing that should be done is kept back."""
+        return not self.changes and not self.meta and not self.blocked and self.exists
+
+    def summary(self) -> str:
+        """In a line, for people."""
+        counts = self.counts
+        told = f'{counts.creates} to create, {counts.updates} to update, {counts.deletes} to delete'
+        kept_back = f', {len(self.blocked)} kept back' if self.blocked else ''
+        return f'{told}{kept_back}; {len(self.existing)} RRsets there now'
+
+    def document(self) -> dict[str, Any]:
+        """The plan as JSON has it; :func:`change_of` makes its changes again."""
+        return {
+            'zone': self.zone, 'target': self.target_id, 'exists': self.exists,
+            'existing_digest': self.existing.digest(), 'desired_digest': self.desired.digest(),
+            'existing_records': len(self.existing), 'counts': self.counts._asdict(),
+            'changes': [change_document(change) for change in self.changes],
+            'blocked': [{'change': change_document(each.change), 'by': each.by, 'why': each.why}
+                        for each in self.blocked],
+            'managed_types': None if self.managed_types is None else sorted(self.managed_types),
+            'meta': None if self.meta is None else json.loads(json.dumps(self.meta, default=str)),
+        }
+
+
+def change_document(change: Change) -> dict[str, Any]:
+    """*change* as JSON has it."""
+    return {'kind': change.kind, 'existing': [_record_document(each) for each in change.existing],
+            'new': [_record_document(each) for each in change.new]}
+
+
+def change_of(document: Mapping[str, Any]) -> Change:
+    """The inverse of :func:`change_document`.
+
+    :raises InvalidField: for what is not such a document
+    """
+    try:
+        kind = KINDS[document['kind']]
+        found = kind(tuple(_record_of(each) for each in document['existing']),
+                     tuple(_record_of(each) for each in document['new']))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise InvalidField(field='change', why=f'it is not the document of a change ({error!r})') from error
+    if (bool(found.existing), bool(found.new)) != _SIDES[kind.__name__]:
+        raise InvalidField(field='change', why=f'{kind.__name__} is not what its two sides make')
+    return found
+
+
+def _record_document(rrset: RRset) -> dict[str, Any]:
+    found: dict[str, Any] = {'name': rrset.name, 'type': rrset.type, 'ttl': rrset.ttl, 'records': list(rrset.rdatas)}
+    if rrset.extra != NO_EXTRA:
+        found['extra'] = {field.name: value for field in dataclasses.fields(Extra)
+                          if (value := getattr(rrset.extra, field.name)) != getattr(NO_EXTRA, field.name)}
+    return found
+
+
+def _record_of(document: Mapping[str, Any]) -> RRset:
+    extra: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value
+                             for name, value in document.get('extra', {}).items()}
+    name, rtype, *records = texts = [document['name'], document['type'], *document['records']]
+    if isinstance(document['records'], str) or not all(isinstance(each, str) for each in texts):
+        raise TypeError(f'{document!r} is not all text')
+    return RRset(name, rtype, int(document['ttl']), tuple(records), Extra(**extra) if extra else NO_EXTRA)

@@ -1,0 +1,94 @@
+"""Policies: which kinds of changes may be made at all.
+
+The invariant: a policy lets a change pass whole or keeps it back whole, loses none and makes none; and several policies
+allow what each of them allows.  A policy is a set of verbs; its names are words for such sets.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from designate_pool.errors import InvalidField
+from designate_pool.planner.plan.plan import BLOCKED_BY_POLICY, Blocked
+from designate_pool.planner.zone.changes import Change
+
+VERBS = frozenset({'create', 'update', 'delete'})
+
+#: The user's words.  Beside these, verbs can be written with + between them: ``create+delete``.
+POLICIES: dict[str, frozenset[str]] = {
+    'sync': VERBS,
+    'upsert-only': frozenset({'create', 'update'}),
+    'create-only': frozenset({'create'}),
+    'update-only': frozenset({'update'}),
+    'delete-only': frozenset({'delete'}),
+    'create-delete-only': frozenset({'create', 'delete'}),
+    'create-and-delete-only': frozenset({'create', 'delete'}),
+    'create-update-only': frozenset({'create', 'update'}),
+    'update-delete-only': frozenset({'update', 'delete'}),
+}
+
+DEFAULT = 'sync'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Policy:
+    """
+    :ivar name: as the user wrote it
+    :ivar verbs: of create, update, delete those that it allows
+    """
+
+    name: str
+    verbs: frozenset[str]
+
+    def allows(self, verb: str) -> bool:
+        """Whether it lets *verb* be done; for a zone as a whole, too, as it does for RRsets."""
+        return verb in self.verbs
+
+    def split(self, changes: Sequence[Change]) -> tuple[list[Change], list[Blocked]]:
+        """What may be done of *changes*, and what is kept back; both in the order they came.
+
+        The SOA says that the zone is at a serial: it passes with everything else, and with nothing else where its own
+        verb is not allowed.
+        """
+        passes_all = bool(self.verbs) and all(change.verbs <= self.verbs for change in changes if not _is_soa(change))
+        allowed: list[Change] = []
+        blocked: list[Blocked] = []
+        for change in changes:
+            if change.verbs <= self.verbs or passes_all and _is_soa(change):
+                allowed.append(change)
+            else:
+                blocked.append(Blocked(change, BLOCKED_BY_POLICY, self._why(change)))
+        return allowed, blocked
+
+    def _why(self, change: Change) -> str:
+        refused = ' and '.join(sorted(change.verbs - self.verbs))
+        if len(change.verbs) > 1:
+            return f'it needs {" and ".join(sorted(change.verbs))}, and the policy {self.name} does not allow {refused}'
+        return f'the policy {self.name} does not allow {refused}'
+
+
+def parse(words: str | Sequence[str]) -> Policy:
+    """The policy that *words* mean: one word, several with commas between them, or a list; no word at all is ``sync``.
+
+    :raises InvalidField: for a word that means nothing, or a text without any
+    """
+    given = [part.strip() for text in ([words] if isinstance(words, str) else words) for part in text.split(',')]
+    if not given:
+        given = [DEFAULT]
+    return Policy(' and '.join(given), frozenset.intersection(*map(_verbs, given)))
+
+
+def _verbs(word: str) -> frozenset[str]:
+    if word in POLICIES:
+        return POLICIES[word]
+    verbs = [each.strip() for each in word.split('+')]
+    if not VERBS.issuperset(verbs):
+        known = ', '.join(POLICIES)
+        raise InvalidField(field='policy', why=f"{word!r} is none of {known}, nor verbs of {', '.join(sorted(VERBS))} "
+                                               f'with + between them')
+    return frozenset(verbs)
+
+
+def _is_soa(change: Change) -> bool:
+    return change.types == ('SOA',)

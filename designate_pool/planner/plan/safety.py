@@ -1,0 +1,124 @@
+"""What a plan must not do unless an operator says so.
+
+The invariant: no plan takes much, all, or the head of a zone that exists without force, whatever made it so.  Counting
+is done when it is asked for, on what processors and policies have left in the plan.  A SOA never counts, on any side.
+A zone that the target does not have can lose nothing, and neither can one that is there and empty: so a first filling
+that was interrupted goes on unasked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+from designate_pool.errors import (ApexDeleted, EmptySource, EverythingDeleted, RootNsChange, TooManyDeletes,
+                                   TooManyDeletesInHour, TooManyUpdates, UnsafePlan)
+from designate_pool.planner.plan.plan import Plan
+from designate_pool.planner.zone.changes import Change
+from designate_pool.planner.zone.zone import Zone
+from designate_pool.protocol.rrset import RRset
+
+#: How many names a message gives.
+SHOWN = 3
+
+
+def dangers(plan: Plan, source_is_empty: bool = False) -> list[UnsafePlan]:
+    """All that is dangerous about *plan*, the worst first.
+
+    :param source_is_empty: whether the sources had nothing for the zone, whatever processors added to that
+    """
+    existing = sum(not _is_soa(key) for key in plan.existing.packed)
+    return list(_dangers(plan, existing, source_is_empty)) if plan.exists and existing else []
+
+
+def raise_if_unsafe(plan: Plan, force: bool = False, source_is_empty: bool = False) -> None:
+    """
+    :raises UnsafePlan: for the worst that is dangerous about *plan*, unless it is forced
+    """
+    for danger in () if force else dangers(plan, source_is_empty):
+        raise danger
+
+
+def too_many_in_an_hour(plan: Plan, before: int, limit: int) -> UnsafePlan | None:
+    """Whether *plan* would delete more RRsets than may go in an hour, on all zones that the limit is for.
+
+    :param before: how many were deleted in the last hour
+    :param limit: how many may be; 0 is none
+    """
+    count = len(_deleted(plan))
+    if not count or before + count <= limit:
+        return None
+    return TooManyDeletesInHour(zone=plan.zone, target=plan.target_id, count=count, before=before, limit=limit)
+
+
+def has_contents(zone: Zone) -> bool:
+    """Whether it holds more than what every zone has: the SOA and NS records at its apex."""
+    return any(key not in (f'{zone.name}\tSOA', f'{zone.name}\tNS') for key in zone.packed)
+
+
+def _dangers(plan: Plan, existing: int, source_is_empty: bool) -> Iterator[UnsafePlan]:
+    deleted, updated = _deleted(plan), _updated(plan)
+    about = {'zone': plan.zone, 'target': plan.target_id, 'existing': existing}
+    if deleted and (source_is_empty or not has_contents(plan.desired)) and has_contents(plan.existing):
+        yield EmptySource(**about)
+    if deleted and _is_all(deleted, plan.existing):
+        yield EverythingDeleted(**about, names=_names(deleted))
+    if root_ns := [each for each in _touched(plan.changes) if each.type == 'NS' and each.name == plan.zone]:
+        yield RootNsChange(**about, names=', '.join(dict.fromkeys(map(str, root_ns))))
+    if apex := [each for each in _lost(plan.changes) if each.name == plan.zone]:
+        yield ApexDeleted(**about, names=_names(apex))
+    if _is_over(len(deleted), plan.delete_pcent_threshold, existing, plan):
+        yield TooManyDeletes(**about, count=len(deleted), limit=_percent(plan.delete_pcent_threshold),
+                             names=_names(deleted))
+    if _is_over(len(updated), plan.update_pcent_threshold, existing, plan):
+        yield TooManyUpdates(**about, count=len(updated), limit=_percent(plan.update_pcent_threshold),
+                             names=_names(updated))
+
+
+def _is_over(count: int, threshold: float, existing: int, plan: Plan) -> bool:
+    # A division gives the number nearest to the fraction, as reading the threshold did; a multiplication would not:
+    # 29 of 100 are 0.29, but 0.29 * 100 is less than 29.
+    return existing >= plan.min_existing_records and count / existing > threshold
+
+
+def _is_all(deleted: Sequence[RRset], existing: Zone) -> bool:
+    gone = {each.key for each in deleted}
+    return all(key in gone or _is_soa(key) for key in existing.packed)
+
+
+def _deleted(plan: Plan) -> list[RRset]:
+    """The RRsets that go, and leave nothing in their place."""
+    return [each for change in plan.changes if change.kind == 'Delete' for each in _counting(change.existing)]
+
+
+def _updated(plan: Plan) -> list[RRset]:
+    """The RRsets that get other data, or give way to another type."""
+    return [each for change in plan.changes if change.kind in ('Update', 'Replace')
+            for each in _counting(change.existing)]
+
+
+def _lost(changes: Sequence[Change]) -> list[RRset]:
+    """The RRsets of which name and type are gone, also where another type takes their place."""
+    return [each for change in changes for each in _counting(change.existing)
+            if each.key not in {new.key for new in change.new}]
+
+
+def _touched(changes: Sequence[Change]) -> list[RRset]:
+    return [each for change in changes for each in _counting((*change.existing, *change.new))]
+
+
+def _counting(rrsets: Collection[RRset]) -> list[RRset]:
+    return [each for each in rrsets if each.type != 'SOA']
+
+
+def _is_soa(key: str) -> bool:
+    return key.endswith('\tSOA')
+
+
+def _names(rrsets: Sequence[RRset]) -> str:
+    """Such as ``a.example.com. A, b.example.com. MX, c.example.com. A and 7 more``."""
+    shown = ', '.join(f'{each.name} {each.type}' for each in rrsets[:SHOWN])
+    return f'{shown} and {len(rrsets) - SHOWN} more' if len(rrsets) > SHOWN else shown
+
+
+def _percent(fraction: float) -> str:
+    return f'{fraction * 100:g} %'

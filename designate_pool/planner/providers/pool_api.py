@@ -1,0 +1,257 @@
+"""The pool's own HTTP API, as the planner uses it: zones as they are, changes at one serial, plans that are kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import urllib.parse
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timezone
+from typing import Any
+
+import requests
+
+from designate_pool.errors import ApiRefused, ApiUnreachable, InvalidField, PlanNotFound
+from designate_pool.model import PlanState, StoredPlan
+
+Json = dict[str, Any]
+#: Items of one answer.
+_PAGE = 1000
+_LOOPBACK = ('localhost', '127.0.0.1', '::1')
+#: The token where none is given.
+TOKEN = 'DESIGNATE_POOL_TOKEN'
+_IS_TOKEN = re.compile('[!-~]+')
+
+
+class PoolApi:
+    """
+    :param url: where the API is, without a path
+    :param timeout: seconds that one answer may take
+    :param token: who asks; that of the environment (:data:`TOKEN`) when None, and none at all when empty
+    :param session: with the token and what else is to be sent, instead of one of its own
+    """
+
+    def __init__(self, url: str, timeout: float = 90.0, token: str | None = None,
+                 session: requests.Session | None = None) -> None:
+        self.url = url.rstrip('/')
+        self.token = token_of(token, os.environ)
+        self._timeout = timeout
+        self._session = session or new_session(self.url, self.token)
+
+    def zone(self, name: str) -> Json | None:
+        """The zone of that name as the API shows it; None when there is none."""
+        for found in self._every('/v2/zones', 'zones', name=name):
+            if found['name'] == name:
+                return found
+        return None
+
+    def zones(self) -> list[Json]:
+        """All zones but those that are being deleted, as the API shows them, in the order of their names."""
+        return [found for found in self._every('/v2/zones', 'zones', sort_key='name') if found['action'] != 'DELETE']
+
+    def ping(self) -> None:
+        """Ask as cheaply as can be whether it answers."""
+        self._json('GET', '/v2/zones', params={'limit': 1})
+
+    def contents(self, zone_id: str) -> str:
+        """A zone at one serial as a zone file (RFC 1035 section 5)."""
+        return self._send('GET', f'/v2/zones/tasks/exports/{zone_id}/export').content.decode()
+
+    def create_zone(self, name: str, email: str, ttl: int | None = None,
+                    recordsets: Sequence[Mapping[str, Any]] = ()) -> Json:
+        """A new zone that holds *recordsets*, all at its first serial.
+
+        :param recordsets: mappings with ``name``, ``type``, ``records`` and ``ttl``
+        """
+        return self._json('POST', '/v2/zones', {'name': name, 'email': email, 'ttl': ttl,
+                                                'recordsets': [dict(each) for each in recordsets]})
+
+    def change(self, zone_id: str, changes: Sequence[Mapping[str, Any]], serial: int | None = None) -> Json:
+        """Make many changes at one serial: all of them or none.
+
+        :param changes: mappings with ``name``, ``type``, ``records`` (none deletes the RRset) and ``ttl``
+        :param serial: the zone's when it was read; when it has another one by now, nothing is changed
+        :raises ApiRefused: of the type ``serial_moved`` when it has
+        """
+        return self._json('POST', f'/v2/zones/{zone_id}/changes',
+                          {'changes': [dict(each) for each in changes], 'serial': serial})
+
+    def delete_zone(self, zone_id: str) -> None:
+        self._send('DELETE', f'/v2/zones/{zone_id}')
+
+    def plans(self, **criterion: str | None) -> list[Json]:
+        """Plans that match ``state``, ``zone``, ``server``, without their documents, the newest first."""
+        return list(self._every('/v2/plans', 'plans', **criterion))
+
+    def plan(self, plan_id: str) -> Json:
+        """
+        :param plan_id: or its beginning, four digits at least
+        """
+        return self._json('GET', f'/v2/plans/{_quoted(plan_id)}')
+
+    def put_plan(self, plan: Mapping[str, Any]) -> Json:
+        return self._json('POST', '/v2/plans', dict(plan))
+
+    def approve_plan(self, plan_id: str) -> Json:
+        """Have a parked plan applied."""
+        return self._json('POST', f'/v2/plans/{_quoted(plan_id)}/approve')
+
+    def settle_plan(self, plan_id: str, state: str, why: str | None = None) -> Json:
+        """Say what became of a stored plan."""
+        return self._json('POST', f'/v2/plans/{_quoted(plan_id)}/settle', {'state': state, 'why': why})
+
+    def drop_plan(self, plan_id: str) -> Json:
+        return self._json('DELETE', f'/v2/plans/{_quoted(plan_id)}')
+
+    def close(self) -> None:
+        self._session.close()
+
+    def _every(self, path: str, key: str, **parameters: str | None) -> Iterator[Json]:
+        """All items of a list, page after page."""
+        marker: dict[str, str] = {}
+        while True:
+            page = self._json('GET', path, params={'limit': _PAGE, **parameters, **marker})
+            yield from page[key]
+            if 'next' not in page['links'] or not page[key]:
+                return
+            marker = {'marker': page[key][-1]['id']}
+
+    def _json(self, method: str, path: str, body: Json | None = None, **options: Any) -> Json:
+        answer = self._send(method, path, json=body, **options)
+        return self._object(answer)
+
+    def _send(self, method: str, path: str, **options: Any) -> requests.Response:
+        try:
+            answer = self._session.request(method, self.url + path, timeout=self._timeout, allow_redirects=False,
+                                           **options)
+        except requests.exceptions.ReadTimeout as error:
+            raise ApiUnreachable(url=self.url, why=f'nothing came within {self._timeout:g} s; what was asked may still '
+                                                   'be done') from error
+        except requests.exceptions.RequestException as error:
+            raise ApiUnreachable(url=self.url, why=reason(error)) from error
+        if answer.status_code >= 300:
+            fault = self._object(answer)
+            message = ' '.join(str(fault.get('message') or f'The API answered with {answer.status_code}.').split())
+            raise ApiRefused(message, answer.status_code, str(fault.get('type', '')))
+        return answer
+
+    def _object(self, answer: requests.Response) -> Json:
+        try:
+            found = answer.json()
+        except ValueError:
+            found = None
+        if not isinstance(found, dict):
+            kind = answer.headers.get('Content-Type', 'something')
+            raise ApiUnreachable(url=self.url, why=f'what answers there is not the API of designate-pool, it sent '
+                                                   f'{kind} with status {answer.status_code}')
+        return found
+
+
+class ApiStore:
+    """A :class:`designate_pool.planner.plan.plan_store.PlanStore`: plans are kept by Central."""
+
+    def __init__(self, api: PoolApi) -> None:
+        self._api = api
+
+    def put(self, plan: StoredPlan) -> StoredPlan:
+        return stored_plan(self._api.put_plan({
+            'id': plan.id, **({'pool_name': plan.pool_name} if plan.pool_name else {}), 'zone_name': plan.zone,
+            'target': plan.target, 'desired_digest': plan.desired_digest, 'existing_digest': plan.existing_digest,
+            'creates': plan.creates, 'updates': plan.updates, 'deletes': plan.deletes, 'why': plan.why,
+            'document': json.loads(plan.document or '{}'),
+            'expires_at': plan.expires_at and plan.expires_at.isoformat()}))
+
+    def get(self, plan_id: str) -> StoredPlan:
+        """
+        :raises PlanNotFound: when there is none, or none any more
+        """
+        return self._found(plan_id, lambda: self._api.plan(plan_id))
+
+    def find(self) -> list[StoredPlan]:
+        """All plans, without their documents, the newest first."""
+        return [stored_plan(each) for each in self._api.plans()]
+
+    def settle(self, plan_id: str, state: PlanState, why: str | None) -> None:
+        """
+        :raises PlanNotFound: when there is none
+        """
+        self._found(plan_id, lambda: self._api.settle_plan(plan_id, state.value, why))
+
+    @staticmethod
+    def _found(plan_id: str, ask: Callable[[], Json]) -> StoredPlan:
+        try:
+            return stored_plan(ask())
+        except ApiRefused as error:
+            if error.type == PlanNotFound.type:
+                raise PlanNotFound(plan=plan_id) from error
+            raise
+
+
+def stored_plan(shown: Mapping[str, Any]) -> StoredPlan:
+    """A plan from what the API shows of it."""
+    return StoredPlan(
+        id=_id(shown['id']) or '', pool_name=shown['pool_name'], zone=shown['zone_name'], target=shown['target'],
+        state=PlanState(shown['state']), domain_id=_id(shown['zone_id']), server_id=_id(shown['server_id']),
+        desired_digest=shown['desired_digest'], existing_digest=shown['existing_digest'], creates=shown['creates'],
+        updates=shown['updates'], deletes=shown['deletes'], why=shown['why'],
+        document=json.dumps(shown['document']) if 'document' in shown else '', asked_by=shown['asked_by'],
+        **{name: _moment(shown[name]) for name in ('expires_at', 'applied_at', 'created_at', 'updated_at')})
+
+
+def _id(shown: str | None) -> str | None:
+    return None if shown is None else uuid.UUID(shown).hex
+
+
+def _moment(shown: str | None) -> datetime | None:
+    return None if shown is None else datetime.fromisoformat(shown).replace(tzinfo=timezone.utc)
+
+
+def _quoted(plan_id: str) -> str:
+    return urllib.parse.quote(plan_id, safe='')
+
+
+def token_of(given: str | None, environ: Mapping[str, str]) -> str | None:
+    return (environ.get(TOKEN) if given is None else given) or None
+
+
+#: Who is told that there are too many requests is told as well when to come again, and nothing has been done by then.
+_PATIENTLY = requests.adapters.Retry(  # type: ignore[attr-defined]
+    total=None, connect=0, read=False, other=0, status=5, status_forcelist=(429,), allowed_methods=None,
+    raise_on_status=False)
+
+
+def new_session(url: str, token: str | None = None) -> requests.Session:
+    """A session for the API at *url*.
+
+    :raises InvalidField: when *token* can be none; it is not told
+    """
+    session = requests.Session()
+    for scheme in ('http://', 'https://'):
+        session.mount(scheme, requests.adapters.HTTPAdapter(max_retries=_PATIENTLY))
+    if token is not None:
+        if not _IS_TOKEN.fullmatch(token):
+            raise InvalidField(field='token', why='must be visible ASCII characters without blanks')
+        session.headers['X-Auth-Token'] = token
+    try:
+        # A proxy in the environment cannot reach our own loopback.
+        session.trust_env = urllib.parse.urlsplit(url).hostname not in _LOOPBACK
+    except ValueError:  # of what is no URL; the first request says so
+        pass
+    return session
+
+
+def reason(error: BaseException) -> str:
+    """Why a request could not be made: the innermost reason in words."""
+    found: BaseException | None = error
+    while found is not None:
+        if isinstance(found, OSError) and found.strerror:
+            return str(found.strerror).lower()
+        found = _inner(found)
+    return ' '.join(str(error).split()) or type(error).__name__
+
+
+def _inner(error: BaseException) -> BaseException | None:
+    arguments: Iterable[Any] = (getattr(error, 'reason', None), *error.args, error.__context__)
+    return next((each for each in arguments if isinstance(each, BaseException)), None)

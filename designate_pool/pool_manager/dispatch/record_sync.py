@@ -1,0 +1,452 @@
+"""How a server that cannot transfer gets a zone: desired, existing, plan, safety, apply, read back.
+
+The invariant: a success means that the server was read and has what the zone holds at the serial that is told; and what
+is too dangerous, or not allowed there, is not done but kept where it can be seen and approved, while everything else
+goes on.
+
+A domain goes the same way, since a server may be shared: what of its zone is ours is deleted by a plan, within the
+limits, and the zone itself only where nobody else has anything in it.
+
+Who was so slow that another pool manager has gone on writes nothing any more; and who finds that out after writing
+writes again, from the newest contents, so that an older state is not left standing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+from collections.abc import Callable, Collection, Sequence
+from datetime import timedelta
+from itertools import groupby
+from typing import TypeVar
+
+from designate_pool.backends.base import Backend
+from designate_pool.backends.records.base import RecordBackend
+from designate_pool.deadline import Deadline
+from designate_pool.errors import BackendError, BackendRefused, EmptySource, PlanParked, UnsafePlan
+from designate_pool.model import CallResult, Domain, PlanState, Pool, StoredPlan, ZoneHead, new_id, utcnow
+from designate_pool.planner.engine import plan_for
+from designate_pool.planner.plan import safety
+from designate_pool.planner.plan.plan import Plan
+from designate_pool.planner.processors.filters import TypeAllow
+from designate_pool.planner.processors.ownership import MarkRegistry, Ownership, Registry, TxtRegistry
+from designate_pool.planner.processors.policies import PolicyProcessor
+from designate_pool.planner.providers.base import BaseProcessor, ServerProvider
+from designate_pool.planner.zone import changes
+from designate_pool.planner.zone.zone import Zone, skeleton
+from designate_pool.pool_manager.settings import Settings
+from designate_pool.pool_manager.verify.retransfer import Mender
+from designate_pool.protocol.rrset import LOWER
+from designate_pool.storage.operations import rrset_ownership, server_statuses
+from designate_pool.storage.serving import zone_snapshot as zone_store
+from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.zones import domains as domain_store
+from designate_pool.storage.zones import plans as plan_store
+
+LOG = logging.getLogger(__name__)
+
+HOUR = timedelta(hours=1)
+#: How often a domain is written again when others go on with it meanwhile.
+ROUNDS = 3
+Rows = Sequence[tuple[str, str, int | None, str]]
+T = TypeVar('T')
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Removal:
+    """How deleting a domain on a server that is fed by records ended.
+
+    :ivar gone: whether the server has no zone of the name any more; one that is shared stays
+    :ivar is_parked: whether it waits for a plan to be approved
+    """
+
+    result: CallResult
+    gone: bool = False
+    is_parked: bool = False
+
+
+class Feeder:
+    """Feeds the servers of *pool* that are fed by records.
+
+    :ivar mend: mends those that are fed by transfer, see :meth:`designate_pool.pool_manager.verify.retransfer.Mender.mend`
+    """
+
+    def __init__(self, storage: Storage, pool: Pool, settings: Settings) -> None:
+        self._storage = storage
+        self._pool = pool
+        self._settings = settings
+        self.mend = Mender(storage, settings.tries).mend
+
+    def feed(self, backend: Backend, domain: Domain) -> tuple[CallResult, int | None]:
+        """Bring *domain* up to date on a server; delete it there when it is going.
+
+        :returns: how that ended, and the serial whose contents the server has then; None when it has not
+        """
+        for _ in range(ROUNDS):
+            if domain.is_going:
+                result, serial, late = self.delete(backend, domain).result, None, False
+            else:
+                feeding = _Feeding(self._storage, self._pool, self._settings, backend, domain)
+                result, serial, _ = self._call(backend, feeding, feeding.run)
+                late = feeding.has_written and feeding.is_overtaken()
+            newest = self._storage.read(domain_store.newest, domain.name, self._pool.name) if late else None
+            if newest is None:
+                break
+            LOG.warning('%s: %s was written when another pool manager had gone on with it; it is written again',
+                        backend.server.label, domain.name)
+            domain = newest
+        return result, serial
+
+    def delete(self, backend: Backend, domain: Domain, is_known: bool = True) -> Removal:
+        """Delete on a server what was put there of *domain*.
+
+        :param is_known: whether it is a domain of the database, for which a plan can be parked
+        """
+        feeding = _Feeding(self._storage, self._pool, self._settings, backend, domain)
+        result, gone, is_parked = self._call(backend, feeding, lambda provider: feeding.remove(provider, is_known))
+        return Removal(result, bool(gone), is_parked)
+
+    def _call(self, backend: Backend, feeding: _Feeding,
+              work: Callable[[ServerProvider], T]) -> tuple[CallResult, T | None, bool]:
+        """How *work* ended, what it gave, and whether it parked a plan."""
+        assert isinstance(backend, RecordBackend)
+        done: list[T] = []
+        parked: list[PlanParked] = []
+
+        def one(provider: ServerProvider) -> None:
+            try:
+                done.append(work(provider))
+            except PlanParked as error:
+                parked.append(error)
+                raise
+
+        result = backend.feed(feeding.domain, one)
+        return result, done[0] if done and result.ok else None, bool(parked)
+
+
+class _Feeding:
+    """One domain, one server, one try.
+
+    :ivar has_written: whether anything was begun that changes what the server has
+    """
+
+    def __init__(self, storage: Storage, pool: Pool, settings: Settings, backend: Backend, domain: Domain) -> None:
+        assert isinstance(backend, RecordBackend)
+        self.has_written = False
+        self._is_removal = False
+        self._serial = domain.serial
+        self._storage = storage
+        self._pool = pool
+        self._settings = settings
+        self._backend = backend
+        self._domain = domain
+        self._server = backend.server
+        self._registry = self._new_registry()
+        # Each request has this time; that all of them do is seen between the steps.
+        self._deadline = Deadline(backend.server.call_timeout)
+        # Whether no more is done than an operator has approved, where one has.
+        self._is_covered = True
+        self._reserved: StoredPlan | None = None
+
+    def run(self, provider: ServerProvider) -> int:
+        """
+        :returns: the serial that the server has been given, and was read back with
+        :raises BackendRefused: when the plan is parked, or not allowed in full
+        :raises BackendError: when it could not be applied
+        :raises TimeoutError: when it took too long; the next try finds what was done
+        """
+        contents = self._storage.read(zone_store.texts, self._domain.id)
+        if contents is None:
+            raise BackendError(why=f'{self._domain.name} is not there any more')
+        self._serial = contents[0].serial
+        desired = desired_zone(*contents)
+        plan = self._plan(provider, desired)
+        if plan is not None:
+            self._make_safe(plan)
+            self._apply(provider, plan)
+            self._deadline.left()
+            plan = self._verify(provider, desired)
+        self._settle()
+        if plan is not None and plan.blocked:
+            raise BackendRefused(why=_kept_back(plan, self._backend.policy.name))
+        return contents[0].serial
+
+    @property
+    def domain(self) -> Domain:
+        return self._domain
+
+    def is_overtaken(self) -> bool:
+        """Whether somebody else is at work on the domain here, or has brought newer contents than those that were read.
+
+        That is after a claim has run out: this one was too slow, and what it is about to write is of the past.
+        """
+        return self._storage.read(server_statuses.is_overtaken, self._server.id, self._domain.id, self._serial,
+                                  self._settings.name, utcnow(), not self._is_removal)
+
+    def remove(self, provider: ServerProvider, is_known: bool) -> bool:
+        """
+        :param is_known: see :meth:`Feeder.delete`
+        :returns: whether the server has no zone of the name any more
+        :raises BackendRefused: when the plan is parked, or the policy lets nothing be deleted
+        :raises BackendError: when not all of it was deleted
+        """
+        self._is_removal = True
+        existing = self._existing(provider)
+        if existing is not None:
+            if not self._backend.policy.allows('delete'):
+                raise BackendRefused(why=f'the policy {self._backend.policy.name} of {self._server.label} does not let '
+                                         f'{self._domain.name} be deleted there')
+            if self._registry is None and not self._backend.managed_types:
+                everything = Plan(existing, existing.empty(), [changes.delete(each) for each in existing
+                                                               if each.type != 'SOA'], True, target_id=provider.id)
+                self._make_safe(everything, True, is_known)
+                self._begin()
+                provider.delete_zone(self._domain.name)
+                self._end(True)
+                existing = None
+            else:
+                existing = self._remove_ours(provider, existing, is_known)
+        if self._registry is not None:
+            left = existing or Zone(self._domain.name)
+            gone = [key for key in self._registry.owned(left, provider.id) if key not in left]
+            self._registry.applied(left.name, provider.id, (), gone)
+        self._settle()
+        return existing is None
+
+    def _remove_ours(self, provider: ServerProvider, existing: Zone, is_known: bool) -> Zone | None:
+        """Delete what is ours of a zone that is shared; the zone, unless it is gone as well."""
+        ours = self._ours(provider, existing)
+        # What a zone cannot be without stays as long as somebody else is in it.
+        kept = existing.empty()
+        for each in skeleton(existing):
+            if provider.supports(each) and (provider.SUPPORTS_ROOT_NS or each != existing.root_ns):
+                kept.add_record(each, lenient=True)
+        plan = self._plan(provider, kept)
+        if plan is not None and plan.changes:
+            self._make_safe(plan, True, is_known)
+            self._apply(provider, plan)
+            self._deadline.left()
+            self._verify(provider, kept)
+        left = self._existing(provider)
+        if left is None or not self._is_all_of(left, ours):
+            return left
+        provider.delete_zone(left.name)
+        return None
+
+    def _existing(self, provider: ServerProvider) -> Zone | None:
+        """What the server has; None where it has no such zone."""
+        existing = Zone(self._domain.name)
+        return existing if provider.populate(existing, target=True, lenient=True) else None
+
+    def _ours(self, provider: ServerProvider, existing: Zone) -> frozenset[str]:
+        """The keys of what was put there from here, marks among them."""
+        types, ours = self._backend.managed_types, frozenset(existing.packed)
+        if self._registry is not None:
+            ours = self._registry.owned(existing, provider.id)
+        ours = frozenset(key for key in ours if not types or key.rpartition('\t')[2] in types)
+        if isinstance(self._registry, MarkRegistry):
+            owner = self._registry.owner_id
+            ours |= {key for key, named in self._registry.marks(existing).items() if named == owner}
+        return ours
+
+    def _is_all_of(self, zone: Zone, ours: frozenset[str]) -> bool:
+        """Whether nobody else has anything in *zone*, and it was made from here: its NS records are ours."""
+        return f'{zone.name}\tNS' in ours and all(key in ours or key.endswith('\tSOA') for key in zone.packed)
+
+    def _plan(self, provider: ServerProvider, desired: Zone) -> Plan | None:
+        processors: list[BaseProcessor] = [] if self._registry is None else [
+            Ownership('ownership', registry=self._registry)]
+        if self._backend.managed_types:
+            processors.append(TypeAllow('managed-types', self._backend.managed_types))
+        processors.append(PolicyProcessor('policy', self._backend.policy))
+        desired = desired.copy()
+        for processor in processors:
+            desired = processor.process_source_zone(desired, (), lenient=True)
+        return plan_for(provider, desired, processors, (), lenient=True)
+
+    def _make_safe(self, plan: Plan, is_removal: bool = False, is_known: bool = True) -> None:
+        """Let the *plan* pass if it is safe, or approved; park it if it is neither.
+
+        :param is_removal: whether the domain itself is deleted there, so that all of it goes because somebody said so
+        :raises PlanParked: when it is parked
+        :raises BackendRefused: when it is not safe, and of a zone that is no domain
+        """
+        live = self._live()
+        document = plan.document() if live is not None else None
+        self._is_covered = live is not None and document is not None and _covers(live, document)
+        if self._is_covered or _is_as_new(plan.existing):
+            return
+        now = utcnow()
+        # The source is a transaction on the database: that it has nothing is what somebody asked for.
+        dangers = [] if is_removal else [each for each in safety.dangers(plan) if not isinstance(each, EmptySource)]
+        dangers = dangers or self._reserve(plan, is_known)
+        if not dangers:
+            return
+        if not is_known:
+            raise BackendRefused(why=str(dangers[0]))
+        document = document or plan.document()
+        if live is None or not (live.state is PlanState.PARKED and _is_same(live, document)):
+            if live is not None:
+                self._storage.run(plan_store.drop_live, self._domain.id, self._server.id,
+                                  'what it was made for has changed', now)
+            live = self._storage.run(plan_store.put, self._stored(plan, PlanState.PARKED, dangers, document), now)
+        raise PlanParked(why=f"plan {live.id} is parked: {dangers[0]} 'designate-pool apply {live.id}' has it done")
+
+    def _reserve(self, plan: Plan, is_known: bool) -> list[UnsafePlan]:
+        """Have the deletes of *plan* count from now on, if the limit of an hour has room for them; else what is wrong.
+
+        What is begun counts until it is known how it ended, so that those who delete at the same time see each other.
+        """
+        limit = self._settings.max_deletes_per_hour
+        if not limit or not plan.counts.deletes:
+            return []
+        now = utcnow()
+        begun = dataclasses.replace(self._stored(plan, PlanState.FAILED, (), None), expires_at=now + 2 * HOUR,
+                                    domain_id=self._domain.id if is_known else None)
+        before = self._storage.run(plan_store.reserve, begun, limit, now - HOUR, now)
+        if before is None:
+            self._reserved = begun
+            return []
+        return [each for each in [safety.too_many_in_an_hour(plan, before, limit)] if each is not None]
+
+    def _apply(self, provider: ServerProvider, plan: Plan) -> None:
+        """
+        :raises BackendError: when not all of it was done
+        """
+        if not plan.changes and (plan.exists or plan.blocked):
+            return
+        new = {each.key for change in plan.changes for each in change.new}
+        old = {each.key for change in plan.changes for each in change.existing}
+        # Were it noted afterwards, a crash would make what was created a stranger's.
+        self._own(plan, new - old, ())
+        self._begin()
+        result = provider.apply(plan)
+        self._end(result.ok, '; '.join(result.errors[:3]))
+        if result.ok:
+            self._own(plan, (), old - new)
+            return
+        if not result.applied:
+            self._own(plan, (), new - old)
+        raise BackendError(why=f'{result.applied} of {len(plan.changes)} changes were made, {result.failed} failed, '
+                               f'{result.skipped} were not tried: {"; ".join(result.errors[:3])}')
+
+    def _begin(self) -> None:
+        """From here on the server is changed.
+
+        :raises TimeoutError: when it took too long to come so far
+        :raises BackendError: when somebody else has gone on meanwhile
+        """
+        self._deadline.left()
+        if self.is_overtaken():
+            raise BackendError(why='another pool manager has gone on with it meanwhile; nothing was written')
+        self.has_written = True
+
+    def _verify(self, provider: ServerProvider, desired: Zone) -> Plan | None:
+        """Read back; what is left to be done is nothing but what is kept back.
+
+        :raises BackendError: when the server has something else
+        """
+        left = self._plan(provider, desired)
+        if left is not None and left.changes:
+            raise BackendError(why=f'it said yes to all, and {len(left.changes)} changes are still to be made, first: '
+                                   f'{left.changes[0]}')
+        return left
+
+    def _own(self, plan: Plan, created: Collection[str], gone: Collection[str]) -> None:
+        if self._registry is not None:
+            self._registry.applied(plan.zone, plan.target_id, created, gone)
+
+    def _end(self, ok: bool, why: str = '') -> None:
+        """What was reserved is done, or has failed, if only in part."""
+        if self._reserved is not None:
+            self._storage.run(plan_store.settle, self._reserved.id, (PlanState.FAILED,),
+                              PlanState.APPLIED if ok else PlanState.FAILED, why, utcnow())
+
+    def _settle(self) -> None:
+        """Whatever was parked or approved is done, or no longer needed."""
+        live = self._live()
+        if live is None:
+            return
+        if live.state is PlanState.APPROVED and self._is_covered:
+            self._storage.run(plan_store.settle, live.id, (PlanState.APPROVED,), PlanState.APPLIED, None, utcnow())
+        else:
+            self._storage.run(plan_store.drop_live, self._domain.id, self._server.id, 'it is no longer needed',
+                              utcnow())
+
+    def _live(self) -> StoredPlan | None:
+        """The plan that is parked or approved."""
+        return self._storage.read(plan_store.live, self._domain.id, self._server.id, utcnow())
+
+    def _stored(self, plan: Plan, state: PlanState, dangers: Sequence[UnsafePlan],
+                document: dict[str, object] | None) -> StoredPlan:
+        counts = plan.counts
+        return StoredPlan(
+            new_id(), self._pool.name, plan.zone, self._server.label, state, self._domain.id, self._server.id,
+            '' if document is None else str(document['desired_digest']),
+            '' if document is None else str(document['existing_digest']), *counts,
+            why='\n'.join(map(str, dangers)) or None, document='' if document is None else json.dumps(document),
+            expires_at=utcnow() + timedelta(seconds=self._settings.plan_lifetime))
+
+    def _new_registry(self) -> Registry | None:
+        options = self._backend.options
+        if options['ownership'] == 'txt':
+            return TxtRegistry(options['owner_id'], prefix=options['txt_prefix'] or '')
+        if options['ownership'] == 'database':
+            return _DatabaseRegistry(self._storage, self._server.id, self._domain.id)
+        return None
+
+
+class _DatabaseRegistry:
+    """Which RRsets of a domain were put on a server from here, as the database knows it."""
+
+    def __init__(self, storage: Storage, server_id: str, domain_id: str) -> None:
+        self._storage = storage
+        self._server_id = server_id
+        self._domain_id = domain_id
+
+    def owned(self, zone: Zone, target_id: str) -> frozenset[str]:
+        return self._storage.read(rrset_ownership.keys, self._server_id, self._domain_id)
+
+    def applied(self, zone_name: str, target_id: str, created: Collection[str], deleted: Collection[str]) -> None:
+        self._storage.run(rrset_ownership.note, self._server_id, self._domain_id, created, deleted)
+
+
+def desired_zone(head: ZoneHead, rows: Rows) -> Zone:
+    """The zone that the database says is to be served.
+
+    :param rows: name, type, TTL (None: the zone's) and data of every record but the SOA
+    """
+    pairs = {f'{head.name}\tSOA': f'{head.ttl}\t{head.soa.lower()}'}
+    for (name, rtype), together in groupby(sorted(rows, key=lambda row: row[:2]), key=lambda row: row[:2]):
+        records = list(together)
+        ttl = head.ttl if records[0][2] is None else records[0][2]
+        data = sorted({row[3].lower() if rtype in LOWER else row[3] for row in records})
+        pairs[f'{name}\t{rtype}'] = '\t'.join((str(ttl), *data))
+    zone = Zone(head.name)
+    zone.fill(pairs)
+    return zone
+
+
+def _is_as_new(existing: Zone) -> bool:
+    """Whether it holds no more than what a zone has when it is made by hand."""
+    return all(each.name == existing.name and each.type in ('SOA', 'NS') for each in existing)
+
+
+def _is_same(live: StoredPlan, document: dict[str, object]) -> bool:
+    return (live.desired_digest, live.existing_digest) == (document['desired_digest'], document['existing_digest'])
+
+
+def _covers(live: StoredPlan, document: dict[str, object]) -> bool:
+    """Whether all that *document* changes was approved: it may be the rest of a plan that was interrupted."""
+    if live.state is not PlanState.APPROVED:
+        return False
+    approved = json.loads(live.document)['changes']
+    changes = json.loads(json.dumps(document['changes']))
+    return live.desired_digest == document['desired_digest'] and all(change in approved for change in changes)
+
+
+def _kept_back(plan: Plan, policy: str) -> str:
+    names = ', '.join(f'{each.change.kind} {each.change.name} ({each.why})' for each in plan.blocked[:3])
+    more = f' and {len(plan.blocked) - 3} more' if len(plan.blocked) > 3 else ''
+    return f'{len(plan.blocked)} changes are kept back there: {names}{more}'

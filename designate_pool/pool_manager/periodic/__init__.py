@@ -1,0 +1,1 @@
+"""What the pool manager does unasked: due rows, audits, joining and draining servers, gauges."""

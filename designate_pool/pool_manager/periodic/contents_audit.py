@@ -1,0 +1,247 @@
+"""The rolling audit of contents: every zone is compared on every server once in ``contents_audit_interval``.
+
+It takes domains that are ACTIVE or in ERROR and, of the servers that are fed by transfer, those that are at rest with
+the domain at the database's own serial.  A server that serves other contents under it has DIVERGED: its row says so and
+is due, and what is due for such a row is a forced transfer.  So has one that serves a serial which the pool never
+issued; an older serial is the matter of the audit of serials.
+
+The servers of one domain are compared beside each other, the domains one after the other: so there are never more than
+two zones for each server in memory.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from designate_pool import logs, metrics
+from designate_pool.model import Action, Audit, AuditKind, Counts, Domain, ServerState, ServerStatus, Status, utcnow
+from designate_pool.pool_manager.dispatch.server_worker import Lane
+from designate_pool.pool_manager.manager import Manager
+from designate_pool.pool_manager.periodic import audit_schedule
+from designate_pool.pool_manager.periodic.finding_recorder import REFETCHED, Recorder
+from designate_pool.pool_manager.reconcile import row_transitions
+from designate_pool.pool_manager.reconcile.domain_state import Situation
+from designate_pool.pool_manager.verify import zone_compare
+from designate_pool.pool_manager.verify.zone_compare import Found, Match
+from designate_pool.protocol.axfr_inbound import Pace
+from designate_pool.serial import newer
+from designate_pool.storage.operations import pool_servers as server_store
+from designate_pool.storage.operations import sweeps
+from designate_pool.storage.reporting import gauges
+
+LOG = logging.getLogger(__name__)
+
+KIND = AuditKind.CONTENTS
+#: A page is a thousandth of the domains, so that a round is spread over its interval, and not more than this.
+MOST_IN_PAGE = 50
+PAGES = 1000
+#: Servers that are compared at the same time.
+WORKERS = 16
+#: Seconds between two looks when nothing is to be done.
+IDLE = 5.0
+#: What the note of a server begins with whose contents cannot be compared.
+UNCHECKED = 'its contents are not checked: '
+
+
+class ContentsAudit:
+    """Compares the contents of *manager*'s pool."""
+
+    def __init__(self, manager: Manager, runtime: Any) -> None:
+        self._manager = manager
+        self._workers = runtime.workers(WORKERS, name='contents')
+        self._stopping = threading.Event()
+        self._paces: dict[str, Pace] = {}
+        self._told: set[str] = set()
+        # Servers that were compared in this round, and those that could not be.
+        self._compared: set[str] = set()
+        self._unknown: set[str] = set()
+        self._expected = 0
+        # The page that is being compared, while it is ours.
+        self._page: Audit | None = None
+
+    def stop(self) -> None:
+        """Come to an end with the domain that is being compared."""
+        self._stopping.set()
+
+    def close(self) -> None:
+        """End the workers, once nothing is compared any more."""
+        self._workers.stop()
+
+    def keep(self) -> float:
+        """Renew the claim on the page that is being compared; seconds until the next time."""
+        seconds, held = self._manager.settings.claim_seconds, self._page
+        until = utcnow() + timedelta(seconds=seconds)
+        if held is not None and not self._manager.storage.run(sweeps.keep, held, until) and self._page is held:
+            self._page = None
+        return seconds / 4
+
+    def run(self) -> float:
+        """Compare one page of domains; seconds until the next."""
+        manager, interval = self._manager, self._manager.settings.contents_audit_interval
+        if not interval:
+            return IDLE
+        audit, wait = audit_schedule.turn(manager.storage, manager.pool.name, KIND, manager.settings.name, utcnow())
+        claimed = None if audit is None else self._claim(audit)
+        if claimed is None:
+            return wait or audit_schedule.BUSY
+        if not claimed.after_id or not self._expected:
+            self._expected = (manager.storage.read(gauges.active, manager.pool.name)
+                              + manager.storage.read(gauges.unsettled, manager.pool.name)[Status.ERROR])
+        size = min(MOST_IN_PAGE, max(1, self._expected // PAGES))
+        page = manager.storage.read(sweeps.page, claimed.pool_id, claimed.after_id, size, [])
+        self._page = claimed
+        try:
+            self._look(claimed, [domain_id for domain_id, _, _ in page.domains], page.last_id)
+        finally:
+            self._page = None
+        return 0.0
+
+    def _claim(self, audit: Audit) -> Audit | None:
+        now = utcnow()
+        return self._manager.storage.run(sweeps.claim, audit, self._manager.settings.name, now,
+                                         now + timedelta(seconds=self._manager.settings.claim_seconds))
+
+    def _look(self, audit: Audit, domain_ids: Sequence[str], last_id: str) -> None:
+        """Compare these domains, and write how far the round has come.
+
+        :param last_id: of the page; empty when it is the last of the round
+        """
+        found, silent = Counts(), set[str]()
+        situations = self._manager.situations(domain_ids)
+        for domain_id in domain_ids:
+            if self._stopping.is_set() or self._page is None:
+                break
+            if domain_id in situations:
+                found = _sum(found, self._compare(situations[domain_id], silent))
+                done = domain_id
+        else:
+            done = last_id
+        if self._page is None:
+            return  # somebody else has taken it, and begins it anew
+        if self._stopping.is_set() and not found.domains:
+            self._manager.storage.run(sweeps.release, audit)
+            return
+        if not done:
+            self._end_round()
+        now = utcnow()
+        self._manager.storage.run(sweeps.advance, audit, done, found, 0, self._next_at(audit, found, done, now), now)
+
+    def _next_at(self, audit: Audit, found: Counts, more: str, now: datetime) -> datetime:
+        """When the next page is due, or the next round."""
+        interval = self._manager.settings.contents_audit_interval
+        done = audit.now.domains + found.domains
+        share = done / max(self._expected, done + 1) if more else 1.0
+        return max(now, audit.started_at + timedelta(seconds=interval * share))
+
+    def _compare(self, situation: Situation, silent: set[str]) -> Counts:
+        """Compare one domain on all servers that serve it.
+
+        :param silent: ids of servers that are not asked again in this page
+        """
+        rows = self._rows(situation)
+        asked = {server: row for server, row in rows.items() if server not in silent}
+        answers: dict[str, Found] = {}
+        ours = self._ours(situation.domain) if asked else None
+        if ours is not None and ours.serial == situation.domain.serial:
+            lanes = {server: self._manager.all_lanes[server] for server in asked}
+            futures = {server: self._workers.submit(zone_compare.compare, lane.server, ours, self._pace(server))
+                       for server, lane in lanes.items()}
+            answers = {server: future.result() for server, future in futures.items()}
+            for server, answer in answers.items():
+                self._mind(lanes[server], answer)
+        silent.update(server for server, answer in answers.items() if answer.match is Match.SILENT)
+        other = {server: answer for server, answer in answers.items() if answer.match in (Match.OTHER, Match.AHEAD)}
+        found = self._diverged(situation, other) if other else 0
+        unanswered = sum(answer.match not in (Match.SAME, Match.OTHER, Match.AHEAD) for answer in answers.values())
+        return Counts(1, len(rows), len(answers), unanswered, found)
+
+    def _ours(self, domain: Domain) -> zone_compare.Ours | None:
+        """The zone as it is to be; None where it is not served, or cannot be made."""
+        try:
+            return zone_compare.ours(self._manager.storage, domain.id)
+        except ValueError as error:
+            LOG.warning('the contents of %s cannot be made, so they are compared with nothing: %s', domain.name, error)
+            return None
+
+    def _rows(self, situation: Situation) -> dict[str, ServerStatus]:
+        """The UPDATE rows, by server, of servers that transfer the zone and are thought to be right."""
+        members = {each.id: each for each in self._manager.members.servers}
+        return {server: row for (server, action), row in situation.rows.items()
+                if action is Action.UPDATE and row_transitions.is_at_rest(row)
+                and row.serial_number == situation.domain.serial
+                and (lane := self._manager.lanes.get(server)) is not None and not lane.backend.fed_by_records
+                and not lane.dns.is_open and members[server].state is ServerState.ACTIVE}
+
+    def _diverged(self, seen: Situation, answers: Mapping[str, Found]) -> int:
+        """Write what was found, unless something has happened meanwhile, and have it mended; how much that is."""
+        manager, now = self._manager, utcnow()
+        recorder = Recorder(manager, KIND, now)
+        with manager.deciding:
+            found = manager.situations([seen.domain.id])
+            for situation in found.values():
+                for server, answer in answers.items():
+                    row, former = situation.rows.get((server, Action.UPDATE)), seen.rows[server, Action.UPDATE]
+                    if row is None or row.version != former.version:
+                        continue
+                    if answer.match is Match.OTHER:
+                        row = row_transitions.diverge(row, row_transitions.DIVERGED + answer.why, now)
+                    elif answer.serial is not None and newer(answer.serial, situation.domain.serial):
+                        row = row_transitions.outrun(row, answer.serial, situation.domain.serial, now)
+                    else:
+                        continue
+                    situation.change(*recorder.marked(situation, server, [row], answer.why, REFETCHED))
+            changed = [row for situation in found.values() for row in situation.changed.values()]
+            orders = manager.write(found.values(), now)
+        recorder.save(changed)
+        manager.carry_out(orders)
+        manager.weigh(found.values())
+        return len(changed)
+
+    def _mind(self, lane: Lane, answer: Found) -> None:
+        """Count it, and tell once that a server's contents cannot be compared, and why."""
+        server, label = lane.server.id, lane.server.label
+        metrics.CONTENTS.labels(label, answer.match.name.lower()).inc()
+        if answer.match in (Match.SAME, Match.OTHER, Match.AHEAD):
+            self._compared.add(server)
+        elif answer.match is Match.UNKNOWN:
+            self._unknown.add(server)
+            if server not in self._told:
+                self._told.add(server)
+                logs.transition(LOG, logging.WARNING, '%s: %s%s', label, UNCHECKED, answer.why, server=label)
+                self._note(server, UNCHECKED + answer.why)
+
+    def _end_round(self) -> None:
+        """Take back what was said of servers that were compared in all of the round."""
+        for server in self._compared - self._unknown:
+            if server in self._told or self._has_note(server):
+                self._told.discard(server)
+                self._note(server, None)
+        self._compared.clear()
+        self._unknown.clear()
+
+    def _has_note(self, server_id: str) -> bool:
+        return any(each.id == server_id and (each.note or '').startswith(UNCHECKED)
+                   for each in self._manager.members.servers)
+
+    def _note(self, server_id: str, text: str | None) -> None:
+        """Write *text* where people see it, unless something else happened to the server just now."""
+        server = self._manager.storage.read(server_store.get, server_id)
+        if server is not None and server.note != text:
+            self._manager.storage.run(server_store.save, dataclasses.replace(server, note=text), utcnow())
+
+    def _pace(self, server_id: str) -> Pace:
+        if server_id not in self._paces:
+            self._paces[server_id] = Pace(self._manager.settings.contents_audit_rate)
+        return self._paces[server_id]
+
+
+def _sum(one: Counts, other: Counts) -> Counts:
+    total = collections.Counter(dataclasses.asdict(one))
+    total.update(dataclasses.asdict(other))
+    return Counts(**total)

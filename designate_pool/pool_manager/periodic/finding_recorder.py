@@ -1,0 +1,78 @@
+"""Writing down what audits find, for people: in the database, and in the log under an id of its own.
+
+The rows that are due for it carry the finding's id, so that what is done is told with it, and not with the request that
+changed the domain last.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import logging
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+
+from designate_pool import logs
+from designate_pool.model import Answer, AuditFinding, AuditKind, ServerStatus, new_id
+from designate_pool.pool_manager.manager import Manager
+from designate_pool.pool_manager.reconcile.domain_state import Situation
+from designate_pool.storage.reporting import audit_findings
+
+LOG = logging.getLogger(__name__)
+
+#: Findings about one server that are written down at a time: one that has lost all its zones loses them the same way.
+MOST = 20
+#: For how long they are kept, and how many go at a time.
+KEPT, BITE = timedelta(days=30), 1000
+
+MADE_AGAIN = 'the server is asked again; if it does not have the zone, the zone is made there again'
+ASKED_AGAIN = 'the server is notified and asked again'
+REFETCHED = 'the server transfers the zone anew'
+_DONE = {Answer.NO_ZONE: MADE_AGAIN, Answer.NOT_AUTH: ASKED_AGAIN, Answer.SERIAL: ASKED_AGAIN, Answer.BAD: ASKED_AGAIN}
+
+
+class Recorder:
+    """What one audit finds in one go."""
+
+    def __init__(self, manager: Manager, kind: AuditKind, now: datetime) -> None:
+        self._manager = manager
+        self._kind = kind
+        self._now = now
+        self._found: list[AuditFinding] = []
+        self._counts: collections.Counter[str] = collections.Counter()
+
+    def marked(self, situation: Situation, server_id: str, rows: Sequence[ServerStatus], what: str,
+               done: str) -> list[ServerStatus]:
+        """*rows*, which are due for what was found, with the finding's id."""
+        self._counts[server_id] += 1
+        if self._counts[server_id] > MOST:
+            return list(rows)
+        domain, label = situation.domain, self._manager.all_lanes[server_id].server.label
+        found = AuditFinding(new_id(), self._now, domain.pool_id, self._kind, domain.id, domain.name, server_id, label,
+                             what, done)
+        self._found.append(found)
+        return [dataclasses.replace(row, finding_id=found.id) for row in rows]
+
+    def save(self, written: Iterable[ServerStatus]) -> None:
+        """Write down and tell what became of it.
+
+        :param written: the rows that were; what somebody else came first with is not told twice
+        """
+        marks = {row.finding_id for row in written}
+        found = [each for each in self._found if each.id in marks]
+        if not found:
+            return
+        self._manager.storage.run(audit_findings.add, found)
+        for each in found:
+            logs.transition(LOG, logging.WARNING, '%s on %s: the audit of %s found that %s; %s', each.name, each.label,
+                            each.kind.value.lower(), each.what, each.done, request_id=each.request_id,
+                            domain=each.name, server=each.label, finding=each.id)
+        for server_id, count in self._counts.items():
+            if count > MOST:
+                LOG.warning('the audit of %s found %d more on %s, which are mended too', self._kind.value.lower(),
+                            count - MOST, self._manager.all_lanes[server_id].server.label)
+
+
+def done_about(answer: Answer) -> str | None:
+    """What is done about an answer to an audit; None where nothing was found out."""
+    return _DONE.get(answer)

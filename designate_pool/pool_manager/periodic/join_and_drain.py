@@ -1,0 +1,219 @@
+"""Servers that join are filled, those that leave are emptied; both a page at a time, and resumed by whoever is there.
+
+How far it has come stands in the database: the id of the last domain begun on a joining server, and of a draining
+server the rows that are left.  One pool manager at a time works on a server, by a claim that runs out when it dies.
+
+A joining server is given only so much work that a change of today does not wait behind all the domains of the past.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import logging
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from designate_pool.backends.base import Backend
+from designate_pool.model import CallResult, Domain, PoolServer, ServerState, utcnow
+from designate_pool.pool_manager.dispatch import zone_removal
+from designate_pool.pool_manager.manager import Manager
+from designate_pool.pool_manager.reconcile import row_transitions
+from designate_pool.pool_manager.server_registry import Registrar
+from designate_pool.storage.operations import pool_servers as server_store
+from designate_pool.storage.serving import catalog
+from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.zones import domains as domain_store
+
+LOG = logging.getLogger(__name__)
+
+PAGE = 500
+#: Operations that may wait on a server while it is given more.
+WINDOW = 1000
+IDLE, BUSY, REFUSED = 1.0, 0.05, 2.0
+#: So often in a row a server may fail to take its zones away before they are left to it.
+PATIENCE = 3
+
+
+class Filling:
+    """Fills and drains the servers of *manager*'s pool."""
+
+    def __init__(self, manager: Manager, registrar: Registrar) -> None:
+        self._manager = manager
+        self._registrar = registrar
+        self._failures: collections.Counter[str] = collections.Counter()
+        self._left: collections.Counter[str] = collections.Counter()
+
+    def run(self) -> float:
+        """Take one step for each server that needs it; seconds until the next."""
+        pauses = [IDLE]
+        self._empty_again()
+        for server in self._manager.members.servers:
+            if server.state is ServerState.DRAINING:
+                pauses.append(self._step(server, self._drain))
+            elif server.id in self._manager.lanes and (server.is_filling or server.state is ServerState.JOINING):
+                pauses.append(self._step(server, self._fill))
+        return min(pauses)
+
+    def _empty_again(self) -> None:
+        """Have servers drain once more on which something was begun by who had yet to see that they had left."""
+        manager = self._manager
+        removed = {each.id: each for each in manager.members.servers if each.state is ServerState.REMOVED}
+        late = manager.storage.ask(server_store.with_rows, list(removed)) if removed else []
+        for server_id in late:
+            draining = server_store.in_state(removed[server_id], ServerState.DRAINING, utcnow())
+            manager.storage.run(server_store.save, draining, utcnow())
+        if late:
+            self._registrar.refresh()
+
+    def _step(self, server: PoolServer, take: Callable[[PoolServer], float]) -> float:
+        claimed = self._claim(server.id)
+        if claimed is None or claimed.state is not server.state:
+            return IDLE
+        return take(claimed)
+
+    def _claim(self, server_id: str) -> PoolServer | None:
+        settings, now = self._manager.settings, utcnow()
+
+        def claim(tx: Tx) -> PoolServer | None:
+            fresh = server_store.get(tx, server_id)
+            until = now + timedelta(seconds=settings.claim_seconds)
+            return None if fresh is None else server_store.claim(tx, fresh, settings.name, now, until)
+
+        return self._manager.storage.run(claim)
+
+    def _fill(self, server: PoolServer) -> float:
+        manager = self._manager
+        former = self._registrar.former.get(server.id)
+        if former is not None:
+            return self._take_away(server, former)
+        waiting = manager.storage.read(server_store.waiting, server.id, WINDOW)
+        if server.filled_to is None:
+            if waiting or server.state is not ServerState.JOINING:
+                return 4 * BUSY
+            self._joined(server)
+            return IDLE
+        if waiting >= WINDOW:
+            return BUSY
+        page = self._page(server)
+        now = utcnow()
+        with manager.deciding:
+            found = manager.situations((domain.id for domain in page), [server.id])
+            for situation in found.values():
+                situation.change(*row_transitions.fill(situation.domain, situation.rows, server.id, now,
+                                                       gone=server.state is ServerState.JOINING))
+            orders = manager.write(found.values(), now)
+        manager.carry_out(orders)
+        if orders.overtaken:
+            return BUSY  # the same page once more
+        more = len(page) == PAGE
+        self._save(server, filled_to=page[-1].id if more else None, filled=server.filled + len(page))
+        if not more:
+            self._registrar.refresh()
+        return 0.0
+
+    def _take_away(self, server: PoolServer, former: Backend) -> float:
+        """Delete a page of zones with the driver that the server had before; when all are gone the filling begins.
+
+        A server that has a zone from elsewhere does not take it from a catalog; what it saw there before all of its
+        zones were gone counts for nothing, so its members are all new afterwards.
+        """
+        page = self._page(server)
+        failed, waiting = self._delete(former, page)
+        if waiting or failed and self._try_again(server):
+            return REFUSED
+        if failed:
+            LOG.warning('%s: %d zones could not be deleted by the driver that it had before: %s', server.label,
+                        len(failed), failed[0].error)
+        if len(page) == PAGE:
+            self._save(server, filled_to=page[-1].id)
+        elif self._manager.storage.run(_emptied, server, utcnow()):
+            self._registrar.finished(server.id)
+        return 0.0
+
+    def _joined(self, server: PoolServer) -> None:
+        note = f'it has joined with {server.filled} domains'
+        now = utcnow()
+        active = server_store.in_state(server, ServerState.ACTIVE, now, note=note, joined_at=now)
+        if self._manager.storage.run(server_store.save, active, now):
+            self._registrar.refresh()
+
+    def _drain(self, server: PoolServer) -> float:
+        manager = self._manager
+        ids = manager.storage.read(server_store.domains_on, server.id, PAGE)
+        if not ids:
+            self._drained(server)
+            return IDLE
+        if manager.storage.read(server_store.in_hand, server.id, ids, utcnow()):
+            return 4 * BUSY
+        pause = 0.0
+        if server.delete_zones:
+            backend = self._driver_of(server)
+            if backend is None:
+                return self._leave_zones(server, 'no pool manager has its settings any more')
+            found = manager.storage.read(domain_store.get_many, ids)
+            failed, waiting = self._delete(backend, list(found.values()))
+            if failed and self._try_again(server):
+                return REFUSED
+            if any(result.unreachable for result in failed):
+                return self._leave_zones(server, failed[0].error or '')
+            self._left[server.id] += len(failed)
+            # Those that wait, for an approval or for the hour to pass, are found again by their rows.
+            ids = [each for each in ids if each not in waiting]
+            pause = REFUSED if waiting else 0.0
+        manager.storage.run(server_store.purge, server.id, ids)
+        manager.weigh(manager.situations(ids).values())
+        return pause
+
+    def _leave_zones(self, server: PoolServer, why: str) -> float:
+        """Give up deleting its zones: only its rows are purged."""
+        self._save(server, delete_zones=False, note=f'its zones were left on it: {why}')
+        return BUSY
+
+    def _drained(self, server: PoolServer) -> None:
+        left = self._left.pop(server.id, 0)
+        note = server.note if not left else f'{left} zones could not be deleted and were left on it'
+        removed = server_store.in_state(server, ServerState.REMOVED, utcnow(), note=note or 'it was drained')
+        if self._manager.storage.run(server_store.save, removed, utcnow()):
+            self._registrar.finished(server.id)
+            self._registrar.refresh()
+
+    def _delete(self, backend: Backend, domains: Sequence[Domain]) -> tuple[list[CallResult], set[str]]:
+        """Delete *domains* on a server.
+
+        :returns: what failed, and the ids of those that wait for plans to be approved, or for who is at work on them
+        """
+        failed: list[CallResult] = []
+        waiting: set[str] = set()
+        for domain, done in zone_removal.remove(self._manager, backend, domains):
+            if done is None or done.is_parked:
+                waiting.add(domain.id)
+            elif not done.result.ok:
+                failed.append(done.result)
+        return failed, waiting
+
+    def _page(self, server: PoolServer) -> list[Domain]:
+        return self._manager.storage.read(domain_store.page, self._manager.pool.name, server.filled_to or '', PAGE)
+
+    def _save(self, server: PoolServer, **values: Any) -> bool:
+        return self._manager.storage.run(server_store.save, dataclasses.replace(server, **values), utcnow())
+
+    def _try_again(self, server: PoolServer) -> bool:
+        """Whether a server that failed may have another try; its failures are forgotten when it may not."""
+        self._failures[server.id] += 1
+        if self._failures[server.id] < PATIENCE:
+            return True
+        del self._failures[server.id]
+        return False
+
+    def _driver_of(self, server: PoolServer) -> Backend | None:
+        lane = self._manager.all_lanes.get(server.id)
+        return lane.backend if lane is not None else self._registrar.former.get(server.id)
+
+
+def _emptied(tx: Tx, server: PoolServer, now: datetime) -> bool:
+    """Begin to fill *server*, all of whose members are new now; whether nobody else came first."""
+    serial = catalog.bump(tx, server.pool_id, now)
+    return server_store.save(tx, dataclasses.replace(
+        server, filled_to='', filled=0, catalog_epoch=server.catalog_epoch + 1, catalog_from=serial), now)

@@ -1,0 +1,208 @@
+"""What the pool manager does unasked.
+
+Loops, none of which ever ends by itself:
+
+* *due*: rows whose time has come are claimed, in pages and by index, and carried out;
+* *claims*: what waits for a server or is under way there stays claimed;
+* *probe*: a server whose circuit is open is asked one cheap question now and then;
+* *unsettled*: domains that have been PENDING or in ERROR for a while are looked at again, which makes up for casts and
+  reports that were lost; by one of the pool's managers at a time;
+* *sweep*: every domain is asked for on every server once per ``periodic_sync_interval``, by whichever pool manager
+  comes to it, see :mod:`designate_pool.pool_manager.periodic.serial_audit`;
+* *members*: where the servers stand is read from the database, and whether the configuration was read anew elsewhere;
+* *filling*: servers that join are given every domain, those that leave are emptied;
+* *contents*: what the servers serve under the right serial is compared with the database; *keeping*: what is being
+  compared is kept from being taken for abandoned;
+* *extras*: servers are asked for zones that no domain explains, see :mod:`designate_pool.pool_manager.periodic.orphan_audit`;
+* *measuring*: the gauges among the metrics are set.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from designate_pool import metrics
+from designate_pool.model import Action, AuditKind, Counts, PollRequest, ServerStatus, utcnow
+from designate_pool.pool_manager.dispatch.work_queue import Work, is_current
+from designate_pool.pool_manager.manager import Manager
+from designate_pool.pool_manager.periodic import audit_schedule
+from designate_pool.pool_manager.periodic.contents_audit import ContentsAudit
+from designate_pool.pool_manager.periodic.gauges import Measuring
+from designate_pool.pool_manager.periodic.join_and_drain import Filling
+from designate_pool.pool_manager.periodic.orphan_audit import Extras
+from designate_pool.pool_manager.periodic.serial_audit import Auditing
+from designate_pool.pool_manager.reconcile import row_transitions
+from designate_pool.pool_manager.reconcile.domain_state import Situation
+from designate_pool.pool_manager.server_registry import Registrar
+from designate_pool.storage.operations import server_statuses, sweeps
+from designate_pool.storage.zones import domains as domain_store
+
+LOG = logging.getLogger(__name__)
+
+DUE_INTERVAL = 0.5
+UNSETTLED_INTERVAL = 5.0
+MEMBERS_INTERVAL = 1.0
+PAGE = 500
+#: Things that may have been heard and not been settled yet while more is begun.
+BACKLOG = 2000
+
+
+class Periodic:
+    """The loops of one pool manager.
+
+    :ivar auditing: takes what MiniDNS says of it
+    :ivar last_tick: for each loop, when it last came round (seconds of the monotonic clock)
+    """
+
+    def __init__(self, manager: Manager, registrar: Registrar, runtime: Any) -> None:
+        self._manager = manager
+        self._registrar = registrar
+        self._filling = Filling(manager, registrar)
+        self._measuring = Measuring(manager)
+        self._contents = ContentsAudit(manager, runtime)
+        self._extras = Extras(manager)
+        self._counted: tuple[str, ...] = ()
+        self._runtime = runtime
+        self._stopping = threading.Event()
+        self.auditing = Auditing(manager, runtime)
+        self._tasks: list[Any] = []
+        self.last_tick: dict[str, float] = {}
+
+    def start(self) -> None:
+        loops: list[tuple[str, Callable[[], float]]] = [
+            ('due', self.run_due), ('claims', lambda: self._manager.keep_claims()), ('probe', self.run_probes),
+            ('unsettled', self.run_unsettled),
+            ('sweep', self.auditing.run), ('members', self.run_members), ('filling', self._filling.run),
+            ('contents', self._contents.run), ('keeping', self._contents.keep),
+            ('extras', self._extras.run), ('measuring', self._measuring.run)]
+        self._tasks = [self._runtime.spawn(self._loop, name, work, name=name) for name, work in loops]
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._contents.stop()
+        for task in self._tasks:
+            task.join(5.0)
+        self._contents.close()
+        self.auditing.stop()
+
+    def run_due(self) -> float:
+        """Carry out what is due; seconds until the next look."""
+        manager = self._manager
+        if manager.queues()['outcomes'] > BACKLOG:
+            return DUE_INTERVAL / 10
+        now = utcnow()
+        until = now + timedelta(seconds=manager.settings.claim_seconds)
+        with manager.deciding:  # no server comes or goes meanwhile
+            rooms = {server: room for server, lane in manager.lanes.items()
+                     if (room := min(lane.room(current=False), lane.polls.room))}
+            if not rooms:
+                return DUE_INTERVAL / 10
+            rows = manager.storage.run(server_statuses.claim_due, rooms, now, manager.settings.name, until)
+            if not rows:
+                return manager.until_next(now, DUE_INTERVAL)
+            situations = manager.situations(row.domain_id for row in rows)
+            orders = manager.write(situations.values(), now, self._sort(rows, situations, now))
+        manager.carry_out(orders)
+        manager.weigh(situations.values())
+        return 0.0
+
+    def run_probes(self) -> float:
+        """Ask servers whose circuit is open whether they are back."""
+        manager = self._manager
+        for server_id, lane in manager.lanes.items():
+            if lane.control.probe_due() and not lane.probe().unreachable and lane.control.answered(probe=True):
+                manager.wake(server_id)
+            if lane.dns.probe_due():
+                self._probe_dns(server_id)
+        return min(0.25, manager.settings.circuit_probe_interval / 4)
+
+    def run_unsettled(self) -> float:
+        """Look again at a page of domains that should have come to rest by now, unless another pool manager does."""
+        manager, storage, now = self._manager, self._manager.storage, utcnow()
+        audit = storage.read(sweeps.get, manager.pool.name, AuditKind.UNSETTLED)
+        if audit is None:
+            storage.run(sweeps.create, manager.pool.name, AuditKind.UNSETTLED, now)
+            audit = storage.read(sweeps.get, manager.pool.name, AuditKind.UNSETTLED)
+        wait = UNSETTLED_INTERVAL if audit is None else audit_schedule.pause(audit, manager.settings.name, now)
+        if audit is None or wait:
+            return wait
+        until = now + timedelta(seconds=manager.settings.claim_seconds)
+        claimed = storage.run(sweeps.claim, audit, manager.settings.name, now, until)
+        if claimed is None:
+            return audit_schedule.BUSY
+        interval = timedelta(seconds=UNSETTLED_INTERVAL)
+        last_id = self._look_again(now - interval, claimed.after_id)
+        storage.run(sweeps.advance, claimed, last_id, Counts(), 0, now + interval, now)
+        return UNSETTLED_INTERVAL
+
+    def run_members(self) -> float:
+        """See where the servers stand now."""
+        self._registrar.refresh()
+        for server_id, lane in self._manager.lanes.items():
+            if not lane.polls.room:  # others may have heard of some
+                lane.polls.keep(lambda ids: self._manager.storage.read(server_statuses.polled, server_id, ids,
+                                                                       utcnow()))
+        counting = self._manager.members.counting
+        if counting != self._counted:
+            # Those who wait were weighed with other servers: they need not have been quiet for a while.
+            self._look_again(utcnow(), '')
+            self._counted = counting
+        return MEMBERS_INTERVAL
+
+    def _look_again(self, before: datetime, after_id: str) -> str:
+        """Have a page of unsettled domains be acted on; the last id of it, empty when there are no more.
+
+        :param before: since when they have been quiet
+        """
+        found = self._manager.storage.read(domain_store.unsettled, self._manager.pool.name, before, after_id, PAGE)
+        self._manager.change(domain.id for domain in found)
+        return found[-1].id if len(found) == PAGE else ''
+
+    def _sort(self, rows: Sequence[ServerStatus], situations: dict[str, Situation], now: datetime) -> list[Work]:
+        """Of the rows that were claimed those that are still to be done; the others come to their end."""
+        reborn = {each.domain.id: generation for each, generation in self._manager.reborn(situations.values())}
+        work = []
+        for row in rows:
+            situation = situations.get(row.domain_id)
+            if situation is None:
+                continue
+            if row.action is Action.DELETE and row.domain_id in reborn:
+                situation.let_go(row.server_id, row.action)
+                situation.change(row_transitions.supersede(row, reborn[row.domain_id]))
+            elif row.action is not Action.DELETE and situation.domain.is_going:
+                situation.let_go(row.server_id, row.action)
+                situation.change(row_transitions.cancel(row))
+            else:
+                work.append(Work(situation.domain, row, is_current(situation.domain, now)))
+        return work
+
+    def _probe_dns(self, server_id: str) -> None:
+        """One poll, for a domain that the server should have, with a single short try."""
+        manager = self._manager
+        row = manager.storage.read(server_statuses.any_waiting, server_id)
+        domain = manager.storage.read(domain_store.get_many, [row.domain_id]).get(row.domain_id) if row else None
+        if row is None or domain is None:
+            manager.lanes[server_id].dns.answered()
+            return
+        once = row_transitions.Tries(timeout=manager.settings.circuit_probe_interval, max_retries=0)
+        manager.poll([PollRequest(domain.id, domain.name, row.expected_serial, server_id,
+                                  incarnation=row.incarnation)], once)
+
+    def _loop(self, name: str, work: Callable[[], float]) -> None:
+        while not self._stopping.is_set():
+            self.last_tick[name] = time.monotonic()
+            metrics.TICKED_AT.labels(name).set_to_current_time()
+            pause = DUE_INTERVAL
+            try:
+                pause = work()
+            except (SystemExit, KeyboardInterrupt, GeneratorExit):
+                raise
+            except BaseException:  # eventlet's Timeout is no Exception; whatever happens, the loop goes on
+                metrics.LOOP_FAILURES.labels(name).inc()
+                LOG.exception('%s failed and is tried again', name)
+            self._stopping.wait(pause)

@@ -1,0 +1,77 @@
+"""Having servers that serve other contents transfer the zone anew, and seeing that they did.
+
+The invariant: a success means that the server was heard to serve our very contents.  That it was told to transfer says
+nothing, nor does its serial.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from designate_pool.backends.base import Backend
+from designate_pool.model import CallResult, Domain
+from designate_pool.pool_manager.reconcile.row_transitions import DIVERGED, Tries
+from designate_pool.pool_manager.verify import zone_compare
+from designate_pool.pool_manager.verify.zone_compare import Found, Match
+from designate_pool.protocol.axfr_inbound import Pace
+from designate_pool.storage.sql.database import Storage
+
+#: Seconds to the first look after a server was told to transfer; doubled up to the interval between tries.
+FIRST_LOOK = 0.05
+
+Mended = tuple[CallResult, int | None]
+
+
+class Mender:
+    """Mends the servers of a pool, in their lanes."""
+
+    def __init__(self, storage: Storage, tries: Tries) -> None:
+        self._storage = storage
+        self._tries = tries
+
+    def mend(self, backend: Backend, domains: Sequence[Domain]) -> list[Mended]:
+        """Have the server's contents of *domains* be ours.
+
+        :param domains: not more than the driver takes in one call
+        :returns: for each how that ended, and the serial that the server was last heard to serve
+        """
+        started = time.monotonic()
+        found = {domain.id: self._compare(backend, domain) for domain in domains}
+        bad = [domain for domain in domains if found[domain.id].match is not Match.SAME]
+        results = dict(zip((domain.id for domain in bad), backend.refetch_domains(bad), strict=True)) if bad else {}
+        self._look(backend, [domain for domain in bad if results[domain.id].ok], found)
+        seconds = time.monotonic() - started
+        return [self._ended(found[domain.id], results.get(domain.id), seconds) for domain in domains]
+
+    def _look(self, backend: Backend, domains: Sequence[Domain], found: dict[str, Found]) -> None:
+        """Compare until all are as they should be, or the tries of a round are over."""
+        left, pause = list(domains), FIRST_LOOK
+        end = time.monotonic() + max(1, self._tries.max_retries) * max(self._tries.retry_interval, FIRST_LOOK)
+        while left:
+            time.sleep(pause)
+            pause = max(FIRST_LOOK, min(2 * pause, self._tries.retry_interval))
+            found.update({domain.id: self._compare(backend, domain) for domain in left})
+            left = [domain for domain in left if found[domain.id].match is not Match.SAME]
+            if time.monotonic() > end:
+                return
+
+    def _compare(self, backend: Backend, domain: Domain) -> Found:
+        try:
+            ours = zone_compare.ours(self._storage, domain.id)
+        except ValueError as error:
+            return Found(Match.UNKNOWN, None, f'our own contents cannot be made: {error}')
+        if ours is None:
+            return Found(Match.UNKNOWN, None, f'{domain.name} is not there any more')
+        return zone_compare.compare(backend.server, ours, Pace(0))
+
+    @staticmethod
+    def _ended(found: Found, result: CallResult | None, seconds: float) -> Mended:
+        if found.match is Match.SAME:
+            return CallResult(seconds), found.serial
+        if result is not None and not result.ok:
+            why = f'{found.why}; it cannot be made to transfer the zone anew: {result.error}'
+            return CallResult(seconds, DIVERGED + why, result.retryable, result.unreachable), found.serial
+        why = f'{found.why}, after it was told to transfer the zone anew'
+        # The tries of a round are used up: the next one is later.
+        return CallResult(seconds, DIVERGED + why, retryable=False), found.serial

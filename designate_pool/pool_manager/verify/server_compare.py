@@ -1,0 +1,221 @@
+"""What a server really has against what it should have, and how that is mended."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import itertools
+import logging
+import operator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from designate_pool.deadline import Deadline
+from designate_pool.errors import ServerNotFound, WrongServerState
+from designate_pool.model import Action, Comparison, Domain, Listing, new_id, utcnow
+from designate_pool.pool_manager.dispatch import zone_removal
+from designate_pool.pool_manager.dispatch.server_worker import Lane
+from designate_pool.pool_manager.manager import Manager
+from designate_pool.pool_manager.reconcile import row_transitions
+from designate_pool.pool_manager.verify import zone_compare
+from designate_pool.pool_manager.verify.zone_compare import Match
+from designate_pool.protocol.axfr_inbound import Pace
+from designate_pool.serial import newer
+from designate_pool.storage.operations import pool_servers as server_store
+from designate_pool.storage.zones import domains as domain_store
+
+LOG = logging.getLogger(__name__)
+
+PAGE = 500
+#: Domains that are begun together: whatever happens now waits for as long as that takes.
+BATCH = 100
+#: For which contents are compared; whoever asks waits for it, and not much longer.
+SECONDS = 540.0
+#: Zones of one server that are compared at the same time, two of each in memory.
+ABREAST = 8
+
+
+class Comparing:
+    """Compares the servers of *manager*'s pool."""
+
+    def __init__(self, manager: Manager, runtime: Any) -> None:
+        self._manager = manager
+        self._runtime = runtime
+
+    def compare(self, server_id: str, fix: bool, delete_extra: int | None, contents: bool = False) -> Comparison:
+        """See :meth:`designate_pool.rpc.pool_manager.PoolManagerClient.compare_server`."""
+        lane = self._manager.all_lanes.get(server_id)
+        if lane is None:
+            raise ServerNotFound(server=server_id)
+        wanted = {domain.name: domain for domain in self._all_domains()}
+        listing = lane.backend.list_zones(list(dict.fromkeys([*wanted, *self._deleted_names()])))
+        if not listing.result.ok:
+            raise WrongServerState(server=lane.server.label, state='silent', why=listing.result.error)
+        found = self._differences(lane, self._as_now(lane, wanted, listing), listing)
+        if contents:
+            wrong = {*found.missing, *(name for name, _, _ in found.behind)}
+            there = [domain for name, domain in sorted(wanted.items()) if name not in wrong]
+            found = self._contents(lane, there, found)
+        if delete_extra is not None:
+            found = dataclasses.replace(found, deleted=self._delete(lane, found.extra, delete_extra))
+        if fix and (found.missing or found.behind or found.other):
+            if server_id not in self._manager.lanes:
+                raise WrongServerState(server=lane.server.label, state='at rest', why='nothing is sent to it now')
+            missing = {wanted[name].id for name in found.missing}
+            behind = {wanted[name].id for name, _, _ in found.behind}
+            mending = self._mend(lane, missing, behind)
+            other = {wanted[name].id: why for name, why in found.other or ()}
+            found = dataclasses.replace(found, mending=mending + self._refetch(lane, other))
+        return found
+
+    def _all_domains(self) -> Iterator[Domain]:
+        manager, after = self._manager, ''
+        while page := manager.storage.read(domain_store.page, manager.pool.name, after, PAGE):
+            yield from page
+            after = page[-1].id
+
+    def _deleted_names(self) -> Iterator[str]:
+        manager, after = self._manager, ''
+        while page := manager.storage.read(domain_store.page_of_deleted, manager.pool.name, after, PAGE):
+            yield from (domain.name for domain in page)
+            after = page[-1].id
+
+    def _as_now(self, lane: Lane, wanted: dict[str, Domain], listing: Listing) -> dict[str, Domain]:
+        """*wanted*, with those read again that the server has at a newer serial: they may have changed meanwhile."""
+        if not lane.backend.keeps_serial:
+            return wanted
+        ahead = [name for name, domain in wanted.items()
+                 if (serial := listing.serials.get(name)) is not None and newer(serial, domain.serial)]
+        found = self._manager.storage.read(domain_store.live_by_name, ahead) if ahead else {}
+        return {**wanted, **{name: domain for name, domain in found.items() if domain.id == wanted[name].id}}
+
+    def _differences(self, lane: Lane, wanted: dict[str, Domain], listing: Listing) -> Comparison:
+        missing, behind = [], []
+        for name, domain in wanted.items():
+            if name not in listing.serials:
+                missing.append(name)
+            elif lane.backend.keeps_serial and (
+                    (serial := listing.serials[name]) is None or serial != domain.serial):
+                behind.append((name, serial, domain.serial))
+        extra = None
+        if listing.complete or not lane.backend.fed_by_records:
+            strangers = set(listing.serials) - set(wanted) - {self._manager.pool.catalog_zone}
+            extra = tuple(sorted(strangers - self._known(lane.server.id, strangers)))
+        return Comparison(lane.server.id, len(wanted), tuple(sorted(missing)), tuple(sorted(behind)), extra,
+                          extra_complete=listing.complete)
+
+    def _contents(self, lane: Lane, domains: Sequence[Domain], found: Comparison) -> Comparison:
+        """*found* with what the contents of *domains* are there.
+
+        :raises WrongServerState: for a server that is fed by records
+        """
+        if lane.backend.fed_by_records:
+            raise WrongServerState(server=lane.server.label, state='fed by records',
+                                   why='its contents are compared by the plans that are made for it')
+        other, unchecked = [], []
+        for name, match, why in sorted(self._matches(lane, domains), key=operator.itemgetter(0)):
+            if match is Match.OTHER:
+                other.append((name, why))
+            elif match is not Match.SAME:
+                unchecked.append((name, why))
+        return dataclasses.replace(found, other=tuple(other), unchecked=tuple(unchecked))
+
+    def _matches(self, lane: Lane, domains: Sequence[Domain]) -> list[tuple[str, Match, str]]:
+        """The name of each domain, what its contents are on the server, and why, by several workers."""
+        deadline, pace = Deadline(SECONDS), Pace(self._manager.settings.contents_audit_rate)
+        left = iter(domains)  # of a sequence, so that threads can share it
+
+        def work() -> list[tuple[str, Match, str]]:
+            return [(domain.name, *self._match(lane, domain, deadline, pace)) for domain in left]
+
+        workers = self._runtime.workers(ABREAST, name='compare')
+        try:
+            futures = [workers.submit(work) for _ in range(ABREAST)]
+            return [each for future in futures for each in future.result()]
+        finally:
+            collections.deque(left, maxlen=0)  # when one has failed the others come to their end
+            workers.stop()
+
+    def _match(self, lane: Lane, domain: Domain, deadline: Deadline, pace: Pace) -> tuple[Match, str]:
+        try:
+            deadline.left()
+            ours = zone_compare.ours(self._manager.storage, domain.id)
+        except TimeoutError:
+            return Match.UNKNOWN, f'{SECONDS:g} s were over'
+        except ValueError as error:
+            return Match.UNKNOWN, f'our own contents cannot be made: {error}'
+        if ours is None:
+            return Match.SAME, ''  # it was deleted meanwhile
+        answer = zone_compare.compare(lane.server, ours, pace)
+        return answer.match, answer.why
+
+    def _refetch(self, lane: Lane, other: Mapping[str, str]) -> int:
+        """Have zones that are served with other contents transferred anew (ids of domains, and why); how many."""
+        manager, server_id, mended, ids = self._manager, lane.server.id, 0, iter(sorted(other))
+        while some := list(itertools.islice(ids, BATCH)):
+            now = utcnow()
+            with manager.deciding:
+                found = manager.situations(some, [server_id])
+                for key, situation in found.items():
+                    row = situation.rows.get((server_id, Action.UPDATE))
+                    if row is not None and not situation.domain.is_going:
+                        situation.change(row_transitions.diverge(row, row_transitions.DIVERGED + other[key], now))
+                        mended += 1
+                orders = manager.write(found.values(), now)
+            manager.carry_out(orders)
+        return mended
+
+    def _known(self, server_id: str, names: Iterable[str]) -> set[str]:
+        """Those of *names* that are domains of some pool, or whose deletion is still under way on the server."""
+        read = self._manager.storage.read
+        return {*read(domain_store.live_by_name, names), *read(server_store.names_on, server_id, names)}
+
+    def _delete(self, lane: Lane, extra: Sequence[str] | None, count: int) -> int:
+        """Delete the *extra* zones, if they are as many as the operator has seen."""
+        if extra is None:
+            raise WrongServerState(server=lane.server.label, state='unable to list its zones',
+                                   why='so which zones are extra is not known')
+        if len(extra) != count:
+            raise WrongServerState(server=lane.server.label, state='not as expected',
+                                   why=f'it has {len(extra)} extra zones, not {count}; none was deleted')
+        deleted, label = 0, lane.server.label
+        # Made a domain while we were at it, one is not ours to delete.
+        for zone, done in zone_removal.remove(self._manager, lane.backend, [_zone(name) for name in extra],
+                                              is_known=False,
+                                              spared=lambda names: self._known(lane.server.id, names)):
+            if done is None:
+                LOG.info('%s: the extra zone %s stays: it is a domain by now, or somebody else is at work on it', label,
+                         zone.name)
+                continue
+            said = f'is not deleted: {done.result.error}' if not done.result.ok else \
+                'is deleted' if done.gone else 'stays, with what others have in it'
+            LOG.log(logging.INFO if done.result.ok else logging.WARNING, '%s: the extra zone %s %s', label, zone.name,
+                    said)
+            deleted += done.gone
+        return deleted
+
+    def _mend(self, lane: Lane, missing: set[str], behind: set[str]) -> int:
+        """Have what is *missing* made, and what is *behind* fetched (ids of domains); how many that were."""
+        manager, server_id = self._manager, lane.server.id
+        if missing and lane.backend.reads_catalog:
+            # What its catalog holds it believes to have: only as new members are the zones made again.
+            manager.storage.run(server_store.raise_epoch, server_id, utcnow())
+        mended, ids = 0, iter(sorted(missing | behind))
+        while some := list(itertools.islice(ids, BATCH)):
+            now = utcnow()
+            with manager.deciding:
+                found = manager.situations(some, [server_id])
+                for key, situation in found.items():
+                    act = row_transitions.fill(situation.domain, situation.rows, server_id, now,
+                                               gone=True) if key in missing \
+                        else row_transitions.fetch(situation.domain, situation.rows, server_id, now)
+                    situation.change(*act)
+                    mended += bool(act)
+                orders = manager.write(found.values(), now)
+            manager.carry_out(orders)
+        return mended
+
+
+def _zone(name: str) -> Domain:
+    """A zone that is no domain, as drivers want it."""
+    return Domain(new_id(), name, '', '', '', 0, 0)

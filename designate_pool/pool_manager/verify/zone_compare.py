@@ -1,0 +1,147 @@
+"""Whether a server's contents of a zone are ours: by a transfer from it, or by the digest that it has itself.
+
+The invariant: contents are other ones only when a server that serves our very serial was heard to the end, or tells a
+digest of that serial, or when it serves a serial ahead of ours; whatever cannot be known is not held against it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import enum
+import itertools
+import time
+from collections.abc import Iterator
+
+import dns.flags
+import dns.message
+import dns.name
+import dns.rcode
+import dns.rdataclass
+import dns.rdatatype
+
+from designate_pool.errors import BackendRefused, PoolError
+from designate_pool.model import Server
+from designate_pool.protocol import axfr_records, wire, zonemd
+from designate_pool.protocol.axfr_inbound import Pace, TransferRefused, take
+from designate_pool.protocol.tcp_client import Peer, key_of
+from designate_pool.serial import newer
+from designate_pool.storage.serving import zone_snapshot as zone_store
+from designate_pool.storage.sql.database import Storage
+
+#: How many differing RRsets are named.
+SAMPLE = 3
+#: A server's contents are read no further when they have so many times as many records as ours, and some more.
+TIMES, MORE = 2, 1000
+
+
+class Match(enum.Enum):
+    """What a server's contents are, beside ours."""
+
+    SAME = 'the same'
+    OTHER = 'other contents of the same serial'
+    AHEAD = 'at a serial ahead of ours'
+    ELSEWHERE = 'at another serial'
+    UNKNOWN = 'not to be compared'
+    SILENT = 'not to be had'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Found:
+    """
+    :ivar serial: that the server serves, where that was heard
+    :ivar why: in words, but for contents that are the same
+    """
+
+    match: Match
+    serial: int | None = None
+    why: str = ''
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Ours:
+    """A zone as the database has it at one serial."""
+
+    name: str
+    serial: int
+    contents: zonemd.Contents
+    digest: bytes
+
+
+def ours(storage: Storage, domain_id: str) -> Ours | None:
+    """The zone of a domain; None when it is not served.
+
+    :raises ValueError: when its SOA cannot be made
+    """
+    contents: zonemd.Contents | None = None
+    with contextlib.closing(storage.stream(zone_store.pages, domain_id)) as pages:
+        for head, page in pages:
+            if contents is None:
+                contents = zonemd.Contents(wire.encode(head.name))
+                _add(contents, head.name, wire.SOA, head.ttl, axfr_records.soa_rdata(head))
+            for owner, rtype, ttl, rdata in page:
+                _add(contents, owner, axfr_records.type_number(rtype), head.ttl if ttl is None else ttl, rdata)
+            time.sleep(0)  # green threads wait for each other
+    return None if contents is None else Ours(head.name, head.serial, contents, _digest(contents))
+
+
+def compare(server: Server, mine: Ours, pace: Pace) -> Found:
+    """Compare what *server* serves with *mine*."""
+    try:
+        known = server.tsig_key
+        key = None if known is None else key_of(known.name, known.secret, known.algorithm)
+        peer = Peer(server.host, server.port, key)
+        try:
+            taken = take(peer, mine.name, server.call_timeout, pace, TIMES * mine.contents.added + MORE)
+        except TransferRefused as refusal:
+            return _by_its_own_digest(peer, mine, server.call_timeout, refusal)
+    except BackendRefused as error:
+        return Found(Match.UNKNOWN, None, str(error))
+    except (PoolError, OSError, ValueError) as error:
+        return Found(Match.SILENT, None, str(error) or type(error).__name__)
+    if newer(taken.serial, mine.serial):
+        return Found(Match.AHEAD, taken.serial, f'serves serial {taken.serial}, which is ahead of ours, {mine.serial}')
+    if taken.serial != mine.serial:
+        return Found(Match.ELSEWHERE, taken.serial, f'serves serial {taken.serial}, not {mine.serial}')
+    if taken.contents.types & zonemd.SIGNING - mine.contents.types:
+        return Found(Match.UNKNOWN, taken.serial, 'it signs its zones, so that they are other than ours')
+    if taken.whole and _digest(taken.contents) == mine.digest:
+        return Found(Match.SAME, taken.serial)
+    return Found(Match.OTHER, taken.serial, _difference(mine, taken.contents, taken.whole))
+
+
+def _by_its_own_digest(peer: Peer, mine: Ours, seconds: float, refusal: BackendRefused) -> Found:
+    """By the ZONEMD record of a server that does not let its zones be transferred."""
+    query = dns.message.make_query(mine.name, dns.rdatatype.RdataType.make(zonemd.ZONEMD), flags=0)
+    answer = peer.ask(query, seconds)
+    found = answer.get_rrset(answer.answer, query.question[0].name, dns.rdataclass.IN, query.question[0].rdtype)
+    digests = [digest for rdata in found or () if (digest := zonemd.told(rdata.to_wire() or b'', mine.serial))]
+    if answer.rcode() != dns.rcode.NOERROR or not answer.flags & dns.flags.AA or not digests:
+        return Found(Match.UNKNOWN, None, f'{refusal}, and has no ZONEMD record of this serial')
+    if mine.digest in digests:
+        return Found(Match.SAME, mine.serial)
+    return Found(Match.OTHER, mine.serial,
+                 f'serves serial {mine.serial} with other contents than ours, by its own ZONEMD record')
+
+
+def _difference(mine: Ours, theirs: zonemd.Contents, whole: bool) -> str:
+    count = len(theirs)
+    sample = itertools.islice(mine.contents.differences(theirs), SAMPLE)
+    named = ', '.join(f'{dns.name.from_wire(owner, 0)[0]} {dns.rdatatype.to_text(dns.rdatatype.RdataType.make(rtype))}'
+                      for owner, rtype in sample)
+    return (f'serves serial {mine.serial} with other contents than ours: {len(mine.contents)} records ours, '
+            f'{"" if whole else "more than "}{count} theirs; e.g. {named}')
+
+
+def _add(contents: zonemd.Contents, owner: str, rtype: int, ttl: int, rdata: bytes) -> None:
+    contents.add(wire.encode(owner), rtype, ttl, zonemd.canonical(rtype, rdata, 0, len(rdata), {}))
+
+
+def _digest(contents: zonemd.Contents) -> bytes:
+    return zonemd.digest_of(_yielding(contents))
+
+
+def _yielding(contents: zonemd.Contents) -> Iterator[bytes]:
+    for piece in contents.pieces():
+        yield piece
+        time.sleep(0)

@@ -1,0 +1,4 @@
+"""DNS on the wire and as text: names, messages, TSIG, transfers, zone files.
+
+Imports values and ``deadline`` only, and does no I/O but in ``tcp_client``.
+"""

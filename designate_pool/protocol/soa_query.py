@@ -1,0 +1,197 @@
+"""What MiniDNS asks the servers, and what it makes of their replies.
+
+A reply counts when it answers the very question that was asked: same id and source address (seen to by the exchange),
+QR, same operation, same question, and a right signature where the server has a key.  Whatever else comes is nobody's.
+
+A message id is 16 bits, which a stranger may guess who knows our port.  So the letters of a name are sent in upper and
+lower case at random, and come back as they were sent.  What comes back otherwise or without the question, and what
+lacks the signature that is due, is doubtful: the server is asked once more over TCP, where it takes more than a guess
+to answer for it.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from typing import NamedTuple
+
+import dns.rcode
+from dns.tsig import Key
+
+from designate_pool.model import Answer
+from designate_pool.protocol import tsig, wire
+
+_HEADS = {flags: wire.HEADER.pack(0, flags, 1, 0, 0, 0)[2:]
+          for flags in (wire.QUERY << 11, wire.NOTIFY << 11 | wire.AA)}
+_ASKED = wire.QUESTION.pack(wire.SOA, wire.IN)
+# How nearly every good answer begins, and its record: authoritative, one question, one answer, to that name.
+_AUTHORITATIVE, _ONE_AND_ONE = (wire.QR | wire.AA) >> 8, b'\0\1\0\1'
+_OWNED = wire.TO_QUESTION + _ASKED
+# The bit that makes a small letter a large one; the octets that tell a label's length are no letters.
+_LETTERS = bytes(0x20 if 97 <= octet <= 122 else 0 for octet in range(256))
+_NO_ZONE = {wire.REFUSED, wire.NXDOMAIN, wire.NOTAUTH}
+
+
+class Said(NamedTuple):
+    """What a reply says.
+
+    :ivar serial: with :attr:`Answer.SERIAL` alone
+    :ivar reason: in words
+    :ivar truncated: nothing but "come by TCP"
+    :ivar doubtful: whether anybody who guesses the message's id could have said it
+    """
+
+    answer: Answer
+    serial: int | None = None
+    reason: str = ''
+    truncated: bool = False
+    doubtful: bool = False
+
+
+TRUNCATED = Said(Answer.BAD, reason='the answer does not fit into a message', truncated=True)
+
+
+def soa_query(name: bytes) -> bytes:
+    """A query for the SOA of *name* (wire form), without its id."""
+    return _template(wire.QUERY << 11, name)
+
+
+def mixed(template: bytes) -> bytes:
+    """*template* with its letters in upper and lower case, at random."""
+    mask = template[10:-4].translate(_LETTERS)
+    octets = int.from_bytes(template[10:-4], 'big') ^ (int.from_bytes(os.urandom(len(mask)), 'big')
+                                                       & int.from_bytes(mask, 'big'))
+    return template[:10] + octets.to_bytes(len(mask), 'big') + template[-4:]
+
+
+def notify(name: bytes) -> bytes:
+    """A NOTIFY for the zone *name* (wire form), without its id (RFC 1996 section 3.7)."""
+    return _template(wire.NOTIFY << 11 | wire.AA, name)
+
+
+def read_soa(message: bytes, template: bytes, key: Key | None = None, mac: bytes = b'', now: int = 0,
+             asked: bytes | None = None) -> Said | None:
+    """What *message* answers to the SOA query *template*; None when it is no answer to it.
+
+    :param key: the server's
+    :param mac: the query's
+    :param now: seconds since 1970
+    :param asked: *template* as it was sent, where strangers may answer; None for a connection
+    """
+    serial = _plain_serial(message, template if asked is None else asked) if key is None else None
+    if serial is not None:
+        return Said(Answer.SERIAL, serial)
+    flags = _flags(message, template, key)
+    if flags is None:
+        return None
+    if flags & wire.TC:
+        return TRUNCATED
+    try:
+        is_signed = key is not None and tsig.last(message) is not None
+        # A server may know the key for its zones alone, and say unsigned that it has no such zone (Knot does).
+        if key is not None and (flags & 15 != wire.REFUSED or is_signed):
+            tsig.check_reply(message, key, mac, now)
+        said = _soa(message, template[10:], flags)
+    except tsig.BadSignature as error:
+        is_signed, said = False, Said(Answer.BAD, reason=error.reason)
+    except wire.Malformed:
+        is_signed, said = False, Said(Answer.BAD, reason='the answer is malformed')
+    if asked is None or is_signed:
+        return said
+    return said._replace(doubtful=key is not None or message[12:len(asked) + 2] != asked[10:])
+
+
+def read_notify(message: bytes, template: bytes, key: Key | None = None, mac: bytes = b'', now: int = 0) -> Said | None:
+    """What *message* answers to the NOTIFY *template*: SERIAL stands for its acknowledgement."""
+    flags = _flags(message, template, key)
+    if flags is None:
+        return None
+    try:
+        if key is not None:
+            tsig.check_reply(message, key, mac, now)
+    except tsig.BadSignature as error:
+        return Said(Answer.BAD, reason=error.reason)
+    except wire.Malformed:
+        return Said(Answer.BAD, reason='the answer is malformed')
+    rcode = flags & 15
+    return Said(Answer.SERIAL) if rcode == wire.NOERROR else Said(Answer.BAD, reason=f'the answer is {_word(rcode)}')
+
+
+def _template(flags: int, name: bytes) -> bytes:
+    return _HEADS[flags] + name + _ASKED
+
+
+def _plain_serial(message: bytes, template: bytes) -> int | None:
+    """The serial in an answer that is as it should be in everything; None for any other, which is looked at in detail.
+
+    A poll of many zones is mostly this.
+    """
+    at = len(template) + 2
+    if (len(message) < at + 34 or message[2] != _AUTHORITATIVE or message[3] & 15 or message[4:8] != _ONE_AND_ONE
+            or message[12:at] != template[10:] or message[at:at + 6] != _OWNED):
+        return None
+    start = at + 12
+    end = start + int.from_bytes(message[start - 2:start], 'big')
+    if end > len(message) or not _are_two_names(message[start:end - 20]):
+        return None
+    return int.from_bytes(message[end - 20:end - 16], 'big')
+
+
+@functools.lru_cache(1024)
+def _are_two_names(octets: bytes) -> bool:
+    """Whether the names of a SOA record end where its numbers begin; the servers of a pool have few of them."""
+    try:
+        return wire.skip_name(octets, wire.skip_name(octets, 0)) == len(octets)
+    except wire.Malformed:
+        return False
+
+
+def _flags(message: bytes, template: bytes, key: Key | None) -> int | None:
+    """The flags of a message that answers *template*; None when it does not."""
+    if len(message) < 12:
+        return None
+    flags = int.from_bytes(message[2:4], 'big')
+    asked = int.from_bytes(template[:2], 'big')
+    if not flags & wire.QR or (flags ^ asked) & wire.OPCODE:
+        return None
+    questions = int.from_bytes(message[4:6], 'big')
+    if questions == 0 and flags & 15 in (wire.FORMERR, wire.SERVFAIL, wire.NOTIMP):
+        return flags  # who does not understand a query need not repeat it
+    if questions == 0 and flags & 15 and asked & wire.OPCODE == wire.NOTIFY << 11:
+        return flags  # so NSD refuses a NOTIFY for a zone that it has not
+    if questions == 0 and flags & 15 == wire.NOTAUTH and key is not None:
+        return flags  # NSD does not repeat one whose signature it does not accept; what it says of that is in its own
+    question = template[10:]
+    if questions != 1 or wire.lower(message[12:12 + len(question)]) != question:
+        return None
+    return flags
+
+
+def _soa(message: bytes, question: bytes, flags: int) -> Said:
+    rcode = flags & 15
+    if rcode in _NO_ZONE:
+        return Said(Answer.NO_ZONE, reason=f'the server has no such zone ({_word(rcode)})')
+    if rcode != wire.NOERROR:
+        return Said(Answer.BAD, reason=f'the answer is {_word(rcode)}')
+    answers = int.from_bytes(message[6:8], 'big')
+    if not answers:
+        return Said(Answer.NO_ZONE, reason='the server has no such zone (no SOA in its answer)')
+
+    at, serials = 12 + len(question), []
+    for _ in range(answers):
+        record = wire.read_record(message, at)
+        if record.rtype == wire.SOA and record.rclass == wire.IN and wire.same_name(message, at, question[:-4]):
+            serials.append(wire.soa_serial(message, record))
+        at = record.end
+    authoritative = flags & wire.AA
+    if not serials and not authoritative:
+        return Said(Answer.NO_ZONE, reason='the server has no such zone (no SOA for it in its answer)')
+    if len(serials) != 1 or answers != 1:
+        return Said(Answer.BAD, reason='the answer is not one SOA record of the zone')
+    if not authoritative:
+        return Said(Answer.NOT_AUTH, reason='the server answers without authority for the zone')
+    return Said(Answer.SERIAL, serials[0])
+
+
+def _word(rcode: int) -> str:
+    return dns.rcode.to_text(dns.rcode.Rcode.make(rcode))

@@ -1,0 +1,304 @@
+"""TSIG on messages (RFC 8945).  The HMACs are dnspython's; the record around them is read and written here, because
+dnspython's way through its rdata classes costs ten times the HMAC.
+"""
+
+from __future__ import annotations
+
+import hmac
+import struct
+from typing import Any, NamedTuple
+
+import dns.exception
+import dns.name
+import dns.rcode
+import dns.tsig
+
+from designate_pool.model import TsigKey
+from designate_pool.protocol import wire
+
+#: Seconds that we allow, and as many of what the other side allows: it must not have old messages taken for new.
+FUDGE = 300
+#: Room that a TSIG record may need: two names, the fixed fields, the longest MAC and the time in a BADTIME answer.
+ROOM = 255 + 10 + 26 + 16 + 64 + 6
+
+BADSIG, BADKEY, BADTIME, BADTRUNC = 16, 17, 18, 22
+ERRORS = {BADSIG: 'BADSIG', BADKEY: 'BADKEY', BADTIME: 'BADTIME', BADTRUNC: 'BADTRUNC'}
+#: Octets that a truncated MAC has at least, or half of all if that is more (RFC 8945 section 5.2.2.1).
+_LEAST_MAC = 10
+
+ALGORITHMS = {
+    'hmac-md5': dns.tsig.HMAC_MD5,
+    'hmac-md5.sig-alg.reg.int': dns.tsig.HMAC_MD5,
+    'hmac-sha1': dns.tsig.HMAC_SHA1,
+    'hmac-sha224': dns.tsig.HMAC_SHA224,
+    'hmac-sha256': dns.tsig.HMAC_SHA256,
+    'hmac-sha384': dns.tsig.HMAC_SHA384,
+    'hmac-sha512': dns.tsig.HMAC_SHA512,
+}
+
+_ANY_CLASS_NO_TTL = struct.pack('!HI', wire.ANY, 0)
+_TIMERS = struct.Struct('!HIH')
+_TWO = struct.Struct('!HH')
+
+
+class BadSignature(Exception):
+    """A message's TSIG is missing or wrong; *reason* says how, in words."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Seal(NamedTuple):
+    """A message's TSIG record: where it starts, and what it says (RFC 8945 section 4.2).
+
+    :ivar time: seconds since 1970
+    :ivar fudge: seconds that *time* may be away from the receiver's
+    """
+
+    at: int
+    owner: dns.name.Name
+    algorithm: dns.name.Name
+    time: int
+    fudge: int
+    mac: bytes
+    original_id: int
+    error: int
+    other: bytes
+
+
+def key_from(key: TsigKey) -> dns.tsig.Key:
+    """dnspython's form of a key.
+
+    :raises ValueError: when algorithm, name or secret are not valid
+    """
+    try:
+        algorithm = ALGORITHMS[key.algorithm.lower().rstrip('.')]
+        return dns.tsig.Key(dns.name.from_text(key.name), key.secret, algorithm)
+    except KeyError:
+        raise ValueError(f'TSIG key {key.name}: {key.algorithm} is not one of {", ".join(ALGORITHMS)}') from None
+    except (dns.exception.DNSException, ValueError) as error:
+        raise ValueError(f'TSIG key {key.name}: {error}') from error
+
+
+def read(message: bytes, record: wire.Record) -> Seal:
+    """The TSIG record *record*.
+
+    :raises wire.Malformed: when it cannot be read
+    """
+    if record.rclass != wire.ANY or record.ttl != 0:
+        raise wire.Malformed
+    try:
+        owner, _ = dns.name.from_wire(message, record.at)
+        algorithm, length = dns.name.from_wire(message[:record.end], record.start)
+        at = record.start + length
+        high, low, fudge = _TIMERS.unpack_from(message, at)
+        mac, at = _counted(message, at + 8, record.end)
+        original_id, error = _TWO.unpack_from(message, at)
+        other, at = _counted(message, at + 4, record.end)
+    except (dns.exception.DNSException, struct.error):
+        raise wire.Malformed from None
+    if at != record.end:
+        raise wire.Malformed
+    return Seal(record.at, owner, algorithm, high << 32 | low, fudge, mac, original_id, error, other)
+
+
+def last(message: bytes) -> Seal | None:
+    """The TSIG record at the end of a message, if it has one.
+
+    :raises wire.Malformed: when the message cannot be read
+    """
+    if len(message) < 12:
+        raise wire.Malformed
+    _, _, questions, answers, authorities, additional = wire.HEADER.unpack_from(message)
+    if not additional:
+        return None
+    at = 12
+    for _ in range(questions):
+        at = wire.skip_name(message, at) + 4
+    record = None
+    for _ in range(answers + authorities + additional):
+        record = wire.read_record(message, at)
+        at = record.end
+    if record is None or record.rtype != wire.TSIG or at != len(message):
+        return None
+    return read(message, record)
+
+
+def check_query(message: bytes, seal: Seal, key: dns.tsig.Key, now: int) -> int:
+    """0 when a query is rightly signed with *key*, else the TSIG error to answer (RFC 8945 section 5.2).
+
+    :raises wire.Malformed: when its MAC is longer or shorter than it can be, or it already says an error
+    """
+    if seal.algorithm != key.algorithm:
+        return BADKEY
+    size = dns.tsig.mac_sizes[key.algorithm]
+    if not max(_LEAST_MAC, size // 2) <= len(seal.mac) <= size or seal.error:
+        raise wire.Malformed
+    if not hmac.compare_digest(_mac(message, seal, key, b'')[:len(seal.mac)], seal.mac):
+        return BADSIG
+    if _is_late(seal, now):
+        return BADTIME
+    return 0 if len(seal.mac) == size else BADTRUNC
+
+
+def complaint(seal: Seal, key: dns.tsig.Key | None, error: int, now: int) -> str:
+    """What is wrong with a query that :func:`check_query` answers with *error*, in words that go on from who sent it.
+
+    :param key: ours of that name, None when we have none
+    """
+    name = seal.owner.to_text()
+    if key is None:
+        return f'signs with the key {name}, which no server of the pool has (BADKEY)'
+    if error == BADKEY:
+        return f'signs with the key {name} by {_word(seal.algorithm)}, not by {_word(key.algorithm)} (BADKEY)'
+    if error == BADSIG:
+        return f'has another secret for the key {name} (BADSIG)'
+    if error == BADTRUNC:
+        return f'signs with the key {name} by a truncated MAC (BADTRUNC)'
+    return f'signs with the key {name} at a time {_apart(seal.time - now)} ours: the clocks differ (BADTIME)'
+
+
+def check_reply(message: bytes, key: dns.tsig.Key, request_mac: bytes, now: int) -> None:
+    """Check the signature of the answer to a query that was signed with *key*.
+
+    :raises BadSignature: when there is none or it is wrong
+    :raises wire.Malformed: when the message cannot be read
+    """
+    seal = last(message)
+    if seal is None:
+        rcode = message[3] & 15
+        raise BadSignature('the answer is not signed' + (f' ({_rcode(rcode)})' if rcode else ''))
+    if seal.error:
+        raise BadSignature(_rejection(seal, key, now))
+    if seal.owner != key.name or seal.algorithm != key.algorithm:
+        raise BadSignature('the answer is signed with another key')
+    if not hmac.compare_digest(_mac(message, seal, key, request_mac), seal.mac):
+        raise BadSignature('the answer has a wrong signature')
+    if _is_late(seal, now):
+        raise BadSignature(f'the answer is signed at a time {_apart(seal.time - now)} ours: the clocks differ')
+
+
+class Signer:
+    """Signs the messages of one answer, or one query.
+
+    :param request_mac: the MAC of the query that is answered; empty to sign a query
+    :param several: whether more messages follow; each is then signed over the MAC of the one before and the time
+        (RFC 8945 section 5.3.1)
+    :ivar mac: of the message signed last
+    """
+
+    def __init__(self, key: dns.tsig.Key, request_mac: bytes = b'', several: bool = False) -> None:
+        self._key = key
+        self._several = several
+        self._first = True
+        self.mac = request_mac
+
+    def sign(self, message: bytes, now: int, error: int = 0, other: bytes = b'') -> bytes:
+        """*message* with a TSIG record appended."""
+        key = self._key
+        context = _context(key, self.mac)
+        context.update(message)
+        timers = _timers(now, FUDGE)
+        if self._first:
+            context.update(_variables(key, timers, error, other))
+        else:
+            context.update(timers)
+        self._first = not self._several
+        self.mac = context.sign()
+        return _append(message, key.name, _rdata(key.algorithm, timers, self.mac, message[:2], error, other))
+
+
+def refuse(message: bytes, seal: Seal, error: int) -> bytes:
+    """*message* with an unsigned TSIG record that says *error* (RFC 8945 section 5.3.2)."""
+    rdata = _rdata(seal.algorithm, _timers(seal.time, seal.fudge), b'', seal.original_id.to_bytes(2, 'big'), error, b'')
+    return _append(message, seal.owner, rdata)
+
+
+def bad_time(message: bytes, seal: Seal, key: dns.tsig.Key, now: int) -> bytes:
+    """*message* signed, with the querier's time and, as other data, ours (RFC 8945 section 5.2.3)."""
+    return Signer(key, seal.mac).sign(message, seal.time, BADTIME, now.to_bytes(6, 'big'))
+
+
+def bad_truncation(message: bytes, seal: Seal, key: dns.tsig.Key, now: int) -> bytes:
+    """*message* signed, for a query whose MAC is right as far as it goes (RFC 8945 section 5.3.2)."""
+    return Signer(key, seal.mac).sign(message, now, BADTRUNC)
+
+
+def _rejection(seal: Seal, key: dns.tsig.Key, now: int) -> str:
+    """Why the server does not accept our signature, as it says (RFC 8945 section 5.2)."""
+    name = key.name.to_text()
+    if seal.error == BADKEY:
+        return f'the server does not know the key {name} by {_word(key.algorithm)} (BADKEY)'
+    if seal.error == BADSIG:
+        return f'the server has another secret for the key {name} (BADSIG)'
+    if seal.error == BADTIME:
+        theirs = int.from_bytes(seal.other, 'big') if len(seal.other) == 6 else None
+        apart = '' if theirs is None else f': it is {_apart(theirs - now)} ours'
+        return f"the server's clock differs from ours{apart} (BADTIME)"
+    return f'the server does not accept our signature ({ERRORS.get(seal.error, seal.error)})'
+
+
+def _is_late(seal: Seal, now: int) -> bool:
+    """Whether it was signed at another time than now (RFC 8945 section 5.2.3)."""
+    return abs(seal.time - now) > min(seal.fudge, FUDGE)
+
+
+def _apart(seconds: int) -> str:
+    return f'{abs(seconds)} s {"behind" if seconds < 0 else "ahead of"}'
+
+
+def _word(algorithm: dns.name.Name) -> str:
+    return algorithm.to_text(omit_final_dot=True)
+
+
+def _rcode(rcode: int) -> str:
+    return dns.rcode.to_text(dns.rcode.Rcode.make(rcode))
+
+
+def _mac(message: bytes, seal: Seal, key: dns.tsig.Key, request_mac: bytes) -> bytes:
+    """The right MAC (RFC 8945 section 4.3)."""
+    context = _context(key, request_mac)
+    additional = int.from_bytes(message[10:12], 'big') - 1
+    context.update(seal.original_id.to_bytes(2, 'big') + message[2:10] + additional.to_bytes(2, 'big'))
+    context.update(message[12:seal.at])
+    context.update(_variables(key, _timers(seal.time, seal.fudge), seal.error, seal.other))
+    return bytes(context.sign())
+
+
+def _context(key: dns.tsig.Key, former_mac: bytes) -> Any:
+    """dnspython's HMAC, with the MAC before this one in it."""
+    context: Any = dns.tsig.get_context(key)  # type: ignore[no-untyped-call]
+    if former_mac:
+        context.update(len(former_mac).to_bytes(2, 'big') + former_mac)
+    return context
+
+
+def _timers(time: int, fudge: int) -> bytes:
+    return _TIMERS.pack(time >> 32 & 0xffff, time & 0xffffffff, fudge)
+
+
+def _variables(key: dns.tsig.Key, timers: bytes, error: int, other: bytes) -> bytes:
+    """What of the TSIG record is signed (RFC 8945 section 4.3.3)."""
+    return b''.join((key.name.to_digestable(), _ANY_CLASS_NO_TTL, key.algorithm.to_digestable(), timers,
+                     _TWO.pack(error, len(other)), other))
+
+
+def _rdata(algorithm: dns.name.Name, timers: bytes, mac: bytes, original_id: bytes, error: int, other: bytes) -> bytes:
+    return b''.join((algorithm.to_wire() or b'', timers, len(mac).to_bytes(2, 'big'), mac, original_id,
+                     _TWO.pack(error, len(other)), other))
+
+
+def _append(message: bytes, owner: dns.name.Name, rdata: bytes) -> bytes:
+    count = int.from_bytes(message[10:12], 'big') + 1
+    return b''.join((message[:10], count.to_bytes(2, 'big'), message[12:], owner.to_wire() or b'',
+                     wire.RECORD.pack(wire.TSIG, wire.ANY, 0, len(rdata)), rdata))
+
+
+def _counted(message: bytes, at: int, end: int) -> tuple[bytes, int]:
+    """The octets after the number that says how many they are, and the offset behind them."""
+    start = at + 2
+    stop = start + int.from_bytes(message[at:start], 'big')
+    if start > end or stop > end:
+        raise wire.Malformed
+    return message[start:stop], stop

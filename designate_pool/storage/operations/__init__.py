@@ -1,0 +1,1 @@
+"""What the pool manager keeps: rows per server, servers, sweeps, heartbeats, ownership."""

@@ -1,0 +1,86 @@
+"""Which programs run, by what they say of themselves."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import exc
+
+from designate_pool.errors import LostRace
+from designate_pool.model import ServiceStatus, new_id
+from designate_pool.storage.sql import paging
+from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.sql.schema import service_statuses as TABLE
+
+UP, DOWN = 'UP', 'DOWN'
+#: Seconds without a word after which a service is DOWN: three times what passes between two of them.
+SILENCE = 30.0
+#: Characters of a key.
+_LONGEST = 255
+_FIELDS = tuple(field.name for field in dataclasses.fields(ServiceStatus))
+_HOST = sa.case((TABLE.c.pool_name == '', TABLE.c.hostname), else_=sa.func.substr(
+    TABLE.c.hostname, 1, sa.func.char_length(TABLE.c.hostname) - sa.func.char_length(TABLE.c.pool_name) - 1))
+_SELECT = sa.select(*(_HOST.label(name) if name == 'hostname' else TABLE.c[name] for name in _FIELDS))
+_SORT_KEYS = {name: TABLE.c[name] for name in ('service_name', 'hostname', 'id', 'heartbeated_at', 'created_at',
+                                               'updated_at')}
+_CRITERIA: dict[str, Any] = {
+    'service_name': lambda value: TABLE.c.service_name == value,
+    'hostname': lambda value: paging.like(_HOST, value),
+    'pool_name': lambda value: TABLE.c.pool_name == value,
+}
+
+
+def say(tx: Tx, service_name: str, hostname: str, pool_name: str, status: str, stats: Mapping[str, Any],
+        now: datetime) -> None:
+    """Write how it goes with a service; one statement, but for the first time.
+
+    The first time it goes on with what a program of a former version, which did not name its pool, said of it here.
+
+    :param pool_name: '' for a service that is of no pool
+    :raises LostRace: when another process of it has come first
+    """
+    key = f'{hostname[:_LONGEST - len(pool_name) - 1]}/{pool_name}' if pool_name else hostname[:_LONGEST]
+    values = {'status': status, 'stats': json.dumps(stats), 'heartbeated_at': now, 'updated_at': now}
+    named = {'hostname': key, 'pool_name': pool_name}
+    try:
+        for there in dict.fromkeys((key, hostname[:_LONGEST])):
+            here = sa.and_(TABLE.c.service_name == service_name, TABLE.c.hostname == there)
+            if tx.execute(sa.update(TABLE).where(here).values(**values, **named)).rowcount:
+                return
+        tx.execute(sa.insert(TABLE), {'id': new_id(), 'service_name': service_name, 'capabilities': '{}',
+                                      'created_at': now, **values, **named})
+    except exc.IntegrityError as error:
+        raise LostRace(what=f'service {service_name} on {hostname}') from error
+
+
+def forget(tx: Tx, silent: datetime) -> int:
+    """Forget services that have said nothing since then; how many."""
+    return tx.execute(sa.delete(TABLE).where(TABLE.c.heartbeated_at < silent)).rowcount
+
+
+def get(tx: Tx, service_id: str) -> ServiceStatus | None:
+    row = tx.execute(_SELECT.where(TABLE.c.id == service_id)).first()
+    return None if row is None else _status(row)
+
+
+def find(tx: Tx, criterion: Mapping[str, str], silent: datetime, marker: str | None, limit: int | None,
+         sort_key: str | None, sort_dir: str | None) -> list[ServiceStatus]:
+    """
+    :param silent: who has said nothing since then is found as DOWN, whatever it said
+    """
+    known = {**_CRITERIA, 'status': lambda value: sa.case((TABLE.c.heartbeated_at < silent, DOWN),
+                                                          else_=TABLE.c.status) == value}
+    paging.refuse_unknown(criterion, known)
+    statement = _SELECT.where(*(known[key](value) for key, value in criterion.items()))
+    return [_status(row) for row in paging.one_page(tx, statement, TABLE.c.id, _SORT_KEYS, marker, limit, sort_key,
+                                                    sort_dir, default_key='service_name')]
+
+
+def _status(row: Any) -> ServiceStatus:
+    return ServiceStatus(**{**row._mapping, 'stats': json.loads(row.stats),
+                            'capabilities': json.loads(row.capabilities)})

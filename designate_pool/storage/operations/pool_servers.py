@@ -1,0 +1,297 @@
+"""The servers of the pools: which there are, and where each stands.
+
+A row is changed only over the version that it was read at, so that of two who would change it one does, and the other
+finds out.  What belongs to the configuration (addresses, keys) is not here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from designate_pool.errors import InvalidField
+from designate_pool.model import Action, Outcome, PoolServer, Reloaded, ServerReport, ServerState, Status, new_id
+from designate_pool.storage.serving import catalog
+from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.sql.schema import ALIVE, domains, pool_manager_status, pool_servers, pools
+from designate_pool.storage.zones import pools as pool_store
+from designate_pool.storage.zones.domains import chunks
+
+TABLE = pool_servers
+ROWS = pool_manager_status
+#: Failures that a report shows.
+SHOWN = 20
+
+_LEAVING = (ServerState.DRAINING, ServerState.REMOVED)
+_FIELDS = tuple(field.name for field in dataclasses.fields(PoolServer))
+_SELECT = sa.select(*(TABLE.c[name] for name in _FIELDS))
+_OF_POOL = (sa.select(pools.c.id, pools.c.reloads, *(TABLE.c[name] for name in _FIELDS))
+            .select_from(pools.outerjoin(TABLE, TABLE.c.pool_id == pools.c.id))
+            .where(pools.c.name == sa.bindparam('name')).order_by(TABLE.c.position, TABLE.c.id))
+_RELOADS = sa.select(pools.c.reloads).where(pools.c.name == sa.bindparam('name'))
+_KEY_NAMES = sa.select(TABLE.c.key_name).where(TABLE.c.key_name.is_not(None), TABLE.c.state != ServerState.REMOVED)
+_ANY_DOMAIN = sa.select(domains.c.id).where(domains.c.pool_id == sa.bindparam('pool_id'),
+                                            domains.c.deleted == ALIVE).limit(1)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Roll:
+    """A pool's servers.
+
+    :ivar pool_id: empty when there is no such pool
+    :ivar reloads: how often the configuration was read anew on command; whoever knows a smaller number reads it too
+    """
+
+    pool_id: str = ''
+    reloads: int = 0
+    servers: tuple[PoolServer, ...] = ()
+
+
+def of_pool(tx: Tx, pool_name: str) -> Roll:
+    """The pool's servers in the order of the configuration, the removed ones too, in one statement."""
+    rows = tx.execute(_OF_POOL, {'name': pool_name}).all()
+    if not rows:
+        return Roll()
+    return Roll(rows[0][0], rows[0][1], tuple(PoolServer(*row[2:]) for row in rows if row[2] is not None))
+
+
+def reloads(tx: Tx, pool_name: str) -> int | None:
+    """How often the pool's configuration was read anew on command; None when there is no such pool."""
+    return tx.execute(_RELOADS, {'name': pool_name}).scalar()
+
+
+def key_names(tx: Tx) -> set[str]:
+    """The names of the TSIG keys that the servers of all pools have."""
+    return set(tx.execute(_KEY_NAMES).scalars())
+
+
+def get(tx: Tx, server_id: str) -> PoolServer | None:
+    row = tx.execute(_SELECT.where(TABLE.c.id == server_id)).first()
+    return None if row is None else PoolServer(*row)
+
+
+def all_ids(tx: Tx) -> list[str]:
+    """Ids of the servers of all pools."""
+    return list(tx.execute(sa.select(TABLE.c.id)).scalars())
+
+
+def register(tx: Tx, pool_name: str, wanted: Sequence[PoolServer], delete_zones: bool, on_command: bool,
+             now: datetime, has_catalog: bool = False) -> Reloaded:
+    """Make the pool's servers those of the configuration; what that changed.
+
+    The first servers of a pool, and those of a pool without domains, are active at once: there is nothing to fill them
+    with, or they are filled already.  Later ones join.  Servers that are no longer wanted drain.
+
+    :param wanted: id, label, driver, fingerprint, position and key of each section; the rest is not looked at
+    :param delete_zones: whether zones are deleted from a server that drains
+    :param on_command: everybody is to read the configuration anew, whether servers changed or not
+    :param has_catalog: whether the pool has a catalog zone; its serial is raised, as a database that was restored from
+        a backup may be behind what the servers have
+    :raises InvalidField: when a server belongs to another pool
+    :raises UnknownPool: when there is no such pool, and the database is in use, or it is on command
+    """
+    pool_id = _locked_pool(tx, pool_name, now, may_make=not on_command)
+    serial = catalog.establish(tx, pool_id, now) if has_catalog else None
+    known = {server.id: server for server in of_pool(tx, pool_name).servers}
+    _refuse_strangers(tx, pool_name, [each.id for each in wanted if each.id not in known])
+    at_once = not known or tx.execute(_ANY_DOMAIN, {'pool_id': pool_id}).first() is None
+    joined, changed, draining = [], [], []
+    for each in wanted:
+        former = known.get(each.id)
+        new = each if former is None else dataclasses.replace(
+            former, label=each.label, driver=each.driver, fingerprint=each.fingerprint, position=each.position,
+            key_name=each.key_name)
+        if former is None or _returns(former):
+            # What it has of the catalog, if anything, it may have seen in another epoch.
+            new = dataclasses.replace(_joining(new, at_once, now), pool_id=pool_id, catalog_from=serial)
+            joined.append(each.label)
+        elif former.fingerprint != each.fingerprint and former.state not in _LEAVING:
+            moved = _moved(new, now, serial) if former.label != each.label else new
+            new = dataclasses.replace(moved, filled_to='', filled=0)
+            changed.append(each.label)
+        if former is None:
+            tx.execute(TABLE.insert(), _values(new, now) | {'created_at': now})
+        elif new != former:
+            _write(tx, new, now)
+    here = {each.id for each in wanted}
+    for former in known.values():
+        if former.id in here:
+            continue
+        if former.state is ServerState.REMOVED:
+            forget(tx, former.id)
+        elif former.state is not ServerState.DRAINING:
+            _write(tx, in_state(former, ServerState.DRAINING, now, delete_zones=delete_zones, filled_to=None,
+                                note=None), now)
+            draining.append(former.label)
+        elif former.dismissed:
+            _write(tx, dataclasses.replace(former, dismissed=False), now)
+    if on_command or joined or changed or draining:
+        tx.execute(pools.update().where(pools.c.id == pool_id).values(reloads=pools.c.reloads + 1))
+    return Reloaded(tuple(joined), tuple(changed), tuple(draining))
+
+
+def in_state(server: PoolServer, state: ServerState, now: datetime, **values: Any) -> PoolServer:
+    """*server*, come into *state*; whoever was at work on it starts anew."""
+    return dataclasses.replace(server, state=state, state_since=now, claimed_by=None, claimed_until=None, **values)
+
+
+def save(tx: Tx, server: PoolServer, now: datetime) -> bool:
+    """Write *server*, as it is to be, over the version that it was read at; whether nobody else came first."""
+    return _write(tx, server, now)
+
+
+def claim(tx: Tx, server: PoolServer, by: str, now: datetime, until: datetime) -> PoolServer | None:
+    """Take on the filling or draining of *server*; None while another pool manager is at it."""
+    if server.claimed_by not in (None, by) and server.claimed_until is not None and server.claimed_until > now:
+        return None
+    claimed = dataclasses.replace(server, claimed_by=by, claimed_until=until)
+    return dataclasses.replace(claimed, version=server.version + 1) if _write(tx, claimed, now) else None
+
+
+def forget(tx: Tx, server_id: str) -> None:
+    """Remove a server that is removed, once nothing was begun on it late."""
+    if not with_rows(tx, [server_id]):
+        tx.execute(TABLE.delete().where(TABLE.c.id == server_id, TABLE.c.state == ServerState.REMOVED))
+
+
+def waiting(tx: Tx, server_id: str, most: int | None = None) -> int:
+    """How many operations wait on a server, counted up to *most*; by index."""
+    query = sa.select(ROWS.c.id).where(ROWS.c.server_id == server_id, ROWS.c.next_attempt_at.is_not(None))
+    if most is not None:
+        query = query.limit(most)
+    return tx.execute(sa.select(sa.func.count()).select_from(query.subquery())).scalar_one()
+
+
+def in_hand(tx: Tx, server_id: str, domain_ids: Iterable[str], now: datetime) -> bool:
+    """Whether some pool manager is at work on the server for one of these domains."""
+    return any(tx.execute(sa.select(ROWS.c.id).where(
+        ROWS.c.server_id == server_id, ROWS.c.domain_id.in_(part), ROWS.c.next_attempt_at.is_not(None),
+        ROWS.c.claimed_until > now).limit(1)).first() is not None for part in chunks(domain_ids))
+
+
+def domains_on(tx: Tx, server_id: str, limit: int) -> list[str]:
+    """Ids of some domains that have rows for the server."""
+    return list(tx.execute(sa.select(ROWS.c.domain_id).distinct().where(ROWS.c.server_id == server_id)
+                           .order_by(ROWS.c.domain_id).limit(limit)).scalars())
+
+
+def with_rows(tx: Tx, server_ids: Sequence[str]) -> list[str]:
+    """Those of *server_ids* that have rows."""
+    there = sa.exists().where(ROWS.c.server_id == TABLE.c.id)
+    return list(tx.execute(sa.select(TABLE.c.id).where(TABLE.c.id.in_(server_ids), there)).scalars())
+
+
+def names_on(tx: Tx, server_id: str, names: Iterable[str]) -> set[str]:
+    """Those of *names* that belong to a domain, deleted ones included, which still has rows for the server."""
+    found: set[str] = set()
+    for part in chunks(names):
+        found.update(tx.execute(sa.select(domains.c.name).join_from(domains, ROWS)
+                                .where(domains.c.name.in_(part), ROWS.c.server_id == server_id)).scalars())
+    return found
+
+
+def raise_epoch(tx: Tx, server_id: str, now: datetime) -> None:
+    """Have all zones of a server made anew from its catalog."""
+    pool_id = tx.execute(sa.select(TABLE.c.pool_id).where(TABLE.c.id == server_id)).scalar()
+    if pool_id is not None:
+        serial = catalog.bump(tx, pool_id, now)
+        tx.execute(TABLE.update().where(TABLE.c.id == server_id).values(
+            catalog_epoch=TABLE.c.catalog_epoch + 1, catalog_from=serial, version=TABLE.c.version + 1))
+
+
+def purge(tx: Tx, server_id: str, domain_ids: Iterable[str]) -> int:
+    """Forget the server's rows for these domains; how many there were."""
+    return tx.execute(ROWS.delete().where(ROWS.c.server_id == server_id,
+                                          ROWS.c.domain_id.in_(list(domain_ids)))).rowcount
+
+
+def report(tx: Tx, server: PoolServer, domains_total: int, now: datetime, whole: bool = False,
+           project_id: str | None = None) -> ServerReport:
+    """How it goes with *server*.
+
+    :param whole: count all its rows too, which takes the longer the more domains there are, and name some failures
+    :param project_id: whose domains are named among the failures; None for everybody's
+    """
+    due = (ROWS.c.server_id == server.id) & ROWS.c.next_attempt_at.is_not(None)
+    failing = sa.func.count(sa.case((ROWS.c.status == Outcome.ERROR, 1)))
+    held = sa.func.count(sa.case(((ROWS.c.claimed_until > now) | (ROWS.c.deadline_at > now), 1)))
+    count, failed, in_hand, oldest = tx.execute(
+        sa.select(sa.func.count(), failing, held, sa.func.min(ROWS.c.next_attempt_at)).where(due)).one()
+    rows: int | None = None
+    failures: tuple[tuple[str, str, str], ...] = ()
+    if whole:
+        rows = tx.execute(sa.select(sa.func.count()).where(ROWS.c.server_id == server.id)).scalar_one()
+        failures = tuple((name, Action(action).value, why or '') for name, action, why in tx.execute(
+            sa.select(domains.c.name, ROWS.c.action, ROWS.c.last_error).join_from(ROWS, domains)
+            .where(due, ROWS.c.status == Outcome.ERROR,
+                   sa.true() if project_id is None else domains.c.project_id == project_id)
+            .order_by(domains.c.name).limit(SHOWN)))
+    return ServerReport(server, domains_total, rows, count, failed, in_hand, oldest, failures)
+
+
+def count_domains(tx: Tx, pool_id: str) -> int:
+    """How many domains of the pool are to be served; an index is counted through."""
+    here, unsettled = domains.c.pool_id == pool_id, domains.c.status.in_((Status.PENDING, Status.ERROR))
+    # One that is ACTIVE is to be served, so that nearly all are counted by index alone.
+    return sum(tx.execute(sa.select(sa.func.count()).where(here, *which)).scalar_one() for which in (
+        (domains.c.status == Status.ACTIVE,), (unsettled, domains.c.deleted == ALIVE)))
+
+
+def _locked_pool(tx: Tx, pool_name: str, now: datetime, may_make: bool) -> str:
+    """The id of the pool, locked until the end of the transaction.
+
+    :param may_make: whether it is made if missing, in an unused database; for a program that has begun with the pool
+        it was deleted since
+    """
+    found = tx.execute(sa.select(pools.c.id).where(pools.c.name == pool_name).with_for_update()).scalar()
+    if found is not None:
+        return str(found)
+    pool_store.check_known(tx, pool_name, may_be_unused=may_make)
+    pool_id = new_id()
+    tx.execute(pools.insert(), {'id': pool_id, 'created_at': now, 'updated_at': now, 'version': 1, 'name': pool_name,
+                                'provisioner': 'unmanaged'})
+    return pool_id
+
+
+def _refuse_strangers(tx: Tx, pool_name: str, ids: Sequence[str]) -> None:
+    other = tx.execute(sa.select(TABLE.c.id, TABLE.c.label, pools.c.name).join_from(TABLE, pools)
+                       .where(TABLE.c.id.in_(ids), pools.c.name != pool_name)).first()
+    if other is not None:
+        raise InvalidField(field=f'server {other[0]}', why=f'it belongs to the pool {other[2]} as {other[1]}')
+
+
+def _returns(server: PoolServer) -> bool:
+    """Whether a server whose section is there is to join again."""
+    return server.state in _LEAVING and not server.dismissed
+
+
+def _moved(server: PoolServer, now: datetime, catalog_from: int | None) -> PoolServer:
+    """*server* at another address or with another driver: what it served says nothing about what it serves there."""
+    if server.state is ServerState.ACTIVE:
+        server = in_state(server, ServerState.JOINING, now)
+    return dataclasses.replace(server, joined_at=None, catalog_from=catalog_from)
+
+
+def _joining(server: PoolServer, at_once: bool, now: datetime) -> PoolServer:
+    state = ServerState.ACTIVE if at_once else ServerState.JOINING
+    return in_state(server, state, now, filled_to=None if at_once else '', filled=0, note=None, delete_zones=False,
+                    joined_at=now if at_once else None)
+
+
+def _write(tx: Tx, server: PoolServer, now: datetime) -> bool:
+    done = tx.execute(TABLE.update().where(TABLE.c.id == server.id, TABLE.c.version == server.version)
+                      .values(_values(server, now) | {'version': server.version + 1}))
+    return done.rowcount == 1
+
+
+def _values(server: PoolServer, now: datetime) -> dict[str, Any]:
+    values = {name: getattr(server, name) for name in _FIELDS if name != 'created_at'}
+    values['updated_at'] = now
+    values['state_since'] = server.state_since or now
+    if server.note is not None:
+        values['note'] = server.note[:1024]
+    return values

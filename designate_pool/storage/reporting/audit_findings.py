@@ -1,0 +1,61 @@
+"""What audits found and had mended, so that people can see it afterwards."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from designate_pool.model import Action, AuditFinding, AuditKind, Outcome
+from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.sql.schema import audit_findings, domains, pool_manager_status, pools
+
+TABLE = audit_findings
+ROWS = pool_manager_status
+
+_LONGEST = 1024
+_STORED = tuple(field.name for field in dataclasses.fields(AuditFinding) if field.name != 'mended')
+_MENDED = sa.case(((ROWS.c.status == Outcome.SUCCESS) & ROWS.c.next_attempt_at.is_(None)
+                   & (ROWS.c.diverged == sa.false()), 1), (ROWS.c.id.is_not(None), 0), else_=None)
+_SELECT = sa.select(*(TABLE.c[name] for name in _STORED), _MENDED).select_from(TABLE.outerjoin(
+    ROWS, (ROWS.c.server_id == TABLE.c.server_id) & (ROWS.c.domain_id == TABLE.c.domain_id)
+    & (ROWS.c.action == Action.UPDATE)))
+
+
+def add(tx: Tx, found: Iterable[AuditFinding]) -> None:
+    rows = [{name: getattr(each, name) for name in _STORED} | {'kind': each.kind.value, 'what': each.what[:_LONGEST]}
+            for each in found]
+    if rows:
+        tx.execute(TABLE.insert(), rows)
+
+
+def of_pool(tx: Tx, pool_name: str, limit: int, project_id: str | None = None) -> list[AuditFinding]:
+    """The newest of a pool, the newest first.
+
+    :param project_id: whose domains they are about; None for every project
+    """
+    pool_id = sa.select(pools.c.id).where(pools.c.name == pool_name).scalar_subquery()
+    own = sa.true() if project_id is None else TABLE.c.domain_id.in_(
+        sa.select(domains.c.id).where(domains.c.project_id == project_id))
+    return _read(tx, _SELECT.where(TABLE.c.pool_id == pool_id, own), limit)
+
+
+def of_domain(tx: Tx, domain_id: str, limit: int) -> list[AuditFinding]:
+    """The newest about a domain, the newest first."""
+    return _read(tx, _SELECT.where(TABLE.c.domain_id == domain_id), limit)
+
+
+def forget(tx: Tx, pool_id: str, before: datetime, limit: int) -> int:
+    """Remove up to *limit* old ones of a pool; how many."""
+    old = list(tx.execute(sa.select(TABLE.c.id).where(TABLE.c.pool_id == pool_id, TABLE.c.created_at < before)
+                          .order_by(TABLE.c.created_at).limit(limit)).scalars())
+    return tx.execute(TABLE.delete().where(TABLE.c.id.in_(old))).rowcount if old else 0
+
+
+def _read(tx: Tx, statement: sa.Select[Any], limit: int) -> list[AuditFinding]:
+    return [AuditFinding(**dict(zip(_STORED, row)) | {'kind': AuditKind(row.kind)},
+                         mended=None if row[-1] is None else bool(row[-1]))
+            for row in tx.execute(statement.order_by(TABLE.c.created_at.desc(), TABLE.c.id).limit(limit))]

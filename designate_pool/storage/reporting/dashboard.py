@@ -1,0 +1,101 @@
+"""What is read to be shown: each function a few statements whose cost does not grow with the number of domains.
+
+Nothing here decides anything, and none of it is checked against who asks: who reads it shows it to operators, or has
+asked Central for the domain first.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from datetime import datetime
+
+import sqlalchemy as sa
+
+from designate_pool.model import Action, Outcome, Status
+from designate_pool.serial import newest_first
+from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.sql.schema import ALIVE, domains, pool_manager_status, pools, records, recordsets
+
+ROWS = pool_manager_status
+#: Rows of a server that are looked through for failing ones; the ones due first are the ones first seen.
+SEARCHED = 2000
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Change:
+    """The last change of a domain, and how long the pool took to agree on it."""
+
+    domain_id: str
+    name: str
+    serial: int
+    action: Action
+    status: Status
+    changed_at: datetime
+    converged_at: datetime | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Failure:
+    """A row of pool_manager_status that is in ERROR."""
+
+    domain_id: str
+    name: str
+    server_id: str
+    action: Action
+    serial: int | None
+    expected_serial: int
+    attempts: int
+    error: str
+    next_attempt_at: datetime
+
+
+def newest_serial(tx: Tx, recordset_id: str, around: int) -> int | None:
+    """The serial at which a recordset was changed last, what was taken out of it counting as well; None for none."""
+    found = tx.execute(sa.select(records.c.serial_number).where(records.c.recordset_id == recordset_id)
+                       .distinct()).scalars().all()
+    return newest_first(found, around)[0] if found else None
+
+
+def recent_changes(tx: Tx, pool_name: str, limit: int, project_id: str | None = None) -> list[Change]:
+    """The pool's domains that changed last, those that are gone too, the newest change first.
+
+    :param project_id: whose; None for every project's
+    """
+    pool_id = sa.select(pools.c.id).where(pools.c.name == pool_name).scalar_subquery()
+    return [Change(*row) for row in tx.execute(
+        sa.select(domains.c.id, domains.c.name, domains.c.serial, domains.c.action, domains.c.status,
+                  domains.c.changed_at, domains.c.converged_at)
+        .where(domains.c.pool_id == pool_id, domains.c.changed_at.is_not(None), _of(project_id))
+        .order_by(domains.c.changed_at.desc()).limit(limit))]
+
+
+def failures(tx: Tx, server_ids: Sequence[str], limit: int, project_id: str | None = None) -> list[Failure]:
+    """Rows in ERROR that are tried again, of each server those that are due first.
+
+    :param limit: how many of a server at most
+    :param project_id: whose domains they are about; None for every project's
+    """
+    found: list[Failure] = []
+    for server_id in server_ids:
+        waiting = (sa.select(ROWS).where(ROWS.c.server_id == server_id, ROWS.c.next_attempt_at.is_not(None))
+                   .order_by(ROWS.c.next_attempt_at).limit(SEARCHED).subquery())
+        found.extend(Failure(*row) for row in tx.execute(
+            sa.select(domains.c.id, domains.c.name, waiting.c.server_id, waiting.c.action, waiting.c.serial_number,
+                      waiting.c.expected_serial, waiting.c.attempts, sa.func.coalesce(waiting.c.last_error, ''),
+                      waiting.c.next_attempt_at)
+            .join_from(waiting, domains, domains.c.id == waiting.c.domain_id)
+            .where(waiting.c.status == Outcome.ERROR, _of(project_id))
+            .order_by(waiting.c.next_attempt_at).limit(limit)))
+    return found
+
+
+def _of(project_id: str | None) -> sa.ColumnElement[bool]:
+    return sa.true() if project_id is None else domains.c.project_id == project_id
+
+
+def count_recordsets(tx: Tx, domain_id: str, most: int) -> int:
+    """How many recordsets a domain has, counted up to *most*."""
+    some = (sa.select(recordsets.c.id).where(recordsets.c.domain_id == domain_id, recordsets.c.deleted == ALIVE)
+            .limit(most).subquery())
+    return tx.execute(sa.select(sa.func.count()).select_from(some)).scalar_one()

@@ -1,0 +1,101 @@
+"""What is measured of a pool every few seconds, in statements that an index bounds however many domains there are."""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import datetime, timezone
+
+import sqlalchemy as sa
+
+from designate_pool.model import Outcome, PlanState, Status
+from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.sql.schema import domains, plans, pool_manager_status, pools
+
+ROWS = pool_manager_status
+#: Counts of rows and of unsettled domains end here.
+MOST = 100_000
+#: So many of a server's waiting operations are looked at for the lag, those first that are due the longest.
+SAMPLE = 10_000
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ServerMeasures:
+    """How it goes with a server.
+
+    :ivar waiting: operations that are due or tried again later; *due* of them now and in nobody's hand, *failing* in
+        ERROR, *in_hand* being worked on, *diverged* of servers that serve other contents
+    :ivar oldest_due: since when the oldest of *due* is
+    :ivar behind: domains that have waiting operations which have not succeeded
+    :ivar behind_since: when the first of these domains changed
+    """
+
+    waiting: int = 0
+    due: int = 0
+    failing: int = 0
+    in_hand: int = 0
+    oldest_due: datetime | None = None
+    behind: int = 0
+    diverged: int = 0
+    behind_since: datetime | None = None
+
+
+def of_server(tx: Tx, server_id: str, now: datetime) -> ServerMeasures:
+    """Two statements, by the index of what is due."""
+    waiting = (ROWS.c.server_id == server_id) & ROWS.c.next_attempt_at.is_not(None)
+    some = (sa.select(ROWS.c.domain_id, ROWS.c.status, ROWS.c.next_attempt_at, ROWS.c.claimed_until, ROWS.c.deadline_at,
+                      ROWS.c.diverged)
+            .where(waiting).order_by(ROWS.c.next_attempt_at).limit(MOST).subquery())
+    failed = some.c.status == Outcome.ERROR
+    undone = failed | some.c.status.is_(None)
+    held = sa.func.coalesce(some.c.claimed_until > now, sa.false()) | sa.func.coalesce(some.c.deadline_at > now,
+                                                                                       sa.false())
+    due = (some.c.next_attempt_at <= now) & ~held
+    row = tx.execute(sa.select(
+        sa.func.count(), sa.func.count(sa.case((due, 1))), sa.func.count(sa.case((failed, 1))),
+        sa.func.count(sa.case((held, 1))), sa.func.min(sa.case((due, some.c.next_attempt_at))),
+        sa.func.count(sa.distinct(sa.case((undone, some.c.domain_id)))),
+        sa.func.count(sa.case((some.c.diverged, 1))))).one()
+    if not row[5]:
+        return ServerMeasures(*row)
+    first = (sa.select(ROWS.c.domain_id, ROWS.c.status).where(waiting).order_by(ROWS.c.next_attempt_at).limit(SAMPLE)
+             .subquery())
+    since = tx.execute(sa.select(sa.func.min(domains.c.changed_at)).join_from(first, domains,
+                                                                              domains.c.id == first.c.domain_id)
+                       .where((first.c.status == Outcome.ERROR) | first.c.status.is_(None))).scalar()
+    return dataclasses.replace(ServerMeasures(*row), behind_since=since)
+
+
+def unsettled(tx: Tx, pool_name: str) -> dict[Status, int]:
+    """How many domains of the pool are PENDING and how many in ERROR."""
+    found = {}
+    for status in (Status.PENDING, Status.ERROR):
+        some = sa.select(domains.c.id).where(domains.c.pool_id == _pool(pool_name),
+                                             domains.c.status == status).limit(MOST).subquery()
+        found[status] = tx.execute(sa.select(sa.func.count()).select_from(some)).scalar_one()
+    return found
+
+
+def active(tx: Tx, pool_name: str) -> int:
+    """How many domains of the pool are ACTIVE.  It counts an index through, so it is not for every few seconds."""
+    return tx.execute(sa.select(sa.func.count()).where(
+        domains.c.pool_id == _pool(pool_name), domains.c.status == Status.ACTIVE)).scalar_one()
+
+
+def clock(tx: Tx) -> datetime | None:
+    """What time it is by the database; None for one that has no clock but this host's."""
+    statement = {'postgresql': "SELECT clock_timestamp() AT TIME ZONE 'UTC'", 'mysql': 'SELECT UTC_TIMESTAMP(6)'}
+    if tx.dialect.name not in statement:
+        return None
+    found: datetime = tx.exec_driver_sql(statement[tx.dialect.name]).scalar_one()
+    return found.replace(tzinfo=timezone.utc)
+
+
+def parked_plans(tx: Tx, pool_name: str, now: datetime) -> int:
+    """How many plans of the pool wait for an operator."""
+    some = (sa.select(plans.c.id).where(plans.c.state == PlanState.PARKED, plans.c.expires_at >= now,
+                                        plans.c.pool_name == pool_name).limit(MOST).subquery())
+    return tx.execute(sa.select(sa.func.count()).select_from(some)).scalar_one()
+
+
+def _pool(name: str) -> sa.ScalarSelect[str]:
+    return sa.select(pools.c.id).where(pools.c.name == name).scalar_subquery()

@@ -1,0 +1,99 @@
+"""Removing what nobody needs any more.
+
+A round walks the domains by id, a bite at a time, so that no statement's cost grows with the size of the
+tables.  What a name needs to go on stays: its newest tombstone, which keeps its serial and generation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import NamedTuple
+
+import sqlalchemy as sa
+
+from designate_pool.model import Status
+from designate_pool.storage.operations import rrset_ownership
+from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.sql.schema import (ALIVE, domains, plans, pool_manager_status, record_changes, records,
+                                               recordsets, tsigkeys, zone_tasks)
+from designate_pool.storage.zones.domains import chunks
+
+
+class Bite(NamedTuple):
+    """What one bite did.
+
+    :ivar removed: rows
+    :ivar next_id: where to go on; '' when the round is over
+    """
+
+    removed: int
+    next_id: str
+
+
+def purge(tx: Tx, before: datetime, limit: int, after_id: str = '') -> Bite:
+    """Take one bite: look at *limit* domains after *after_id*, remove about *limit* rows at most.
+
+    :param before: only what was written last before this goes
+    """
+    seen = tx.execute(sa.select(domains.c.id, domains.c.status, domains.c.updated_at)
+                      .where(domains.c.id > after_id).order_by(domains.c.id).limit(limit)).all()
+    if not seen:
+        return Bite(0, '')
+    removed = _purge_records(tx, [row.id for row in seen], before, limit)
+    if removed < limit:
+        tombstones = [row.id for row in seen if row.status is Status.DELETED and row.updated_at < before]
+        removed += _purge_tombstones(tx, tombstones, limit - removed)
+    if removed >= limit:
+        return Bite(removed, after_id or '0')
+    return Bite(removed, seen[-1].id if len(seen) == limit else '')
+
+
+def _purge_records(tx: Tx, domain_ids: list[str], before: datetime, limit: int) -> int:
+    """Remove records whose deletion is confirmed, and the recordsets that were deleted with them."""
+    rows = tx.execute(sa.select(records.c.id, records.c.recordset_id)
+                      .where(records.c.domain_id.in_(domain_ids), records.c.status == Status.DELETED,
+                             records.c.updated_at < before).limit(limit)).all()
+    for part in chunks(row.id for row in rows):
+        tx.execute(sa.delete(records).where(records.c.id.in_(part)))
+    return len(rows) + _purge_recordsets(tx, {row.recordset_id for row in rows})
+
+
+def _purge_recordsets(tx: Tx, ids: Iterable[str]) -> int:
+    """Remove those of the recordsets that are deleted and hold no record."""
+    removed = 0
+    for part in chunks(sorted(ids)):
+        held = sa.exists().where(records.c.recordset_id == recordsets.c.id)
+        empty = tx.execute(sa.select(recordsets.c.id).where(recordsets.c.id.in_(part), recordsets.c.deleted != ALIVE,
+                                                            ~held)).scalars().all()
+        if empty:
+            tx.execute(sa.delete(recordsets).where(recordsets.c.id.in_(empty)))
+            removed += len(empty)
+    return removed
+
+
+def _purge_tombstones(tx: Tx, ids: list[str], limit: int) -> int:
+    """Empty the tombstones that every server has confirmed, then remove those that are not the newest of their name."""
+    if not ids:
+        return 0
+    waited_for = sa.exists().where(pool_manager_status.c.domain_id == domains.c.id)
+    ids = list(tx.execute(sa.select(domains.c.id).where(domains.c.id.in_(ids), ~waited_for)).scalars())
+    removed = rrset_ownership.purge_domains(tx, ids, limit)
+    if removed >= limit:
+        return removed
+    for table in (records, recordsets, record_changes, plans, zone_tasks):
+        rows = list(tx.execute(sa.select(table.c.id).where(table.c.domain_id.in_(ids))
+                               .limit(limit - removed)).scalars())
+        for part in chunks(rows):
+            tx.execute(sa.delete(table).where(table.c.id.in_(part)))
+        removed += len(rows)
+        if removed >= limit:
+            return removed
+    for part in chunks(ids):
+        tx.execute(sa.delete(tsigkeys).where(tsigkeys.c.resource_id.in_(part)))
+    newer = domains.alias()
+    older = sa.exists().where(newer.c.name == domains.c.name, newer.c.generation > domains.c.generation)
+    gone = tx.execute(sa.select(domains.c.id).where(domains.c.id.in_(ids), older)).scalars().all()
+    if gone:
+        tx.execute(sa.delete(domains).where(domains.c.id.in_(gone)))
+    return removed + len(gone)

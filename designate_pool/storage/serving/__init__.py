@@ -1,0 +1,1 @@
+"""What MiniDNS reads: zones and catalog zones, consistent and at one serial."""

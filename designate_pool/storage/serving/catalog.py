@@ -1,0 +1,149 @@
+"""The pools' catalog zones (RFC 9432): which domains are members, and at which serial.
+
+A domain is a member from when it is made until its deletion begins.  The transaction that changes that raises the
+catalog's serial, so each serial has one set of members, whoever reads it.  It counts the change as well and marks the
+domain with the count, so what came and went since an earlier state is found without looking at a clock.
+
+The serial is in a row of its own, which is locked from :func:`bump` to the end of the transaction: raise it last.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Collection, Iterator
+from datetime import datetime
+from typing import TypeVar
+
+import sqlalchemy as sa
+
+from designate_pool import serial as serials
+from designate_pool.model import Action
+from designate_pool.storage.serving.zone_snapshot import one_state
+from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.sql.schema import ALIVE, catalogs, domains, pool_servers, pools
+
+T = TypeVar('T')
+
+#: Of a pool that has no catalog yet.
+FIRST_SERIAL = 1
+_PAGE = 5000
+
+#: (domain id, generation, name)
+Member = tuple[str, int, str]
+
+_HEAD = sa.select(pools.c.id, catalogs.c.serial, catalogs.c.changes, pool_servers.c.catalog_epoch,
+                  pool_servers.c.catalog_from).select_from(
+    pools.outerjoin(catalogs, catalogs.c.pool_id == pools.c.id)
+    .outerjoin(pool_servers, pool_servers.c.id.in_(sa.bindparam('server_ids', expanding=True)))).where(
+        pools.c.name == sa.bindparam('pool_name'))
+_IS_MEMBER = (domains.c.deleted == ALIVE) & (domains.c.action != Action.DELETE)
+_MEMBERS = (sa.select(domains.c.id, domains.c.generation, domains.c.name)
+            .where(domains.c.pool_id == sa.bindparam('pool_id'), domains.c.id >= sa.bindparam('first'),
+                   domains.c.id < sa.bindparam('end'), _IS_MEMBER)
+            .order_by(domains.c.id).limit(sa.bindparam('most')))
+_CHANGED = (sa.select(domains.c.id)
+            .where(domains.c.pool_id == sa.bindparam('pool_id'), domains.c.catalog_change > sa.bindparam('since'))
+            .limit(sa.bindparam('most')))
+#: After every id.
+END = '~'
+_CLOCK = sa.bindparam('clock', type_=sa.BigInteger)
+# The clock if that is newer than the serial, else one more, as designate_pool.serial.next_serial does it.
+_AHEAD = (_CLOCK - catalogs.c.serial + serials.SPACE) % serials.SPACE
+_BUMP = catalogs.update().where(catalogs.c.pool_id == sa.bindparam('pool')).values(
+    changes=catalogs.c.changes + 1, updated_at=sa.bindparam('now'), serial=sa.case(
+        (sa.and_(_AHEAD > 0, _AHEAD < serials.HALF), _CLOCK), else_=(catalogs.c.serial + 1) % serials.SPACE))
+_MARK = domains.update().where(domains.c.id.in_(sa.bindparam('ids', expanding=True))).values(
+    catalog_change=sa.select(catalogs.c.changes).where(catalogs.c.pool_id == sa.bindparam('pool')).scalar_subquery())
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CatalogHead:
+    """A catalog as some servers are to see it.
+
+    :ivar epoch: the largest catalog epoch of these servers
+    :ivar changes: how often it has changed; None for a pool that has no catalog yet
+    :ivar since: the serials from which on each of these servers sees it as it does now
+    """
+
+    pool_id: str
+    serial: int
+    epoch: int
+    changes: int | None = None
+    since: tuple[int, ...] = ()
+
+    def was_seen(self, serial: int) -> bool:
+        """Whether these servers saw the catalog of that serial, if they did, in their epoch of now."""
+        return all(serials.at_least(serial, each) for each in self.since)
+
+
+def establish(tx: Tx, pool_id: str, now: datetime) -> int:
+    """Have the pool, which is locked, keep a catalog's serial from now on, and raise it; the new serial.
+
+    No domain is being made or deleted in a locked pool, so no change of the members goes uncounted.
+    """
+    serial = bump(tx, pool_id, now)
+    if serial is None:
+        serial = int(now.timestamp()) % serials.SPACE
+        tx.execute(catalogs.insert(), {'pool_id': pool_id, 'created_at': now, 'updated_at': now, 'serial': serial,
+                                       'changes': 0})
+    return serial
+
+
+def bump(tx: Tx, pool_id: str, now: datetime, came_or_went: Collection[str] = ()) -> int | None:
+    """Raise the catalog's serial, and have all others who would wait until this transaction ends.
+
+    :param came_or_went: ids of the domains that this transaction makes or begins to delete
+    :returns: the new serial; None for a pool that has no catalog, of which nothing is locked
+    """
+    if not tx.execute(_BUMP, {'pool': pool_id, 'clock': int(now.timestamp()) % serials.SPACE, 'now': now}).rowcount:
+        return None
+    if came_or_went:
+        tx.execute(_MARK, {'pool': pool_id, 'ids': list(came_or_went)})
+    return int(tx.execute(sa.select(catalogs.c.serial).where(catalogs.c.pool_id == pool_id)).scalar_one())
+
+
+def head(tx: Tx, pool_name: str, server_ids: Collection[str] = ()) -> CatalogHead | None:
+    """The serial of the pool's catalog, and the epoch of these servers, in one statement; None without such a pool."""
+    rows = tx.execute(_HEAD, {'pool_name': pool_name, 'server_ids': list(server_ids)}).all()
+    if not rows:
+        return None
+    pool_id, serial, changes = rows[0][:3]
+    return CatalogHead(pool_id, FIRST_SERIAL if serial is None else serial, max(row[3] or 0 for row in rows), changes,
+                       tuple(row[4] for row in rows if row[4] is not None))
+
+
+def snapshot(tx: Tx, pool_name: str, server_ids: Collection[str], take: Callable[[Reading], T]) -> T | None:
+    """What *take* makes of the catalog, all at one state of the database; None without such a pool.
+
+    It must be the first that its transaction does (see :func:`designate_pool.storage.serving.zone_snapshot.one_state`).
+    """
+    one_state(tx)
+    found = head(tx, pool_name, server_ids)
+    return None if found is None else take(Reading(tx, found))
+
+
+class Reading:
+    """The catalog of *head*, at one state of the database."""
+
+    def __init__(self, tx: Tx, head: CatalogHead) -> None:
+        self._tx = tx
+        self.head = head
+
+    def members(self, first: str = '', end: str = END) -> Iterator[Member]:
+        """The members from the id *first* to the one before *end*, in the order of their ids.
+
+        They are read in pages, so that a large catalog is never in memory as rows.
+        """
+        while True:
+            page = self._tx.execute(_MEMBERS, {'pool_id': self.head.pool_id, 'first': first, 'end': end,
+                                               'most': _PAGE}).all()
+            for row in page:
+                yield row[0], row[1], row[2]
+            if len(page) < _PAGE:
+                return
+            first = page[-1][0] + '!'  # before every longer id, and no id is longer
+
+    def changed(self, since: int, most: int) -> frozenset[str]:
+        """Ids of domains that came or went after so many changes; *most* of them at most."""
+        return frozenset(self._tx.execute(_CHANGED, {'pool_id': self.head.pool_id, 'since': since,
+                                                     'most': most}).scalars())

@@ -1,0 +1,252 @@
+"""Zones as MiniDNS serves them: read only, and consistent.
+
+A domain that is deleted or being deleted is not served.  Records whose deletion is due or done are not served either.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql
+
+from designate_pool.model import Action, Status, Task, ZoneBlock, ZoneHead, ZoneRecord
+from designate_pool.storage.serving import mariadb_packing
+from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.sql.schema import ALIVE, domains, pool_attributes, pools, records, recordsets
+from designate_pool.storage.zones import recordsets as recordsets_of
+
+_HEADS = (
+    sa.select(domains.c.id, domains.c.name, pools.c.name, domains.c.email, domains.c.ttl, domains.c.serial,
+              domains.c.refresh, domains.c.retry, domains.c.expire, domains.c.minimum, pool_attributes.c.value)
+    .join_from(domains, pools)
+    .outerjoin(pool_attributes, sa.and_(pool_attributes.c.pool_id == pools.c.id,
+                                        pool_attributes.c.key == 'name_server'))
+    .where(domains.c.deleted == ALIVE, domains.c.action != Action.DELETE)
+    .order_by(domains.c.id, pool_attributes.c.position, pool_attributes.c.id)
+)
+_HEADS_BY_NAME = _HEADS.where(domains.c.name.in_(sa.bindparam('names', expanding=True)),
+                              pools.c.name == sa.bindparam('pool_name'))
+_HEAD_BY_ID = _HEADS.where(domains.c.id == sa.bindparam('domain_id'))
+_HEADS_BY_ID = _HEADS.where(domains.c.id.in_(sa.bindparam('domain_ids', expanding=True)))
+_RECORDSETS = (
+    sa.select(recordsets.c.id, recordsets.c.name, recordsets.c.type, recordsets.c.ttl)
+    .where(recordsets.c.domain_id == sa.bindparam('domain_id'), recordsets.c.deleted == ALIVE,
+           recordsets.c.type != 'SOA')
+    .order_by(recordsets.c.name, recordsets.c.type)
+)
+_Pages = Generator[Sequence[ZoneRecord], None, None]
+#: Rows that are in memory at once.
+_PAGE = 2000
+
+
+def _records(domain: sa.ColumnElement[bool], wire: Any) -> sa.Select[Any]:
+    return (sa.select(recordsets.c.name, recordsets.c.type, recordsets.c.ttl, wire)
+            .join_from(records, recordsets, recordsets.c.id == records.c.recordset_id)
+            .where(domain, records.c.task != Task.DELETE, records.c.status != Status.DELETED,
+                   recordsets.c.deleted == ALIVE, recordsets.c.type != 'SOA'))
+
+
+#: In any order, and beginning with the records: so it takes the fewest lookups.
+_RECORDS = _records(records.c.domain_id == sa.bindparam('domain_id'), records.c.wire)
+_RECORDS_OF_SOME = (
+    _records(records.c.domain_id.in_(sa.bindparam('domain_ids', expanding=True)), records.c.wire)
+    .add_columns(records.c.domain_id).limit(sa.bindparam('most')))
+# With statistics from before a large import PostgreSQL would go through all recordsets, unless it is told whose.
+_RECORDSETS_OF_SOME = _RECORDS_OF_SOME.where(
+    recordsets.c.domain_id.in_(sa.bindparam('domain_ids', expanding=True)))
+_FETCH = sa.text(f'FETCH {_PAGE} FROM zone')
+_POSTGRESQL: sa.Dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
+# PostgreSQL takes nested loops for a hash join when its statistics are old, or when it thinks of the first rows only;
+# and psycopg2 spends less on hexadecimal digits than on octets.
+_OPEN_CURSOR = sa.text('SET LOCAL enable_nestloop = off; DECLARE zone NO SCROLL CURSOR FOR {}; {}'.format(
+    _records(records.c.domain_id == sa.literal_column(':domain_id'), sa.func.encode(records.c.wire, 'hex'))
+    .where(recordsets.c.domain_id == sa.literal_column(':domain_id'))
+    .compile(dialect=_POSTGRESQL, compile_kwargs={'literal_binds': True}), _FETCH))
+_FIRST = _RECORDS.limit(_PAGE + 1)
+_COUNT = sa.select(sa.func.count()).select_from(
+    sa.select(records.c.id)
+    .where(records.c.domain_id == sa.bindparam('domain_id'), records.c.task != Task.DELETE,
+           records.c.status != Status.DELETED)
+    .limit(sa.bindparam('most')).subquery())
+_OF_SOME = (
+    sa.select(records.c.domain_id)
+    .where(records.c.domain_id.in_(sa.bindparam('domain_ids', expanding=True)), records.c.task != Task.DELETE,
+           records.c.status != Status.DELETED)
+    .limit(sa.bindparam('most')).subquery())
+_COUNTS = sa.select(_OF_SOME.c.domain_id, sa.func.count()).group_by(_OF_SOME.c.domain_id)
+_TEXTS = (
+    sa.select(records.c.recordset_id, records.c.data)
+    .where(records.c.domain_id == sa.bindparam('domain_id'), records.c.task != Task.DELETE,
+           records.c.status != Status.DELETED)
+)
+
+
+def heads(tx: Tx, names: Collection[str], pool_name: str) -> dict[str, ZoneHead]:
+    """The heads of those of *names* that are served by this pool, by name, in one statement."""
+    if not names:
+        return {}
+    return {head.name: head for head in _read_heads(tx, _HEADS_BY_NAME, names=list(names), pool_name=pool_name)}
+
+
+def head(tx: Tx, domain_id: str) -> ZoneHead | None:
+    """The head of a zone by its domain's id; None when it is not served."""
+    found = _read_heads(tx, _HEAD_BY_ID, domain_id=domain_id)
+    return found[0] if found else None
+
+
+def some_heads(tx: Tx, domain_ids: Collection[str]) -> dict[str, ZoneHead]:
+    """The heads of those of the zones that are served, by their domains' ids."""
+    return {each.domain_id: each for each in _read_heads(tx, _HEADS_BY_ID, domain_ids=list(domain_ids))}
+
+
+def pages(tx: Tx, domain_id: str) -> Generator[tuple[ZoneHead, Sequence[ZoneRecord]], None, None]:
+    """A zone's head, each time with the next some of its records but the SOA, in no order; at least once.
+
+    All are of one serial.  Nothing when it is not served.  The rows come from the database as they are taken, never
+    more than a page at a time, and meanwhile nothing else can be done in the transaction.  It must be the first that
+    its transaction does (see :func:`one_state`).
+    """
+    one_state(tx)
+    found = head(tx, domain_id)
+    if found is None:
+        return
+    is_empty = True
+    with contextlib.closing(_READ[tx.dialect.name](tx, domain_id)) as read:
+        for page in read:
+            is_empty = False
+            yield found, page
+    if is_empty:
+        yield found, ()
+
+
+def few(tx: Tx, domain_ids: Collection[str],
+        most: int) -> dict[str, tuple[ZoneHead, list[ZoneRecord]]] | None:
+    """Those of the zones that are served, by id, each with its head and its records but the SOA, in no order.
+
+    All are of one state of the database.  None when they have more than *most* records together.  As :func:`pages`, it
+    must be the first that its transaction does.
+    """
+    one_state(tx)
+    query = _RECORDSETS_OF_SOME if tx.dialect.name == 'postgresql' else _RECORDS_OF_SOME
+    rows = tx.execute(query, {'domain_ids': list(domain_ids), 'most': most + 1}).all()
+    if len(rows) > most:
+        return None
+    found: dict[str, tuple[ZoneHead, list[ZoneRecord]]] = {
+        domain_id: (each, []) for domain_id, each in some_heads(tx, domain_ids).items()}
+    for *record, domain_id in rows:
+        if domain_id in found:
+            found[domain_id][1].append(tuple(record))
+    return found
+
+
+def blocks(tx: Tx, domain_id: str) -> Generator[tuple[ZoneHead, ZoneBlock], None, None]:
+    """As :func:`pages`, but where rows are dear, the records of a large zone come in wire form."""
+    if tx.dialect.name != 'mysql':
+        with contextlib.closing(pages(tx, domain_id)) as read:
+            for found, page in read:
+                yield found, ZoneBlock(0, b'', page)
+        return
+    one_state(tx)
+    known = head(tx, domain_id)
+    if known is None:
+        return
+    rows = [row._t for row in tx.execute(_FIRST, {'domain_id': domain_id})]
+    if len(rows) <= _PAGE:
+        yield known, ZoneBlock(0, b'', rows)
+        return
+    for block in mariadb_packing.blocks(tx, known):
+        yield known, block
+
+
+def texts(tx: Tx, domain_id: str) -> tuple[ZoneHead, list[tuple[str, str, int | None, str]]] | None:
+    """A zone's head, and name, type, TTL (None for the zone's) and data of every record but its SOA, at one serial.
+
+    The records come by name and type.  None when the zone is not served.  As :func:`pages`, it must be the first
+    that its transaction does.
+    """
+    one_state(tx)
+    found = _read_heads(tx, _HEAD_BY_ID, domain_id=domain_id)
+    if not found:
+        return None
+    held: dict[str, list[str]] = {}
+    for recordset_id, data in tx.execute(_TEXTS, {'domain_id': domain_id}).all():
+        held.setdefault(recordset_id, []).append(data)
+    return found[0], [
+        (name, rtype, ttl, data)
+        for recordset_id, name, rtype, ttl in tx.execute(_RECORDSETS, {'domain_id': domain_id}).all()
+        for data in sorted(held.get(recordset_id, ()))]
+
+
+def head_and_rows(tx: Tx, domain_id: str) -> tuple[ZoneHead, Iterator[tuple[str, str, int | None, str]]] | None:
+    """As :func:`texts`, but for zones that are too large to be held: the rows come from the database as they are taken.
+
+    While they do, nothing else can be done in the transaction.
+    """
+    one_state(tx)
+    found = _read_heads(tx, _HEAD_BY_ID, domain_id=domain_id)
+    return (found[0], recordsets_of.contents(tx, domain_id)) if found else None
+
+
+def count(tx: Tx, domain_id: str, most: int) -> int:
+    """How many records a zone has beside its SOA, counted no further than to *most*."""
+    return int(tx.execute(_COUNT, {'domain_id': domain_id, 'most': most}).scalar_one())
+
+
+def counts(tx: Tx, domain_ids: Collection[str], most: int) -> dict[str, int] | None:
+    """How many records these zones have beside their SOAs; None when it is more than *most* together."""
+    found = dict(tx.execute(_COUNTS, {'domain_ids': list(domain_ids), 'most': most + 1}).tuples().all())
+    return found if sum(found.values()) <= most else None
+
+
+def one_state(tx: Tx) -> None:
+    """Have all statements of *tx* see the same state of the database.
+
+    It must be the first that a transaction does: the isolation that gives this can only be chosen at the start.
+    """
+    if tx.dialect.name != 'sqlite':  # there, a transaction sees one state anyway
+        tx.exec_driver_sql('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ')
+
+
+def _from_sqlite(tx: Tx, domain_id: str) -> _Pages:
+    """The driver's own rows: SQLAlchemy's would cost as much again as reading them."""
+    cursor: Any = tx.execute(_RECORDS, {'domain_id': domain_id}).cursor
+    while page := cursor.fetchmany(_PAGE):
+        yield page
+
+
+def _from_mysql(tx: Tx, domain_id: str) -> _Pages:
+    options = {'yield_per': _PAGE}  # else the driver would take all rows at once
+    is_whole = False
+    try:
+        for page in tx.execute(_RECORDS, {'domain_id': domain_id}, execution_options=options).partitions():
+            yield [row._t for row in page]
+        is_whole = True
+    finally:
+        if not is_whole:  # the driver would read the rest before it does anything else
+            tx.invalidate()
+
+
+def _from_postgresql(tx: Tx, domain_id: str) -> _Pages:
+    fetch: Any = _OPEN_CURSOR
+    while page := tx.execute(fetch, {'domain_id': domain_id} if fetch is _OPEN_CURSOR else {}).cursor.fetchall():
+        yield [(name, rtype, ttl, bytes.fromhex(wire)) for name, rtype, ttl, wire in page]
+        fetch = _FETCH
+
+
+_READ: dict[str, Callable[[Tx, str], _Pages]] = {
+    'sqlite': _from_sqlite, 'mysql': _from_mysql, 'postgresql': _from_postgresql}
+
+
+def _read_heads(tx: Tx, statement: sa.Select[Any], **parameters: object) -> list[ZoneHead]:
+    found: dict[str, ZoneHead] = {}
+    for *fields, name_server in tx.execute(statement, parameters):
+        known = found.get(fields[0])
+        if known is None:
+            found[fields[0]] = ZoneHead(*[*fields, () if name_server is None else (name_server,)])
+        else:
+            found[fields[0]] = dataclasses.replace(known, name_servers=(*known.name_servers, name_server))
+    return list(found.values())

@@ -1,0 +1,188 @@
+"""Bringing a database to a revision of the tables, and telling which one it is at.
+
+Two upgrades at once of one database are safe: the second waits for the first and finds nothing to do.  alembic is
+imported where there is something to do: a quarter of what a program takes to start would be for it alone.
+
+A migration only adds, so that programs of the version before can go on with the tables, or be started again.  One that
+cannot has ``breaks_older_programs = True`` in its module.  The oldest revision whose programs can use the tables stands
+in the database, as a program does not know the migrations of its successors.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import pathlib
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import sqlalchemy as sa
+
+import designate_pool
+from designate_pool import errors
+from designate_pool.storage.sql.database import Storage, Tx, make_engine
+from designate_pool.storage.sql.schema import schema_compatibility
+
+if TYPE_CHECKING:
+    import alembic.config
+
+_LOCK_SECONDS = 300
+#: Any number that no other program uses for an advisory lock in the same PostgreSQL database.
+_LOCK_NUMBER = 0x64706F6F6C
+_VERSION = sa.table('alembic_version', sa.column('version_num', sa.String))
+#: Every migration up to the one that made the table ``schema_compatibility`` breaks older programs.
+_FIRST_COMPATIBLE = '0010'
+
+
+class Revisions(NamedTuple):
+    """What a database says of its tables.
+
+    :ivar found: the revision that they are at; None when there are none of ours
+    :ivar oldest: the lowest revision whose programs can use them; None before that was kept
+    """
+
+    found: str | None
+    oldest: str | None
+
+    def serve(self, wanted: str) -> bool:
+        """Whether a program whose newest migration is *wanted* can use the tables."""
+        if self.found is None or self.oldest is None:
+            return self.found == wanted
+        return self.found == wanted or self.oldest <= wanted < self.found
+
+
+def upgrade(url: str, revision: str = 'head') -> None:
+    """Make the tables, or bring them to *revision*.
+
+    :raises designate_pool.errors.BadInput: *url* is not of a known database
+    :raises designate_pool.errors.DatabaseTooNew: a newer version has made tables that this one cannot use
+    """
+    if revision == 'head' and _ready(revisions(url)):
+        return
+    import alembic.command
+
+    _migrate(url, lambda config: alembic.command.upgrade(config, revision))
+
+
+def downgrade(url: str, revision: str) -> None:
+    """Take the tables back to *revision*: its name, ``-1`` for the one before the present, ``base`` for no tables."""
+    import alembic.command
+
+    _migrate(url, lambda config: alembic.command.downgrade(config, revision))
+
+
+def current(url: str) -> str | None:
+    """The revision that the database is at; None when it has no tables of ours."""
+    return revisions(url).found
+
+
+def revisions(url: str) -> Revisions:
+    """What the database says of its tables."""
+    storage = Storage(url)
+    try:
+        return storage.read(_revisions)
+    finally:
+        storage.close()
+
+
+def head() -> str:
+    """The revision that this program needs: the highest number that a migration's file begins with."""
+    return max(path.name.partition('_')[0] for path in (folder() / 'versions').glob('[0-9]*_*.py'))
+
+
+def check(storage: Storage) -> None:
+    """
+    :raises designate_pool.errors.DatabaseNotReady: the database is not at the revision that this program needs
+    :raises designate_pool.errors.DatabaseTooNew: a newer version has made tables that this one cannot use
+    """
+    found = storage.read(_revisions)
+    if not _ready(found):
+        raise errors.DatabaseNotReady(found=found.found or 'none', wanted=head())
+
+
+def revise(url: str, message: str) -> None:
+    """Write the next revision: what the database, which is at the head, lacks of the schema.  For developers."""
+    import alembic.command
+
+    number = f'{int(head()) + 1:04}'
+    _migrate(url, lambda config: alembic.command.revision(config, message, autogenerate=True, rev_id=number))
+
+
+def folder() -> pathlib.Path:
+    """The migrations: inside the package where it is installed, beside it in a checkout."""
+    package = pathlib.Path(designate_pool.__file__).parent
+    installed = package / 'migrations'
+    return installed if installed.is_dir() else package.parent / 'migrations'
+
+
+def _config() -> alembic.config.Config:
+    import alembic.config
+
+    config = alembic.config.Config()
+    config.set_main_option('script_location', str(folder()).replace('%', '%%'))
+    return config
+
+
+def _revisions(tx: Tx) -> Revisions:
+    inspector = sa.inspect(tx)
+    if not inspector.has_table(_VERSION.name):
+        return Revisions(None, None)
+    kept = inspector.has_table(schema_compatibility.name)
+    return Revisions(tx.scalar(sa.select(_VERSION.c.version_num)),
+                     tx.scalar(sa.select(schema_compatibility.c.oldest_revision)) if kept else None)
+
+
+def _ready(at: Revisions) -> bool:
+    """Whether this program can use such tables as they are.
+
+    :raises designate_pool.errors.DatabaseTooNew: they are newer, and it cannot
+    """
+    wanted = head()
+    if at.found is not None and at.found > wanted and not at.serve(wanted):
+        raise errors.DatabaseTooNew(found=at.found, wanted=wanted)
+    return at.serve(wanted)
+
+
+def _note_compatibility(tx: Tx, config: alembic.config.Config) -> None:
+    """Write down which programs can use the tables now."""
+    import alembic.script
+
+    if not sa.inspect(tx).has_table(schema_compatibility.name):
+        return
+    found = tx.scalar(sa.select(_VERSION.c.version_num))
+    applied = alembic.script.ScriptDirectory.from_config(config).walk_revisions('base', found or 'base')
+    breaking = [each.revision for each in applied if getattr(each.module, 'breaks_older_programs', False)]
+    tx.execute(schema_compatibility.delete())
+    tx.execute(schema_compatibility.insert().values(oldest_revision=max([_FIRST_COMPATIBLE, *breaking])))
+
+
+def _migrate(url: str, command: Callable[[alembic.config.Config], object]) -> None:
+    # SQLite alters a table by making it anew, which drops the old one while others refer to it.
+    engine = make_engine(url, foreign_keys=False)
+    config = _config()
+    try:
+        with engine.begin() as tx, _alone(tx):
+            config.attributes['connection'] = tx
+            command(config)
+            _note_compatibility(tx, config)
+            if engine.dialect.name == 'sqlite':
+                broken = tx.exec_driver_sql('PRAGMA foreign_key_check').all()
+                assert not broken, f'the migration left references to rows that do not exist: {broken[:10]}'
+    finally:
+        engine.dispose()
+
+
+@contextlib.contextmanager
+def _alone(tx: Tx) -> Iterator[None]:
+    """Keep other migrations of the same database out; SQLite's write lock does so by itself."""
+    if tx.dialect.name == 'postgresql':
+        tx.execute(sa.text(f"SET LOCAL lock_timeout = '{_LOCK_SECONDS}s'"))
+        tx.execute(sa.text('SELECT pg_advisory_xact_lock(:number)'), {'number': _LOCK_NUMBER})
+        yield
+    elif tx.dialect.name == 'mysql':
+        name = sa.func.concat('designate-pool ', sa.func.md5(sa.func.database()))
+        if not tx.scalar(sa.select(sa.func.get_lock(name, _LOCK_SECONDS))):
+            raise errors.Conflict(why=f'another migration of this database has been under way for {_LOCK_SECONDS} s')
+        # It goes with the connection: let go of here, it would be free before the new revision is committed.
+        yield
+    else:
+        yield

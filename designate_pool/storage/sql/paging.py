@@ -1,0 +1,99 @@
+"""Keyset paging and search, the same for every table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from designate_pool.errors import InvalidField
+from designate_pool.storage.sql.database import Tx
+
+#: How many rows a search gives when it is not told.
+DEFAULT_LIMIT = 1000
+MAX_LIMIT = 10000
+#: No backslash: names are full of them.
+_ESCAPE = '|'
+
+
+def one_page(tx: Tx, statement: sa.Select[Any], key: sa.Column[Any], sort_keys: Mapping[str, sa.Column[Any]],
+             marker: str | None, limit: int | None, sort_key: str | None, sort_dir: str | None,
+             default_key: str = 'name', among: Sequence[Any] = ()) -> list[Any]:
+    """The rows of *statement* that follow the row *marker*.
+
+    Rows are ordered by the sort key and then by *key*, the table's id, so that the order is total.
+
+    :param sort_keys: what may be sorted by; what has no value comes after all that has, and descending before
+    :param among: conditions on the row *marker*, so that it tells nothing of rows that the asker does not see
+    :param limit: at most this many, :data:`DEFAULT_LIMIT` when None
+    :param sort_dir: ``asc`` or ``desc``
+    :raises InvalidField: for a sort key, direction, limit or marker that does not exist
+    """
+    column = sort_keys.get(sort_key or default_key)
+    if column is None:
+        raise InvalidField(field='sort_key', why=f'unknown; known are {", ".join(sort_keys)}')
+    if sort_dir not in (None, 'asc', 'desc'):
+        raise InvalidField(field='sort_dir', why='neither asc nor desc')
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_LIMIT):
+        raise InvalidField(field='limit', why=f'not a whole number from 1 to {MAX_LIMIT}')
+    descending = sort_dir == 'desc'
+    if marker is not None:
+        statement = statement.where(_after(tx, key, column, marker, descending, among))
+    order = [*_unset(column), column, key] if column is not key else [key]
+    statement = statement.order_by(*(each.desc() if descending else each for each in order))
+    return list(tx.execute(statement.limit(limit or DEFAULT_LIMIT)).all())
+
+
+def _after(tx: Tx, key: sa.Column[Any], column: sa.Column[Any], marker: str, descending: bool,
+           among: Sequence[Any]) -> Any:
+    known = isinstance(marker, str) and '\0' not in marker
+    found = tx.execute(sa.select(column).where(key == marker, *among)).first() if known else None
+    if found is None:
+        raise InvalidField(field='marker', why='no such id')
+    if column.nullable:
+        return _after_maybe_unset(key, column, found[0], marker, descending)
+    # Spelled out, since MariaDB uses no index for a comparison of two rows of values.
+    if descending:
+        return sa.and_(column <= found[0], sa.or_(column < found[0], key < marker))
+    return sa.and_(column >= found[0], sa.or_(column > found[0], key > marker))
+
+
+def _unset(column: sa.Column[Any]) -> list[Any]:
+    """What puts rows without a value last, which databases do differently by themselves."""
+    return [sa.case((column.is_(None), 1), else_=0)] if column.nullable else []
+
+
+def _after_maybe_unset(key: sa.Column[Any], column: sa.Column[Any], value: Any, marker: str, descending: bool) -> Any:
+    further = key < marker if descending else key > marker
+    if value is None:
+        same = sa.and_(column.is_(None), further)
+        return sa.or_(column.is_not(None), same) if descending else same
+    beyond = column < value if descending else sa.or_(column > value, column.is_(None))
+    return sa.or_(beyond, sa.and_(column == value, further))
+
+
+def like(column: Any, value: str) -> Any:
+    """Whether *column* is *value*, where ``*`` stands for anything."""
+    if '*' not in value:
+        return column == value
+    pattern = value
+    for special in (_ESCAPE, '%', '_'):
+        pattern = pattern.replace(special, _ESCAPE + special)
+    return column.like(pattern.replace('*', '%'), escape=_ESCAPE)
+
+
+def number(field: str, value: str) -> int:
+    """:raises InvalidField: when *value* is none"""
+    if not value.isascii() or not value.isdigit() or len(value) > 10:
+        raise InvalidField(field=field, why='not a whole number')
+    return int(value)
+
+
+def refuse_unknown(criterion: Mapping[str, Any], known: Mapping[str, Any]) -> None:
+    """:raises InvalidField: for a key that cannot be searched by, or a value that is no text"""
+    for key, value in criterion.items():
+        if key not in known:
+            raise InvalidField(field=str(key), why=f'cannot be searched by; {", ".join(known)} can')
+        if not isinstance(value, str) or '\0' in value:
+            raise InvalidField(field=key, why='not a text')

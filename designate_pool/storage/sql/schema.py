@@ -1,0 +1,435 @@
+"""The tables.
+
+Names are ASCII and compared octet by octet.  Ids are 32 hexadecimal digits.  Times are UTC to the microsecond and come
+back as aware datetimes.  A row that may be deleted and made again carries ``deleted``: '0' while it lives, then its own
+id, so that UNIQUE (name, deleted) lets one live row and any number of dead ones share a name.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+
+from designate_pool.model import LONGEST_LABEL, Action, Outcome, PlanState, ServerState, Status, Task
+from designate_pool.storage.sql.columns import (Time, ascii_text, deletion_mark, domain_name, exact_text, identifier,
+                                                long_text, piece, rdata)
+
+#: Of ``deleted``, while the row lives.
+ALIVE = '0'
+MAX_SERIAL = 4294967295
+
+metadata = sa.MetaData(naming_convention={
+    'pk': 'pk_%(table_name)s',
+    'fk': 'fk_%(table_name)s_%(column_0_name)s',
+    'uq': 'uq_%(table_name)s_%(column_0_name)s',
+    'ix': 'ix_%(table_name)s_%(column_0_N_name)s',
+    'ck': 'ck_%(table_name)s_%(constraint_name)s',
+})
+
+
+def words(kind: Any, name: str) -> sa.Enum:
+    """An enum kept as text with a CHECK, the same on every database."""
+    return sa.Enum(kind, name=name, native_enum=False, create_constraint=True, length=16,
+                   values_callable=lambda each: [member.value for member in each])
+
+
+def serial(name: str, nullable: bool = False) -> sa.Column[Any]:
+    return sa.Column(name, sa.BigInteger, nullable=nullable)
+
+
+def serial_check(name: str) -> sa.CheckConstraint:
+    return sa.CheckConstraint(f'{name} >= 0 AND {name} <= {MAX_SERIAL}', name=name)
+
+
+def times() -> list[sa.Column[Any]]:
+    return [sa.Column('created_at', Time, nullable=False), sa.Column('updated_at', Time, nullable=False)]
+
+
+schema_compatibility = sa.Table(
+    'schema_compatibility', metadata,
+    sa.Column('oldest_revision', ascii_text(32), primary_key=True))
+
+pools = sa.Table(
+    'pools', metadata,
+    sa.Column('id', identifier(), primary_key=True),
+    *times(),
+    sa.Column('version', sa.Integer, nullable=False, server_default='1'),
+    sa.Column('name', exact_text(50), nullable=False),
+    sa.Column('description', sa.String(255)),
+    sa.Column('project_id', sa.String(36)),
+    sa.Column('provisioner', sa.Enum('unmanaged', name='provisioner', native_enum=False, create_constraint=True,
+                                     length=16), nullable=False, server_default='unmanaged'),
+    sa.Column('reloads', sa.Integer, nullable=False, server_default='0'),
+    # Nobody reads it: the serial is in catalogs.
+    serial('catalog_serial', nullable=True),
+    serial_check('catalog_serial'),
+    # What the pool managers' configuration says, for those who do not have it.
+    sa.Column('threshold_percentage', sa.Integer),
+    sa.Column('catalog_zone', domain_name()),
+    sa.Column('count_joining_servers', sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column('published_at', Time),
+    sa.UniqueConstraint('name'),
+)
+
+#: The catalog zones of those pools that have one.
+catalogs = sa.Table(
+    'catalogs', metadata,
+    sa.Column('pool_id', identifier(), sa.ForeignKey('pools.id', ondelete='CASCADE'), primary_key=True),
+    *times(),
+    serial('serial'),
+    sa.Column('changes', sa.BigInteger, nullable=False, server_default='0'),
+    serial_check('serial'),
+)
+
+pool_attributes = sa.Table(
+    'pool_attributes', metadata,
+    sa.Column('id', identifier(), primary_key=True),
+    *times(),
+    sa.Column('version', sa.Integer, nullable=False, server_default='1'),
+    sa.Column('key', sa.String(255), nullable=False),
+    sa.Column('value', sa.String(255), nullable=False),
+    sa.Column('position', sa.Integer, nullable=False, server_default='0'),
+    sa.Column('pool_id', identifier(), sa.ForeignKey('pools.id', ondelete='CASCADE'), nullable=False),
+    sa.Index(None, 'pool_id'),
+)
+
+domains = sa.Table(
+    'domains', metadata,
+    sa.Column('id', identifier(), primary_key=True),
+    *times(),
+    sa.Column('deleted_at', Time),
+    sa.Column('deleted', deletion_mark(), nullable=False, server_default=ALIVE),
+    sa.Column('version', sa.Integer, nullable=False, server_default='1'),
+    sa.Column('pool_id', identifier(), sa.ForeignKey('pools.id'), nullable=False),
+    sa.Column('project_id', sa.String(36), nullable=False, server_default=''),
+    sa.Column('name', domain_name(), nullable=False),
+    sa.Column('email', sa.String(255), nullable=False),
+    sa.Column('description', sa.String(160)),
+    sa.Column('ttl', sa.Integer, nullable=False),
+    sa.Column('refresh', sa.Integer, nullable=False),
+    sa.Column('retry', sa.Integer, nullable=False),
+    sa.Column('expire', sa.Integer, nullable=False),
+    sa.Column('minimum', sa.Integer, nullable=False),
+    serial('serial'),
+    serial('reported_serial', nullable=True),
+    sa.Column('generation', sa.BigInteger, nullable=False, server_default='1'),
+    sa.Column('action', words(Action, 'action'), nullable=False, server_default='CREATE'),
+    sa.Column('status', words(Status, 'status'), nullable=False, server_default='PENDING'),
+    sa.Column('changed_at', Time),
+    sa.Column('converged_at', Time),
+    sa.Column('request_id', ascii_text(64), nullable=False, server_default=''),
+    serial('journal_from', nullable=True),
+    serial('journal_to', nullable=True),
+    sa.Column('journal_records', sa.Integer, nullable=False, server_default='0'),
+    sa.Column('catalog_change', sa.BigInteger),
+    sa.Column('reversed_name', domain_name()),
+    serial_check('serial'),
+    serial_check('reported_serial'),
+    serial_check('journal_from'),
+    serial_check('journal_to'),
+    sa.UniqueConstraint('name', 'deleted'),
+    sa.Index(None, 'pool_id', 'id'),
+    sa.Index(None, 'status', 'pool_id', 'id'),
+    sa.Index(None, 'pool_id', 'changed_at'),
+    sa.Index(None, 'pool_id', 'catalog_change'),
+    # Beside the UNIQUE one: MariaDB takes an index for an order only when nothing stands between name and id.
+    sa.Index(None, 'name'),
+    sa.Index(None, 'project_id', 'name'),
+    sa.Index(None, 'reversed_name', 'project_id', 'deleted'),
+)
+
+#: One of these rows is locked by whoever makes a domain, for as long as it takes to look for others around it.
+name_locks = sa.Table(
+    'name_locks', metadata,
+    sa.Column('number', sa.Integer, primary_key=True, autoincrement=False),
+)
+
+recordsets = sa.Table(
+    'recordsets', metadata,
+    sa.Column('id', identifier(), primary_key=True),
+    *times(),
+    sa.Column('deleted', deletion_mark(), nullable=False, server_default=ALIVE),
+    sa.Column('version', sa.Integer, nullable=False, server_default='1'),
+    sa.Column('domain_id', identifier(), sa.ForeignKey('domains.id'), nullable=False),
+    sa.Column('name', domain_name(), nullable=False),
+    sa.Column('type', ascii_text(16), nullable=False),
+    sa.Column('ttl', sa.Integer),
+    sa.Column('description', sa.String(160)),
+    sa.Column('managed', sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.UniqueConstraint('domain_id', 'name', 'type', 'deleted'),
+    sa.Index(None, 'name'),
+)
+
+records = sa.Table(
+    'records', metadata,
+    sa.Column('id', identifier(), primary_key=True),
+    *times(),
+    sa.Column('version', sa.Integer, nullable=False, server_default='1'),
+    sa.Column('domain_id', identifier(), sa.ForeignKey('domains.id'), nullable=False),
+    sa.Column('recordset_id', identifier(), sa.ForeignKey('recordsets.id'), nullable=False),
+    sa.Column('data', long_text(), nullable=False),
+    sa.Column('wire', rdata(), nullable=False),
+    serial('serial_number'),
+    sa.Column('task', words(Task, 'task'), nullable=False, server_default='ADD'),
+    sa.Column('status', words(Status, 'status'), nullable=False, server_default='PENDING'),
+    serial_check('serial_number'),
+    sa.CheckConstraint("(task = 'NONE' AND status IN ('ACTIVE', 'DELETED')) OR "
+                       "(task <> 'NONE' AND status IN ('PENDING', 'ERROR'))", name='task_status'),
+    sa.Index(None, 'recordset_id'),
+    sa.Index(None, 'domain_id', 'status'),
+)
+
+record_changes = sa.Table(
+    'record_changes', metadata,
+    sa.Column('id', identifier(), primary_key=True),
+    sa.Column('created_at', Time, nullable=False),
+    sa.Column('domain_id', identifier(), sa.ForeignKey('domains.id'), nullable=False),
+    serial('serial_number'),
+    sa.Column('added', sa.Boolean, nullable=False),
+    sa.Column('name', domain_name(), nullable=False),
+    sa.Column('type', ascii_text(16), nullable=False),
+    sa.Column('ttl', sa.Integer, nullable=False),
+    sa.Column('wire', rdata(), nullable=False),
+    serial_check('serial_number'),
+    sa.Index(None, 'domain_id', 'serial_number'),
+    sa.Index(None, 'created_at'),
+)
+
+pool_manager_status = sa.Table(
+    'pool_manager_status', metadata,
+    sa.Column('id', identifier(), primary_key=True),
+    *times(),
+    sa.Column('server_id', ascii_text(32), nullable=False),
+    sa.Column('domain_id', identifier(), sa.ForeignKey('domains.id'), nullable=False),
+    sa.Column('action', words(Action, 'action'), nullable=False),
+    sa.Column('status', words(Outcome, 'status')),
+    serial('serial_number', nullable=True),
+    serial('expected_serial'),
+    sa.Column('last_error', sa.String(1024)),
+    sa.Column('attempts', sa.Integer, nullable=False, server_default='0'),
+    sa.Column('next_attempt_at', Time),
+    sa.Column('deadline_at', Time),
+    sa.Column('claimed_by', sa.String(64)),
+    sa.Column('claimed_until', Time),
+    sa.Column('version', sa.Integer, nullable=False, server_default='1'),
+    sa.Column('diverged', sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column('finding_id', ascii_text(32)),
+    sa.Column('incarnation', sa.Integer, nullable=False, server_default='0'),
+    serial_check('serial_number'),
+    serial_check('expected_serial'),
+    sa.CheckConstraint("action <> 'NONE'", name='some_action'),
+    sa.UniqueConstraint('server_id', 'domain_id', 'action'),
+    sa.Index(None, 'domain_id'),
+    sa.Index(None, 'server_id', 'next_attempt_at'),
+)
+
+#: Who calls a server for a name without a row above.
+name_claims = sa.Table(
+    'name_claims', metadata,
+    sa.Column('name', domain_name(), primary_key=True),
+    sa.Column('server_id', ascii_text(32), primary_key=True),
+    sa.Column('claimed_by', sa.String(64), nullable=False),
+    sa.Column('claimed_until', Time, nullable=False),
+)
+
+#: Pools whose domains are being brought to the pool's present name servers.
+pool_renewals = sa.Table(
+    'pool_renewals', metadata,
+    sa.Column('pool_id', identifier(), sa.ForeignKey('pools.id', ondelete='CASCADE'), primary_key=True),
+    *times(),
+    sa.Column('run', identifier(), nullable=False),
+    sa.Column('everywhere', sa.Boolean, nullable=False),
+    sa.Column('request_id', ascii_text(64), nullable=False),
+    sa.Column('after_id', ascii_text(32), nullable=False),
+    sa.Column('claimed_until', Time, nullable=False),
+)
+
+#: The rounds that look at every domain of a pool: where the present one is, and what the last one found.
+audits = sa.Table(
+    'audits', metadata,
+    sa.Column('pool_id', identifier(), sa.ForeignKey('pools.id', ondelete='CASCADE'), primary_key=True),
+    sa.Column('kind', ascii_text(16), primary_key=True),
+    *times(),
+    sa.Column('version', sa.Integer, nullable=False, server_default='1'),
+    sa.Column('started_at', Time, nullable=False),
+    sa.Column('after_id', ascii_text(32), nullable=False, server_default=''),
+    sa.Column('next_at', Time),
+    sa.Column('sent', sa.Integer, nullable=False, server_default='0'),
+    sa.Column('heard', sa.Integer, nullable=False, server_default='0'),
+    sa.Column('domains', sa.Integer, nullable=False, server_default='0'),
+    sa.Column('pairs', sa.BigInteger, nullable=False, server_default='0'),
+    sa.Column('asked', sa.BigInteger, nullable=False, server_default='0'),
+    sa.Column('unanswered', sa.BigInteger, nullable=False, server_default='0'),
+    sa.Column('findings', sa.BigInteger, nullable=False, server_default='0'),
+    sa.Column('last_started_at', Time),
+    sa.Column('last_seconds', sa.Float),
+    sa.Column('last_domains', sa.Integer),
+    sa.Column('last_pairs', sa.BigInteger),
+    sa.Column('last_asked', sa.BigInteger),
+    sa.Column('last_unanswered', sa.BigInteger),
+    sa.Column('last_findings', sa.BigInteger),
+    sa.Column('claimed_by', sa.String(64)),
+    sa.Column('claimed_until', Time),
+    sa.CheckConstraint("kind IN ('SERIALS', 'CONTENTS', 'UNSETTLED', 'EXTRA')", name='kind'),
+)
+
+#: What they found, so that people see it afterwards.
+audit_findings = sa.Table(
+    'audit_findings', metadata,
+    sa.Column('id', identifier(), primary_key=True),
+    sa.Column('created_at', Time, nullable=False),
+    sa.Column('pool_id', identifier(), sa.ForeignKey('pools.id', ondelete='CASCADE'), nullable=False),
+    sa.Column('kind', ascii_text(16), nullable=False),
+    sa.Column('domain_id', identifier(), nullable=False),
+    sa.Column('name', domain_name(), nullable=False),
+    sa.Column('server_id', ascii_text(32), nullable=False),
+    sa.Column('label', sa.String(LONGEST_LABEL), nullable=False),
+    sa.Column('what', sa.String(1024), nullable=False),
+    sa.Column('done', sa.String(255), nullable=False),
+    sa.Index(None, 'pool_id', 'created_at'),
+    sa.Index(None, 'domain_id'),
+)
+
+pool_servers = sa.Table(
+    'pool_servers', metadata,
+    sa.Column('id', identifier(), primary_key=True),
+    *times(),
+    sa.Column('version', sa.Integer, nullable=False, server_default='1'),
+    sa.Column('pool_id', identifier(), sa.ForeignKey('pools.id'), nullable=False),
+    sa.Column('label', sa.String(LONGEST_LABEL), nullable=False),
+    sa.Column('driver', ascii_text(64), nullable=False),
+    sa.Column('state', words(ServerState, 'state'), nullable=False),
+    sa.Column('state_since', Time, nullable=False),
+    sa.Column('joined_at', Time),
+    sa.Column('fingerprint', ascii_text(64), nullable=False),
+    sa.Column('position', sa.Integer, nullable=False, server_default='0'),
+    sa.Column('filled_to', ascii_text(32)),
+    sa.Column('filled', sa.Integer, nullable=False, server_default='0'),
+    sa.Column('dismissed', sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column('delete_zones', sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column('catalog_epoch', sa.Integer, nullable=False, server_default='0'),
+    serial('catalog_from', nullable=True),
+    sa.Column('note', sa.String(1024)),
+    sa.Column('claimed_by', sa.String(64)),
+    sa.Column('claimed_until', Time),
+    sa.Column('key_name', domain_name()),
+    serial_check('catalog_from'),
+    sa.Index(None, 'pool_id'),
+)
+
+plans = sa.Table(
+    'plans', metadata,
+    sa.Column('id', identifier(), primary_key=True),
+    *times(),
+    sa.Column('pool_name', exact_text(50), nullable=False),
+    sa.Column('zone', domain_name(), nullable=False),
+    sa.Column('target', sa.String(300), nullable=False),
+    sa.Column('state', words(PlanState, 'state'), nullable=False),
+    sa.Column('domain_id', identifier(), sa.ForeignKey('domains.id')),
+    sa.Column('server_id', ascii_text(32)),
+    sa.Column('desired_digest', ascii_text(96), nullable=False),
+    sa.Column('existing_digest', ascii_text(96), nullable=False),
+    sa.Column('creates', sa.Integer, nullable=False, server_default='0'),
+    sa.Column('updates', sa.Integer, nullable=False, server_default='0'),
+    sa.Column('deletes', sa.Integer, nullable=False, server_default='0'),
+    sa.Column('why', long_text()),
+    sa.Column('document', long_text(), nullable=False),
+    sa.Column('asked_by', sa.String(64)),
+    sa.Column('expires_at', Time, nullable=False),
+    sa.Column('applied_at', Time),
+    sa.Index(None, 'domain_id', 'server_id'),
+    sa.Index(None, 'state', 'expires_at'),
+    sa.Index(None, 'pool_name', 'applied_at'),
+)
+
+#: Which RRsets on a server that is fed by records are ours.
+owned_rrsets = sa.Table(
+    'owned_rrsets', metadata,
+    sa.Column('server_id', ascii_text(32), primary_key=True),
+    sa.Column('domain_id', identifier(), sa.ForeignKey('domains.id'), primary_key=True),
+    sa.Column('name', domain_name(), primary_key=True),
+    sa.Column('type', ascii_text(16), primary_key=True),
+    sa.Index(None, 'domain_id'),
+)
+
+#: What a project may have, where it is not what the configuration says; -1 is without limit.
+quotas = sa.Table(
+    'quotas', metadata,
+    sa.Column('project_id', sa.String(36), primary_key=True),
+    sa.Column('resource', ascii_text(32), primary_key=True),
+    *times(),
+    sa.Column('hard_limit', sa.Integer, nullable=False),
+)
+
+#: Keys that may transfer zones from MiniDNS: all of a pool, or one.
+tsigkeys = sa.Table(
+    'tsigkeys', metadata,
+    sa.Column('id', identifier(), primary_key=True),
+    *times(),
+    sa.Column('version', sa.Integer, nullable=False, server_default='1'),
+    sa.Column('name', domain_name(), nullable=False),
+    sa.Column('algorithm', ascii_text(32), nullable=False),
+    sa.Column('secret', sa.String(1024), nullable=False),
+    sa.Column('scope', ascii_text(8), nullable=False),
+    sa.Column('resource_id', identifier(), nullable=False),
+    sa.CheckConstraint("scope IN ('POOL', 'ZONE')", name='scope'),
+    sa.UniqueConstraint('name'),
+    sa.Index(None, 'resource_id'),
+)
+
+#: How often something has changed that programs keep in memory: they read it again when the number is another one.
+change_counts = sa.Table(
+    'change_counts', metadata,
+    sa.Column('what', ascii_text(32), primary_key=True),
+    sa.Column('changes', sa.BigInteger, nullable=False, server_default='0'),
+)
+
+#: Imports and exports of zones as zone files.
+zone_tasks = sa.Table(
+    'zone_tasks', metadata,
+    sa.Column('id', identifier(), primary_key=True),
+    *times(),
+    sa.Column('version', sa.Integer, nullable=False, server_default='1'),
+    sa.Column('project_id', sa.String(36), nullable=False, server_default=''),
+    sa.Column('kind', ascii_text(8), nullable=False),
+    sa.Column('status', ascii_text(16), nullable=False, server_default='PENDING'),
+    sa.Column('domain_id', identifier(), sa.ForeignKey('domains.id')),
+    sa.Column('size', sa.BigInteger),
+    sa.Column('message', long_text()),
+    sa.Column('request_id', ascii_text(64), nullable=False, server_default=''),
+    sa.Column('claimed_by', sa.String(64)),
+    sa.Column('claimed_until', Time),
+    sa.Column('may_nest', sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column('pool_id', ascii_text(32)),
+    sa.CheckConstraint("kind IN ('IMPORT', 'EXPORT')", name='kind'),
+    sa.CheckConstraint("status IN ('PENDING', 'COMPLETE', 'ERROR')", name='status'),
+    sa.Index(None, 'project_id', 'created_at'),
+    sa.Index(None, 'status', 'created_at'),
+    sa.Index(None, 'domain_id'),
+)
+
+#: The zone file of an import, in pieces, until it has been read.
+zone_task_pieces = sa.Table(
+    'zone_task_pieces', metadata,
+    sa.Column('task_id', identifier(), sa.ForeignKey('zone_tasks.id', ondelete='CASCADE'), primary_key=True),
+    sa.Column('number', sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column('content', piece(), nullable=False),
+)
+
+#: Which programs run where, by what they say of themselves.
+service_statuses = sa.Table(
+    'service_statuses', metadata,
+    sa.Column('id', identifier(), primary_key=True),
+    *times(),
+    sa.Column('service_name', ascii_text(32), nullable=False),
+    # Of a pool's programs it ends in '/' and the pool's name: programs of former versions know no other key.
+    sa.Column('hostname', sa.String(255), nullable=False),
+    sa.Column('status', ascii_text(8), nullable=False, server_default='UP'),
+    sa.Column('heartbeated_at', Time, nullable=False),
+    sa.Column('stats', long_text(), nullable=False),
+    sa.Column('capabilities', long_text(), nullable=False),
+    sa.Column('pool_name', exact_text(50), nullable=False, server_default=''),
+    sa.CheckConstraint("status IN ('UP', 'DOWN', 'WARNING')", name='status'),
+    sa.UniqueConstraint('service_name', 'hostname'),
+)

@@ -1,0 +1,1 @@
+"""What users own: domains, recordsets, journals, pools, quotas, keys, plans, tasks."""

@@ -1,0 +1,260 @@
+"""Domains: rows of the table of that name as :class:`designate_pool.model.Domain`."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Any, NamedTuple, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy import exc
+
+from designate_pool.errors import InvalidField, LostRace
+from designate_pool.model import Action, Domain, Status, names
+from designate_pool.storage.sql import paging
+from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.sql.schema import ALIVE, domains, pools
+
+T = TypeVar('T')
+#: How many ids one statement names.
+CHUNK = 500
+
+_FIELDS = tuple(field.name for field in dataclasses.fields(Domain))
+_POOL_NAME = sa.select(pools.c.name).where(pools.c.id == domains.c.pool_id).scalar_subquery().label('pool_name')
+_SELECT = sa.select(*(_POOL_NAME if name == 'pool_name' else domains.c[name] for name in _FIELDS))
+# Made once, because making a statement takes as long as executing it.
+_BY_ID = _SELECT.where(domains.c.id == sa.bindparam('id'))
+_BY_IDS = _SELECT.where(domains.c.id.in_(sa.bindparam('ids', expanding=True)))
+_LIVE_BY_NAME = _SELECT.where(domains.c.name.in_(sa.bindparam('names', expanding=True)), domains.c.deleted == ALIVE)
+_LAST_OF_NAME = (sa.select(domains.c.id, domains.c.serial, domains.c.generation, domains.c.deleted,
+                           domains.c.project_id)
+                 .where(domains.c.name == sa.bindparam('name')).order_by(domains.c.generation.desc()).limit(1))
+#: What may change in a domain's life.
+_CHANGING = ('email', 'ttl', 'description', 'serial', 'reported_serial', 'generation', 'action', 'status', 'version',
+             'updated_at', 'deleted_at', 'changed_at', 'converged_at', 'request_id', 'journal_from', 'journal_to',
+             'journal_records')
+_SORT_KEYS = {name: domains.c[name] for name in ('name', 'id', 'created_at', 'updated_at', 'email', 'status', 'serial',
+                                                 'ttl', 'description', 'pool_id', 'project_id')}
+
+
+class Last(NamedTuple):
+    """The newest domain that a name has or had."""
+
+    id: str
+    serial: int
+    generation: int
+    alive: bool
+    project_id: str
+
+
+class Nesting(NamedTuple):
+    """A domain that lies below one of another project."""
+
+    name: str
+    project_id: str
+    above: str
+    above_project_id: str
+
+
+def chunks(values: Iterable[T], size: int = CHUNK) -> Iterator[list[T]]:
+    """*values* in lists of at most *size*."""
+    source = iter(values)
+    while part := list(itertools.islice(source, size)):
+        yield part
+
+
+def see_one_state(tx: Tx) -> None:
+    """Have all statements of this transaction see one state of the database; call it before the first of them."""
+    if tx.dialect.name != 'sqlite':  # there, a transaction sees one state anyway
+        tx.exec_driver_sql('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ')
+
+
+def get(tx: Tx, domain_id: str) -> Domain | None:
+    return _one(tx, _BY_ID, id=domain_id)
+
+
+def get_many(tx: Tx, ids: Iterable[str]) -> dict[str, Domain]:
+    """Those of *ids* that exist, deleted ones included."""
+    return {domain.id: domain for part in chunks(ids) for domain in _all(tx, _BY_IDS, ids=part)}
+
+
+def live_by_name(tx: Tx, names: Iterable[str]) -> dict[str, Domain]:
+    """The domains that have these names now."""
+    return {domain.name: domain for part in chunks(names) for domain in _all(tx, _LIVE_BY_NAME, names=part)}
+
+
+def newest(tx: Tx, name: str, pool_name: str) -> Domain | None:
+    """The newest domain that the name has or had in a pool."""
+    return _one(tx, _SELECT.where(domains.c.name == name, _POOL_NAME == pool_name)
+                .order_by(domains.c.generation.desc()).limit(1))
+
+
+def lock(tx: Tx, domain_id: str) -> Domain | None:
+    """The domain, which nobody else can change or lock until this transaction ends."""
+    return _one(tx, _BY_ID.with_for_update(of=domains), id=domain_id)
+
+
+def lock_many(tx: Tx, ids: Iterable[str]) -> dict[str, Domain]:
+    """Those of *ids* that exist, locked in one order, so that two transactions cannot wait for each other."""
+    in_order = _BY_IDS.order_by(domains.c.id).with_for_update(of=domains)
+    return {domain.id: domain for part in chunks(sorted(set(ids))) for domain in _all(tx, in_order, ids=part)}
+
+
+def lock_page_of_pool(tx: Tx, pool_id: str, after_id: str, limit: int) -> list[Domain]:
+    """The pool's live domains after *after_id* in the order of their ids, locked."""
+    return _all(tx, _SELECT.where(domains.c.pool_id == pool_id, domains.c.deleted == ALIVE, domains.c.id > after_id)
+                .order_by(domains.c.id).limit(limit).with_for_update(of=domains))
+
+
+def last_of_name(tx: Tx, name: str) -> Last | None:
+    found = tx.execute(_LAST_OF_NAME, {'name': name}).first()
+    return None if found is None else Last(found[0], found[1], found[2], found[3] == ALIVE, found[4])
+
+
+def insert(tx: Tx, domain: Domain) -> None:
+    """:raises LostRace: when another transaction has taken the name or removed the pool meanwhile"""
+    values = {name: getattr(domain, name) for name in _FIELDS if name != 'pool_name'}
+    values['reversed_name'] = names.from_the_root(domain.name)
+    try:
+        tx.execute(sa.insert(domains), values)
+    except exc.IntegrityError as error:
+        raise LostRace(what=f'domain {domain.name}') from error
+
+
+def save(tx: Tx, domain: Domain) -> None:
+    """Write what may change of a domain that is locked; one with ``deleted_at`` gives its name free."""
+    values = {name: getattr(domain, name) for name in _CHANGING}
+    tx.execute(sa.update(domains).where(domains.c.id == domain.id)
+               .values(deleted=ALIVE if domain.deleted_at is None else domain.id, **values))
+
+
+def give(tx: Tx, domain_id: str, project_id: str, now: datetime) -> None:
+    """Have a domain that is locked be a project's."""
+    tx.execute(sa.update(domains).where(domains.c.id == domain_id)
+               .values(project_id=project_id, updated_at=now, version=domains.c.version + 1))
+
+
+def save_states(tx: Tx, changed: Iterable[Domain]) -> None:
+    """Write action, status and reported serial of domains that are locked, in few statements."""
+    groups: dict[tuple[Any, ...], list[str]] = {}
+    for domain in changed:
+        # Nearly always the serial reported is the domain's own: as a column it does not split the group.
+        own = domain.reported_serial == domain.serial
+        key = (domain.action, domain.status, domain.updated_at, domain.converged_at, own,
+               None if own else domain.reported_serial)
+        groups.setdefault(key, []).append(domain.id)
+    for (action, status, updated_at, converged_at, own, reported), ids in groups.items():
+        for part in chunks(ids):
+            tx.execute(sa.update(domains).where(domains.c.id.in_(part))
+                       .values(action=action, status=status, updated_at=updated_at, converged_at=converged_at,
+                               version=domains.c.version + 1, reported_serial=domains.c.serial if own else reported))
+
+
+def save_serials(tx: Tx, changed: Iterable[Domain]) -> None:
+    """Write serial, action, status and reach of the journal of domains that are locked, in few statements."""
+    groups: dict[tuple[Any, ...], list[str]] = {}
+    for domain in changed:
+        key = (domain.serial, domain.action, domain.status, domain.updated_at, domain.changed_at, domain.request_id,
+               domain.journal_from, domain.journal_to, domain.journal_records)
+        groups.setdefault(key, []).append(domain.id)
+    for (serial, action, status, updated_at, changed_at, request_id, *journal), ids in groups.items():
+        for part in chunks(ids):
+            tx.execute(sa.update(domains).where(domains.c.id.in_(part))
+                       .values(serial=serial, action=action, status=status, updated_at=updated_at,
+                               changed_at=changed_at, converged_at=None, request_id=request_id,
+                               journal_from=journal[0], journal_to=journal[1], journal_records=journal[2],
+                               version=domains.c.version + 1))
+
+
+def find(tx: Tx, criterion: Mapping[str, str], project_id: str | None, marker: str | None, limit: int | None,
+         sort_key: str | None, sort_dir: str | None) -> list[Domain]:
+    """Domains that match, those being deleted too, deleted ones not.
+
+    :param criterion: see :meth:`designate_pool.rpc.central.CentralClient.find_domains`
+    :param project_id: None for every project
+    """
+    paging.refuse_unknown(criterion, _CRITERIA)
+    own = () if project_id is None else (domains.c.project_id == project_id,)
+    statement = _SELECT.where(domains.c.status != Status.DELETED, *own,
+                              *(_CRITERIA[key](value) for key, value in criterion.items()))
+    return [Domain(*row) for row in paging.one_page(tx, statement, domains.c.id, _SORT_KEYS, marker, limit, sort_key,
+                                                    sort_dir, among=own)]
+
+
+def unsettled(tx: Tx, pool_name: str, before: datetime, after_id: str, limit: int) -> list[Domain]:
+    """The pool's domains that are PENDING or ERROR and have not been written since *before*, by id after *after_id*."""
+    # Each status by itself: some databases would walk through all domains, which are in the order that is wanted.
+    found = [domain for status in (Status.PENDING, Status.ERROR)
+             for domain in _all(tx, _SELECT.where(_in_pool(pool_name), domains.c.status == status,
+                                                  domains.c.updated_at < before, domains.c.id > after_id)
+                                .order_by(domains.c.id).limit(limit))]
+    return sorted(found, key=lambda domain: domain.id)[:limit]
+
+
+def page(tx: Tx, pool_name: str, after_id: str, limit: int) -> list[Domain]:
+    """The pool's domains that are to be served, by id after *after_id*."""
+    return _all(tx, _SELECT.where(_in_pool(pool_name), domains.c.deleted == ALIVE, domains.c.action != Action.DELETE,
+                                  domains.c.id > after_id).order_by(domains.c.id).limit(limit))
+
+
+def deleted_by_name(tx: Tx, pool_name: str, names: Iterable[str]) -> dict[str, Domain]:
+    """The newest of the pool's deleted domains that had these names."""
+    return {domain.name: domain for part in chunks(names) for domain in _all(
+        tx, _SELECT.where(_in_pool(pool_name), domains.c.name.in_(part), domains.c.status == Status.DELETED)
+        .order_by(domains.c.generation))}
+
+
+def page_of_deleted(tx: Tx, pool_name: str, after_id: str, limit: int) -> list[Domain]:
+    """The pool's deleted domains that are still known, by id after *after_id*."""
+    return _all(tx, _SELECT.where(_in_pool(pool_name), domains.c.status == Status.DELETED, domains.c.id > after_id)
+                .order_by(domains.c.id).limit(limit))
+
+
+def foreign_nestings(tx: Tx, after_id: str = '', limit: int = CHUNK) -> tuple[list[Nesting], str | None]:
+    """The live domains that lie below one of another project, among *limit* domains by id after *after_id*.
+
+    :returns: these, and the id to go on after; None when there are no more domains
+    """
+    page = tx.execute(sa.select(domains.c.id, domains.c.name, domains.c.project_id)
+                      .where(domains.c.deleted == ALIVE, domains.c.id > after_id).order_by(domains.c.id)
+                      .limit(limit)).all()
+    upper = dict.fromkeys(name for row in page for name in names.above(row.name))
+    owners = {row.name: row.project_id for part in chunks(upper) for row in tx.execute(
+        sa.select(domains.c.name, domains.c.project_id).where(domains.c.name.in_(part), domains.c.deleted == ALIVE))}
+    found = [Nesting(row.name, row.project_id, name, owners[name]) for row in page for name in names.above(row.name)
+             if name in owners and owners[name] != row.project_id]
+    return found, page[-1].id if len(page) == limit else None
+
+
+def _in_pool(pool_name: str) -> Any:
+    return domains.c.pool_id == sa.select(pools.c.id).where(pools.c.name == pool_name).scalar_subquery()
+
+
+def _status(value: str) -> Any:
+    try:
+        return domains.c.status == Status(value)
+    except ValueError:
+        raise InvalidField(field='status', why=f'not one of {", ".join(Status)}') from None
+
+
+_CRITERIA: dict[str, Any] = {
+    'name': lambda value: paging.like(domains.c.name, value.lower()),
+    'status': _status,
+    'pool_id': lambda value: domains.c.pool_id == value,
+    'email': lambda value: paging.like(sa.func.lower(domains.c.email), value.lower()),
+    'ttl': lambda value: domains.c.ttl == paging.number('ttl', value),
+    'description': lambda value: paging.like(domains.c.description, value),
+    # There are no others here: secondaries and catalogs are not kept.
+    'type': lambda value: sa.true() if value.upper() == 'PRIMARY' else sa.false(),
+}
+
+
+def _one(tx: Tx, statement: sa.Select[Any], **parameters: object) -> Domain | None:
+    row = tx.execute(statement, parameters).first()
+    return None if row is None else Domain(*row)
+
+
+def _all(tx: Tx, statement: sa.Select[Any], **parameters: object) -> list[Domain]:
+    return [Domain(*row) for row in tx.execute(statement, parameters)]

@@ -1,0 +1,212 @@
+"""The journal: what changed in a zone with each serial, from which MiniDNS makes incremental transfers (RFC 1995).
+
+A domain's journal reaches from ``journal_from`` to its present serial without a gap: every serial in between has its
+changes here.  What no list of records can tell, a new SOA but for its serial, cuts it: it begins anew at the serial
+that this brought.  Whoever writes has locked the domain.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Collection, Iterable, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+
+from designate_pool import serial as serials
+from designate_pool.model import Change, Domain, Status, Task, ZoneDifference, ZoneHead, ZoneStep, new_id
+from designate_pool.storage.serving import zone_snapshot
+from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.sql.schema import domains, record_changes, records, recordsets
+from designate_pool.storage.zones.domains import chunks
+
+TABLE = record_changes
+_ROWS_PER_STATEMENT = 5000
+
+_HELD = (sa.select(records.c.id, records.c.recordset_id, recordsets.c.name, recordsets.c.type, recordsets.c.ttl,
+                   records.c.wire)
+         .join_from(records, recordsets, recordsets.c.id == records.c.recordset_id)
+         .where(records.c.task != Task.DELETE, records.c.status != Status.DELETED))
+_HELD_BY_SET = _HELD.where(records.c.recordset_id.in_(sa.bindparam('ids', expanding=True)))
+_HELD_BY_ID = _HELD.where(records.c.id.in_(sa.bindparam('ids', expanding=True)))
+_OF_DOMAIN = TABLE.c.domain_id == sa.bindparam('domain_id')
+_REACH = sa.select(domains.c.journal_from).where(domains.c.id == sa.bindparam('domain_id'),
+                                                 domains.c.journal_to == domains.c.serial)
+_REACHES = (sa.select(domains.c.id, domains.c.journal_from)
+            .where(domains.c.id.in_(sa.bindparam('ids', expanding=True)), domains.c.journal_to == domains.c.serial))
+_JOURNALS = (sa.select(domains.c.id, domains.c.serial, domains.c.journal_from, domains.c.journal_records)
+             .where(domains.c.id.in_(sa.bindparam('ids', expanding=True))).order_by(domains.c.id).with_for_update())
+_SHORTEN = (sa.update(domains).where(domains.c.id == sa.bindparam('key'))
+            .values(journal_from=sa.bindparam('reach'), journal_records=sa.bindparam('left')))
+_HAS_SERIAL = sa.select(TABLE.c.id).where(_OF_DOMAIN, TABLE.c.serial_number == sa.bindparam('serial')).limit(1)
+_FIELDS = sa.select(TABLE.c.serial_number, TABLE.c.added, TABLE.c.name, TABLE.c.type, TABLE.c.ttl, TABLE.c.wire)
+_ROWS = _FIELDS.where(_OF_DOMAIN).limit(sa.bindparam('most'))
+#: Serials after *have* and up to *serial*, where they do not wrap around between these and where they do.
+_BETWEEN = _ROWS.where(TABLE.c.serial_number > sa.bindparam('have'), TABLE.c.serial_number <= sa.bindparam('serial'))
+_AROUND = _ROWS.where(sa.or_(TABLE.c.serial_number > sa.bindparam('have'),
+                             TABLE.c.serial_number <= sa.bindparam('serial')))
+#: Of some domains, from a serial on.
+_OF_SOME = (_FIELDS.add_columns(TABLE.c.domain_id)
+            .where(TABLE.c.domain_id.in_(sa.bindparam('ids', expanding=True)),
+                   TABLE.c.serial_number >= sa.bindparam('least')).limit(sa.bindparam('most')))
+
+
+class Held(NamedTuple):
+    """A record that is served.
+
+    :ivar ttl: None for the domain's
+    """
+
+    id: str
+    recordset_id: str
+    name: str
+    type: str
+    ttl: int | None
+    wire: bytes
+
+
+def held(tx: Tx, recordset_ids: Sequence[str], record_ids: Sequence[str]) -> list[Held]:
+    """The served records of these recordsets, and these records."""
+    return [Held(*row) for query, ids in ((_HELD_BY_SET, recordset_ids), (_HELD_BY_ID, record_ids))
+            for part in chunks(ids) for row in tx.execute(query, {'ids': part})]
+
+
+def write(tx: Tx, domain_id: str, serial: int, gone: Iterable[Change], added: Iterable[Change], now: datetime) -> None:
+    """Write down what changed when the domain came to have *serial*."""
+    rows = ((False, *change) for change in gone), ((True, *change) for change in added)
+    for part in chunks(itertools.chain(*rows), _ROWS_PER_STATEMENT):
+        tx.execute(sa.insert(TABLE), [
+            {'id': new_id(), 'created_at': now, 'domain_id': domain_id, 'serial_number': serial, 'added': is_added,
+             'name': name, 'type': rtype, 'ttl': ttl, 'wire': wire} for is_added, name, rtype, ttl, wire in part])
+
+
+def difference(tx: Tx, domain_id: str, have: int, most: int) -> ZoneDifference | None:
+    """How a zone came from serial *have* to its present one; None when it is not served.
+
+    It must be the first that its transaction does (see :func:`designate_pool.storage.serving.zone_snapshot.one_state`).
+
+    :param most: records, of which a longer difference is not worth reading: its ``steps`` are None
+    """
+    zone_snapshot.one_state(tx)
+    head = zone_snapshot.head(tx, domain_id)
+    if head is None:
+        return None
+    reach = tx.execute(_REACH, {'domain_id': domain_id}).scalar()
+    if not _begins(reach, have, head.serial,
+                   lambda: tx.execute(_HAS_SERIAL, {'domain_id': domain_id, 'serial': have}).first() is not None):
+        return ZoneDifference(head, None)
+    query = _BETWEEN if have <= head.serial else _AROUND
+    rows = tx.execute(query, {'domain_id': domain_id, 'have': have, 'serial': head.serial, 'most': most + 1}).all()
+    return ZoneDifference(head, _steps(rows, have) if len(rows) <= most else None)
+
+
+def few(tx: Tx, wanted: Collection[tuple[str, int]], most: int) -> dict[tuple[str, int], ZoneDifference] | None:
+    """How zones came from older serials to their present ones: of those that are served, by domain id and older serial.
+
+    All are of one state of the database.  None when more than *most* records are to be read for that.  As
+    :func:`difference`, it must be the first that its transaction does.
+    """
+    zone_snapshot.one_state(tx)
+    ids = sorted({domain_id for domain_id, _ in wanted})
+    heads = zone_snapshot.some_heads(tx, ids)
+    has_wrapped = any(have > heads[domain_id].serial for domain_id, have in wanted if domain_id in heads)
+    least = 0 if has_wrapped else min(have for _, have in wanted)
+    reaches = {row.id: row.journal_from for row in tx.execute(_REACHES, {'ids': ids})}
+    rows = tx.execute(_OF_SOME, {'ids': ids, 'least': least, 'most': most + 1}).all()
+    if len(rows) > most:
+        return None
+    by_domain: dict[str, list[Sequence[Any]]] = {}
+    for *row, domain_id in rows:
+        by_domain.setdefault(domain_id, []).append(row)
+    return {(domain_id, have): _difference(heads[domain_id], have, reaches.get(domain_id),
+                                           by_domain.get(domain_id, ()))
+            for domain_id, have in wanted if domain_id in heads}
+
+
+def trim(tx: Tx, domain: Domain, most: int) -> tuple[int, int]:
+    """Forget the oldest serials of a journal that holds more than *most* records; its new reach and size."""
+    counts = tx.execute(sa.select(TABLE.c.serial_number, sa.func.count()).where(TABLE.c.domain_id == domain.id)
+                        .group_by(TABLE.c.serial_number)).all()
+    left = sum(count for _, count in counts)
+    reach = domain.journal_from
+    gone = []
+    for serial, count in sorted(counts, key=lambda row: -_age(row[0], domain.serial)):
+        if left <= most:
+            break
+        reach, left = serial, left - count
+        gone.append(serial)
+    _forget(tx, domain.id, gone)
+    assert reach is not None
+    return reach, left
+
+
+def forget(tx: Tx, domain_ids: Iterable[str]) -> None:
+    """Forget all that the journals of these domains hold."""
+    for part in chunks(domain_ids):
+        tx.execute(sa.delete(TABLE).where(TABLE.c.domain_id.in_(part)))
+
+
+def expire(tx: Tx, before: datetime, limit: int) -> int:
+    """Forget what was written down before a time, the oldest first; how many records that was.
+
+    :param limit: of these
+    """
+    old = tx.execute(sa.select(TABLE.c.id, TABLE.c.domain_id, TABLE.c.serial_number).where(TABLE.c.created_at < before)
+                     .order_by(TABLE.c.created_at).limit(limit)).all()
+    stale: dict[str, list[int]] = {}
+    for _, domain_id, serial in old:
+        stale.setdefault(domain_id, []).append(serial)
+    shorter = []
+    for part in chunks(sorted(stale)):
+        for row in tx.execute(_JOURNALS, {'ids': part}):
+            reached = stale[row.id] if row.journal_from is None else [*stale[row.id], row.journal_from]
+            shorter.append({'key': row.id, 'reach': min(reached, key=lambda serial: _age(serial, row.serial)),
+                            'left': max(0, row.journal_records - len(stale[row.id]))})
+    if shorter:
+        tx.execute(_SHORTEN, shorter)
+    for part in chunks(row.id for row in old):
+        tx.execute(sa.delete(TABLE).where(TABLE.c.id.in_(part)))
+    return len(old)
+
+
+def _forget(tx: Tx, domain_id: str, gone: Iterable[int]) -> None:
+    for part in chunks(gone):
+        tx.execute(sa.delete(TABLE).where(TABLE.c.domain_id == domain_id, TABLE.c.serial_number.in_(part)))
+
+
+def _difference(head: ZoneHead, have: int, reach: int | None, rows: Sequence[Sequence[Any]]) -> ZoneDifference:
+    """
+    :param reach: of the journal
+    :param rows: of the journal, from *have* on at least
+    """
+    if not _begins(reach, have, head.serial, lambda: any(row[0] == have for row in rows)):
+        return ZoneDifference(head, None)
+    behind = _age(have, head.serial)
+    return ZoneDifference(head, _steps((row for row in rows if _age(row[0], head.serial) < behind), have))
+
+
+def _begins(reach: int | None, have: int, newest: int, has_changes: Callable[[], bool]) -> bool:
+    """Whether a difference can begin with the serial *have*.
+
+    :param reach: of the journal, None when there is none
+    :param has_changes: whether the journal has what *have* brought
+    """
+    return reach is not None and _is_within(reach, have, newest) and (have == reach or has_changes())
+
+
+def _is_within(oldest: int, serial: int, newest: int) -> bool:
+    return _age(serial, newest) <= _age(oldest, newest) < serials.HALF
+
+
+def _age(serial: int, newest: int) -> int:
+    """How far *serial* lies behind (RFC 1982)."""
+    return (newest - serial) % serials.SPACE
+
+
+def _steps(rows: Iterable[Sequence[Any]], have: int) -> list[ZoneStep]:
+    found: dict[int, tuple[list[Change], list[Change]]] = {}
+    for serial, added, name, rtype, ttl, wire in rows:
+        found.setdefault(serial, ([], []))[added].append((name, rtype, ttl, wire))
+    in_order = sorted(found, key=lambda serial: serials.distance(have, serial))
+    return [ZoneStep(serial, *found[serial]) for serial in in_order]

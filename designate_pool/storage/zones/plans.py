@@ -1,0 +1,229 @@
+"""The plans that are kept, as :class:`designate_pool.model.StoredPlan`.
+
+A plan's state is changed only from the states that it may come from, in the same statement, so that of two who would
+settle one plan one does, and the other finds out.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import zlib
+from collections.abc import Collection, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+
+from designate_pool.errors import InvalidField
+from designate_pool.model import PlanState, StoredPlan, utcnow
+from designate_pool.storage.sql import paging
+from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.sql.schema import domains, plans, pool_servers, pools
+
+TABLE = plans
+#: How long a plan can be applied when nobody said.
+DEFAULT_LIFE = timedelta(days=7)
+#: Characters of a document, as it is stored, at most: MariaDB takes 16 MiB in one statement.
+MAX_DOCUMENT = 12 << 20
+LIVE = (PlanState.PARKED, PlanState.APPROVED)
+
+_TRIED = (PlanState.APPLIED, PlanState.FAILED)
+#: Why a plan has failed of which nobody has said how it ended.
+_BEGUN = 'it was begun, and nobody has said how it ended'
+#: Longer documents are compressed: what deletes every RRset of a large zone has to be kept too.
+_LONG_DOCUMENT = 1 << 16
+_COMPRESSED = 'zlib:'
+_MAX_TARGET = 300
+_MAX_WHY = 1 << 16
+_FIELDS = tuple(field.name for field in dataclasses.fields(StoredPlan))
+_COLUMNS = tuple(TABLE.c[name] for name in _FIELDS)
+_SELECT = sa.select(*_COLUMNS)
+# A document may be large, and a list shows none.
+_WITHOUT_DOCUMENT = sa.select(*(sa.literal('').label('document') if name == 'document' else TABLE.c[name]
+                                for name in _FIELDS))
+_SORT_KEYS = {name: TABLE.c[name] for name in ('created_at', 'id', 'zone', 'target', 'state', 'updated_at')}
+
+
+def put(tx: Tx, plan: StoredPlan, now: datetime) -> StoredPlan:
+    """Keep *plan*; as it is kept.  One that is kept already stays as it is.
+
+    :param plan: without ``expires_at`` it lives for :data:`DEFAULT_LIFE`
+    :raises InvalidField: when its document is too long
+    """
+    there = get(tx, plan.id)
+    if there is not None:
+        return there
+    kept = dataclasses.replace(
+        plan, target=plan.target[:_MAX_TARGET], why=plan.why and plan.why[:_MAX_WHY],
+        expires_at=plan.expires_at or now + DEFAULT_LIFE, created_at=now, updated_at=now)
+    tx.execute(TABLE.insert(), {name: getattr(kept, name) for name in _FIELDS} | {'document': _packed(plan.document)})
+    return kept
+
+
+def get(tx: Tx, plan_id: str) -> StoredPlan | None:
+    return _one(tx, _SELECT.where(TABLE.c.id == plan_id))
+
+
+def lock(tx: Tx, plan_id: str) -> StoredPlan | None:
+    """The plan, which nobody else can change until this transaction ends."""
+    return _one(tx, _SELECT.where(TABLE.c.id == plan_id).with_for_update())
+
+
+def ids_from(tx: Tx, beginning: str, project_id: str | None) -> list[str]:
+    """Two ids at most that begin so, of plans that the project sees.
+
+    :param beginning: hexadecimal digits in lower case
+    :param project_id: None for every project
+    """
+    return list(tx.execute(sa.select(TABLE.c.id).where(TABLE.c.id.like(f'{beginning}%'), _seen_by(project_id))
+                           .order_by(TABLE.c.id).limit(2)).scalars())
+
+
+def find(tx: Tx, criterion: Mapping[str, str], project_id: str | None = None, marker: str | None = None,
+         limit: int | None = None, sort_key: str | None = None, sort_dir: str | None = None) -> list[StoredPlan]:
+    """Plans that match, without their documents, the newest first unless another order is wanted.
+
+    :param criterion: ``state`` (one, or several with commas), ``zone`` (``*`` stands for anything), ``server_id``,
+        ``domain_id``, ``pool_name``
+    :param project_id: None for every project; only then plans that are of no domain, which may be about any zone
+    """
+    paging.refuse_unknown(criterion, _CRITERIA)
+    statement = _WITHOUT_DOCUMENT.where(_seen_by(project_id),
+                                        *(_CRITERIA[key](value) for key, value in criterion.items()))
+    return [StoredPlan(*row) for row in
+            paging.one_page(tx, statement, TABLE.c.id, _SORT_KEYS, marker, limit, sort_key,
+                            sort_dir or (None if sort_key else 'desc'), default_key='created_at',
+                            among=(_seen_by(project_id),))]
+
+
+def live(tx: Tx, domain_id: str, server_id: str, now: datetime | None = None) -> StoredPlan | None:
+    """The newest plan of a domain on a server that is parked or approved and has not expired."""
+    return _one(tx, _SELECT.where(_of(domain_id, server_id), TABLE.c.state.in_(LIVE),
+                                  TABLE.c.expires_at > (now or utcnow()))
+                .order_by(TABLE.c.created_at.desc(), TABLE.c.id.desc()).limit(1))
+
+
+def settle(tx: Tx, plan_id: str, from_states: Collection[PlanState], state: PlanState, why: str | None, now: datetime,
+           asked_by: str | None = None) -> bool:
+    """Bring a plan from one of *from_states* to *state*; whether it was in one of them.
+
+    :param why: None leaves what is there, as for *asked_by*
+    """
+    values = _new_state(state, why, now)
+    if asked_by is not None:
+        values['asked_by'] = asked_by[:64]
+    if state in _TRIED:
+        values['applied_at'] = now
+    return tx.execute(TABLE.update().where(TABLE.c.id == plan_id, TABLE.c.state.in_(tuple(from_states)))
+                      .values(values)).rowcount == 1
+
+
+def drop_live(tx: Tx, domain_id: str, server_id: str | None, why: str, now: datetime) -> int:
+    """Drop what is parked or approved of a domain on a server, expired or not; how many plans that was.
+
+    :param server_id: None for all servers
+    """
+    return tx.execute(TABLE.update().where(_of(domain_id, server_id), TABLE.c.state.in_(LIVE))
+                      .values(_new_state(PlanState.DROPPED, why, now))).rowcount
+
+
+def reserve(tx: Tx, plan: StoredPlan, limit: int, since: datetime, now: datetime) -> int | None:
+    """Keep *plan* as begun, unless that brings the deletes of the pool since then over *limit*; settle it afterwards.
+
+    Who else reserves for the pool waits meanwhile, so that all see all.  One that began and never ended gives way to
+    the next for the same domain on the same server.
+
+    :returns: None when it is kept, else how many deletes there are without it
+    """
+    pool_id = sa.select(pools.c.id).where(pools.c.name == plan.pool_name).scalar_subquery()
+    tx.execute(sa.select(pool_servers.c.id).where(pool_servers.c.pool_id == pool_id).order_by(pool_servers.c.id)
+               .with_for_update()).all()
+    own = sa.and_(TABLE.c.domain_id == plan.domain_id, TABLE.c.server_id == plan.server_id)
+    ended = sa.or_(TABLE.c.domain_id.is_(None), sa.not_(own), TABLE.c.why.is_(None), TABLE.c.why != _BEGUN)
+    before = deletes_since(tx, plan.pool_name, since, ended)
+    if before + plan.deletes > limit:
+        return before
+    tx.execute(TABLE.delete().where(own, TABLE.c.state == PlanState.FAILED, TABLE.c.why == _BEGUN))
+    put(tx, dataclasses.replace(plan, state=PlanState.FAILED, why=_BEGUN, applied_at=now), now)
+    return None
+
+
+def deletes_since(tx: Tx, pool_name: str, since: datetime, where: Any = sa.true()) -> int:
+    """How many deletes are in the plans that the pool's managers have begun since then, or may begin: are approved.
+
+    :param where: of which plans more has to be true
+    """
+    of_pool = sa.and_(TABLE.c.pool_name == pool_name, TABLE.c.server_id.is_not(None))
+    return sum(int(tx.execute(sa.select(sa.func.coalesce(sa.func.sum(TABLE.c.deletes), 0)).where(of_pool, *each))
+                   .scalar_one()) for each in (
+        (TABLE.c.applied_at >= since, TABLE.c.state.in_(_TRIED), where),
+        (TABLE.c.updated_at >= since, TABLE.c.state == PlanState.APPROVED)))
+
+
+def expire(tx: Tx, before: datetime, limit: int) -> int:
+    """Remove about *limit* plans at most that expired, and were last written, before then; how many there were."""
+    removed = 0
+    for state in PlanState:  # one at a time, since the index begins with the state
+        ids = list(tx.execute(sa.select(TABLE.c.id).where(TABLE.c.state == state, TABLE.c.expires_at < before,
+                                                          TABLE.c.updated_at < before)
+                              .order_by(TABLE.c.expires_at).limit(limit - removed)).scalars())
+        if ids:
+            tx.execute(TABLE.delete().where(TABLE.c.id.in_(ids)))
+        removed += len(ids)
+        if removed >= limit:
+            break
+    return removed
+
+
+def _one(tx: Tx, statement: sa.Select[Any]) -> StoredPlan | None:
+    row = tx.execute(statement).first()
+    if row is None:
+        return None
+    plan = StoredPlan(*row)
+    return dataclasses.replace(plan, document=_unpacked(plan.document))
+
+
+def _packed(document: str) -> str:
+    if len(document) > _LONG_DOCUMENT:
+        document = _COMPRESSED + base64.b64encode(zlib.compress(document.encode())).decode()
+    if len(document) > MAX_DOCUMENT:
+        raise InvalidField(field='document', why='it is too long to be kept, also when it is compressed')
+    return document
+
+
+def _unpacked(document: str) -> str:
+    if document.startswith(_COMPRESSED):
+        return zlib.decompress(base64.b64decode(document.removeprefix(_COMPRESSED))).decode()
+    return document
+
+
+def _of(domain_id: str, server_id: str | None) -> Any:
+    on = sa.true() if server_id is None else TABLE.c.server_id == server_id
+    return sa.and_(TABLE.c.domain_id == domain_id, on)
+
+
+def _new_state(state: PlanState, why: str | None, now: datetime) -> dict[str, Any]:
+    return {'state': state, 'updated_at': now} | ({} if why is None else {'why': why[:_MAX_WHY]})
+
+
+def _seen_by(project_id: str | None) -> Any:
+    if project_id is None:
+        return sa.true()
+    return sa.exists().where(domains.c.id == TABLE.c.domain_id, domains.c.project_id == project_id)
+
+
+def _by_state(value: str) -> Any:
+    try:
+        return TABLE.c.state.in_([PlanState(each.strip().upper()) for each in value.split(',')])
+    except ValueError:
+        raise InvalidField(field='state', why=f'not one of {", ".join(PlanState)}') from None
+
+
+_CRITERIA: dict[str, Any] = {
+    'state': _by_state,
+    'zone': lambda value: paging.like(TABLE.c.zone, value.lower()),
+    'server_id': lambda value: TABLE.c.server_id == value,
+    'domain_id': lambda value: TABLE.c.domain_id == value,
+    'pool_name': lambda value: TABLE.c.pool_name == value,
+}

@@ -1,0 +1,205 @@
+"""Pools and their attributes as :class:`designate_pool.model.Pool`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import exc
+
+from designate_pool.errors import LostRace, UnknownPool
+from designate_pool.model import Pool, Status, new_id
+from designate_pool.storage.sql import paging
+from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.sql.schema import domains, pool_attributes, pool_manager_status, pool_servers, pools
+from designate_pool.storage.zones import tsigkeys
+
+#: The pool that a new database has.
+FIRST = 'default'
+#: The attribute's key, and the field of Pool that holds its values.
+_ATTRIBUTES = {'name_server': 'name_servers', 'also_notify': 'also_notifies'}
+_COLUMNS = tuple(pools.c[name] for name in ('id', 'name', 'description', 'project_id', 'provisioner', 'version',
+                                            'created_at', 'updated_at', 'threshold_percentage', 'catalog_zone',
+                                            'count_joining_servers', 'published_at'))
+# Made once, because making a statement takes as long as executing it.
+_WITH_ATTRIBUTES = (
+    sa.select(*_COLUMNS, pool_attributes.c.key, pool_attributes.c.value)
+    .select_from(pools.outerjoin(pool_attributes, sa.and_(pool_attributes.c.pool_id == pools.c.id,
+                                                          pool_attributes.c.key.in_(_ATTRIBUTES))))
+    .order_by(pool_attributes.c.position, pool_attributes.c.id))
+_BY_ID = _WITH_ATTRIBUTES.where(pools.c.id == sa.bindparam('id'))
+_SHARED_BY_ID = _BY_ID.with_for_update(read=True, of=pools)
+_SHARED_BY_NAME = _WITH_ATTRIBUTES.where(pools.c.name == sa.bindparam('name')).with_for_update(read=True, of=pools)
+_HOLD = sa.select(pools.c.id).where(pools.c.id == sa.bindparam('id')).with_for_update(read=True)
+_ALSO_NOTIFIES = (sa.select(pool_attributes.c.value).join_from(pool_attributes, pools)
+                  .where(pools.c.name == sa.bindparam('name'), pool_attributes.c.key == 'also_notify')
+                  .order_by(pool_attributes.c.position, pool_attributes.c.id))
+_SORT_KEYS = {name: pools.c[name] for name in ('name', 'id', 'created_at', 'updated_at')}
+_CRITERIA: dict[str, Any] = {
+    'name': lambda value: paging.like(pools.c.name, value),
+    'id': lambda value: pools.c.id == value,
+    'description': lambda value: paging.like(pools.c.description, value),
+    'project_id': lambda value: pools.c.project_id == value,
+}
+
+
+def get(tx: Tx, pool_id: str) -> Pool | None:
+    return _one(tx, _BY_ID, id=pool_id)
+
+
+def lock(tx: Tx, pool_id: str) -> Pool | None:
+    """The pool, which nobody can change or make domains in until this transaction ends."""
+    tx.execute(sa.select(pools.c.id).where(pools.c.id == pool_id).with_for_update())
+    return get(tx, pool_id)
+
+
+def share(tx: Tx, pool_id: str | None = None, name: str | None = None) -> Pool | None:
+    """The pool by id or name, which nobody can change until this transaction ends."""
+    if pool_id is not None:
+        return _one(tx, _SHARED_BY_ID, id=pool_id)
+    return _one(tx, _SHARED_BY_NAME, name=name)
+
+
+def hold(tx: Tx, pool_id: str) -> None:
+    """Have nobody change the pool until this transaction ends."""
+    tx.execute(_HOLD, {'id': pool_id})
+
+
+def find(tx: Tx, criterion: Mapping[str, str], marker: str | None, limit: int | None, sort_key: str | None,
+         sort_dir: str | None) -> list[Pool]:
+    paging.refuse_unknown(criterion, _CRITERIA)
+    statement = sa.select(*_COLUMNS).where(*(_CRITERIA[key](value) for key, value in criterion.items()))
+    rows = paging.one_page(tx, statement, pools.c.id, _SORT_KEYS, marker, limit, sort_key, sort_dir)
+    attributes = _attributes(tx, [row.id for row in rows])
+    return [_pool(row, attributes.get(row.id, {})) for row in rows]
+
+
+def name_servers(tx: Tx, pool_id: str) -> tuple[str, ...]:
+    """The pool's name servers, the SOA's primary first."""
+    return _attributes(tx, [pool_id]).get(pool_id, {}).get('name_servers', ())
+
+
+def check_known(tx: Tx, name: str, option: str = 'pool_name', may_be_unused: bool = True) -> None:
+    """
+    :param option: which names the pool, for the error
+    :param may_be_unused: whether any name will do in a database that has been used for no pool yet
+    :raises UnknownPool: when there is no such pool
+    """
+    known = sorted(tx.execute(sa.select(pools.c.name)).scalars())
+    if name in known:
+        return
+    is_unused = may_be_unused and known in ([], [FIRST]) and all(
+        tx.execute(sa.select(table.c.id).limit(1)).first() is None for table in (pool_servers, domains))
+    if not is_unused:
+        raise UnknownPool(option=option, pool=name, known=f'there are: {", ".join(known)}' if known else
+                          'there is none at all')
+
+
+def also_notifies(tx: Tx, name: str) -> tuple[str, ...]:
+    """Where a NOTIFY of each change of the pool's zones goes, besides its servers."""
+    return tuple(tx.execute(_ALSO_NOTIFIES, {'name': name}).scalars())
+
+
+def insert(tx: Tx, pool: Pool, now: datetime) -> None:
+    """:raises LostRace: when another transaction has taken the name meanwhile"""
+    try:
+        tx.execute(sa.insert(pools), {'id': pool.id, 'created_at': now, 'updated_at': now, 'version': 1,
+                                      'name': pool.name, 'description': pool.description,
+                                      'project_id': pool.project_id, 'provisioner': pool.provisioner})
+    except exc.IntegrityError as error:
+        raise LostRace(what=f'pool {pool.name}') from error
+    _insert_attributes(tx, pool, now)
+
+
+def save(tx: Tx, pool: Pool, now: datetime) -> None:
+    """Write all of a pool that is locked.
+
+    :raises LostRace: when another transaction has taken the name meanwhile
+    """
+    try:
+        tx.execute(sa.update(pools).where(pools.c.id == pool.id)
+                   .values(name=pool.name, description=pool.description, project_id=pool.project_id,
+                           provisioner=pool.provisioner, updated_at=now, version=pools.c.version + 1))
+    except exc.IntegrityError as error:
+        raise LostRace(what=f'pool {pool.name}') from error
+    tx.execute(sa.delete(pool_attributes).where(pool_attributes.c.pool_id == pool.id,
+                                                pool_attributes.c.key.in_(_ATTRIBUTES)))
+    _insert_attributes(tx, pool, now)
+    tsigkeys.count_change(tx)  # those of the pool know it by its name
+
+
+def publish(tx: Tx, pool: Pool, now: datetime) -> None:
+    """Write what the configuration says of a pool, for those who do not have it."""
+    tx.execute(sa.update(pools).where(pools.c.name == pool.name).values(
+        threshold_percentage=pool.threshold_percentage, catalog_zone=pool.catalog_zone,
+        count_joining_servers=pool.count_joining_servers, published_at=now))
+
+
+def count_domains(tx: Tx, pool_id: str) -> int:
+    """How many domains the pool has that are not deleted, or whose deletion some server has yet to confirm."""
+    unconfirmed = sa.exists().where(pool_manager_status.c.domain_id == domains.c.id)
+    return tx.execute(sa.select(sa.func.count()).select_from(domains)
+                      .where(domains.c.pool_id == pool_id,
+                             sa.or_(domains.c.status != Status.DELETED, unconfirmed))).scalar_one()
+
+
+def delete(tx: Tx, pool_id: str) -> bool:
+    """Remove a pool that is locked; its tombstones, which keep the serials of names, go to another pool.
+
+    :returns: False when there are tombstones and no other pool
+    """
+    left = tx.execute(sa.select(domains.c.id).where(domains.c.pool_id == pool_id).limit(1)).first()
+    if left is not None:
+        other = tx.execute(sa.select(pools.c.id).where(pools.c.id != pool_id)
+                           .order_by(pools.c.created_at, pools.c.id).limit(1)).scalar()
+        if other is None:
+            return False
+        tx.execute(sa.update(domains).where(domains.c.pool_id == pool_id).values(pool_id=other))
+    tx.execute(sa.delete(pool_attributes).where(pool_attributes.c.pool_id == pool_id))
+    tx.execute(sa.delete(pool_servers).where(pool_servers.c.pool_id == pool_id))
+    tsigkeys.delete_of_pool(tx, pool_id)
+    tx.execute(sa.delete(pools).where(pools.c.id == pool_id))
+    return True
+
+
+def _one(tx: Tx, statement: sa.Select[Any], **parameters: object) -> Pool | None:
+    rows = tx.execute(statement, parameters).all()
+    if not rows:
+        return None
+    return _pool(rows[0], _grouped((row.key, row.value) for row in rows if row.key is not None))
+
+
+def _pool(row: Any, attributes: Mapping[str, tuple[str, ...]]) -> Pool:
+    values = {column.name: getattr(row, column.name) for column in _COLUMNS}
+    if values['threshold_percentage'] is None:  # it was never published
+        del values['threshold_percentage']
+    return Pool(**values,
+                name_servers=attributes.get('name_servers', ()), also_notifies=attributes.get('also_notifies', ()))
+
+
+def _attributes(tx: Tx, ids: Iterable[str]) -> dict[str, dict[str, tuple[str, ...]]]:
+    rows = tx.execute(sa.select(pool_attributes.c.pool_id, pool_attributes.c.key, pool_attributes.c.value)
+                      .where(pool_attributes.c.pool_id.in_(list(ids)), pool_attributes.c.key.in_(_ATTRIBUTES))
+                      .order_by(pool_attributes.c.position, pool_attributes.c.id)).all()
+    found: dict[str, list[tuple[str, str]]] = {}
+    for pool_id, key, value in rows:
+        found.setdefault(pool_id, []).append((key, value))
+    return {pool_id: _grouped(pairs) for pool_id, pairs in found.items()}
+
+
+def _grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
+    grouped: dict[str, tuple[str, ...]] = {}
+    for key, value in pairs:
+        field = _ATTRIBUTES[key]
+        grouped[field] = (*grouped.get(field, ()), value)
+    return grouped
+
+
+def _insert_attributes(tx: Tx, pool: Pool, now: datetime) -> None:
+    rows = [{'id': new_id(), 'created_at': now, 'updated_at': now, 'version': 1, 'key': key, 'value': value,
+             'position': position, 'pool_id': pool.id}
+            for key, field in _ATTRIBUTES.items() for position, value in enumerate(getattr(pool, field))]
+    if rows:
+        tx.execute(sa.insert(pool_attributes), rows)

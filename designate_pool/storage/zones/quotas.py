@@ -1,0 +1,71 @@
+"""Quotas of projects, and how much of them is used.
+
+Counting ends where it is known that a limit is passed, so a quota costs at most as many steps through an index as it
+allows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import exc
+
+from designate_pool.errors import LostRace
+from designate_pool.model import Status, Task
+from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.sql.schema import ALIVE, domains, quotas, records, recordsets
+
+_KEPT = sa.and_(records.c.task != Task.DELETE, records.c.status != Status.DELETED)
+
+
+def of_project(tx: Tx, project_id: str) -> dict[str, int]:
+    """What was set for a project, by resource."""
+    rows = tx.execute(sa.select(quotas.c.resource, quotas.c.hard_limit).where(quotas.c.project_id == project_id))
+    return {row[0]: row[1] for row in rows}
+
+
+def save(tx: Tx, project_id: str, wanted: Mapping[str, int], now: datetime) -> None:
+    """Set these quotas of a project, and leave its others.
+
+    :raises LostRace: when another transaction has set one for the first time meanwhile
+    """
+    for resource, limit in sorted(wanted.items()):
+        here = sa.and_(quotas.c.project_id == project_id, quotas.c.resource == resource)
+        changed = tx.execute(sa.update(quotas).where(here).values(hard_limit=limit, updated_at=now))
+        if not changed.rowcount:
+            try:
+                tx.execute(sa.insert(quotas), {'project_id': project_id, 'resource': resource, 'hard_limit': limit,
+                                               'created_at': now, 'updated_at': now})
+            except exc.IntegrityError as error:
+                raise LostRace(what=f'quota of {project_id}') from error
+
+
+def delete(tx: Tx, project_id: str) -> None:
+    """Let the configuration's quotas be the project's."""
+    tx.execute(sa.delete(quotas).where(quotas.c.project_id == project_id))
+
+
+def count_domains(tx: Tx, project_id: str, most: int) -> int:
+    """How many live domains a project has; no more than *most* are counted."""
+    return _count(tx, sa.select(domains.c.id).where(domains.c.project_id == project_id, domains.c.deleted == ALIVE),
+                  most)
+
+
+def count_recordsets(tx: Tx, domain_id: str, most: int) -> int:
+    """How many recordsets a domain has that are not made from its pool; no more than *most* are counted."""
+    return _count(tx, sa.select(recordsets.c.id).where(recordsets.c.domain_id == domain_id,
+                                                       recordsets.c.deleted == ALIVE, ~recordsets.c.managed), most)
+
+
+def count_records(tx: Tx, domain_id: str, most: int) -> int:
+    """How many records a domain has that are not made from its pool; no more than *most* are counted."""
+    return _count(tx, sa.select(records.c.id).join_from(records, recordsets)
+                  .where(records.c.domain_id == domain_id, _KEPT, ~recordsets.c.managed), most)
+
+
+def _count(tx: Tx, statement: sa.Select[Any], most: int) -> int:
+    found: int = tx.execute(sa.select(sa.func.count()).select_from(statement.limit(most).subquery())).scalar_one()
+    return found

@@ -1,0 +1,292 @@
+"""Recordsets and their records, as :class:`designate_pool.model.RecordSet`.
+
+What is read here is what is to be served: records whose deletion is due or done are left out, and so are deleted
+recordsets.  Whoever writes has locked the domain.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from designate_pool.errors import InvalidField
+from designate_pool.model import Record, RecordSet, Status, Task, new_ids
+from designate_pool.serial import HALF, SPACE
+from designate_pool.storage.sql import bulk_insert, paging
+from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.sql.schema import ALIVE, domains, records, recordsets
+from designate_pool.storage.zones.domains import chunks
+
+_SET_FIELDS = ('id', 'domain_id', 'name', 'type', 'ttl', 'description', 'managed', 'version', 'created_at',
+               'updated_at')
+_SET_COLUMNS = tuple(recordsets.c[name] for name in _SET_FIELDS)
+_RECORD_COLUMNS = (records.c.data, records.c.id, records.c.serial_number, records.c.task, records.c.status)
+_KEPT = sa.and_(records.c.task != Task.DELETE, records.c.status != Status.DELETED)
+_WITH_RECORDS = (
+    sa.select(*_SET_COLUMNS, *(column.label(f'record_{column.name}') for column in _RECORD_COLUMNS))
+    .select_from(recordsets.outerjoin(records, sa.and_(records.c.recordset_id == recordsets.c.id, _KEPT)))
+    .where(recordsets.c.deleted == ALIVE))
+#: Rows that are in memory at once of those that come as they are taken.
+_AT_ONCE = 2000
+_UNSETTLED = records.c.status.in_((Status.PENDING, Status.ERROR))
+_SORT_KEYS = {name: recordsets.c[name] for name in ('name', 'id', 'type', 'created_at', 'updated_at', 'ttl',
+                                                    'description')}
+#: Where there are no more domains, and no more recordsets in them, all of these are read and sorted; else recordsets
+#: are walked in order until enough belong to them.
+_FEW, _FEW_SETS = 2000, 5000
+
+
+def get(tx: Tx, domain_id: str, recordset_id: str) -> RecordSet | None:
+    found = _read(tx, _WITH_RECORDS.where(recordsets.c.id == recordset_id, recordsets.c.domain_id == domain_id))
+    return found[0] if found else None
+
+
+def deleted_at(tx: Tx, domain_id: str, recordset_id: str, serial: int) -> RecordSet | None:
+    """A recordset that was deleted at *serial*, with the records that went with it."""
+    row = tx.execute(sa.select(*_SET_COLUMNS).where(recordsets.c.id == recordset_id, recordsets.c.deleted != ALIVE,
+                                                    recordsets.c.domain_id == domain_id)).first()
+    gone = [Record(*each) for each in tx.execute(sa.select(*_RECORD_COLUMNS).where(
+        records.c.recordset_id == recordset_id, records.c.serial_number == serial))]
+    return RecordSet(**row._mapping, records=_in_order(gone)) if row is not None and gone else None
+
+
+def at_names(tx: Tx, domain_id: str, names: Iterable[str]) -> list[RecordSet]:
+    """Every recordset that has one of *names*."""
+    return [found for part in chunks(dict.fromkeys(names))
+            for found in _read(tx, _WITH_RECORDS.where(recordsets.c.domain_id == domain_id,
+                                                       recordsets.c.name.in_(part)))]
+
+
+def at_apex(tx: Tx, domain_ids: Iterable[str], rtype: str) -> list[RecordSet]:
+    """The recordsets of one type that carry their domain's own name."""
+    return _read(tx, _WITH_RECORDS.join(domains, domains.c.id == recordsets.c.domain_id)
+                 .where(recordsets.c.domain_id.in_(list(domain_ids)), recordsets.c.name == domains.c.name,
+                        recordsets.c.type == rtype))
+
+
+def find(tx: Tx, domain_id: str, criterion: Mapping[str, str], soa_status: Status, marker: str | None,
+         limit: int | None, sort_key: str | None, sort_dir: str | None) -> list[RecordSet]:
+    """Recordsets that match; see :meth:`designate_pool.rpc.central.CentralClient.find_recordsets`.
+
+    The SOA has no stored record: its data is never matched.
+
+    :param soa_status: the status that the SOA has
+    """
+    paging.refuse_unknown(criterion, _CRITERIA)
+    statement = sa.select(*_SET_COLUMNS).where(recordsets.c.domain_id == domain_id, recordsets.c.deleted == ALIVE)
+    for key, value in criterion.items():
+        statement = statement.where(_CRITERIA[key](value, soa_status))
+    return _with_records(tx, (RecordSet(**row._mapping) for row in paging.one_page(
+        tx, statement, recordsets.c.id, _SORT_KEYS, marker, limit, sort_key, sort_dir,
+        among=(recordsets.c.domain_id == domain_id,))))
+
+
+def find_everywhere(tx: Tx, criterion: Mapping[str, str], project_id: str | None, marker: str | None,
+                    limit: int | None, sort_key: str | None, sort_dir: str | None) -> list[RecordSet]:
+    """Recordsets of all domains that are not deleted, which match.
+
+    :param criterion: as for :func:`find`
+    :param project_id: of the domains; None for every project
+    """
+    paging.refuse_unknown(criterion, _CRITERIA)
+    # No join: MariaDB would begin with all domains and sort what they have, in place of following the index.
+    status, project = _of_owner(domains.c.status), _of_owner(domains.c.project_id)
+    statement = sa.select(*_SET_COLUMNS).where(recordsets.c.deleted == ALIVE, status != Status.DELETED)
+    # What is due for a record is due for its domain: few domains are looked at, not all records.
+    unsettled = criterion.get('status') in (Status.PENDING, Status.ERROR)
+    if project_id is not None or unsettled:
+        ids = tx.execute(sa.select(domains.c.id).where(
+            domains.c.status.in_((Status.PENDING, Status.ERROR)) if unsettled else domains.c.status != Status.DELETED,
+            sa.true() if project_id is None else domains.c.project_id == project_id).limit(_FEW + 1)).scalars().all()
+        # Without statistics a database does not know whether these are few.
+        if _are_few(tx, ids):
+            statement = statement.where(recordsets.c.domain_id.in_(ids))
+        elif project_id is not None:
+            statement = statement.where(project == project_id)
+    for key, value in criterion.items():
+        statement = statement.where(_CRITERIA[key](value, status))
+    return _with_records(tx, (RecordSet(**row._mapping) for row in paging.one_page(
+        tx, statement, recordsets.c.id, _SORT_KEYS, marker, limit, sort_key, sort_dir,
+        among=() if project_id is None else (project == project_id,))))
+
+
+def _are_few(tx: Tx, domain_ids: Sequence[str]) -> bool:
+    some = sa.select(recordsets.c.id).where(recordsets.c.domain_id.in_(domain_ids)).limit(_FEW_SETS + 1).subquery()
+    return len(domain_ids) <= _FEW and tx.execute(
+        sa.select(sa.func.count()).select_from(some)).scalar_one() <= _FEW_SETS
+
+
+def _of_owner(column: sa.Column[Any]) -> Any:
+    return sa.select(column).where(domains.c.id == recordsets.c.domain_id).scalar_subquery()
+
+
+def _with_records(tx: Tx, found: Iterable[RecordSet]) -> list[RecordSet]:
+    sets = list(found)
+    held: dict[str, list[Record]] = {}
+    for part in chunks(each.id for each in sets):
+        for row in tx.execute(sa.select(records.c.recordset_id, *_RECORD_COLUMNS)
+                              .where(records.c.recordset_id.in_(part), _KEPT)):
+            held.setdefault(row[0], []).append(Record(*row[1:]))
+    return [dataclasses.replace(each, records=_in_order(held.get(each.id, ()))) for each in sets]
+
+
+def contents(tx: Tx, domain_id: str) -> Iterator[tuple[str, str, int | None, str]]:
+    """Name, type, TTL and data of every stored record, in the order of these.
+
+    The rows come from the database as they are taken, and meanwhile nothing else can be done in the transaction.
+    """
+    found = tx.execute(sa.select(recordsets.c.name, recordsets.c.type, recordsets.c.ttl, records.c.data)
+                       .join_from(recordsets, records, records.c.recordset_id == recordsets.c.id)
+                       .where(recordsets.c.domain_id == domain_id, recordsets.c.deleted == ALIVE, _KEPT)
+                       .order_by(recordsets.c.name, recordsets.c.type)
+                       .execution_options(yield_per=_AT_ONCE))
+    for (name, rtype, ttl), same in itertools.groupby(found, key=lambda row: (row[0], row[1], row[2])):
+        for data in sorted(row[3] for row in same):
+            yield name, rtype, ttl, data
+
+
+def insert(tx: Tx, sets: Sequence[RecordSet], now: datetime) -> None:
+    """Insert recordsets, without their records."""
+    bulk_insert.insert(tx, recordsets, {'created_at': now, 'updated_at': now, 'deleted': ALIVE, 'version': 1}, {
+        name: [getattr(each, name) for each in sets]
+        for name in ('id', 'domain_id', 'name', 'type', 'ttl', 'description', 'managed')})
+
+
+def insert_records(tx: Tx, serial: int, rows: Iterable[tuple[str, str, str, bytes]], now: datetime) -> None:
+    """Insert records that are to be added at *serial*.
+
+    :param rows: (domain id, recordset id, rdata as text, rdata in wire form)
+    """
+    same = {'created_at': now, 'updated_at': now, 'version': 1, 'serial_number': serial, 'task': Task.ADD,
+            'status': Status.PENDING}
+    for part in chunks(rows, 5000):
+        columns = dict(zip(('domain_id', 'recordset_id', 'data', 'wire'), zip(*part)))
+        bulk_insert.insert(tx, records, same, {'id': new_ids(len(part)), **columns})
+
+
+def change(tx: Tx, ids: Iterable[str], ttl: int | None, description: str | None, now: datetime) -> None:
+    """Give recordsets this TTL and description."""
+    for part in chunks(ids):
+        tx.execute(sa.update(recordsets).where(recordsets.c.id.in_(part))
+                   .values(ttl=ttl, description=description, updated_at=now, version=recordsets.c.version + 1))
+
+
+def delete(tx: Tx, ids: Iterable[str], serial: int, now: datetime) -> None:
+    """Have recordsets deleted at *serial*; their name and type are free at once."""
+    for part in chunks(ids):
+        tx.execute(sa.update(recordsets).where(recordsets.c.id.in_(part))
+                   .values(deleted=recordsets.c.id, updated_at=now, version=recordsets.c.version + 1))
+        tx.execute(_due(records.c.recordset_id.in_(part), Task.DELETE, serial, now))
+
+
+def delete_records(tx: Tx, ids: Iterable[str], serial: int, now: datetime) -> None:
+    """Have records deleted at *serial*."""
+    for part in chunks(ids):
+        tx.execute(_due(records.c.id.in_(part), Task.DELETE, serial, now))
+
+
+def touch_records(tx: Tx, ids: Iterable[str], serial: int, now: datetime) -> None:
+    """Have records that stay served anew at *serial*; one that was never served is still to be added."""
+    for part in chunks(ids):
+        tx.execute(_due(records.c.id.in_(part), _UPDATE, serial, now))
+
+
+def touch_inheriting(tx: Tx, domain_id: str, serial: int, now: datetime) -> None:
+    """:func:`touch_records` for every record that has its TTL from the domain."""
+    inheriting = sa.select(recordsets.c.id).where(recordsets.c.domain_id == domain_id, recordsets.c.deleted == ALIVE,
+                                                  recordsets.c.ttl.is_(None))
+    tx.execute(_due(sa.and_(records.c.domain_id == domain_id, records.c.recordset_id.in_(inheriting)), _UPDATE, serial,
+                    now))
+
+
+def settle(tx: Tx, domain_ids: Iterable[str], now: datetime) -> None:
+    """Close what is due up to the serial reported for each domain: ACTIVE, or DELETED where that was due."""
+    reported = sa.select(domains.c.reported_serial).where(domains.c.id == records.c.domain_id).scalar_subquery()
+    for part in chunks(domain_ids):
+        # MySQL assigns from left to right, so status has to look at the task before it is cleared.
+        tx.execute(sa.update(records).where(records.c.domain_id.in_(part), _UNSETTLED, _is_up_to(reported))
+                   .ordered_values(
+                       (records.c.status, sa.case((records.c.task == Task.DELETE, _status(Status.DELETED)),
+                                                  else_=_status(Status.ACTIVE))),
+                       (records.c.task, Task.NONE),
+                       (records.c.updated_at, now),
+                       (records.c.version, records.c.version + 1)))
+
+
+def fail(tx: Tx, domain_ids: Iterable[str], serial: int, now: datetime) -> None:
+    """Records that are PENDING for *serial* or an older one are in ERROR."""
+    for part in chunks(domain_ids):
+        tx.execute(sa.update(records)
+                   .where(records.c.domain_id.in_(part), records.c.status == Status.PENDING, _is_up_to(serial))
+                   .values(status=Status.ERROR, updated_at=now, version=records.c.version + 1))
+
+
+def _status(status: Status) -> Any:
+    return sa.literal(status, type_=records.c.status.type)
+
+
+_UPDATE = sa.case((records.c.task == Task.NONE, sa.literal(Task.UPDATE, type_=records.c.task.type)),
+                  else_=records.c.task)
+
+
+def _due(condition: Any, task: Any, serial: int, now: datetime) -> sa.Update:
+    return (sa.update(records).where(condition, _KEPT)
+            .values(task=task, status=Status.PENDING, serial_number=serial, updated_at=now,
+                    version=records.c.version + 1))
+
+
+def _is_up_to(serial: Any) -> Any:
+    """Whether a record's serial is *serial* or older (RFC 1982), by arithmetic that every database has."""
+    return (serial - records.c.serial_number + SPACE) % SPACE < HALF
+
+
+def _has(*conditions: Any) -> Any:
+    return sa.exists().where(records.c.recordset_id == recordsets.c.id, _KEPT, *conditions)
+
+
+def _by_status(value: str, soa_status: Any) -> Any:
+    """
+    :param soa_status: the domain's status, or what gives it in a statement
+    """
+    try:
+        wanted = Status(value)
+    except ValueError:
+        raise InvalidField(field='status', why=f'not one of {", ".join(Status)}') from None
+    failed, waits = _has(records.c.status == Status.ERROR), _has(records.c.status == Status.PENDING)
+    stored = {Status.ERROR: failed, Status.PENDING: sa.and_(~failed, waits), Status.ACTIVE: sa.and_(~failed, ~waits),
+              Status.DELETED: sa.false()}[wanted]
+    soa = recordsets.c.type == 'SOA'
+    as_domain = sa.literal(wanted is soa_status) if isinstance(soa_status, Status) else soa_status == wanted
+    return sa.or_(sa.and_(soa, as_domain), sa.and_(~soa, stored))
+
+
+_CRITERIA: dict[str, Any] = {
+    'id': lambda value, soa_status: recordsets.c.id == value,
+    'name': lambda value, soa_status: paging.like(recordsets.c.name, value.lower()),
+    'type': lambda value, soa_status: recordsets.c.type == value.upper(),
+    'data': lambda value, soa_status: _has(paging.like(records.c.data, value)),
+    'status': _by_status,
+    'ttl': lambda value, soa_status: recordsets.c.ttl == paging.number('ttl', value),
+    'description': lambda value, soa_status: paging.like(recordsets.c.description, value),
+}
+
+
+def _read(tx: Tx, statement: sa.Select[Any]) -> list[RecordSet]:
+    sets: dict[str, RecordSet] = {}
+    held: dict[str, list[Record]] = {}
+    width = len(_SET_FIELDS)
+    for row in tx.execute(statement):
+        if row[0] not in sets:
+            sets[row[0]] = RecordSet(**dict(zip(_SET_FIELDS, row[:width])))
+        if row[width] is not None:
+            held.setdefault(row[0], []).append(Record(*row[width:]))
+    return [dataclasses.replace(each, records=_in_order(held.get(each.id, ()))) for each in sets.values()]
+
+
+def _in_order(found: Iterable[Record]) -> tuple[Record, ...]:
+    return tuple(sorted(found, key=lambda record: record.data))

@@ -1,0 +1,137 @@
+"""``/v2/servers``."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import datetime, timezone
+
+import pytest
+
+from designate_pool.api.views import designate
+from designate_pool.errors import BadConfiguration, ServerNotFound, ServiceUnavailable, WrongServerState
+from designate_pool.model import Comparison, PoolServer, Reloaded, ServerState
+from tests.unit.api.stand_in import POOL_ID, SERVER_IDS
+
+NOON = datetime(2026, 5, 1, 12, tzinfo=timezone.utc)
+FIRST = f'/v2/servers/{SERVER_IDS[0]}'
+
+
+def test_a_server_is_shown(api, central):
+    central.put(SERVER_IDS[0], ServerState.JOINING, filled_to='a' * 32, filled=512, note='joins', joined_at=NOON,
+                key_name='one.example.com.',
+                domains=1000, rows=600, waiting=7, failing=2, in_hand=3, oldest=NOON,
+                failures=(('example.com.', 'CREATE', 'refused'),))
+    answer = api.simulate_get(FIRST, headers={'Host': 'dns.example.net'})
+    server_id = str(uuid.UUID(SERVER_IDS[0]))
+    assert answer.json == {
+        'id': server_id, 'name': 'fake:192.0.2.1:53', 'driver': 'fake', 'host': '192.0.2.1', 'port': 53,
+        'pool_id': str(uuid.UUID(POOL_ID)), 'key_name': 'one.example.com.', 'state': 'joining',
+        'state_since': '2026-05-01T11:48:00.000000',
+        'joined_at': '2026-05-01T12:00:00.000000', 'filling': True, 'filled': 512, 'dismissed': False,
+        'delete_zones': False, 'note': 'joins', 'version': 1, 'created_at': None, 'updated_at': None,
+        'links': {'self': f'http://dns.example.net/v2/servers/{server_id}'},
+        'domains': 1000, 'rows': 600, 'waiting': 7, 'failing': 2, 'in_hand': 3,
+        'oldest_due_at': '2026-05-01T12:00:00.000000',
+        'failures': [{'zone_name': 'example.com.', 'action': 'CREATE', 'error': 'refused'}]}
+    listed = api.simulate_get('/v2/servers', headers={'Host': 'dns.example.net'}).json
+    assert listed['servers'][0] == answer.json
+    assert [each['host'] for each in listed['servers']] == ['192.0.2.1', '192.0.2.2', '192.0.2.3']
+    assert listed['links'] == {'self': 'http://dns.example.net/v2/servers'}
+
+
+def test_a_server_is_found_with_and_without_dashes_in_its_id(api):
+    dashed = str(uuid.UUID('a' * 32))
+    for server_id in (SERVER_IDS[0], str(uuid.UUID(SERVER_IDS[0]))):
+        assert api.simulate_get(f'/v2/servers/{server_id}').json['host'] == '192.0.2.1'
+    answer = api.simulate_get(f'/v2/servers/{dashed}')
+    assert (answer.status_code, answer.json['type']) == (404, 'server_not_found')
+
+
+def test_a_list_takes_no_filters(api):
+    assert api.simulate_get('/v2/servers?state=active').status_code == 400
+
+
+@pytest.mark.parametrize('options', [{}, {'json': {}}], ids=['no body', 'an empty object'])
+def test_maintenance_and_back(api, central, options):
+    rested = api.simulate_post(f'{FIRST}/maintenance', **options)
+    assert (rested.status_code, rested.json['state'], rested.json['host']) == (202, 'maintenance', '192.0.2.1')
+    assert 'waiting' not in rested.json
+    back = api.simulate_post(f'{FIRST}/resume', headers={'X-Project-Id': 'operators'}, **options)
+    assert (back.status_code, back.json['state']) == (202, 'active')
+    assert central.contexts[-1].project_id == 'operators'
+
+
+@pytest.mark.parametrize('body, delete_zones', [({}, False), ({'delete_zones': False}, False),
+                                                ({'delete_zones': True}, True)])
+def test_drain(api, body, delete_zones):
+    answer = api.simulate_post(f'{FIRST}/drain', json=body)
+    assert (answer.status_code, answer.json['state'], answer.json['dismissed'], answer.json['delete_zones']) == (
+        202, 'draining', True, delete_zones)
+
+
+def test_a_state_that_does_not_allow_it(api, central):
+    central.put(SERVER_IDS[0], ServerState.REMOVED)
+    answer = api.simulate_post(f'{FIRST}/drain')
+    assert (answer.status_code, answer.json['type']) == (409, 'wrong_server_state')
+    assert answer.json['message'] == 'Server fake:192.0.2.1:53 is removed: it is gone.'
+
+
+@pytest.mark.parametrize('label, host', [('bind9:192.0.2.1:5300/inside', '192.0.2.1'), ('bind9:[::1]:5300/a-b', '::1'),
+                                         ('bind9:ns1.example.com:5300', 'ns1.example.com')])
+def test_a_server_s_address_is_told_whatever_its_view(label, host):
+    shown = designate.server(PoolServer(SERVER_IDS[0], SERVER_IDS[0], label, 'bind9', ServerState.ACTIVE), '')
+    assert (shown['name'], shown['host'], shown['port']) == (label, host, 5300)
+
+
+def test_a_comparison(api, pool_manager):
+    pool_manager.comparison = Comparison('', 3, ('a.example.',), (('b.example.', None, 7),), ('x.example.',))
+    answer = api.simulate_post(f'{FIRST}/resync')
+    assert (answer.status_code, pool_manager.asked) == (200, [('default', SERVER_IDS[0], False, None, False)])
+    shown = answer.json
+    assert shown.pop('links')['server'].endswith(f'/v2/servers/{uuid.UUID(SERVER_IDS[0])}')
+    assert shown == {
+        'server_id': str(uuid.UUID(SERVER_IDS[0])), 'total': 3, 'missing': ['a.example.'],
+        'behind': [{'zone_name': 'b.example.', 'serial': None, 'expected_serial': 7}], 'extra': ['x.example.'],
+        'extra_complete': True, 'other': None, 'unchecked': [], 'mending': 0, 'deleted': 0}
+
+
+def test_a_comparison_of_contents(api, pool_manager):
+    pool_manager.comparison = Comparison('', 3, extra=(), other=(('a.example.', 'more'),),
+                                         unchecked=(('b.example.', 'no'),))
+    answer = api.simulate_post(f'{FIRST}/resync', json={'contents': True})
+    assert pool_manager.asked == [('default', SERVER_IDS[0], False, None, True)]
+    assert answer.json['other'] == [{'zone_name': 'a.example.', 'why': 'more'}]
+    assert answer.json['unchecked'] == [{'zone_name': 'b.example.', 'why': 'no'}]
+
+
+def test_a_comparison_that_mends(api, pool_manager):
+    pool_manager.comparison = Comparison('', 3, ('a.example.',), extra=None)
+    answer = api.simulate_post(f'{FIRST}/resync', json={'fix': True, 'delete_extra': None})
+    assert (answer.status_code, answer.json['mending'], answer.json['extra']) == (202, 1, None)
+    api.simulate_post(f'{FIRST}/resync', json={'fix': True, 'delete_extra': 4})
+    assert pool_manager.asked == [('default', SERVER_IDS[0], True, None, False),
+                                  ('default', SERVER_IDS[0], True, 4, False)]
+
+
+@pytest.mark.parametrize('fault, status', [
+    (ServerNotFound(server='x'), 404), (WrongServerState(server='x', state='active', why='it has 3 extra zones'), 409),
+    (ServiceUnavailable(service='pool_manager.default', why='no answer in 600 s'), 503),
+])
+def test_a_comparison_that_is_refused(api, pool_manager, fault, status):
+    pool_manager.fault = fault
+    answer = api.simulate_post(f'{FIRST}/resync', json={'delete_extra': 2})
+    assert (answer.status_code, answer.json['message']) == (status, str(fault))
+
+
+def test_reload(api, pool_manager):
+    pool_manager.reloaded = Reloaded(joined=('fake:192.0.2.4:53',), draining=('fake:192.0.2.1:53',))
+    answer = api.simulate_post('/v2/servers/reload')
+    assert (answer.status_code, pool_manager.asked) == (200, [('default',)])
+    assert answer.json == {'joined': ['fake:192.0.2.4:53'], 'changed': [], 'draining': ['fake:192.0.2.1:53']}
+
+
+def test_a_reload_of_a_wrong_configuration_tells_every_mistake(api, pool_manager):
+    pool_manager.fault = BadConfiguration(count=2, listing='\n  [backend:x:1] host: missing\n  [backend:x:1] port: no')
+    answer = api.simulate_post('/v2/servers/reload')
+    assert (answer.status_code, answer.json['type']) == (409, 'bad_configuration')
+    assert answer.json['message'].splitlines()[1:] == ['  [backend:x:1] host: missing', '  [backend:x:1] port: no']

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from designate_pool.api.services.zone_task_store import checked
+from designate_pool.errors import BadInput, ServiceUnavailable
+
+IMPORTS, EXPORTS = '/v2/zones/tasks/imports', '/v2/zones/tasks/exports'
+ZONE_FILE = '$ORIGIN example.net.\n@ 60 SOA ns1.example.net. hostmaster.example.net. 1 60 60 60 60\n'
+DNS = {'Content-Type': 'text/dns'}
+
+
+def test_a_whole_zone_file_becomes_a_zone(api):
+    answer = api.simulate_post(IMPORTS, body=ZONE_FILE, headers=DNS)
+    task = answer.json
+    assert (answer.status_code, task['status'], task['message']) == (202, 'COMPLETE', 'example.net. imported')
+    assert api.simulate_get(f'/v2/zones/{task["zone_id"]}').json['name'] == 'example.net.'
+    assert task['links']['href'].endswith(f'/v2/zones/{task["zone_id"]}')
+    assert api.simulate_get(f'{IMPORTS}/{task["id"]}').json == task
+    assert [each['id'] for each in api.simulate_get(IMPORTS).json['imports']] == [task['id']]
+
+
+def test_the_second_import_of_the_same_is_an_error_that_says_so(api):
+    api.simulate_post(IMPORTS, body=ZONE_FILE, headers=DNS)
+    answer = api.simulate_post(IMPORTS, body=ZONE_FILE, headers=DNS)
+    assert answer.status_code == 202
+    assert (answer.json['status'], answer.json['zone_id']) == ('ERROR', None)
+    assert answer.json['message'] == 'The domain example.net. exists already.'
+    assert 'href' not in answer.json['links']
+
+
+def test_a_wrong_zone_file_is_told_in_words(api):
+    task = api.simulate_post(IMPORTS, body='nonsense', headers=DNS).json
+    assert (task['status'], task['message']) == ('ERROR', 'zone file: line 1: there is no $ORIGIN.')
+
+
+def test_a_silent_central_finds_the_import_by_itself(api, central, monkeypatch):
+    def silent(context):
+        raise ServiceUnavailable(service='central', why='it is not connected to the broker')
+
+    monkeypatch.setattr(central, 'look_for_imports', silent)
+    assert api.simulate_post(IMPORTS, body=ZONE_FILE, headers=DNS).status_code == 202
+
+
+def test_a_forgotten_import_leaves_its_zone(api):
+    task = api.simulate_post(IMPORTS, body=ZONE_FILE, headers=DNS).json
+    assert api.simulate_delete(f'{IMPORTS}/{task["id"]}').status_code == 204
+    assert api.simulate_get(f'{IMPORTS}/{task["id"]}').json['type'] == 'zone_import_not_found'
+    assert api.simulate_get(f'/v2/zones/{task["zone_id"]}').status_code == 200
+
+
+def test_a_zone_file_that_is_too_long(api):
+    answer = api.simulate_post(IMPORTS, body=ZONE_FILE + ';' * 1000, headers=DNS)
+    assert (answer.status_code, answer.json['type']) == (413, 'body_too_large')
+
+
+def test_an_export_gives_the_zone_file(api, zone):
+    answer = api.simulate_post(f'/v2/zones/{zone["id"]}/tasks/export')
+    assert (answer.status_code, answer.json['status'], answer.json['zone_id']) == (202, 'COMPLETE', zone['id'])
+    shown = api.simulate_get(f'/v2/zones/tasks/exports/{answer.json["id"]}')
+    assert shown.json['location'].endswith('/export')
+    exported = api.simulate_get(f'/v2/zones/tasks/exports/{answer.json["id"]}/export')
+    assert exported.text == '$ORIGIN example.com.\n'
+    assert exported.headers['Content-Type'].startswith('text/dns')
+
+
+def test_an_export_is_forgotten(api, zone):
+    export = api.simulate_post(f'/v2/zones/{zone["id"]}/tasks/export').json
+    assert [each['id'] for each in api.simulate_get(EXPORTS).json['exports']] == [export['id']]
+    assert api.simulate_delete(f'{EXPORTS}/{export["id"]}').status_code == 204
+    for address in (f'{EXPORTS}/{export["id"]}', f'{EXPORTS}/{export["id"]}/export'):
+        assert api.simulate_get(address).json['type'] == 'zone_export_not_found'
+
+
+def test_a_zone_is_read_without_a_task(api, zone):
+    assert api.simulate_get(f'{EXPORTS}/{zone["id"]}/export').text == '$ORIGIN example.com.\n'
+    assert api.simulate_get(EXPORTS).json['exports'] == []
+
+
+def test_no_export_of_what_is_not_there(api):
+    assert api.simulate_post(f'/v2/zones/{uuid.uuid4()}/tasks/export').json['type'] == 'domain_not_found'
+    assert api.simulate_get(f'{EXPORTS}/{uuid.uuid4()}/export').json['type'] == 'zone_export_not_found'
+
+
+@pytest.mark.parametrize('pieces', [(b'',), (b' \n', b'\t'), (b'\xc3', b'('), (b'a\xe2\x82',), (b'a', b'\0')])
+def test_what_is_no_zone_file_is_refused_wherever_it_is_cut(pieces):
+    with pytest.raises(BadInput, match='zone file'):
+        list(checked(pieces))
+
+
+def test_a_character_may_be_cut_in_two():
+    assert list(checked([b'a\xe2', b'\x82', b'\xac'])) == [b'a\xe2', b'\x82', b'\xac']
+    with pytest.raises(BadInput, match='byte 3'):
+        list(checked([b'ab\xe2'[:2], b'c\xff']))

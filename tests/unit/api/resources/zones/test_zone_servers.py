@@ -1,0 +1,170 @@
+"""Where a zone stands on each server: one test per situation."""
+
+from __future__ import annotations
+
+import dataclasses
+import uuid
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from designate_pool.api.views import designate
+from designate_pool.model import Action, Domain, Outcome, Pool, PoolServer, ServerState, ServerStatus, Status
+from tests.unit.api.stand_in import FIRST_SERIAL, POOL, SERVER_IDS, SERVERS
+
+NOON = datetime(2026, 5, 1, 12, tzinfo=timezone.utc)
+CREATE, UPDATE, DELETE = Action.CREATE, Action.UPDATE, Action.DELETE
+SUCCESS, ERROR = Outcome.SUCCESS, Outcome.ERROR
+
+
+@pytest.fixture
+def seen(api, central, zone):
+    """Writes rows as ``server, action, status, serial`` and gives what the API shows of them."""
+    domain_id = uuid.UUID(zone['id']).hex
+
+    def show(*rows):
+        for row in rows:
+            central.row(domain_id, *row)
+        answer = api.simulate_get(f'/v2/zones/{zone["id"]}/servers')
+        assert answer.status_code == 200
+        return answer.json
+
+    return show
+
+
+def words(shown):
+    return [(each['action'], each['status'], each['current']) for each in shown['servers']]
+
+
+def test_nothing_has_begun(seen, zone):
+    shown = seen()
+    assert (shown['zone_id'], shown['zone_name'], shown['serial']) == (zone['id'], 'example.com.', FIRST_SERIAL)
+    assert (shown['status'], shown['action'], shown['current']) == ('PENDING', 'CREATE', 0)
+    assert (shown['threshold_percentage'], shown['needed'], shown['total']) == (66, 2, 3)
+    assert words(shown) == [('CREATE', 'PENDING', False)] * 3
+    assert shown['resting'] == []
+    assert shown['servers'][0] == {
+        'id': str(uuid.UUID(SERVER_IDS[0])), 'name': 'fake:192.0.2.1:53', 'driver': 'fake', 'host': '192.0.2.1',
+        'port': 53, 'state': 'active', 'state_since': '2026-05-01T11:48:00.000000', 'counts': True,
+        'action': 'CREATE', 'status': 'PENDING', 'current': False, 'serial': None,
+        'expected_serial': FIRST_SERIAL, 'last_error': None, 'attempts': 0, 'next_attempt_at': None,
+        'deadline_at': None, 'plan_id': None, 'diverged': False, 'created_at': None, 'updated_at': None}
+
+
+def test_created_but_not_yet_seen_serving(seen):
+    shown = seen((0, CREATE, SUCCESS, None), (0, UPDATE, None, None), (1, CREATE, SUCCESS, None),
+                 (2, CREATE, None, None))
+    assert words(shown) == [('UPDATE', 'PENDING', False), ('CREATE', 'SUCCESS', False), ('CREATE', 'PENDING', False)]
+
+
+def test_a_failed_create_is_what_matters_though_an_update_row_is_there(seen):
+    shown = seen((0, CREATE, ERROR, None), (0, UPDATE, SUCCESS, FIRST_SERIAL))
+    assert words(shown)[0] == ('CREATE', 'ERROR', False)
+
+
+def test_why_and_when(api, central, zone, seen):
+    central.row(uuid.UUID(zone['id']).hex, 1, UPDATE, ERROR, FIRST_SERIAL - 5, attempts=4,
+                last_error='connection refused', next_attempt_at=NOON + timedelta(seconds=1.5), deadline_at=NOON)
+    server = seen()['servers'][1]
+    assert (server['last_error'], server['attempts']) == ('connection refused', 4)
+    assert (server['serial'], server['expected_serial']) == (FIRST_SERIAL - 5, FIRST_SERIAL)
+    assert server['next_attempt_at'] == '2026-05-01T12:00:01.500000'
+    assert server['deadline_at'] == '2026-05-01T12:00:00.000000'
+
+
+def test_a_row_that_succeeded_for_an_older_serial_is_behind(api, seen, zone):
+    assert words(seen((0, UPDATE, SUCCESS, FIRST_SERIAL)))[0] == ('UPDATE', 'SUCCESS', True)
+    api.simulate_patch(f'/v2/zones/{zone["id"]}', json={'ttl': 60})
+    shown = seen()
+    assert words(shown)[0] == ('UPDATE', 'SUCCESS', False)
+    assert shown['current'] == 0
+
+
+def test_while_a_zone_goes_only_the_delete_rows_count(api, seen, zone):
+    api.simulate_delete(f'/v2/zones/{zone["id"]}')
+    shown = seen((0, UPDATE, SUCCESS, FIRST_SERIAL), (1, DELETE, SUCCESS, None), (2, DELETE, ERROR, FIRST_SERIAL))
+    assert words(shown) == [('DELETE', 'PENDING', False), ('DELETE', 'SUCCESS', True), ('DELETE', 'ERROR', False)]
+    assert shown['current'] == 1
+
+
+def test_a_row_of_a_server_that_left_the_pool_is_not_shown(central, zone, seen):
+    central.rows[uuid.UUID(zone['id']).hex].append(
+        ServerStatus('f' * 32, uuid.UUID(zone['id']).hex, UPDATE, FIRST_SERIAL, status=SUCCESS))
+    central.put(SERVER_IDS[2], ServerState.REMOVED)
+    assert [each['name'] for each in seen((2, UPDATE, SUCCESS, FIRST_SERIAL))['servers']] == [
+        'fake:192.0.2.1:53', 'fake:192.0.2.2:53']
+
+
+@pytest.mark.parametrize('state, resting', [('maintenance', True), ('joining', True), ('draining', False)])
+def test_a_server_that_does_not_count_is_shown_and_not_lacking(central, seen, state, resting):
+    central.put(SERVER_IDS[1], ServerState(state))
+    shown = seen((0, UPDATE, SUCCESS, FIRST_SERIAL), (1, UPDATE, SUCCESS, FIRST_SERIAL), (2, UPDATE, SUCCESS, 1))
+    assert [(each['state'], each['counts'], each['current']) for each in shown['servers']] == [
+        ('active', True, True), (state, False, True), ('active', True, False)]
+    assert (shown['needed'], shown['total'], shown['current']) == (2, 2, 1)
+    assert shown['resting'] == ([str(uuid.UUID(SERVER_IDS[1]))] if resting else [])
+
+
+def test_of_no_servers_none_agrees(central, seen):
+    for each in SERVER_IDS:
+        central.put(each, ServerState.MAINTENANCE)
+    shown = seen((0, UPDATE, SUCCESS, FIRST_SERIAL))
+    assert (shown['needed'], shown['total'], shown['current'], len(shown['resting'])) == (1, 0, 0, 3)
+
+
+def test_a_server_that_joins_counts_where_it_was_asked_for():
+    domain = Domain('a' * 32, 'example.com.', 'b' * 32, 'default', 'a@example.com', 60, 1)
+    joining = [dataclasses.replace(each, state=ServerState.JOINING) for each in SERVERS]
+    shown = designate.zone_servers(domain, joining, [], dataclasses.replace(POOL, count_joining_servers=True), '')
+    assert (shown['needed'], shown['total'], shown['resting']) == (2, 3, [])
+    shown = designate.zone_servers(domain, joining, [], POOL, '')
+    assert (shown['total'], len(shown['resting'])) == (0, 3)
+
+
+@pytest.mark.parametrize('state', ['maintenance', 'joining', 'draining'])
+def test_a_zone_that_goes_is_shown_on_what_does_not_count_while_it_has_rows_there(api, central, zone, seen, state):
+    api.simulate_delete(f'/v2/zones/{zone["id"]}')
+    for each in SERVER_IDS[1:]:
+        central.put(each, ServerState(state))
+    shown = seen((0, DELETE, SUCCESS, None), (2, UPDATE, SUCCESS, FIRST_SERIAL))
+    assert [(each['host'], each['current']) for each in shown['servers']] == [('192.0.2.1', True), ('192.0.2.3', False)]
+    assert (shown['needed'], shown['total'], shown['current']) == (1, 1, 1)
+
+
+def test_a_zone_of_a_pool_whose_threshold_was_never_published_shows_its_servers_without_a_count():
+    domain = Domain('a' * 32, 'example.com.', 'b' * 32, 'default', 'a@example.com', 60, FIRST_SERIAL)
+    row = ServerStatus(SERVER_IDS[0], domain.id, UPDATE, FIRST_SERIAL, status=SUCCESS, serial_number=FIRST_SERIAL)
+    shown = designate.zone_servers(domain, SERVERS[:1], [row], dataclasses.replace(POOL, published_at=None), '')
+    assert (shown['needed'], shown['total'], shown['threshold_percentage']) == (None, None, None)
+    assert [(each['name'], each['current']) for each in shown['servers']] == [('fake:192.0.2.1:53', True)]
+
+
+def test_an_address_of_version_6():
+    domain = Domain('a' * 32, 'example.com.', 'b' * 32, 'default', 'a@example.com', 60, 1)
+    server = dataclasses.replace(SERVERS[0], driver='bind9', label='bind9:[2001:db8::1]:5353')
+    [shown] = designate.zone_servers(domain, [server], [], POOL, '')['servers']
+    assert (shown['name'], shown['host'], shown['port']) == ('bind9:[2001:db8::1]:5353', '2001:db8::1', 5353)
+
+
+def test_no_such_zone(api):
+    assert api.simulate_get(f'/v2/zones/{uuid.uuid4()}/servers').json['type'] == 'domain_not_found'
+
+
+@given(total=st.integers(1, 300), percent=st.integers(1, 100))
+def test_needed_is_the_least_number_that_reaches_the_threshold(total, percent):
+    pool = Pool('default', threshold_percentage=percent, published_at=NOON)
+    servers = [PoolServer(f'{number:032x}', 'b' * 32, 'fake:192.0.2.1:53', 'fake', ServerState.ACTIVE)
+               for number in range(total)]
+    domain = Domain('a' * 32, 'example.com.', 'b' * 32, 'default', 'a@example.com', 60, 1)
+    needed = designate.zone_servers(domain, servers, [], pool, '')['needed']
+    assert needed * 100 >= percent * total > (needed - 1) * 100
+
+
+@given(serial=st.integers(0, 2**32 - 1), ahead=st.integers(-2**31 + 1, 2**31 - 1))
+def test_current_follows_rfc_1982_over_the_wrap(serial, ahead):
+    domain = Domain('a' * 32, 'example.com.', 'b' * 32, 'default', 'a@example.com', 60, serial, UPDATE, Status.PENDING)
+    row = ServerStatus(SERVER_IDS[0], domain.id, UPDATE, serial, status=SUCCESS, serial_number=(serial + ahead) % 2**32)
+    shown = designate.zone_servers(domain, SERVERS, [row], POOL, '')
+    assert shown['servers'][0]['current'] == (ahead >= 0)

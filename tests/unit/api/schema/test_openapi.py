@@ -1,0 +1,134 @@
+"""The document says what is there, all of it, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import jsonschema_rs
+import openapi_spec_validator
+import pytest
+from falcon import inspect
+
+from designate_pool.api import operation_registry
+from designate_pool.api.app import create_app
+from designate_pool.api.schema import request_fields, response_types
+from designate_pool.api.schema.operation import ANYONE
+from tests.fixtures.conformance import document, validator
+from tests.unit.api.stand_in import POOL, StandIn, StandInPoolManager
+
+OPERATIONS = operation_registry.operations()
+
+
+def test_it_is_a_document_of_openapi_3_1():
+    openapi_spec_validator.validate(document(), cls=openapi_spec_validator.OpenAPIV31SpecValidator)
+
+
+def test_it_is_served_to_everybody(api):
+    answer = api.simulate_get('/openapi.json')
+    assert (answer.status_code, answer.json) == (200, json.loads(json.dumps(document())))
+
+
+def test_every_route_is_an_operation_and_every_operation_a_route():
+    routes = inspect.inspect_routes(create_app(StandIn(), POOL, pool_managers=StandInPoolManager()))
+    there = {(method.method, route.path) for route in routes for method in route.methods
+             if not method.internal}
+    assert there == {(each.method, each.path) for each in OPERATIONS}
+
+
+def test_every_operation_has_a_name_of_its_own():
+    names = [each.name for each in OPERATIONS]
+    assert sorted(set(names)) == sorted(names)
+    assert all(re.fullmatch('[a-z][a-z_]+', name) for name in names)
+
+
+def test_every_schema_is_used_and_can_be_compiled():
+    text = json.dumps(document())
+    for name, schema in document()['components']['schemas'].items():
+        assert f'"#/components/schemas/{name}"' in text, name
+        jsonschema_rs.meta.validate(schema)
+        validator(json.dumps(schema))
+
+
+def test_two_schemas_of_one_name_are_seen(monkeypatch):
+    monkeypatch.setattr(operation_registry.zones, 'SCHEMAS', {'Plan': response_types.TEXT})
+    with pytest.raises(ValueError, match='another schema named Plan'):
+        operation_registry.schemas()
+
+
+def test_the_document_asks_for_a_token_where_one_is_needed():
+    for each in OPERATIONS:
+        told = document()['paths'][each.path][each.method.lower()]
+        assert told['security'] == ([] if each.role == ANYONE else [{'token': []}]), each.name
+        assert ('401' in told['responses']) == (each.role != ANYONE)
+
+
+@pytest.mark.parametrize('operation', [each for each in OPERATIONS if each.body], ids=lambda each: each.name)
+def test_what_is_read_is_what_is_shown(operation):
+    name = document()['paths'][operation.path][operation.method.lower()]['requestBody']['content'][operation.media]
+    shown = document()['components']['schemas'][name['schema']['$ref'].rpartition('/')[2]]
+    assert shown == request_fields.schema_of(operation.body)
+
+
+class TestAddresses:
+    """What is answered where nothing is, and about it."""
+
+    def test_the_versions_have_the_address_of_version_2(self, api):
+        versions = api.simulate_get('/').json['versions']
+        assert [(each['id'], each['status']) for each in versions] == [('v2', 'SUPPORTED'), ('v2.0', 'CURRENT')]
+        assert all(each['links'][0]['href'].endswith('/v2') for each in versions)
+        assert api.simulate_get('/v2').json['version'] == versions[1]
+
+    @pytest.mark.parametrize('method, path, told', [
+        ('GET', '/v2/tlds', 'policy'), ('DELETE', '/v2/blacklists/1', 'policy'),
+        ('GET', '/v2/reverse/floatingips', 'reverse zone'), ('PATCH', '/v2/reverse/floatingips/r:1', 'reverse zone'),
+        ('POST', '/v2/zones/1/tasks/transfer_requests', 'export'),
+        ('GET', '/v2/zones/tasks/transfer_requests', 'export'),
+        ('POST', '/v2/zones/tasks/transfer_accepts', 'export'), ('GET', '/v2/zones/1/shares', 'token'),
+        ('POST', '/v2/zones/1/tasks/abandon', 'maintenance'), ('POST', '/v2/zones/1/tasks/xfr', 'import'),
+        ('POST', '/v2/zones/1/tasks/pool_move', 'import'),
+    ])
+    def test_what_designate_has_and_we_have_not(self, api, method, path, told):
+        answer = api.simulate_request(method, path)
+        assert (answer.status_code, answer.json['code'], answer.json['type']) == (501, 501, 'not_implemented')
+        assert told in answer.json['message'].partition('instead, ')[2]
+
+    def test_the_limits_are_the_quotas_under_other_names(self, api, central):
+        limits = api.simulate_get('/v2/limits', headers={'X-Project-Id': 'a'}).json
+        assert limits == {'max_page_limit': 1000, 'max_recordset_name_length': 255, 'max_recordset_records': 20,
+                          'max_zone_name_length': 255, 'max_zone_records': -1, 'max_zone_recordsets': 500,
+                          'max_zones': 10, 'min_ttl': None}
+        assert central.contexts[-1].project_id == 'a'
+
+    def test_an_unknown_address_says_where_the_others_are(self, api):
+        answer = api.simulate_get('/v2/zonse')
+        assert (answer.status_code, answer.json['type']) == (404, 'not_found')
+        assert '/openapi.json' in answer.json['message']
+
+    def test_head_is_get_without_a_body(self, api, zone):
+        for path in ('/', '/v2/zones', f'/v2/zones/{zone["id"]}'):
+            got, head = api.simulate_get(path), api.simulate_head(path)
+            assert (head.status_code, head.text, head.headers['Content-Length']) == (200, '', str(len(got.content)))
+        assert api.simulate_head('/v2/zones/1').status_code == 400
+        assert api.simulate_head('/v2/zonse').status_code == 404
+        assert api.simulate_head('/v2/servers/reload').status_code == 405
+
+    def test_options_and_a_wrong_method_name_the_right_ones(self, api):
+        assert api.simulate_options('/v2/zones').headers['Allow'] == 'GET, POST'
+        wrong = api.simulate_put('/v2/zones')
+        assert (wrong.status_code, wrong.json['type']) == (405, 'method_not_allowed')
+        assert wrong.headers['Allow'].startswith('GET, POST')
+
+    @pytest.mark.parametrize('accept, status', [('application/json', 200), ('*/*', 200), ('text/html', 406),
+                                                ('application/*;q=0.5, text/html', 200), ('application/json;q=0', 406)])
+    def test_a_client_that_takes_something_else(self, api, accept, status):
+        answer = api.simulate_get('/v2/zones', headers={'Accept': accept})
+        assert (answer.status_code, answer.headers['Content-Type']) == (status, 'application/json')
+        assert status == 200 or answer.json['code'] == 406
+
+    @pytest.mark.parametrize('method', ['WEBSOCKET', 'FOO', 'TRACE', 'CONNECT'])
+    def test_a_method_that_is_none_of_http(self, api, method):
+        answer = api.simulate_request(method, '/v2/zones')
+        assert answer.status_code in (400, 405)
+        assert answer.json['code'] == answer.status_code
+        assert answer.json['request_id'] == answer.headers['X-Openstack-Request-Id']

@@ -1,0 +1,61 @@
+"""What the knot driver decides without a server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from designate_pool.backends.knot.config_transaction import Settings, absolute, difference
+from designate_pool.backends.knot.driver import Knot
+from designate_pool.errors import InvalidField
+from designate_pool.model import Endpoint, Server, TsigKey, new_id
+from tests.unit.backends.contract import NOWHERE, a_domain
+
+WANTED: Settings = {'template': ['pool'], 'master': ['minidns']}
+
+
+def commands(held: Settings | None, wanted: Settings) -> list[list[str]]:
+    return [[' '.join(filter(None, [unit['command'], unit.get('item'), unit.get('data')])) for unit in block]
+            for block in difference('zone', 'example.com.', held, wanted)]
+
+
+@pytest.mark.parametrize('held, wanted, due', [
+    (None, WANTED, [['conf-set', 'conf-set template pool', 'conf-set master minidns']]),
+    (None, {'template': [], 'master': []}, [['conf-set']]),
+    ({'domain': ['example.com.'], **WANTED}, WANTED, []),
+    ({**WANTED, 'acl': ['theirs']}, WANTED, []),
+    ({'master': ['minidns']}, WANTED, [['conf-set template pool']]),
+    (WANTED, {**WANTED, 'template': []}, [['conf-unset template']]),
+    ({**WANTED, 'master': ['theirs', 'minidns']}, WANTED, [['conf-unset master'], ['conf-set master minidns']]),
+    (WANTED, {**WANTED, 'master': ['b', 'a']}, [['conf-unset master'], ['conf-set master b', 'conf-set master a']]),
+])
+def test_only_what_differs_is_changed(held: Settings | None, wanted: Settings, due: list[list[str]]) -> None:
+    assert commands(held, wanted) == due
+
+
+def test_a_name_has_one_form() -> None:
+    forms = {absolute(text) for text in ('A\\.b.Example.com', 'a\\046b.example.com.', 'a\\.b.example.com.')}
+    assert forms == {'a\\.b.example.com.'}
+
+
+def a_server(**facts: Any) -> Server:
+    options = {'control_socket': facts.pop('control_socket')} if 'control_socket' in facts else {}
+    return Server(new_id(), 'knot', '192.0.2.1', primaries=facts.pop('primaries', (NOWHERE,)), options=options, **facts)
+
+
+@pytest.mark.parametrize('facts, field', [
+    ({'primaries': (Endpoint('ns.example.com', 53),)}, 'primaries'),
+    ({'tsig_key': TsigKey('a..b', 'hmac-sha256', 'c2VjcmV0')}, 'tsig_key'),
+    ({'control_socket': '/' + 'x' * 107}, 'control_socket'),
+])
+def test_a_section_that_cannot_work_is_refused(facts: dict[str, Any], field: str) -> None:
+    with pytest.raises(InvalidField) as caught:
+        Knot(a_server(**facts))
+    assert caught.value.kwargs['field'] == field
+
+
+def test_without_primaries_no_zone_can_be_created() -> None:
+    result = Knot(a_server(primaries=())).create_domain(a_domain())
+    assert 'has no primaries' in str(result.error)
+    assert not result.retryable

@@ -1,0 +1,148 @@
+"""The pure parts of the pdns driver."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import dns.name
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from designate_pool import backends
+from designate_pool.backends.pdns.settings_check import misfit_of_key, misfits
+from designate_pool.errors import InvalidField
+from designate_pool.model import Endpoint, Server, TsigKey
+from designate_pool.powerdns import api_id, api_text
+from tests.unit.backends.contract import ODD_NAMES, a_domain
+
+PRIMARIES = (Endpoint('192.0.2.10', 53),)
+KEY = TsigKey('transfer.example.', 'hmac-sha256', 'c2VjcmV0')
+
+
+def server(**facts: Any) -> Server:
+    fields = {name: facts.pop(name) for name in ('host', 'primaries', 'tsig_key') if name in facts}
+    return Server(id='1' * 32, driver='pdns', **{'host': '192.0.2.1', 'primaries': PRIMARIES} | fields,
+                  options={'api_key': 'only-for-us'} | facts)
+
+
+@pytest.mark.parametrize(('name', 'found'), [
+    ('Example.COM.', 'example.com.'),
+    ('_sip._tcp.example.com.', '=5Fsip.=5Ftcp.example.com.'),
+    ('0/26.2.0.192.in-addr.arpa.', '0=2F26.2.0.192.in-addr.arpa.'),
+    ('host\\.master.example.com.', 'host=5C046master.example.com.'),
+    ('\\.\\./\\.\\./etc.example.com.', '=5C046=5C046=2F=5C046=5C046=2Fetc.example.com.'),
+    ('a\\"b.example.com.', 'a=5C034b.example.com.'),
+    ('a?b#c%d=e.example.com.', 'a=5C063b=5C035c=5C037d=5C061e.example.com.'),
+])
+def test_name_in_a_path(name: str, found: str) -> None:
+    assert api_id(dns.name.from_text(name)) == found
+
+
+labels = st.lists(st.binary(min_size=1, max_size=20), min_size=1, max_size=5)
+
+
+@given(st.one_of(labels, st.sampled_from([dns.name.from_text(name).labels[:-1] for name in ODD_NAMES.values()])))
+def test_no_name_breaks_out_and_none_is_lost(found: Any) -> None:
+    name = dns.name.Name([*found, b''])
+    in_path = api_id(name)
+    assert re.fullmatch(r'[A-Za-z0-9.=-]+', in_path)
+    assert '..' not in in_path and not in_path.startswith('.')
+    decoded = re.sub('=([0-9A-F]{2})', lambda digits: chr(int(digits[1], 16)), in_path)
+    assert decoded == api_text(name)
+    assert dns.name.from_text(decoded) == name
+
+
+@pytest.mark.parametrize(('host', 'url'), [
+    ('192.0.2.1', 'http://192.0.2.1:8081'), ('2001:db8::1', 'http://[2001:db8::1]:8081'),
+    ('ns1.example.com', 'http://ns1.example.com:8081')])
+def test_api_is_on_the_host_when_nothing_is_said(host: str, url: str) -> None:
+    assert backends.build(server(host=host))._api.url == url  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize('url', [
+    'http://192.0.2.1', 'http://192.0.2.1:8081/', 'https://[2001:db8::1]:8443', 'https://dns.example.com/pdns/ns1'])
+def test_api_urls(url: str) -> None:
+    backends.build(server(api_url=url))
+
+
+@pytest.mark.parametrize(('options', 'field'), [
+    ({'api_key': None}, 'api_key'),
+    ({'api_key': ''}, 'api_key'),
+    ({'api_key': 'secret\r\nHost: elsewhere'}, 'api_key'),
+    ({'api_key': 'geh\xe4im'}, 'api_key'),
+    ({'server_id': ''}, 'server_id'),
+    ({'server_id': '../localhost'}, 'server_id'),
+    ({'api_url': '192.0.2.1:8081'}, 'api_url'),
+    ({'api_url': 'ftp://192.0.2.1'}, 'api_url'),
+    ({'api_url': 'http://192.0.2.1:http'}, 'api_url'),
+    ({'api_url': 'http://user:secret@192.0.2.1'}, 'api_url'),
+    ({'api_url': 'http://192.0.2.1/?key=secret'}, 'api_url'),
+    ({'api_url': 'http://192.0.2.1:8081/api/v1'}, 'api_url'),
+    ({'api_url': 'http://192.0.2.1/a b'}, 'api_url'),
+    ({'api_url': 'http://192.0.2.1\r\nX: y/'}, 'api_url'),
+    ({'ca_file': '/etc/ssl/ca.pem'}, 'ca_file'),
+    ({'api_url': 'https://192.0.2.1', 'ca_file': '/nowhere/ca.pem'}, 'ca_file'),
+    ({'api_url': 'https://192.0.2.1', 'ca_file': '/dev/null'}, 'ca_file'),
+    ({'primaries': (Endpoint('mdns.example.com', 53),)}, 'primaries'),
+])
+def test_wrong_options(options: dict[str, Any], field: str) -> None:
+    with pytest.raises(InvalidField, match=f'^{field}: ') as raised:
+        backends.build(server(**options))
+    assert 'secret' not in str(raised.value)
+
+
+def test_server_without_primaries_takes_no_zone_and_is_not_asked() -> None:
+    result = backends.build(server(primaries=())).create_domain(a_domain())
+    assert 'has no primaries' in str(result.error)
+    assert not result.retryable
+
+
+@pytest.mark.parametrize(('settings', 'words'), [
+    ({'secondary': 'yes', 'slave': 'no'}, []),
+    ({'secondary': 'no', 'slave': 'yes'}, ['secondary=no']),
+    ({'slave': 'no'}, ['slave=no']),
+    ({'slave': 'yes'}, []),
+    ({'secondary': 'yes', 'allow-unsigned-notify': 'no'}, ['allow-unsigned-notify=no']),
+    ({'cache-ttl': '0', 'query-cache-ttl': '0', 'negquery-cache-ttl': '0'}, []),
+    ({'cache-ttl': '20', 'query-cache-ttl': '0', 'negquery-cache-ttl': '60'}, ['cache-ttl=20, negquery-cache-ttl=60:']),
+    ({'allow-notify-from': '0.0.0.0/0,::/0'}, []),
+    ({'allow-notify-from': '192.0.2.10'}, []),
+    ({'allow-notify-from': '192.0.2.0/24, !192.0.2.10'}, ['does not have 192.0.2.10']),
+    ({'allow-notify-from': '!192.0.2.0/24 192.0.2.10'}, []),
+    ({'allow-notify-from': '::/0'}, ['does not have 192.0.2.10']),
+    ({'allow-notify-from': ''}, ['does not have 192.0.2.10']),
+    ({}, []),
+])
+def test_settings_that_keep_an_unsigned_server_from_following(settings: dict[str, str], words: list[str]) -> None:
+    found = list(misfits(settings, server()))
+    assert len(found) == len(words)
+    assert all(word in finding.what for word, finding in zip(words, found))
+
+
+def test_signed_notify_needs_no_leave() -> None:
+    settings = {'secondary': 'yes', 'allow-unsigned-notify': 'no', 'allow-notify-from': '::/0'}
+    assert list(misfits(settings, server(tsig_key=KEY))) == []
+
+
+@pytest.mark.parametrize(('held', 'words'), [
+    ({'algorithm': 'hmac-sha256', 'key': 'c2VjcmV0'}, None),
+    ({'algorithm': 'HMAC-SHA256.', 'key': 'c2Vj cmV0'}, None),
+    ({'algorithm': 'hmac-sha1', 'key': 'c2VjcmV0'}, 'with the algorithm hmac-sha1, not hmac-sha256'),
+    ({'algorithm': 'hmac-sha256', 'key': 'b3RoZXI='}, 'another secret for the TSIG key transfer.example'),
+    ({'algorithm': 'hmac-sha256', 'key': 'x'}, 'another secret'),
+    (None, 'has no TSIG key transfer.example'),
+])
+def test_key_that_the_server_holds(held: Any, words: str | None) -> None:
+    finding = misfit_of_key(held, KEY)
+    if words is None:
+        assert finding is None
+    else:
+        assert finding is not None and words in finding.what
+        assert finding.advice == 'on its host: pdnsutil import-tsig-key transfer.example hmac-sha256 SECRET'
+
+
+def test_the_old_algorithm_goes_by_its_short_name_there() -> None:
+    key = TsigKey(KEY.name, 'hmac-md5.sig-alg.reg.int', KEY.secret)
+    assert misfit_of_key({'algorithm': 'hmac-md5', 'key': KEY.secret}, key) is None

@@ -1,0 +1,88 @@
+"""What is told of domains: to the log and to whoever is notified."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from prometheus_client import REGISTRY
+
+from designate_pool.central.events import DELETE, UPDATE, Telling, Transition, said_before
+from designate_pool.model import Action, Context, Domain, Record, RecordSet, Status, utcnow
+
+NOW = utcnow()
+DOMAIN = Domain('1' * 32, 'example.com.', '2' * 32, 'told', 'hostmaster@example.com', 3600, 7, request_id='req-1',
+                project_id='p', changed_at=NOW - timedelta(seconds=3))
+ACTIVE = dataclasses.replace(DOMAIN, action=Action.NONE, status=Status.ACTIVE, reported_serial=7, converged_at=NOW)
+FAILED = dataclasses.replace(DOMAIN, status=Status.ERROR)
+
+
+class Kept:
+    def __init__(self) -> None:
+        self.told: list[tuple[str, Mapping[str, Any]]] = []
+
+    def put(self, event_type: str, payload: Mapping[str, Any]) -> None:
+        self.told.append((event_type, payload))
+
+    def stop(self) -> None:
+        return
+
+
+@pytest.fixture
+def kept() -> Kept:
+    return Kept()
+
+
+def test_a_transition_is_one_line_with_all_that_belongs_to_it(kept: Kept, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
+        Telling(kept).transitions([Transition(DOMAIN, ACTIVE), Transition(DOMAIN, FAILED)])
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+        ('INFO', 'CREATE of example.com. at serial 7: ACTIVE, was PENDING [req-1]'),
+        ('WARNING', 'CREATE of example.com. at serial 7: ERROR, was PENDING [req-1]')]
+    assert caplog.records[0].extra == {  # type: ignore[attr-defined]
+        'domain': 'example.com.', 'server': None, 'action': 'CREATE', 'serial': 7, 'status': 'ACTIVE',
+        'request_id': 'req-1'}
+
+
+def test_a_transition_is_notified(kept: Kept) -> None:
+    Telling(kept).transitions([Transition(DOMAIN, ACTIVE), Transition(DOMAIN, FAILED)])
+    assert [event for event, _ in kept.told] == ['dns.zone.active', 'dns.zone.error']
+    assert kept.told[0][1] == {
+        'id': '11111111-1111-1111-1111-111111111111', 'name': 'example.com.', 'serial': 7, 'status': 'ACTIVE',
+        'action': 'NONE', 'ttl': 3600, 'project_id': 'p', 'pool_id': '22222222-2222-2222-2222-222222222222',
+        'pool_name': 'told', 'request_id': 'req-1', 'former_status': 'PENDING', 'former_action': 'CREATE'}
+
+
+def test_only_what_converged_counts_as_converged(kept: Kept) -> None:
+    def observed(what: str) -> float:
+        return REGISTRY.get_sample_value(f'designate_pool_convergence_seconds_{what}',
+                                         {'pool': 'told', 'action': 'create'}) or 0.0
+
+    before = observed('count'), observed('sum')
+    Telling(kept).transitions([Transition(DOMAIN, ACTIVE), Transition(DOMAIN, FAILED)])
+    assert (observed('count') - before[0], observed('sum') - before[1]) == (1, 3)
+
+
+def test_a_recordset_is_notified_with_its_zone(kept: Kept) -> None:
+    recordset = RecordSet('www.example.com.', 'A', (Record('192.0.2.1'),), id='3' * 32, ttl=60)
+    Telling(kept).recordset(DELETE, DOMAIN, recordset)
+    ((event, payload),) = kept.told
+    assert event == 'dns.recordset.delete'
+    assert (payload['zone_id'], payload['zone_name'], payload['serial'], payload['records']) == (
+        '11111111-1111-1111-1111-111111111111', 'example.com.', 7, ['192.0.2.1'])
+
+
+def test_a_change_without_a_new_serial_is_no_transition(kept: Kept, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
+        Telling(kept).zone(UPDATE, ACTIVE, changed=False)
+    assert [event for event, _ in kept.told] == ['dns.zone.update'] and not caplog.records
+
+
+def test_what_another_request_has_done_was_said_before() -> None:
+    assert said_before(Context(request_id='req-2'), DOMAIN)
+    assert not said_before(Context(request_id='req-1'), DOMAIN)
+    assert not said_before(Context(), DOMAIN)

@@ -1,0 +1,238 @@
+"""What users may write, and what they are told when they may not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from designate_pool.central.validation import fields, names_and_rdata, requests
+from designate_pool.errors import BadInput, InvalidField
+from designate_pool.model import Pool, RecordChange
+
+LONG_LABEL = 'a' * 64
+
+
+def refused(check: Any, *arguments: Any) -> tuple[str, str]:
+    with pytest.raises(InvalidField) as caught:
+        check(*arguments)
+    return caught.value.kwargs['field'], caught.value.kwargs['why']
+
+
+@pytest.mark.parametrize(('given', 'expected'), [
+    ('Example.COM.', 'example.com.'),
+    ('*.example.com.', '*.example.com.'),
+    ('_sip._tcp.example.com.', '_sip._tcp.example.com.'),
+    (r'\097.example.com.', 'a.example.com.'),
+    (r'a\.b.example.com.', r'a\.b.example.com.'),
+    ('0/25.2.0.192.in-addr.arpa.', '0/25.2.0.192.in-addr.arpa.'),
+])
+def test_a_name_comes_out_in_one_spelling(given: str, expected: str) -> None:
+    assert names_and_rdata.name('name', given) == expected
+
+
+@pytest.mark.parametrize(('given', 'why'), [
+    ('example.com', 'final dot'),
+    ('example.com\\.', 'final dot'),
+    ('', 'final dot'),
+    ('a..example.com.', 'not a domain name'),
+    (f'{LONG_LABEL}.example.com.', 'not a domain name'),
+    ('a.' * 128, 'not a domain name'),
+    ('bücher.example.', 'xn--'),
+    ('a\0.example.com.', 'cannot be stored'),
+    ('\ud800.example.com.', 'cannot be stored'),
+    (None, 'missing'),
+    (7, 'not a text'),
+])
+def test_a_name_that_is_none(given: Any, why: str) -> None:
+    assert why in refused(names_and_rdata.name, 'name', given)[1]
+
+
+@pytest.mark.parametrize('given', ['.', '*.example.com.'])
+def test_neither_root_nor_wildcard_is_a_domain(given: str) -> None:
+    assert refused(names_and_rdata.domain_name, 'name', given)[0] == 'name'
+
+
+@pytest.mark.parametrize(('rtype', 'given', 'text'), [
+    ('A', '192.0.2.1', '192.0.2.1'),
+    ('AAAA', '2001:DB8::0001', '2001:db8::1'),
+    ('MX', '10 mail.example.com.', '10 mail.example.com.'),
+    ('TXT', 'one "two three"', '"one" "two three"'),
+    ('TXT', 'v=DMARC1; p=reject', '"v=DMARC1; p=reject"'),
+    ('TXT', 'v=DMARC1\\; p=reject', '"v=DMARC1; p=reject"'),
+    ('TXT', 'v=spf1 include:example.net -all', '"v=spf1 include:example.net -all"'),
+    ('SPF', 'hello (world); x', '"hello (world); x"'),
+    ('TXT', 'say \\"yes\\"', '"say \\"yes\\""'),
+    ('TXT', '"a; (b" "c)"', '"a; (b" "c)"'),
+    ('TXT', '\\# 3 026869', '"hi"'),
+    ('CAA', '0 issue "ca.example.net; policy=(ev)"', '0 issue "ca.example.net; policy=(ev)"'),
+    ('SRV', '0 5 443 www.example.com.', '0 5 443 www.example.com.'),
+    ('CAA', '0 issue "ca.example.net"', '0 issue "ca.example.net"'),
+    ('SVCB', '1 www.example.com. alpn=h2', '1 www.example.com. alpn="h2"'),
+    ('SSHFP', '1 1 ' + 'AB' * 20, '1 1 ' + 'ab' * 20),
+    ('DS', '1 13 2 ' + '00' * 32, '1 13 2 ' + '00' * 32),
+])
+def test_rdata_comes_out_in_one_spelling(rtype: str, given: str, text: str) -> None:
+    (found,) = names_and_rdata.rdatas('records', rtype, [given])
+    assert found.text == text
+    assert names_and_rdata.rdatas('records', rtype, [found.text]) == (found,)
+
+
+def test_rdata_has_its_wire_form_without_compression() -> None:
+    (found,) = names_and_rdata.rdatas('records', 'MX', ['10 mail.example.com.'])
+    assert found.wire == b'\x00\x0a\x04mail\x07example\x03com\x00'
+
+
+@pytest.mark.parametrize(('rtype', 'given', 'field', 'why'), [
+    ('A', ['192.0.2.1', '192.0.2.256'], 'records[1]', 'not A data'),
+    ('A', ['2001:db8::1'], 'records[0]', 'not A data'),
+    ('A', ['192.0.2.1\n192.0.2.2'], 'records[0]', 'more than one line'),
+    ('A', ['192.0.2.1 192.0.2.2'], 'records[0]', 'not A data'),
+    ('A', [''], 'records[0]', 'not A data'),
+    ('A', [7], 'records[0]', 'not a text'),
+    ('A', [], 'records', 'at least one'),
+    ('A', '192.0.2.1', 'records', 'not a list'),
+    ('A', None, 'records', 'missing'),
+    ('A', ['192.0.2.1', '192.0.2.1'], 'records[1]', 'repeats records[0]'),
+    ('AAAA', ['2001:db8::1', '2001:DB8:0::1'], 'records[1]', 'repeats records[0]'),
+    ('CNAME', ['a.example.com.', 'A.example.com.'], 'records', 'one CNAME record at most'),
+    ('NS', ['a.example.com.', 'A.Example.com.'], 'records[1]', 'repeats records[0]'),
+    ('MX', ['10 mail'], 'records[0]', 'final dot'),
+    ('CNAME', ['www'], 'records[0]', 'final dot'),
+    ('TXT', ['"' + 'a' * 256 + '"'], 'records[0]', 'longer than 255 octets'),
+    ('TXT', ['"open'], 'records[0]', 'not TXT data'),
+    ('TXT', ['ends with \\'], 'records[0]', 'not TXT data'),
+    ('TXT', ['"v=DMARC1" ; p=reject'], 'records[0]', "'; p=reject' would be dropped"),
+    ('TXT', ['"a" ( "b" )'], 'records[0]', '\'( "b" )\' would be dropped'),
+    ('TXT', ['a' * 256], 'records[0]', 'longer than 255 octets'),
+    ('A', ['192.0.2.1 ; the old one'], 'records[0]', "'; the old one' would be dropped"),
+    ('A', ['192.0.2.1;'], 'records[0]', "';' would be dropped"),
+    ('MX', ['10 ( mail.example.com. )'], 'records[0]', "'( mail.example.com. )' would be dropped"),
+    ('CAA', ['0 issue ca.example.net; policy=ev'], 'records[0]', "'; policy=ev' would be dropped"),
+    ('CAA', ['0 issue "ca.example.net" "more"'], 'records[0]', 'not CAA data'),
+    ('HINFO', ['"amd64" (linux)'], 'records[0]', "'(linux)' would be dropped"),
+    ('CNAME', ['www.example.com. ; x'], 'records[0]', "'; x' would be dropped"),
+    ('MX', ['65536 mail.example.com.'], 'records[0]', 'not MX data'),
+])
+def test_rdata_that_is_refused(rtype: str, given: Any, field: str, why: str) -> None:
+    found = refused(names_and_rdata.rdatas, 'records', rtype, given)
+    assert found[0] == field
+    assert why in found[1]
+
+
+@given(st.text(max_size=40), st.sampled_from(['A', 'TXT', 'MX', 'SVCB', 'LOC', 'NAPTR', 'CAA', 'HIP', 'APL', 'DNSKEY']))
+def test_rdata_of_any_text_is_taken_or_refused_with_its_field(text: str, rtype: str) -> None:
+    try:
+        (found,) = names_and_rdata.rdatas('records', rtype, [text])
+    except InvalidField as error:
+        assert error.kwargs['field'] == 'records[0]'
+    else:
+        assert names_and_rdata.rdatas('records', rtype, [found.text]) == (found,)
+
+
+@pytest.mark.parametrize(('given', 'why'), [
+    ('RRSIG', 'signs'), ('NSEC', 'signs'), ('nsec3', 'signs'), ('ANY', 'messages'), ('AXFR', 'messages'),
+    ('OPT', 'messages'), ('TSIG', 'messages'), ('TKEY', 'messages'), ('NOSUCH', 'not a record type'),
+    ('TYPE65280', 'cannot be checked'), ('TYPE46', 'signs'), ('MD', 'cannot be checked'), ('', 'not a record type'),
+    ('TYPE99999', 'not a record type'),
+])
+def test_types_that_are_refused(given: str, why: str) -> None:
+    assert why in refused(names_and_rdata.record_type, 'type', given)[1]
+
+
+def test_a_type_comes_out_in_one_spelling() -> None:
+    assert [names_and_rdata.record_type('type', each) for each in ('a', 'TYPE28', 'nsec3param')] == ['A', 'AAAA',
+                                                                                                     'NSEC3PARAM']
+
+
+@pytest.mark.parametrize('given', [-1, 2147483648, '60', 1.5, True])
+def test_a_ttl_that_is_none(given: Any) -> None:
+    assert refused(fields.ttl, 'ttl', given)[0] == 'ttl'
+
+
+@pytest.mark.parametrize('given', ['hostmaster@example.com', 'first.last@example.com', 'a+b@mail.example.com'])
+def test_an_email_address(given: str) -> None:
+    assert names_and_rdata.email('email', given) == given
+
+
+def test_the_email_address_as_a_name() -> None:
+    assert names_and_rdata.rname('first.last@example.com').to_text() == r'first\.last.example.com.'
+
+
+@pytest.mark.parametrize('given', ['', 'a', '@example.com', 'a@', 'a@example.com.', 'a b@example.com', 'a@b@c', 'a@..',
+                                   'ä@example.com', 'a@exämple.com', 'a' * 64 + '@example.com',
+                                   'a@' + 'b.' * 127 + 'c'])
+def test_an_email_address_that_is_none(given: str) -> None:
+    assert refused(names_and_rdata.email, 'email', given)[0] == 'email'
+
+
+def test_what_is_unknown_is_named() -> None:
+    domain = {'name': 'example.com.', 'email': 'a@example.com'}
+    assert refused(requests.new_domain, {**domain, 'tll': 60})[0] == 'tll'
+    assert refused(requests.domain_values, {'name': 'example.org.'})[0] == 'name'
+    assert refused(requests.recordset_values, {'type': 'A'}, 'A')[0] == 'type'
+    assert refused(requests.recordsets, [{'name': 'example.com.', 'typ': 'A'}])[0] == 'recordsets[0].typ'
+    assert refused(requests.pool, {'names': 1}, Pool('default'))[0] == 'names'
+
+
+@pytest.mark.parametrize(('given', 'field'), [
+    ({'email': 'a@example.com'}, 'name'),
+    ({'name': 'example.com.'}, 'email'),
+    ({'name': 'example.com.', 'email': 'a@example.com', 'description': 'x' * 161}, 'description'),
+    ({'name': 'example.com.', 'email': 'a@example.com', 'ttl': -1}, 'ttl'),
+    ({'name': 'example.com.', 'email': 'a@example.com', 'pool_id': 'x', 'pool_name': 'y'}, 'pool_id'),
+    ('example.com.', 'values'),
+])
+def test_a_domain_that_is_refused(given: Any, field: str) -> None:
+    assert refused(requests.new_domain, given)[0] == field
+
+
+@pytest.mark.parametrize(('given', 'field'), [
+    ([{'name': 'www.example.com.', 'type': 'A', 'records': ['x']}], 'changes[0].records[0]'),
+    ([RecordChange('www.example.com.', 'A', ('192.0.2.1',)), RecordChange('www', 'A')], 'changes[1].name'),
+    ([RecordChange('www.example.com.', 'A', ('192.0.2.1',), ttl=-1)], 'changes[0].ttl'),
+    ([RecordChange('www.example.com.', 'A'), RecordChange('WWW.example.com.', 'a')], 'changes[1]'),
+    ([7], 'changes[0]'),
+    ('no list', 'changes'),
+])
+def test_changes_that_are_refused(given: Any, field: str) -> None:
+    assert refused(requests.changes, given)[0] == field
+
+
+@pytest.mark.parametrize(('given', 'field'), [
+    ({'name': 'a/b'}, 'name'),
+    ({'name': 'a' * 51}, 'name'),
+    ({'name': None}, 'name'),
+    ({'provisioner': 'managed'}, 'provisioner'),
+    ({'name_servers': ['ns1.example.com']}, 'name_servers[0]'),
+    ({'name_servers': ['ns1.example.com.', 'NS1.example.com.']}, 'name_servers[1]'),
+    ({'name_servers': 'ns1.example.com.'}, 'name_servers'),
+    ({'also_notifies': ['192.0.2.1:0']}, 'also_notifies[0]'),
+    ({'also_notifies': ['192.0.2.1:53', 'ns1.example.com']}, 'also_notifies[1]'),
+    ({'also_notifies': ['[2001:db8::x]:53']}, 'also_notifies[0]'),
+    ({'also_notifies': ['192.0.2.1 key']}, 'also_notifies[0]'),
+    ({'also_notifies': ['192.0.2.1 with key.example.com.']}, 'also_notifies[0]'),
+    ({'also_notifies': ['192.0.2.1 key no..name.']}, 'also_notifies[0]'),
+])
+def test_pools_that_are_refused(given: dict[str, Any], field: str) -> None:
+    assert refused(requests.pool, given, Pool('default'))[0] == field
+
+
+def test_a_pool_is_changed_where_something_is_given() -> None:
+    old = Pool('default', description='old', name_servers=('ns1.example.com.',))
+    new = requests.pool({'also_notifies': ['192.0.2.1', '[2001:db8::1]:5300', '192.0.2.2:53']}, old)
+    assert new == Pool('default', description='old', name_servers=('ns1.example.com.',),
+                       also_notifies=('192.0.2.1', '[2001:db8::1]:5300', '192.0.2.2:53'))
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+                    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
+                        st.sampled_from(['name', 'type', 'records', 'email', 'ttl', 'pool_id']), inner, max_size=4)))
+def test_nonsense_is_bad_input_and_nothing_else(given: Any) -> None:
+    for check in (requests.new_domain, requests.domain_values, requests.recordsets, requests.changes):
+        try:
+            check(given)
+        except BadInput:
+            pass

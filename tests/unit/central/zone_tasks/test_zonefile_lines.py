@@ -1,0 +1,125 @@
+"""What is read quickly is what dnspython reads, and makes."""
+
+from __future__ import annotations
+
+import dns.exception
+import dns.name
+import dns.rdata
+import dns.rdataclass
+import dns.rdatatype
+import dns.tokenizer
+import dns.zonefile
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from designate_pool.central.validation.names_and_rdata import Rdata
+from designate_pool.central.zone_tasks.zonefile_lines import Lines
+from designate_pool.errors import InvalidField
+from designate_pool.protocol.rrset import LONGEST, LONGEST_NAME, PLAIN
+from designate_pool.protocol.zonefile import plain_rdata
+
+_LABEL = st.text('abcxyz0189_-', min_size=1, max_size=63)
+_NAME = st.builds(lambda star, labels: f'{star}{".".join(labels)}.', st.sampled_from(['', '*.']),
+                  st.lists(_LABEL, min_size=1, max_size=5))
+_NUMBER = st.integers(0, 9999).map(str)
+_STRING = st.text([chr(each) for each in range(32, 127) if chr(each) not in '"\\'], max_size=255).map('"{}"'.format)
+_DATA = {
+    'A': st.ip_addresses(v=4).map(str),
+    'AAAA': st.one_of(st.ip_addresses(v=6).map(str),
+                      st.builds(lambda some, more: f'{":".join(some)}::{":".join(more)}',
+                                st.lists(st.sampled_from(['1', 'ab', '2001', 'db8', 'ffff']), max_size=6),
+                                st.lists(st.sampled_from(['1', 'ab', 'c0de']), max_size=3))),
+    'MX': st.builds('{} {}'.format, _NUMBER, _NAME),
+    'SRV': st.builds('{} {} {} {}'.format, _NUMBER, _NUMBER, _NUMBER, _NAME),
+    'TXT': st.lists(_STRING, min_size=1, max_size=4).map(' '.join),
+    **{rtype: _NAME for rtype in ('CNAME', 'DNAME', 'NS', 'PTR')},
+}
+
+
+def test_every_plain_type_is_drawn() -> None:
+    assert _DATA.keys() == PLAIN.keys()
+
+
+@given(st.sampled_from(sorted(_DATA)).flatmap(lambda rtype: st.tuples(st.just(rtype), _DATA[rtype])))
+@example(('AAAA', '2001:db8::1'))
+@example(('TXT', '""'))
+def test_the_wire_form_of_plain_data_is_that_of_dnspython(drawn: tuple[str, str]) -> None:
+    rtype, text = drawn
+    assume(len(text) <= LONGEST.get(rtype, LONGEST_NAME) and PLAIN[rtype](text))
+    parsed = dns.rdata.from_text('IN', rtype, text, relativize=False)
+    assert (parsed.to_text(), parsed.to_wire()) == (text, plain_rdata.of(rtype, text))
+
+
+_OWNER = st.sampled_from(['', '', '@', 'www', 'WWW', 'a.b', '*.wild', 'x.example.com.', 'out.example.org.', 'esc\\046d',
+                          '10', 'in', '"q"', 'b\\;c'])
+_TTL = st.sampled_from(['', '', '300 ', '5m ', '0 ', 'IN ', 'IN 60 ', '60 IN ', '2147483647 ', 'in '])
+_WHAT = st.sampled_from([
+    'A 192.0.2.1', 'a 192.0.2.1', 'A 192.0.2.1 ; remark', 'A  192.0.2.2  ', 'A 192.0.2.300', 'A', 'AAAA 2001:db8::1',
+    'AAAA 2001:DB8::0', 'CNAME www', 'CNAME @', 'CNAME WWW.Example.ORG.', 'MX 10 mail', 'MX 010 mail', 'MX mail',
+    'NS ns1.sub', 'SRV 1 2 3 .', 'SRV 1 2 3 host', 'TXT "a" "b"', 'TXT a b', 'TXT "a;b"', 'TXT "open', 'TXT "a\\"b"',
+    'TXT ( "a"\n  "b" )', 'TXT ( a ; remark )\n b )', 'TXT "("', 'PTR p.example.com.', 'TYPE65280 \\# 1 00',
+    'CAA 0 issue "ca.example.net"', 'HINFO x y', 'TXT "gr\u00fc\u00dfe"', 'A 192.0.2.1 192.0.2.2', 'MX 10 a b'])
+_RECORD = st.builds(lambda owner, ttl, what: f'{owner}\t{ttl}{what}', _OWNER, _TTL, _WHAT)
+_LINE = st.one_of(_RECORD, _RECORD, _RECORD, st.sampled_from([
+    '', '   ', '; remark', ' ; remark', '$ORIGIN example.com.', '$ORIGIN sub', '$TTL 1h', '$TTL 60 ; remark',
+    '$GENERATE 1-3 h$ A 192.0.2.$', '\t', '\r']))
+Read = list[tuple[str, str, int, str, bytes]]
+
+
+def ours(text: str) -> Read:
+    found: Read = []
+
+    def take(name: str, rtype: str, ttl: int, data: str | Rdata, line: int) -> None:
+        data = Rdata(data, plain_rdata.of(rtype, data)) if isinstance(data, str) else data
+        found.append((name, rtype, ttl, *data))
+
+    Lines(text.split('\n'), 1000, take, lambda *soa: None).read()
+    return found
+
+
+class _Collector:
+    def __init__(self) -> None:
+        self.manager = self
+        self.found: Read = []
+
+    def origin_information(self) -> tuple[dns.name.Name, bool, dns.name.Name]:
+        return dns.name.root, False, dns.name.root
+
+    def check_put_rdataset(self, check: object) -> None:
+        pass
+
+    def _set_origin(self, origin: dns.name.Name) -> None:
+        pass
+
+    def add(self, name: dns.name.Name, ttl: int, parsed: dns.rdata.Rdata) -> None:
+        if parsed.rdtype != dns.rdatatype.SOA:
+            self.found.append((name.canonicalize().to_text(), dns.rdatatype.to_text(parsed.rdtype), ttl,
+                               parsed.to_text(), parsed.to_wire() or b''))
+
+
+def dnspythons(text: str) -> Read:
+    collector = _Collector()
+    dns.zonefile.Reader(dns.tokenizer.Tokenizer(f'{text}\n', 'line'), dns.rdataclass.IN, collector,  # type: ignore
+                        allow_directives=('$ORIGIN', '$TTL', '$GENERATE')).read()
+    return collector.found
+
+
+SOA = '$ORIGIN example.com.\n@ {}SOA ns1 h 1 2 3 4 5\n'
+
+
+@given(st.sampled_from(['', '300 ']), st.lists(_LINE, max_size=12))
+@example('', ['www A 192.0.2.1', '\t60 A 192.0.2.2', '\tA 192.0.2.3', '$TTL 7', '\tA 192.0.2.4'])
+def test_it_reads_what_dnspython_reads(ttl: str, lines: list[str]) -> None:
+    text = SOA.format(ttl) + '\n'.join(lines)
+    try:
+        expected = dnspythons(text)
+    except (dns.exception.DNSException, UnicodeError):
+        with pytest.raises(InvalidField, match='^line '):
+            ours(text)
+        return
+    if any(rtype == 'TYPE65280' for _, rtype, *_ in expected):  # it cannot be checked, so it is refused
+        with pytest.raises(InvalidField, match='TYPE65280'):
+            ours(text)
+        return
+    assert ours(text) == expected

@@ -1,0 +1,190 @@
+"""Zone files, in and out."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from designate_pool.central.zone_tasks import zonefile_parser
+from designate_pool.errors import InvalidField, SourceError
+from designate_pool.model import Domain
+from designate_pool.planner import master
+from designate_pool.protocol.zonefile import reader
+
+ZONE = r'''
+    $ORIGIN example.com.
+    $TTL 300
+    @       IN SOA ns.old.example. first\.last ( 2026010203 ; serial
+                   7200 900 1209600
+                   600 )
+            IN NS  ns.old.example.
+    www     60 IN A 192.0.2.1
+    www     IN A 192.0.2.2
+    ftp     CNAME WWW
+    sub     NS ns1.sub
+    *.wild  TXT "one two" three
+    $ORIGIN deep.example.com.
+    a       MX 10 mail.example.net.
+'''
+
+HEAD = '$ORIGIN example.com.\n$TTL 300\n@ SOA ns1 h 1 2 3 4 5\n'
+
+
+def parsed(text: str) -> list[str]:
+    domain, sets = zonefile_parser.parse(textwrap.dedent(text))
+    return sorted(f'{each.name} {domain.ttl if each.ttl is None else each.ttl} {each.type} {rdata.text}'
+                  for each in sets for rdata in each.rdatas)
+
+
+def refused(text: str) -> str:
+    with pytest.raises(InvalidField) as caught:
+        zonefile_parser.parse(textwrap.dedent(text))
+    return str(caught.value)
+
+
+def test_the_soa_gives_the_domain() -> None:
+    domain, _ = zonefile_parser.parse(textwrap.dedent(ZONE))
+    assert (domain.name, domain.email, domain.ttl) == ('example.com.', 'first.last@example.com', 300)
+    assert (domain.refresh, domain.retry, domain.expire, domain.minimum) == (7200, 900, 1209600, 600)
+    assert domain.lowest_serial == 2026010203
+
+
+def test_the_records_without_soa_and_apex_ns() -> None:
+    assert parsed(ZONE) == [
+        '*.wild.example.com. 300 TXT "one two" "three"',
+        'a.deep.example.com. 300 MX 10 mail.example.net.',
+        'ftp.example.com. 300 CNAME WWW.example.com.',
+        'sub.example.com. 300 NS ns1.sub.example.com.',
+        'www.example.com. 60 A 192.0.2.1',
+        'www.example.com. 60 A 192.0.2.2',
+    ]
+
+
+def test_without_origin_the_owner_of_the_soa_is_it() -> None:
+    assert parsed('''
+        example.com. 300 IN SOA ns1.example.com. h.example.com. 1 2 3 4 5
+        www 300 IN A 192.0.2.1
+        @ 300 IN MX 10 mail
+        ''') == ['example.com. 300 MX 10 mail.example.com.', 'www.example.com. 300 A 192.0.2.1']
+
+
+def test_a_transfer_saved_as_text_ends_with_its_soa() -> None:
+    soa = 'example.com. 300 IN SOA ns1.example.com. h.example.com. 1 2 3 4 5\n'
+    assert parsed(f'{soa}a.example.com. 300 IN A 192.0.2.1\n{soa}') == ['a.example.com. 300 A 192.0.2.1']
+
+
+def test_a_record_said_twice_counts_once() -> None:
+    soa = 'example.com. 300 IN SOA ns1.example.com. h.example.com. 1 2 3 4 5\n'
+    assert parsed(f'{soa}a 300 A 192.0.2.1\nA 200 A 192.0.2.1\n') == ['a.example.com. 200 A 192.0.2.1']
+
+
+def test_all_mistakes_are_told_with_their_lines() -> None:
+    with pytest.raises(InvalidField) as caught:
+        zonefile_parser.parse(f'{HEAD}www A 192.0.2.256\nok A 192.0.2.1\n  mx  MX ten mail  ; {"x" * 100}\n'
+                              'a TXT "open\nb.example.org. A 192.0.2.1\nc CNAME ok\nc A 192.0.2.1\nd A ( 192.0.2.300\n )\n')
+    found = caught.value.kwargs['all']
+    assert [field for field, _ in found] == ['line 4', 'line 6', 'line 7', 'line 11', 'line 8', 'line 9, type',
+                                             'line 10, type']
+    assert found[0][1].endswith(": 'www A 192.0.2.256'")
+    assert found[1][1].endswith("…'") and "'mx  MX ten mail  ; xxx" in found[1][1]
+    assert str(caught.value) == f'{found[0][0]}: {found[0][1]}.'
+
+
+def test_mistakes_without_end_are_told_as_far_as_one_reads() -> None:
+    with pytest.raises(InvalidField) as caught:
+        zonefile_parser.parse(HEAD + 'www A 192.0.2.256\n' * 10_000)
+    found = caught.value.kwargs['all']
+    assert len(found) == 21 and found[-1] == ('zone file', 'after 20 mistakes the rest was not read')
+
+
+def test_which_name_servers_the_file_had_is_known() -> None:
+    _, contents = zonefile_parser.parse(textwrap.dedent(ZONE))
+    assert contents.name_servers == ['ns.old.example.']
+
+
+def test_generate() -> None:
+    soa = 'example.com. 300 IN SOA ns1.example.com. h.example.com. 1 2 3 4 5\n'
+    assert parsed(f'{soa}$GENERATE 1-2 h$ A 192.0.2.$\n') == ['h1.example.com. 300 A 192.0.2.1',
+                                                              'h2.example.com. 300 A 192.0.2.2']
+
+
+def test_generate_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zonefile_parser, 'MAX_RECORDS', 100)
+    soa = 'example.com. 300 IN SOA ns1.example.com. h.example.com. 1 2 3 4 5\n'
+    assert 'more than 100 records' in refused(f'{soa}$GENERATE 1-999999999 h$ A 192.0.2.1\n')
+    monkeypatch.setattr(reader, 'MOST_GENERATED', 50)
+    assert 'line 2: one $GENERATE makes more than 50 records' in refused(f'{soa}$GENERATE 1-60 h$ A 192.0.2.1\n')
+
+
+@pytest.mark.parametrize('line', [
+    '$GENERATE 1-2 h${0,' + '9' * 5000 + ',d} A 192.0.2.1', '$GENERATE 1-2 h${' + '9' * 5000 + '} A 192.0.2.1',
+    '$generate 1-2 h${0,900000000} A 192.0.2.1', '$GENERATE 1-' + '9' * 5000 + ' h$ A 192.0.2.1',
+    '$GENERATE 1-2 h TXT ${0,00900000000,x}'], ids=lambda line: line[:24])
+def test_numbers_in_generate_that_no_name_has_are_refused(line: str) -> None:
+    soa = 'example.com. 300 IN SOA ns1.example.com. h.example.com. 1 2 3 4 5\n'
+    assert 'line 2: a number in $GENERATE has more than 10 digits, or a width more than 3' in refused(f'{soa}{line}\n')
+    with pytest.raises(SourceError, match='more than 10 digits'):
+        master.read(f'{soa}{line}\n', 'example.com.')
+
+
+@pytest.mark.parametrize(('text', 'words'), [
+    ('', 'text: there is no SOA'),
+    ('$ORIGIN example.com.\nwww 300 A 192.0.2.1\n', 'there is no SOA'),
+    (f'{HEAD}www A 192.0.2.300\n', 'line 4'),
+    (f'{HEAD}www A\n', 'line 4'),
+    (f'{HEAD}ok A 192.0.2.1\n\n; remark\nbad NOSUCH x\n', 'line 7'),
+    (f'{HEAD}{"a" * 64} A 192.0.2.1\n', 'line 4'),
+    (f'{HEAD}www A 192.0.2.1', ''),
+    (f'{HEAD}$INCLUDE /etc/passwd\n', "line 4: zone file directive '$INCLUDE' is not allowed"),
+    (f'{HEAD}www.example.org. A 192.0.2.1\n', 'line 4: www.example.org. is not inside the domain example.com.'),
+    (f'{HEAD}a\\.example.com. A 192.0.2.1\n', 'line 4: a\\.example.com. is not inside the domain example.com.'),
+    (f'{HEAD}@ SOA ns2 h 1 2 3 4 5\n', 'line 4: a second SOA record; the first is in line 3'),
+    (f'{HEAD}www CNAME a\nwww CNAME b\n', 'line 4: www.example.com. has more than one CNAME'),
+    (f'{HEAD}www RRSIG A 13 3 300 20260101000000 20250101000000 1 example.com. AAAA\n', 'line 4: RRSIG is made by'),
+    (f'{HEAD}www CH TXT x\n', 'line 4'),
+    (f'{HEAD}www TXT "open\n', 'line'),
+    (f'{HEAD}www TXT ( a\n', 'line'),
+    ('$ORIGIN example.com.\n@ 300 SOA ns1 . 1 2 3 4 5\n', 'line 2: . in the SOA is not an e-mail address'),
+    ('@ 300 SOA ns1 h 1 2 3 4 5\n', 'line 1: neither the root'),
+    (f'{HEAD}www 2147483648 A 192.0.2.1\n', 'line 4'),
+    ('\0', 'text'),
+])
+def test_files_that_are_refused_name_the_line(text: str, words: str) -> None:
+    if not words:  # only the end of the last line is missing
+        assert parsed(text) == ['www.example.com. 300 A 192.0.2.1']
+    else:
+        assert words in refused(text)
+
+
+@pytest.mark.parametrize(('lines', 'all_told'), [
+    ('www.example.org. A 192.0.2.1\nalias CNAME www\nalias 60 MX 10 www\n', [
+        ('line 4', "www.example.org. is not inside the domain example.com.: 'www.example.org. 300 A 192.0.2.1'"),
+        ('line 5, type', 'alias.example.com. has MX already, and a CNAME must be alone at its name: '
+                         "'alias.example.com. 300 CNAME www.example.com.'"),
+        ('line 6, type', 'alias.example.com. has CNAME already, and a CNAME must be alone at its name: '
+                         "'alias.example.com. 60 MX 10 www.example.com.'")]),
+    ('a CNAME b\na CNAME c\nb A 1.2\n', [
+        ('line 6', "expected an IPv4 address: 'b A 1.2'"),
+        ('line 4', "a.example.com. has more than one CNAME record: 'a.example.com. 300 CNAME b.example.com.'")]),
+])
+def test_what_is_found_after_reading_shows_the_line(lines: str, all_told: list[tuple[str, str]]) -> None:
+    with pytest.raises(InvalidField) as caught:
+        zonefile_parser.parse(f'{HEAD}{lines}')
+    found = caught.value.kwargs['all']
+    assert [where for where, _ in found] == [where for where, _ in all_told]
+    for (_, why), (_, wanted) in zip(found, all_told):
+        assert wanted.rpartition(': ')[2] in why and (wanted.startswith('expected') or why == wanted)
+
+
+def test_what_is_rendered_is_read_back() -> None:
+    given, sets = zonefile_parser.parse(textwrap.dedent(ZONE))
+    domain = Domain(id='0' * 32, name=given.name, pool_id='1' * 32, pool_name='default', email=given.email,
+                    ttl=given.ttl, serial=7, refresh=given.refresh, retry=given.retry, expire=given.expire,
+                    minimum=given.minimum)
+    rows = [(each.name, each.type, each.ttl, rdata.text) for each in sets for rdata in each.rdatas]
+    text = zonefile_parser.render(domain, 'ns1.example.net.', rows)
+    again, _ = zonefile_parser.parse(text)
+    assert parsed(text) == parsed(ZONE)
+    assert (again.name, again.email, again.ttl, again.lowest_serial) == (given.name, given.email, given.ttl, 7)
+    assert (again.refresh, again.retry, again.expire, again.minimum) == (7200, 900, 1209600, 600)

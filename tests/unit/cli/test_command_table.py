@@ -1,0 +1,259 @@
+from __future__ import annotations
+
+import io
+import json
+import re
+import socket
+import threading
+
+import pytest
+
+from designate_pool.cli.app import Shell
+from designate_pool.cli.http.client import Client
+from designate_pool.errors import ServiceUnavailable
+from designate_pool.model import Status
+from tests.unit.api.stand_in import FIRST_SERIAL
+
+
+def test_create_show_set_list_delete(run, central):
+    made = run('zone', 'create', 'example.com', '--email', 'hostmaster@example.com', '--ttl', '60', '-f', 'json')
+    assert (made.code, made.err) == (0, '')
+    assert (made.json['name'], made.json['ttl'], made.json['status']) == ('example.com.', 60, 'PENDING')
+    zone_id = made.json['id']
+    for zone in ('example.com', 'example.com.', 'EXAMPLE.com', zone_id, zone_id.replace('-', '')):
+        assert run('zone', 'show', zone, '-f', 'json').json['id'] == zone_id
+    assert run('zone', 'set', 'example.com', '--description', 'An example', '-f', 'json').json['version'] == 1
+    assert run('zone', 'show', 'example.com', '-c', 'description', '-f', 'value').out == 'An example\n'
+    assert run('zone', 'set', 'example.com', '--no-description', '-f', 'json').json['description'] is None
+    listed = run('zone', 'list', '-f', 'csv', '-c', 'name', '-c', 'status')
+    assert listed.out == '"name","status"\n"example.com.","PENDING"\n'
+    assert run('zone', 'delete', 'example.com', '-f', 'json').json['action'] == 'DELETE'
+
+
+def test_a_list_is_read_to_its_end(run, api, central):
+    for number in range(7):
+        run('zone', 'create', f'{number}.example.com', '--email', 'hostmaster@example.com')
+    run('zone', 'create', 'example.org', '--email', 'hostmaster@example.org')
+    client = Client(api)
+    whole = client.get
+    client.get = lambda path, **parameters: whole(path, **{**parameters, 'limit': 3})
+    assert len(list(client.every('/v2/zones', 'zones'))) == 8
+    assert len(run('zone', 'list', '--name', '*.example.com', '-f', 'json').json) == 7
+    assert len(run('zone', 'list', '--email', 'hostmaster@example.org', '-f', 'json').json) == 1
+    assert run('zone', 'list', '--status', 'active', '-f', 'json').json == []
+
+
+@pytest.mark.parametrize('words, told', [
+    (('server', 'resync', '--help'), '--delete-extra N'),
+    (('help', 'server', 'resync'), '--delete-extra N'),
+    (('zone', 'create', '-h'), '--email EMAIL'),
+])
+def test_help(run, words, told):
+    assert told in run(*words).out
+
+
+def test_help_of_all():
+    out = io.StringIO()
+    with pytest.raises(SystemExit) as ended:
+        Shell(stdout=out).run(['--help'])
+    assert not ended.value.code
+    assert re.search('server resync +Compare what a server has', out.getvalue())
+    assert 'Exit codes:' in out.getvalue()
+
+
+@pytest.mark.parametrize('form, told', [
+    ('table', '| name        | example.com.'), ('yaml', 'name: example.com.'), ('shell', 'name="example.com."'),
+])
+def test_forms(run, zone, form, told):
+    assert told in run('zone', 'show', 'example.com', '-f', form).out
+
+
+def test_recordsets(run, zone):
+    made = run('recordset', 'create', 'example.com', 'www', 'a', '--record', '192.0.2.1', '--record', '192.0.2.2',
+               '-f', 'json')
+    assert (made.json['name'], made.json['type'], made.json['zone_name']) == ('www.example.com.', 'A', 'example.com.')
+    run('recordset', 'create', 'example.com', '@', 'TXT', '--record', '"v=spf1 -all"', '--ttl', '300')
+    shown = run('recordset', 'show', 'example.com', 'www', '-c', 'records', '-f', 'value')
+    assert shown.out == '192.0.2.1\n192.0.2.2\n'
+    changed = run('recordset', 'set', 'example.com', 'www', 'A', '--record', '192.0.2.3', '-f', 'json')
+    assert changed.json['records'] == ['192.0.2.3']
+    assert run('recordset', 'set', 'example.com', '@', '--no-ttl', '-f', 'json').json['ttl'] is None
+    listed = run('recordset', 'list', 'example.com', '-f', 'json').json
+    assert {(each['name'], each['type'], *each['records']) for each in listed} == {
+        ('www.example.com.', 'A', '192.0.2.3'), ('example.com.', 'TXT', '"v=spf1 -all"')}
+    assert len(run('recordset', 'list', 'example.com', '--name', 'www', '-f', 'json').json) == 1
+    assert run('recordset', 'delete', 'example.com', made.json['id'], '-f', 'json').code == 0
+    gone = run('recordset', 'show', 'example.com', 'www')
+    assert gone.code == 1
+    assert gone.err == ("There is no recordset www.example.com. 'designate-pool recordset list ZONE' shows those there "
+                        'are.\n')
+
+
+def test_a_name_with_several_types_needs_one(run, zone):
+    for rtype, data in (('A', '192.0.2.1'), ('AAAA', '2001:db8::1')):
+        run('recordset', 'create', 'example.com', 'www', rtype, '--record', data)
+    ran = run('recordset', 'delete', 'example.com', 'www')
+    assert ran.code == 1
+    assert ran.err == 'www.example.com. has recordsets of several types (A, AAAA); name the type after the name.\n'
+    assert run('recordset', 'delete', 'example.com', 'www', 'aaaa', '-f', 'json').json['type'] == 'AAAA'
+
+
+@pytest.mark.parametrize('words, told', [
+    (('zone', 'show', 'example.org'),
+     "There is no zone example.org. 'designate-pool zone list' shows the zones there are."),
+    (('zone', 'create', 'example.com', '--email', 'a@example.com'),
+     "The domain example.com. exists already. Change it with 'designate-pool zone set', or delete it first."),
+    (('zone', 'create', 'example.org', '--email', ' '), 'email: must not be empty.'),
+    (('zone', 'set', 'example.com'), 'Nothing to change; give --email, --ttl, --description or --no-description.'),
+    (('zone', 'set', 'example.com', '--ttl', '-5'), 'ttl: must be from 0 to 2147483647.'),
+    (('zone', 'import', 'no/such/file'), 'no/such/file cannot be read: No such file or directory.'),
+    (('recordset', 'set', 'example.com', 'www'),
+     'Nothing to change; give --record, --ttl, --no-ttl, --description or --no-description.'),
+    ((), "No command was given; 'designate-pool --help' shows them."),
+])
+def test_a_mistake_is_one_line_that_says_what_to_do(run, zone, words, told):
+    ran = run(*words)
+    assert (ran.code, ran.out, ran.err) == (1, '', told + '\n')
+
+
+def test_the_api_is_not_there(run):
+    with socket.create_server(('127.0.0.1', 0)) as taken:
+        url = f'http://127.0.0.1:{taken.getsockname()[1]}'
+    ran = run('zone', 'list', url=url)
+    assert ran.code == 1
+    assert ran.err == (f'The API at {url} cannot be reached (connection refused); look whether designate-pool-api is '
+                       'running and whether --url or DESIGNATE_POOL_URL is right.\n')
+
+
+@pytest.mark.parametrize('url', ['nonsense', 'ftp://192.0.2.1', 'http://', 'http://[1'])
+def test_an_address_that_is_none(run, url):
+    ran = run('zone', 'list', url=url)
+    assert (ran.code, ran.err.count('\n')) == (1, 1)
+    assert url in ran.err
+
+
+def test_something_else_answers_there(run):
+    with socket.create_server(('127.0.0.1', 0)) as other:
+        def answer():
+            client, _ = other.accept()
+            client.recv(1000)
+            client.sendall(b'HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 4\r\n\r\n<hi>')
+            client.close()
+        threading.Thread(target=answer, daemon=True).start()
+        ran = run('zone', 'list', url=f'http://127.0.0.1:{other.getsockname()[1]}')
+    assert ran.code == 1
+    assert 'is not the API of designate-pool (it sent text/html with status 200)' in ran.err
+
+
+def test_central_is_silent(run, central):
+    central.fault = ServiceUnavailable(service='central', why='no answer in 30 s')
+    ran = run('zone', 'list')
+    assert (ran.code, ran.err.count('\n')) == (1, 1)
+    assert ran.err.startswith('central does not answer: no answer in 30 s. Look whether designate-pool-central')
+
+
+def test_an_inner_failure_names_the_request(run, central):
+    central.fault = KeyError('x')
+    assert "look for req-" in run('zone', 'list').err
+
+
+def test_status(run, central):
+    ran = run('status', '-f', 'json')
+    assert (ran.code, ran.json['status']) == (0, 'ok')
+    central.fault = ServiceUnavailable(service='central', why='no answer in 30 s')
+    ran = run('status', '-f', 'json')
+    assert (ran.code, ran.json['status'], ran.json['central']) == (
+        1, 'unavailable', 'central does not answer: no answer in 30 s.')
+
+
+# --wait
+
+def states(ran):
+    """Without the milliseconds."""
+    return [' '.join(line.split()[:-2]) for line in ran.err.splitlines() if ' serial ' in line and line.endswith(' ms')]
+
+
+def test_a_change_is_followed_server_by_server(run, central, zone):
+    central.steps = [lambda: None, lambda: central.settle(zone), lambda: None]
+    ran = run('zone', 'set', 'example.com', '--ttl', '60', '-f', 'json', '--wait')
+    serial = FIRST_SERIAL + 1
+    assert ran.code == 0
+    assert (ran.json['status'], ran.json['serial']) == ('ACTIVE', serial)
+    assert states(ran)[:3] == [f'fake:192.0.2.{number}:53 UPDATE SUCCESS serial {FIRST_SERIAL}' for number in (1, 2, 3)]
+    assert states(ran)[3:] == [f'fake:192.0.2.{number}:53 UPDATE SUCCESS serial {serial}' for number in (1, 2, 3)]
+    assert f'example.com. is ACTIVE at serial {serial} on 3 of 3 servers after ' in ran.err
+    assert '\033' not in ran.err
+
+
+def test_a_newer_change_under_way_does_not_hide_that_ours_is_done(run, central, zone):
+    def settled_and_changed_again():
+        central.settle(zone)
+        central._raise_serial(central.domains[zone])
+
+    central.steps = [settled_and_changed_again]
+    ran = run('zone', 'set', 'example.com', '--ttl', '60', '--wait', '5')
+    assert ran.code == 0
+    assert central.domains[zone].status is Status.PENDING
+
+
+def test_a_recordset_is_waited_for(run, central, zone):
+    central.steps = [lambda: central.settle(zone)]
+    ran = run('recordset', 'create', 'example.com', 'www', 'A', '--record', '192.0.2.1', '-f', 'json', '--wait')
+    assert (ran.code, ran.json['name']) == (0, 'www.example.com.')
+    central.steps = [lambda: central.settle(zone)]
+    ran = run('recordset', 'delete', 'example.com', 'www', '-f', 'json', '--wait')
+    assert (ran.code, ran.json['status']) == (0, 'DELETED')
+
+
+def test_a_deletion_is_waited_for_until_the_zone_is_gone(run, central, zone):
+    central.steps = [lambda: None, lambda: central.settle(zone)]
+    ran = run('zone', 'delete', 'example.com', '-f', 'json', '--wait=5')
+    assert (ran.code, ran.json['status']) == (0, 'DELETED')
+    assert 'fake:192.0.2.1:53 DELETE PENDING serial -' in states(ran)
+    assert 'example.com. is gone after ' in ran.err
+
+
+def test_the_pool_says_error(run, central, zone):
+    central.steps = [lambda: central.fail(zone, 'connection refused')]
+    central.rows[zone] = []
+    ran = run('zone', 'set', 'example.com', '--ttl', '60', '-f', 'json', '--wait', '20')
+    assert ran.code == 3
+    assert json.loads(ran.out)['name'] == 'example.com.'
+    assert 'fake:192.0.2.1:53  UPDATE ERROR ' in ran.err
+    *_, line, hint = ran.err.splitlines()
+    assert line.startswith('example.com. is in ERROR: 3 of 3 servers failed; lacking: '
+                           'fake:192.0.2.1:53 (connection refused), ')
+    assert hint == "'designate-pool zone explain example.com.' tells more."
+
+
+def test_the_time_is_over(run, zone):
+    ran = run('zone', 'set', 'example.com', '--ttl', '60', '--wait', '0.3')
+    assert ran.code == 4
+    assert (f'example.com. is not ACTIVE at serial {FIRST_SERIAL + 1} after 0.3 s: 0 of 3 servers have the change, '
+            '2 are needed; lacking: fake:192.0.2.1:53 (SUCCESS)') in ran.err
+
+
+def test_someone_else_deletes_it_meanwhile(run, central, zone):
+    central.steps = [lambda: central.delete_domain(central.contexts[-1], zone)]
+    ran = run('zone', 'set', 'example.com', '--ttl', '60', '--wait')
+    assert (ran.code, 'is being deleted by someone else' in ran.err) == (1, True)
+
+
+def test_central_stumbles_while_a_change_is_waited_for(run, central, zone):
+    def stumble():
+        central.steps = [recover]
+        raise ServiceUnavailable(service='central', why='gone')
+
+    def recover():
+        central.settle(zone)
+
+    central.steps = [stumble]
+    assert run('zone', 'set', 'example.com', '--ttl', '60', '--wait', '10').code == 0
+
+
+@pytest.mark.parametrize('wait', ['0', '-1', 'example.com', 'inf', 'nan'])
+def test_a_wait_that_is_no_time(run, capsys, wait):
+    with pytest.raises(SystemExit) as ended:
+        run('zone', 'set', 'example.com', f'--wait={wait}')
+    assert ended.value.code == 2
+    assert 'is no number of seconds' in capsys.readouterr().err

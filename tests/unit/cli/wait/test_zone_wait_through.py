@@ -1,0 +1,60 @@
+"""``zone wait`` while the zone is in ERROR."""
+
+from __future__ import annotations
+
+import argparse
+
+import pytest
+
+from designate_pool.cli.commands.zones import zone_status
+from designate_pool.cli.wait.zone_wait import Change
+
+ERROR = {'done': False, 'failed': True, 'timed_out': False, 'status': 'ERROR', 'action': 'UPDATE'}
+DONE = {'done': True, 'failed': False, 'timed_out': False, 'status': 'ACTIVE', 'action': 'NONE'}
+LATE = {'done': False, 'failed': False, 'timed_out': True, 'status': 'PENDING', 'action': 'UPDATE'}
+
+
+def wait(monkeypatch, answers, timeout=60.0, through_errors=True, deletes=False):
+    """What the command makes of these answers of the API, and how many it asked for."""
+    now, asked = [100.0], []
+
+    class Clock:
+        monotonic = staticmethod(lambda: now[0])
+
+        @staticmethod
+        def sleep(seconds):
+            now[0] += seconds
+
+    def get_slowly(path, patience, **query):
+        asked.append(float(query['timeout']))
+        return answers[min(len(asked), len(answers)) - 1]
+
+    monkeypatch.setattr(zone_status, 'time', Clock)
+    command = zone_status.WaitForZone.__new__(zone_status.WaitForZone)
+    monkeypatch.setattr(zone_status.WaitForZone, 'client', argparse.Namespace(get_slowly=get_slowly), raising=False)
+    found = command._wait(Change('1', 'example.com.', now[0], 7, deletes), argparse.Namespace(
+        timeout=timeout, servers=None, through_errors=through_errors))
+    return found, asked
+
+
+def test_an_error_that_is_tried_again_is_waited_through_when_asked_for(monkeypatch):
+    found, asked = wait(monkeypatch, [ERROR, ERROR, LATE, ERROR, DONE])
+    assert found == DONE
+    assert asked == sorted(asked, reverse=True) and len(asked) == 5, 'the time does not begin anew'
+
+
+def test_an_error_ends_the_wait_by_itself(monkeypatch):
+    assert wait(monkeypatch, [ERROR, DONE], through_errors=False) == (ERROR, [60.0])
+
+
+def test_an_error_is_told_when_the_time_is_over(monkeypatch):
+    found, asked = wait(monkeypatch, [ERROR], timeout=3.5)
+    assert (found, zone_status._code(found)) == (ERROR, 3)
+    assert asked[-1] == 0.0
+
+
+@pytest.mark.parametrize('deletes', [True, False])
+def test_a_zone_that_is_deleted_meanwhile_is_not_waited_for(monkeypatch, deletes):
+    going = {**ERROR, 'action': 'DELETE'}
+    found, asked = wait(monkeypatch, [going, DONE], deletes=deletes)
+    assert found == (DONE if deletes else going)

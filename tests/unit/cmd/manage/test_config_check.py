@@ -1,0 +1,156 @@
+"""What ``config check`` makes of what it sees, with servers that are not there."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pathlib
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from designate_pool import backends
+from designate_pool.backends.base import Backend
+from designate_pool.cmd.manage import config_check
+from designate_pool.cmd.manage.config_check import Report
+from designate_pool.model import Endpoint, Finding, Pool, Server, new_id, utcnow
+from designate_pool.runtime import Inline, Runtime, Threads
+from designate_pool.storage.sql import migrate
+from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.zones import pools
+from tests.fixtures.answering import Scripted, soa_answer
+from tests.fixtures.databases import upgraded_sqlite
+
+Check = Callable[..., Report]
+
+
+@pytest.fixture
+def answering() -> Iterator[Scripted]:
+    """Answers every question over DNS, as servers and as MiniDNS."""
+    server = Scripted(lambda query, over_tcp: [soa_answer(query, 0, rcode=5)])
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def check(tmp_path: pathlib.Path, answering: Scripted) -> Check:
+    """Check a pool of one ``fake`` for each of the dicts of options."""
+    url = upgraded_sqlite(tmp_path / 'pool.sqlite')
+
+    def check(*options: dict[str, str], runtime: Runtime | None = None, call_timeout: float = 5.0, database: str = url,
+              about_files: tuple[Finding, ...] = (), pool: str = 'default') -> Report:
+        servers = tuple(Server(new_id(), 'fake', answering.host, answering.port, call_timeout=call_timeout,
+                               primaries=(Endpoint(answering.host, answering.port),), options=each)
+                        for each in options)
+        drivers: dict[str, Backend] = {server.id: backends.build(server) for server in servers}
+        return config_check.check(Pool(pool, servers=servers), drivers, list(about_files), database, 5.0,
+                                  runtime or Threads())
+
+    return check
+
+
+def test_all_is_well_and_well_again(check: Check, answering: Scripted) -> None:
+    for _ in range(2):
+        report = check({}, {})
+        where = f'127.0.0.1:{answering.port}'
+        assert report.ok
+        assert report.text().splitlines() == [f'ok  fake:{where}', f'ok  fake:{where}', f'ok  MiniDNS at {where}',
+                                              'ok  database']
+
+
+def test_the_trouble_of_one_server_is_told_beside_the_health_of_another(check: Check) -> None:
+    report = check({}, {'on_create': 'refuse'}, runtime=Inline())
+    assert not report.ok
+    fine, refusing = report.servers
+    assert fine.findings == ()
+    assert 'no zone can be added' in refusing.findings[0].what
+    first, what, advice = refusing.text().splitlines()
+    assert first == f'{refusing.name}:' and what.startswith('  error: no zone') and advice.startswith('    -> ')
+
+
+@pytest.mark.parametrize(('options', 'words'), [
+    ({'on_ping': 'unreachable'}, 'the control channel does not answer'),
+    ({'on_create': 'fail'}, 'no zone can be added'),
+    ({'on_delete': 'refuse'}, 'no zone can be removed'),
+])
+def test_what_a_driver_finds(check: Check, options: dict[str, str], words: str) -> None:
+    report = check(options)
+    assert [words in finding.what for finding in report.servers[0].findings] == [True]
+
+
+def test_servers_that_hang_are_waited_for_together(check: Check) -> None:
+    begun = time.monotonic()
+    report = check(*[{'on_ping': 'hang'}] * 20, call_timeout=0.5)
+    assert time.monotonic() - begun < 5
+    assert [len(server.findings) for server in report.servers] == [1] * 20
+
+
+def test_a_driver_that_keeps_no_deadline_is_not_waited_for(check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backends.driver_class('fake'), 'check', lambda self: time.sleep(30))
+    begun = time.monotonic()
+    report = check({}, call_timeout=0.1)
+    assert time.monotonic() - begun < 10
+    assert 'has not ended within' in report.servers[0].findings[0].what and not report.ok
+
+
+def test_the_drivers_do_not_log_what_is_told(check: Check, caplog: pytest.LogCaptureFixture) -> None:
+    check({'on_ping': 'unreachable'})
+    assert [record for record in caplog.records if record.name.startswith('designate_pool')] == []
+
+
+def test_warnings_alone_are_no_failure(check: Check) -> None:
+    report = check({}, about_files=(Finding('a key is open', 'chmod it', serious=False),))
+    assert report.ok
+    assert report.text().splitlines()[:3] == ['configuration:', '  warning: a key is open', '    -> chmod it']
+
+
+def test_the_same_for_programs(check: Check) -> None:
+    told = json.loads(check({}, {'on_create': 'refuse'}).json())
+    assert told['ok'] is False
+    assert [len(server['findings']) for server in told['servers']] == [0, 1]
+    assert told['servers'][1]['findings'][0].keys() == {'what', 'advice', 'serious'}
+    assert [len(server['id']) for server in told['servers']] == [32, 32]
+    assert len(told['primaries']) == 1
+    assert told['configuration']['findings'] == told['database']['findings'] == []
+
+
+def test_a_pool_that_is_not_in_the_database(check: Check, tmp_path: pathlib.Path) -> None:
+    url = upgraded_sqlite(tmp_path / 'pool.sqlite')
+    with contextlib.closing(Storage(url)) as storage:
+        for name in ('gold', 'silver'):
+            storage.run(pools.insert, Pool(name, new_id()), utcnow())
+    assert check({}, pool='silver').ok
+    report = check({}, pool='sliver')
+    assert not report.ok
+    assert report.database.findings == (Finding(
+        'there is no pool sliver (there are: default, gold, silver)',
+        "correct [service:pool_manager] pool_name, or run 'designate-pool-manage pool create sliver'"),)
+
+
+def test_a_database_that_is_not_there_yet_is_not_made(check: Check, tmp_path: pathlib.Path) -> None:
+    report = check({}, database=f'sqlite:///{tmp_path}/none/new.sqlite')
+    assert report.ok and 'database upgrade' in report.database.findings[0].advice
+    report = check({}, database=f'sqlite:///{tmp_path}/new.sqlite')
+    assert report.ok and len(report.database.findings) == 1 and not os.path.exists(tmp_path / 'new.sqlite')
+
+
+def test_a_database_at_another_revision(check: Check, tmp_path: pathlib.Path) -> None:
+    url = f'sqlite:///{tmp_path}/old.sqlite'
+    migrate.upgrade(url)
+    migrate.downgrade(url, '-1')
+    report = check({}, database=url)
+    assert report.ok
+    assert [migrate.head() in finding.what for finding in report.database.findings] == [True]
+    migrate.upgrade(url)
+    assert check({}, database=url).database.findings == ()
+
+
+@pytest.mark.parametrize('url', ['mysql://pool:hush@127.0.0.1:1/pool', 'postgresql://pool:hush@127.0.0.1:1/pool',
+                                 'oracle://pool:hush@127.0.0.1:1/pool'])
+def test_a_database_that_cannot_be_used(check: Check, url: str) -> None:
+    report = check({}, database=url, call_timeout=1.0)
+    assert not report.ok
+    (finding,) = report.database.findings
+    assert 'it cannot be used: ' in finding.what and 'hush' not in report.text() and '\n' not in finding.what

@@ -1,0 +1,21 @@
+"""Where a NOTIFY or a poll of one server goes."""
+
+from __future__ import annotations
+
+import pytest
+
+from designate_pool.minidns.access.servers import parse_destination
+from designate_pool.model import Endpoint
+
+
+@pytest.mark.parametrize(('destination', 'endpoint'), [
+    ('192.0.2.1', Endpoint('192.0.2.1', 53)),
+    ('192.0.2.1:5300', Endpoint('192.0.2.1', 5300)),
+    ('[192.0.2.1]:5300', Endpoint('192.0.2.1', 5300)),
+    ('2001:db8::1', Endpoint('2001:db8::1', 53)),
+    ('[2001:db8::1]', Endpoint('2001:db8::1', 53)),
+    ('[2001:DB8:0::1]:5300', Endpoint('2001:db8::1', 5300)),
+])
+def test_a_destination_is_an_address_and_a_port_which_is_53_when_nothing_is_said(destination: str,
+                                                                                 endpoint: Endpoint) -> None:
+    assert parse_destination(destination) == endpoint

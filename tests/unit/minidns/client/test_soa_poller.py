@@ -1,0 +1,827 @@
+"""The poller against servers that do as the test says."""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+import dns.flags
+import dns.message
+import dns.rcode
+import pytest
+
+from designate_pool.minidns.access.acl import Peer
+from designate_pool.minidns.client import udp_gso
+from designate_pool.minidns.client.event_loop import Exchange
+from designate_pool.minidns.client.query import Schedule
+from designate_pool.minidns.client.soa_poller import Poller, Recipient, Request, ToAsker, ToPool
+from designate_pool.minidns.client.udp_gso import Bursts
+from designate_pool.model import Answer, Context, Domain, Outcome, PollResult
+from designate_pool.protocol import tsig
+from designate_pool.runtime import Threads
+from tests.fixtures.answering import Answers, Scripted, soa_answer
+from tests.fixtures.processes import free_port, wait_until
+from tests.unit.minidns.values import KEY, OTHER_KEY, dns_key
+
+POOL = ToPool('default', Context())
+QUICK = Schedule(timeout=0.25, retry_interval=0.05, max_retries=1)
+Script = Callable[[dns.message.Message, bool], Answers]
+
+
+class Polling:
+    """A poller, what it reports, and the servers it asks."""
+
+    def __init__(self) -> None:
+        self.results: list[tuple[Recipient, PollResult]] = []
+        self._servers: list[Scripted] = []
+        self._exchange = Exchange()
+        self.poller = Poller(self._exchange, lambda *found: self.results.extend(found))
+        self._exchange.open(Threads())
+        self._exchange.start()
+
+    def server(self, script: Script, host: str = '127.0.0.1', keyed: bool = False) -> tuple[Scripted, Peer]:
+        key = dns_key(KEY) if keyed else None
+        server = Scripted(script, host, key)
+        self._servers.append(server)
+        return server, self.peer(server.port, host, keyed)
+
+    def peer(self, port: int, host: str = '127.0.0.1', keyed: bool = False) -> Peer:
+        return Peer(f's{port}', f'test:{port}', (host,), port, tsig.key_from(KEY) if keyed else None)
+
+    def ask(self, peer: Peer, serial: int = 7, schedule: Schedule = QUICK, name: str = 'example.com.',
+            notify: bool = False, to: Recipient = POOL, domain_id: str = 'd1', delay: float = 0.0,
+            seen: int | None = None, incarnation: int | None = None) -> None:
+        request = Request(peer, domain_id, name, serial, to, notify, delay=delay, seen=seen, incarnation=incarnation)
+        self.poller.request([request], schedule)
+
+    def result(self, peer: Peer) -> PollResult:
+        """The result for *peer*, when there is one."""
+        ours = wait_until(lambda: [result for _, result in self.results if result.server_id == peer.id], 'a result', 10)
+        return ours[0]
+
+    def settled(self) -> None:
+        """Wait until the loop has done all that was handed in so far, and what it found is told."""
+        done = threading.Event()
+        self._exchange.submit(lambda: self._exchange.post(lambda _: done.set(), None))
+        assert done.wait(10)
+
+    def close(self) -> None:
+        self._exchange.stop()
+        for server in self._servers:
+            server.close()
+
+
+@pytest.fixture
+def polling() -> Iterator[Polling]:
+    polling = Polling()
+    yield polling
+    polling.close()
+
+
+def serving(serial: int) -> Script:
+    return lambda query, over_tcp: [soa_answer(query, serial)]
+
+
+@pytest.mark.parametrize('host', ['127.0.0.1', '::1'])
+def test_a_server_that_is_right_confirms_with_its_serial(polling: Polling, host: str) -> None:
+    server, peer = polling.server(serving(9), host)
+    polling.ask(peer, 7)
+    assert polling.result(peer) == PollResult('d1', peer.id, Outcome.SUCCESS, Answer.SERIAL, 9, None, 7,
+                                              peer.label)
+    assert len(server.queries) == 1
+
+
+def test_serials_are_compared_across_the_end_of_the_numbers(polling: Polling) -> None:
+    _, wrapped = polling.server(serving(3))
+    _, stale = polling.server(serving(2 ** 32 - 2))
+    polling.ask(wrapped, 2 ** 32 - 2)
+    polling.ask(stale, 3)
+    assert polling.result(wrapped).status is Outcome.SUCCESS
+    assert polling.result(stale).status is Outcome.ERROR
+
+
+def test_a_stale_server_is_asked_again_and_then_given_up_with_its_serial(polling: Polling) -> None:
+    server, peer = polling.server(serving(6))
+    polling.ask(peer)
+    result = polling.result(peer)
+    assert (result.status, result.answer, result.serial_number) == (Outcome.ERROR, Answer.SERIAL, 6)
+    assert result.reason == 'the server serves serial 6, not yet 7'
+    assert len(server.queries) == 2
+
+
+def test_the_second_try_may_succeed(polling: Polling) -> None:
+    serials = iter([6, 7])
+    _, peer = polling.server(lambda query, over_tcp: [soa_answer(query, next(serials))])
+    polling.ask(peer)
+    assert polling.result(peer).status is Outcome.SUCCESS
+
+
+def test_silence(polling: Polling) -> None:
+    server, peer = polling.server(lambda query, over_tcp: [])
+    polling.ask(peer)
+    result = polling.result(peer)
+    assert (result.status, result.answer, result.serial_number) == (Outcome.ERROR, Answer.TIMEOUT, None)
+    assert result.reason == 'no answer within 0.25 s' and len(server.queries) == 2
+
+
+def test_a_lost_datagram_is_sent_again_within_the_try(polling: Polling) -> None:
+    server, peer = polling.server(lambda query, over_tcp: [soa_answer(query, 7)] if len(server.queries) > 1 else [])
+    polling.ask(peer, schedule=Schedule(10, 2, 0))
+    assert polling.result(peer).status is Outcome.SUCCESS
+    assert [query.id for query in server.queries] == [server.queries[0].id] * 2
+
+
+def wrong_id(query: dns.message.Message, over_tcp: bool) -> Answers:
+    answer = soa_answer(query, 7)
+    answer.id ^= 1
+    return [answer]
+
+
+def wrong_question(query: dns.message.Message, over_tcp: bool) -> Answers:
+    other = dns.message.make_query('example.org.', 'SOA', id=query.id)
+    return [soa_answer(other, 7)]
+
+
+@pytest.mark.parametrize('script', [wrong_id, wrong_question, lambda query, over_tcp: [query.to_wire(), b'', b'xx']],
+                         ids=['wrong id', 'wrong question', 'no answers'])
+def test_what_is_not_an_answer_to_the_question_is_not_heard(polling: Polling, script: Script) -> None:
+    _, peer = polling.server(script)
+    polling.ask(peer)
+    assert polling.result(peer).answer is Answer.TIMEOUT
+
+
+def test_an_answer_from_another_address_is_not_heard(polling: Polling) -> None:
+    silent, peer = polling.server(lambda query, over_tcp: [])
+    polling.ask(peer)
+    query = wait_until(lambda: silent.queries, 'a query')[0]
+    port = polling._exchange._sockets[socket.AF_INET].getsockname()[1]
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+        stranger.sendto(soa_answer(query, 7).to_wire(), ('127.0.0.1', port))
+    assert polling.result(peer).answer is Answer.TIMEOUT
+
+
+@pytest.mark.parametrize(('script', 'answer'), [
+    (lambda query, over_tcp: [soa_answer(query, 7, rcode=dns.rcode.REFUSED)], Answer.NO_ZONE),
+    (lambda query, over_tcp: [soa_answer(query, 7, rcode=dns.rcode.SERVFAIL)], Answer.BAD),
+    (lambda query, over_tcp: [soa_answer(query, 7, flags=0)], Answer.NOT_AUTH),
+    (lambda query, over_tcp: [soa_answer(query, 7, owner='www.example.com.')], Answer.BAD),
+    (lambda query, over_tcp: [soa_answer(query, 7).to_wire()[:-9]], Answer.BAD),
+], ids=['REFUSED', 'SERVFAIL', 'no AA', 'wrong owner', 'cut off'])
+def test_answers_that_are_no_serial(polling: Polling, script: Script, answer: Answer) -> None:
+    _, peer = polling.server(script)
+    polling.ask(peer)
+    result = polling.result(peer)
+    assert (result.status, result.answer, result.serial_number) == (Outcome.ERROR, answer, None) and result.reason
+
+
+@pytest.mark.parametrize('host', ['127.0.0.1', '::1'])
+def test_a_port_that_refuses_ends_the_try_at_once(polling: Polling, host: str) -> None:
+    peer = polling.peer(free_port(host), host)
+    started = time.monotonic()
+    polling.ask(peer, schedule=Schedule(30, 0.01, 2))
+    result = polling.result(peer)
+    assert (result.answer, result.reason) == (Answer.TIMEOUT, 'connection refused')
+    assert time.monotonic() - started < 5
+
+
+def test_a_refusing_port_does_not_disturb_the_others(polling: Polling) -> None:
+    _, good = polling.server(serving(7))
+    bad = polling.peer(free_port())
+    for number in range(50):
+        polling.ask(bad, name=f'n{number}.example.com.', domain_id=f'b{number}', schedule=Schedule(30, 0.01, 0))
+        polling.ask(good, name=f'n{number}.example.com.', domain_id=f'g{number}')
+    wait_until(lambda: len(polling.results) == 100, 'all results', 10)
+    assert {result.status for _, result in polling.results if result.server_id == good.id} == {Outcome.SUCCESS}
+    assert {result.reason for _, result in polling.results if result.server_id == bad.id} == {'connection refused'}
+
+
+def test_a_refusal_that_comes_while_others_are_asked_ends_the_try_at_once(polling: Polling) -> None:
+    """The error goes to whoever sends next, in the middle of a burst to another server."""
+    _, good = polling.server(serving(7), keyed=True)
+    bad = polling.peer(free_port(), keyed=True)
+    before_it_is_sent_again = Schedule(0.9, 0.01, 0)
+    polling.poller.request([Request(peer, 'd1', name, 7, POOL) for peer in (good, bad)
+                            for name in ('one.example.com.', 'two.example.com.')], before_it_is_sent_again)
+    wait_until(lambda: len(polling.results) == 4, 'all results', 10)
+    assert {result.reason for _, result in polling.results if result.server_id == bad.id} == {'connection refused'}
+
+
+def test_a_refusal_that_quotes_none_of_our_questions_ends_nothing(polling: Polling) -> None:
+    silent, peer = polling.server(lambda query, over_tcp: [])
+    before_it_is_sent_again = Schedule(0.9, 0.01, 0)
+    polling.ask(peer, schedule=before_it_is_sent_again)
+    wait_until(lambda: silent.queries, 'a query')
+    silent.close()
+    polling._exchange._sockets[socket.AF_INET].sendto(bytes(40), (silent.host, silent.port))
+    assert polling.result(peer).reason == 'no answer within 0.9 s'
+
+
+def test_a_host_without_an_address_is_told_in_words(polling: Polling) -> None:
+    peer = Peer('s1', 'lost', (), 53, trouble='ns1.example.net has no address')
+    polling.ask(peer)
+    assert polling.result(peer).reason == 'ns1.example.net has no address'
+
+
+def test_a_truncated_answer_is_fetched_over_tcp(polling: Polling) -> None:
+    server, peer = polling.server(lambda query, over_tcp: [
+        soa_answer(query, 7 if over_tcp else 0, flags=dns.flags.AA | (0 if over_tcp else dns.flags.TC))])
+    polling.ask(peer, schedule=Schedule(10, 1, 0))
+    assert polling.result(peer).serial_number == 7 and len(server.queries) == 2
+
+
+def test_an_answer_that_is_truncated_over_tcp_too_is_none(polling: Polling) -> None:
+    _, peer = polling.server(lambda query, over_tcp: [soa_answer(query, 7, flags=dns.flags.TC)])
+    polling.ask(peer)
+    assert polling.result(peer).status is Outcome.ERROR
+
+
+def test_more_truncated_answers_than_connections_are_fetched_one_after_the_other(polling: Polling) -> None:
+    server, peer = polling.server(lambda query, over_tcp: [
+        soa_answer(query, 7, flags=dns.flags.AA | (0 if over_tcp else dns.flags.TC))])
+    polling.poller.request([Request(peer, f'd{number}', f'd{number}.example.com.', 7, POOL, False)
+                            for number in range(50)], Schedule(30, 1, 0))
+    wait_until(lambda: len(polling.results) == 50, 'all are told')
+    assert {result.status for _, result in polling.results} == {Outcome.SUCCESS} and len(server.queries) == 100
+    assert not polling._exchange._streams
+
+
+def test_a_server_that_asks_for_tcp_and_closes_it(polling: Polling) -> None:
+    _, peer = polling.server(lambda query, over_tcp: [] if over_tcp else [soa_answer(query, 7, flags=dns.flags.TC)])
+    polling.ask(peer)
+    result = polling.result(peer)
+    assert (result.answer, result.reason) == (Answer.TIMEOUT, 'over TCP: connection reset by peer')
+
+
+def test_a_server_that_asks_for_tcp_and_is_silent_there(polling: Polling) -> None:
+    over = threading.Event()
+
+    def script(query: dns.message.Message, over_tcp: bool) -> Answers:
+        if over_tcp:
+            over.wait(30)
+        return [soa_answer(query, 7, flags=dns.flags.TC)]
+
+    _, peer = polling.server(script)
+    polling.ask(peer)
+    result = polling.result(peer)
+    over.set()
+    assert (result.answer, result.reason) == (Answer.TIMEOUT, 'no answer within 0.25 s')
+    polling.settled()
+    assert not polling._exchange._streams
+
+
+# TSIG
+
+def test_a_server_with_a_key_is_asked_and_answers_with_it(polling: Polling) -> None:
+    server, peer = polling.server(serving(7), keyed=True)
+    polling.ask(peer)
+    assert polling.result(peer).status is Outcome.SUCCESS
+    assert server.queries[0].had_tsig
+
+
+def signed_otherwise(query: dns.message.Message, over_tcp: bool) -> Answers:
+    answer = soa_answer(query, 7)
+    answer.use_tsig(dns_key(OTHER_KEY))
+    return [answer]
+
+
+def unsigned(query: dns.message.Message, over_tcp: bool) -> Answers:
+    answer = soa_answer(query, 7)
+    answer.tsig = None
+    return [answer]
+
+
+@pytest.mark.parametrize('script', [signed_otherwise, unsigned])
+def test_a_wrong_signature_is_bad(polling: Polling, script: Script) -> None:
+    _, peer = polling.server(script, keyed=True)
+    polling.ask(peer)
+    result = polling.result(peer)
+    assert result.answer is Answer.BAD and 'sign' in str(result.reason)
+
+
+# What a stranger could have said, who knows our port and guesses the id
+
+def guessed(query: dns.message.Message, rcode: int = 0) -> dns.message.Message:
+    """An answer of somebody who has not seen *query*."""
+    (question,) = query.question
+    unseen = dns.message.make_query(question.name.canonicalize(), question.rdtype, id=query.id)
+    return soa_answer(unseen, 99, rcode=rcode)
+
+
+LONG_NAME = 'a-name-with-many-letters.example.com.'
+
+
+@pytest.mark.parametrize('rcode', [dns.rcode.NOERROR, dns.rcode.REFUSED])
+def test_what_was_guessed_is_asked_again_over_tcp(polling: Polling, rcode: int) -> None:
+    def script(query: dns.message.Message, over_tcp: bool) -> Answers:
+        return [soa_answer(query, 7)] if over_tcp else [guessed(query, rcode)]
+
+    server, peer = polling.server(script)
+    polling.ask(peer, name=LONG_NAME, schedule=Schedule(5, 1, 0))
+    result = polling.result(peer)
+    assert (result.status, result.answer, result.serial_number) == (Outcome.SUCCESS, Answer.SERIAL, 7)
+    assert [query.question[0].name.to_text().lower() for query in server.queries] == [LONG_NAME] * 2
+
+
+def bare(rcode: int) -> Script:
+    """An error without the question, which nobody has to have seen."""
+    return lambda query, over_tcp: [query.id.to_bytes(2, 'big') + bytes((0x80, rcode)) + bytes(8)]
+
+
+def bad_key(query: dns.message.Message, over_tcp: bool) -> Answers:
+    seal = tsig.last(tsig.Signer(tsig.key_from(OTHER_KEY)).sign(query.to_wire(), int(time.time())))
+    assert seal is not None
+    bare_refusal, = bare(dns.rcode.NOTAUTH)(query, over_tcp)
+    assert isinstance(bare_refusal, bytes)
+    return [tsig.refuse(bare_refusal, seal, tsig.BADKEY)]
+
+
+def cut_off(query: dns.message.Message, over_tcp: bool) -> Answers:
+    return [guessed(query).to_wire()[:-9]]
+
+
+@pytest.mark.parametrize(('said', 'keyed'), [
+    (bare(dns.rcode.SERVFAIL), False), (bare(dns.rcode.FORMERR), False), (bare(dns.rcode.NOTIMP), False),
+    (cut_off, False), (bare(dns.rcode.SERVFAIL), True), (signed_otherwise, True), (unsigned, True), (bad_key, True),
+], ids=['SERVFAIL', 'FORMERR', 'NOTIMP', 'malformed', 'unsigned SERVFAIL', 'another signature', 'no signature',
+        'BADKEY'])
+def test_an_error_that_was_guessed_is_asked_again_over_tcp(polling: Polling, said: Script, keyed: bool) -> None:
+    def script(query: dns.message.Message, over_tcp: bool) -> Answers:
+        return serving(7)(query, True) if over_tcp else said(query, False)
+
+    _, peer = polling.server(script, keyed=keyed)
+    polling.ask(peer, name=LONG_NAME, schedule=Schedule(5, 1, 0))
+    result = polling.result(peer)
+    assert (result.status, result.serial_number) == (Outcome.SUCCESS, 7), result.reason
+
+
+def test_two_queries_for_a_name_are_spelled_differently(polling: Polling) -> None:
+    server, peer = polling.server(lambda query, over_tcp: [soa_answer(query, 6)])
+    polling.ask(peer, name=LONG_NAME)
+    assert polling.result(peer).serial_number == 6
+    spelled = {query.question[0].name.to_text() for query in server.queries}
+    assert len(spelled) == 2 and {each.lower() for each in spelled} == {LONG_NAME}
+
+
+def test_a_server_that_does_not_keep_the_spelling_is_heard_over_tcp(polling: Polling) -> None:
+    _, peer = polling.server(lambda query, over_tcp: [guessed(query)])
+    polling.ask(peer, 99, name=LONG_NAME, schedule=Schedule(5, 1, 0))
+    assert polling.result(peer).status is Outcome.SUCCESS
+
+
+def test_a_refusal_that_is_not_signed_is_believed_over_tcp_alone(polling: Polling) -> None:
+    def refuses(query: dns.message.Message, over_tcp: bool) -> Answers:
+        answer = soa_answer(query, 7, rcode=0 if over_tcp else dns.rcode.REFUSED)
+        if not over_tcp:
+            answer.tsig = None
+        return [answer]
+
+    _, peer = polling.server(refuses, keyed=True)
+    polling.ask(peer, schedule=Schedule(5, 1, 0))
+    assert polling.result(peer).status is Outcome.SUCCESS
+
+    def has_none(query: dns.message.Message, over_tcp: bool) -> Answers:
+        answer = soa_answer(query, 7, rcode=dns.rcode.REFUSED)
+        answer.tsig = None
+        return [answer]
+
+    _, peer = polling.server(has_none, keyed=True)
+    polling.ask(peer, schedule=Schedule(5, 1, 0))
+    assert polling.result(peer).answer is Answer.NO_ZONE
+
+
+def test_a_refusal_of_a_server_that_takes_no_connections_proves_nothing(polling: Polling) -> None:
+    def script(query: dns.message.Message, over_tcp: bool) -> Answers:
+        answer = soa_answer(query, 7, rcode=dns.rcode.REFUSED)
+        answer.tsig = None
+        return [answer]
+
+    server, peer = polling.server(script, keyed=True)
+    server._tcp.shutdown(socket.SHUT_RDWR)
+    polling.ask(peer, schedule=Schedule(5, 1, 0))
+    result = polling.result(peer)
+    assert result.answer is Answer.BAD and 'REFUSED), but without proof; over TCP: ' in (result.reason or '')
+
+
+# One in flight for a server and zone
+
+def test_an_equal_request_joins(polling: Polling) -> None:
+    server, peer = polling.server(lambda query, over_tcp: [soa_answer(query, 6)])
+    asker = ToAsker(Context(), Domain('d1', 'example.com.', 'p', 'default', 'a@example.com', 300, 7), '192.0.2.1')
+    schedule = Schedule(5, 0.2, 1)
+    polling.ask(peer, schedule=schedule)
+    polling.ask(peer, schedule=schedule)
+    polling.ask(peer, schedule=schedule, to=asker)
+    wait_until(lambda: len(polling.results) >= 2, 'both are told')
+    assert [to for to, _ in polling.results] == [POOL, asker]
+    assert len(server.queries) == 2
+
+
+def test_a_newer_serial_takes_the_place_of_an_older(polling: Polling) -> None:
+    silent, slow = polling.server(lambda query, over_tcp: [soa_answer(query, 8)] if len(silent.queries) > 1 else [])
+    polling.ask(slow, 7, Schedule(30, 30, 0))
+    wait_until(lambda: silent.queries, 'the first query')
+    polling.ask(slow, 8, Schedule(30, 30, 0))
+    assert polling.result(slow).serial_number == 8
+    polling.settled()
+    assert len(polling.results) == 1
+
+
+def test_an_older_serial_joins_the_newer(polling: Polling) -> None:
+    server, peer = polling.server(serving(7))
+    schedule = Schedule(5, 0.2, 1)
+    polling.ask(peer, 9, schedule)
+    polling.ask(peer, 7, schedule)
+    assert polling.result(peer).reason == 'the server serves serial 7, not yet 9'
+    polling.settled()
+    assert len(polling.results) == 1 and len(server.queries) == 2
+
+
+def test_a_poll_from_before_the_server_lost_the_zone_is_begun_anew(polling: Polling) -> None:
+    asker = ToAsker(Context(), Domain('d1', 'example.com.', 'p', 'default', 'a@example.com', 300, 7), '192.0.2.1')
+    silent, slow = polling.server(lambda query, over_tcp: [soa_answer(query, 7)] if len(silent.queries) > 1 else [])
+    polling.ask(slow, 7, Schedule(30, 30, 0), incarnation=1)
+    polling.ask(slow, 7, Schedule(30, 30, 0), to=asker)
+    wait_until(lambda: silent.queries, 'the first query')
+    polling.ask(slow, 7, Schedule(30, 30, 0), incarnation=2)
+    wait_until(lambda: len(polling.results) >= 2, 'both are told')
+    assert {(to, result.incarnation) for to, result in polling.results} == {(POOL, 2), (asker, 2)}
+
+
+@pytest.mark.parametrize('late', [1, None])
+def test_a_late_request_from_before_the_server_lost_the_zone_joins(polling: Polling, late: int | None) -> None:
+    server, peer = polling.server(serving(6))
+    schedule = Schedule(5, 0.2, 1)
+    polling.ask(peer, 7, schedule, incarnation=2)
+    polling.ask(peer, 7, schedule, incarnation=late)
+    result = polling.result(peer)
+    assert (result.status, result.incarnation) == (Outcome.ERROR, 2)
+    polling.settled()
+    assert len(polling.results) == 1 and len(server.queries) == 2
+
+
+def test_after_the_end_it_can_be_asked_anew(polling: Polling) -> None:
+    _, peer = polling.server(serving(7))
+    polling.ask(peer)
+    polling.result(peer)
+    polling.results.clear()
+    polling.ask(peer)
+    assert polling.result(peer).status is Outcome.SUCCESS
+
+
+# NOTIFY
+
+def test_notify_comes_first_and_the_poll_at_once(polling: Polling) -> None:
+    server, peer = polling.server(serving(7))
+    polling.ask(peer, notify=True)
+    assert polling.result(peer).status is Outcome.SUCCESS
+    wait_until(lambda: len(server.queries) == 2, 'both have come')
+    (notify,) = server.notifies()
+    assert notify.question[0].to_text() == 'example.com. IN SOA' and notify.flags & dns.flags.AA
+
+
+def test_notify_is_sent_until_it_is_acknowledged(polling: Polling) -> None:
+    server, peer = polling.server(lambda query, over_tcp: [soa_answer(query, 7)] if len(server.notifies()) > 2 else [])
+    request = Request(peer, 'd1', 'example.com.', 7, POOL, notify=True, poll=False)
+    polling.poller.request([request], Schedule(0.1, 0.02, 5))
+    polling.settled()
+    wait_until(lambda: not polling.poller._notifier._under_way, 'it is acknowledged')
+    assert len(server.queries) == 3 and not polling.results
+
+
+def test_a_server_that_stays_behind_is_notified_again_for_the_next_try(polling: Polling) -> None:
+    """A server whose transfer has failed would otherwise wait for its own retry time."""
+    server, peer = polling.server(lambda query, over_tcp: [soa_answer(query, 7 if len(server.notifies()) > 1 else 6)])
+    polling.ask(peer, schedule=Schedule(5, 0.02, 2), notify=True)
+    assert polling.result(peer).status is Outcome.SUCCESS
+    assert len(server.notifies()) == 2
+
+
+def test_a_server_that_has_fetched_from_another_minidns_is_not_notified_again(polling: Polling) -> None:
+    looked: list[int] = []
+
+    def behind_at_first(query: dns.message.Message, over_tcp: bool) -> list[bytes]:
+        looked.extend([1] if query.opcode() == dns.opcode.QUERY else [])
+        return [soa_answer(query, 7 if len(looked) > 1 else 6)]
+
+    server, peer = polling.server(behind_at_first)
+    polling.ask(peer, schedule=Schedule(5, 0.02, 3), notify=True)
+    assert polling.result(peer).status is Outcome.SUCCESS
+    assert len(looked) == 2 and len(server.notifies()) == 1
+
+
+def test_a_server_that_is_only_looked_at_is_never_notified(polling: Polling) -> None:
+    server, peer = polling.server(serving(6))
+    polling.ask(peer, notify=False)
+    assert polling.result(peer).status is Outcome.ERROR
+    assert not server.notifies()
+
+
+def test_notify_is_given_up_without_a_word(polling: Polling) -> None:
+    server, peer = polling.server(lambda query, over_tcp: [soa_answer(query, 7, rcode=dns.rcode.NOTAUTH)])
+    request = Request(peer, 'd1', 'example.com.', 7, POOL, notify=True, poll=False)
+    polling.poller.request([request], Schedule(5, 0.02, 2))
+    wait_until(lambda: len(server.queries) == 3, 'all tries')
+    wait_until(lambda: not polling.poller._notifier._under_way, 'it is given up')
+    assert not polling.results
+
+
+def test_notify_is_signed_for_a_server_with_a_key(polling: Polling) -> None:
+    server, peer = polling.server(serving(7), keyed=True)
+    polling.ask(peer, notify=True)
+    polling.result(peer)
+    assert wait_until(server.notifies, 'the NOTIFY')[0].had_tsig
+
+
+# A server that fetches by itself
+
+def test_a_server_that_fetches_by_itself_is_left_to_it_and_confirmed_by_its_transfer(polling: Polling) -> None:
+    server, peer = polling.server(serving(7))
+    polling.ask(peer, notify=True, delay=30)
+    polling.settled()
+    assert not server.queries and not server.notifies()
+    polling.poller.transferred([peer], 'd1', 'example.com.', 7, 'default')
+    assert polling.result(peer).status is Outcome.SUCCESS
+    assert server.queries and not server.notifies(), 'it may be looked at more than once'
+
+
+def test_a_server_that_should_have_fetched_and_did_not_is_notified_and_polled(polling: Polling) -> None:
+    server, peer = polling.server(lambda query, over_tcp: [soa_answer(query, 7 if server.notifies() else 6)])
+    polling.ask(peer, schedule=Schedule(5, 0.02, 1), notify=True, delay=0.1)
+    assert polling.result(peer).status is Outcome.SUCCESS
+    assert len(server.notifies()) == 1
+
+
+def test_a_server_that_should_have_fetched_and_did_from_another_minidns_is_not_notified(polling: Polling) -> None:
+    server, peer = polling.server(serving(7))
+    polling.ask(peer, notify=True, delay=0.1)
+    assert polling.result(peer).status is Outcome.SUCCESS
+    assert not server.notifies()
+
+
+# After a transfer
+
+def test_a_transfer_confirms_without_waiting_for_the_timed_poll(polling: Polling) -> None:
+    loading = [True]
+    server, peer = polling.server(lambda query, over_tcp: [soa_answer(query, 6 if loading[0] else 7)])
+    polling.ask(peer, schedule=Schedule(30, 30, 3))
+    wait_until(lambda: server.queries, 'the first poll')
+    polling.poller.transferred([peer], 'd1', 'example.com.', 7, 'default')
+    wait_until(lambda: len(server.queries) >= 4, 'it is looked at again and again')
+    loading[0] = False
+    assert polling.result(peer) == PollResult('d1', peer.id, Outcome.SUCCESS, Answer.SERIAL, 7, None, 7,
+                                              peer.label)
+    polling.settled()
+    assert len(polling.results) == 1 and not polling.poller._polls and not polling.poller._glances
+
+
+def test_a_transfer_nobody_asked_about_is_told_too(polling: Polling) -> None:
+    _, peer = polling.server(serving(7))
+    polling.poller.transferred([peer], 'd1', 'example.com.', 7, 'gold')
+    assert polling.result(peer).status is Outcome.SUCCESS
+    assert polling.results[0][0] == ToPool('gold', Context())
+
+
+def test_servers_that_share_an_address_are_all_looked_at(polling: Polling) -> None:
+    _, one = polling.server(serving(7))
+    behind, two = polling.server(serving(6))
+    polling.poller.transferred([one, two], 'd1', 'example.com.', 7, 'default')
+    assert polling.result(one).status is Outcome.SUCCESS
+    wait_until(lambda: not polling.poller._glances, 'the looks are over')
+    assert len(polling.results) == 1 and len(behind.queries) > 3
+
+
+def test_looks_do_not_use_up_the_tries(polling: Polling) -> None:
+    server, peer = polling.server(serving(6))
+    polling.ask(peer, schedule=Schedule(5, 1.5, 1))
+    polling.poller.transferred([peer], 'd1', 'example.com.', 7, 'default')
+    polling.settled()
+    wait_until(lambda: not polling.poller._glances, 'the looks are over')
+    assert not polling.results and polling.poller._polls
+    assert polling.result(peer).status is Outcome.ERROR
+
+
+# Changes while the server fetches
+
+PATIENT = Schedule(30, 30, 3)
+
+
+class Fetching:
+    """A server that was told of serial 7 and is fetching it, while it serves 6."""
+
+    def __init__(self, polling: Polling) -> None:
+        self.polling, self.serves = polling, 6
+        self.server, self.peer = polling.server(lambda query, over_tcp: [soa_answer(query, self.serves)])
+        self.change(7)
+        wait_until(lambda: len(self.server.queries) == 2, 'the NOTIFY and the poll')
+
+    def change(self, *serials: int, schedule: Schedule = PATIENT, domain_id: str = 'd1') -> None:
+        """The domain is changed, and the poller has done with it what it does at once."""
+        for serial in serials:
+            self.polling.ask(self.peer, serial, schedule, notify=True, domain_id=domain_id)
+        self.polling.settled()
+
+    def fetch(self, serial: int) -> None:
+        """It has fetched *serial*, and serves it."""
+        self.serves = serial
+        self.polling.poller.transferred([self.peer], 'd1', 'example.com.', serial, 'default')
+
+    def notified(self, times: int) -> None:
+        wait_until(lambda: len(self.server.notifies()) >= times, f'{times} NOTIFYs')
+        wait_until(lambda: not self.polling.poller._notifier._under_way, 'they are acknowledged')
+        assert len(self.server.notifies()) == times
+
+    @property
+    def serials(self) -> list[int | None]:
+        """What was told."""
+        self.polling.settled()
+        return [result.serial_number for _, result in self.polling.results]
+
+
+@pytest.fixture
+def fetching(polling: Polling) -> Fetching:
+    return Fetching(polling)
+
+
+def test_ten_changes_while_it_fetches_are_one_more_notify_and_one_report(fetching: Fetching) -> None:
+    fetching.change(*range(8, 18))
+    fetching.notified(1)
+    fetching.fetch(7)
+    fetching.notified(2)
+    fetching.change(18, 19)
+    fetching.fetch(19)
+    assert fetching.polling.result(fetching.peer).serial_number == 19
+    fetching.notified(2)
+    assert fetching.serials == [19]
+
+
+def test_a_fetch_that_has_the_changes_in_it_already_needs_no_further_notify(fetching: Fetching) -> None:
+    fetching.change(*range(8, 18))
+    fetching.fetch(17)
+    assert fetching.polling.result(fetching.peer).serial_number == 17
+    fetching.notified(1)
+    assert fetching.serials == [17]
+
+
+def test_the_next_change_after_that_is_told_at_once(fetching: Fetching) -> None:
+    fetching.change(8)
+    fetching.fetch(8)
+    fetching.polling.result(fetching.peer)
+    fetching.change(9)
+    fetching.notified(2)
+
+
+def test_a_change_after_the_transfer_is_told_at_once_though_the_server_still_loads(fetching: Fetching) -> None:
+    fetching.polling.poller.transferred([fetching.peer], 'd1', 'example.com.', 7, 'default')
+    fetching.change(8)
+    fetching.notified(2)
+
+
+def test_a_server_that_did_not_fetch_is_told_again_after_the_interval(polling: Polling) -> None:
+    server, peer = polling.server(lambda query, over_tcp: [soa_answer(query, 8 if len(server.notifies()) > 1 else 6)])
+    schedule = Schedule(30, 0.5, 1)
+    polling.ask(peer, 7, schedule, notify=True)
+    polling.ask(peer, 8, schedule, notify=True)
+    assert polling.result(peer).serial_number == 8
+    assert len(server.notifies()) == 2
+
+
+def test_a_server_that_refused_the_notify_is_told_of_the_next_change_at_once(polling: Polling) -> None:
+    server, peer = polling.server(lambda query, over_tcp: [
+        soa_answer(query, 6, rcode=dns.rcode.NOTAUTH if query.opcode() == dns.opcode.NOTIFY else 0)])
+    polling.ask(peer, 7, PATIENT, notify=True)
+    wait_until(server.notifies, 'the NOTIFY')
+    wait_until(lambda: all(not poll.fetching_until for poll in polling.poller._polls.values()), 'it is refused')
+    polling.ask(peer, 8, PATIENT, notify=True)
+    wait_until(lambda: len(server.notifies()) == 2, 'the next NOTIFY')
+
+
+def test_a_change_after_a_transfer_from_another_minidns_is_told_at_once(fetching: Fetching) -> None:
+    fetching.polling.ask(fetching.peer, 8, PATIENT, notify=True, seen=7)
+    fetching.notified(2)
+
+
+def test_a_change_while_another_minidns_is_asked_for_the_former_waits(fetching: Fetching) -> None:
+    fetching.polling.ask(fetching.peer, 8, PATIENT, notify=True, seen=6)
+    fetching.polling.settled()
+    fetching.notified(1)
+    # Asked once more, as the server has fetched what it was told of, without the change.
+    fetching.polling.ask(fetching.peer, 8, PATIENT, notify=True, seen=7)
+    fetching.notified(2)
+    # It is fetching the change now, whoever says again that it has the former.
+    fetching.polling.ask(fetching.peer, 8, PATIENT, notify=True, seen=7)
+    fetching.polling.settled()
+    fetching.notified(2)
+    fetching.fetch(8)
+    assert fetching.polling.result(fetching.peer).serial_number == 8
+    assert fetching.serials == [8]
+
+
+def test_a_new_zone_of_that_name_does_not_wait(fetching: Fetching) -> None:
+    fetching.change(8, domain_id='d2')
+    fetching.notified(2)
+
+
+def test_the_same_again_is_not_told_again(fetching: Fetching) -> None:
+    fetching.change(7, 7)
+    fetching.notified(1)
+
+
+def test_who_waits_for_an_older_serial_is_told_with_the_newer(fetching: Fetching) -> None:
+    domain = Domain('d1', 'example.com.', 'p', 'default', 'a@example.com', 300, 7)
+    askers = [ToAsker(Context(), domain, f'192.0.2.{number}') for number in range(2)]
+    for serial, asker in zip((7, 8), askers):
+        fetching.polling.ask(fetching.peer, serial, PATIENT, notify=True, to=asker)
+    fetching.fetch(8)
+    wait_until(lambda: len(fetching.polling.results) == 3, 'all are told')
+    assert [to for to, _ in fetching.polling.results] == [POOL, *askers] and set(fetching.serials) == {8}
+
+
+# Many
+
+def test_a_thousand_zones_on_a_server_that_can_hold_128(polling: Polling) -> None:
+    server, peer = polling.server(serving(7))
+    polling.poller.request([Request(peer, f'd{number}', f'd{number}.example.com.', 7, POOL, False)
+                            for number in range(1000)], Schedule(30, 1, 0))
+    wait_until(lambda: len(polling.results) == 1000, 'all are told')
+    assert {result.status for _, result in polling.results} == {Outcome.SUCCESS}
+    assert {result.domain_id for _, result in polling.results} == {f'd{number}' for number in range(1000)}
+
+
+def ask_of_many(polling: Polling, *peers: Peer) -> None:
+    """Zones with names of several lengths, on every one of *peers*, which are right."""
+    names = [f'{"n" * (number % 7)}{number}.example.com.' for number in range(300)]
+    polling.poller.request([Request(peer, name, name, 7, POOL, notify=number % 2 == 0)
+                            for number, name in enumerate(names) for peer in peers], Schedule(30, 30, 0))
+    wait_until(lambda: len(polling.results) == len(names) * len(peers), 'all are told')
+    assert {(result.server_id, result.domain_id, result.status) for _, result in polling.results} == {
+        (peer.id, name, Outcome.SUCCESS) for peer in peers for name in names}
+
+
+@pytest.mark.parametrize('knows', [True, False])
+def test_names_of_many_lengths_on_two_servers(polling: Polling, monkeypatch: pytest.MonkeyPatch, knows: bool) -> None:
+    if not knows:
+        monkeypatch.setattr(udp_gso, '_knows_segments', lambda sock: False)
+    (one, right), (other, signed) = polling.server(serving(7)), polling.server(serving(8), '::1', keyed=True)
+    ask_of_many(polling, right, signed)
+    for server in one, other:
+        assert len({query.question[0].name for query in server.polls()}) == 300
+        wait_until(lambda: len({query.question[0].name for query in server.notifies()}) == 150, 'all NOTIFYs')
+
+
+@pytest.mark.parametrize('error', [BlockingIOError(), PermissionError(errno.EPERM, 'as the test says')])
+def test_what_cannot_be_sent_together_just_now(polling: Polling, monkeypatch: pytest.MonkeyPatch,
+                                               error: OSError) -> None:
+    cut, is_bad = Bursts.cut, itertools.cycle([True, False])
+
+    def sometimes(self: Bursts, messages: Sequence[bytes]) -> bool:
+        if next(is_bad):
+            raise error
+        return cut(self, messages)
+
+    monkeypatch.setattr(Bursts, 'cut', sometimes)
+    _, peer = polling.server(serving(7))
+    ask_of_many(polling, peer)
+
+
+def test_a_silent_server_delays_no_other(polling: Polling) -> None:
+    _, dead = polling.server(lambda query, over_tcp: [])
+    _, good = polling.server(serving(7))
+    polling.poller.request([Request(dead, f'd{number}', f'd{number}.example.com.', 7, POOL, False)
+                            for number in range(500)], Schedule(30, 1, 0))
+    polling.ask(good)
+    assert polling.result(good).status is Outcome.SUCCESS
+    assert len(polling.results) == 1
+
+
+@pytest.mark.parametrize('behind', [True, False])
+def test_changes_that_come_faster_than_a_round_of_tries_do_not_hide_that_a_server_fails(
+        polling: Polling, behind: bool) -> None:
+    _, peer = polling.server(serving(6) if behind else lambda query, over_tcp: [])
+    serials = itertools.count(7)
+
+    def change() -> bool:
+        polling.ask(peer, next(serials), Schedule(timeout=0.4, retry_interval=0.3, max_retries=1))
+        return bool(polling.results)
+
+    wait_until(change, 'a result', 10, pause=0.1)
+    _, result = polling.results[0]
+    assert (result.status, result.answer) == (Outcome.ERROR, Answer.SERIAL if behind else Answer.TIMEOUT)
+    assert (result.serial_number, (result.expected_serial or 0) > 7) == (6 if behind else None, True)
+
+
+def test_a_server_that_gets_further_with_every_change_does_not_fail(polling: Polling) -> None:
+    asked = itertools.count(7)
+    latest = [6]
+    server, peer = polling.server(lambda query, over_tcp: [soa_answer(query, latest[0] - 1)])
+
+    def change() -> bool:
+        latest[0] = next(asked)
+        polling.ask(peer, latest[0], Schedule(timeout=0.5, retry_interval=1.0, max_retries=1))
+        return len(server.queries) >= 30
+
+    wait_until(change, 'more than a round has gone by', 30, pause=0.1)
+    assert [result for _, result in polling.results if result.status is Outcome.ERROR] == []

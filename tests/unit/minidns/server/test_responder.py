@@ -1,0 +1,451 @@
+"""Which reply to which query."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import dns.edns
+import dns.flags
+import dns.message
+import dns.opcode
+import dns.rcode
+import dns.rdata
+import dns.rdatatype
+import dns.tsig
+import dns.update
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from designate_pool.errors import InvalidField
+from designate_pool.minidns.access.acl import Peer, Refusal, guests
+from designate_pool.minidns.server import responder
+from designate_pool.minidns.server.responder import Query, Transfer
+from designate_pool.minidns.zones.ixfr import PackedDifference
+from designate_pool.minidns.zones.ixfr import pack as pack_difference
+from designate_pool.model import TsigKey, ZoneHead, ZoneStep
+from designate_pool.protocol import tsig, wire
+from tests.unit.minidns.values import (HEAD, KEY, KEYED, NOW, OTHER_KEY, RESPONDER, SECRET, SOA_TEXT, UNKEYED, dns_key,
+                                       packed, query, sign)
+
+FRIEND, KEYED_FRIEND, STRANGER = '192.0.2.1', '192.0.2.2', '203.0.113.9'
+
+
+def answer(message: bytes, address: str = FRIEND, over_tcp: bool = False,
+           head: ZoneHead | None = HEAD) -> bytes | Transfer | None:
+    read = RESPONDER.read(message, address, over_tcp, NOW)
+    if isinstance(read, Refusal):
+        return read.answer
+    return responder.answer(read, head, NOW) if isinstance(read, Query) else read
+
+
+def reply(message: bytes, address: str = FRIEND, over_tcp: bool = False, head: ZoneHead | None = HEAD,
+          key: TsigKey | None = None) -> dns.message.Message:
+    """The answer, parsed; its signature is checked when *key* is given."""
+    said = answer(message, address, over_tcp, head)
+    assert isinstance(said, bytes)
+    if key is None:
+        return dns.message.from_wire(said, ignore_trailing=False)
+    return dns.message.from_wire(said, keyring=dns_key(key), request_mac=mac_of(message, key))
+
+
+def mac_of(message: bytes, key: TsigKey) -> bytes:
+    return bytes(dns.message.from_wire(message, keyring=dns_key(key)).mac)
+
+
+@pytest.fixture(autouse=True)
+def dnspython_lives_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    """dnspython takes the time for its own TSIG checks from the clock."""
+    monkeypatch.setattr('dns.message.time.time', lambda: NOW)
+
+
+def soa_of(message: dns.message.Message) -> str:
+    (rrset,) = message.answer
+    assert rrset.rdtype == dns.rdatatype.SOA
+    return rrset[0].to_text()
+
+
+def test_soa() -> None:
+    said = reply(query())
+    assert (said.id, said.rcode(), soa_of(said)) == (4711, dns.rcode.NOERROR, SOA_TEXT)
+    assert said.flags == dns.flags.QR | dns.flags.AA
+
+
+def test_the_name_is_looked_for_in_lower_case_and_given_back_as_it_came() -> None:
+    read = RESPONDER.read(query('ExAmPlE.cOm.'), FRIEND, False, NOW)
+    assert isinstance(read, Query) and read.name == 'example.com.'
+    assert reply(query('ExAmPlE.cOm.')).question[0].name.to_text() == 'ExAmPlE.cOm.'
+
+
+def test_rd_is_returned() -> None:
+    message = dns.message.make_query('example.com.', 'SOA').to_wire()
+    assert reply(message).flags & dns.flags.RD
+
+
+@pytest.mark.parametrize('address', [STRANGER, '2001:db8::2', '::1'])
+def test_a_stranger_is_refused(address: str) -> None:
+    for rtype in ('SOA', 'AXFR'):
+        said = reply(query(rtype=rtype), address, over_tcp=True)
+        assert (said.rcode(), said.answer) == (dns.rcode.REFUSED, [])
+
+
+def test_ipv6_friends_are_known() -> None:
+    assert soa_of(reply(query(), '2001:db8::1')) == SOA_TEXT
+
+
+def test_an_unknown_zone() -> None:
+    assert reply(query(), head=None).rcode() == dns.rcode.REFUSED
+    assert reply(query(rtype='AXFR'), head=None, over_tcp=True).rcode() == dns.rcode.NOTAUTH
+
+
+@pytest.mark.parametrize('rtype', ['A', 'NS', 'ANY', 'DNSKEY'])
+def test_other_types_are_refused(rtype: str) -> None:
+    assert reply(query(rtype=rtype)).rcode() == dns.rcode.REFUSED
+
+
+def test_another_class_is_refused() -> None:
+    assert reply(dns.message.make_query('example.com.', 'SOA', 'CH').to_wire()).rcode() == dns.rcode.REFUSED
+
+
+@pytest.mark.parametrize('opcode', [dns.opcode.NOTIFY, dns.opcode.UPDATE, dns.opcode.STATUS, 15])
+def test_other_operations_are_not_implemented(opcode: int) -> None:
+    message = bytearray(query())
+    message[2] = opcode << 3
+    said = answer(bytes(message))
+    assert isinstance(said, bytes) and said[:2] == message[:2] and said[3] & 15 == dns.rcode.NOTIMP
+    assert said[2] >> 3 & 15 == opcode
+
+
+def test_a_response_is_never_answered() -> None:
+    said = answer(query())
+    assert isinstance(said, bytes) and answer(said) is None
+    assert answer(b'\x12\x34\x80\0' + bytes(8)) is None
+
+
+# EDNS and sizes
+
+def long_head() -> ZoneHead:
+    labels = '.'.join(['a' * 60] * 3)
+    return dataclasses.replace(HEAD, name_servers=(f'{labels}.ns.example.net.',), email=f'm@{labels}.example.net')
+
+
+def test_edns_is_answered_with_edns() -> None:
+    said = reply(query(use_edns=0, payload=4096, want_dnssec=True))
+    assert (said.edns, said.payload, said.ednsflags) == (0, responder.MOST_UDP, dns.flags.DO)
+    assert reply(query()).edns == -1
+
+
+def test_what_is_too_large_for_udp_is_truncated() -> None:
+    head = dataclasses.replace(long_head(), name='.'.join(['z' * 60] * 4) + '.')
+    said = reply(query(head.name), head=head)
+    assert said.flags & dns.flags.TC and not said.answer
+    assert len(reply(query(head.name, use_edns=0, payload=1232), head=head).answer) == 1
+    assert reply(query(head.name, use_edns=0, payload=100), head=head).flags & dns.flags.TC
+    assert len(reply(query(head.name), over_tcp=True, head=head).answer) == 1
+
+
+def test_an_unknown_edns_version() -> None:
+    message = bytearray(query(use_edns=0))
+    message[-5] = 1  # the version in the OPT record's TTL
+    said = reply(bytes(message))
+    assert (said.rcode(), said.answer) == (dns.rcode.BADVERS, [])
+
+
+def test_two_opt_records_are_malformed() -> None:
+    message = bytearray(query(use_edns=0))
+    message[11] = 2
+    assert reply(bytes(message) + message[-11:]).rcode() == dns.rcode.FORMERR
+
+
+# AXFR and IXFR
+
+def test_axfr_over_udp_is_malformed() -> None:
+    assert reply(query(rtype='AXFR')).rcode() == dns.rcode.FORMERR
+
+
+def test_axfr_over_tcp_is_a_transfer() -> None:
+    said = answer(query(rtype='AXFR'), over_tcp=True)
+    assert isinstance(said, Transfer) and said.query.peers == (UNKEYED,)
+
+
+def ixfr(serial: int, key: TsigKey | None = None) -> bytes:
+    message = dns.message.make_query('example.com.', 'IXFR', flags=0, id=4711)
+    message.authority.append(dns.rrset.from_text('example.com.', 0, 'IN', 'SOA', f'. . {serial} 0 0 0 0'))
+    return sign(message, key)
+
+
+def test_ixfr_from_an_older_serial_is_the_whole_zone() -> None:
+    assert isinstance(answer(ixfr(6), over_tcp=True), Transfer)
+
+
+@pytest.mark.parametrize('serial', [7, 8, 7 + 2 ** 30])
+def test_ixfr_when_there_is_nothing_newer_is_the_soa(serial: int) -> None:
+    assert soa_of(reply(ixfr(serial), over_tcp=True)) == SOA_TEXT
+
+
+def test_ixfr_across_the_end_of_the_numbers() -> None:
+    assert isinstance(answer(ixfr(2 ** 32 - 5), over_tcp=True), Transfer)
+
+
+def over_udp(message: bytes) -> Transfer:
+    said = answer(message, KEYED_FRIEND if b'pool-key' in message else FRIEND)
+    assert isinstance(said, Transfer)
+    return said
+
+
+def step(size: int) -> PackedDifference:
+    """The difference of one TXT record of this many octets."""
+    added = ('www.example.com.', 'TXT', 60, bytes([size - 1]) + b'x' * (size - 1))
+    return pack_difference(HEAD, 6, [ZoneStep(7, [], [added])])
+
+
+@pytest.mark.parametrize('key', [None, KEY], ids=['unsigned', 'signed'])
+def test_ixfr_over_udp_is_the_difference_as_far_as_it_fits(key: TsigKey | None) -> None:
+    asked = over_udp(ixfr(6, key))
+    seen = {size: asked.datagram(step(size), NOW) for size in range(1, 257)}
+    longest = max(size for size, message in seen.items() if message is not None)
+    assert longest < 256 and all((message is not None) == (size <= longest) for size, message in seen.items())
+    message = seen[longest]
+    assert message is not None and len(message) == asked.query.room
+    keyring = None if key is None else dns_key(key)
+    parsed = dns.message.from_wire(message, keyring=keyring, request_mac=mac_of(ixfr(6, key), key) if key else b'')
+    assert [rrset.rdtype for rrset in parsed.answer] == [dns.rdatatype.SOA, dns.rdatatype.TXT]
+    assert not parsed.flags & dns.flags.TC
+
+
+def test_ixfr_over_udp_without_room_is_the_soa_and_tc() -> None:
+    asked = over_udp(ixfr(1))
+    assert asked.datagram(pack_difference(HEAD, 6, [ZoneStep(7, [], [
+        (f'host{number}.example.com.', 'A', 60, bytes(4)) for number in range(5000)])]), NOW) is None
+    said = dns.message.from_wire(asked.come_by_tcp(NOW))
+    assert soa_of(said) == SOA_TEXT and said.flags & dns.flags.TC
+
+
+def test_ixfr_without_a_soa_is_malformed() -> None:
+    assert reply(dns.message.make_query('example.com.', 'A').to_wire().replace(b'\0\1\0\1', b'\0\xfb\0\1')).rcode() \
+        == dns.rcode.FORMERR
+
+
+def test_ixfr_with_the_soa_of_another_name_is_malformed() -> None:
+    message = dns.message.make_query('example.com.', 'IXFR')
+    message.authority.append(dns.rrset.from_text('example.org.', 0, 'IN', 'SOA', '. . 1 0 0 0 0'))
+    assert reply(message.to_wire(), over_tcp=True).rcode() == dns.rcode.FORMERR
+
+
+# TSIG
+
+def test_a_signed_query_gets_a_signed_answer() -> None:
+    message = query(key=KEY)
+    assert soa_of(reply(message, STRANGER, key=KEY)) == SOA_TEXT
+
+
+def test_a_signed_answer_does_not_verify_under_another_key() -> None:
+    with pytest.raises(dns.tsig.BadSignature):
+        said = answer(query(key=KEY), STRANGER)
+        assert isinstance(said, bytes)
+        dns.message.from_wire(said, keyring=dns_key(OTHER_KEY), request_mac=mac_of(query(key=KEY), KEY))
+
+
+@pytest.mark.parametrize('algorithm', sorted(tsig.ALGORITHMS))
+def test_every_algorithm(algorithm: str) -> None:
+    key = TsigKey('other-key.', algorithm, SECRET)
+    with_key = responder.Responder(guests([Peer('s', 's', (), 53, tsig.key_from(key))]))
+    message = query(key=key)
+    read = with_key.read(message, STRANGER, False, NOW)
+    assert isinstance(read, Query)
+    said = responder.answer(read, HEAD, NOW)
+    assert isinstance(said, bytes)
+    keyring = tsig.key_from(key)
+    mac = dns.message.from_wire(message, keyring=keyring).mac
+    assert soa_of(dns.message.from_wire(said, keyring=keyring, request_mac=mac)) == SOA_TEXT
+
+
+def test_an_unknown_algorithm_is_named() -> None:
+    with pytest.raises(ValueError, match='hmac-rot13'):
+        tsig.key_from(TsigKey('k.', 'hmac-rot13', SECRET))
+
+
+def test_a_server_with_a_key_must_use_it() -> None:
+    assert reply(query(), KEYED_FRIEND).rcode() == dns.rcode.REFUSED
+    assert soa_of(reply(query(key=KEY), KEYED_FRIEND, key=KEY)) == SOA_TEXT
+
+
+def tsig_rdata(message: bytes) -> bytes:
+    """The rdata of the TSIG record that ends *message*."""
+    seal = tsig.last(message)
+    assert seal is not None
+    return message[wire.read_record(message, seal.at).start:]
+
+
+def refusal(message: bytes) -> tuple[int, int, bytes]:
+    said = answer(message, STRANGER)
+    assert isinstance(said, bytes)
+    with pytest.raises(dns.tsig.PeerError) as raised:
+        dns.message.from_wire(said, keyring=dns_key(KEY), request_mac=b'')
+    assert raised.value
+    seal = tsig.last(said)
+    assert seal is not None
+    return said[3] & 15, seal.error, seal.mac
+
+
+def test_a_wrong_secret_is_badsig_and_not_signed() -> None:
+    assert refusal(query(key=OTHER_KEY)) == (dns.rcode.NOTAUTH, tsig.BADSIG, b'')
+
+
+def test_an_unknown_key_is_badkey() -> None:
+    unknown = TsigKey('nobody.', 'hmac-sha256', SECRET)
+    said = answer(query(key=unknown), STRANGER)
+    assert isinstance(said, bytes)
+    seal = tsig.last(said)
+    assert seal is not None and (seal.error, seal.mac) == (tsig.BADKEY, b'')
+    assert said[3] & 15 == dns.rcode.NOTAUTH
+
+
+def test_the_right_name_with_another_algorithm_is_badkey() -> None:
+    assert refusal(query(key=TsigKey(KEY.name, 'hmac-sha512', SECRET)))[1] == tsig.BADKEY
+
+
+def test_a_querier_cannot_have_old_queries_taken_for_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(tsig, 'FUDGE', 0xffff)
+        old = sign(dns.message.make_query('example.com.', 'SOA'), KEY, NOW - 60000)
+        recent = sign(dns.message.make_query('example.com.', 'SOA'), KEY, NOW - 299)
+    said = answer(old, STRANGER)
+    assert isinstance(said, bytes)
+    seal = tsig.last(said)
+    assert seal is not None and seal.error == tsig.BADTIME
+    taken = answer(recent, STRANGER)
+    assert isinstance(taken, bytes) and taken[3] & 15 == dns.rcode.NOERROR
+
+
+def test_a_query_from_another_time_is_badtime_signed_and_says_our_time() -> None:
+    message = sign(dns.message.make_query('example.com.', 'SOA'), KEY, NOW - 3600)
+    said = answer(message, STRANGER)
+    assert isinstance(said, bytes)
+    seal = tsig.last(said)
+    assert seal is not None
+    assert (said[3] & 15, seal.error, seal.time) == (dns.rcode.NOTAUTH, tsig.BADTIME, NOW - 3600)
+    assert int.from_bytes(seal.other, 'big') == NOW
+    # RFC 8945 section 5.2.3: signed with the key of the query.  dnspython does not look at the MAC of an error.
+    asked = tsig.last(message)
+    assert asked is not None
+    rdata = dns.rdata.from_wire('ANY', 'TSIG', said, len(said) - len(tsig_rdata(said)), len(tsig_rdata(said)))
+    context = dns.tsig._digest(said[:10] + b'\0\0' + said[12:seal.at], tsig.key_from(KEY), rdata, None, asked.mac)
+    context.verify(rdata.mac)
+
+
+def truncated(message: bytes, octets: int) -> bytes:
+    """*message* with so much of its MAC."""
+    seal = tsig.last(message)
+    assert seal is not None
+    start = wire.read_record(message, seal.at).start
+    timers = tsig._TIMERS.pack(seal.time >> 32, seal.time & 0xffffffff, seal.fudge)
+    rdata = tsig._rdata(seal.algorithm, timers, seal.mac[:octets], message[:2], 0, b'')
+    return message[:start - 2] + len(rdata).to_bytes(2, 'big') + rdata
+
+
+@pytest.mark.parametrize(('octets', 'outcome'), [
+    (0, dns.rcode.FORMERR), (15, dns.rcode.FORMERR), (16, tsig.BADTRUNC), (31, tsig.BADTRUNC),
+    (32, dns.rcode.NOERROR)])
+def test_a_truncated_mac_is_told_from_a_wrong_one(octets: int, outcome: int) -> None:
+    """RFC 8945 section 5.2.2.1: half of a MAC at least; and then the policy decides, which is to take whole ones."""
+    said = answer(truncated(query(key=KEY), octets), STRANGER)
+    assert isinstance(said, bytes)
+    if outcome != tsig.BADTRUNC:
+        assert said[3] & 15 == outcome
+        return
+    seal = tsig.last(said)
+    assert seal is not None and (said[3] & 15, seal.error, len(seal.mac)) == (dns.rcode.NOTAUTH, outcome, 32)
+    wrong = answer(truncated(query(key=OTHER_KEY), octets), STRANGER)
+    assert isinstance(wrong, bytes)
+    seal = tsig.last(wrong)
+    assert seal is not None and (seal.error, seal.mac) == (tsig.BADSIG, b'')
+
+
+@pytest.mark.parametrize(('message', 'address', 'key', 'kind', 'why'), [
+    (truncated(query(key=KEY), 16), KEYED_FRIEND, 'pool-key.', 'BADTRUNC',
+     '192.0.2.2 (two) signs with the key pool-key. by a truncated MAC (BADTRUNC)'),
+    (query(), STRANGER, '', 'unsigned', '203.0.113.9 is no server of the pool'),
+    (query(), KEYED_FRIEND, '', 'unsigned', '192.0.2.2 (two) does not sign with the key pool-key.'),
+    (query(key=TsigKey('nobody.', 'hmac-sha256', SECRET)), FRIEND, 'nobody.', 'BADKEY',
+     '192.0.2.1 (one) signs with the key nobody., which no server of the pool has (BADKEY)'),
+    (query(key=TsigKey(KEY.name, 'hmac-sha512', SECRET)), KEYED_FRIEND, 'pool-key.', 'BADKEY',
+     '192.0.2.2 (two) signs with the key pool-key. by hmac-sha512, not by hmac-sha256 (BADKEY)'),
+    (query(key=OTHER_KEY), STRANGER, 'pool-key.', 'BADSIG',
+     '203.0.113.9 has another secret for the key pool-key. (BADSIG)'),
+    (sign(dns.message.make_query('example.com.', 'SOA'), KEY, NOW - 3600), KEYED_FRIEND, 'pool-key.', 'BADTIME',
+     '192.0.2.2 (two) signs with the key pool-key. at a time 3600 s behind ours: the clocks differ (BADTIME)'),
+    (sign(dns.message.make_query('example.com.', 'SOA'), KEY, NOW + 301), KEYED_FRIEND, 'pool-key.', 'BADTIME',
+     '192.0.2.2 (two) signs with the key pool-key. at a time 301 s ahead of ours: the clocks differ (BADTIME)'),
+])
+def test_a_refusal_says_who_and_why(message: bytes, address: str, key: str, kind: str, why: str) -> None:
+    refusal = RESPONDER.read(message, address, False, NOW)
+    assert isinstance(refusal, Refusal)
+    assert (refusal.address, refusal.key, refusal.kind, refusal.why) == (address, key, kind, why)
+    assert all(secret.secret not in repr(refusal) for secret in (KEY, OTHER_KEY))
+
+
+def test_a_tsig_that_is_not_last_is_malformed() -> None:
+    message = bytearray(query(key=KEY))
+    message[11] += 1
+    assert reply(bytes(message) + b'\0\0\x01\0\x01\0\0\0\0\0\0', STRANGER).rcode() == dns.rcode.FORMERR
+
+
+def test_two_servers_may_share_a_key_but_not_a_key_name() -> None:
+    twin = Peer('s3', 'three', (), 53, tsig.key_from(KEY))
+    assert len(guests([KEYED, twin]).by_key[twin.key.name][1]) == 2  # type: ignore[union-attr]
+    with pytest.raises(InvalidField, match='pool-key'):
+        guests([KEYED, Peer('s4', 'four', (), 53, tsig.key_from(OTHER_KEY))])
+
+
+@pytest.mark.parametrize(('address', 'found'), [('192.0.2.2', ['s2']), ('192.0.2.3', ['s3']),
+                                                ('203.0.113.9', ['s2', 's3'])])
+def test_of_servers_that_share_a_key_the_address_tells_which(address: str, found: list[str]) -> None:
+    twin = Peer('s3', 'three', ('192.0.2.3',), 53, tsig.key_from(KEY))
+    read = responder.Responder(guests([KEYED, twin])).read(query(rtype='AXFR', key=KEY), address, True, NOW)
+    assert isinstance(read, Query) and [peer.id for peer in read.peers] == found
+
+
+def test_a_transfer_is_signed_over_all_its_messages() -> None:
+    zone = packed('\n'.join(f'host{number} 300 IN TXT "{"x" * 200}"' for number in range(1500)))
+    assert len(zone.bodies) > 4
+    message = query(rtype='AXFR', key=KEY)
+    said = answer(message, STRANGER, over_tcp=True)
+    assert isinstance(said, Transfer)
+    messages = said.messages(zone)
+    context, count = None, 0
+    mac = mac_of(message, KEY)
+    while octets := messages.next(NOW):
+        parsed = dns.message.from_wire(octets, keyring=dns_key(KEY), request_mac=mac, xfr=True, tsig_ctx=context,
+                                       multi=True, one_rr_per_rrset=True)
+        assert parsed.had_tsig and len(octets) <= 65535
+        context = parsed.tsig_ctx
+        count += len(parsed.answer)
+    assert count == 1502
+
+
+# Malformed input
+
+@given(st.binary(max_size=300), st.sampled_from([FRIEND, STRANGER]), st.booleans())
+def test_noise_is_answered_with_a_header_or_not_at_all(noise: bytes, address: str, over_tcp: bool) -> None:
+    said = answer(noise, address, over_tcp)
+    if len(noise) < 12 or noise[2] & 0x80:
+        assert said is None
+    elif isinstance(said, bytes):
+        assert said[:2] == noise[:2] and said[2] & 0x80 and said[3] & 15
+
+
+VALID = [query(), query(key=KEY), query(use_edns=0), query(rtype='AXFR', key=KEY, use_edns=0), ixfr(3), ixfr(3, KEY)]
+
+
+@given(st.sampled_from(VALID), st.lists(st.tuples(st.integers(2, 400), st.integers(0, 255)), max_size=6),
+       st.integers(0, 400), st.booleans())
+def test_a_query_with_some_octets_changed_never_raises(message: bytes, changes: list[tuple[int, int]], cut: int,
+                                                       over_tcp: bool) -> None:
+    mutated = bytearray(message)
+    for at, octet in changes:
+        mutated[at % len(mutated)] = octet
+    mutated = mutated[:cut] if cut < len(mutated) // 2 else mutated
+    said = answer(bytes(mutated), FRIEND, over_tcp)
+    if isinstance(said, bytes) and len(mutated) >= 12:
+        assert said[:2] == mutated[:2] and said[2] & 0x80

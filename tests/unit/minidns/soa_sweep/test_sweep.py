@@ -1,0 +1,314 @@
+"""Asking servers for many serials in one go, against servers that do as the test says."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import dns.flags
+import dns.message
+import dns.rcode
+import dns.rrset
+import pytest
+
+from designate_pool.minidns.access.acl import Peer
+from designate_pool.minidns.client import udp_gso
+from designate_pool.minidns.client.udp_gso import Bursts
+from designate_pool.minidns.soa_sweep import sweep
+from designate_pool.minidns.soa_sweep.page import Page, Tally
+from designate_pool.minidns.soa_sweep.peer_channel import Lane
+from designate_pool.minidns.soa_sweep.sweep import Survey
+from designate_pool.model import Answer, TsigKey
+from designate_pool.protocol import tsig
+from designate_pool.runtime import Threads
+from tests.fixtures.answering import Answers, Scripted, soa_answer
+from tests.fixtures.processes import free_port, wait_until
+
+Script = Callable[[dns.message.Message, bool], Answers]
+KEY = TsigKey('pool-key.', 'hmac-sha256', 'b25seSBmb3IgdGVzdHM=')
+PATIENT = (10.0, 10.0, 10.0)
+NAMES = ('a.example.com.', 'b.example.com.', 'c.example.com.')
+
+
+class Surveyed:
+    """A survey that runs, and the servers it asks."""
+
+    def __init__(self) -> None:
+        self.posted: list[Any] = []
+        self._changed = threading.Condition()
+        self._servers: list[Scripted] = []
+        self._native = Threads().native('survey', self._handle)
+        self._survey = Survey(self._native)
+        self._task = self._native.spawn(self._survey.run)
+
+    def server(self, script: Script, host: str = '127.0.0.1', keyed: bool = False) -> tuple[Scripted, Peer]:
+        server = Scripted(script, host, tsig.key_from(KEY) if keyed else None)
+        self._servers.append(server)
+        return server, peer(server.port, host, keyed)
+
+    def ask(self, *peers: Peer, serial: int = 7, names: tuple[str, ...] = NAMES) -> list[Tally]:
+        """What comes of a page, by server."""
+        page = self.put(*peers, serial=serial, names=names)
+        self.wait(page)
+        assert all(isinstance(each, Page) for each in self.posted), self.posted
+        return page.tallies
+
+    def put(self, *peers: Peer, serial: int = 7, names: tuple[str, ...] = NAMES) -> Page:
+        page = Page(peers, [(f'd{number}', name, serial) for number, name in enumerate(names)])
+        self._survey.put(page)
+        return page
+
+    def wait(self, page: Page) -> None:
+        with self._changed:
+            assert self._changed.wait_for(lambda: page in self.posted, 30), 'the page is not done'
+
+    def close(self) -> None:
+        self._survey.stop()
+        self._task.join(10)
+        self._native.stop()
+        for server in self._servers:
+            server.close()
+
+    def _handle(self, items: list[Any]) -> None:
+        with self._changed:
+            self.posted.extend(items)
+            self._changed.notify_all()
+
+
+@pytest.fixture
+def surveyed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Surveyed]:
+    monkeypatch.setattr(sweep, 'WAITS', (0.3, 0.3, 0.3))
+    monkeypatch.setattr(sweep, '_LOOK', 0.02)
+    made = Surveyed()
+    yield made
+    made.close()
+
+
+def peer(port: int, host: str = '127.0.0.1', keyed: bool = False) -> Peer:
+    return Peer(f's{port}', f'test:{port}', (host,), port, tsig.key_from(KEY) if keyed else None)
+
+
+def serving(serial: int, flags: int = dns.flags.AA, rcode: int = 0) -> Script:
+    return lambda query, over_tcp: [soa_answer(query, serial, flags=flags, rcode=rcode)]
+
+
+def counts(tally: Tally) -> tuple[int, int, list[Answer]]:
+    return tally.answered, tally.unanswered, [said.answer for _, said in tally.findings]
+
+
+@pytest.mark.parametrize('host', ['127.0.0.1', '::1'])
+def test_a_server_that_is_right_is_only_counted(surveyed: Surveyed, host: str) -> None:
+    server, right = surveyed.server(serving(7), host)
+    for _ in range(2):
+        assert [counts(each) for each in surveyed.ask(right)] == [(3, 0, [])]
+    assert len(server.queries) == 6
+
+
+@pytest.mark.parametrize('serial', [8, 2 ** 32 - 1])
+def test_a_newer_serial_is_a_finding_as_an_older_one_is(surveyed: Surveyed, serial: int) -> None:
+    _, another = surveyed.server(serving(serial))
+    wrong, = surveyed.ask(another)
+    assert counts(wrong) == (3, 0, [Answer.SERIAL] * 3)
+    assert sorted((number, said.serial) for number, said in wrong.findings) == [(n, serial) for n in range(3)]
+
+
+@pytest.mark.parametrize(('script', 'answer'), [
+    (serving(7, rcode=dns.rcode.REFUSED), Answer.NO_ZONE), (serving(7, rcode=dns.rcode.SERVFAIL), Answer.BAD),
+    (serving(7, flags=dns.flags.RA), Answer.NOT_AUTH),
+    (lambda query, over_tcp: [soa_answer(query, 7).to_wire()[:-1]], Answer.BAD),
+    (lambda query, over_tcp: [soa_answer(query, 7, owner='x.example.net.')], Answer.BAD)])
+def test_what_is_not_the_zone_s_serial_is_a_finding(surveyed: Surveyed, script: Script, answer: Answer) -> None:
+    _, wrong = surveyed.server(script)
+    assert counts(surveyed.ask(wrong)[0]) == (3, 0, [answer] * 3)
+
+
+def test_other_forms_of_the_same_answer_are_as_good(surveyed: Surveyed) -> None:
+    def answers(query: dns.message.Message, over_tcp: bool) -> Answers:
+        answer = soa_answer(query, 7)
+        shouted = answer.to_wire().replace(b'example', b'EXAMPLE')
+        return [answer.to_wire(max_size=512) if 'a.' in str(query.question[0].name)[:2] else shouted]
+
+    _, right = surveyed.server(answers)
+    assert counts(surveyed.ask(right)[0]) == (3, 0, [])
+
+
+def test_a_finding_is_of_its_zone_whatever_the_lengths_of_the_names(surveyed: Surveyed) -> None:
+    names = ('a-rather-long-name.example.com.', 'b.example.com.', 'another-rather-long.example.com.', 'b.example.org.',
+             'no..name.', 'ccc.example.com.')
+
+    def answers(query: dns.message.Message, over_tcp: bool) -> Answers:
+        return [soa_answer(query, names.index(str(query.question[0].name)))]
+
+    _, server = surveyed.server(answers)
+    tally = surveyed.ask(server, serial=5, names=names)[0]
+    assert tally.answered == 5
+    assert sorted((number, said.serial) for number, said in tally.findings) == [(n, n) for n in range(4)]
+
+
+def test_an_answer_with_much_besides_is_as_good(surveyed: Surveyed) -> None:
+    def answers(query: dns.message.Message, over_tcp: bool) -> Answers:
+        answer = soa_answer(query, 7)
+        answer.authority.append(dns.rrset.from_text(
+            query.question[0].name, 60, 'IN', 'NS', *(f'{"n" * 40}{number}.example.net.' for number in range(50))))
+        return [answer.to_wire()]
+
+    _, right = surveyed.server(answers)
+    assert counts(surveyed.ask(right)[0]) == (3, 0, [])
+
+
+def test_replies_that_answer_something_else_are_passed_over(surveyed: Surveyed) -> None:
+    def answers(query: dns.message.Message, over_tcp: bool) -> Answers:
+        good = soa_answer(query, 7).to_wire()
+        other = soa_answer(dns.message.make_query('other.example.com.', 'SOA', id=query.id), 1)
+        return [b'', b'\0', bytes(2) + good[2:], query.to_wire(), other, good, good]
+
+    _, right = surveyed.server(answers)
+    assert counts(surveyed.ask(right)[0]) == (3, 0, [])
+
+
+def test_a_lost_answer_is_asked_for_again(surveyed: Surveyed) -> None:
+    seen: list[int] = []
+
+    def answers(query: dns.message.Message, over_tcp: bool) -> Answers:
+        seen.append(query.id)
+        return [soa_answer(query, 7)] if seen.count(query.id) > 1 else []
+
+    _, lossy = surveyed.server(answers)
+    assert counts(surveyed.ask(lossy)[0]) == (3, 0, [])
+    assert len(seen) == 6
+
+
+def test_who_is_told_to_come_by_tcp_asks_again_and_takes_it_for_no_serial(surveyed: Surveyed) -> None:
+    _, limited = surveyed.server(lambda query, over_tcp: [soa_answer(query, 1, flags=dns.flags.AA | dns.flags.TC)])
+    assert counts(surveyed.ask(limited)[0]) == (0, 3, [Answer.TIMEOUT] * 3)
+
+
+def test_a_silent_server_does_not_keep_the_others_waiting_for_more_than_its_tries(surveyed: Surveyed) -> None:
+    names = tuple(f'z{number}.example.com.' for number in range(400))
+    server, silent = surveyed.server(lambda query, over_tcp: [])
+    _, right = surveyed.server(serving(7))
+    dead, alive = surveyed.ask(silent, right, names=names)
+    assert counts(alive) == (400, 0, [])
+    assert dead.answered == 0 and 0 < dead.unanswered < 400  # the others were not asked
+    asked = len(server.queries)
+    assert counts(surveyed.ask(silent, right, names=names)[0]) == (0, 1, [Answer.TIMEOUT])
+    assert len(server.queries) == asked + len(sweep.WAITS)
+
+
+def test_a_server_that_is_back_is_asked_for_everything(surveyed: Surveyed) -> None:
+    names = tuple(f'z{number}.example.com.' for number in range(300))
+    is_back: list[bool] = []
+    _, server = surveyed.server(lambda query, over_tcp: [soa_answer(query, 7)] if is_back else [])
+    assert surveyed.ask(server, names=names)[0].answered == 0
+    is_back.append(True)
+    assert counts(surveyed.ask(server, names=names)[0]) == (300, 0, [])
+
+
+def test_pages_go_on_without_a_server_that_is_far_behind(surveyed: Surveyed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweep, 'WAITS', (20.0,))
+    monkeypatch.setattr(sweep, 'MOST_LATE', 0.0)
+    names = tuple(f'z{number}.example.com.' for number in range(200))
+    _, silent = surveyed.server(lambda query, over_tcp: [])
+    _, right = surveyed.server(serving(7))
+    pages = []
+    for _ in range(sweep.MOST_BEHIND + 1):
+        pages.append(surveyed.put(silent, right, names=names))
+        wait_until(lambda: pages[-1].tallies[1].answered == 200, 'the other server is done')
+    surveyed.wait(pages[-1])
+    assert counts(pages[-1].tallies[0]) == (0, 0, []) and pages[0] not in surveyed.posted
+
+
+def test_a_port_that_refuses_is_given_up_at_once(surveyed: Surveyed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweep, 'WAITS', (60.0,))
+    tally = surveyed.ask(peer(free_port()))[0]
+    assert tally.answered == 0 and tally.unanswered > 0
+    assert {(said.answer, said.reason) for _, said in tally.findings} == {(Answer.TIMEOUT, 'connection refused')}
+
+
+@pytest.mark.parametrize('keyed', [False, True])
+def test_what_finds_no_room_in_the_socket_goes_out_later(surveyed: Surveyed, monkeypatch: pytest.MonkeyPatch,
+                                                         keyed: bool) -> None:
+    """The system takes one message, then none, then half of what it is given, and again."""
+    takes = itertools.cycle([lambda some: some[:1], lambda some: [], lambda some: some[:len(some) // 2 + 1]])
+    send = Bursts.send
+
+    def sometimes(self: Bursts, messages: Sequence[bytes]) -> int:
+        some = next(takes)(messages)
+        return send(self, some) if some else 0
+
+    monkeypatch.setattr(Bursts, 'send', sometimes)
+    monkeypatch.setattr(sweep, 'WAITS', PATIENT)
+    names = tuple(f'z{number}.example.com.' for number in range(150))
+    server, right = surveyed.server(serving(7), keyed=keyed)
+    assert counts(surveyed.ask(right, names=names)[0]) == (150, 0, [])
+    assert len({query.question[0].name for query in server.queries}) == 150
+
+
+def test_a_system_that_takes_datagrams_one_by_one_loses_none(surveyed: Surveyed,
+                                                             monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(udp_gso, '_knows_segments', lambda sock: False)
+    monkeypatch.setattr(sweep, 'WAITS', PATIENT)
+    names = tuple(f'z{number}.example.com.' for number in range(300))
+    (_, one), (_, other) = surveyed.server(serving(7)), surveyed.server(serving(6), '::1')
+    right, behind = surveyed.ask(one, other, names=names)
+    assert counts(right) == (300, 0, []) and counts(behind) == (300, 0, [Answer.SERIAL] * 300)
+
+
+def test_one_server_that_refuses_leaves_the_other_whole(surveyed: Surveyed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweep, 'WAITS', PATIENT)
+    names = tuple(f'z{number}.example.com.' for number in range(300))
+    _, right = surveyed.server(serving(7))
+    for _ in range(2):
+        dead, alive = surveyed.ask(peer(free_port()), right, names=names)
+        assert dead.answered == 0 and dead.unanswered > 0 and counts(alive) == (300, 0, [])
+
+
+def test_a_server_with_a_key_must_sign(surveyed: Surveyed) -> None:
+    def signed(query: dns.message.Message, over_tcp: bool) -> Answers:
+        return [soa_answer(query, 7)]
+
+    def unsigned(query: dns.message.Message, over_tcp: bool) -> Answers:
+        plain = dns.message.make_query(query.question[0].name, 'SOA', id=query.id)
+        return [soa_answer(plain, 7)]
+
+    _, right = surveyed.server(signed, keyed=True)
+    _, wrong = surveyed.server(unsigned, keyed=True)
+    good, bad = surveyed.ask(right, wrong)
+    assert counts(good) == (3, 0, [])
+    assert counts(bad) == (3, 0, [Answer.BAD] * 3) and 'not signed' in bad.findings[0][1].reason
+
+
+def test_pages_with_nothing_to_ask_or_nobody_are_done(surveyed: Surveyed) -> None:
+    _, right = surveyed.server(serving(7))
+    nowhere = Peer('s1', 'nowhere', (), 53, trouble='it has no address')
+    assert surveyed.ask() == []
+    assert counts(surveyed.ask(right, names=())[0]) == (0, 0, [])
+    assert counts(surveyed.ask(right, names=('no..name.', NAMES[0]))[0]) == (1, 0, [])
+    assert counts(surveyed.ask(nowhere)[0]) == (0, 0, [])
+
+
+def test_a_page_that_cannot_be_asked_is_told_of_and_the_next_goes_on(surveyed: Surveyed) -> None:
+    _, right = surveyed.server(serving(7))
+    surveyed.put(right, serial=-1)
+    page = surveyed.put(right)
+    surveyed.wait(page)
+    assert counts(page.tallies[0]) == (3, 0, [])
+    assert ['OverflowError' in each for each in surveyed.posted if isinstance(each, str)] == [True]
+
+
+def test_ids_are_never_those_that_are_in_use() -> None:
+    lane = Lane(peer(53))
+    lane.pending = {number.to_bytes(2, 'big'): number for number in range(1, 2 ** 16, 2)}
+    assert {key[1] % 2 for _ in range(50) for key in lane.free_ids(64)} == {0}
+    lane.pending |= {number.to_bytes(2, 'big'): number for number in range(2, 2 ** 16)}
+    assert lane.free_ids(64) == [bytes(2)]
+
+
+def test_ids_of_one_go_all_differ_and_follow_no_order() -> None:
+    lane = Lane(peer(53))
+    goes = [lane.free_ids(64) for _ in range(1000)]
+    assert all(len(set(some)) == len(some) <= 64 for some in goes)
+    assert len({key for some in goes for key in some}) > 2 ** 15, 'of 2 ** 16, about 0.62 are expected'
+    assert not any(some == sorted(some) for some in goes if len(some) > 32)

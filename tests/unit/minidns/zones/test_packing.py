@@ -1,0 +1,168 @@
+"""RRsets to messages."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+
+import dns.message
+import dns.name
+import dns.rdatatype
+import dns.zone
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from designate_pool.errors import RecordTooLarge
+from designate_pool.minidns.zones import packing
+from designate_pool.model import ZoneBlock
+from designate_pool.protocol import axfr_records, wire
+from tests.unit.minidns.values import HEAD, SOA_TEXT, packed
+
+QUESTION = wire.wire_of('example.com.') + wire.QUESTION.pack(wire.AXFR, wire.IN)
+ZONE = '''
+$TTL 300
+@        IN NS  ns1.example.net.
+www 60   IN A   192.0.2.1
+    60   IN A   192.0.2.2
+*.wild   IN TXT "any"
+a\\.b    IN TXT "a dot in a label"
+\\195    IN TXT "an octet"
+alias    IN CNAME www
+odd      IN TYPE65280 \\# 4 c0000201
+'''
+
+
+def records_of(bodies: tuple[tuple[int, bytes], ...]) -> list[list[str]]:
+    """Each message's records as text, read by dnspython, which refuses what is malformed."""
+    messages = []
+    for count, octets in bodies:
+        message = dns.message.from_wire(packing.assemble(1, wire.QR | wire.AA, QUESTION, count, octets),
+                                        one_rr_per_rrset=True)
+        messages.append([rrset.to_text() for rrset in message.answer])
+    return messages
+
+
+def test_a_zone_begins_and_ends_with_its_soa() -> None:
+    (records,) = records_of(packed(ZONE).bodies)
+    assert records == [
+        f'example.com. 300 IN SOA {SOA_TEXT}',
+        '*.wild.example.com. 300 IN TXT "any"',
+        '\\195.example.com. 300 IN TXT "an octet"',
+        'a\\.b.example.com. 300 IN TXT "a dot in a label"',
+        'alias.example.com. 300 IN CNAME www.example.com.',
+        'example.com. 300 IN NS ns1.example.net.',
+        'odd.example.com. 300 IN TYPE65280 \\# 4 c0000201',
+        'www.example.com. 60 IN A 192.0.2.1',
+        'www.example.com. 60 IN A 192.0.2.2',
+        f'example.com. 300 IN SOA {SOA_TEXT}',
+    ]
+
+
+def test_an_empty_zone_is_two_soa() -> None:
+    assert records_of(packed('').bodies) == [
+        [f'example.com. 300 IN SOA {SOA_TEXT}'] * 2]
+
+
+def test_owners_are_compressed() -> None:
+    ((_, octets),) = packing.pack('example.com.', [('www.example.com.', 1, 60, [b'\1\2\3\4'])])
+    assert octets == b'\x03www\xc0\x0c' + bytes.fromhex('0001 0001 0000003c 0004 01020304')
+
+
+def test_a_name_that_only_ends_alike_is_not_below_the_zone() -> None:
+    assert packing.compress('notexample.com.', 'example.com.') == b'\x0anotexample\x03com\x00'
+
+
+def test_the_root_zone() -> None:
+    assert packing.compress('.', '.') == wire.TO_QUESTION
+    assert packing.compress('com.', '.') == b'\x03com' + wire.TO_QUESTION
+
+
+@given(sizes=st.lists(st.integers(0, 300), min_size=1, max_size=60), room=st.integers(330, 700))
+def test_every_record_is_sent_once_in_its_order_and_no_message_is_too_large(sizes: list[int], room: int) -> None:
+    rdatas = [bytes([number % 256]) * size for number, size in enumerate(sizes)]
+    bodies = packing.pack('example.com.', [('x.example.com.', 65280, 1, rdatas)], room)
+    assert all(len(octets) <= room for _, octets in bodies)
+    unpacked = []
+    for count, octets in bodies:
+        at = 0
+        for _ in range(count):
+            record = wire.read_record(octets, at)
+            unpacked.append(octets[record.start:record.end])
+            at = record.end
+        assert at == len(octets)
+    assert unpacked == rdatas
+
+
+@given(owners=st.lists(st.sampled_from([
+    'a.example.com.', 'b.example.com.', '*.example.com.', f'{"l" * 63}.example.com.', 'example.com.',
+    'a.b.example.com.', 'a\\.b.example.com.', 'x\\\\.example.com.', 'notexample.com.', 'example.net.',
+    'a.example.com.example.com.']), min_size=1, max_size=40), alike=st.booleans())
+def test_owners_that_are_looked_at_all_together_are_as_each_by_itself(owners: list[str], alike: bool) -> None:
+    if alike:
+        owners = [owners[0]] * 40
+    ((count, octets),) = packing.bodies('example.com.', [[(owner, 'A', None, b'\1\2\3\4') for owner in owners]], 60)
+    tail = bytes.fromhex('0001 0001 0000003c 0004 01020304')
+    assert (count, octets) == (len(owners), b''.join(packing.compress(owner, 'example.com.') + tail
+                                                     for owner in owners))
+
+
+@pytest.mark.parametrize('owner', ['x' * 64 + '.example.com.', 'ä.example.com.'])
+def test_an_owner_that_is_no_name_is_an_error_among_many(owner: str) -> None:
+    with pytest.raises(ValueError):
+        list(packing.bodies('example.com.', [[(owner, 'A', None, b'\1\2\3\4')] * 40], 60))
+
+
+@given(sizes=st.lists(st.integers(0, 300), min_size=1, max_size=60), room=st.integers(330, 700),
+       blocks=st.lists(st.integers(0, 20), min_size=1, max_size=8))
+def test_records_that_come_packed_are_cut_where_one_ends(sizes: list[int], room: int, blocks: list[int]) -> None:
+    def record(number: int) -> tuple[str, int, int, bytes]:
+        return f'x{number}.example.com.', 65280, 1, bytes([number]) * sizes[number]
+
+    pages, whole, left = [], [], iter(range(len(sizes)))
+    for size in [*blocks, len(sizes)]:
+        numbers = list(itertools.islice(left, size))
+        ((count, octets),) = packing.pack('example.com.', [
+            (owner, kind, ttl, [rdata]) for owner, kind, ttl, rdata in map(record, numbers)]) or ((0, b''),)
+        pages.append(ZoneBlock(count, octets, [record(number) for number in numbers[:2]]))  # type: ignore[misc]
+        whole += [record(number)[3] for number in (*numbers, *numbers[:2])]
+    bodies = list(packing.bodies('example.com.', pages, 60, room))
+    assert all(len(octets) <= room for _, octets in bodies)
+    assert [rdata for count, octets in bodies for rdata in rdatas_of(count, octets)] == whole
+
+
+def rdatas_of(count: int, octets: bytes) -> list[bytes]:
+    found, at = [], 0
+    for _ in range(count):
+        record = wire.read_record(octets, at)
+        found.append(octets[record.start:record.end])
+        at = record.end
+    assert at == len(octets)
+    return found
+
+
+def test_a_full_message_with_the_longest_signature_fits_into_tcp() -> None:
+    assert 12 + len(wire.wire_of('.'.join(['a' * 63] * 3 + ['b' * 61]) + '.')) + 4 + packing.ROOM + packing.OPT_SIZE \
+        + 255 + 10 + 26 + 16 + 64 + 6 <= 65535
+
+
+def test_a_record_that_fits_nowhere_is_an_error_not_a_gap() -> None:
+    with pytest.raises(RecordTooLarge, match='big.example.com.'):
+        packing.pack('example.com.', [('big.example.com.', 16, 1, [bytes(65535)])])
+
+
+@pytest.mark.parametrize('owner', ['a..example.com.', 'x' * 64 + '.example.com.', 'ä.example.com.'])
+def test_an_owner_that_is_no_name_is_an_error(owner: str) -> None:
+    with pytest.raises(ValueError):
+        packing.pack('example.com.', [(owner, 1, 1, [b'\0\0\0\0'])])
+
+
+def test_a_pool_without_name_servers_has_no_soa() -> None:
+    with pytest.raises(ValueError, match='no name servers'):
+        axfr_records.soa_rdata(dataclasses.replace(HEAD, name_servers=()))
+
+
+@given(st.lists(st.binary(min_size=1, max_size=12), min_size=0, max_size=5))
+def test_names_survive_the_way_to_text_and_back(labels: list[bytes]) -> None:
+    octets = wire.lower(dns.name.Name([*labels, b'']).to_wire() or b'')
+    assert wire.wire_of(wire.text_of(octets)) == octets

@@ -1,0 +1,95 @@
+"""Which packed zones are kept."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import tracemalloc
+
+import pytest
+
+from designate_pool.minidns.zones.packing import PackedZone
+from designate_pool.minidns.zones.zone_cache import EACH, Kept
+from tests.fixtures.processes import wait_until
+
+
+def zone(domain_id: str, serial: int, size: int) -> PackedZone:
+    return PackedZone(domain_id, 'example.com.', 'default', serial, ((1, bytes(size)),))
+
+
+def test_zones_are_kept_within_the_budget_and_the_latest_used_longest() -> None:
+    kept = Kept(100, 0)
+    for name in 'abc':
+        kept.put(name, zone(name, 1, 30))
+    assert kept.get('a', 1)
+    kept.put('d', zone('d', 1, 30))
+    assert [name for name in 'abcd' if kept.get(name, 1)] == ['a', 'c', 'd']
+
+
+def test_another_serial_takes_the_place_of_the_one_before() -> None:
+    kept = Kept(100, 0)
+    kept.put('a', zone('a', 1, 60))
+    assert kept.get('a', 2) is None
+    kept.put('a', zone('a', 2, 60))
+    assert kept.get('a', 2) and not kept.get('a', 1)
+
+
+def test_a_zone_is_packed_once_for_all_who_ask_at_the_same_time() -> None:
+    kept, packed = Kept(100, 0), []
+
+    def pack() -> PackedZone:
+        packed.append(1)
+        wait_until(lambda: kept._busy['a'][1] == 4, 'the others have come')
+        return zone('a', 1, 10)
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: kept.get_or_pack('a', 1, pack), range(4)))
+    assert packed == [1] and len({id(each) for each in found}) == 1
+
+
+def test_a_zone_that_cannot_be_packed_is_tried_again() -> None:
+    kept = Kept(100, 0)
+
+    def fail() -> PackedZone:
+        raise ValueError('no name')
+
+    with pytest.raises(ValueError, match='no name'):
+        kept.get_or_pack('a', 1, fail)
+    assert kept.get_or_pack('a', 1, lambda: None) is None
+    assert kept.get_or_pack('a', 1, lambda: zone('a', 1, 10))
+
+
+def test_putting_the_same_zone_again_costs_nothing() -> None:
+    kept = Kept(100, 0)
+    for _ in range(5):
+        kept.put('a', zone('a', 1, 60))
+    kept.put('b', zone('b', 1, 40))
+    assert kept.get('a', 1) and kept.get('b', 1)
+
+
+def test_a_zone_larger_than_the_budget_displaces_nothing() -> None:
+    kept = Kept(100, 0)
+    kept.put('a', zone('a', 1, 60))
+    kept.put('b', zone('b', 1, 101))
+    assert kept.get('a', 1) and not kept.get('b', 1)
+
+
+def test_a_zone_counts_for_more_than_its_records() -> None:
+    kept = Kept(3 * (10 + EACH))
+    for name in 'abcd':
+        kept.put(name, zone(name, 1, 10))
+    assert [name for name in 'abcd' if kept.get(name, 1)] == ['b', 'c', 'd']
+
+
+def test_what_is_counted_for_a_zone_is_what_it_takes_up() -> None:
+    kept, count = Kept(1 << 40), 5000
+    tracemalloc.start()
+    try:
+        for number in range(count):
+            name = f'{number:032x}'
+            kept.get_or_pack(name, number, lambda: PackedZone(
+                bytes(name, 'ascii').decode(), f'small-{number}.example.com.', bytes(name, 'ascii').decode(), number,
+                ((4, bytes(100)),)))
+        taken = tracemalloc.get_traced_memory()[0] / count - 100
+    finally:
+        tracemalloc.stop()
+    assert 0.7 * EACH < taken < 1.2 * EACH

@@ -1,0 +1,101 @@
+"""A plan counts when it is asked, and goes to JSON and back."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from typing import Any
+
+import pytest
+
+from designate_pool.errors import InvalidField
+from designate_pool.planner.plan.plan import ApplyResult, Blocked, Counts, Plan, change_document, change_of
+from designate_pool.planner.zone import changes
+from designate_pool.planner.zone.zone import Zone
+from designate_pool.protocol.rrset import Extra
+from tests.unit.planner.values import hosts, plan, record, zone
+
+A = 'www 300 A 192.0.2.1'
+
+
+def test_the_counts_follow_the_changes() -> None:
+    """A65: also when a processor edits the list."""
+    made = plan(zone(hosts(3) + '\nc 300 CNAME x.example.net.'),
+                zone('h01 60 A 192.0.2.1\nnew 300 A 192.0.2.1\nc 300 A 192.0.2.1\nc 300 TXT "x"'))
+    assert made.counts == Counts(creates=1, updates=2, deletes=2)
+    assert made.summary() == '1 to create, 2 to update, 2 to delete; 4 RRsets there now'
+    made.changes = [each for each in made.changes if each.kind == 'Delete']
+    assert made.counts == Counts(0, 0, 2)
+    made.changes.clear()
+    assert made.counts == Counts(0, 0, 0)
+
+
+@pytest.mark.parametrize(('made', 'is_empty'), [
+    (Plan(zone(), zone(), [], exists=True), True),
+    (Plan(zone(), zone(), [], exists=False), False),
+    (Plan(zone(), zone(), [], exists=True, meta={'comment': 'new'}), False),
+    (Plan(zone(), zone(), [changes.create(record(A))], exists=True), False),
+    (Plan(zone(), zone(), [], True, blocked=(Blocked(changes.create(record(A)), 'policy', 'no'),)), False),
+])
+def test_a_plan_is_empty_when_nothing_is_to_be_done_or_kept_back(made: Plan, is_empty: bool) -> None:
+    """Z-26, A61: meta alone is a plan."""
+    assert made.is_empty is is_empty
+
+
+def test_a_plan_as_json() -> None:
+    """Z-25, A74."""
+    made = plan(zone(A), zone('www 300 A 192.0.2.2\n@ 300 NS ns.example.net.'))
+    made.meta = {'when': datetime.date(2026, 1, 2)}
+    made.blocked = (Blocked(changes.delete(record(A)), 'policy', 'the policy does not allow delete'),)
+    found = json.loads(json.dumps(made.document()))
+    assert found['zone'] == 'example.com.' and found['target'] == 'target' and found['exists'] is True
+    assert found['counts'] == {'creates': 1, 'updates': 1, 'deletes': 0} and found['existing_records'] == 1
+    assert found['meta'] == {'when': '2026-01-02'}
+    assert found['existing_digest'] == zone(A).digest() != found['desired_digest']
+    assert [change_of(each) for each in found['changes']] == made.changes
+    assert change_of(found['blocked'][0]['change']) == made.blocked[0].change
+    assert found['changes'][1] == {'kind': 'Create', 'existing': [], 'new': [
+        {'name': 'example.com.', 'type': 'NS', 'ttl': 300, 'records': ['ns.example.net.']}]}
+
+
+@pytest.mark.parametrize('extra', [
+    Extra(), Extra(ignored=True), Extra(included=('a', 'b')), Extra(excluded=('a',)),
+    Extra(dynamic={'pools': {'a': {'values': [{'value': '192.0.2.1'}]}}}, octodns={'healthcheck': {'host': 'x'}})])
+def test_a_change_comes_back_from_json(extra: Extra) -> None:
+    for change in (changes.create(record(A, extra)), changes.update(record(A), record(A, extra)),
+                   changes.delete(record(A, extra)), changes.Replace((record(A),), (record(A, extra),))):
+        assert change_of(json.loads(json.dumps(change_document(change)))) == change
+
+
+RRSET = {'name': 'www.example.com.', 'type': 'A', 'ttl': 300, 'records': ['192.0.2.1']}
+
+
+@pytest.mark.parametrize('document', [
+    {}, [], None, 'Create', {'kind': 'Rename', 'existing': [], 'new': [RRSET]},
+    {'kind': 'Create', 'new': [RRSET]},
+    {'kind': 'Create', 'existing': [], 'new': ['www.example.com.']},
+    {'kind': 'Create', 'existing': [], 'new': [{**RRSET, 'ttl': 'long'}]},
+    {'kind': 'Create', 'existing': [], 'new': [{**RRSET, 'records': '192.0.2.1'}]},
+    {'kind': 'Create', 'existing': [], 'new': [{**RRSET, 'records': [1]}]},
+    {'kind': 'Create', 'existing': [], 'new': [{**RRSET, 'extra': {'colour': 'red'}}]},
+    {'kind': 'Create', 'existing': [], 'new': []},
+    {'kind': 'Create', 'existing': [RRSET], 'new': [RRSET]},
+    {'kind': 'Delete', 'existing': [], 'new': [RRSET]},
+    {'kind': 'Update', 'existing': [], 'new': [RRSET]},
+    {'kind': 'Replace', 'existing': [RRSET], 'new': []},
+])
+def test_what_is_no_document_of_a_change_is_refused(document: Any) -> None:
+    with pytest.raises(InvalidField, match='change: '):
+        change_of(document)
+
+
+def test_a_plan_is_for_the_zone_that_is_desired() -> None:
+    assert Plan(Zone('example.com.'), Zone('example.com.'), [], True).zone == 'example.com.'
+
+
+@pytest.mark.parametrize(('result', 'ok'), [
+    (ApplyResult(), True), (ApplyResult(3), True), (ApplyResult(3, failed=1), False),
+    (ApplyResult(3, skipped=1), False)])
+def test_only_what_was_made_in_full_is_well(result: ApplyResult, ok: bool) -> None:
+    """A69."""
+    assert result.ok is ok

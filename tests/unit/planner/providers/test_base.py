@@ -1,0 +1,359 @@
+"""The lifecycle of a plan: which hook is asked when, and what the base does by itself."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from designate_pool.errors import SourceError, SupportsException
+from designate_pool.planner.plan.plan import ApplyResult, Plan
+from designate_pool.planner.providers.base import BaseProcessor, BaseProvider, BaseSource, ServerProvider
+from designate_pool.planner.zone import changes
+from designate_pool.planner.zone.changes import Change
+from designate_pool.planner.zone.zone import Zone
+from designate_pool.protocol.rrset import Extra
+from tests.unit.planner.values import Source, Target, record, synced, text_of, told, zone
+
+A = 'www 300 A 192.0.2.1'
+NS = '@ 300 NS ns.example.net.'
+
+
+class Recording(Target):
+    """Notes each hook, and whether it was asked leniently."""
+
+    def __init__(self, steps: list[str], has: Zone | None = None, **options: object) -> None:
+        super().__init__(has, **options)
+        self.steps = steps
+
+    def _populate(self, zone: Zone, target: bool, lenient: bool) -> bool:
+        assert len(zone) == 0
+        self.steps.append(f'populate target={target} lenient={lenient}')
+        return super()._populate(zone, target, lenient)
+
+    def _process_desired_zone(self, desired: Zone) -> Zone:
+        self.steps.append('desired')
+        return super()._process_desired_zone(desired)
+
+    def _process_existing_zone(self, existing: Zone, desired: Zone, lenient: bool = False) -> Zone:
+        self.steps.append(f'existing lenient={lenient}')
+        return super()._process_existing_zone(existing, desired, lenient)
+
+    def _include_change(self, change: Change) -> bool:
+        self.steps.append(f'include {change.name}')
+        return change.name != 'false.example.com.'
+
+    def _extra_changes(self, existing: Zone, desired: Zone, changes: Sequence[Change]) -> Sequence[Change]:
+        self.steps.append(f'extra after {len(changes)}')
+        return [each for each in self.extra if each not in changes]
+
+    def _plan_meta(self, existing: Zone, desired: Zone, changes: Sequence[Change]) -> Mapping[str, Any] | None:
+        self.steps.append(f'meta of {len(changes)}')
+        return self.meta
+
+    def _apply(self, plan: Plan) -> ApplyResult:
+        self.steps.append('apply')
+        return super()._apply(plan)
+
+    extra: Sequence[Change] = ()
+    meta: Mapping[str, Any] | None = None
+
+
+class Noting(BaseProcessor):
+    """Notes each hook; adds a record to what is desired, twice, and leaves one out of what is there."""
+
+    def __init__(self, id: str, steps: list[str]) -> None:
+        super().__init__(id)
+        self.steps = steps
+
+    def process_source_zone(self, desired: Zone, sources: Sequence[BaseSource], lenient: bool = False) -> Zone:
+        self.steps.append(f'{self.id} source {len(desired)}')
+        desired.add_record(record(f'{self.id}-source 300 A 192.0.2.1'))
+        return desired
+
+    def process_target_zone(self, existing: Zone, target: BaseProvider, lenient: bool = False) -> Zone:
+        self.steps.append(f'{self.id} target {len(existing)} lenient={lenient}')
+        existing.remove_record(record(f'{self.id}-target 300 A 192.0.2.1'))
+        return existing
+
+    def process_source_and_target_zones(self, desired: Zone, existing: Zone, target: BaseProvider,
+                                        lenient: bool = False) -> tuple[Zone, Zone]:
+        self.steps.append(f'{self.id} both {len(desired)} {len(existing)} lenient={lenient}')
+        desired.add_record(record(f'{self.id}-both 300 A 192.0.2.1'))
+        return desired, existing
+
+    def process_plan(self, plan: Plan | None, sources: Sequence[BaseSource], target: BaseProvider,
+                     lenient: bool = False) -> Plan | None:
+        self.steps.append(f'{self.id} plan {None if plan is None else len(plan.changes)}')
+        return plan
+
+
+def test_each_hook_in_its_order_sees_what_the_one_before_it_gave() -> None:
+    """Z-37, P-15, Q-03, Q-11: from the sources to the application."""
+    steps: list[str] = []
+    target = Recording(steps, zone('old 300 A 192.0.2.1\na-target 300 A 192.0.2.1\nb-target 300 A 192.0.2.1'))
+    target.extra = [changes.create(record('extra 300 A 192.0.2.1'))]
+    target.meta = {'comment': 'x'}
+    processors = [Noting('a', steps), Noting('b', steps)]
+    plan = synced(target, zone(A + '\nfalse 300 A 192.0.2.1'), processors)
+    assert plan is not None and plan.meta == {'comment': 'x'}
+    target.apply(plan)
+    assert steps == [
+        'a source 2', 'b source 3',
+        'populate target=True lenient=True', 'desired', 'existing lenient=False',
+        'a target 3 lenient=False', 'b target 2 lenient=False',
+        'a both 4 1 lenient=False', 'b both 5 1 lenient=False',
+        'include old.example.com.', 'include a-both.example.com.', 'include a-source.example.com.',
+        'include b-both.example.com.', 'include b-source.example.com.', 'include false.example.com.',
+        'include www.example.com.',
+        'extra after 6', 'meta of 7', 'a plan 7', 'b plan 7', 'apply']
+    assert [each.name.partition('.')[0] for each in plan.changes] == [
+        'old', 'a-both', 'a-source', 'b-both', 'b-source', 'extra', 'www']
+
+
+def test_lenience_reaches_the_hooks_that_take_it() -> None:
+    steps: list[str] = []
+    Recording(steps, zone('a-target 300 A 192.0.2.1')).plan(zone(A), [Noting('a', steps)], lenient=True)
+    assert [each for each in steps if 'lenient' in each] == [
+        'populate target=True lenient=True', 'existing lenient=True', 'a target 1 lenient=True',
+        'a both 1 0 lenient=True']
+
+
+def test_extra_changes_are_put_in_their_place() -> None:
+    """Z-22, P-12."""
+    target = Recording([], zone(A))
+    target.extra = [changes.delete(record('z 300 A 192.0.2.1'))]
+    plan = target.plan(zone('new 300 A 192.0.2.1'))
+    assert plan is not None
+    assert told(plan.changes) == [
+        'Delete www 300 A 192.0.2.1', 'Delete z 300 A 192.0.2.1', 'Create new 300 A 192.0.2.1']
+
+
+def test_nothing_to_do_is_no_plan_and_meta_alone_is_one() -> None:
+    """Z-26, A61."""
+    target = Recording([], zone(A))
+    assert target.plan(zone(A)) is None
+    target.meta = {'comment': 'x'}
+    plan = target.plan(zone(A))
+    assert plan is not None and plan.changes == [] and plan.counts == (0, 0, 0)
+
+
+def test_a_false_positive_alone_is_no_plan() -> None:
+    """Z-21, P-11."""
+    assert Recording([], zone()).plan(zone('false 300 A 192.0.2.1')) is None
+
+
+def test_a_zone_that_is_not_there_is_planned_even_when_it_is_to_be_empty() -> None:
+    """Z-07."""
+    plan = Target(None).plan(zone())
+    assert plan is not None and not plan.exists and plan.changes == []
+
+
+def test_a_second_target_sees_the_desired_zone_as_it_was() -> None:
+    """Z-08: what the first one cannot hold is left out for it alone."""
+
+    class Few(Target):
+        SUPPORTS = frozenset({'A'})
+
+    desired = zone(A + '\nx 300 TXT "x"')
+    before = text_of(desired)
+    first = Few(zone(), strict_supports=False).plan(desired)
+    second = Target(zone()).plan(desired)
+    assert first is not None and second is not None
+    assert (len(first.changes), len(second.changes)) == (1, 2)
+    assert text_of(desired) == before
+
+
+@pytest.mark.parametrize(('options', 'cannot', 'what', 'fallback'), [
+    ({'SUPPORTS': frozenset({'A', 'NS'})}, 'www 300 TXT "x"', 'cannot hold www.example.com. TXT', []),
+    ({'SUPPORTS_MULTIVALUE_PTR': False}, 'www 300 PTR a.example.net.\nwww 300 PTR b.example.net.',
+     'one PTR record at www.example.com. only', ['www.example.com. 300 PTR a.example.net.']),
+    ({'SUPPORTS_ROOT_NS': False}, NS, 'cannot hold the NS records of example.com. itself', []),
+    ({'SUPPORTS_DYNAMIC': False}, A, 'with dynamic answers', ['www.example.com. 300 A 192.0.2.1']),
+])
+def test_what_cannot_be_held_is_an_error_or_left_out(options: dict[str, object], cannot: str, what: str,
+                                                     fallback: list[str], caplog: pytest.LogCaptureFixture) -> None:
+    """Z-09 to Z-13, P-04, P-09, P-14."""
+    kind = type('Limited', (Target,), options)
+    extra = Extra(dynamic={'rules': []}) if 'SUPPORTS_DYNAMIC' in options else Extra()
+    desired = zone('', *[each._replace(extra=extra) for each in zone(cannot)])
+    with pytest.raises(SupportsException, match=what):
+        kind(zone()).plan(desired)
+    with caplog.at_level(logging.WARNING):
+        plan = kind(zone(), strict_supports=False, root_ns_warnings=True).plan(desired)
+    assert what.split()[0] in caplog.text
+    assert text_of(each for change in (plan.changes if plan else ()) for each in change.new) == fallback
+    assert not plan or not plan.desired.extras
+
+
+def test_a_record_for_other_targets_need_not_be_held_here() -> None:
+    class Few(Target):
+        SUPPORTS = frozenset({'A'})
+
+    desired = zone(A, record('x 300 TXT "x"', Extra(excluded=('target',))))
+    plan = Few(zone()).plan(desired)
+    assert plan is not None and told(plan.changes) == ['Create www 300 A 192.0.2.1']
+
+
+@pytest.mark.parametrize(('supports', 'desired', 'expected'), [
+    (True, '@ 300 NS ns2.example.net.', ['Update']),
+    (True, A, ['Create']),
+    (False, A, ['Create']),
+])
+def test_root_ns_records_are_left_alone_where_none_are_given_or_held(supports: bool, desired: str,
+                                                                     expected: list[str]) -> None:
+    """Z-12, Z-15."""
+    kind = type('Limited', (Target,), {'SUPPORTS_ROOT_NS': supports})
+    plan = kind(zone(NS)).plan(zone(desired))
+    assert plan is not None and [each.kind for each in plan.changes] == expected
+
+
+@pytest.mark.parametrize('warnings', [True, False])
+def test_warnings_about_root_ns_can_be_switched_off(warnings: bool, caplog: pytest.LogCaptureFixture) -> None:
+    """P-05, A75: but not the error where it is strict."""
+    kind = type('Limited', (Target,), {'SUPPORTS_ROOT_NS': False})
+    assert BaseProvider('plain').root_ns_warnings
+    with caplog.at_level(logging.WARNING):
+        kind(zone(), strict_supports=False, root_ns_warnings=warnings).plan(zone(NS))
+        Target(zone(), root_ns_warnings=warnings).plan(zone(A))
+    assert len(caplog.records) == (2 if warnings else 0)
+    with pytest.raises(SupportsException):
+        kind(zone(), root_ns_warnings=warnings).plan(zone(NS))
+
+
+SOA = '@ 300 SOA ns.example.net. hostmaster.example.com. {} 3600 600 86400 300'
+
+
+@pytest.mark.parametrize(('supports', 'existing', 'desired', 'expected'), [
+    (False, SOA.format(1), SOA.format(2), []),
+    (True, SOA.format(1), SOA.format(2), ['Update']),
+    (True, SOA.format(1), '', []),
+    (True, '', SOA.format(2), ['Create']),
+])
+def test_the_soa_is_planned_only_where_it_is_held_and_never_deleted(supports: bool, existing: str, desired: str,
+                                                                    expected: list[str]) -> None:
+    kind = type('Limited', (Target,), {'SUPPORTS_SOA': supports})
+    plan = kind(zone(existing)).plan(zone(desired))
+    assert [each.kind for each in (plan.changes if plan else ())] == expected
+
+
+def test_what_signing_makes_is_never_planned() -> None:
+    generated = '@ 300 NSEC3PARAM 1 0 0 -\n@ 300 DNSKEY 257 3 13 ' + 'A' * 86 + '=='
+    assert Target(zone(generated)).plan(zone()) is None
+    assert Target(zone()).plan(zone(generated)) is None
+
+
+@pytest.mark.parametrize(('of_zone', 'of_target', 'expected'), [
+    (None, 0.3, 0.3), (0.9, 0.3, 0.9), (0.1, 0.3, 0.1), (0.0, 0.3, 0.0)])
+def test_the_zone_s_thresholds_go_before_the_target_s(of_zone: float | None, of_target: float,
+                                                      expected: float) -> None:
+    """Z-02, P-02, A62: read from the desired zone."""
+    desired = Zone('example.com.', (), of_zone, of_zone)
+    desired.add_record(record(A))
+    target = Target(zone(), update_pcent_threshold=of_target, delete_pcent_threshold=of_target,
+                    min_existing_records=7)
+    plan = target.plan(desired)
+    assert plan is not None
+    assert (plan.update_pcent_threshold, plan.delete_pcent_threshold) == (expected, expected)
+    assert plan.min_existing_records == 7 and plan.target_id == 'target'
+
+
+def test_applying_says_how_many_were_made_and_then_nothing_is_left() -> None:
+    """Z-34, Z-35, P-16."""
+    target = Target(zone('old 300 A 192.0.2.1'))
+    plan = target.plan(zone(A))
+    assert plan is not None
+    assert target.apply(plan) == ApplyResult(2)
+    assert target.plan(zone(A)) is None
+
+
+def test_an_interrupted_plan_is_finished_by_the_next() -> None:
+    """P-17, A69."""
+    target = Target(zone('old 300 A 192.0.2.1\nwww 60 A 192.0.2.1'))
+    target.breaks_after = 1
+    plan = target.plan(zone(A + '\nnew 300 A 192.0.2.1'))
+    assert plan is not None
+    assert target.apply(plan) == ApplyResult(1, skipped=2)
+    target.breaks_after = None
+    plan = target.plan(zone(A + '\nnew 300 A 192.0.2.1'))
+    assert plan is not None and target.apply(plan) == ApplyResult(2)
+    assert target.plan(zone(A + '\nnew 300 A 192.0.2.1')) is None
+
+
+def test_a_target_without_a_say_of_its_own_has_made_all() -> None:
+    class Silent(Target):
+        def _apply(self, plan: Plan) -> None:  # type: ignore[override]
+            super()._apply(plan)
+
+    target = Silent(zone())
+    plan = target.plan(zone(A))
+    assert plan is not None and target.apply(plan) == ApplyResult(1)
+
+
+def test_plans_are_made_and_not_applied_where_apply_is_disabled() -> None:
+    """P-03."""
+    steps: list[str] = []
+    target = Recording(steps, zone(), apply_disabled=True)
+    plan = target.plan(zone(A))
+    assert plan is not None and len(plan.changes) == 1
+    assert target.apply(plan).applied == 0
+    assert 'apply' not in steps and target.plan(zone(A)) is not None
+
+
+def test_what_cannot_apply_says_so() -> None:
+    """P-06."""
+    class Source(BaseProvider):
+        def _populate(self, zone: Zone, target: bool, lenient: bool) -> bool:
+            return True
+
+    plan = Source('source').plan(zone(A))
+    assert plan is not None
+    with pytest.raises(NotImplementedError, match='Source has no _apply'):
+        Source('source').apply(plan)
+
+
+def test_a_read_that_breaks_is_an_error_and_no_plan() -> None:
+    class Broken(Target):
+        def _populate(self, zone: Zone, target: bool, lenient: bool) -> bool:
+            raise SourceError(source=self.id, why='it stopped half-way')
+
+    with pytest.raises(SourceError, match='target cannot be read: it stopped half-way'):
+        Broken(zone(A)).plan(zone(A))
+
+
+def test_sources_add_to_one_zone_and_cannot_list_zones_unasked() -> None:
+    """Z-03."""
+    found = zone()
+    assert all([Source(zone(A)).populate(found), Source(zone(NS)).populate(found)])
+    assert len(found) == 2
+    with pytest.raises(SupportsException, match='source: it cannot list its zones'):
+        Source(zone()).list_zones()
+
+
+def test_a_processor_has_an_id_by_either_word_and_changes_nothing() -> None:
+    """Q-01, Q-08."""
+    assert BaseProcessor('a').id == BaseProcessor(name='a').id == BaseProcessor(id='a').id == 'a'
+    with pytest.raises(TypeError, match='needs an id'):
+        BaseProcessor()
+    made, target = zone(A), Target(zone())
+    same = BaseProcessor('a')
+    assert same.process_source_zone(made, ()) is made and same.process_target_zone(made, target) is made
+    assert same.process_source_and_target_zones(made, made, target) == (made, made)
+    plan = target.plan(made)
+    assert same.process_plan(plan, (), target) is plan and same.process_plan(None, (), target) is None
+
+
+def test_a_server_is_made_ready_before_a_new_zone_is_applied_and_only_then() -> None:
+    class Server(Target, ServerProvider):
+        def create_zone(self, desired: Zone) -> None:
+            made.append(desired.name)
+            self.has = zone()
+
+    made: list[str] = []
+    server = Server(None)
+    plan = server.plan(zone(A))
+    assert plan is not None and server.apply(plan) == ApplyResult(1) and made == ['example.com.']
+    plan = server.plan(zone())
+    assert plan is not None and server.apply(plan) == ApplyResult(1) and made == ['example.com.']

@@ -1,0 +1,170 @@
+"""The server that is not there: what it holds, and what it does when it is told to do it wrong."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from designate_pool.errors import (BackendError, BackendRefused, BackendUnreachable, InvalidField, SourceError,
+                                   SupportsException)
+from designate_pool.planner.targets.fake import Call, FakeProvider, zone_of
+from designate_pool.planner.zone.zone import Zone
+from designate_pool.protocol.rrset import rrset
+from tests.fixtures.processes import wait_until
+
+NAME = 'example.com.'
+SOA = '@ 300 SOA ns1.example.net. hostmaster.example.com. {} 3600 600 86400 300\n'
+BEFORE = SOA.format(1) + '@ 300 NS ns1.example.net.\nwww 60 A 192.0.2.1\nold 60 A 192.0.2.2\n'
+AFTER = SOA.format(2) + '@ 300 NS ns1.example.net.\nwww 60 A 192.0.2.11\nnew 60 CNAME www\n'
+
+
+@pytest.fixture
+def fake() -> FakeProvider:
+    return FakeProvider('fake', {NAME: BEFORE})
+
+
+def test_a_zone_is_read_changed_and_listed(fake: FakeProvider) -> None:
+    desired = zone_of(NAME, AFTER)
+    plan = fake.plan(desired)
+    assert plan is not None and plan.exists
+    assert fake.apply(plan).applied == len(plan.changes) == 4
+    assert fake.zone(NAME) == desired
+    assert fake.plan(desired) is None
+    assert fake.zones(()) == ({NAME: 2}, True)
+    assert fake.list_zones() == [NAME]
+
+
+def test_a_zone_is_made_and_deleted_again(fake: FakeProvider) -> None:
+    desired = zone_of('example.org.', SOA.format(5))
+    plan = fake.plan(desired)
+    assert plan is not None and not plan.exists
+    assert fake.apply(plan).ok
+    assert fake.zones(())[0] == {NAME: 1, 'example.org.': 5}
+    for _ in range(2):
+        fake.delete_zone('example.org.')
+        assert fake.zone('example.org.') is None
+
+
+def test_one_that_makes_no_zones() -> None:
+    fake = FakeProvider('fake', makes_zones=False)
+    plan = fake.plan(zone_of(NAME, AFTER))
+    assert plan is not None
+    with pytest.raises(BackendRefused, match='does not have the zone example.com., and makes none'):
+        fake.apply(plan)
+
+
+def test_the_same_plan_again(fake: FakeProvider) -> None:
+    plan = fake.plan(zone_of(NAME, AFTER))
+    assert plan is not None
+    assert fake.apply(plan) == fake.apply(plan)
+
+
+def test_interrupted_after_every_change_then_again(fake: FakeProvider) -> None:
+    desired = zone_of(NAME, AFTER)
+    for count in range(1, 4):
+        fake.put(zone_of(NAME, BEFORE))
+        fake.fail_after = count
+        plan = fake.plan(desired)
+        assert plan is not None
+        result = fake.apply(plan)
+        assert (result.applied, result.failed, result.skipped) == (count, 1, 3 - count)
+        fake.fail_after = None
+        again = fake.plan(desired)
+        assert again is not None and len(again.changes) == 4 - count
+        assert fake.apply(again).ok
+        assert fake.zone(NAME) == desired
+
+
+def test_somebody_else_was_faster(fake: FakeProvider) -> None:
+    desired = zone_of(NAME, AFTER)
+    plan = fake.plan(desired)
+    assert plan is not None
+    mine = rrset('www.example.com.', 'A', 60, ['192.0.2.99'])
+    fake.meddle(lambda zone: zone.add_record(mine, replace=True))
+    result = fake.apply(plan)
+    assert (result.applied, result.failed) == (3, 1)
+    assert 'somebody else changed it meanwhile' in result.errors[0]
+    held = fake.zone(NAME)
+    assert held is not None and held.get(mine.name, 'A') == mine
+    again = fake.plan(desired)
+    assert again is not None and fake.apply(again).applied == 1
+    assert fake.zone(NAME) == desired
+
+
+def test_it_says_yes_and_does_nothing(fake: FakeProvider) -> None:
+    plan = fake.plan(zone_of(NAME, AFTER))
+    assert plan is not None
+    fake.behave('apply', 'lie')
+    assert fake.apply(plan).ok
+    assert fake.zone(NAME) == zone_of(NAME, BEFORE)
+    fake.behave('populate', 'lie', times=1)
+    empty = Zone(NAME)
+    assert fake.populate(empty) and not len(empty)
+    assert fake.populate(empty) and len(empty) == 4
+    fake.behave('delete', 'lie')
+    fake.delete_zone(NAME)
+    assert fake.zone(NAME) is not None
+
+
+@pytest.mark.parametrize(('behaviour', 'kind'), [
+    ('fail', BackendError), ('refuse', BackendRefused), ('unreachable', BackendUnreachable)])
+def test_every_operation_fails_as_it_is_told(fake: FakeProvider, behaviour: str, kind: type[BackendError]) -> None:
+    plan = fake.plan(zone_of(NAME, AFTER))
+    assert plan is not None
+    for operation, call in (('populate', lambda: fake.populate(Zone(NAME))), ('apply', lambda: fake.apply(plan)),
+                            ('create', lambda: fake.create_zone(Zone('example.org.'))), ('ping', fake.ping),
+                            ('delete', lambda: fake.delete_zone(NAME)), ('list', lambda: fake.zones(()))):
+        fake.behave(operation, behaviour, times=1)
+        with pytest.raises(kind, match='as it was told') as caught:
+            call()
+        assert isinstance(caught.value, SourceError) == (operation == 'populate')
+        assert fake.zone(NAME) == zone_of(NAME, BEFORE)
+    assert fake.populate(Zone(NAME))
+
+
+def test_it_hangs_until_the_time_is_up_or_it_is_closed() -> None:
+    fake = FakeProvider('fake', on_ping='hang', timeout=0.05)
+    with pytest.raises(BackendUnreachable, match='no answer within 0.05 s'):
+        fake.ping()
+    fake.timeout = 60
+    hanging = threading.Thread(target=lambda: pytest.raises(BackendUnreachable, fake.ping))
+    hanging.start()
+    wait_until(lambda: len(fake.calls) == 2, 'it hangs')
+    fake.close()
+    hanging.join(10)
+    assert not hanging.is_alive()
+
+
+def test_calls_are_noted(fake: FakeProvider) -> None:
+    fake.ping()
+    fake.populate(Zone(NAME))
+    fake.forget_zones()
+    assert not fake.populate(Zone(NAME))
+    assert fake.calls == [Call('ping'), Call('populate', NAME), Call('populate', NAME)]
+
+
+def test_what_it_supports() -> None:
+    fake = FakeProvider('fake', {NAME: BEFORE}, supports=['A', 'NS'], supports_soa=False, supports_root_ns=False,
+                        strict_supports=False)
+    plan = fake.plan(zone_of(NAME, AFTER))
+    assert plan is not None
+    assert {each.name for each in plan.changes} == {'www.example.com.', 'old.example.com.'}
+    fake.strict_supports = True
+    with pytest.raises(SupportsException, match='cannot hold new.example.com. CNAME'):
+        fake.plan(zone_of(NAME, AFTER))
+
+
+@pytest.mark.parametrize(('settings', 'why'), [
+    ({'on_ping': 'explode'}, "on_ping: 'explode' is unknown; there are succeed, fail"),
+])
+def test_words_that_are_not_known(settings: dict[str, str], why: str) -> None:
+    with pytest.raises(InvalidField, match=why):
+        FakeProvider('fake', **settings)  # type: ignore[arg-type]
+    with pytest.raises(InvalidField, match="operation: 'cook' is unknown"):
+        FakeProvider('fake').behave('cook', 'fail')
+
+
+def test_a_text_that_is_no_zone() -> None:
+    with pytest.raises(SourceError, match='example.com. of a fake server.*line 1'):
+        FakeProvider('fake', {NAME: 'www A not.an.address\n'})

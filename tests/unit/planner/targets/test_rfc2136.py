@@ -1,0 +1,346 @@
+"""Changes as DNS UPDATE messages, against a server that is no more than RFC 2136 section 3."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import dns.message
+import dns.rcode
+import dns.rdataclass
+import dns.rdatatype
+import dns.update
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from designate_pool.errors import BackendUnreachable, InvalidField
+from designate_pool.planner.plan.plan import Plan
+from designate_pool.planner.targets import update_messages
+from designate_pool.planner.targets.fake import zone_of
+from designate_pool.planner.targets.rfc2136 import Rfc2136Provider
+from designate_pool.planner.targets.update_messages import Message, messages, serials
+from designate_pool.planner.zone import changes
+from designate_pool.planner.zone.zone import Zone
+from designate_pool.protocol.rrset import RRset, rrset
+from designate_pool.protocol.tcp_client import key_of
+from designate_pool.serial import newer
+
+NAME = 'example.com.'
+SOA = '@ 300 SOA ns1.example.net. hostmaster.example.com. {serial} 3600 600 86400 300\n'
+ANY, NONE = dns.rdataclass.ANY, dns.rdataclass.NONE
+KINDS = ('A', 'TXT', 'MX', 'CNAME')
+DATA = {'A': ['192.0.2.1', '192.0.2.2', '192.0.2.3'], 'TXT': ['"one"', '"two"'], 'MX': ['10 mail.example.net.'],
+        'CNAME': ['www.example.net.', 'web.example.net.'],
+        'NS': ['ns1.example.net.', 'ns2.example.net.', 'b.example.com.']}
+
+
+class Simple(Rfc2136Provider):
+    """A provider and its server in one.
+
+    :ivar held: what the server has
+    :ivar lose: from which message on all is lost, counted from 0; None for nothing
+    :ivar exacting: whether it never finds data equal
+    """
+
+    def __init__(self, held: Zone, **settings: object) -> None:
+        super().__init__('simple', '192.0.2.53', **settings)  # type: ignore[arg-type]
+        self.held = held
+        self.got: list[Message] = []
+        self.lose: int | None = None
+        self.exacting = False
+
+    def create_zone(self, desired: Zone) -> None:
+        assert desired.name == NAME
+
+    def send(self, zone: str, message: Message) -> dns.rcode.Rcode:
+        if self.lose is not None and len(self.got) >= self.lose:
+            raise BackendUnreachable(why='lost')
+        self.got.append(message)
+        update = dns.message.from_wire(message.wire(zone).to_wire())
+        assert isinstance(update, dns.update.UpdateMessage)
+        for each, code in self._unmet(update):
+            return code
+        self._carry_out(update)
+        return dns.rcode.NOERROR
+
+    def _populate(self, zone: Zone, target: bool, lenient: bool) -> bool:
+        for each in self.held:
+            zone.add_record(each)
+        return True
+
+    def _unmet(self, update: dns.update.UpdateMessage) -> Iterator[tuple[str, dns.rcode.Rcode]]:
+        """Section 3.2."""
+        exact: dict[tuple[str, str], set[str]] = {}
+        for each in update.prerequisite:
+            name, rtype = each.name.to_text(), dns.rdatatype.to_text(each.rdtype)
+            there = self.held.get(name, rtype)
+            if each.deleting == NONE and rtype == 'ANY' and self.held.at(name):
+                yield name, dns.rcode.YXDOMAIN
+            elif each.deleting == NONE and there is not None:
+                yield name, dns.rcode.YXRRSET
+            elif each.deleting == ANY and there is None:
+                yield name, dns.rcode.NXRRSET
+            elif each.deleting is None:
+                exact.setdefault((name, rtype), set()).add(each[0].to_text())
+        for (name, rtype), data in exact.items():
+            there = self.held.get(name, rtype)
+            if there is None or self.exacting or set(there.rdatas) != data:
+                yield name, dns.rcode.NXRRSET
+
+    def _carry_out(self, update: dns.update.UpdateMessage) -> None:
+        """Section 3.4.2."""
+        before, serial = self.held.copy(), self.serial
+        for each in update.update:
+            name, rtype = each.name.to_text(), dns.rdatatype.to_text(each.rdtype)
+            there = self.held.get(name, rtype)
+            if each.deleting == ANY:
+                if there is not None and not (name == NAME and rtype in ('NS', 'SOA')):
+                    self.held.remove_record(there)
+            elif each.deleting == NONE:
+                self._drop(there, each[0].to_text())
+            else:
+                self._add(there, RRset(name, rtype, each.ttl, (each[0].to_text(),)))
+        if self.held != before and self.serial == serial:
+            self._set_serial(serial + 1)
+
+    def _drop(self, there: RRset | None, data: str) -> None:
+        if there is None or data not in there.rdatas:
+            return
+        left = tuple(each for each in there.rdatas if each != data)
+        if left:
+            self.held.add_record(there._replace(rdatas=left), replace=True)
+        elif there.name != NAME or there.type not in ('NS', 'SOA'):
+            self.held.remove_record(there)
+
+    def _add(self, there: RRset | None, new: RRset) -> None:
+        aliases = {each.type == 'CNAME' for each in self.held.at(new.name)}
+        if aliases and aliases != {new.type == 'CNAME'}:
+            return
+        if new.type == 'SOA':
+            if newer(update_messages.serial_of(new), self.serial):
+                self.held.add_record(new, replace=True)
+        elif there is None or new.type == 'CNAME':
+            self.held.add_record(new, replace=True)
+        elif new.rdatas[0] not in there.rdatas:  # the TTL of a record that is there stays, as with Knot
+            self.held.add_record(RRset(new.name, new.type, new.ttl, tuple(sorted((*there.rdatas, *new.rdatas)))),
+                                 replace=True)
+
+    @property
+    def serial(self) -> int:
+        soa = self.held.get(NAME, 'SOA')
+        assert soa is not None
+        return update_messages.serial_of(soa)
+
+    def _set_serial(self, serial: int) -> None:
+        soa = self.held.get(NAME, 'SOA')
+        assert soa is not None
+        self.held.add_record(rrset(NAME, 'SOA', 300, [soa.rdatas[0].replace(f' {self.serial} ', f' {serial} ')]),
+                             replace=True)
+
+
+@st.composite
+def zones(draw: st.DrawFn, serial: int) -> Zone:
+    zone = zone_of(NAME, SOA.format(serial=serial))
+
+    def put(name: str, rtype: str) -> None:
+        data = draw(st.lists(st.sampled_from(DATA[rtype]), min_size=1, max_size=1 if rtype == 'CNAME' else 3))
+        zone.add_record(rrset(name, rtype, draw(st.sampled_from([60, 300])), data))
+
+    put(NAME, 'NS')
+    for label in ('a', 'b', 'c', 'd'):
+        types = draw(st.one_of(st.just(['CNAME']), st.lists(st.sampled_from(KINDS[:-1]), unique=True)))
+        for rtype in types:
+            put(f'{label}.{NAME}', rtype)
+    return zone
+
+
+ROOMS = st.sampled_from([60, 150, 400, 63000])
+
+
+def planned(target: Simple, desired: Zone) -> Plan:
+    plan = target.plan(desired)
+    assert plan is not None
+    return plan
+
+
+@given(zones(1), zones(1000), ROOMS)
+def test_any_zone_becomes_any_other(before: Zone, after: Zone, room: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(update_messages, 'ROOM', room)
+        target = Simple(before)
+        plan = planned(target, after)
+        result = target.apply(plan)
+        assert result.ok and result.applied == len(plan.changes)
+        assert set(target.held) == set(after)
+        assert target.plan(after) is None
+
+
+@given(zones(1), zones(1000), ROOMS)
+def test_interrupted_at_every_message_then_again(before: Zone, after: Zone, room: int) -> None:
+    """The same zone in the end, and behind in its serial until then."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(update_messages, 'ROOM', room)
+        whole = Simple(before.copy())
+        whole.apply(planned(whole, after))
+        for cut in range(len(whole.got)):
+            target = Simple(before.copy())
+            plan = planned(target, after)
+            target.lose = cut
+            try:
+                result = target.apply(plan)
+                assert not result.ok
+                assert result.applied + result.failed + result.skipped == len(plan.changes)
+            except BackendUnreachable:
+                pass
+            assert newer(1000, target.serial)
+            target.lose = None
+            assert target.apply(planned(target, after)).ok
+            assert target.held == after
+
+
+@given(zones(1), zones(1000), zones(500))
+def test_what_somebody_else_changed_is_left_to_the_next_plan(before: Zone, after: Zone, other: Zone) -> None:
+    target = Simple(before)
+    plan = planned(target, after)
+    target.held = other.copy()
+    result = target.apply(plan)
+    touched = {each.key for change in plan.changes for each in (*change.existing, *change.new)}
+    for rrset_there in other:
+        if rrset_there.key not in touched:
+            assert target.held.get(rrset_there.name, rrset_there.type) == rrset_there
+        elif not result.ok and rrset_there.type != 'SOA':
+            now = target.held.get(rrset_there.name, rrset_there.type)
+            assert now in (rrset_there, after.get(rrset_there.name, rrset_there.type))
+    if (again := target.plan(after)) is not None:
+        assert target.apply(again).ok
+    assert target.plan(after) is None
+
+
+@given(zones(1), zones(1000))
+def test_the_same_plan_again(before: Zone, after: Zone) -> None:
+    target = Simple(before)
+    plan = planned(target, after)
+    assert target.apply(plan) == target.apply(plan)
+    assert target.held == after
+
+
+def test_a_server_that_compares_data_otherwise() -> None:
+    """When nothing has changed, and yet it says so, it is asked only whether there is anything."""
+    target = Simple(zone_of(NAME, SOA.format(serial=1) + '@ 300 NS ns1.example.net.\nwww 60 A 192.0.2.1\n'))
+    target.exacting = True
+    desired = zone_of(NAME, SOA.format(serial=9) + '@ 300 NS ns1.example.net.\nwww 60 A 192.0.2.2\n')
+    assert target.apply(planned(target, desired)).ok
+    assert target.held == desired
+
+
+def test_a_server_that_says_so_whatever_it_is_asked() -> None:
+    class Never(Simple):
+        def send(self, zone: str, message: Message) -> dns.rcode.Rcode:
+            return dns.rcode.NXRRSET
+
+    target = Never(zone_of(NAME, SOA.format(serial=1) + '@ 300 NS ns1.example.net.\nwww 60 A 192.0.2.1\n'))
+    desired = zone_of(NAME, SOA.format(serial=9) + '@ 300 NS ns1.example.net.\nwww 60 A 192.0.2.2\n')
+    result = target.apply(planned(target, desired))
+    assert (result.applied, result.failed, result.skipped) == (0, 1, 1)
+    assert result.errors == ('www.example.com. A: the server says NXRRSET again and again',)
+
+
+def test_a_plan_that_deletes_the_own_name_servers() -> None:
+    """A server would say yes, and keep them."""
+    zone = zone_of(NAME, SOA.format(serial=1) + '@ 300 NS ns1.example.net.\nwww 60 A 192.0.2.1\n')
+    target = Simple(zone.copy())
+    going = [changes.delete(each) for each in zone if each.type != 'SOA']
+    result = target.apply(Plan(zone, zone.empty(), going, exists=True))
+    assert (result.applied, result.failed) == (1, 1)
+    assert 'a server keeps the SOA and the NS records of a zone' in result.errors[0]
+
+
+def test_a_change_and_one_that_waits_for_it_are_not_in_one_message() -> None:
+    """A processor may part what belongs together; what a message requires must then be true before it."""
+    alias, address = rrset('www.example.com.', 'CNAME', 60, ['a.']), rrset('www.example.com.', 'A', 60, ['192.0.2.1'])
+    made = list(messages(NAME, [changes.delete(alias), changes.create(address)]))
+    assert [each.finished for each in made] == [(changes.delete(alias),), (changes.create(address),)]
+
+
+@pytest.mark.parametrize(('before', 'after', 'count', 'found'), [
+    (5, 1000, 1, [1000]),
+    (5, 1000, 3, [6, 7, 1000]),
+    (5, 8, 3, [6, 7, 8]),
+    (5, 7, 3, [None, None, 7]),
+    (5, 5, 1, [5]),
+    (9, 5, 2, [None, 5]),
+    ((1 << 32) - 2, 5, 4, [(1 << 32) - 1, 0, 1, 5]),
+    (0, 1 << 31, 2, [1, 1 << 31]),
+])
+def test_serials_on_the_way(before: int, after: int, count: int, found: list[int | None]) -> None:
+    assert serials(before, after, count) == found
+
+
+@given(st.integers(0, (1 << 32) - 1), st.integers(1, (1 << 31) - 1), st.integers(1, 50))
+def test_serials_only_go_forward(before: int, steps: int, count: int) -> None:
+    after = (before + steps) % (1 << 32)
+    found = serials(before, after, count)
+    assert len(found) == count and found[-1] == after
+    if steps >= count:
+        assert None not in found
+        assert all(newer(b, a) for a, b in zip([before, *found], found, strict=False))  # type: ignore[arg-type]
+
+
+def test_the_longest_names_fit() -> None:
+    """As many RRsets to a message as there is room for, with the longest of names, zone, SOA and key."""
+    label = 'a' * 63
+    zone = f'{label}.{label}.{"b" * 61}.'
+    names = [f'{"c" * 50}{number:04}.{zone}' for number in range(600)]
+    made = [changes.update(rrset(name, 'NS', 60, [f'{name[:-1]}x.']), rrset(name, 'NS', 61, [f'{name[:-1]}y.']))
+            for name in names]
+    before = rrset(zone, 'SOA', 60, [f'{names[0]} {names[1]} 1 2 3 4 5'])
+    after = rrset(zone, 'SOA', 60, [f'{names[0]} {names[1]} 1000 2 3 4 5'])
+    key = key_of(names[0], 'c2VjcmV0', 'hmac-sha512')
+    found = list(messages(zone, made, (before, after)))
+    assert len(found) > 2 and sum(len(each.finished) for each in found) == 600
+    for each in found:
+        update = each.wire(zone)
+        update.use_tsig(key)
+        assert len(update.to_wire()) <= 65535
+
+
+def test_one_rrset_alone_uses_the_room_that_its_name_leaves() -> None:
+    """It is changed in one message although it would not fit with its name in full for each record."""
+    name = f'{"a" * 63}.example.com.'
+    data = [f'10.0.{number >> 8}.{number & 255}' for number in range(1900)]
+    change = changes.update(rrset(name, 'A', 60, data), rrset(name, 'A', 60, data[1:]))
+    message, = messages(NAME, [change])
+    assert message.finished == (change,)
+    assert len(message.wire(NAME).to_wire()) <= 65535
+
+
+@pytest.mark.parametrize(('name', 'secret', 'algorithm', 'field'), [
+    ('key.example.', None, None, 'key_secret'), (None, 'c2VjcmV0', None, 'key_name'),
+    ('key.example.', 'not Base64!', None, 'key_secret'), ('key.example.', 'c2VjcmV0', 'sha256', 'key_algorithm'),
+    ('key..example.', 'c2VjcmV0', None, 'key_name')])
+def test_what_makes_no_key(name: str | None, secret: str | None, algorithm: str | None, field: str) -> None:
+    with pytest.raises(InvalidField, match=field) as caught:
+        Rfc2136Provider('target', '192.0.2.53', 53, name, secret, algorithm)
+    assert 'c2VjcmV0' not in str(caught.value)
+
+
+def test_the_secret_stays_out_of_texts() -> None:
+    target = Rfc2136Provider('target', '192.0.2.53', 53, 'key.example.', 'c2VjcmV0')
+    assert 'c2VjcmV0' not in repr(vars(target))
+
+
+def test_the_message_of_a_change_as_text() -> None:
+    old, new = rrset('www.example.com.', 'A', 60, ['192.0.2.1']), rrset('www.example.com.', 'A', 70, ['192.0.2.2'])
+    text = rrset('new.example.com.', 'TXT', 5, ['"x"'])
+    message, = messages(NAME, [changes.update(old, new), changes.create(text)])
+    assert message.wire(NAME).to_text().split(';ZONE\n')[1] == '''\
+example.com. IN SOA
+;PREREQ
+www.example.com. 0 IN A 192.0.2.1
+new.example.com. NONE TXT
+new.example.com. NONE CNAME
+;UPDATE
+www.example.com. ANY A
+www.example.com. 70 IN A 192.0.2.2
+new.example.com. 5 IN TXT "x"
+;ADDITIONAL'''

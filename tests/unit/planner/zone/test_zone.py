@@ -1,0 +1,221 @@
+"""A zone keeps its rules, copies for nothing, and digests what is served."""
+
+from __future__ import annotations
+
+import pytest
+
+from designate_pool.errors import (DuplicateRRset, InvalidField, RRsetBesideCname, RRsetInSubZone, RRsetNotFound,
+                                   RRsetOutsideZone, ZoneError, ZoneNotEmpty)
+from designate_pool.planner.zone.zone import Zone, digest
+from designate_pool.protocol.rrset import Extra
+from tests.unit.planner.values import record, records, text_of, zone
+
+WWW = 'www 300 A 192.0.2.1'
+
+
+def test_what_is_added_is_there() -> None:
+    made = zone(WWW)
+    assert len(made) == 1
+    assert made.get('www.example.com.', 'A') == record(WWW)
+    assert made.get('www.example.com.', 'AAAA') is None
+    assert 'www.example.com.\tA' in made
+    assert text_of(made) == ['www.example.com. 300 A 192.0.2.1']
+
+
+@pytest.mark.parametrize('name', [
+    'www.example.net.', 'com.', 'notexample.com.', '.', r'www\.example.com.', r'a\\\.example.com.'])
+def test_a_name_outside_the_zone_is_refused(name: str) -> None:
+    """Also where the dot before the zone's name is escaped: that is another zone's label."""
+    with pytest.raises(RRsetOutsideZone):
+        zone().add_record(record(f'{name} 300 A 192.0.2.1'), lenient=True)
+    with pytest.raises(RRsetOutsideZone):
+        zone().fill([(f'{name}\tA', '300\t192.0.2.1')], lenient=True)
+
+
+@pytest.mark.parametrize('name', ['example.com.', 'a.b.example.com.', '*.example.com.', r'a\\.example.com.',
+                                  r'a\.b.example.com.'])
+def test_a_name_in_the_zone_is_taken(name: str) -> None:
+    made = zone(f'{name} 300 A 192.0.2.1')
+    filled = zone()
+    filled.fill([(f'{name}\tA', '300\t192.0.2.1')])
+    assert filled == made and len(made) == 1
+
+
+def test_everything_is_in_the_root_zone() -> None:
+    root = Zone('.')
+    root.fill([('.\tNS', '300\tns.example.net.'), ('com.\tNS', '300\tns.example.net.')])
+    root.add_record(record('www.example.com. 300 A 192.0.2.1'))
+    assert len(root) == 3 and root.root_ns is not None
+
+
+def test_an_rrset_that_is_there_is_replaced_only_when_asked_for() -> None:
+    made = zone(WWW)
+    other = record('www 60 A 192.0.2.9')
+    with pytest.raises(DuplicateRRset, match='www.example.com. A'):
+        made.add_record(other)
+    made.add_record(other, replace=True)
+    assert text_of(made) == ['www.example.com. 60 A 192.0.2.9']
+
+
+def test_what_is_not_there_cannot_be_removed() -> None:
+    made = zone(WWW)
+    made.remove_record(record(WWW))
+    assert len(made) == 0
+    with pytest.raises(RRsetNotFound, match='www.example.com. A'):
+        made.remove_record(record(WWW))
+
+
+@pytest.mark.parametrize(('first', 'second'), [
+    ('www 300 CNAME example.net.', 'www 300 A 192.0.2.1'),
+    ('www 300 A 192.0.2.1', 'www 300 CNAME example.net.'),
+    ('www 300 TXT "x"', 'www 300 CNAME example.net.'),
+])
+def test_a_cname_is_alone_unless_leniently(first: str, second: str) -> None:
+    made = zone(first)
+    with pytest.raises(RRsetBesideCname, match='www.example.com.'):
+        made.add_record(record(second))
+    assert len(made) == 1
+    made.add_record(record(second), lenient=True)
+    assert len(made) == 2
+    pairs = [(each.key, each.packed) for each in (record(first), record(second))]
+    with pytest.raises(RRsetBesideCname):
+        zone().fill(pairs)
+    filled = zone()
+    filled.fill(pairs, lenient=True)
+    assert filled == made
+
+
+def test_another_cname_takes_the_place_of_one() -> None:
+    made = zone('www 300 CNAME a.example.net.')
+    made.add_record(record('www 300 CNAME b.example.net.'), replace=True)
+    assert text_of(made) == ['www.example.com. 300 CNAME b.example.net.']
+
+
+@pytest.mark.parametrize(('line', 'belongs'), [
+    ('sub 300 NS ns.example.net.', True),
+    ('sub 300 DS 1 13 2 ' + '00' * 32, True),
+    ('sub 300 A 192.0.2.1', False),
+    ('a.sub 300 A 192.0.2.1', False),
+    ('a.b.sub 300 NS ns.example.net.', False),
+    ('notsub 300 A 192.0.2.1', True),
+    (r'a\.sub 300 A 192.0.2.1', True),
+])
+def test_a_sub_zone_has_only_its_delegation_here_unless_leniently(line: str, belongs: bool) -> None:
+    """Z-02."""
+    made, filled = (Zone('example.com.', ['SUB.example.com.']) for _ in range(2))
+    found = record(line)
+    if not belongs:
+        with pytest.raises(RRsetInSubZone, match='sub.example.com., which is kept elsewhere'):
+            made.add_record(found)
+        with pytest.raises(RRsetInSubZone):
+            filled.fill([(found.key, found.packed)])
+    made.add_record(found, lenient=not belongs)
+    filled.fill([(found.key, found.packed)], lenient=not belongs)
+    assert len(made) == 1 and made == filled
+
+
+@pytest.mark.parametrize('pairs', [
+    [('www.example.com.\tA', '300\t192.0.2.1'), ('www.example.net.\tA', '300\t192.0.2.1')],
+    [('www.example.com.\tA', '300\t192.0.2.1'), ('www.example.com.\tA', '300\t192.0.2.2')],
+    [('www.example.com.\tA', '300\t192.0.2.1'), ('www.example.com.\tCNAME', '300\ta.example.net.')],
+])
+def test_filling_is_all_or_nothing(pairs: list[tuple[str, str]]) -> None:
+    made = zone()
+    with pytest.raises(ZoneError):
+        made.fill(pairs)
+    assert len(made) == 0
+    made.fill(pairs[:1])
+    assert len(made) == 1
+
+
+def test_only_an_empty_zone_is_filled() -> None:
+    with pytest.raises(ZoneNotEmpty, match='holds 1 RRsets already'):
+        zone(WWW).fill([('a.example.com.\tA', '300\t192.0.2.1')])
+
+
+def test_filling_like_another_zone_keeps_equal_values_once() -> None:
+    first, second = zone(WWW), zone()
+    second.fill([('www.example.com.\tA', '\t'.join(['300', '192.0.2.1']))], like=first)
+    assert second.packed['www.example.com.\tA'] is first.packed['www.example.com.\tA']
+
+
+def test_a_name_of_a_zone_that_is_none_is_refused() -> None:
+    with pytest.raises(InvalidField, match='final dot'):
+        Zone('example.com')
+
+
+@pytest.mark.parametrize('change', [
+    lambda made: made.add_record(record('a 300 A 192.0.2.1')),
+    lambda made: made.add_record(record('www 60 A 192.0.2.9'), replace=True),
+    lambda made: made.remove_record(record(WWW)),
+])
+def test_changing_a_copy_changes_nothing_else_and_the_other_way_round(change) -> None:  # type: ignore[no-untyped-def]
+    """Z-08: neither of the two, nor a copy of a copy, sees what is done to another."""
+    first = zone(WWW, record('x 300 A 192.0.2.2', Extra(ignored=True)))
+    second = first.copy()
+    third = second.copy()
+    before = text_of(first)
+    change(second)
+    assert text_of(first) == before == text_of(third)
+    change(first)
+    assert first == second and text_of(third) == before
+    change(third)
+    assert third == first
+
+
+def test_a_copy_shares_all_until_it_is_changed() -> None:
+    first = zone(WWW)
+    second = first.copy()
+    assert second._rrsets is first._rrsets
+    second.add_record(record('a 300 A 192.0.2.1'))
+    assert second._rrsets is not first._rrsets
+
+
+def test_a_copy_has_the_zone_s_settings() -> None:
+    made = Zone('example.com.', ['sub.example.com.'], 0.5, 0.6)
+    for each in (made.copy(), made.empty()):
+        assert (each.name, each.sub_zones, each.update_pcent_threshold, each.delete_pcent_threshold) == (
+            'example.com.', {'sub.example.com.'}, 0.5, 0.6)
+
+
+def test_a_zone_may_be_changed_while_it_is_walked_through() -> None:
+    made = zone('a 300 A 192.0.2.1\nb 300 A 192.0.2.1\nc 300 A 192.0.2.1')
+    for each in made:
+        made.remove_record(each)
+    assert len(made) == 0 and made
+
+
+def test_all_of_one_name() -> None:
+    made = zone('www 300 TXT "x"\nwww 300 A 192.0.2.1\nwww2 300 A 192.0.2.1')
+    assert [each.type for each in made.at('www.example.com.')] == ['A', 'TXT']
+
+
+def test_the_digest_is_of_what_is_served_whatever_order_it_came_in() -> None:
+    lines = 'a 300 A 192.0.2.1\nb 300 TXT "x"\n@ 300 NS ns.example.net.'
+    made = zone(lines)
+    assert made.digest() == zone('\n'.join(reversed(lines.splitlines()))).digest()
+    assert made.digest() == zone(lines, record('@ 60 SOA a. b. 1 2 3 4 5')).digest()
+    assert made.digest() != zone(lines.replace('"x"', '"y"')).digest()
+    assert made.digest() != zone(lines.replace('300 TXT', '301 TXT')).digest()
+    assert made.digest() == digest(sorted(made.packed.items()))
+
+
+def test_the_digest_of_dynamic_answers_does_not_depend_on_the_order_of_their_settings() -> None:
+    one, two, other = (zone('', record(WWW, Extra(dynamic=dynamic))) for dynamic in (
+        {'pools': {'a': {'values': [1]}, 'b': {}}, 'rules': [1, 2]},
+        {'rules': [1, 2], 'pools': {'b': {}, 'a': {'values': [1]}}},
+        {'rules': [2, 1], 'pools': {'b': {}, 'a': {'values': [1]}}}))
+    assert one == two and one.digest() == two.digest()
+    assert one != other and one.digest() != other.digest()
+    assert one.digest() != zone(WWW).digest()
+
+
+def test_what_is_for_some_targets_only_is_served_the_same() -> None:
+    made = zone('', record(WWW, Extra(included=('a',))))
+    assert made == zone(WWW) and made.digest() == zone(WWW).digest()
+    made.add_record(record(WWW), replace=True)
+    assert not made.extras
+
+
+def test_records_of_one_name_and_type_are_one_rrset() -> None:
+    assert len(records('www 300 A 192.0.2.1\nwww 300 A 192.0.2.2')) == 1

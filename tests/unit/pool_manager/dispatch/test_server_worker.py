@@ -1,0 +1,332 @@
+"""What waits for a server goes to its driver together; the catalog zone is announced before its readers are asked."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from designate_pool.backends.base import Backend, Outcomes
+from designate_pool.errors import BackendError, BackendUnreachable, ServiceUnavailable
+from designate_pool.model import Action, CallResult, Domain, PollRequest, Server, ServerStatus, utcnow
+from designate_pool.pool_manager.dispatch import server_worker as lane_module
+from designate_pool.pool_manager.dispatch.circuit_breaker import Circuit
+from designate_pool.pool_manager.dispatch.server_worker import Called, Lane
+from designate_pool.pool_manager.dispatch.work_queue import Work
+from designate_pool.runtime import Threads
+from designate_pool.storage.serving import catalog
+from tests.fixtures.processes import wait_until
+from tests.fixtures.rows import default_pool_id
+from tests.unit.backends.contract import a_domain
+from tests.unit.pool_manager.test_manager import CONTEXT, SERVERS, World, clock, world  # noqa: F401  fixtures
+
+KEY = 'a' * 32
+
+
+class Bulky(Backend):
+    """Takes three domains in one call; one named "wrong" fails alone, one named "dead" takes all with it."""
+
+    batch_size = 3
+    most_in_flight = 1
+
+    def __init__(self, server: Server) -> None:
+        super().__init__(server)
+        self.calls: list[tuple[str, list[str]]] = []
+        self.before: Callable[[], object] = bool
+
+    def _create_many(self, domains: Sequence[Domain], timeout: float) -> Outcomes:
+        return self._act('create', domains)
+
+    def _delete_many(self, domains: Sequence[Domain], timeout: float) -> Outcomes:
+        return self._act('delete', domains)
+
+    def _act(self, verb: str, domains: Sequence[Domain]) -> Outcomes:
+        self.before()
+        self.calls.append((verb, [domain.name for domain in domains]))
+        if any(domain.name.startswith('dead') for domain in domains):
+            raise BackendUnreachable(why='connection refused')
+        return [BackendError(why='no') if domain.name.startswith('wrong') else None for domain in domains]
+
+
+@pytest.fixture
+def backend() -> Bulky:
+    return Bulky(Server(KEY, 'bulky', '192.0.2.1', max_in_flight=4))
+
+
+def work(name: str, action: Action = Action.CREATE, seconds: float = 30) -> Work:
+    until = utcnow() + timedelta(seconds=seconds)
+    domain = a_domain(name)
+    return Work(domain, ServerStatus(KEY, domain.id, action, 1, claimed_by='one', claimed_until=until))
+
+
+def called(backend: Backend, works: Sequence[Work], control: Circuit | None = None) -> list[Called]:
+    """How *works* end that wait together."""
+    done: list[Called] = []
+    closed = Circuit(3, 60, lambda: 0.0)
+    lane = Lane(backend.server, backend, control or closed, closed, 100, Threads(), never, never, done.extend, utcnow)
+    lane.put(*works)
+    wait_until(lambda: not lane._queues[0], 'all are taken')
+    lane.stop()
+    return done
+
+
+def test_what_waits_goes_together_in_its_order_and_no_more_than_fit(backend: Bulky) -> None:
+    works = [work('a.'), work('b.'), work('c.'), work('d.'), work('e.', Action.DELETE), work('f.')]
+    done = called(backend, works)
+    assert backend.calls == [('create', ['a.', 'b.', 'c.']), ('create', ['d.']), ('delete', ['e.']), ('create', ['f.'])]
+    assert [each.work for each in done] == works and all(each.result.ok for each in done)
+
+
+def test_a_call_for_several_counts_once(backend: Bulky) -> None:
+    assert [each.leads for each in called(backend, [work('a.'), work('b.'), work('c.'), work('d.')])] == [
+        True, False, False, True]
+
+
+def test_a_server_that_answers_questions_and_fails_at_work_is_asked_less_and_less() -> None:
+    now = [0.0]
+    circuit = Circuit(1, 2.0, lambda: now[0])
+
+    def waits() -> float:
+        """Fail, and wait for the probe that closes the circuit again."""
+        assert circuit.failed()
+        began = now[0]
+        while not circuit.probe_due():
+            now[0] += 0.5
+        circuit.answered(probe=True)
+        return now[0] - began
+
+    assert [waits() for _ in range(6)] == [2, 4, 8, 16, 32, 32]
+    circuit.answered()
+    assert waits() == 2
+
+
+def test_one_that_fails_does_not_fail_the_others(backend: Bulky) -> None:
+    done = called(backend, [work('a.'), work('wrong.'), work('c.')])
+    assert [each.result.error for each in done] == [None, 'no', None]
+
+
+def test_a_call_that_fails_fails_for_all_of_it(backend: Bulky) -> None:
+    done = called(backend, [work('a.'), work('dead.'), work('c.'), work('d.')])
+    assert [each.result.unreachable for each in done] == [True, True, True, False]
+
+
+def test_a_claim_that_ran_out_is_left_alone(backend: Bulky) -> None:
+    done = called(backend, [work('a.', seconds=-1), work('b.')])
+    assert backend.calls == [('create', ['b.'])]
+    assert len(done) == 1
+
+
+def longer(works: Sequence[Work], seconds: float) -> list[ServerStatus]:
+    return [dataclasses.replace(work.row, claimed_until=utcnow() + timedelta(seconds=seconds)) for work in works]
+
+
+def test_a_call_begins_only_when_its_claim_outlasts_it(backend: Bulky) -> None:
+    works = [work('a.', seconds=9), work('b.', seconds=9), work('c.', seconds=30)]
+    done: list[Called] = []
+    renewed = longer(works[:1], 60)
+    closed = Circuit(3, 60, lambda: 0.0)
+    lane = Lane(backend.server, backend, closed, closed, 100, Threads(), never, never, done.extend, utcnow,
+                lambda rows: [row for row in renewed if row.domain_id in {each.domain_id for each in rows}])
+    assert backend.server.call_timeout == 10
+    lane.put(*works)
+    wait_until(lambda: done, 'a call is made')
+    lane.stop()
+    assert backend.calls == [('create', ['a.', 'c.'])], 'b. may be taken by somebody else before the call ends'
+    assert [each.work.row for each in done] == [renewed[0], works[2].row]
+
+
+def test_what_waits_or_is_under_way_keeps_its_claim(backend: Bulky) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    backend.before = lambda: (begun.set(), go_on.wait(30))
+    works = [work(name, seconds=20) for name in ('a.', 'b.', 'c.', 'd.')]
+    renewed = longer(works, 60)
+    asked: list[str] = []
+    done: list[Called] = []
+
+    def renew(rows: Sequence[ServerStatus]) -> list[ServerStatus]:
+        asked.extend(row.domain_id for row in rows)
+        return renewed
+
+    closed = Circuit(3, 60, lambda: 0.0)
+    lane = Lane(backend.server, backend, closed, closed, 100, Threads(), never, never, done.extend, utcnow, renew)
+    lane.put(*works)
+    assert begun.wait(30)
+    lane.keep_claims(utcnow() + timedelta(seconds=15))
+    assert not asked, 'they go on long enough'
+    lane.keep_claims(utcnow() + timedelta(seconds=25))
+    assert sorted(asked) == sorted(each.domain.id for each in works)
+    go_on.set()
+    wait_until(lambda: len(done) == 4, 'all is done')
+    lane.keep_claims(utcnow() + timedelta(seconds=600))
+    lane.stop()
+    assert [each.work.row for each in done] == renewed and len(asked) == 4, 'nothing is kept that has ended'
+
+
+def test_what_is_behind_a_call_that_is_stuck_is_left_to_others(
+        backend: Bulky, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lane_module, 'LONGEST_CALL', 0.0)
+    begun, go_on = threading.Event(), threading.Event()
+    backend.before = lambda: (begun.set(), go_on.wait(30))
+    closed = Circuit(3, 60, lambda: 0.0)
+    lane = Lane(backend.server, backend, closed, closed, 100, Threads(), never, never, lambda done: None, utcnow, never)
+    lane.put(work('a.'), work('b.'))
+    assert begun.wait(30)
+    lane.keep_claims(utcnow() + timedelta(seconds=600))
+    go_on.set()
+    lane.stop()
+
+
+def test_few_are_mended_at_a_time(backend: Bulky, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backend, 'batch_size', 1000)
+    most, together, done = lane_module.MOST_MENDED, list[int](), list[Called]()
+
+    def mend(backend: Backend, domains: Sequence[Domain]) -> list[tuple[CallResult, int | None]]:
+        together.append(len(domains))
+        return [(CallResult(), 1)] * len(domains)
+
+    works = [dataclasses.replace(each, row=dataclasses.replace(each.row, action=Action.UPDATE, diverged=True))
+             for each in (work(f'd{number}.') for number in range(2 * most + 1))]
+    closed = Circuit(3, 60, lambda: 0.0)
+    lane = Lane(backend.server, backend, closed, closed, 100, Threads(), never, mend, done.extend, utcnow)
+    lane.put(*works)
+    wait_until(lambda: len(done) == len(works), 'all are mended')
+    lane.stop()
+    assert sum(together) == len(works) and max(together) <= most
+
+
+def test_nothing_is_sent_while_the_circuit_is_open(backend: Bulky) -> None:
+    control = Circuit(1, 60, lambda: 0.0)
+    control.failed()
+    done = called(backend, [work('a.'), work('b.')], control)
+    assert backend.calls == [] and all(each.result.unreachable for each in done)
+
+
+def test_a_change_of_now_has_room_and_goes_before_all_that_waits(backend: Bulky) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    done: list[Called] = []
+    closed = Circuit(3, 60, lambda: 0.0)
+    lane = Lane(backend.server, backend, closed, closed, 6, Threads(), never, never, done.extend, utcnow)
+    backend.before = lambda: (begun.set(), go_on.wait(10))
+    lane.put(work('a.'), work('b.'), work('c.'))
+    assert begun.wait(10)
+    lane.put(*(work(f'p{number}.') for number in range(6)))
+    assert (lane.room(current=False), lane.room(current=True), lane.waiting) == (0, 6, 6)
+    lane.put(dataclasses.replace(work('new.'), current=True))
+    assert (lane.room(current=False), lane.room(current=True), lane.waiting) == (0, 5, 7)
+    go_on.set()
+    wait_until(lambda: len(done) == 10, 'all is done')
+    lane.stop()
+    assert [names for _, names in backend.calls] == [
+        ['a.', 'b.', 'c.'], ['new.', 'p0.', 'p1.'], ['p2.', 'p3.', 'p4.'], ['p5.']]
+
+
+class TestWhereCallsAreDear:
+    @pytest.fixture
+    def backend(self, backend: Bulky, monkeypatch: pytest.MonkeyPatch) -> Bulky:
+        monkeypatch.setattr(backend, 'gathers_below', 3)
+        monkeypatch.setattr(lane_module, 'REST', 1e9)
+        return backend
+
+    def test_more_gathers_after_a_call_for_several(self, backend: Bulky, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(lane_module, 'LONGEST_REST', 2.0)
+        lane, done = self.lane(backend)
+        lane.put(work('a.'), work('b.'))
+        wait_until(lambda: len(done) == 2, 'the first two are done')
+        lane.put(work('c.'))
+        lane.put(work('d.'))
+        wait_until(lambda: len(done) == 4, 'all are done')
+        lane.stop()
+        assert [names for _, names in backend.calls] == [['a.', 'b.'], ['c.', 'd.']]
+
+    @pytest.mark.parametrize('first', [['a.'], ['a.', 'b.', 'c.']], ids=['one alone', 'many'])
+    def test_after_others_nothing_is_waited_for(self, backend: Bulky, monkeypatch: pytest.MonkeyPatch,
+                                                first: list[str]) -> None:
+        monkeypatch.setattr(lane_module, 'LONGEST_REST', 600.0)
+        lane, done = self.lane(backend)
+        lane.put(*map(work, first))
+        wait_until(lambda: len(done) == len(first), 'the first are done')
+        lane.put(work('z.'))
+        wait_until(lambda: len(done) == len(first) + 1, 'all are done')
+        lane.stop()
+
+    def test_it_stops_at_once(self, backend: Bulky, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(lane_module, 'LONGEST_REST', 600.0)
+        lane, done = self.lane(backend)
+        lane.put(work('a.'), work('b.'))
+        wait_until(lambda: len(done) == 2, 'the first two are done')
+        lane.stop()
+        assert not lane._queues[0]._task.is_alive()
+
+    @staticmethod
+    def lane(backend: Bulky) -> tuple[Lane, list[Called]]:
+        done: list[Called] = []
+        closed = Circuit(3, 60, lambda: 0.0)
+        return Lane(backend.server, backend, closed, closed, 100, Threads(), never, never, done.extend, utcnow), done
+
+
+def never(*arguments: object) -> Any:
+    raise AssertionError('this server is neither fed by records nor mended')
+
+
+def test_the_driver_says_how_many_calls_it_takes_at_once(backend: Bulky) -> None:
+    closed = Circuit(3, 60, lambda: 0.0)
+    lane = Lane(backend.server, backend, closed, closed, 100, Threads(), never, never, lambda done: None, utcnow)
+    assert len(lane._queues) == 1
+    lane.stop()
+
+
+def test_readers_of_the_catalog_are_told_of_a_new_serial_of_it(world: World) -> None:  # noqa: F811
+    read_catalog(world, SERVERS[1])
+    serials = []
+    for name in ('one.example.com.', 'two.example.com.'):
+        world.central.create_domain(CONTEXT, {'name': name, 'email': 'hostmaster@example.com'})
+        announced = catalog_polls(world)
+        assert [each.server_id for each in announced] == [SERVERS[1]] and announced[0].notify
+        asked = [each for each in world.asked if each.server_id == SERVERS[1]]
+        assert asked.index(announced[0]) == 0, 'before the members are asked for'
+        serials.append(announced[0].serial)
+        world.asked.clear()
+    assert serials[1] > serials[0]
+
+
+def test_what_is_tried_again_has_a_new_serial_of_the_catalog(world: World) -> None:  # noqa: F811
+    read_catalog(world, SERVERS[1])
+    serials = [announced_for(world, 0)[0].serial for _ in range(2)]
+    assert serials[0] == serials[1], 'what is new is in it already'
+    assert announced_for(world, 1)[0].serial > serials[1]
+
+
+def test_a_catalog_that_cannot_be_announced_holds_nothing_back(world: World,  # noqa: F811
+                                                               monkeypatch: pytest.MonkeyPatch) -> None:
+    read_catalog(world, SERVERS[1])
+
+    def fail(*_: object) -> None:
+        raise ServiceUnavailable(service='the database', why='a lock')
+
+    monkeypatch.setattr(catalog, 'head', fail)
+    domain = world.central.create_domain(CONTEXT, {'name': 'one.example.com.', 'email': 'hostmaster@example.com'})
+    assert not catalog_polls(world)
+    assert [server.calls for server in world.servers.values()] == [[('create', domain.id)]] * 3
+
+
+def read_catalog(world: World, server_id: str) -> None:  # noqa: F811
+    world.manager.pool = dataclasses.replace(world.pool, catalog_zone='catalog.example.')
+    world.servers[server_id].reads_catalog = True
+    world.storage.run(lambda tx: catalog.establish(tx, default_pool_id(tx), utcnow()))
+
+
+def catalog_polls(world: World) -> list[PollRequest]:  # noqa: F811
+    return [each for each in world.asked if each.name == 'catalog.example.']
+
+
+def announced_for(world: World, attempts: int) -> list[PollRequest]:  # noqa: F811
+    """What goes to MiniDNS for a create that has failed so often."""
+    world.asked.clear()
+    domain = a_domain('again.example.com.')
+    row = ServerStatus(SERVERS[1], domain.id, Action.CREATE, domain.serial, attempts=attempts)
+    world.manager._announce([Work(domain, row, current=True)])
+    return catalog_polls(world)

@@ -1,0 +1,132 @@
+"""Changes of now and of the past that wait for one server: neither starves, and both are bounded."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
+from designate_pool.model import Action, Domain, ServerStatus, utcnow
+from designate_pool.pool_manager.dispatch import work_queue
+from designate_pool.pool_manager.dispatch.work_queue import FRESH, Line, Polls, Work, is_current
+from designate_pool.pool_manager.periodic.loops import Periodic
+from designate_pool.storage.operations import server_statuses
+from tests.unit.backends.contract import a_domain
+from tests.unit.pool_manager.test_manager import CONTEXT, SERVERS, Clock, World, clock, world  # noqa: F401
+
+NOW = utcnow()
+
+
+def past(name: str) -> Work:
+    return Work(a_domain(name), ServerStatus('a' * 32, 'd' * 32, Action.CREATE, 1))
+
+
+def current(name: str) -> Work:
+    return dataclasses.replace(past(name), current=True)
+
+
+def line(*works: Work) -> Line:
+    made = Line()
+    for work in works:
+        made.put(work)
+    return made
+
+
+def names(works: list[Work]) -> list[str]:
+    return [work.domain.name for work in works]
+
+
+def test_a_change_of_now_overtakes_those_of_the_past() -> None:
+    works = line(past('a.'), past('b.'), past('c.'), current('new.'))
+    assert names(works.take(2)) == ['new.', 'a.']
+    works.put(current('newer.'))
+    assert names(works.take(3)) == ['newer.', 'b.', 'c.']
+
+
+def test_however_many_come_now_those_of_the_past_have_their_share() -> None:
+    works = line(*(past(f'p{number}.') for number in range(3)), *(current(f'n{number}.') for number in range(9)))
+    assert names(works.take(12)) == ['n0.', 'n1.', 'n2.', 'p0.', 'n3.', 'n4.', 'n5.', 'p1.', 'n6.', 'n7.', 'n8.', 'p2.']
+
+
+@pytest.mark.parametrize('order', [(past, current), (current, past), (past, past), (current, current)])
+def test_work_on_one_name_stays_in_its_order(order: tuple[Callable[[str], Work], ...]) -> None:
+    first, second = (make('same.') for make in order)
+    works = line(past('a.'), current('b.'), first, past('c.'), second)
+    taken = works.take(5)
+    same = [work for work in taken if work.domain.name == 'same.']
+    assert same[0] is first and same[1] is second and sorted(names(taken)) == ['a.', 'b.', 'c.', 'same.', 'same.']
+
+
+def test_each_kind_is_counted_where_it_waits() -> None:
+    works = line(past('a.'), past('b.'), past('c.'), current('b.'))
+    assert (works.waiting(current=True), works.waiting(current=False)) == (2, 2)
+    works.take(2)
+    assert (works.waiting(current=True), works.waiting(current=False)) == (0, 2)
+
+
+@pytest.mark.parametrize('age, wanted', [(timedelta(0), True), (FRESH - timedelta(seconds=1), True), (FRESH, False)])
+def test_a_change_is_of_now_for_a_while(age: timedelta, wanted: bool) -> None:
+    assert is_current(dataclasses.replace(a_domain('a.'), changed_at=NOW - age), NOW) is wanted
+    assert not is_current(dataclasses.replace(a_domain('a.'), changed_at=None), NOW)
+
+
+def test_polls_that_others_heard_of_are_forgotten() -> None:
+    polls = Polls()
+    for name in ('one', 'two', 'three'):
+        polls.asked(name)
+    polls.asked('one')
+    polls.heard('two')
+    polls.heard('two')
+    assert polls.room == work_queue.MOST_POLLS - 2
+    polls.keep(lambda asked: {'one'} & set(asked))
+    assert polls.room == work_queue.MOST_POLLS - 1
+
+
+def test_polls_of_the_past_are_bounded_and_those_of_now_go_at_once(
+        world: World, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    old = domains_of_the_past(world, clock, 12)
+    monkeypatch.setattr(work_queue, 'MOST_POLLS', 5)
+    due_on(SERVERS[0], old, world, clock)
+    periodic = Periodic(world.manager, world.registrar, world.runtime)
+    assert periodic.run_due() == 0
+    assert periodic.run_due() > 0, 'there is no room for more'
+    first = [request.name for request in world.asked]
+    assert len(first) == 5 and set(first) <= {domain.name for domain in old}
+    world.central.create_domain(CONTEXT, {'name': 'new.example.com.', 'email': 'hostmaster@example.com'})
+    assert [request.name for request in world.asked[5:]] == ['new.example.com.'] * len(SERVERS)
+    asked = []
+    for _ in range(4):
+        asked += [request.name for request in world.asked if request.name != 'new.example.com.']
+        world.deliver()
+        periodic.run_due()
+    assert sorted(asked) == [domain.name for domain in old], 'each of them once'
+
+
+def test_polls_that_another_pool_manager_hears_of_make_room(
+        world: World, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    world.registrar.start()
+    old = domains_of_the_past(world, clock, 8)
+    monkeypatch.setattr(work_queue, 'MOST_POLLS', 5)
+    due_on(SERVERS[0], old, world, clock)
+    periodic = Periodic(world.manager, world.registrar, world.runtime)
+    periodic.run_due()
+    polls = world.manager.lanes[SERVERS[0]].polls
+    world.new_manager('two').heard(world.poll(request) for request in world.asked[:3])
+    assert polls.room == 0
+    periodic.run_members()
+    assert polls.room == 3
+
+
+def domains_of_the_past(world: World, clock: Clock, count: int) -> list[Domain]:  # noqa: F811
+    made = [world.central.create_domain(CONTEXT, {'name': f'd{number:03}.example.com.',
+                                                  'email': 'hostmaster@example.com'}) for number in range(count)]
+    world.deliver()
+    clock.offset += 2 * FRESH
+    return made
+
+
+def due_on(server: str, due: list[Domain], world: World, clock: Clock) -> None:  # noqa: F811
+    for domain in due:
+        world.storage.run(server_statuses.wake_domain, server, domain.id, clock())

@@ -1,0 +1,126 @@
+"""The audit of contents: whose page it is, and which domains are in it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
+from designate_pool.model import Audit, AuditKind, Status
+from designate_pool.pool_manager.periodic import contents_audit as contents_module
+from designate_pool.pool_manager.periodic.contents_audit import ContentsAudit
+from designate_pool.pool_manager.verify import zone_compare
+from designate_pool.pool_manager.verify.zone_compare import Found, Match
+from designate_pool.storage.operations import sweeps
+from designate_pool.storage.sql.schema import domains as domain_table
+from tests.unit.pool_manager.test_manager import SERVERS, Clock, World, all_needed, clock, world  # noqa: F401
+
+
+def begun(world: World, name: str = 'one') -> ContentsAudit:  # noqa: F811
+    """The audit of a pool manager of its own; the round exists."""
+    manager = world.new_manager(name)
+    manager.settings = dataclasses.replace(manager.settings, contents_audit_interval=3600)
+    audit = ContentsAudit(manager, world.runtime)
+    if world.storage.read(sweeps.get, 'default', AuditKind.CONTENTS) is None:
+        audit.run()
+    return audit
+
+
+def present(world: World) -> Audit:  # noqa: F811
+    found = world.storage.read(sweeps.get, 'default', AuditKind.CONTENTS)
+    assert found is not None
+    return found
+
+
+@pytest.fixture
+def compared(world: World, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> list[str]:  # noqa: F811
+    """The ids of the domains that are compared, as they are."""
+    seen: list[str] = []
+    monkeypatch.setattr(contents_module, 'utcnow', clock)
+    monkeypatch.setattr(zone_compare, 'ours', lambda storage, domain_id: seen.append(domain_id))
+    return seen
+
+
+def meanwhile(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+    """Have *act* happen while a domain is compared."""
+    monkeypatch.setattr(zone_compare, 'ours', lambda storage, domain_id: act())
+
+
+def die() -> None:
+    raise SystemExit
+
+
+def test_the_page_of_who_died_is_taken_when_the_claim_is_over(world: World, clock: Clock,  # noqa: F811
+                                                              compared: list[str],
+                                                              monkeypatch: pytest.MonkeyPatch) -> None:
+    domain = world.create()
+    dying = begun(world)
+    with monkeypatch.context() as patched, pytest.raises(SystemExit):
+        meanwhile(patched, die)
+        dying.run()
+    other = begun(world, 'two')
+    assert other.run() > 0 and not compared
+    clock.offset += timedelta(seconds=world.manager.settings.claim_seconds + 1)
+    assert other.run() == 0 and compared == [domain.id]
+
+
+def test_a_page_that_takes_long_is_kept(world: World, clock: Clock, compared: list[str],  # noqa: F811
+                                        monkeypatch: pytest.MonkeyPatch) -> None:
+    world.create()
+    slow = begun(world)
+    other = begun(world, 'two')
+
+    def hours_go_by() -> None:
+        for _ in range(1000):
+            clock.offset += timedelta(seconds=slow.keep())
+            assert other.run() > 0
+
+    meanwhile(monkeypatch, hours_go_by)
+    slow.run()
+    assert present(world).now.domains == 1 and slow.keep() < world.manager.settings.claim_seconds
+
+
+def test_a_page_that_was_taken_over_is_left(world: World, clock: Clock, compared: list[str],  # noqa: F811
+                                            monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ('a.example.com.', 'b.example.com.'):
+        world.create(name)
+    monkeypatch.setattr(contents_module, 'PAGES', 1)
+    slow = begun(world)
+    other = begun(world, 'two')
+    looked: list[int] = []
+
+    def taken() -> None:
+        looked.append(1)
+        with monkeypatch.context() as patched:
+            meanwhile(patched, lambda: None)
+            clock.offset += timedelta(seconds=world.manager.settings.claim_seconds + 1)
+            assert other.run() == 0
+        slow.keep()
+
+    meanwhile(monkeypatch, taken)
+    slow.run()
+    assert looked == [1] and present(world).now.domains == 2
+
+
+@all_needed
+def test_domains_in_error_are_compared_too(world: World, clock: Clock, compared: list[str]) -> None:  # noqa: F811
+    world.servers[SERVERS[1]].refuses = True
+    domain = world.create()
+    assert world.get(domain).status is Status.ERROR
+    begun(world).run()
+    assert compared == [domain.id]
+
+
+def test_a_zone_that_cannot_be_made_holds_up_no_other(world: World, clock: Clock,  # noqa: F811
+                                                      monkeypatch: pytest.MonkeyPatch) -> None:
+    domains = [world.create(name) for name in ('a.example.com.', 'b.example.com.')]
+    monkeypatch.setattr(contents_module, 'utcnow', clock)
+    monkeypatch.setattr(zone_compare, 'compare', lambda *arguments: Found(Match.SAME))
+    bad = min(domains, key=lambda domain: domain.id)
+    world.storage.run(lambda tx: tx.execute(domain_table.update().where(domain_table.c.id == bad.id).values(
+        email='nobody')))  # as no Central would write it
+    monkeypatch.setattr(contents_module, 'PAGES', 1)
+    begun(world).run()
+    assert present(world).now.domains == 2 and present(world).now.asked == len(SERVERS)

@@ -1,0 +1,120 @@
+"""Zones on servers that no domain explains: the pool's own are deleted, others are told of."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import pathlib
+from collections.abc import Iterator
+
+import pytest
+
+from designate_pool.model import Action, AuditKind, Outcome, Status
+from designate_pool.pool_manager.periodic.orphan_audit import Extras
+from designate_pool.storage.operations import sweeps
+from tests.unit.pool_manager.test_manager import SERVERS, Clock, clock  # noqa: F401  fixture
+from tests.unit.pool_manager.test_server_lives import A, B, Listed, Town, some
+
+
+@pytest.fixture
+def town(tmp_path: pathlib.Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Town]:  # noqa: F811
+    made = Town(tmp_path, clock, monkeypatch)
+    made.manager.settings = dataclasses.replace(made.manager.settings, extra_zones_interval=3600.0)
+    for key in SERVERS:
+        lane = made.manager.all_lanes[key]
+        machine = lane.backend = made.servers[key] = Listed(lane.server)
+        machine.zones = {}
+    yield made
+    made.storage.close()
+
+
+def look(town: Town) -> Extras:
+    """One round over all servers."""
+    extras = Extras(town.manager)
+    look_again(town, extras)
+    return extras
+
+
+def look_again(town: Town, extras: Extras) -> None:
+    town.storage.run(lambda tx: tx.execute(sweeps.TABLE.update().values(next_at=None)))
+    for _ in range(10):
+        extras.run()
+        audit = town.storage.read(sweeps.get, 'default', AuditKind.EXTRA)
+        if audit is not None and audit.next_at is not None and not audit.after_id:
+            return
+    raise AssertionError('the round does not come to its end')
+
+
+def test_a_zone_that_was_made_after_its_domain_was_gone_is_deleted(
+        town: Town, caplog: pytest.LogCaptureFixture) -> None:
+    gone = some(town, 1)[0]
+    town.delete(gone)
+    assert town.rows(gone) == {}
+    # It never fetched anything, or has what the domain had last.
+    town.servers[A].zones[gone.name] = None
+    town.servers[B].zones[gone.name] = gone.serial
+    with caplog.at_level(logging.WARNING):
+        look(town)
+    assert gone.name not in town.servers[A].zones and gone.name not in town.servers[B].zones
+    assert town.rows(gone) == {}
+    assert [f'1 zones are there whose domains are deleted, and are deleted now: {gone.name}' in line
+            for line in caplog.messages].count(True) == 2
+
+
+def test_a_server_that_fails_then_is_tried_again_as_with_any_deletion(town: Town) -> None:
+    gone = some(town, 1)[0]
+    town.delete(gone)
+    town.servers[A].zones[gone.name] = None
+    town.servers[A].refuses = True
+    look(town)
+    row = town.rows(gone)[A, Action.DELETE]
+    assert (row.status, row.last_error) == (Outcome.ERROR, 'the key was refused') and row.next_attempt_at
+    assert [*town.rows(gone)] == [(A, Action.DELETE)]
+
+
+def test_what_others_made_is_left_and_told_of_once(town: Town, caplog: pytest.LogCaptureFixture) -> None:
+    gone = some(town, 1)[0]
+    town.delete(gone)
+    # A stranger's, and one that has gone on elsewhere since its domain was deleted here.
+    town.servers[A].zones |= {'theirs.example.': 5, gone.name: town.get(gone).serial + 1}
+    with caplog.at_level(logging.WARNING):
+        extras = look(town)
+        look_again(town, extras)
+    assert town.servers[A].zones == {'theirs.example.': 5, gone.name: town.get(gone).serial + 1}
+    told = [line for line in caplog.messages if 'no domain explains' in line]
+    assert len(told) == 1 and gone.name in told[0] and 'theirs.example.' in told[0]
+
+
+@pytest.mark.parametrize('threshold', [66, 100])
+def test_the_zones_of_domains_and_those_whose_deletion_is_under_way_are_no_extras(
+        town: Town, caplog: pytest.LogCaptureFixture, threshold: int) -> None:
+    town.manager.pool = dataclasses.replace(town.manager.pool, threshold_percentage=threshold)
+    first, second = some(town, 2)
+    town.servers[A].dead = True
+    town.delete(first)
+    town.servers[A].dead = False
+    assert first.name in town.servers[A].zones
+    assert (town.get(first).status is Status.DELETED) is (threshold < 100)
+    rows, calls = town.rows(first), list(town.servers[A].calls)
+    caplog.clear()
+    look(town)
+    assert town.rows(first) == rows and town.servers[A].calls == calls
+    assert caplog.messages == [], 'nothing is found'
+    assert second.name in town.servers[A].zones
+
+
+def test_a_zone_that_goes_while_it_is_looked_for_is_no_extra(
+        town: Town, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    gone = some(town, 1)[0]
+    list_zones = town.servers[A].list_zones
+
+    def listed(names: list[str]) -> object:
+        found = list_zones(names)
+        if gone.name in found.serials:
+            town.delete(gone)
+        return found
+
+    monkeypatch.setattr(town.servers[A], 'list_zones', listed)
+    with caplog.at_level(logging.WARNING):
+        look(town)
+    assert not [each for each in caplog.records if each.levelno >= logging.WARNING] and town.rows(gone) == {}

@@ -1,0 +1,314 @@
+"""The audit of serials: rounds that pool managers share, what they find, and what is shown of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from designate_pool import metrics
+from designate_pool.errors import ServiceUnavailable
+from designate_pool.model import Action, Audit, AuditKind, Counts, Outcome, Status
+from designate_pool.pool_manager.periodic import audit_schedule, finding_recorder, loops
+from designate_pool.pool_manager.periodic.gauges import Measuring
+from designate_pool.pool_manager.periodic.loops import Periodic
+from designate_pool.pool_manager.periodic.serial_audit import Auditing
+from designate_pool.storage.operations import sweeps
+from designate_pool.storage.reporting import audit_findings
+from tests.unit.pool_manager.test_manager import (CONTEXT, SERVERS, Clock, World, all_needed, clock,  # noqa: F401
+                                                  later, world)
+
+NAMES = [f'{letter}.example.com.' for letter in 'abcde']
+
+
+@pytest.fixture
+def domains(world: World, monkeypatch: pytest.MonkeyPatch) -> list[str]:  # noqa: F811
+    """Five domains, in the order of their ids; a page has two."""
+    monkeypatch.setattr(audit_schedule, 'PAGE', 2)
+    return sorted(world.create(name).id for name in NAMES)
+
+
+def present(world: World) -> Audit:  # noqa: F811
+    found = world.storage.read(sweeps.get, 'default', AuditKind.SERIALS)
+    assert found is not None
+    return found
+
+
+def turns(auditing: Auditing, clock: Clock, count: int) -> None:  # noqa: F811
+    """So many times it is time for something."""
+    for _ in range(count):
+        clock.offset += timedelta(seconds=auditing.run())
+
+
+def die(*arguments: object) -> None:
+    raise SystemExit
+
+
+def asked(world: World) -> list[str]:  # noqa: F811
+    """The ids of the domains that were asked for."""
+    return [key for _, _, page in world.pages for key, _, _ in page]
+
+
+def test_a_round_counts_what_it_asked_and_found(world: World, clock: Clock, domains: list[str]) -> None:  # noqa: F811
+    del world.servers[SERVERS[0]].zones['b.example.com.']
+    world.servers[SERVERS[1]].zones['c.example.com.'] = 1
+    world.sweep()
+    audit = present(world)
+    assert audit.last == Counts(domains=5, pairs=15, asked=15, unanswered=0, findings=2)
+    assert audit.now == Counts() and audit.last.coverage == 1.0
+    assert {(request.name, request.server_id) for request in world.asked} == {
+        ('b.example.com.', SERVERS[0]), ('c.example.com.', SERVERS[1])}
+    world.deliver()
+    for name in NAMES:
+        assert len({world.serial(server, name) for server in SERVERS} - {None}) == 1
+
+    world.sweep()
+    assert not world.asked
+    assert present(world).last == Counts(domains=5, pairs=15, asked=15)
+
+
+def test_two_pool_managers_share_one_round(world: World, clock: Clock, domains: list[str]) -> None:  # noqa: F811
+    first, second = (Auditing(each, world.runtime) for each in (world.manager, world.new_manager('two')))
+    for _ in range(40):
+        first.run()
+        clock.offset += timedelta(seconds=second.run())
+    assert asked(world)[:5] == domains
+    assert len({started_at for started_at, _, _ in world.pages[:3]}) == 1
+    assert len(asked(world)) == len({(started_at, key) for started_at, _, page in world.pages for key, _, _ in page})
+
+
+def test_one_of_two_pool_managers_looks_again_at_what_has_not_come_to_rest(world: World, clock: Clock,  # noqa: F811
+                                                                           monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[str] = []
+    monkeypatch.setattr(loops, 'PAGE', 2)
+    world.lose_casts = True
+    made = sorted(world.create(name).id for name in NAMES)
+    both = [Periodic(each, world.registrar, world.runtime) for each in (world.manager, world.new_manager('two'))]
+    for each in (world.manager, both[1]._manager):
+        monkeypatch.setattr(each, 'change', lambda ids: looked.extend(ids))
+    for _ in range(3):  # the pages of a round
+        clock.offset += timedelta(seconds=loops.UNSETTLED_INTERVAL + 1)
+        assert [each.run_unsettled() > 0 for each in both] == [True, True]
+    assert looked == made
+    with monkeypatch.context() as patched, pytest.raises(SystemExit):
+        patched.setattr(world.manager, 'change', die)
+        clock.offset += timedelta(seconds=loops.UNSETTLED_INTERVAL + 1)
+        both[0].run_unsettled()
+    both[1].run_unsettled()
+    assert looked == made
+    clock.offset += timedelta(seconds=world.manager.settings.claim_seconds)
+    both[1].run_unsettled()
+    assert looked == made + made[:2]
+
+
+def test_the_page_of_a_pool_manager_that_died_is_taken_by_another(
+        world: World, clock: Clock, domains: list[str], monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    first, second = (Auditing(each, world.runtime) for each in (world.manager, world.new_manager('two')))
+    turns(first, clock, 2)
+    assert asked(world) == domains[:2]
+    with monkeypatch.context() as patched, pytest.raises(SystemExit):
+        patched.setattr(sweeps, 'page', die)
+        turns(first, clock, 99)
+    turns(second, clock, 400)
+    assert asked(world)[:5] == domains
+    assert present(world).last is not None
+
+
+def test_a_page_that_was_taken_over_is_not_written_by_who_was_late(world: World, clock: Clock,  # noqa: F811
+                                                                   domains: list[str]) -> None:
+    auditing = Auditing(world.manager, world.runtime)
+    auditing.run()
+    read = present(world)
+    late = world.storage.run(sweeps.claim, read, 'late', clock(), clock() + timedelta(seconds=30))
+    assert late is not None
+    assert world.storage.run(sweeps.claim, read, 'other', clock(), clock()) is None
+    clock.offset += timedelta(seconds=31)
+    auditing.run()
+    where = present(world)
+    assert not world.storage.run(sweeps.advance, late, domains[3], Counts(2, 6), 1, clock(), clock())
+    assert present(world) == where and where.after_id == domains[1]
+
+
+def test_a_restart_goes_on_where_the_round_was(world: World, clock: Clock, domains: list[str]) -> None:  # noqa: F811
+    turns(Auditing(world.manager, world.runtime), clock, 2)
+    turns(Auditing(world.new_manager('reborn'), world.runtime), clock, 60)
+    assert asked(world)[:5] == domains
+
+
+def test_answers_count_for_their_round_and_later_ones_for_none(world: World, clock: Clock,  # noqa: F811
+                                                               domains: list[str]) -> None:
+    world.sweep(answered=False)
+    started_at = present(world).last_started_at
+    assert started_at is not None and present(world).last == Counts(domains=5, pairs=15)
+    clock.offset += timedelta(seconds=7)
+    world.endpoint.audited(CONTEXT, started_at, [(SERVERS[0], 4, 1)], [])
+    ended = present(world)
+    assert (ended.last, ended.last_seconds) == (Counts(5, 15, 5, 1, 0), 7.0)
+    world.endpoint.audited(CONTEXT, started_at - timedelta(seconds=120), [(SERVERS[0], 4, 1)], [])
+    assert present(world).last == ended.last and present(world).now == Counts()
+
+
+def test_a_finding_about_a_pair_that_is_not_at_rest_is_none(world: World, clock: Clock) -> None:  # noqa: F811
+    domain = world.create()
+    world.sweep(answered=False)
+    changed = world.central.update_domain(CONTEXT, domain.id, {'ttl': 60})
+    world.asked.clear()
+    world.servers[SERVERS[0]].zones['example.com.'] = 1
+    world.sweep()
+    assert not world.asked
+    assert world.rows(domain)[SERVERS[0], Action.UPDATE].expected_serial == changed.serial
+    audit = present(world)
+    assert audit.last is not None and audit.last.findings == 0
+
+
+@all_needed
+def test_a_dead_server_is_left_out_once_that_is_known_and_its_rows_tell(
+        world: World, clock: Clock) -> None:  # noqa: F811
+    domain = world.create()
+    world.servers[SERVERS[2]].dead = True
+    world.sweep()
+    row = world.rows(domain)[SERVERS[2], Action.UPDATE]
+    assert row.status is Outcome.SUCCESS, 'the poll has its tries'
+    world.deliver()
+    row = world.rows(domain)[SERVERS[2], Action.UPDATE]
+    assert (row.status, row.last_error) == (Outcome.ERROR, 'no answer')
+    assert world.get(domain).status is Status.ACTIVE
+    world.sweep(answered=False)
+    assert [server_ids for _, server_ids, _ in world.pages] == [[SERVERS[0], SERVERS[1]]]
+    audit = present(world)
+    assert audit.last is not None and audit.last.pairs == 3
+
+
+def test_three_pages_without_an_answer_open_the_circuit_and_one_answer_closes_it(
+        world: World, clock: Clock, caplog: pytest.LogCaptureFixture) -> None:  # noqa: F811
+    world.create()
+    lane = world.manager.lanes[SERVERS[0]]
+    for times in range(3):
+        assert not lane.dns.is_open
+        world.endpoint.audited(CONTEXT, clock(), [(SERVERS[0], 0, 100), (SERVERS[1], 99, 1)], [])
+    assert lane.dns.is_open and not world.manager.lanes[SERVERS[1]].dns.is_open
+    assert 'does not answer DNS' in caplog.text
+    world.endpoint.audited(CONTEXT, clock(), [(SERVERS[0], 1, 99)], [])
+    assert not lane.dns.is_open
+
+
+def test_without_a_broker_it_is_said_once_and_the_round_goes_on(
+        world: World, clock: Clock, domains: list[str], caplog: pytest.LogCaptureFixture,  # noqa: F811
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*arguments: Any) -> None:
+        raise ServiceUnavailable(service='minidns', why='the broker is down')
+
+    monkeypatch.setattr(world.manager.minidns, 'audit_serials', fail)
+    world.sweep()
+    audit = present(world)
+    assert audit.last == Counts(domains=5, pairs=15) and audit.last.coverage == 0.0
+    assert caplog.text.count('are not asked for their serials') == 1
+
+
+def test_what_nobody_answers_is_written_off(world: World, clock: Clock, domains: list[str],  # noqa: F811
+                                            monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit_schedule, 'MOST_SENT', 1)
+    auditing = Auditing(world.manager, world.runtime)
+    turns(auditing, clock, 2)
+    clock.offset += timedelta(seconds=65)
+    assert present(world).sent - present(world).heard == 1
+    turns(auditing, clock, 3)
+    assert asked(world) == domains[:4]
+
+
+def test_a_round_that_does_not_fit_is_told_once(world: World, clock: Clock, domains: list[str],  # noqa: F811
+                                                caplog: pytest.LogCaptureFixture) -> None:
+    auditing = Auditing(world.manager, world.runtime)
+
+    def slow_round() -> None:
+        started: datetime | None = present(world).last_started_at
+        while present(world).last_started_at == started:
+            pause = auditing.run()
+            clock.offset += timedelta(seconds=max(pause, 70.0))
+            world.answer_pages()
+
+    auditing.run()
+    for _ in range(2):
+        slow_round()
+    assert [record.levelno for record in caplog.records if 'periodic_sync_interval' in record.message] == [
+        logging.WARNING]
+
+
+def test_the_last_round_is_among_the_metrics(world: World, clock: Clock, domains: list[str]) -> None:  # noqa: F811
+    del world.servers[SERVERS[0]].zones['b.example.com.']
+    world.sweep()
+    object.__setattr__(world.manager.settings, 'measured', True)
+    Measuring(world.manager).run()
+    labels = {'pool': 'default', 'kind': 'SERIALS'}
+    read = metrics.REGISTRY.get_sample_value
+    assert {name: read(f'designate_pool_audit_{name}', labels) for name in (
+        'domains', 'coverage', 'findings', 'unanswered')} == {
+            'domains': 5, 'coverage': 1.0, 'findings': 1, 'unanswered': 0}
+    assert read('designate_pool_audit_interval_seconds', labels) == world.manager.settings.periodic_sync_interval
+    assert read('designate_pool_audit_started_timestamp_seconds', labels) == present(world).started_at.timestamp()
+
+
+@all_needed
+def test_a_zone_that_is_lost_while_another_server_keeps_the_domain_in_error(
+        world: World, clock: Clock) -> None:  # noqa: F811
+    world.servers[SERVERS[1]].refuses = True
+    domain = world.create()
+    assert world.get(domain).status is Status.ERROR
+    del world.servers[SERVERS[0]].zones[domain.name]
+    world.sweep()
+    world.deliver()
+    assert world.serial(SERVERS[0]) == domain.serial
+    assert present(world).last == Counts(domains=1, pairs=3, asked=3, findings=1)
+    world.servers[SERVERS[1]].refuses = False
+    later(world, clock, 10)
+    assert world.get(domain).status is Status.ACTIVE
+
+
+def test_what_is_found_is_kept_and_told_with_an_id_of_its_own(world: World, clock: Clock,  # noqa: F811
+                                                              caplog: pytest.LogCaptureFixture) -> None:
+    domain = world.create()
+    request_id = world.get(domain).request_id
+    del world.servers[SERVERS[0]].zones[domain.name]
+    caplog.clear()
+    with caplog.at_level(logging.INFO):
+        world.sweep()
+        found, = world.storage.read(audit_findings.of_pool, 'default', 10)
+        assert (found.name, found.server_id, found.kind, found.mended) == (
+            domain.name, SERVERS[0], AuditKind.SERIALS, False)
+        world.deliver()
+    mended, = world.storage.read(audit_findings.of_domain, domain.id, 10)
+    assert mended == dataclasses.replace(found, mended=True)
+    told = [record.getMessage() for record in caplog.records]
+    label = world.servers[SERVERS[0]].server.label
+    assert told[0] == (f'{domain.name} on {label}: the audit of serials found that another; {finding_recorder.MADE_AGAIN} '
+                       f'[{found.request_id}]')
+    created = [each for each in told if each.startswith('CREATE of')]
+    assert len(created) == 1 and created[0].endswith(f'[{found.request_id}]') and found.request_id != request_id
+    # What comes of a change is told with the request's own id again.
+    world.change(domain)
+    assert all(row.finding_id is None for (server, action), row in world.rows(domain).items()
+               if action is Action.UPDATE)
+
+
+def test_a_server_that_loses_all_its_zones_fills_neither_log_nor_list(
+        world: World, domains: list[str], monkeypatch: pytest.MonkeyPatch,  # noqa: F811
+        caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr(finding_recorder, 'MOST', 1)
+    world.servers[SERVERS[0]].zones.clear()
+    world.sweep()
+    assert len(world.storage.read(audit_findings.of_pool, 'default', 100)) == 3  # one of each page
+    assert 'the audit of serials found 1 more on' in caplog.text
+    assert present(world).last == Counts(domains=5, pairs=15, asked=15, findings=5)
+
+
+def test_old_findings_are_forgotten(world: World, clock: Clock) -> None:  # noqa: F811
+    domain = world.create()
+    del world.servers[SERVERS[0]].zones[domain.name]
+    world.sweep()
+    world.deliver()
+    clock.offset += finding_recorder.KEPT + timedelta(seconds=1)
+    world.sweep()
+    assert world.storage.read(audit_findings.of_domain, domain.id, 10) == []

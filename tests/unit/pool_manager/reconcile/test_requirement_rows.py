@@ -1,0 +1,228 @@
+"""What the pool manager writes of each server, tells Central and asks of MiniDNS, step by step as it is specified."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from oslo_config import cfg
+
+from designate_pool.cmd.compose import services
+from designate_pool.config import load
+from designate_pool.errors import InvalidField
+from designate_pool.model import Action, Context, Outcome, Report, Status
+from designate_pool.pool_manager.periodic.loops import Periodic
+from tests.unit.pool_manager.test_manager import (CONTEXT, SERVERS, Clock, World, all_needed, clock,  # noqa: F401
+                                                  later, world)
+
+A, B, C = SERVERS
+
+
+@pytest.fixture
+def told(world: World, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Outcome, int]]:  # noqa: F811
+    """What Central is told, as it comes."""
+    found: list[tuple[Outcome, int]] = []
+    update_statuses = world.central.update_statuses
+
+    def listen(context: Context, reports: Sequence[Report]) -> None:
+        found.extend((each.status, each.serial_number) for each in reports)
+        update_statuses(context, reports)
+
+    monkeypatch.setattr(world.central, 'update_statuses', listen)
+    return found
+
+
+def outcomes(world: World, domain: Any, action: Action) -> dict[str, tuple[Outcome | None, int | None]]:  # noqa: F811
+    """Status and serial of the rows of one action, by server."""
+    return {server: (row.status, row.serial_number) for (server, of), row in world.rows(domain).items() if of is action}
+
+
+def asked_meanwhile(world: World) -> set[tuple[str, str, int, bool]]:  # noqa: F811
+    """The polls that MiniDNS was asked for since the last that came to their end; each only once."""
+    found = [(each.domain_id, each.server_id, each.serial, each.notify) for each in world.asked]
+    assert len(found) == len(set(found))
+    return set(found)
+
+
+# create_domain
+
+def test_what_was_created_is_not_yet_served(world: World, told: list[tuple[Outcome, int]]) -> None:  # noqa: F811
+    domain = world.central.create_domain(CONTEXT, {'name': 'example.com.', 'email': 'hostmaster@example.com'})
+    assert outcomes(world, domain, Action.CREATE) == dict.fromkeys(SERVERS, (Outcome.SUCCESS, None))
+    assert outcomes(world, domain, Action.UPDATE) == dict.fromkeys(SERVERS, (None, None))
+    assert world.get(domain).status is Status.PENDING and not told
+    world.deliver()
+    assert outcomes(world, domain, Action.UPDATE) == dict.fromkeys(SERVERS, (Outcome.SUCCESS, domain.serial))
+    assert world.get(domain).status is Status.ACTIVE and told == [(Outcome.SUCCESS, domain.serial)]
+
+
+def test_a_server_that_refuses_a_zone_is_in_error_alone(world: World) -> None:  # noqa: F811
+    world.servers[B].refuses = True
+    domain = world.create()
+    assert outcomes(world, domain, Action.CREATE) == {
+        A: (Outcome.SUCCESS, None), B: (Outcome.ERROR, None), C: (Outcome.SUCCESS, None)}
+    assert world.get(domain).status is Status.ACTIVE
+
+
+@all_needed
+def test_what_a_driver_puts_in_place_itself_needs_no_poll(world: World,  # noqa: F811
+                                                          told: list[tuple[Outcome, int]]) -> None:
+    for server in world.servers.values():
+        server.serves_on_create = True
+    domain = world.central.create_domain(CONTEXT, {'name': 'example.com.', 'email': 'hostmaster@example.com'})
+    assert world.get(domain).status is Status.ACTIVE and told == [(Outcome.SUCCESS, domain.serial)]
+    assert not world.asked
+
+
+@all_needed
+def test_a_create_that_fails_and_then_succeeds_is_told_with_its_serial(world: World, clock: Clock,  # noqa: F811
+                                                                       told: list[tuple[Outcome, int]]) -> None:
+    world.servers[A].refuses = True
+    domain = world.create()
+    assert told == [(Outcome.ERROR, domain.serial)]
+    world.servers[A].refuses = False
+    later(world, clock, 10)
+    assert told == [(Outcome.ERROR, domain.serial), (Outcome.SUCCESS, domain.serial)]
+
+
+# delete_domain
+
+@all_needed
+def test_a_deletion_that_fails_is_tried_again_until_it_succeeds(world: World, clock: Clock,  # noqa: F811
+                                                                told: list[tuple[Outcome, int]]) -> None:
+    domain = world.create()
+    told.clear()
+    world.servers[C].refuses = True
+    gone = world.delete(domain)
+    assert {server: status for server, (status, _) in outcomes(world, domain, Action.DELETE).items()} == {
+        A: Outcome.SUCCESS, B: Outcome.SUCCESS, C: Outcome.ERROR}
+    assert world.get(domain).status is Status.ERROR and told == [(Outcome.ERROR, gone.serial)]
+    later(world, clock, 10)
+    assert told == [(Outcome.ERROR, gone.serial)]
+    world.servers[C].refuses = False
+    later(world, clock, 30)
+    assert world.get(domain).status is Status.DELETED and world.rows(domain) == {}
+    assert told == [(Outcome.ERROR, gone.serial), (Outcome.SUCCESS, gone.serial)]
+    assert [[verb for verb, _ in world.servers[server].calls].count('delete') for server in SERVERS] == [1, 1, 3]
+
+
+# update_domain
+
+def test_a_change_has_every_server_notified_and_polled_and_tells_nothing_itself(
+        world: World, told: list[tuple[Outcome, int]]) -> None:  # noqa: F811
+    domain = world.create()
+    told.clear()
+    changed = world.central.update_domain(CONTEXT, domain.id, {'ttl': 60})
+    assert asked_meanwhile(world) == {(domain.id, server, changed.serial, True) for server in SERVERS}
+    assert world.get(domain).status is Status.PENDING and not told
+    world.endpoint.update_domain(CONTEXT, changed)
+    assert len(world.asked) == 3 and not told
+    world.deliver()
+    assert told == [(Outcome.SUCCESS, changed.serial)]
+
+
+def test_minidns_is_given_the_times_of_the_configuration(world: World, tmp_path: pathlib.Path,  # noqa: F811
+                                                         monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / 'pool.conf'
+    path.write_text('[service:pool_manager]\npoll_timeout = 7.5\npoll_retry_interval = 3\npoll_max_retries = 5\n'
+                    'periodic_sync_interval = 60\n')
+    conf = cfg.ConfigOpts()
+    load.load(conf, [f'--config-file={path}'], config_files=[])
+    world.manager.settings = services.manager_settings(load.read_settings(conf))
+    assert world.manager.settings.periodic_sync_interval == 60
+    given: list[dict[str, Any]] = []
+    monkeypatch.setattr(world, 'notify_and_poll', lambda context, **arguments: given.append(arguments))
+    world.create()
+    assert {(each['timeout'], each['retry_interval'], each['max_retries']) for each in given} == {(7.5, 3, 5)}
+
+
+# update_status
+
+def test_a_status_or_server_that_is_none_is_refused_by_name(world: World) -> None:  # noqa: F811
+    domain = world.create()
+    before = world.rows(domain)
+    wrong: list[tuple[str, Any, str]] = [
+        (A, 'PENDING', 'status'), (A, None, 'status'), ('192.0.2.1:9', Outcome.SUCCESS, 'name_server')]
+    for server, status, field in wrong:
+        with pytest.raises(InvalidField) as caught:
+            world.endpoint.update_status(CONTEXT, domain, server, status, domain.serial)
+        assert caught.value.kwargs['field'] == field
+    assert world.rows(domain) == before
+
+
+@all_needed
+def test_only_a_newer_serial_moves_a_row_and_the_pool_with_it(world: World,  # noqa: F811
+                                                              told: list[tuple[Outcome, int]]) -> None:
+    domain = world.create()
+    changed = world.central.update_domain(CONTEXT, domain.id, {'ttl': 60})
+    told.clear()
+    for server in (A, B, A):
+        world.endpoint.update_status(CONTEXT, changed, server, Outcome.SUCCESS, changed.serial)
+    late = dataclasses.replace(changed, serial=domain.serial)
+    world.endpoint.update_status(CONTEXT, late, A, Outcome.SUCCESS, domain.serial)
+    assert outcomes(world, domain, Action.UPDATE) == {
+        A: (Outcome.SUCCESS, changed.serial), B: (Outcome.SUCCESS, changed.serial), C: (None, domain.serial)}
+    assert not told
+    world.endpoint.update_status(CONTEXT, changed, C, Outcome.SUCCESS, changed.serial)
+    assert told == [(Outcome.SUCCESS, changed.serial)]
+
+
+# The periodic pass
+
+@all_needed
+def test_a_server_that_is_behind_is_notified_again_and_no_other(world: World, clock: Clock) -> None:  # noqa: F811
+    domain = world.create()
+    changed = world.central.update_domain(CONTEXT, domain.id, {'ttl': 60})
+    heard = [world.poll(each) for each in world.asked if each.server_id != B]
+    world.asked.clear()
+    world.endpoint.update_statuses(CONTEXT, heard)
+    clock.offset += timedelta(seconds=60)
+    assert Periodic(world.manager, world.registrar, world.runtime).run_due() == 0
+    assert asked_meanwhile(world) == {(domain.id, B, changed.serial, True)}
+    world.deliver()
+    assert world.get(domain).status is Status.ACTIVE
+
+
+def test_a_change_of_which_nothing_was_heard_is_found(world: World, clock: Clock) -> None:  # noqa: F811
+    domain = world.create()
+    world.lose_casts = True
+    changed = world.central.update_domain(CONTEXT, domain.id, {'ttl': 60})
+    assert not world.asked
+    clock.offset += timedelta(seconds=10)
+    Periodic(world.manager, world.registrar, world.runtime).run_unsettled()
+    assert asked_meanwhile(world) == {(domain.id, server, changed.serial, True) for server in SERVERS}
+    world.deliver()
+    assert world.get(domain).status is Status.ACTIVE
+
+
+def test_every_domain_is_asked_for_on_every_server_once_a_round(world: World) -> None:  # noqa: F811
+    made = [world.create(name) for name in ('example.com.', 'example.org.')]
+    for _ in range(2):
+        world.sweep(answered=False)
+        assert {(key, server, serial) for _, server_ids, page in world.pages for key, _, serial in page
+                for server in server_ids} == {(domain.id, server, domain.serial) for domain in made
+                                              for server in SERVERS}
+        world.sweep()
+        assert not world.asked
+
+
+# One pool manager, one pool
+
+def test_the_domains_of_another_pool_are_left_alone(world: World, clock: Clock) -> None:  # noqa: F811
+    world.central.create_pool(CONTEXT, {'name': 'gold', 'name_servers': ['ns1.example.org.']})
+    world.lose_casts = True
+    domain = world.central.create_domain(CONTEXT, {'name': 'example.net.', 'email': 'hostmaster@example.com',
+                                                   'pool_name': 'gold'})
+    world.endpoint.create_domain(CONTEXT, domain)
+    clock.offset += timedelta(seconds=10)
+    periodic = Periodic(world.manager, world.registrar, world.runtime)
+    for _ in range(2):
+        periodic.run_unsettled()
+        world.sweep()
+        periodic.run_due()
+    assert world.rows(domain) == {} and not world.asked
+    assert [server.calls for server in world.servers.values()] == [[], [], []]

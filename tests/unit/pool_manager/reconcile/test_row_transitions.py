@@ -1,0 +1,183 @@
+"""What is done next for one domain on one server."""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import timedelta
+
+from designate_pool.model import Action, Answer, CallResult, Domain, Outcome, PollResult, ServerStatus, Status, utcnow
+from designate_pool.pool_manager.reconcile import row_transitions
+
+NOW = utcnow()
+TRIES = row_transitions.Tries(timeout=1, retry_interval=2, max_retries=3, backoff_initial=5, backoff_maximum=300)
+DOMAIN = Domain(id='d' * 32, name='example.com.', pool_id='p' * 32, pool_name='default',
+                email='hostmaster@example.com', ttl=3600, serial=10)
+FAILURE = CallResult(error='connection refused', unreachable=True)
+REFUSAL = CallResult(error='the key was refused', retryable=False)
+
+
+def begun(domain: Domain = DOMAIN, rows: row_transitions.Rows | None = None) -> dict[tuple[str, Action], ServerStatus]:
+    return row_transitions.by_server_and_action(row_transitions.begin(domain, rows or {}, ['a'], NOW))
+
+
+def call(row: ServerStatus, result: CallResult, times: int = 1) -> ServerStatus:
+    for _ in range(times):
+        row = row_transitions.after_call(row, result, NOW, TRIES, 0.5)
+    return row
+
+
+def poll(row: ServerStatus, status: Outcome, serial: int | None, answer: Answer = Answer.SERIAL) -> ServerStatus:
+    return row_transitions.after_poll(row, PollResult(DOMAIN.id, 'a', status, answer, serial, 'why'), NOW, TRIES, 0.5)
+
+
+def seconds(row: ServerStatus) -> float:
+    assert row.next_attempt_at is not None
+    return (row.next_attempt_at - NOW).total_seconds()
+
+
+def test_a_new_domain_is_created_first_and_polled_for_after_that() -> None:
+    rows = begun()
+    assert rows['a', Action.CREATE].next_attempt_at == NOW
+    assert rows['a', Action.UPDATE].next_attempt_at is None
+    assert row_transitions.ready(rows['a', Action.UPDATE], NOW).next_attempt_at == NOW
+
+
+def test_the_same_cast_twice_begins_nothing() -> None:
+    assert begun(rows=begun()) == {}
+
+
+def test_a_change_renews_what_is_under_way() -> None:
+    rows = begun()
+    rows['a', Action.CREATE] = call(rows['a', Action.CREATE], CallResult())
+    rows['a', Action.UPDATE] = poll(rows['a', Action.UPDATE], Outcome.SUCCESS, 10)
+    after = begun(dataclasses.replace(DOMAIN, serial=11), rows)
+    assert set(after) == {('a', Action.UPDATE)}
+    update = after['a', Action.UPDATE]
+    assert (update.status, update.expected_serial, update.serial_number, update.attempts) == (None, 11, 10, 0)
+    assert update.version == rows['a', Action.UPDATE].version + 1
+
+
+def test_a_change_gives_a_failed_create_a_new_round() -> None:
+    rows = begun()
+    rows['a', Action.CREATE] = call(rows['a', Action.CREATE], FAILURE, times=4)
+    after = begun(dataclasses.replace(DOMAIN, serial=11), rows)
+    assert after['a', Action.CREATE].status is None and after['a', Action.CREATE].next_attempt_at == NOW
+    assert after['a', Action.UPDATE].next_attempt_at is None
+
+
+def test_a_deletion_cancels_what_was_due() -> None:
+    going = dataclasses.replace(DOMAIN, action=Action.DELETE, serial=11)
+    after = begun(going, begun())
+    assert after['a', Action.DELETE].next_attempt_at == NOW
+    assert after['a', Action.CREATE].next_attempt_at is None
+    assert begun(going, {**begun(), **after}) == {}
+
+
+def test_a_domain_that_is_deleted_already_begins_nothing_but_its_deletion() -> None:
+    gone = dataclasses.replace(DOMAIN, action=Action.NONE, status=Status.DELETED)
+    assert set(begun(gone)) == {('a', Action.DELETE)}
+
+
+def test_a_row_is_in_error_when_the_tries_of_the_round_are_used_up() -> None:
+    row = begun()['a', Action.CREATE]
+    for attempt in (1, 2, 3):
+        row = call(row, FAILURE)
+        assert (row.status, row.attempts, seconds(row)) == (None, attempt, 2)
+    row = call(row, FAILURE)
+    assert (row.status, row.attempts, row.last_error) == (Outcome.ERROR, 4, 'connection refused')
+
+
+def test_the_pause_after_an_error_doubles_up_to_the_maximum() -> None:
+    row = call(begun()['a', Action.CREATE], FAILURE, times=4)
+    pauses = []
+    for _ in range(8):
+        pauses.append(seconds(row))
+        row = call(row, FAILURE)
+    assert pauses == [5, 10, 20, 40, 80, 160, 300, 300]
+
+
+def test_what_no_retry_can_mend_is_in_error_at_once_and_still_tried_again() -> None:
+    row = call(begun()['a', Action.CREATE], REFUSAL)
+    assert (row.status, row.attempts, seconds(row)) == (Outcome.ERROR, 1, 5)
+    assert seconds(call(row, REFUSAL)) == 10
+
+
+def test_success_ends_a_row_and_keeps_no_error() -> None:
+    row = call(call(begun()['a', Action.CREATE], FAILURE), CallResult())
+    assert (row.status, row.last_error, row.next_attempt_at) == (Outcome.SUCCESS, None, None)
+
+
+def test_an_error_never_moves_a_serial() -> None:
+    row = poll(poll(begun()['a', Action.UPDATE], Outcome.SUCCESS, 10), Outcome.ERROR, 7)
+    assert (row.status, row.serial_number, row.last_error) == (Outcome.ERROR, 10, 'why')
+    assert seconds(row) == 5
+    assert poll(row, Outcome.ERROR, None, Answer.TIMEOUT).serial_number == 10
+
+
+def test_an_older_serial_moves_the_row_forward_but_is_no_success() -> None:
+    row = poll(begun()['a', Action.UPDATE], Outcome.SUCCESS, 9)
+    assert (row.status, row.serial_number) == (None, 9)
+    assert poll(row, Outcome.SUCCESS, 8) is row
+
+
+def test_an_older_serial_that_nobody_asked_for_makes_a_row_that_is_polled_due() -> None:
+    row = row_transitions.asked(begun()['a', Action.UPDATE], NOW, TRIES)
+    found = PollResult(DOMAIN.id, 'a', Outcome.SUCCESS, Answer.SERIAL, 9)
+    after = row_transitions.after_poll(row, found, NOW, TRIES, 0.5)
+    assert (after.status, after.serial_number, after.next_attempt_at) == (None, 9, NOW)
+    # Once: after that it is no news any more.
+    polled = row_transitions.asked(after, NOW, TRIES)
+    assert row_transitions.after_poll(polled, found, NOW, TRIES, 0.5) is polled
+    # The MiniDNS that polls it knows what it has seen itself.
+    answered = row_transitions.after_poll(row, dataclasses.replace(found, expected_serial=9), NOW, TRIES, 0.5)
+    assert (answered.serial_number, answered.next_attempt_at) == (9, row.next_attempt_at)
+
+
+def test_an_older_serial_does_not_end_the_pause_of_a_row_that_has_failed() -> None:
+    failed = poll(begun()['a', Action.UPDATE], Outcome.ERROR, None, Answer.TIMEOUT)
+    after = row_transitions.after_poll(failed, PollResult(DOMAIN.id, 'a', Outcome.SUCCESS, Answer.SERIAL, 9), NOW,
+                                       TRIES, 0.5)
+    assert after.serial_number == 9 and after.next_attempt_at == failed.next_attempt_at
+
+
+def test_the_same_answer_twice_writes_nothing() -> None:
+    row = poll(begun()['a', Action.UPDATE], Outcome.SUCCESS, 10)
+    assert poll(row, Outcome.SUCCESS, 10) is row
+
+
+def test_a_poll_for_a_serial_that_is_no_longer_waited_for_is_stale() -> None:
+    row = begun(dataclasses.replace(DOMAIN, serial=11))['a', Action.UPDATE]
+    late = PollResult(DOMAIN.id, 'a', Outcome.ERROR, Answer.TIMEOUT, None, 'why', expected_serial=10)
+    assert row_transitions.is_stale(row, late)
+    assert not row_transitions.is_stale(row, dataclasses.replace(late, expected_serial=11))
+
+
+def test_a_poll_without_an_answer_is_due_again_when_its_round_must_be_over() -> None:
+    row = row_transitions.asked(begun()['a', Action.UPDATE], NOW, TRIES)
+    assert row.next_attempt_at == NOW + timedelta(seconds=4 * 1 + 3 * 2 + 2) == row.deadline_at
+
+
+def test_a_server_that_lost_the_zone_gets_it_again_at_once_and_then_with_growing_pauses() -> None:
+    rows = begun()
+    create = call(rows['a', Action.CREATE], CallResult())
+    update = poll(rows['a', Action.UPDATE], Outcome.SUCCESS, 10)
+    create, update = row_transitions.lost(create, update, DOMAIN, 'no such zone', NOW, TRIES, 0.5)
+    assert create.next_attempt_at == NOW and update.status is None and update.serial_number is None
+    pauses = []
+    for _ in range(3):
+        create, update = call(create, CallResult()), row_transitions.ready(update, NOW)
+        create, update = row_transitions.lost(create, update, DOMAIN, 'no such zone', NOW, TRIES, 0.5)
+        assert update.status is Outcome.ERROR and update.next_attempt_at is None
+        assert (create.status, create.last_error) == (Outcome.ERROR, 'no such zone')
+        pauses.append(seconds(create))
+    assert pauses == [5, 10, 20]
+
+
+def test_a_server_that_was_away_and_comes_back_without_the_zone_gets_it_at_once() -> None:
+    rows = begun()
+    create = call(rows['a', Action.CREATE], CallResult())
+    update = poll(rows['a', Action.UPDATE], Outcome.SUCCESS, 10)
+    for _ in range(3):
+        update = poll(update, Outcome.ERROR, None, Answer.TIMEOUT)
+    create, update = row_transitions.lost(create, update, DOMAIN, 'no such zone', NOW, TRIES, 0.5)
+    assert create.next_attempt_at == NOW and update.status is None and update.serial_number is None

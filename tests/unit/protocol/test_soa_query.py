@@ -1,0 +1,207 @@
+"""What MiniDNS makes of replies."""
+
+from __future__ import annotations
+
+import dns.flags
+import dns.message
+import dns.rcode
+import dns.rrset
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from designate_pool.model import Answer
+from designate_pool.protocol import soa_query, tsig, wire
+from designate_pool.protocol.soa_query import Said
+from tests.unit.minidns.values import KEY, NOW, OTHER_KEY, SOA_TEXT
+
+TEMPLATE = soa_query.soa_query(wire.wire_of('example.com.'))
+QUERY = b'\x12\x34' + TEMPLATE
+NOTIFY_TEMPLATE = soa_query.notify(wire.wire_of('example.com.'))
+NOTIFY = b'\x12\x34' + NOTIFY_TEMPLATE
+SOA = f'example.com. 300 IN SOA {SOA_TEXT}'
+
+
+def reply(*records: str, flags: int = dns.flags.AA, rcode: int = dns.rcode.NOERROR, to: bytes = QUERY,
+          section: str = 'answer') -> dns.message.Message:
+    message = dns.message.make_response(dns.message.from_wire(to))
+    message.flags |= flags
+    message.set_rcode(dns.rcode.Rcode(rcode))
+    for record in records:
+        owner, ttl, rclass, rtype, rdata = record.split(' ', 4)
+        getattr(message, section).append(dns.rrset.from_text(owner, int(ttl), rclass, rtype, rdata))
+    return message
+
+
+def said(message: dns.message.Message) -> Said | None:
+    return soa_query.read_soa(message.to_wire(), TEMPLATE)
+
+
+def test_the_query_is_what_dnspython_would_ask() -> None:
+    assert QUERY == dns.message.make_query('example.com.', 'SOA', flags=0, id=0x1234).to_wire()
+
+
+def test_the_notify_is_authoritative() -> None:
+    message = dns.message.from_wire(NOTIFY)
+    assert (message.opcode(), message.flags & dns.flags.AA) == (dns.opcode.NOTIFY, dns.flags.AA)
+    assert message.question[0].to_text() == 'example.com. IN SOA'
+
+
+def test_a_serial() -> None:
+    found = said(reply(SOA))
+    assert found is not None and (found.answer, found.serial) == (Answer.SERIAL, 7)
+
+
+def test_the_owner_and_question_may_be_spelled_in_any_case() -> None:
+    message = reply(SOA.replace('example.com. 300', 'EXAMPLE.com. 300')).to_wire()
+    found = soa_query.read_soa(message.replace(b'\x07example\x03com', b'\x07EXAMPLE\x03com'), TEMPLATE)
+    assert found is not None and found.serial == 7
+
+
+@pytest.mark.parametrize(('records', 'flags', 'rcode', 'answer'), [
+    ((SOA,), 0, dns.rcode.NOERROR, Answer.NOT_AUTH),
+    ((), 0, dns.rcode.REFUSED, Answer.NO_ZONE),
+    ((), dns.flags.AA, dns.rcode.NXDOMAIN, Answer.NO_ZONE),
+    ((), 0, dns.rcode.NOTAUTH, Answer.NO_ZONE),
+    ((), 0, dns.rcode.NOERROR, Answer.NO_ZONE),
+    ((), dns.flags.AA, dns.rcode.NOERROR, Answer.NO_ZONE),
+    (('other.example.com. 1 IN SOA . . 9 0 0 0 0',), 0, dns.rcode.NOERROR, Answer.NO_ZONE),
+    (('other.example.com. 1 IN SOA . . 9 0 0 0 0',), dns.flags.AA, dns.rcode.NOERROR, Answer.BAD),
+    (('example.com. 1 IN A 192.0.2.1',), dns.flags.AA, dns.rcode.NOERROR, Answer.BAD),
+    ((SOA, 'example.com. 1 IN SOA . . 9 0 0 0 0'), dns.flags.AA, dns.rcode.NOERROR, Answer.BAD),
+    ((), 0, dns.rcode.SERVFAIL, Answer.BAD),
+    ((), 0, dns.rcode.FORMERR, Answer.BAD),
+])
+def test_other_answers(records: tuple[str, ...], flags: int, rcode: int, answer: Answer) -> None:
+    found = said(reply(*records, flags=flags, rcode=rcode))
+    assert found is not None and (found.answer, found.serial) == (answer, None) and found.reason
+
+
+def test_the_soa_of_a_parent_zone_in_the_authority_section_is_no_serial() -> None:
+    found = said(reply('com. 1 IN SOA . . 9 0 0 0 0', section='authority'))
+    assert found is not None and found.answer is Answer.NO_ZONE
+
+
+def test_a_truncated_answer() -> None:
+    assert said(reply(flags=dns.flags.AA | dns.flags.TC)) is soa_query.TRUNCATED
+
+
+@pytest.mark.parametrize('octets', [
+    b'', QUERY, QUERY[:11], reply(SOA, to=b'\x12\x34' + soa_query.soa_query(wire.wire_of('example.org.'))).to_wire(),
+    reply(to=NOTIFY).to_wire(), b'\x12\x34\x80\x05' + bytes(8),
+], ids=['nothing', 'a query', 'too short', 'another question', 'another operation', 'REFUSED to no question'])
+def test_what_answers_something_else_is_nobodys(octets: bytes) -> None:
+    assert soa_query.read_soa(octets, TEMPLATE) is None
+
+
+def test_a_bare_header_may_say_that_the_query_was_not_understood() -> None:
+    found = soa_query.read_soa(b'\x12\x34\x80\x01' + bytes(8), TEMPLATE)
+    assert found is not None and found.answer is Answer.BAD
+
+
+@given(st.integers(0, 200), st.binary(max_size=20))
+def test_a_damaged_answer_never_raises(cut: int, noise: bytes) -> None:
+    octets = reply(SOA).to_wire()
+    damaged = octets[:cut] + noise + octets[cut + len(noise):]
+    found = soa_query.read_soa(damaged, TEMPLATE)
+    assert found is None or found.answer in Answer
+
+
+def signed(message: dns.message.Message, mac: bytes, key: object = KEY, now: int = NOW) -> bytes:
+    return tsig.Signer(tsig.key_from(key), mac).sign(message.to_wire(), now)  # type: ignore[arg-type]
+
+
+def read_signed(octets: bytes) -> Said:
+    found = soa_query.read_soa(octets, TEMPLATE, tsig.key_from(KEY), b'the mac of the query', NOW)
+    assert found is not None
+    return found
+
+
+def test_a_rightly_signed_answer() -> None:
+    assert read_signed(signed(reply(SOA), b'the mac of the query')).serial == 7
+
+
+@pytest.mark.parametrize(('octets', 'reason'), [
+    (reply(SOA).to_wire(), 'not signed'),
+    (signed(reply(SOA), b'the mac of another query'), 'wrong signature'),
+    (signed(reply(SOA), b'the mac of the query', OTHER_KEY), 'wrong signature'),
+    (signed(reply(SOA), b'the mac of the query', now=NOW - 1000), 'at a time 1000 s behind ours'),
+    (reply(rcode=dns.rcode.NXDOMAIN).to_wire(), 'not signed (NXDOMAIN)'),
+])
+def test_a_wrongly_signed_answer_is_bad(octets: bytes, reason: str) -> None:
+    found = read_signed(octets)
+    assert found.answer is Answer.BAD and reason in found.reason
+
+
+#: As NSD refuses a signature: without the question.
+BARE_NOTAUTH = b'\x12\x34\x80\x09' + bytes(8)
+
+
+def test_a_bare_refusal_counts_only_where_a_signature_can_be_refused() -> None:
+    assert soa_query.read_soa(BARE_NOTAUTH, TEMPLATE) is None
+    found = read_signed(BARE_NOTAUTH)
+    assert found.answer is Answer.BAD and 'not signed (NOTAUTH)' in found.reason
+
+
+def test_an_old_answer_is_none_whatever_it_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(tsig, 'FUDGE', 0xffff)
+        old = signed(reply(SOA), b'the mac of the query', now=NOW - 60000)
+    assert read_signed(old).reason == 'the answer is signed at a time 60000 s behind ours: the clocks differ'
+
+
+def test_letters_alone_are_mixed() -> None:
+    name = b'\x0aaz-09_@[`{\x03com\x00'
+    seen = {soa_query.mixed(soa_query.soa_query(name))[10:-4] for _ in range(2000)}
+    assert {each.lower() for each in seen} == {name} and len(seen) == 32
+
+
+def test_that_there_is_no_such_zone_may_be_said_unsigned() -> None:
+    assert read_signed(reply(rcode=dns.rcode.REFUSED).to_wire()).answer is Answer.NO_ZONE
+    assert read_signed(signed(reply(rcode=dns.rcode.REFUSED), b'another mac')).answer is Answer.BAD
+
+
+@pytest.mark.parametrize(('error', 'reason'), [
+    (tsig.BADKEY, 'the server does not know the key pool-key. by hmac-sha256 (BADKEY)'),
+    (tsig.BADSIG, 'the server has another secret for the key pool-key. (BADSIG)'),
+    (22, 'the server does not accept our signature (BADTRUNC)'),
+    (99, 'the server does not accept our signature (99)'),
+])
+def test_a_server_that_does_not_accept_our_signature_says_why(error: int, reason: str) -> None:
+    for refusal in (reply(rcode=dns.rcode.NOTAUTH).to_wire(), BARE_NOTAUTH):
+        found = read_signed(tsig.refuse(refusal, our_seal(), error))
+        assert (found.answer, found.reason) == (Answer.BAD, reason)
+    acknowledged = soa_query.read_notify(tsig.refuse(reply(to=NOTIFY, rcode=9).to_wire(), our_seal(), error),
+                                         NOTIFY_TEMPLATE, tsig.key_from(KEY), b'', NOW)
+    assert acknowledged is not None and acknowledged.reason == reason
+
+
+@pytest.mark.parametrize(('theirs', 'apart'), [(NOW - 1000, 'it is 1000 s behind ours'),
+                                               (NOW + 7200, 'it is 7200 s ahead of ours')])
+def test_a_server_whose_clock_differs_says_by_how_much(theirs: int, apart: str) -> None:
+    message = reply(rcode=dns.rcode.NOTAUTH).to_wire()
+    found = read_signed(tsig.bad_time(message, our_seal(), tsig.key_from(KEY), theirs))
+    assert found.reason == f"the server's clock differs from ours: {apart} (BADTIME)"
+
+
+def our_seal() -> tsig.Seal:
+    seal = tsig.last(tsig.Signer(tsig.key_from(KEY)).sign(QUERY, NOW))
+    assert seal is not None
+    return seal
+
+
+@pytest.mark.parametrize(('rcode', 'answer'), [(dns.rcode.NOERROR, Answer.SERIAL), (dns.rcode.REFUSED, Answer.BAD)])
+def test_notify_is_acknowledged_or_not(rcode: int, answer: Answer) -> None:
+    found = soa_query.read_notify(reply(to=NOTIFY, rcode=rcode).to_wire(), NOTIFY_TEMPLATE)
+    assert found is not None and found.answer is answer
+
+
+@pytest.mark.parametrize('rcode', [dns.rcode.NXDOMAIN, dns.rcode.NOTAUTH, dns.rcode.REFUSED])
+def test_a_notify_may_be_refused_without_its_question(rcode: int) -> None:
+    found = soa_query.read_notify(b'\x12\x34\xa4' + bytes([rcode]) + bytes(8), NOTIFY_TEMPLATE)
+    assert found is not None and found.answer is Answer.BAD
+    assert soa_query.read_notify(b'\x12\x34\xa4\0' + bytes(8), NOTIFY_TEMPLATE) is None
+
+
+def test_an_answer_to_a_query_does_not_acknowledge_a_notify() -> None:
+    assert soa_query.read_notify(reply(SOA).to_wire(), NOTIFY_TEMPLATE) is None
