@@ -25,13 +25,13 @@ def delzone(name: str) -> str:
     return f'delzone -clean "{name}" IN _default'
 
 
-def connect(server: Named) -> rndc.Channel:
+def connect(server: Named) -> rndc.RndcChannel:
     """A control channel to *server*."""
-    key = rndc.Key.read(str(server.folder / 'rndc.key'))
+    key = rndc.RndcKey.read(str(server.folder / 'rndc.key'))
     return rndc.connect(server.host, server.rndc_port, key, Deadline(_SECONDS))
 
 
-def give(channel: rndc.Channel, commands: Sequence[str], failures: list[str]) -> None:
+def give(channel: rndc.RndcChannel, commands: Sequence[str], failures: list[str]) -> None:
     """Give *commands* one after the other; what named refuses is added to *failures*."""
     for command in commands:
         answer = channel.ask(command, Deadline(_SECONDS))

@@ -81,25 +81,25 @@ class Counter:
 def by_polls(running: Any, host: str, port: int, names: Sequence[str], seconds: float) -> Asked:
     """The poller, as for changes."""
     from benchmarks.servers_zones import SERIAL
-    from designate_pool.minidns.access.acl import Peer
-    from designate_pool.minidns.client.event_loop import Exchange
-    from designate_pool.minidns.client.query import Schedule
-    from designate_pool.minidns.client.soa_poller import Found, Poller, Request, ToPool
+    from designate_pool.minidns.access.acl import AllowedPeer
+    from designate_pool.minidns.client.event_loop import ClientLoop
+    from designate_pool.minidns.client.query import RetrySchedule
+    from designate_pool.minidns.client.soa_poller import Found, PollOrder, SoaPoller, ToPool
     from designate_pool.model import Context
 
     def told(*found: Found) -> None:
         right = sum(result.serial_number == SERIAL for _, result in found)
         counter.count(right, len(found) - right)
 
-    exchange = Exchange()
-    poller = Poller(exchange, told)
-    peer = Peer('s', f'server:{host}:{port}', (host,), port)
-    schedule, numbers = Schedule(30.0, 2.0, 3), itertools.count()
+    exchange = ClientLoop()
+    poller = SoaPoller(exchange, told)
+    peer = AllowedPeer('s', f'server:{host}:{port}', (host,), port)
+    schedule, numbers = RetrySchedule(30.0, 2.0, 3), itertools.count()
 
     def ask(page: Sequence[str]) -> None:
         # A pool of its own for each page: who asks once more for what is under way is told as well then.
         pool = ToPool(f'pool{next(numbers)}', Context())
-        poller.request([Request(peer, name, name, SERIAL, pool, notify=False) for name in page], schedule)
+        poller.request([PollOrder(peer, name, name, SERIAL, pool, notify=False) for name in page], schedule)
 
     counter = Counter(names, seconds, ask)
     exchange.open(running)
@@ -113,20 +113,21 @@ def by_polls(running: Any, host: str, port: int, names: Sequence[str], seconds: 
 def by_survey(running: Any, host: str, port: int, names: Sequence[str], seconds: float) -> Asked:
     """The survey, as for the audit."""
     from benchmarks.servers_zones import SERIAL
-    from designate_pool.minidns.access.acl import Peer
-    from designate_pool.minidns.soa_sweep.page import Page
-    from designate_pool.minidns.soa_sweep.sweep import Survey
+    from designate_pool.minidns.access.acl import AllowedPeer
+    from designate_pool.minidns.soa_sweep.page import SweepPage
+    from designate_pool.minidns.soa_sweep.sweep import SoaSweep
 
     def told(posts: Sequence[Any]) -> None:
         for page in posts:
-            assert isinstance(page, Page), page
+            assert isinstance(page, SweepPage), page
             (tally,) = page.tallies
             counter.count(len(page.domains) - len(tally.findings), len(tally.findings))
 
     native = running.native('survey', told)
-    survey = Survey(native)
-    peer = Peer('s', f'server:{host}:{port}', (host,), port)
-    counter = Counter(names, seconds, lambda page: survey.put(Page([peer], [(name, name, SERIAL) for name in page])))
+    survey = SoaSweep(native)
+    peer = AllowedPeer('s', f'server:{host}:{port}', (host,), port)
+    counter = Counter(names, seconds,
+                      lambda page: survey.put(SweepPage([peer], [(name, name, SERIAL) for name in page])))
     task = native.spawn(survey.run)
     try:
         return counter.run()
@@ -144,9 +145,9 @@ def main(way: str, concurrency: str, host: str, port: str, zones: str, seconds: 
 
     if concurrency == 'eventlet':
         runtime.patch()
-    from designate_pool.cmd.compose.garbage_collector import Collector
+    from designate_pool.cmd.compose.garbage_collector import GarbageCollector
 
-    Collector()
+    GarbageCollector()
     asked = WAYS[way](runtime.BY_NAME[concurrency](), host, int(port), zone_names(int(zones)), float(seconds))
     print(json.dumps(dataclasses.asdict(asked)))
     return 0

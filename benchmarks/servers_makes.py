@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from benchmarks import bare_channels
-from designate_pool.backends.knot.control_protocol import Block, Control, error_in
+from designate_pool.backends.knot.control_protocol import Block, KnotControl, error_in
 from designate_pool.deadline import Deadline
 from designate_pool.model import Endpoint, TsigKey, new_id
 from tests.fixtures.bind import Named
@@ -116,7 +116,7 @@ def remove_from_knot(server: Knotd, names: Sequence[str]) -> Deed:
 def _tell_knot(server: Knotd, blocks: Sequence[Block]) -> Deed:
     def tell() -> None:
         deadline = Deadline(_SECONDS)
-        control = Control(str(server.socket), deadline)
+        control = KnotControl(str(server.socket), deadline)
         try:
             for part in ([[{'command': 'conf-begin'}]], blocks, [[{'command': 'conf-commit'}]]):
                 failures = [error for answer in control.ask_each(part, deadline) if (error := error_in(answer))]

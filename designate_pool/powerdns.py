@@ -39,7 +39,7 @@ _PRINTABLE = re.compile(r'[\x21-\x7e]+')
 
 
 @dataclasses.dataclass(frozen=True)
-class Answer:
+class PdnsAnswer:
     """What the API answered.
 
     :ivar json: the body, None where it is not JSON
@@ -51,7 +51,7 @@ class Answer:
     words: str
 
 
-class Api:
+class PdnsApi:
     """The API at *url*, with *key* in every request.
 
     :param url: ``http://`` or ``https://``, a host, and if need be a port and the path before ``/api/v1``
@@ -75,7 +75,7 @@ class Api:
         self._headers = (f'Host: {host}:{self._address[1]}\r\nX-API-Key: {key}\r\nAccept: application/json\r\n'
                          'Connection: close\r\n')
 
-    def ask(self, verb: str, path: str, deadline: Deadline, body: object = None) -> Answer:
+    def ask(self, verb: str, path: str, deadline: Deadline, body: object = None) -> PdnsAnswer:
         """Make one request.
 
         :param path: what follows ``/api/v1``, with nothing in it that a URL cannot hold
@@ -122,7 +122,7 @@ class Api:
             if len(received) > LONGEST_ANSWER:
                 raise BackendError(why=f'the answer of {self.url} does not end')
 
-    def _parsed(self, received: bytes, verb: str) -> Answer:
+    def _parsed(self, received: bytes, verb: str) -> PdnsAnswer:
         try:
             response = http.client.HTTPResponse(_Received(received), method=verb)  # type: ignore[arg-type]
             response.begin()
@@ -136,24 +136,24 @@ class Api:
         words = f'{response.status} {response.reason}'
         if isinstance(value, dict) and isinstance(value.get('error'), str):
             words = f"{value['error'][:500]} ({response.status})"
-        return Answer(response.status, value, words)
+        return PdnsAnswer(response.status, value, words)
 
 
-class Server:
+class PdnsServer:
     """The authoritative server called *server_id* in the API.
 
     :param server_id: 'localhost' unless something stands in between
     :raises InvalidField: for a value that cannot be used
     """
 
-    def __init__(self, api: Api, server_id: str) -> None:
+    def __init__(self, api: PdnsApi, server_id: str) -> None:
         if not _PLAIN_ID.fullmatch(server_id):
             raise InvalidField(field='server_id', why='it may hold letters, digits, hyphens and underscores only')
         self.url = api.url
         self._api = api
         self._id = server_id
 
-    def ask(self, verb: str, path: str, deadline: Deadline, body: object = None) -> Answer:
+    def ask(self, verb: str, path: str, deadline: Deadline, body: object = None) -> PdnsAnswer:
         """Make one request, which has to do the same when it is made twice; see :meth:`Api.ask`.
 
         :param path: what follows the server's own
@@ -179,7 +179,7 @@ class Server:
         if kind != 'authoritative':
             raise self.stranger()
 
-    def trouble(self, what: str, answer: Answer) -> BackendError:
+    def trouble(self, what: str, answer: PdnsAnswer) -> BackendError:
         """What to raise for an *answer* that is none of those expected."""
         if answer.status in (401, 403):
             return BackendRefused(why=f'the API at {self.url} refuses the api_key ({answer.status})')

@@ -7,34 +7,35 @@ from typing import Any
 import falcon
 
 from designate_pool.api import operation_registry
-from designate_pool.api.auth.middleware import Gate, NoAuth
-from designate_pool.api.auth.policy import Everything
+from designate_pool.api.auth.middleware import AuthMiddleware, NoAuth
+from designate_pool.api.auth.policy import AllowAll
 from designate_pool.api.http.admission import Admission
 from designate_pool.api.http.envelope import Envelope, handle_errors
-from designate_pool.api.http.metrics import Meter
+from designate_pool.api.http.metrics import RequestMetrics
 from designate_pool.api.http.rate_limits import RateLimits
 from designate_pool.api.http.request import JSON_LIMIT
-from designate_pool.api.resources.admin.health import Health, Versions
-from designate_pool.api.resources.admin.limits import Limits
-from designate_pool.api.resources.admin.quotas import Quotas
-from designate_pool.api.resources.admin.tsigkeys import TsigKey, TsigKeys
-from designate_pool.api.resources.pools.audits import AuditFindings, Audits
-from designate_pool.api.resources.pools.plans import Plan, Plans
-from designate_pool.api.resources.pools.pools import NameServers
-from designate_pool.api.resources.pools.pools import Pool as PoolResource
-from designate_pool.api.resources.pools.pools import Pools
-from designate_pool.api.resources.pools.servers import Server, Servers
-from designate_pool.api.resources.pools.service_statuses import ServiceStatus, ServiceStatuses
-from designate_pool.api.resources.zones.recordsets import AllRecordSets, RecordSet, RecordSets
-from designate_pool.api.resources.zones.zone_imports_exports import (NewZoneExport, ZoneExport, ZoneExports, ZoneImport,
-                                                                     ZoneImports)
-from designate_pool.api.resources.zones.zone_servers import Gatherer, RecordSetServers, ZoneExplanation
-from designate_pool.api.resources.zones.zone_wait import ZoneWait
-from designate_pool.api.resources.zones.zones import Zone, ZoneChanges, ZoneProject, Zones, ZoneServers
-from designate_pool.api.schema.openapi import Document, make_document
+from designate_pool.api.resources.admin.health import HealthResource, VersionsResource
+from designate_pool.api.resources.admin.limits import LimitsResource
+from designate_pool.api.resources.admin.quotas import QuotasResource
+from designate_pool.api.resources.admin.tsigkeys import TsigKeyResource, TsigKeysResource
+from designate_pool.api.resources.pools.audits import AuditFindingsResource, AuditsResource
+from designate_pool.api.resources.pools.plans import PlanResource, PlansResource
+from designate_pool.api.resources.pools.pools import NameServersResource, PoolResource, PoolsResource
+from designate_pool.api.resources.pools.servers import ServerResource, ServersResource
+from designate_pool.api.resources.pools.service_statuses import ServiceStatusesResource, ServiceStatusResource
+from designate_pool.api.resources.zones.recordsets import AllRecordSetsResource, RecordSetResource, RecordSetsResource
+from designate_pool.api.resources.zones.zone_imports_exports import (NewZoneExportResource, ZoneExportResource,
+                                                                     ZoneExportsResource, ZoneImportResource,
+                                                                     ZoneImportsResource)
+from designate_pool.api.resources.zones.zone_servers import (RecordSetServersResource, StatusReader,
+                                                             ZoneExplanationResource)
+from designate_pool.api.resources.zones.zone_wait import ZoneWaitResource
+from designate_pool.api.resources.zones.zones import (ZoneChangesResource, ZoneProjectResource, ZoneResource,
+                                                      ZoneServersResource, ZonesResource)
+from designate_pool.api.schema.openapi import OpenApiDocument, make_document
 from designate_pool.api.schema.operation import FILE, SMALL, ZONE
-from designate_pool.api.services.zone_task_store import ZoneTasks
-from designate_pool.api.services.zone_watcher import Watch
+from designate_pool.api.services.zone_task_store import ZoneTaskStore
+from designate_pool.api.services.zone_watcher import ZoneWatcher
 from designate_pool.api.status.resource import Files, PoolPage, ZonePage, ZoneSearch
 from designate_pool.model import Pool
 from designate_pool.rpc.central import CentralClient
@@ -47,9 +48,9 @@ WHOLE_LIMIT = 32 << 20
 
 
 def create_app(central: CentralClient, pool: Pool, import_limit: int = IMPORT_LIMIT, *,
-               pool_managers: PoolManagerClient, gate: Gate | None = None,
-               storage: Storage | None = None, watch: Watch | None = None,
-               tasks: ZoneTasks | None = None) -> falcon.App[Any, Any]:
+               pool_managers: PoolManagerClient, gate: AuthMiddleware | None = None,
+               storage: Storage | None = None, watch: ZoneWatcher | None = None,
+               tasks: ZoneTaskStore | None = None) -> falcon.App[Any, Any]:
     """The API as a WSGI application.
 
     :param pool: as read from the configuration: the one that is meant where none is named
@@ -62,61 +63,62 @@ def create_app(central: CentralClient, pool: Pool, import_limit: int = IMPORT_LI
     """
     whole = max(min(import_limit, WHOLE_LIMIT), JSON_LIMIT)
     app: falcon.App[Any, Any] = falcon.App(middleware=[
-        Meter(), Envelope(), operation_registry.FindOperation(operation_registry.operations()),
-        gate or Gate(NoAuth(), Everything(), RateLimits(0, 1)),
+        RequestMetrics(), Envelope(), operation_registry.FindOperation(operation_registry.operations()),
+        gate or AuthMiddleware(NoAuth(), AllowAll(), RateLimits(0, 1)),
         Admission({SMALL: JSON_LIMIT, ZONE: whole, FILE: import_limit})])
     app.req_options.strip_url_path_trailing_slash = True
     handle_errors(app)
-    tasks, versions = tasks or ZoneTasks(storage), Versions()
-    exported = ZoneExport(central, tasks)
-    gatherer = Gatherer(central, storage)
+    tasks, versions = tasks or ZoneTaskStore(storage), VersionsResource()
+    exported = ZoneExportResource(central, tasks)
+    gatherer = StatusReader(central, storage)
     app.add_route('/', versions)
     app.add_route('/v2', versions, suffix='v2')
-    app.add_route('/openapi.json', Document(make_document(operation_registry.tagged(), operation_registry.schemas())))
-    app.add_route('/healthz', Health(central))
-    app.add_route('/v2/zones', Zones(central, whole))
-    app.add_route('/v2/zones/{zone_id}', Zone(central))
-    app.add_route('/v2/zones/{zone_id}/servers', ZoneServers(gatherer))
-    app.add_route('/v2/zones/{zone_id}/explain', ZoneExplanation(gatherer))
-    app.add_route('/v2/zones/{zone_id}/wait', ZoneWait(gatherer, watch))
-    app.add_route('/v2/zones/{zone_id}/project', ZoneProject(central))
-    app.add_route('/v2/zones/{zone_id}/changes', ZoneChanges(central, whole))
-    app.add_route('/v2/zones/{zone_id}/recordsets', RecordSets(central))
-    app.add_route('/v2/zones/{zone_id}/recordsets/{recordset_id}', RecordSet(central))
-    app.add_route('/v2/zones/{zone_id}/recordsets/{recordset_id}/servers', RecordSetServers(gatherer, storage))
-    app.add_route('/v2/zones/{zone_id}/tasks/export', NewZoneExport(central, tasks))
-    app.add_route('/v2/zones/tasks/imports', ZoneImports(central, tasks, import_limit))
-    app.add_route('/v2/zones/tasks/imports/{import_id}', ZoneImport(tasks))
-    app.add_route('/v2/zones/tasks/exports', ZoneExports(tasks))
+    app.add_route('/openapi.json',
+                  OpenApiDocument(make_document(operation_registry.tagged(), operation_registry.schemas())))
+    app.add_route('/healthz', HealthResource(central))
+    app.add_route('/v2/zones', ZonesResource(central, whole))
+    app.add_route('/v2/zones/{zone_id}', ZoneResource(central))
+    app.add_route('/v2/zones/{zone_id}/servers', ZoneServersResource(gatherer))
+    app.add_route('/v2/zones/{zone_id}/explain', ZoneExplanationResource(gatherer))
+    app.add_route('/v2/zones/{zone_id}/wait', ZoneWaitResource(gatherer, watch))
+    app.add_route('/v2/zones/{zone_id}/project', ZoneProjectResource(central))
+    app.add_route('/v2/zones/{zone_id}/changes', ZoneChangesResource(central, whole))
+    app.add_route('/v2/zones/{zone_id}/recordsets', RecordSetsResource(central))
+    app.add_route('/v2/zones/{zone_id}/recordsets/{recordset_id}', RecordSetResource(central))
+    app.add_route('/v2/zones/{zone_id}/recordsets/{recordset_id}/servers', RecordSetServersResource(gatherer, storage))
+    app.add_route('/v2/zones/{zone_id}/tasks/export', NewZoneExportResource(central, tasks))
+    app.add_route('/v2/zones/tasks/imports', ZoneImportsResource(central, tasks, import_limit))
+    app.add_route('/v2/zones/tasks/imports/{import_id}', ZoneImportResource(tasks))
+    app.add_route('/v2/zones/tasks/exports', ZoneExportsResource(tasks))
     app.add_route('/v2/zones/tasks/exports/{export_id}', exported)
     app.add_route('/v2/zones/tasks/exports/{export_id}/export', exported, suffix='file')
-    app.add_route('/v2/zones/{zone_id}/nameservers', NameServers(central))
-    recordsets = AllRecordSets(central)
+    app.add_route('/v2/zones/{zone_id}/nameservers', NameServersResource(central))
+    recordsets = AllRecordSetsResource(central)
     app.add_route('/v2/recordsets', recordsets)
     app.add_route('/v2/recordsets/{recordset_id}', recordsets, suffix='one')
-    app.add_route('/v2/pools', Pools(central))
+    app.add_route('/v2/pools', PoolsResource(central))
     app.add_route('/v2/pools/{pool_id}', PoolResource(central))
-    app.add_route('/v2/pools/{pool_id}/audits', Audits(central, storage))
-    app.add_route('/v2/pools/{pool_id}/audits/findings', AuditFindings(central, storage))
-    app.add_route('/v2/tsigkeys', TsigKeys(central))
-    app.add_route('/v2/tsigkeys/{tsigkey_id}', TsigKey(central))
-    app.add_route('/v2/limits', Limits(central))
-    quotas = Quotas(central)
+    app.add_route('/v2/pools/{pool_id}/audits', AuditsResource(central, storage))
+    app.add_route('/v2/pools/{pool_id}/audits/findings', AuditFindingsResource(central, storage))
+    app.add_route('/v2/tsigkeys', TsigKeysResource(central))
+    app.add_route('/v2/tsigkeys/{tsigkey_id}', TsigKeyResource(central))
+    app.add_route('/v2/limits', LimitsResource(central))
+    quotas = QuotasResource(central)
     app.add_route('/v2/quotas', quotas)
     app.add_route('/v2/quotas/{project_id}', quotas, suffix='of')
-    app.add_route('/v2/service_statuses', ServiceStatuses(central))
-    app.add_route('/v2/service_statuses/{service_id}', ServiceStatus(central))
+    app.add_route('/v2/service_statuses', ServiceStatusesResource(central))
+    app.add_route('/v2/service_statuses/{service_id}', ServiceStatusResource(central))
     app.add_route('/status', PoolPage(gatherer, storage, pool.name))
     app.add_route('/status/zones', ZoneSearch(gatherer))
     app.add_route('/status/zones/{zone}', ZonePage(gatherer, storage))
     for name in ('style.css', 'refresh.js'):
         app.add_route(f'/status/{name}', Files())
-    plan = Plan(central)
-    app.add_route('/v2/plans', Plans(central, whole))
+    plan = PlanResource(central)
+    app.add_route('/v2/plans', PlansResource(central, whole))
     app.add_route('/v2/plans/{plan_id}', plan)
     for command in ('approve', 'settle'):
         app.add_route(f'/v2/plans/{{plan_id}}/{command}', plan, suffix=command)
-    servers, server = Servers(gatherer, pool_managers, pool.name), Server(gatherer, pool_managers)
+    servers, server = ServersResource(gatherer, pool_managers, pool.name), ServerResource(gatherer, pool_managers)
     app.add_route('/v2/servers', servers)
     app.add_route('/v2/servers/reload', servers, suffix='reload')
     app.add_route('/v2/servers/{server_id}', server)

@@ -15,20 +15,20 @@ import falcon
 from designate_pool.api.resources.admin import health, limits, quotas, tsigkeys
 from designate_pool.api.resources.pools import audits, plans, pools, servers, service_statuses
 from designate_pool.api.resources.zones import recordsets, zone_imports_exports, zone_servers, zone_wait, zones
-from designate_pool.api.schema.operation import Operation, Schema
+from designate_pool.api.schema.operation import ApiOperation, Schema
 from designate_pool.api.status import resource
 
 MODULES: tuple[ModuleType, ...] = (health, zones, zone_servers, zone_wait, recordsets, zone_imports_exports, servers,
                                    plans, pools, audits, tsigkeys, quotas, limits, service_statuses, resource)
 
 
-def tagged() -> list[tuple[str, Operation]]:
+def tagged() -> list[tuple[str, ApiOperation]]:
     """Every operation with the name of its module, which is its tag in the document."""
     return [(module.__name__.rpartition('.')[2], each) for module in MODULES
             for each in getattr(module, 'OPERATIONS', ())]
 
 
-def operations() -> tuple[Operation, ...]:
+def operations() -> tuple[ApiOperation, ...]:
     """Every operation, in the order in which the document has them."""
     return tuple(each for _, each in tagged())
 
@@ -53,8 +53,8 @@ class FindOperation:
     answer 404, 405 or that to OPTIONS.  Whoever does not take what is answered there is told so at once.
     """
 
-    def __init__(self, known: Iterable[Operation]) -> None:
-        self._known: Mapping[tuple[str, str], Operation] = {(each.method, each.path): each for each in known}
+    def __init__(self, known: Iterable[ApiOperation]) -> None:
+        self._known: Mapping[tuple[str, str], ApiOperation] = {(each.method, each.path): each for each in known}
 
     def process_request(self, req: falcon.Request, resp: falcon.Response) -> None:
         req.context.operation = None

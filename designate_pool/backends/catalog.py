@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from designate_pool import model
 from designate_pool.backends import soa_check
 from designate_pool.backends.base import Backend, Outcomes
-from designate_pool.backends.soa_check import Answer, Said
+from designate_pool.backends.soa_check import SoaAnswer, SoaOutcome
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendUnreachable
 
@@ -37,7 +37,7 @@ class Catalog(Backend):
 
     def _delete_many(self, domains: Sequence[model.Domain], timeout: float) -> Outcomes:
         said = soa_check.ask(self.server, {domain.name for domain in domains}, Deadline(timeout),
-                             lambda said: said.answer is Answer.ABSENT)
+                             lambda said: said.answer is SoaOutcome.ABSENT)
         if not any(said.values()):
             raise BackendUnreachable(why=f'no answer within {timeout:g} s')
         return [_still_there(domain.name, said[domain.name]) for domain in domains]
@@ -51,7 +51,7 @@ class Catalog(Backend):
             for name, said in soa_check.ask(self.server, part, Deadline(min(_PATIENCE, deadline.left()))).items():
                 if said is None:
                     raise BackendUnreachable(why=f'no answer when asked for {name}')
-                if said.answer is not Answer.ABSENT:
+                if said.answer is not SoaOutcome.ABSENT:
                     found[name] = said.serial
         return found, False
 
@@ -67,12 +67,12 @@ class Catalog(Backend):
                 'configuration names the catalog zone')
 
 
-def _still_there(name: str, said: Said | None) -> BackendError | None:
+def _still_there(name: str, said: SoaAnswer | None) -> BackendError | None:
     """Why the zone *name* cannot be taken for gone; None when it can."""
     if said is None:
         return BackendUnreachable(why=f'no answer when asked for {name}')
-    if said.answer is Answer.SERVED:
+    if said.answer is SoaOutcome.SERVED:
         return BackendError(why=f'it still serves {name} ({said.reason}), though it is no longer in the catalog')
-    if said.answer is Answer.UNSURE:
+    if said.answer is SoaOutcome.UNSURE:
         return BackendError(why=f'whether it still serves {name} is not clear: it gives {said.reason}')
     return None

@@ -14,15 +14,15 @@ from typing import Generic, Protocol, TypeVar
 from designate_pool.deadline import Deadline
 
 
-class Connection(Protocol):
+class PooledConnection(Protocol):
     def close(self) -> None: ...
 
 
-C = TypeVar('C', bound=Connection)
+C = TypeVar('C', bound=PooledConnection)
 T = TypeVar('T')
 
 
-class Connections(Generic[C]):
+class ConnectionPool(Generic[C]):
     """The kept connections to one server.
 
     :param connect: makes a connection before the deadline is over

@@ -23,7 +23,7 @@ OPERATIONS = ('create', 'delete', 'refetch', 'list', 'ping')
 
 
 @dataclasses.dataclass(frozen=True)
-class Call:
+class FakeCall:
     """One call that the server got; *name* is empty where it was about no zone."""
 
     operation: str
@@ -46,7 +46,7 @@ class Fake(Backend):
     def __init__(self, server: model.Server) -> None:
         super().__init__(server)
         self.serves_on_create = bool(self.options['serves'])
-        self.calls: list[Call] = []
+        self.calls: list[FakeCall] = []
         self.zones: set[str] = set()
         self._lock = threading.Lock()
         self._awake = threading.Event()
@@ -78,27 +78,27 @@ class Fake(Backend):
         self._awake = threading.Event()
 
     def _create(self, domain: model.Domain, timeout: float) -> None:
-        if self._effective(Call('create', domain.name, domain.generation), timeout):
+        if self._effective(FakeCall('create', domain.name, domain.generation), timeout):
             with self._lock:
                 self.zones.add(domain.name)
 
     def _delete(self, domain: model.Domain, timeout: float) -> None:
-        if self._effective(Call('delete', domain.name, domain.generation), timeout):
+        if self._effective(FakeCall('delete', domain.name, domain.generation), timeout):
             with self._lock:
                 self.zones.discard(domain.name)
 
     def _refetch(self, domain: model.Domain, timeout: float) -> None:
-        self._effective(Call('refetch', domain.name, domain.generation), timeout)
+        self._effective(FakeCall('refetch', domain.name, domain.generation), timeout)
 
     def _list(self, names: Collection[str], timeout: float) -> tuple[dict[str, int | None], bool]:
-        self._effective(Call('list'), timeout)
+        self._effective(FakeCall('list'), timeout)
         with self._lock:
             return dict.fromkeys(self.zones), True
 
     def _ping(self, timeout: float) -> None:
-        self._effective(Call('ping'), timeout)
+        self._effective(FakeCall('ping'), timeout)
 
-    def _effective(self, call: Call, timeout: float) -> bool:
+    def _effective(self, call: FakeCall, timeout: float) -> bool:
         """Record *call* and behave; whether it is to have an effect."""
         behaviour = self._record(call)
         if behaviour == 'fail':
@@ -112,7 +112,7 @@ class Fake(Backend):
             raise TimeoutError
         return behaviour == 'succeed'
 
-    def _record(self, call: Call) -> str:
+    def _record(self, call: FakeCall) -> str:
         with self._lock:
             self.calls.append(call)
             behaviour, times = self._behaviours[call.operation]

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from designate_pool import model
 from designate_pool.backends.base import Backend
-from designate_pool.backends.connection_pool import Connections
+from designate_pool.backends.connection_pool import ConnectionPool
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused, InvalidField
 
@@ -42,7 +42,7 @@ class Secondary(Backend):
         key = server.tsig_key
         self._key = None if key is None else {'name': key.name, 'algorithm': key.algorithm, 'secret': key.secret}
         self._primaries = [{'host': endpoint.host, 'port': endpoint.port} for endpoint in server.primaries]
-        self._connections = Connections(self._connect, keep=max(1, server.max_in_flight))
+        self._connections = ConnectionPool(self._connect, keep=max(1, server.max_in_flight))
 
     def close(self) -> None:
         self._connections.close()

@@ -44,7 +44,7 @@ NO_KEY = 'the server does not accept our signature'
 _ABSENT = {dns.rcode.REFUSED, dns.rcode.NOTAUTH, dns.rcode.NXDOMAIN}
 
 
-class Answer(enum.Enum):
+class SoaOutcome(enum.Enum):
     """What a server says when it is asked for the SOA of a name."""
 
     SERVED = 'it serves the zone'
@@ -53,21 +53,21 @@ class Answer(enum.Enum):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Said:
+class SoaAnswer:
     """
     :ivar serial: with :attr:`Answer.SERVED` alone
     :ivar reason: the answer in words
     :ivar bad_key: whether it does not accept our signature
     """
 
-    answer: Answer
+    answer: SoaOutcome
     serial: int | None = None
     reason: str = ''
     bad_key: bool = False
 
 
 def ask(server: model.Server, names: Collection[str], deadline: Deadline,
-        enough: Callable[[Said], bool] = lambda said: True) -> dict[str, Said | None]:
+        enough: Callable[[SoaAnswer], bool] = lambda said: True) -> dict[str, SoaAnswer | None]:
     """Ask *server* for the SOA of each of *names*, again and again until its answer is *enough* or the time is up.
 
     :returns: the last answers; None for a name that was never answered
@@ -85,20 +85,20 @@ def ask(server: model.Server, names: Collection[str], deadline: Deadline,
     return found
 
 
-def read(message: dns.message.Message, name: dns.name.Name) -> Said:
+def read(message: dns.message.Message, name: dns.name.Name) -> SoaAnswer:
     """What a reply says of the zone *name*."""
     rcode = message.rcode()
     word = dns.rcode.to_text(rcode)
     if rcode in _ABSENT:
-        return Said(Answer.ABSENT, reason=word)
+        return SoaAnswer(SoaOutcome.ABSENT, reason=word)
     if rcode != dns.rcode.NOERROR or message.flags & dns.flags.TC:
-        return Said(Answer.UNSURE, reason=word if rcode else 'a truncated answer')
+        return SoaAnswer(SoaOutcome.UNSURE, reason=word if rcode else 'a truncated answer')
     found = message.get_rrset(message.answer, name, dns.rdataclass.IN, dns.rdatatype.SOA)
     if found is None:  # of a zone above, or a referral from there
-        return Said(Answer.ABSENT, reason='no SOA of that name')
+        return SoaAnswer(SoaOutcome.ABSENT, reason='no SOA of that name')
     if not message.flags & dns.flags.AA:
-        return Said(Answer.ABSENT, reason='no authority')
-    return Said(Answer.SERVED, found[0].serial, f'serial {found[0].serial}')
+        return SoaAnswer(SoaOutcome.ABSENT, reason='no authority')
+    return SoaAnswer(SoaOutcome.SERVED, found[0].serial, f'serial {found[0].serial}')
 
 
 @dataclasses.dataclass(slots=True)
@@ -113,7 +113,7 @@ class _Question:
     name: dns.name.Name
     query: dns.message.Message
     message: bytes = b''
-    said: Said | None = None
+    said: SoaAnswer | None = None
     answers: int = 0
 
 
@@ -121,7 +121,7 @@ class _Round:
     """One socket, and all that is asked over it."""
 
     def __init__(self, sock: socket.socket, key: dns.tsig.Key | None, names: Collection[str],
-                 enough: Callable[[Said], bool]) -> None:
+                 enough: Callable[[SoaAnswer], bool]) -> None:
         self._sock = sock
         self._key = key
         self._enough = enough
@@ -132,7 +132,7 @@ class _Round:
         #: When a datagram was sent that is not answered, for half a second; by the question's id, in order.
         self._in_flight: dict[int, float] = {}
 
-    def run(self, deadline: Deadline) -> dict[str, Said | None]:
+    def run(self, deadline: Deadline) -> dict[str, SoaAnswer | None]:
         with contextlib.suppress(TimeoutError):  # the time is up; what was heard, was heard
             while self._due or self._in_flight:
                 self._send()
@@ -195,20 +195,21 @@ class _Round:
             question.answers += 1
             self._at(time.monotonic() + pause, question)
 
-    def _heard(self, octets: bytes, question: _Question) -> Said | None:
+    def _heard(self, octets: bytes, question: _Question) -> SoaAnswer | None:
         """What a reply says; None when it is none to that question."""
         try:
             message = dns.message.from_wire(octets, keyring=False)
             if self._key is not None and message.had_tsig:
                 message = dns.message.from_wire(octets, keyring=self._key, request_mac=question.query.mac)
         except dns.tsig.PeerError as error:
-            return Said(Answer.UNSURE, reason=_words(error), bad_key=True)
+            return SoaAnswer(SoaOutcome.UNSURE, reason=_words(error), bad_key=True)
         except (dns.exception.DNSException, ValueError):
             return None
         if not question.query.is_response(message):
             return None
         if self._key is not None and not message.had_tsig and message.rcode() != dns.rcode.REFUSED:
-            return Said(Answer.UNSURE, reason=f'an answer that is not signed ({dns.rcode.to_text(message.rcode())})')
+            return SoaAnswer(SoaOutcome.UNSURE,
+                             reason=f'an answer that is not signed ({dns.rcode.to_text(message.rcode())})')
         return read(message, question.name)
 
     def _at(self, when: float, question: _Question) -> None:

@@ -30,7 +30,7 @@ class Runtime(Protocol):
     def compute(self, work: Any, *args: Any) -> Any: ...
 
 
-class Casts:
+class CastQueue:
     """Sends domains to their pool managers, in one loop: a single one at once, in batches when more are waiting."""
 
     def __init__(self, pool_managers: PoolManagerClient, runtime: Runtime) -> None:

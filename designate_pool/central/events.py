@@ -21,14 +21,14 @@ CREATE, UPDATE, DELETE = 'create', 'update', 'delete'
 MOST_RECORDS = 1000
 
 
-class Transition(NamedTuple):
+class DomainTransition(NamedTuple):
     """A domain before and after it came into another status."""
 
     former: Domain
     domain: Domain
 
 
-class Telling:
+class EventSender:
     def __init__(self, notifications: Sink) -> None:
         self._notifications = notifications
 
@@ -48,7 +48,7 @@ class Telling:
             self._pending(domain)
         self._notifications.put(f'dns.recordset.{verb}', recordset_payload(domain, recordset))
 
-    def transitions(self, transitions: Iterable[Transition]) -> None:
+    def transitions(self, transitions: Iterable[DomainTransition]) -> None:
         """The pool has agreed, or failed."""
         for former, domain in transitions:
             failed, action = domain.status is Status.ERROR, former.action.value

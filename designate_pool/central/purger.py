@@ -29,7 +29,7 @@ SERVICES_KEPT = timedelta(days=1)
 ARRIVING = timedelta(hours=1)
 
 
-class Housekeeper:
+class Purger:
     """
     :param retention: seconds that what is deleted is kept
     :param clock: seconds since 1970

@@ -13,14 +13,14 @@ from datetime import datetime, timezone
 from typing import Any, TypeVar
 
 from designate_pool.central import events, queries, transactions
-from designate_pool.central.cast_queue import Casts, Runtime
+from designate_pool.central.cast_queue import CastQueue, Runtime
 from designate_pool.central.domain_counts import DomainCounts
-from designate_pool.central.purger import Housekeeper
+from designate_pool.central.purger import Purger
 from designate_pool.central.rules import plans, pools
 from designate_pool.central.rules import quotas as quota_rules
 from designate_pool.central.rules import servers, tsigkeys
 from designate_pool.central.rules.journal import Journal
-from designate_pool.central.rules.quotas import Allowance, Quotas
+from designate_pool.central.rules.quotas import Allowance, ProjectQuotas
 from designate_pool.central.validation import fields, requests
 from designate_pool.central.validation.ids import domain_id as _domain_id
 from designate_pool.central.validation.ids import pool_id as _pool_id
@@ -28,7 +28,7 @@ from designate_pool.central.validation.ids import recordset_id as _recordset_id
 from designate_pool.central.validation.ids import server_id as _server_id
 from designate_pool.central.validation.ids import service_id as _service_id
 from designate_pool.central.validation.ids import tsigkey_id as _tsigkey_id
-from designate_pool.central.validation.requests import NewDomain, Wanted
+from designate_pool.central.validation.requests import NewDomain, WantedRecordSet
 from designate_pool.central.zone_tasks import export_check, import_worker, zonefile_parser
 from designate_pool.errors import DomainNotFound, LostRace
 from designate_pool.model import (Context, Domain, Outcome, PlanState, Pool, PoolServer, RecordChange, RecordSet,
@@ -37,7 +37,7 @@ from designate_pool.rpc.notifications import SILENT, Sink
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.zones import nameserver_updates
-from designate_pool.storage.zones.nameserver_updates import Renewal
+from designate_pool.storage.zones.nameserver_updates import NameserverUpdate
 
 LOG = logging.getLogger(__name__)
 T = TypeVar('T')
@@ -64,19 +64,20 @@ class Central:
     def __init__(self, storage: Storage, pool_managers: PoolManagerClient, runtime: Runtime, *,
                  clock: Callable[[], float] = time.time, default_pool_name: str = 'default',
                  retention: float = 86400, task_retention: float = 86400, journal_records: int = 10000,
-                 journal_age: float = 86400, quotas: Quotas = Quotas(), notifications: Sink = SILENT) -> None:
+                 journal_age: float = 86400, quotas: ProjectQuotas = ProjectQuotas(),
+                 notifications: Sink = SILENT) -> None:
         self._storage = storage
         self._runtime = runtime
         self._clock = clock
         self._default_pool_name = default_pool_name
         self._allowance = Allowance(quotas, clock)
         self._counts = DomainCounts(clock)
-        self._casts = Casts(pool_managers, runtime)
-        self._telling = events.Telling(notifications)
-        self.imports = import_worker.Imports(storage, self._make, clock, self._allowance.of)
+        self._casts = CastQueue(pool_managers, runtime)
+        self._telling = events.EventSender(notifications)
+        self.imports = import_worker.ImportWorker(storage, self._make, clock, self._allowance.of)
         self._journal = Journal(journal_records)
-        self._housekeeper = Housekeeper(storage, retention, clock, task_retention, journal_age,
-                                        self.resume_renewals)
+        self._housekeeper = Purger(storage, retention, clock, task_retention, journal_age,
+                                   self.resume_renewals)
 
     def start(self) -> None:
         """Start what goes on beside the requests."""
@@ -365,11 +366,11 @@ class Central:
         self._storage.read(weigh)
         return True
 
-    def _create(self, context: Context, wanted: NewDomain, recordsets: Sequence[Wanted],
+    def _create(self, context: Context, wanted: NewDomain, recordsets: Sequence[WantedRecordSet],
                 pool_name: str | None = None) -> Domain:
         return self._make(context, wanted, [recordsets], pool_name=pool_name)
 
-    def _make(self, context: Context, wanted: NewDomain, parts: Iterable[Sequence[Wanted]], *,
+    def _make(self, context: Context, wanted: NewDomain, parts: Iterable[Sequence[WantedRecordSet]], *,
               pool_name: str | None = None, also: Callable[[Tx, Domain], None] | None = None) -> Domain:
         if wanted.pool_id is None:
             wanted = requests.in_pool(wanted, wanted.pool_name or pool_name or self._default_pool_name)
@@ -391,7 +392,7 @@ class Central:
         while (found := self._storage.run(nameserver_updates.claim, now, now + pools.CLAIM)) is not None:
             self._give_name_servers(Context(request_id=found.request_id, all_projects=True), found)
 
-    def _give_name_servers(self, context: Context, renewal: Renewal) -> None:
+    def _give_name_servers(self, context: Context, renewal: NameserverUpdate) -> None:
         """Rewrite SOA and NS of the pool's domains, a page in a transaction."""
         after_id: str | None = renewal.after_id
         while after_id is not None:

@@ -11,13 +11,13 @@ from datetime import datetime
 from typing import Any
 
 from designate_pool.central import events
-from designate_pool.central.events import Transition
+from designate_pool.central.events import DomainTransition
 from designate_pool.central.rules import domains as rules
 from designate_pool.central.rules import nesting, recordset_edits, status
 from designate_pool.central.rules.journal import Journal, cut_many
 from designate_pool.central.rules.quotas import Allowance
 from designate_pool.central.validation import requests
-from designate_pool.central.validation.requests import NewDomain, Wanted
+from designate_pool.central.validation.requests import NewDomain, WantedRecordSet
 from designate_pool.errors import (DomainBeingDeleted, DomainNotFound, ManagedRecordSet, PoolNotFound,
                                    PoolWithoutNameServers, RecordSetNotFound, SerialMoved)
 from designate_pool.model import Context, Domain, RecordSet, Report, Status, Task
@@ -26,7 +26,7 @@ from designate_pool.storage.operations import rrset_ownership
 from designate_pool.storage.serving import catalog
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import domains, nameserver_updates, plans, pools, recordsets, zone_tasks
-from designate_pool.storage.zones.nameserver_updates import Renewal
+from designate_pool.storage.zones.nameserver_updates import NameserverUpdate
 
 
 def may_see(context: Context, domain: Domain) -> bool:
@@ -34,8 +34,8 @@ def may_see(context: Context, domain: Domain) -> bool:
     return context.sees(domain.project_id)
 
 
-def create_domain(tx: Tx, context: Context, domain_id: str, wanted: NewDomain, sets: Iterable[Sequence[Wanted]],
-                  now: datetime, allowance: Allowance) -> Domain:
+def create_domain(tx: Tx, context: Context, domain_id: str, wanted: NewDomain,
+                  sets: Iterable[Sequence[WantedRecordSet]], now: datetime, allowance: Allowance) -> Domain:
     """Six statements, with or without recordsets; two more where the database has several writers, and
     two where the pool has a catalog zone.
 
@@ -140,8 +140,8 @@ def delete_domain(tx: Tx, context: Context, domain_id: str, now: datetime) -> Do
     return domain
 
 
-def apply(tx: Tx, context: Context, domain_id: str, wanted: Sequence[Wanted], now: datetime, allowance: Allowance,
-          journal: Journal, serial: int | None = None) -> tuple[Domain, bool]:
+def apply(tx: Tx, context: Context, domain_id: str, wanted: Sequence[WantedRecordSet], now: datetime,
+          allowance: Allowance, journal: Journal, serial: int | None = None) -> tuple[Domain, bool]:
     """Make the recordsets as *wanted*; the domain, and whether what is served changes.
 
     :param serial: the one that the domain must have for that
@@ -162,7 +162,7 @@ def apply(tx: Tx, context: Context, domain_id: str, wanted: Sequence[Wanted], no
     return _carry_out(tx, context, domain, edits, present, now, journal)
 
 
-def create_recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str, wanted: Wanted,
+def create_recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str, wanted: WantedRecordSet,
                      now: datetime, allowance: Allowance, journal: Journal) -> tuple[Domain, RecordSet]:
     domain = lock_domain(tx, context, domain_id)
     present = recordsets.at_names(tx, domain.id, [wanted.name])
@@ -185,7 +185,7 @@ def update_recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str
     """
     domain = lock_domain(tx, context, domain_id)
     old = _own_recordset(tx, domain, recordset_id)
-    wanted = Wanted(old.name, old.type, **values(old.type))
+    wanted = WantedRecordSet(old.name, old.type, **values(old.type))
     # Neither name nor type can change, so there is no other recordset to be in conflict with.
     edits = recordset_edits.plan(domain, [old], [wanted])
     allowance.check_edits(tx, domain, [old], edits)
@@ -203,21 +203,21 @@ def delete_recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str
         if found is None or not _is_own(context, domain):
             raise
         return domain, found  # the commit came through, the answer to it did not
-    edits = recordset_edits.plan(domain, [old], [Wanted(old.name, old.type, ())])
+    edits = recordset_edits.plan(domain, [old], [WantedRecordSet(old.name, old.type, ())])
     domain, _ = _carry_out(tx, context, domain, edits, [old], now, journal)
     gone = tuple(dataclasses.replace(record, serial_number=domain.serial, task=Task.DELETE, status=Status.PENDING)
                  for record in old.records)
     return domain, dataclasses.replace(old, records=gone, updated_at=now, version=old.version + 1)
 
 
-def apply_reports(tx: Tx, reports: Iterable[Report], now: datetime) -> tuple[list[Transition], list[str]]:
+def apply_reports(tx: Tx, reports: Iterable[Report], now: datetime) -> tuple[list[DomainTransition], list[str]]:
     """Take in what the pool says; which domains came into another status, and the ids of those that do not exist."""
     reports = list(reports)
     present = domains.lock_many(tx, [report.domain_id for report in reports])
     changed: dict[str, Domain] = {}
     settled: dict[str, None] = {}
     failed: dict[int, list[str]] = {}
-    transitions: list[Transition] = []
+    transitions: list[DomainTransition] = []
     for report in reports:
         decision = status.decide(present[report.domain_id], report) if report.domain_id in present else None
         if decision is None:
@@ -228,7 +228,7 @@ def apply_reports(tx: Tx, reports: Iterable[Report], now: datetime) -> tuple[lis
             changed[report.domain_id] = present[report.domain_id] = domain = dataclasses.replace(
                 decision.domain, updated_at=now, converged_at=now if there else decision.domain.converged_at)
             if domain.status is not former.status:
-                transitions.append(Transition(former, domain))
+                transitions.append(DomainTransition(former, domain))
         if decision.settled:
             settled[report.domain_id] = None
         if decision.failed_serial is not None:
@@ -267,12 +267,12 @@ def give_name_servers(tx: Tx, pool_id: str, after_id: str, limit: int, everywher
     sets = {found.domain_id: found for found in recordsets.at_apex(tx, [domain.id for domain in page], 'NS')}
     rdatas = rules.ns_rdatas(pool.name_servers)
     changed: list[Domain] = []
-    by_serial: dict[int, recordset_edits.Edits] = {}
+    by_serial: dict[int, recordset_edits.RecordSetEdits] = {}
     for domain in page:
-        edits = recordset_edits.Edits()
+        edits = recordset_edits.RecordSetEdits()
         if recordset_edits.hold(edits, sets[domain.id], rdatas) or everywhere:
             changed.append(rules.change(domain, now, request_id))
-            _merge(by_serial.setdefault(changed[-1].serial, recordset_edits.Edits()), edits)
+            _merge(by_serial.setdefault(changed[-1].serial, recordset_edits.RecordSetEdits()), edits)
     changed = cut_many(tx, changed)
     domains.save_serials(tx, changed)
     owner = {found.id: domain_id for domain_id, found in sets.items()}
@@ -284,7 +284,7 @@ def give_name_servers(tx: Tx, pool_id: str, after_id: str, limit: int, everywher
     return changed, page[-1].id if len(page) == limit else None
 
 
-def renew_page(tx: Tx, renewal: Renewal, after_id: str, limit: int, now: datetime,
+def renew_page(tx: Tx, renewal: NameserverUpdate, after_id: str, limit: int, now: datetime,
                until: datetime) -> tuple[list[Domain], str | None]:
     """A page of *renewal*: :func:`give_name_servers`, and how far that has come; a newer renewal goes on by itself."""
     changed, next_id = give_name_servers(tx, renewal.pool_id, after_id, limit, renewal.everywhere, now,
@@ -292,14 +292,14 @@ def renew_page(tx: Tx, renewal: Renewal, after_id: str, limit: int, now: datetim
     return changed, next_id if nameserver_updates.advance(tx, renewal, next_id, now, until) else None
 
 
-def _merge(into: recordset_edits.Edits, edits: recordset_edits.Edits) -> None:
+def _merge(into: recordset_edits.RecordSetEdits, edits: recordset_edits.RecordSetEdits) -> None:
     into.gone_records.extend(edits.gone_records)
     into.touched_records.extend(edits.touched_records)
     into.new_records.extend(edits.new_records)
 
 
-def _carry_out(tx: Tx, context: Context, domain: Domain, edits: recordset_edits.Edits, present: Iterable[RecordSet],
-               now: datetime, journal: Journal) -> tuple[Domain, bool]:
+def _carry_out(tx: Tx, context: Context, domain: Domain, edits: recordset_edits.RecordSetEdits,
+               present: Iterable[RecordSet], now: datetime, journal: Journal) -> tuple[Domain, bool]:
     """Write *edits*; the domain, with a new serial if what is served changes, and whether it does."""
     if edits.contents:
         changed = rules.change(domain, now, events.request_id(context))
@@ -320,7 +320,7 @@ def _is_own(context: Context, domain: Domain) -> bool:
     return bool(context.request_id) and domain.request_id == events.request_id(context)
 
 
-def _insert_records(tx: Tx, domain: Domain, edits: recordset_edits.Edits, now: datetime) -> None:
+def _insert_records(tx: Tx, domain: Domain, edits: recordset_edits.RecordSetEdits, now: datetime) -> None:
     recordsets.insert_records(tx, domain.serial, ((domain.id, set_id, rdata.text, rdata.wire)
                                                   for set_id, rdata in edits.new_records), now)
 

@@ -16,7 +16,7 @@ from cliff import app, commandmanager, help
 from designate_pool import __version__
 from designate_pool.cli.command_table import COMMANDS, GROUPS
 from designate_pool.cli.http import settings
-from designate_pool.cli.http.errors import Failure
+from designate_pool.cli.http.errors import CliError
 from designate_pool.cli.render import colours
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Shell(app.App):
 
     def initialize_app(self, argv: list[str]) -> None:
         if not argv and not self.options.deferred_help:  # cliff would go on to ask for commands, one after the other
-            raise Failure("No command was given; 'designate-pool --help' shows them.")
+            raise CliError("No command was given; 'designate-pool --help' shows them.")
 
     @functools.cached_property
     def settings(self) -> settings.ApiConnection:

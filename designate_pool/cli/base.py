@@ -9,7 +9,7 @@ from typing import Any
 
 from cliff import command, lister, show
 
-from designate_pool.cli.http.client import Client, Failure
+from designate_pool.cli.http.client import Client, CliError
 from designate_pool.cli.render import formats
 from designate_pool.cli.render.formats import cell
 from designate_pool.cli.wait import zone_wait
@@ -43,7 +43,7 @@ class ApiCommand(command.Command):
         """
         try:
             found: str | None = self.app.settings.format  # type: ignore[attr-defined]
-        except Failure:
+        except CliError:
             return otherwise
         return found if found is not None and found in known else otherwise
 
@@ -79,7 +79,7 @@ class ShowOne(ApiCommand, show.ShowOne):
                                       [cell(each, parsed_args.formatter) for each in data])
 
 
-class Told(ShowOne):
+class TextCommand(ShowOne):
     """Shows one thing as a text for people, unless another form is asked for."""
 
     @property
@@ -94,7 +94,7 @@ class Told(ShowOne):
         raise NotImplementedError
 
 
-class Change(ShowOne):
+class ChangeCommand(ShowOne):
     """Changes something, waits for the pool to agree if told to, and shows what was changed.
 
     The exit code is 0 when it was done, and when it was waited for, agreed on; 3 when the pool said ERROR, 4 when the
@@ -125,9 +125,9 @@ class Change(ShowOne):
         if parsed_args.wait is None:
             return False
         stream = self.app.stderr
-        change = zone_wait.Change(zone['id'], zone['name'], self.began, wanted, deletes)
+        change = zone_wait.PendingChange(zone['id'], zone['name'], self.began, wanted, deletes)
         try:
-            ending = zone_wait.follow(self.client, change, parsed_args.wait, zone_wait.Progress(stream, wanted))
+            ending = zone_wait.follow(self.client, change, parsed_args.wait, zone_wait.WaitProgress(stream, wanted))
         except KeyboardInterrupt:
             stream.write(f'\n{zone_wait.left_alone(change)}\n')
             raise

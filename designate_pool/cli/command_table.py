@@ -12,7 +12,7 @@ from typing import Any
 
 
 @dataclasses.dataclass(frozen=True)
-class Entry:
+class CommandEntry:
     """A command that is imported when it is asked for; to cliff it is an entry point.
 
     :ivar value: ``module:class`` below :mod:`designate_pool.cli`
@@ -147,8 +147,8 @@ _GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
 }
 
 #: By heading.
-GROUPS: Mapping[str, tuple[Entry, ...]] = {
-    heading: tuple(Entry(name, value, summary) for name, (value, summary) in found.items())
+GROUPS: Mapping[str, tuple[CommandEntry, ...]] = {
+    heading: tuple(CommandEntry(name, value, summary) for name, (value, summary) in found.items())
     for heading, found in _GROUPS.items()
 }
-COMMANDS: Mapping[str, Entry] = {entry.name: entry for group in GROUPS.values() for entry in group}
+COMMANDS: Mapping[str, CommandEntry] = {entry.name: entry for group in GROUPS.values() for entry in group}

@@ -31,7 +31,7 @@ NO_ANSWER = 'no answer'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Question:
+class DnsQuestion:
     """
     :ivar expected: the TTL and the data as :attr:`designate_pool.protocol.rrset.RRset.packed` has them, with blanks
         and commas between
@@ -54,13 +54,13 @@ class Asked:
 
     zone: str
     serial: int
-    questions: Sequence[Question]
+    questions: Sequence[DnsQuestion]
     with_serial: bool = True
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Difference:
-    question: Question
+    question: DnsQuestion
     answered: str
 
 
@@ -78,7 +78,7 @@ class ServerAnswers:
     trouble: str | None = None
 
 
-def questions(zone: str, pairs: Mapping[str, str]) -> list[Question]:
+def questions(zone: str, pairs: Mapping[str, str]) -> list[DnsQuestion]:
     """What to ask so that all of a zone is seen, in the order of names, without its SOA.
 
     What is below a delegation or a DNAME is not answered for by this zone's servers.
@@ -93,7 +93,7 @@ def questions(zone: str, pairs: Mapping[str, str]) -> list[Question]:
         if rtype == 'SOA' or rtype in GENERATED or _is_below(name, covers) \
                 or name in cuts and rtype not in ('NS', 'DS'):
             continue
-        found.append(Question(name, rtype, _told(pairs[f'{name}\t{rtype}']), rtype == 'NS' and name in cuts))
+        found.append(DnsQuestion(name, rtype, _told(pairs[f'{name}\t{rtype}']), rtype == 'NS' and name in cuts))
     return found
 
 
@@ -103,7 +103,7 @@ def serial_of(zone: str, pairs: Mapping[str, str]) -> int:
 
 def ask(host: str, port: int, asked: Asked, timeout: float) -> ServerAnswers:
     """Ask one server: first for the SOA, and when it answers that for all else, many at once."""
-    soa = Question(asked.zone, 'SOA', f'serial {asked.serial}')
+    soa = DnsQuestion(asked.zone, 'SOA', f'serial {asked.serial}')
     try:
         answered = _answer(host, port, soa, timeout)
     except OSError as error:
@@ -133,7 +133,7 @@ class _Silence:
         self._in_a_row = 0
         self._lock = threading.Lock()
 
-    def watch(self, host: str, port: int, question: Question, timeout: float) -> str | None:
+    def watch(self, host: str, port: int, question: DnsQuestion, timeout: float) -> str | None:
         """The answer; None when the question was not asked any more."""
         if self._in_a_row >= GIVE_UP:
             return None
@@ -146,7 +146,7 @@ class _Silence:
         return found
 
 
-def _answer(host: str, port: int, question: Question, timeout: float) -> str:
+def _answer(host: str, port: int, question: DnsQuestion, timeout: float) -> str:
     """The RRset that was asked for in the form of :attr:`Question.expected`, or in words why there is none.
 
     :raises OSError: when the server cannot be reached
@@ -164,7 +164,7 @@ def _answer(host: str, port: int, question: Question, timeout: float) -> str:
     return NO_ANSWER
 
 
-def _read(answer: dns.message.Message, question: Question) -> str:
+def _read(answer: dns.message.Message, question: DnsQuestion) -> str:
     section = answer.authority if question.referral and not answer.answer else answer.answer
     name = dns.name.from_text(question.name)
     rtype = dns.rdatatype.from_text(question.type)

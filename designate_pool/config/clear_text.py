@@ -14,7 +14,7 @@ _SECRET_NAME = re.compile('password|secret')
 _PASSWORD_IN_URL = re.compile(r'://[^/@\s]*:[^/@\s]+@')
 
 
-class _File(source.File):
+class _File(source.ConfigFile):
     """One file, with the texts of its options."""
 
     def __init__(self, path: str) -> None:

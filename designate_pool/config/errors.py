@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from designate_pool.errors import BadConfiguration
 
 
-class Mistakes:
+class ConfigErrors:
     """Notes of what is wrong, by section and option, in the order in which they were found."""
 
     def __init__(self) -> None:

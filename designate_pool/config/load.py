@@ -10,7 +10,7 @@ from oslo_config import cfg
 from oslo_log import log
 
 from designate_pool.config import api, central, database, minidns, options, pool_manager, process, source
-from designate_pool.config.errors import Mistakes, hint
+from designate_pool.config.errors import ConfigErrors, hint
 from designate_pool.config.section import Section
 from designate_pool.errors import BadConfiguration
 
@@ -71,13 +71,13 @@ def read_settings(conf: cfg.ConfigOpts) -> Settings:
     :raises BadConfiguration: with every mistake in the sections that are known by name; those of the servers are told
         by :func:`designate_pool.config.pools.read_pool`, beside these
     """
-    mistakes = Mistakes()
+    mistakes = ConfigErrors()
     settings = collect_settings(conf, source.read(conf), mistakes)
     mistakes.raise_if_any()
     return settings
 
 
-def collect_settings(conf: cfg.ConfigOpts, found: source.Source, mistakes: Mistakes) -> Settings:
+def collect_settings(conf: cfg.ConfigOpts, found: source.ConfigSource, mistakes: ConfigErrors) -> Settings:
     """Like :func:`read_settings`, but mistakes are noted; a value that is wrong is None in the result."""
     found.note_repetitions(mistakes)
     _note_unknown_names(found, mistakes)
@@ -94,7 +94,7 @@ def collect_settings(conf: cfg.ConfigOpts, found: source.Source, mistakes: Mista
     return settings
 
 
-def _note_unknown_names(found: source.Source, mistakes: Mistakes) -> None:
+def _note_unknown_names(found: source.ConfigSource, mistakes: ConfigErrors) -> None:
     known = options.names_by_section()
     for section, names in found.sections.items():
         prefix = section.partition(':')[0]

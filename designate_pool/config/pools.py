@@ -11,7 +11,7 @@ from typing import Any
 from oslo_config import cfg
 
 from designate_pool.config import source, values
-from designate_pool.config.errors import Mistakes, hint
+from designate_pool.config.errors import ConfigErrors, hint
 from designate_pool.config.load import Settings, collect_settings
 from designate_pool.config.section import DOLLAR
 from designate_pool.model import LONGEST_LABEL, Endpoint, Option, Pool, Server, TsigKey
@@ -47,7 +47,7 @@ def read_pool(conf: cfg.ConfigOpts, drivers: Drivers, with_servers: bool = True)
     :param with_servers: whether it is a mistake to have none
     :raises BadConfiguration: with every mistake of the whole configuration
     """
-    mistakes = Mistakes()
+    mistakes = ConfigErrors()
     found = source.read(conf)
     settings = collect_settings(conf, found, mistakes)
     reader = _Reader(conf, found, drivers, settings, mistakes)
@@ -85,8 +85,8 @@ def options_of(section: str, drivers: Drivers) -> Sequence[Option]:
 class _Reader:
     """One reading of the sections of servers and keys."""
 
-    def __init__(self, conf: cfg.ConfigOpts, found: source.Source, drivers: Drivers, settings: Settings,
-                 mistakes: Mistakes) -> None:
+    def __init__(self, conf: cfg.ConfigOpts, found: source.ConfigSource, drivers: Drivers, settings: Settings,
+                 mistakes: ConfigErrors) -> None:
         self._conf = conf
         self._sections = found.sections
         self._drivers = drivers

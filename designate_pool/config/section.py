@@ -8,7 +8,7 @@ from typing import Any
 from oslo_config import cfg
 
 from designate_pool.config import values
-from designate_pool.config.errors import Mistakes
+from designate_pool.config.errors import ConfigErrors
 from designate_pool.model import Endpoint
 
 #: What to do about a ``$`` that oslo.config could not make sense of.
@@ -18,7 +18,7 @@ DOLLAR = "oslo.config takes the $ in it for a reference to another option; write
 class Section:
     """The options of one group of *conf*."""
 
-    def __init__(self, conf: cfg.ConfigOpts, group: str, mistakes: Mistakes) -> None:
+    def __init__(self, conf: cfg.ConfigOpts, group: str, mistakes: ConfigErrors) -> None:
         self._options = conf if group == 'DEFAULT' else conf[group]
         self._mistakes = mistakes
         self.name = group

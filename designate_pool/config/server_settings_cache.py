@@ -21,7 +21,7 @@ _KINDS = {kind.__name__: kind for kind in (Endpoint, Server, TsigKey)}
 _MARK = '!'
 
 
-class KeptServers:
+class ServerSettingsCache:
     """The file *path*.  That it cannot be read or written is logged, and costs no more than what is said above."""
 
     def __init__(self, path: str) -> None:

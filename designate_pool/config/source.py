@@ -14,14 +14,14 @@ from typing import Any
 
 from oslo_config import cfg, iniparser
 
-from designate_pool.config.errors import Mistakes
+from designate_pool.config.errors import ConfigErrors
 
 
 class Unreadable(ValueError):
     """A file that cannot be understood; the text says where and why, without the line: it may hold a secret."""
 
 
-class File(iniparser.BaseParser):
+class ConfigFile(iniparser.BaseParser):
     """One file's sections and the names of their options.
 
     :ivar sections: option names by section, as written
@@ -57,27 +57,27 @@ class File(iniparser.BaseParser):
         self.sections[self._section].append(key)
 
 
-class Source:
+class ConfigSource:
     """All files of a configuration together.
 
     :ivar sections: option names by section, in the order of the files
     """
 
-    def __init__(self, files: list[File]) -> None:
+    def __init__(self, files: list[ConfigFile]) -> None:
         self.files = files
         self.sections: dict[str, list[str]] = collections.defaultdict(list)
         for file in files:
             for section, options in file.sections.items():
                 self.sections[section].extend(each for each in options if each not in self.sections[section])
 
-    def note_repetitions(self, mistakes: Mistakes) -> None:
+    def note_repetitions(self, mistakes: ConfigErrors) -> None:
         """A section may be continued in another file, but twice in one file is a slip of the hand."""
         for file in self.files:
             for section in file.repeated:
                 mistakes.add(section, None, f'the section stands more than once in {file.path}')
 
 
-def read(conf: cfg.ConfigOpts) -> Source:
+def read(conf: cfg.ConfigOpts) -> ConfigSource:
     """The files that *conf* was read from.
 
     :raises BadConfiguration: when one of them cannot be opened or understood now
@@ -85,20 +85,20 @@ def read(conf: cfg.ConfigOpts) -> Source:
     return read_files(paths(conf))
 
 
-def read_files(names: Iterable[str]) -> Source:
+def read_files(names: Iterable[str]) -> ConfigSource:
     """The files of these *names*.
 
     :raises BadConfiguration: that names every file that cannot be opened or understood
     """
-    mistakes = Mistakes()
+    mistakes = ConfigErrors()
     files = []
     for name in names:
         try:
-            files.append(File(name))
+            files.append(ConfigFile(name))
         except Unreadable as error:
             mistakes.add_file(str(error))
     mistakes.raise_if_any()
-    return Source(files)
+    return ConfigSource(files)
 
 
 def paths(conf: Any) -> list[str]:

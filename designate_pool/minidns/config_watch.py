@@ -24,7 +24,7 @@ EVERY = 1.0
 _MOST = 1000
 
 
-class Following:
+class ConfigWatcher:
     """Reads the pool anew when that is due, and has it used.
 
     :param read_pool: reads the configuration; :class:`designate_pool.errors.PoolError` when it is wrong

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from designate_pool import metrics
-from designate_pool.minidns.access.acl import Peer
+from designate_pool.minidns.access.acl import AllowedPeer
 from designate_pool.minidns.server.responder import Query
-from designate_pool.minidns.soa_sweep.page import Tally
+from designate_pool.minidns.soa_sweep.page import PeerResult
 from designate_pool.model import Answer, Outcome, PollResult, ZoneHead
 from designate_pool.protocol import wire
 
@@ -45,7 +45,7 @@ def transferred(query: Query, octets: int, seconds: float, is_whole: bool) -> No
     metrics.TRANSFER_SECONDS.labels(server, kind).observe(seconds)
 
 
-def polled(peer: Peer, result: PollResult, seconds: float) -> None:
+def polled(peer: AllowedPeer, result: PollResult, seconds: float) -> None:
     """A poll came to its end: ``served``, ``behind``, or what the server said in the place of a serial."""
     outcome = result.answer.value.lower()
     if result.answer is Answer.SERIAL or result.status is Outcome.SUCCESS:
@@ -55,7 +55,7 @@ def polled(peer: Peer, result: PollResult, seconds: float) -> None:
     poll_seconds.observe(seconds)
 
 
-def audited(tally: Tally) -> None:
+def audited(tally: PeerResult) -> None:
     """A server was asked for many zones in one go."""
     outcomes = collections.Counter('behind' if said.answer is Answer.SERIAL else said.answer.value.lower()
                                    for _, said in tally.findings)
@@ -69,15 +69,15 @@ def _of_polls(server: str, outcome: str) -> tuple[Any, Any]:
     return metrics.POLLS.labels(server, outcome), metrics.POLL_SECONDS.labels(server)
 
 
-def notified(peer: Peer, is_accepted: bool) -> None:
+def notified(peer: AllowedPeer, is_accepted: bool) -> None:
     metrics.NOTIFIES.labels(_name(peer), 'accepted' if is_accepted else 'failed').inc()
 
 
-def _names(peers: Sequence[Peer]) -> str:
+def _names(peers: Sequence[AllowedPeer]) -> str:
     """Of servers that share an address, nobody can say which it was."""
     return ' or '.join(_name(peer) for peer in peers) or metrics.VISITOR
 
 
-def _name(peer: Peer) -> str:
+def _name(peer: AllowedPeer) -> str:
     """A server that is not configured has its address for an id, and of those there is no end."""
     return metrics.UNKNOWN if ':' in peer.id else peer.label

@@ -14,18 +14,18 @@ import dns.name
 
 from designate_pool.concurrency import Runtime
 from designate_pool.errors import InvalidField
-from designate_pool.minidns.access.acl import Peer
+from designate_pool.minidns.access.acl import AllowedPeer
 from designate_pool.minidns.access.servers import roster
-from designate_pool.minidns.access.tsig_grants import Keyring
-from designate_pool.minidns.client.event_loop import Exchange
+from designate_pool.minidns.access.tsig_grants import TsigGrants
+from designate_pool.minidns.client.event_loop import ClientLoop
 from designate_pool.minidns.client.poll_handover import hand_back
-from designate_pool.minidns.client.query import Schedule
-from designate_pool.minidns.client.result_sender import Reports
-from designate_pool.minidns.client.soa_poller import Poller, Request, ToAsker, ToPool
-from designate_pool.minidns.config_watch import Following
-from designate_pool.minidns.server.listener import Server
-from designate_pool.minidns.server.query_handler import Answering
-from designate_pool.minidns.soa_sweep.service import Surveying
+from designate_pool.minidns.client.query import RetrySchedule
+from designate_pool.minidns.client.result_sender import ResultSender
+from designate_pool.minidns.client.soa_poller import PollOrder, SoaPoller, ToAsker, ToPool
+from designate_pool.minidns.config_watch import ConfigWatcher
+from designate_pool.minidns.server.listener import Listener
+from designate_pool.minidns.server.query_handler import QueryHandler
+from designate_pool.minidns.soa_sweep.service import SweepService
 from designate_pool.minidns.zones.packing import PackedZone, StreamedZone
 from designate_pool.model import AlsoNotify, Answer, Context, Domain, Endpoint, Outcome, PollRequest, PollResult, Pool
 from designate_pool.protocol import wire
@@ -60,16 +60,16 @@ class MiniDns:
         self._runtime = runtime
         self._roster = roster(pool)
         self._changing = threading.Lock()
-        self._keyring = Keyring(storage)
-        answering = Answering(storage, lambda: self._roster, packed_zones_bytes, lambda: self._keyring.visitors,
-                              self._served)
-        self._server = Server(listen, answering, self._served, tcp_connections,
-                              lambda address: self._roster.at_address.get(address, 0), reuse_port)
-        self._reports = Reports(pool_managers)
-        self._exchange = Exchange(_sources(listen))
-        self._poller = Poller(self._exchange, self._reports.put)
-        self._surveying = Surveying(pool_managers, _sources(listen))
-        self._following = None if read_pool is None else Following(storage, pool.name, read_pool, self.set_pool)
+        self._keyring = TsigGrants(storage)
+        answering = QueryHandler(storage, lambda: self._roster, packed_zones_bytes, lambda: self._keyring.visitors,
+                                 self._served)
+        self._server = Listener(listen, answering, self._served, tcp_connections,
+                                lambda address: self._roster.at_address.get(address, 0), reuse_port)
+        self._reports = ResultSender(pool_managers)
+        self._exchange = ClientLoop(_sources(listen))
+        self._poller = SoaPoller(self._exchange, self._reports.put)
+        self._surveying = SweepService(pool_managers, _sources(listen))
+        self._following = None if read_pool is None else ConfigWatcher(storage, pool.name, read_pool, self.set_pool)
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
@@ -127,7 +127,7 @@ class MiniDns:
         :param destination: ``ip``, ``ip:port`` or ``[ip]:port``
         :raises InvalidField: when it is none of these
         """
-        self._ask_one(context, domain, destination, Schedule(timeout, retry_interval, max_retries), poll=False)
+        self._ask_one(context, domain, destination, RetrySchedule(timeout, retry_interval, max_retries), poll=False)
 
     def poll_for_serial_number(self, context: Context, domain: Domain, destination: str, timeout: float,
                                retry_interval: float, max_retries: int) -> None:
@@ -135,7 +135,7 @@ class MiniDns:
 
         :param destination: as for :meth:`notify_zone_changed`
         """
-        self._ask_one(context, domain, destination, Schedule(timeout, retry_interval, max_retries), poll=True)
+        self._ask_one(context, domain, destination, RetrySchedule(timeout, retry_interval, max_retries), poll=True)
 
     def notify_and_poll(self, context: Context, pool_name: str, requests: Sequence[PollRequest], timeout: float,
                         retry_interval: float, max_retries: int) -> None:
@@ -157,9 +157,9 @@ class MiniDns:
                     f'MiniDNS knows no server {request.server_id}; is its configuration the pool manager\'s?',
                     incarnation=request.incarnation)))
             else:
-                known.append(Request(peer, request.domain_id, request.name, request.serial, recipient, request.notify,
-                                     request.poll, request.delay, request.seen, request.incarnation))
-        self._poller.request(known, Schedule(timeout, retry_interval, max_retries))
+                known.append(PollOrder(peer, request.domain_id, request.name, request.serial, recipient, request.notify,
+                                       request.poll, request.delay, request.seen, request.incarnation))
+        self._poller.request(known, RetrySchedule(timeout, retry_interval, max_retries))
 
     def audit_serials(self, context: Context, pool_name: str, started_at: datetime, server_ids: Sequence[str],
                       domains: Sequence[tuple[str, str, int]]) -> None:
@@ -173,13 +173,13 @@ class MiniDns:
         peers = [peer for server_id in server_ids if (peer := self._known(server_id)) is not None]
         self._surveying.ask(context, pool_name, started_at, peers, domains)
 
-    def _known(self, server_id: str) -> Peer | None:
+    def _known(self, server_id: str) -> AllowedPeer | None:
         """The server with this id; a pool manager may know of one before we do."""
         if server_id not in self._roster.peers and self._following is not None:
             self._following.look_for(server_id)
         return self._roster.peers.get(server_id)
 
-    def _also(self, text: str) -> Peer | None:
+    def _also(self, text: str) -> AllowedPeer | None:
         """Where a NOTIFY goes that is for no server of the pool; None when its key is not known.
 
         :raises InvalidField: when *text* is no such place
@@ -200,21 +200,21 @@ class MiniDns:
             key = ours[0] if ours is not None else given.key if given is not None else None
         self._keyless.discard(text)
         endpoint = wanted.endpoint
-        return Peer(text, f'also:{endpoint}', (endpoint.host,), endpoint.port, key)
+        return AllowedPeer(text, f'also:{endpoint}', (endpoint.host,), endpoint.port, key)
 
     def _check_pool(self, pool_name: str) -> None:
         if pool_name != self._roster.pool_name:
             raise InvalidField(field='pool_name', why=f'this MiniDNS is of the pool {self._roster.pool_name}, not of '
                                                       f'{pool_name}')
 
-    def _ask_one(self, context: Context, domain: Domain, destination: str, schedule: Schedule, poll: bool) -> None:
+    def _ask_one(self, context: Context, domain: Domain, destination: str, schedule: RetrySchedule, poll: bool) -> None:
         self._check_pool(domain.pool_name)
         _check_name(domain.name)
-        request = Request(self._roster.find(destination), domain.id, domain.name, domain.serial,
-                          ToAsker(context, domain, destination), notify=not poll, poll=poll)
+        request = PollOrder(self._roster.find(destination), domain.id, domain.name, domain.serial,
+                            ToAsker(context, domain, destination), notify=not poll, poll=poll)
         self._poller.request([request], schedule)
 
-    def _served(self, peers: tuple[Peer, ...], zone: PackedZone | StreamedZone) -> None:
+    def _served(self, peers: tuple[AllowedPeer, ...], zone: PackedZone | StreamedZone) -> None:
         """A transfer has been sent: see whether its receiver serves it."""
         self._poller.transferred(peers, zone.domain_id, zone.name, zone.serial, zone.pool_name)
 

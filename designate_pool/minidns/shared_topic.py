@@ -10,7 +10,7 @@ from designate_pool.model import Context, Domain, PollRequest
 from designate_pool.rpc.minidns import MiniDnsClient
 
 
-class Sorting:
+class SharedTopicForwarder:
     """The endpoint of the shared topic: takes what is its own pool's, and casts the rest to the topic of its pool.
 
     The methods are those of :class:`~designate_pool.minidns.service.MiniDns`.

@@ -31,7 +31,7 @@ class Reply:
     additional: list[RRset] = dataclasses.field(default_factory=list)
 
 
-class Contents:
+class ZoneContents:
     """An unchanging zone.
 
     :param zone: with absolute names, and an SOA
@@ -54,13 +54,13 @@ class Contents:
                 if rdataset.rdtype != dns.rdatatype.SOA]
 
     @cached_property
-    def altered(self) -> Contents:
+    def altered(self) -> ZoneContents:
         """The same serial with other contents: other addresses, and a text at the apex."""
         zone = dns.zone.Zone(self.origin, relativize=False)
         for name, rdataset in self.zone.iterate_rdatasets():
             zone.replace_rdataset(name, _altered(rdataset))
         zone.replace_rdataset(self.origin, dns.rdataset.from_text('IN', 'TXT', 60, '"altered"'))
-        return Contents(zone)
+        return ZoneContents(zone)
 
     def reply(self, name: Name, rtype: RdataType) -> Reply:
         """The answer to a question about *name*, which is in the zone."""

@@ -32,14 +32,14 @@ from typing import Any
 
 from designate_pool.errors import BadInput, InvalidField, PoolError
 from designate_pool.model import Endpoint
-from designate_pool.nameserver.sockets import Listener
+from designate_pool.nameserver.sockets import TcpListener
 
 LOG = logging.getLogger(__name__)
 LONGEST_LINE = 65536
 Verb = Callable[[Mapping[str, Any]], Any]
 
 
-class Control:
+class ControlServer:
     """Serves the control socket.
 
     :param verbs: what each verb does with its arguments
@@ -50,7 +50,7 @@ class Control:
             raise InvalidField(field='secret', why='the control socket needs one')
         self._secret = secret
         self._verbs = verbs
-        self._listener = Listener('control', self._serve)
+        self._listener = TcpListener('control', self._serve)
 
     def start(self, listen: Endpoint) -> Endpoint:
         """Bind and serve; the endpoint with its true port.

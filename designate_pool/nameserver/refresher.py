@@ -10,8 +10,8 @@ import time
 from designate_pool import serial
 from designate_pool.nameserver import transfer
 from designate_pool.nameserver.faults import Faults
-from designate_pool.nameserver.schedule import Schedule
-from designate_pool.nameserver.zones import HeldZone, Zones
+from designate_pool.nameserver.schedule import TaskSchedule
+from designate_pool.nameserver.zones import HeldZone, ZoneTable
 
 LOG = logging.getLogger(__name__)
 FIRST_RETRY = 0.5
@@ -25,7 +25,8 @@ class Refresher:
     :param retry: seconds between tries after a failure, at most
     """
 
-    def __init__(self, zones: Zones, faults: Faults, schedule: Schedule, threads: int = 8, retry: float = 30.0) -> None:
+    def __init__(self, zones: ZoneTable, faults: Faults, schedule: TaskSchedule, threads: int = 8,
+                 retry: float = 30.0) -> None:
         self._zones = zones
         self._faults = faults
         self._schedule = schedule

@@ -18,9 +18,9 @@ import dns.rdatatype
 import dns.rrset
 import dns.tsig
 
-from designate_pool.nameserver.contents import Contents, Reply
+from designate_pool.nameserver.contents import Reply, ZoneContents
 from designate_pool.nameserver.faults import Faults
-from designate_pool.nameserver.zones import HeldZone, Zones, text_of
+from designate_pool.nameserver.zones import HeldZone, ZoneTable, text_of
 
 LOG = logging.getLogger(__name__)
 PAYLOAD = 1232
@@ -48,7 +48,7 @@ class Responder:
     :param refresh: called with the zone that a NOTIFY is about, and the serial in it
     """
 
-    def __init__(self, zones: Zones, faults: Faults, refresh: Callable[[HeldZone, int | None], None]) -> None:
+    def __init__(self, zones: ZoneTable, faults: Faults, refresh: Callable[[HeldZone, int | None], None]) -> None:
         self._zones = zones
         self._faults = faults
         self._refresh = refresh
@@ -104,7 +104,7 @@ class Responder:
         self._refresh(zone, hints[0] if hints else None)
         return Reply()
 
-    def _transfer(self, query: dns.message.Message, zone: HeldZone, contents: Contents, client: str,
+    def _transfer(self, query: dns.message.Message, zone: HeldZone, contents: ZoneContents, client: str,
                   tcp: bool) -> Iterator[bytes]:
         """The whole zone, for IXFR too (RFC 1995 section 4); over UDP the SOA alone sends an asker of IXFR to TCP."""
         question = query.question[0]
@@ -128,7 +128,7 @@ class Responder:
         yield response.to_wire(max_size=size, prefer_truncation=True)
 
 
-def _packed_transfer(query: dns.message.Message, contents: Contents) -> Iterator[bytes]:
+def _packed_transfer(query: dns.message.Message, contents: ZoneContents) -> Iterator[bytes]:
     """AXFR in messages of a moderate size, each signed when the query was (RFC 8945 section 5.3.1)."""
     context = None
     for number, rrsets in enumerate(_batches(contents)):
@@ -141,7 +141,7 @@ def _packed_transfer(query: dns.message.Message, contents: Contents) -> Iterator
         context = response.tsig_ctx
 
 
-def _batches(contents: Contents) -> Iterator[list[dns.rrset.RRset]]:
+def _batches(contents: ZoneContents) -> Iterator[list[dns.rrset.RRset]]:
     """The records in the order of a transfer, the SOA first and last, in lists of about TRANSFER_OCTETS."""
     batch: list[dns.rrset.RRset] = [contents.soa]
     octets = 0

@@ -12,7 +12,7 @@ from collections.abc import Callable
 LOG = logging.getLogger(__name__)
 
 
-class Schedule:
+class TaskSchedule:
     """Runs short pieces of work when their time has come."""
 
     def __init__(self) -> None:

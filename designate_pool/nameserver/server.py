@@ -15,14 +15,14 @@ import dns.name
 import designate_pool
 from designate_pool.errors import InvalidField
 from designate_pool.model import Endpoint, TsigKey
-from designate_pool.nameserver.control import Control
+from designate_pool.nameserver.control import ControlServer
 from designate_pool.nameserver.faults import FETCHING, Fault, Faults
 from designate_pool.nameserver.refresher import Refresher
 from designate_pool.nameserver.responder import Responder
-from designate_pool.nameserver.schedule import Schedule
+from designate_pool.nameserver.schedule import TaskSchedule
 from designate_pool.nameserver.sockets import DnsSockets
 from designate_pool.nameserver.transfer import tsig
-from designate_pool.nameserver.zones import Zones, text_of
+from designate_pool.nameserver.zones import ZoneTable, text_of
 
 
 class NameServer:
@@ -42,11 +42,11 @@ class NameServer:
         self.endpoint = listen
         self.control_endpoint = control
         self.faults = Faults()
-        self._zones = Zones(state, tuple(keys))
-        self._schedule = Schedule()
+        self._zones = ZoneTable(state, tuple(keys))
+        self._schedule = TaskSchedule()
         self._refresher = Refresher(self._zones, self.faults, self._schedule, retry=retry)
         self._sockets = DnsSockets(Responder(self._zones, self.faults, self._refresher.refresh).respond, self._schedule)
-        self._control = None if control is None else Control(secret, self._verbs())
+        self._control = None if control is None else ControlServer(secret, self._verbs())
         self._running = False
 
     def start(self) -> NameServer:

@@ -12,14 +12,14 @@ from collections.abc import Callable
 
 from designate_pool.model import Endpoint
 from designate_pool.nameserver.responder import Response
-from designate_pool.nameserver.schedule import Schedule
+from designate_pool.nameserver.schedule import TaskSchedule
 
 LOG = logging.getLogger(__name__)
 TCP_IDLE = 15.0
 MOST_CONNECTIONS = 200
 
 
-class Listener:
+class TcpListener:
     """Takes TCP connections and has each served on a thread of its own, until it is stopped."""
 
     def __init__(self, name: str, serve: Callable[[socket.socket, str], None]) -> None:
@@ -101,10 +101,10 @@ class DnsSockets:
     :param respond: from a message, its sender's address and whether it came over TCP to what is to be sent
     """
 
-    def __init__(self, respond: Callable[[bytes, str, bool], Response], schedule: Schedule) -> None:
+    def __init__(self, respond: Callable[[bytes, str, bool], Response], schedule: TaskSchedule) -> None:
         self._respond = respond
         self._schedule = schedule
-        self._tcp = Listener('dns-tcp', self._serve_connection)
+        self._tcp = TcpListener('dns-tcp', self._serve_connection)
         self._udp: socket.socket | None = None
         self._thread: threading.Thread | None = None
         self._stopping = threading.Event()

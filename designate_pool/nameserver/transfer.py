@@ -18,7 +18,7 @@ import dns.xfr
 import dns.zone
 
 from designate_pool.model import Endpoint, TsigKey
-from designate_pool.nameserver.contents import Contents
+from designate_pool.nameserver.contents import ZoneContents
 
 TIMEOUT = 5.0
 
@@ -57,7 +57,7 @@ def ask_serial(name: dns.name.Name, primary: Endpoint, key: TsigKey | None) -> i
         raise TransferFailed(f'{primary} does not tell the serial: {error or "no answer"}') from error
 
 
-def fetch(name: dns.name.Name, primary: Endpoint, key: TsigKey | None, broken: bool = False) -> Contents:
+def fetch(name: dns.name.Name, primary: Endpoint, key: TsigKey | None, broken: bool = False) -> ZoneContents:
     """The whole zone by AXFR.
 
     :param broken: stop in the middle
@@ -86,7 +86,7 @@ def fetch(name: dns.name.Name, primary: Endpoint, key: TsigKey | None, broken: b
                 raise TransferFailed(f'{primary} did not sign the end of the transfer')
     except (dns.exception.DNSException, OSError, ValueError, KeyError) as error:
         raise TransferFailed(f'the transfer from {primary} failed: {error or type(error).__name__}') from error
-    return Contents(zone)
+    return ZoneContents(zone)
 
 
 def _query(name: dns.name.Name, rtype: str, key: TsigKey | None) -> dns.message.Message:

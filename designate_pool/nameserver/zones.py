@@ -17,7 +17,7 @@ import dns.tsig
 import dns.zone
 
 from designate_pool.model import Endpoint, TsigKey
-from designate_pool.nameserver.contents import Contents
+from designate_pool.nameserver.contents import ZoneContents
 from designate_pool.nameserver.transfer import tsig
 
 LOG = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ class HeldZone:
     name: dns.name.Name
     primaries: tuple[Endpoint, ...]
     key: TsigKey | None = None
-    contents: Contents | None = None
+    contents: ZoneContents | None = None
     fresh_at: float = dataclasses.field(default_factory=time.monotonic)
     error: str | None = None
     failures: int = 0
@@ -56,14 +56,14 @@ class HeldZone:
         return text_of(self.name)
 
     @property
-    def served(self) -> Contents | None:
+    def served(self) -> ZoneContents | None:
         """What may be served: nothing before the first transfer, nor after the SOA's time to expire."""
         if self.contents is None or time.monotonic() - self.fresh_at > self.contents.soa[0].expire:
             return None
         return self.contents
 
 
-class Zones:
+class ZoneTable:
     """All zones by name.
 
     :param folder: where they are kept through a restart; None keeps them in memory alone
@@ -116,7 +116,7 @@ class Zones:
         for zone in self.all():
             self.delete(zone.name)
 
-    def replace(self, zone: HeldZone, contents: Contents) -> bool:
+    def replace(self, zone: HeldZone, contents: ZoneContents) -> bool:
         """Serve *contents* from now on; False when the zone was deleted meanwhile."""
         with self._lock:
             if self._zones.get(zone.name) is not zone:
@@ -158,7 +158,7 @@ class Zones:
             _write(path, json.dumps({'name': zone.name.to_text(), 'key': key,
                                      'primaries': [dataclasses.asdict(each) for each in zone.primaries]}))
 
-    def _save_contents(self, zone: HeldZone, contents: Contents) -> None:
+    def _save_contents(self, zone: HeldZone, contents: ZoneContents) -> None:
         for path in self._paths(zone)[1:]:
             _write(path, contents.zone.to_text(want_origin=True))
 
@@ -183,12 +183,12 @@ def text_of(name: dns.name.Name) -> str:
     return name.to_text().lower()
 
 
-def _read_contents(path: pathlib.Path, name: dns.name.Name) -> Contents | None:
+def _read_contents(path: pathlib.Path, name: dns.name.Name) -> ZoneContents | None:
     """What was served before; None when there was nothing, or it can no longer be read."""
     if not path.exists():
         return None
     try:
-        return Contents(dns.zone.from_file(str(path), name, relativize=False, check_origin=False))
+        return ZoneContents(dns.zone.from_file(str(path), name, relativize=False, check_origin=False))
     except (OSError, ValueError, KeyError, dns.exception.DNSException) as error:
         LOG.warning('Zone %s is fetched anew: %s cannot be read (%s)', name, path, error)
         return None

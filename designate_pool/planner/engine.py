@@ -21,18 +21,18 @@ from designate_pool.planner.plan import stored_plan
 from designate_pool.planner.plan.plan import ApplyResult, Plan
 from designate_pool.planner.plan.plan_store import PlanStore
 from designate_pool.planner.plan.safety import dangers, has_contents
-from designate_pool.planner.plan.stored_plan import Kept
+from designate_pool.planner.plan.stored_plan import KeptPlan
 from designate_pool.planner.processors.policies import PolicyProcessor
 from designate_pool.planner.providers.base import BaseProcessor, BaseProvider, BaseSource
-from designate_pool.planner.run_report import Outcome, Part
+from designate_pool.planner.run_report import RunReport, TargetResult
 from designate_pool.planner.setup import Setup, ZoneSetting
 from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.changes import Change
 from designate_pool.planner.zone.zone import Zone
-from designate_pool.planner.zone_jobs import Work
+from designate_pool.planner.zone_jobs import ZoneJob
 from designate_pool.protocol.rrset import lies_in, normal_name, parents
 
-__all__ = ['Manager', 'Outcome', 'Part', 'Setup', 'ZoneSetting', 'plan_for']
+__all__ = ['SyncEngine', 'RunReport', 'TargetResult', 'Setup', 'ZoneSetting', 'plan_for']
 
 Given = TypeVar('Given')
 Found = TypeVar('Found')
@@ -50,7 +50,7 @@ def plan_for(target: BaseProvider, desired: Zone, processors: Sequence[BaseProce
     return plan
 
 
-class Manager:
+class SyncEngine:
     """
     :param out: where outputs without a file of their own write to; standard output unless given
     :param now: the time, aware and in UTC
@@ -65,7 +65,7 @@ class Manager:
 
     def sync(self, zones: Collection[str] = (), sources: Collection[str] = (), targets: Collection[str] = (), *,
              dry_run: bool = True, force: Collection[str] | bool = (), store: PlanStore | None = None,
-             only: Kept | None = None) -> Outcome:
+             only: KeptPlan | None = None) -> RunReport:
         """One run: plan what is wanted, show it, and apply it unless it is a dry run.
 
         :param zones: names of the zones that are wanted; empty for all
@@ -82,14 +82,14 @@ class Manager:
         forced = _forced(force, (*first, *then))
         wanted: dict[str, Zone] = {}
 
-        def planned(work: Work) -> list[Part]:
+        def planned(work: ZoneJob) -> list[TargetResult]:
             try:
                 desired, is_empty = self._populated(work, wanted)
                 for processor in work.processors:
                     desired = processor.process_source_zone(desired, work.sources, lenient=work.lenient)
             except Exception as error:
                 why = zone_jobs.told(error, work.zone)
-                return [Part(work.zone, target.id, error=why) for target in work.targets]
+                return [TargetResult(work.zone, target.id, error=why) for target in work.targets]
             if work.is_wanted:
                 wanted[work.zone] = desired
             # Each target: existing, both sides fitted and processed, difference, meta; then process_plan.
@@ -101,22 +101,22 @@ class Manager:
         parts.sort(key=lambda part: (-_depth(part.zone), part.zone))
         if only is not None:
             if any(part.error is not None for part in parts):
-                return Outcome(parts, only.plan_id)
+                return RunReport(parts, only.plan_id)
             parts = only.checked(parts)
         for output in self.setup.outputs:
             output.run(parts, self._out or sys.stdout)
         plan_id = only.plan_id if only is not None else self._keep(parts, store)
         if dry_run:
-            return Outcome(parts, plan_id)
+            return RunReport(parts, plan_id)
         for part in parts:
             if part.is_unsafe:
                 raise part.dangers[0]
-        outcome = Outcome(self._applied(parts), plan_id)
+        outcome = RunReport(self._applied(parts), plan_id)
         if store is not None and plan_id is not None:
             store.settle(plan_id, PlanState.FAILED if outcome.failed else PlanState.APPLIED, stored_plan.why(outcome))
         return outcome
 
-    def apply(self, plan_id: str, store: PlanStore, force: Collection[str] | bool = ()) -> Outcome:
+    def apply(self, plan_id: str, store: PlanStore, force: Collection[str] | bool = ()) -> RunReport:
         """Make exactly the changes of a stored plan, or none.
 
         A plan that was interrupted may be applied again: what was done already is seen and not done twice.  When a
@@ -204,7 +204,7 @@ class Manager:
             provider.close()
 
     def _works(self, zones: Collection[str], sources: Collection[str], targets: Collection[str],
-               only: Kept | None) -> tuple[list[Work], list[Work], list[Part]]:
+               only: KeptPlan | None) -> tuple[list[ZoneJob], list[ZoneJob], list[TargetResult]]:
         """Zones from sources, zones that are aliases of those, and what has failed already."""
         # Some providers keep what they have read, and a run is about what is there now.
         self.close()
@@ -217,13 +217,13 @@ class Manager:
             raise PlanMoved(plan=only.plan_id, why=f'{missing[0]} not configured any more')
         return *zone_jobs.select(self.setup, settings, {zone for zone, _ in only.parts}, (), (), only.parts), []
 
-    def _resolve(self) -> tuple[dict[str, ZoneSetting], list[Part]]:
+    def _resolve(self) -> tuple[dict[str, ZoneSetting], list[TargetResult]]:
         """The zones there are now, asking the sources."""
         found, failed = zone_jobs.resolve(self.setup)
         self._settings, self._below = found, zone_jobs.sub_zones(found)
         return found, failed
 
-    def _populated(self, work: Work, wanted: Mapping[str, Zone]) -> tuple[Zone, bool]:
+    def _populated(self, work: ZoneJob, wanted: Mapping[str, Zone]) -> tuple[Zone, bool]:
         """What the sources give, or the zone that it is an alias of, all or nothing; whether that is nothing.
 
         :param wanted: zones that others are aliases of
@@ -244,8 +244,8 @@ class Manager:
             _leave_out_below(zone)
         return zone, not has_contents(zone)
 
-    def _part(self, work: Work, target: BaseProvider, desired: Zone, is_empty: bool, forced: bool,
-              watch: bool) -> Part:
+    def _part(self, work: ZoneJob, target: BaseProvider, desired: Zone, is_empty: bool, forced: bool,
+              watch: bool) -> TargetResult:
         """
         :param watch: whether the part says what the target has
         """
@@ -255,24 +255,24 @@ class Manager:
             plan = plan_for(target, desired, processors, work.sources, work.lenient)
             found = dangers(plan, is_empty) if plan is not None else ()
         except Exception as error:
-            return Part(work.zone, target.id, error=zone_jobs.told(error, f'{work.zone} on {target.id}'))
-        return Part(work.zone, target.id, plan, tuple(found), forced, work.setting.always_dry_run,
-                    desired=desired if plan is not None or watch else None, existing=witness.existing)
+            return TargetResult(work.zone, target.id, error=zone_jobs.told(error, f'{work.zone} on {target.id}'))
+        return TargetResult(work.zone, target.id, plan, tuple(found), forced, work.setting.always_dry_run,
+                            desired=desired if plan is not None or watch else None, existing=witness.existing)
 
-    def _policies(self, work: Work, target: BaseProvider) -> Iterator[BaseProcessor]:
+    def _policies(self, work: ZoneJob, target: BaseProvider) -> Iterator[BaseProcessor]:
         """What the zone allows, and of that what the target allows."""
         of_zone = work.setting.policy or self.setup.policy
         of_target = self.setup.target_policies.get(target.id, ())
         if of_zone or of_target:
             yield PolicyProcessor('policy', policy=(*of_zone, *of_target))
 
-    def _keep(self, parts: Sequence[Part], store: PlanStore | None) -> str | None:
+    def _keep(self, parts: Sequence[TargetResult], store: PlanStore | None) -> str | None:
         plan = stored_plan.stored_plan(parts, self.now(), self.setup.plan_lifetime) if store is not None else None
         return store.put(plan).id if store is not None and plan is not None else None
 
-    def _applied(self, parts: Sequence[Part]) -> list[Part]:
+    def _applied(self, parts: Sequence[TargetResult]) -> list[TargetResult]:
         """*parts* after applying what is due; targets at once where there are workers, the zones of one in order."""
-        by_target: dict[str, list[Part]] = {}
+        by_target: dict[str, list[TargetResult]] = {}
         for part in parts:
             if stored_plan.is_due(part):
                 by_target.setdefault(part.target_id, []).append(part)
@@ -281,7 +281,7 @@ class Manager:
         found = {(part.zone, part.target_id): part for part in done}
         return [found.get((part.zone, part.target_id), part) for part in parts]
 
-    def _apply(self, part: Part) -> Part:
+    def _apply(self, part: TargetResult) -> TargetResult:
         """Apply one part, whatever becomes of it."""
         assert part.plan is not None
         try:
@@ -312,7 +312,7 @@ class _Witness(BaseProcessor):
         return desired, existing
 
 
-def _forced(force: Collection[str] | bool, chosen: Iterable[Work]) -> frozenset[str]:
+def _forced(force: Collection[str] | bool, chosen: Iterable[ZoneJob]) -> frozenset[str]:
     """
     :raises InvalidField: for a zone that the run is not about: forcing it is a mistake
     """

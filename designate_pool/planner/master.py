@@ -1,7 +1,7 @@
 """Zone files to packed pairs, and zones to zone files.
 
-What is read is whole and in the normal form of :mod:`designate_pool.protocol.rrset`, or it is an error that names the
-file and the line: a file that was cut short is never a smaller zone.
+What is read is whole and in the normal form of :mod:`designate_pool.protocol.rrset`, or it is an error that names
+the file and the line: a file that was cut short is never a smaller zone.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from designate_pool.planner.zone.zone import Zone
-from designate_pool.protocol.zonefile.errors import Mistakes, line_field
-from designate_pool.protocol.zonefile.reader import Records, no_record, source_error
+from designate_pool.protocol.zonefile.errors import ZoneFileErrors, line_field
+from designate_pool.protocol.zonefile.reader import ZoneFileRecords, no_record, source_error
 
 
 def read(lines: str | Iterable[str], origin: str, file: str = 'the zone file', require_soa: bool = True,
@@ -31,7 +31,7 @@ def read(lines: str | Iterable[str], origin: str, file: str = 'the zone file', r
     """
     found: dict[str, str] = {}
     several: dict[str, list[str]] = {}
-    records = Records(lines, origin, file, outside)
+    records = ZoneFileRecords(lines, origin, file, outside)
     for key, ttl, data in records:
         value = f'{ttl}\t{data}'
         if key not in found:
@@ -60,8 +60,8 @@ def refuse(lines: str | Iterable[str], zone: Zone, file: str, require_apex: bool
         :meth:`designate_pool.planner.zone.zone.Zone.fill` says
     :raises SourceError: with a line for each mistake
     """
-    mistakes = Mistakes(functools.partial(source_error, file))
-    records = Records(lines, zone.name, file, _left_out if lenient else None, mistakes)
+    mistakes = ZoneFileErrors(functools.partial(source_error, file))
+    records = ZoneFileRecords(lines, zone.name, file, _left_out if lenient else None, mistakes)
     first: dict[str, tuple[str, int, str]] = {}
     for key, _, data in records:
         if first.setdefault(key, (data, records.number, records.line))[0] != data:
@@ -90,7 +90,7 @@ def stream(lines: str | Iterable[str], origin: str, file: str = 'the zone file',
     :param lines: and the others are those of :func:`read`
     :raises SourceError: also for a record that is out of order; what came before is no zone then
     """
-    records = Records(lines, origin, file, outside)
+    records = ZoneFileRecords(lines, origin, file, outside)
     soa_key = f'{records.zone}\tSOA'
     soa: str | None = None
     for key, value in _grouped(records):
@@ -110,8 +110,8 @@ def stream(lines: str | Iterable[str], origin: str, file: str = 'the zone file',
 def write(zone: Zone) -> Iterator[str]:
     """The lines of the zone file of *zone*: the SOA where there is one, then all else in the order of keys.
 
-    A record a line, names absolute.  What DNS has no words for (:class:`~designate_pool.protocol.rrset.Extra`) is not
-    in it.
+    A record a line, names absolute.  What DNS has no words for (:class:`~designate_pool.protocol.rrset.Extra`) is
+    not in it.
     """
     packed = zone.packed
     soa = f'{zone.name}\tSOA'
@@ -129,7 +129,7 @@ def _lines(key: str, value: str) -> Iterator[str]:
         yield f'{name} {ttl} IN {rtype} {data}\n'
 
 
-def _grouped(records: Records) -> Iterator[tuple[str, str]]:
+def _grouped(records: ZoneFileRecords) -> Iterator[tuple[str, str]]:
     """Records one after the other that are of one RRset, as that; keys have to rise, but for the SOA's."""
     soa_key = f'{records.zone}\tSOA'
     soa = ''

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TextIO
 
 from designate_pool.errors import InvalidField
-from designate_pool.planner.run_report import Part, lines_of
+from designate_pool.planner.run_report import TargetResult, lines_of
 from designate_pool.planner.zone.changes import Change
 from designate_pool.protocol.rrset import RRset
 
@@ -37,7 +37,7 @@ class BaseOutput(abc.ABC):
         self.id = id
         self.output_filename = output_filename
 
-    def run(self, parts: Sequence[Part], file: TextIO) -> None:
+    def run(self, parts: Sequence[TargetResult], file: TextIO) -> None:
         """Show *parts*, in their order.
 
         :raises InvalidField: when the output's file cannot be written
@@ -54,7 +54,7 @@ class BaseOutput(abc.ABC):
                                why=f'{self.output_filename} cannot be written ({error.strerror})') from error
 
     @abc.abstractmethod
-    def text(self, parts: Sequence[Part]) -> str:
+    def text(self, parts: Sequence[TargetResult]) -> str:
         """All that there is to show, with a line's end at its end."""
 
 
@@ -70,14 +70,14 @@ class LogOutput(BaseOutput):
             raise InvalidField(field='level', why=f'{level!r} is not one of {", ".join(LEVELS)}')
         self.level = LEVELS[level.lower()]
 
-    def run(self, parts: Sequence[Part], file: TextIO) -> None:
+    def run(self, parts: Sequence[TargetResult], file: TextIO) -> None:
         LOG.log(self.level, '%s', self.text(parts).rstrip('\n'))
 
-    def text(self, parts: Sequence[Part]) -> str:
+    def text(self, parts: Sequence[TargetResult]) -> str:
         return ''.join(f'{line}\n' for part in parts if _is_shown(part) for line in self._lines(part)) \
             + f'{summary(parts)}\n'
 
-    def _lines(self, part: Part) -> Iterator[str]:
+    def _lines(self, part: TargetResult) -> Iterator[str]:
         yield heading(part)
         for operation, name, rtype, sign, ttl, data in _rows(part):
             if operation:
@@ -100,18 +100,18 @@ class JsonOutput(BaseOutput):
         self.indent = indent
         self.sort_keys = sort_keys
 
-    def text(self, parts: Sequence[Part]) -> str:
+    def text(self, parts: Sequence[TargetResult]) -> str:
         return json.dumps(document(parts), indent=self.indent, sort_keys=self.sort_keys) + '\n'
 
 
 class MarkdownOutput(BaseOutput):
     """Markdown with tables, as GitHub and GitLab have them."""
 
-    def text(self, parts: Sequence[Part]) -> str:
+    def text(self, parts: Sequence[TargetResult]) -> str:
         shown = [part for part in parts if _is_shown(part)]
         return ''.join(f'{self._section(part)}\n' for part in shown) + f'**{_markdown(summary(parts))}**\n'
 
-    def _section(self, part: Part) -> str:
+    def _section(self, part: TargetResult) -> str:
         lines = [f'## {_markdown(f"{part.zone} on {part.target_id}")}', '']
         rows = list(_rows(part))
         if rows:
@@ -126,11 +126,11 @@ class MarkdownOutput(BaseOutput):
 class HtmlOutput(BaseOutput):
     """A piece of HTML, to be put into a page."""
 
-    def text(self, parts: Sequence[Part]) -> str:
+    def text(self, parts: Sequence[TargetResult]) -> str:
         shown = [part for part in parts if _is_shown(part)]
         return ''.join(self._section(part) for part in shown) + f'<p><b>{_html(summary(parts))}</b></p>\n'
 
-    def _section(self, part: Part) -> str:
+    def _section(self, part: TargetResult) -> str:
         lines = [f'<h2>{_html(f"{part.zone} on {part.target_id}")}</h2>']
         rows = list(_rows(part))
         if rows:
@@ -149,7 +149,7 @@ OUTPUTS: dict[str, type[BaseOutput]] = {
 }
 
 
-def document(parts: Sequence[Part]) -> dict[str, Any]:
+def document(parts: Sequence[TargetResult]) -> dict[str, Any]:
     """All *parts* as JSON has them: the documents of their plans, what makes these unsafe, and what failed."""
     return {
         'plans': [{**part.plan.document(), 'dangers': [str(each) for each in part.dangers], 'forced': part.forced,
@@ -161,12 +161,12 @@ def document(parts: Sequence[Part]) -> dict[str, Any]:
     }
 
 
-def heading(part: Part) -> str:
+def heading(part: TargetResult) -> str:
     """In a line: the zone, the target and how much is to be done."""
     return f'{part.zone} on {part.target_id}: {_summary_of(part)}'
 
 
-def summary(parts: Sequence[Part]) -> str:
+def summary(parts: Sequence[TargetResult]) -> str:
     """In a line: how much is to be done on all targets together."""
     counts = [part.plan.counts for part in parts if part.plan is not None]
     told = []
@@ -183,17 +183,17 @@ def summary(parts: Sequence[Part]) -> str:
     return f'In all {", ".join(told)}.'
 
 
-def _is_shown(part: Part) -> bool:
+def _is_shown(part: TargetResult) -> bool:
     return part.plan is not None or part.error is not None
 
 
-def _summary_of(part: Part) -> str:
+def _summary_of(part: TargetResult) -> str:
     if part.plan is None:
         return 'it failed' if part.error is not None else 'nothing to do'
     return part.plan.summary()
 
 
-def _notes(part: Part) -> Iterator[tuple[str, str]]:
+def _notes(part: TargetResult) -> Iterator[tuple[str, str]]:
     """What is to be said beside changes: a title and a text without line ends for each."""
     if part.plan is not None:
         for blocked in part.plan.blocked:
@@ -209,7 +209,7 @@ def _notes(part: Part) -> Iterator[tuple[str, str]]:
             yield 'Failed', line
 
 
-def _rows(part: Part) -> Iterator[Row]:
+def _rows(part: TargetResult) -> Iterator[Row]:
     """A row for each RRset on each side; the first of a change says what is done."""
     if part.plan is None:
         return

@@ -11,7 +11,7 @@ from designate_pool.planner.zone.zone import Zone
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Part:
+class TargetResult:
     """One zone on one target.
 
     :ivar target_id: the provider's id; what names many zones at once and cannot be resolved has a part as well
@@ -59,13 +59,13 @@ def lines_of(error: str) -> list[str]:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Outcome:
+class RunReport:
     """
     :ivar parts: zones below others before these, then by name; targets as the zone lists them
     :ivar plan_id: of the plan that was stored or applied
     """
 
-    parts: Sequence[Part]
+    parts: Sequence[TargetResult]
     plan_id: str | None = None
 
     @property
@@ -85,11 +85,11 @@ class Outcome:
         return sum(part.changes for part in self.parts)
 
     @property
-    def failed(self) -> list[Part]:
+    def failed(self) -> list[TargetResult]:
         """The parts that could not be planned, or not be applied in full."""
         return [part for part in self.parts if part.has_failed]
 
     @property
-    def unsafe(self) -> list[Part]:
+    def unsafe(self) -> list[TargetResult]:
         """The parts that need force, and have not got it."""
         return [part for part in self.parts if part.is_unsafe]

@@ -19,7 +19,7 @@ class Stopping(Protocol):
         """Wait *timeout* seconds, or until it is said; gives back whether it is."""
 
 
-class Schedule:
+class RunSchedule:
     """Times of runs.  All times are seconds of one clock that does not go back.
 
     The invariant: a run is due ``interval`` after the beginning of the last, or sooner when an event asked for it, and
@@ -52,7 +52,7 @@ class Schedule:
             self.next_run_at = now + max(self.interval, self.min_event_sync_interval)
 
 
-class Controller:
+class RunController:
     """Runs something again and again; whatever one run raises is logged, and the next comes when it is due.
 
     :param run: one run
@@ -65,7 +65,7 @@ class Controller:
         self._run = run
         self._clock = clock
         self._tick = tick
-        self._schedule = Schedule(clock(), interval, min_event_sync_interval)
+        self._schedule = RunSchedule(clock(), interval, min_event_sync_interval)
 
     def once(self) -> None:
         """One run now; what it raises is the caller's."""

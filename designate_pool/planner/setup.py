@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol, TextIO
 
 from designate_pool.planner.providers.base import BaseProcessor, BaseSource
-from designate_pool.planner.run_report import Part
+from designate_pool.planner.run_report import TargetResult
 
 
 class Output(Protocol):
@@ -17,7 +17,7 @@ class Output(Protocol):
 
     id: str
 
-    def run(self, parts: Sequence[Part], file: TextIO) -> None:
+    def run(self, parts: Sequence[TargetResult], file: TextIO) -> None:
         """Show *parts*, on *file* unless the output has its own."""
 
 

@@ -22,7 +22,7 @@ import dns.rrset
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, SourceError
 from designate_pool.protocol.rrset import GENERATED, LOWER
-from designate_pool.protocol.tcp_client import Connection, Peer, parsed
+from designate_pool.protocol.tcp_client import TcpConnection, TcpPeer, parsed
 
 #: What a server says to a transfer that it does not give, or of a zone that it does not have.
 _REFUSALS = frozenset({dns.rcode.REFUSED, dns.rcode.NOTAUTH, dns.rcode.NXDOMAIN})
@@ -51,7 +51,7 @@ def unread(source: str, error: BackendError) -> ReadFailed:
     return kind(source=source, why=str(error))
 
 
-def transfer(peer: Peer, name: str, seconds: float, leave_out: Collection[str] = GENERATED) -> dict[str, str]:
+def transfer(peer: TcpPeer, name: str, seconds: float, leave_out: Collection[str] = GENERATED) -> dict[str, str]:
     """The zone *name* as packed pairs (see :mod:`designate_pool.protocol.rrset`), its SOA among them.
 
     :param seconds: for all of it
@@ -77,7 +77,7 @@ def transfer(peer: Peer, name: str, seconds: float, leave_out: Collection[str] =
     raise BackendError(why=f'the server cannot transfer {name} ({word}); its log says why')
 
 
-def serial(peer: Peer, name: str, seconds: float) -> int | None:
+def serial(peer: TcpPeer, name: str, seconds: float) -> int | None:
     """The serial of the zone *name* there; None when the server has no such zone.
 
     :raises BackendError: when it does not say
@@ -120,7 +120,7 @@ class _Incoming:
         self._names: dict[dns.name.Name, str] = {}
         self._types: dict[int, str] = {}
 
-    def take(self, connection: Connection) -> dns.rcode.Rcode | None:
+    def take(self, connection: TcpConnection) -> dns.rcode.Rcode | None:
         """Read messages to the last; the RCODE, when the server says no in the first.
 
         :raises BackendError: for a transfer that ends early, or is not a zone's

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from designate_pool.errors import InvalidField, PoolError
 from designate_pool.planner.providers.base import BaseProcessor, BaseProvider, BaseSource
-from designate_pool.planner.run_report import Part
+from designate_pool.planner.run_report import TargetResult
 from designate_pool.planner.setup import Setup, ZoneSetting
 from designate_pool.protocol.rrset import normal_name, parents
 
@@ -21,7 +21,7 @@ Thing = TypeVar('Thing')
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Work:
+class ZoneJob:
     """One zone of a run.
 
     :ivar sources: empty for an alias
@@ -42,10 +42,10 @@ class Work:
         return self.setting.lenient
 
 
-def resolve(setup: Setup) -> tuple[dict[str, ZoneSetting], list[Part]]:
+def resolve(setup: Setup) -> tuple[dict[str, ZoneSetting], list[TargetResult]]:
     """Every zone by name, those that sources list among them; and what could not be listed, as failed parts."""
     found = {name: setting for name, setting in setup.zones.items() if not name.startswith('*')}
-    failed: list[Part] = []
+    failed: list[TargetResult] = []
     listed: dict[str, frozenset[str]] = {}
     for name, setting in setup.zones.items():
         if not name.startswith('*'):
@@ -54,14 +54,14 @@ def resolve(setup: Setup) -> tuple[dict[str, ZoneSetting], list[Part]]:
             names = {each for source in setting.sources for each in _listed(setup, source, listed)}
         except Exception as error:
             why = told(error, f'the zones of {name}')
-            failed += [Part(name, target, error=why) for target in setting.targets]
+            failed += [TargetResult(name, target, error=why) for target in setting.targets]
             continue
         found.update((each, setting) for each in sorted(names - found.keys()) if _matches(setting, each))
     return found, failed
 
 
 def select(setup: Setup, settings: Settings, zones: Collection[str], sources: Collection[str],
-           targets: Collection[str], pairs: Collection[Pair] | None = None) -> tuple[list[Work], list[Work]]:
+           targets: Collection[str], pairs: Collection[Pair] | None = None) -> tuple[list[ZoneJob], list[ZoneJob]]:
     """The works of a run: zones from sources, and then those that are aliases of them.
 
     :param zones: names of the zones that are wanted; empty for all
@@ -98,14 +98,15 @@ def origin(settings: Settings, name: str) -> ZoneSetting:
     return settings[alias]
 
 
-def work_of(setup: Setup, settings: Settings, name: str, targets: Sequence[str] = (), is_wanted: bool = False) -> Work:
+def work_of(setup: Setup, settings: Settings, name: str, targets: Sequence[str] = (),
+            is_wanted: bool = False) -> ZoneJob:
     """
     :raises InvalidField: for an id that nothing has
     """
     setting = settings[name]
-    return Work(name, setting,
-                () if setting.alias else tuple(find(setup.providers, 'source', each) for each in setting.sources),
-                tuple(_processors(setup, setting)), tuple(find_target(setup, each) for each in targets), is_wanted)
+    return ZoneJob(name, setting,
+                   () if setting.alias else tuple(find(setup.providers, 'source', each) for each in setting.sources),
+                   tuple(_processors(setup, setting)), tuple(find_target(setup, each) for each in targets), is_wanted)
 
 
 def sub_zones(names: Collection[str]) -> dict[str, list[str]]:

@@ -23,16 +23,16 @@ from designate_pool.errors import PoolError
 from designate_pool.model import (Action, Answer, CallResult, Context, Domain, Outcome, PollRequest, PollResult, Pool,
                                   PoolServer, Report, Server, ServerState, ServerStatus, Status, utcnow)
 from designate_pool.pool_manager import operation_log
-from designate_pool.pool_manager.dispatch.circuit_breaker import Circuit
-from designate_pool.pool_manager.dispatch.record_sync import Feeder
+from designate_pool.pool_manager.dispatch.circuit_breaker import CircuitBreaker
+from designate_pool.pool_manager.dispatch.record_sync import RecordSync
 from designate_pool.pool_manager.dispatch.results import OutcomeQueue, domain_of, is_success, server_of
-from designate_pool.pool_manager.dispatch.server_worker import Called, Lane
-from designate_pool.pool_manager.dispatch.work_queue import Work, is_current
-from designate_pool.pool_manager.periodic.due_timer import Alarms
+from designate_pool.pool_manager.dispatch.server_worker import CallOutcome, ServerWorker
+from designate_pool.pool_manager.dispatch.work_queue import Operation, is_current
+from designate_pool.pool_manager.periodic.due_timer import DueTimer
 from designate_pool.pool_manager.reconcile import domain_state, row_transitions, verdicts
-from designate_pool.pool_manager.reconcile.domain_state import Orders, Situation
+from designate_pool.pool_manager.reconcile.domain_state import Decision, DomainState
 from designate_pool.pool_manager.reconcile.membership import Members
-from designate_pool.pool_manager.settings import Settings
+from designate_pool.pool_manager.settings import ManagerSettings
 from designate_pool.rpc.central import CentralClient
 from designate_pool.rpc.minidns import MiniDnsClient
 from designate_pool.serial import at_least, newer
@@ -68,7 +68,7 @@ class Manager:
     """
 
     def __init__(self, pool: Pool, backends: Mapping[str, Backend], storage: Storage, central: CentralClient,
-                 minidns: MiniDnsClient, runtime: Any, settings: Settings) -> None:
+                 minidns: MiniDnsClient, runtime: Any, settings: ManagerSettings) -> None:
         self.pool = pool
         self.settings = settings
         self.storage = storage
@@ -83,21 +83,22 @@ class Manager:
         self._central_is_silent = False
         # From reading rows to writing them: whoever else is here would overtake, and have it done again.
         self.deciding = threading.RLock()
-        self._alarms = Alarms()
-        self.feeder = Feeder(storage, pool, settings)
+        self._alarms = DueTimer()
+        self.feeder = RecordSync(storage, pool, settings)
         self.also_notifies: tuple[str, ...] = ()
-        self.all_lanes: dict[str, Lane] = {}
-        self.lanes: dict[str, Lane] = {}
+        self.all_lanes: dict[str, ServerWorker] = {}
+        self.lanes: dict[str, ServerWorker] = {}
         self.seat(Members.of(PoolServer(each.id, pool.id, each.label, each.driver, ServerState.ACTIVE)
                              for each in pool.servers),
                   {each.id: self.new_lane(each, backends[each.id]) for each in pool.servers})
 
-    def new_lane(self, server: Server, backend: Backend) -> Lane:
-        return Lane(server, backend, self._circuit(), self._circuit(), 2 * self.settings.batch_size, self._runtime,
-                    self.feeder.feed, self.feeder.mend, lambda called: self._outcomes.put(*called), utcnow,
-                    self._renew_claims)
+    def new_lane(self, server: Server, backend: Backend) -> ServerWorker:
+        return ServerWorker(server, backend, self._circuit(), self._circuit(), 2 * self.settings.batch_size,
+                            self._runtime,
+                            self.feeder.feed, self.feeder.mend, lambda called: self._outcomes.put(*called), utcnow,
+                            self._renew_claims)
 
-    def seat(self, members: Members, lanes: Mapping[str, Lane]) -> None:
+    def seat(self, members: Members, lanes: Mapping[str, ServerWorker]) -> None:
         """From now on these are the servers."""
         with self.deciding:
             self.members = members
@@ -151,21 +152,21 @@ class Manager:
         if orders.overtaken:
             self._casts.put(*found)
 
-    def _settle(self, outcomes: Sequence[Called | PollResult]) -> None:
+    def _settle(self, outcomes: Sequence[CallOutcome | PollResult]) -> None:
         now = utcnow()
         awake = {server for outcome in outcomes if (server := self._mind_circuit(outcome))}
         with self.deciding:
             found = self.situations([domain_of(outcome) for outcome in outcomes])
             for outcome in outcomes:
                 situation = found.get(domain_of(outcome))
-                if situation is not None and isinstance(outcome, Called) and self._is_of_former(outcome):
+                if situation is not None and isinstance(outcome, CallOutcome) and self._is_of_former(outcome):
                     _let_go(situation, outcome)
                     continue
                 # What failed on a server that has just come back is due again already; one that rests cannot fail.
                 forgiven = server_of(outcome) in awake or server_of(outcome) not in self.lanes
                 if situation is None or (forgiven and not is_success(outcome)):
                     continue
-                if isinstance(outcome, Called):
+                if isinstance(outcome, CallOutcome):
                     self._after_call(situation, outcome, now)
                 elif not situation.domain.is_going:
                     self._after_poll(situation, outcome, now)
@@ -180,18 +181,18 @@ class Manager:
             # A success heard twice is one; a failure that is not heard is due again when its round must be over.
             self._outcomes.put(*(outcome for outcome in outcomes if is_success(outcome)))
 
-    def situations(self, domain_ids: Iterable[str], server_ids: Collection[str] = ()) -> dict[str, Situation]:
+    def situations(self, domain_ids: Iterable[str], server_ids: Collection[str] = ()) -> dict[str, DomainState]:
         """How these domains stand now, on all servers unless some are named; unknown ones are left out."""
         now = utcnow()
         return domain_state.read(self.storage, self.pool.name, list(domain_ids), server_ids,
                                  lambda row: row_transitions.is_in_hand(row, now) and self._is_call(row))
 
-    def write(self, changed: Iterable[Situation], now: datetime, claimed: Sequence[Work] = ()) -> Orders:
+    def write(self, changed: Iterable[DomainState], now: datetime, claimed: Sequence[Operation] = ()) -> Decision:
         """Write what has changed; what is to be done then, for :meth:`carry_out`.
 
         :param claimed: work whose rows were claimed and written before
         """
-        orders = Orders()
+        orders = Decision()
         standing = {situation.domain.id: situation for situation in changed}
         for work in claimed:
             standing[work.domain.id].let_go(work.row.server_id, work.row.action)
@@ -223,7 +224,7 @@ class Manager:
         """Seconds until something that was written here is due, *most* at most."""
         return self._alarms.until_next(now, most)
 
-    def carry_out(self, orders: Orders) -> None:
+    def carry_out(self, orders: Decision) -> None:
         """Hand what is due to the servers' lanes and to MiniDNS."""
         self._yield_to_others(orders)
         if orders.polls:
@@ -235,7 +236,7 @@ class Manager:
             self._announce(readers)
             self._hand_out(readers)
 
-    def weigh(self, changed: Iterable[Situation]) -> None:
+    def weigh(self, changed: Iterable[DomainState]) -> None:
         """Tell Central what the pool agrees on, where it does not know yet; forget deletions that are complete.
 
         A server that was not weighed keeps its rows: it drains by them, or has just joined elsewhere.
@@ -247,14 +248,14 @@ class Manager:
         if weighed.finished:
             self.storage.run(server_statuses.purge_domains, weighed.finished, members.holding)
 
-    def _supersede(self, found: Iterable[Situation], now: datetime) -> None:
+    def _supersede(self, found: Iterable[DomainState], now: datetime) -> None:
         """Leave the zones to newer domains of their names that are to be deleted for older ones."""
         for situation, generation in self.reborn(found):
             situation.change(*(row_transitions.supersede(row, generation) for row in situation.rows.values()
                                if row.action is Action.DELETE and row.status is not Outcome.SUCCESS
                                and not row_transitions.is_in_hand(row, now)))
 
-    def reborn(self, found: Iterable[Situation]) -> list[tuple[Situation, int]]:
+    def reborn(self, found: Iterable[DomainState]) -> list[tuple[DomainState, int]]:
         """Of domains that are to be deleted those whose name lives again, with the newer generation.
 
         Their zones must not be deleted: the newer domain's contents take their place.
@@ -300,7 +301,7 @@ class Manager:
         lane = self.all_lanes.get(row.server_id)
         return row.action is not Action.UPDATE or lane is not None and lane.takes(row)
 
-    def _yield_to_others(self, orders: Orders) -> None:
+    def _yield_to_others(self, orders: Decision) -> None:
         """Give back what somebody else has claimed the same name on the same server for.
 
         Both have written their claims before either looks, so of two who claim at once at least one sees the other; a
@@ -341,8 +342,8 @@ class Manager:
     def _wait(self, row: ServerStatus, now: datetime) -> ServerStatus:
         return row_transitions.wait(row, now + timedelta(seconds=BUSY_SECONDS * (0.5 + random.random())))
 
-    def _circuit(self) -> Circuit:
-        return Circuit(self.settings.circuit_failures, self.settings.circuit_probe_interval, monotonic)
+    def _circuit(self) -> CircuitBreaker:
+        return CircuitBreaker(self.settings.circuit_failures, self.settings.circuit_probe_interval, monotonic)
 
     def _also_notify(self, changed: Iterable[Domain]) -> None:
         """Have MiniDNS tell those who are no servers of the pool; whether they heed it, nobody asks."""
@@ -351,7 +352,7 @@ class Manager:
         if requests:
             self.poll(requests, self.settings.tries)
 
-    def _hand_out(self, works: Iterable[Work]) -> None:
+    def _hand_out(self, works: Iterable[Operation]) -> None:
         for work in works:
             if (lane := self.lanes.get(work.row.server_id)) is not None:
                 lane.put(work)
@@ -361,7 +362,7 @@ class Manager:
         lane = self.lanes.get(server_id)
         return self.pool.catalog_zone is not None and lane is not None and lane.backend.reads_catalog
 
-    def _announce(self, works: Sequence[Work]) -> None:
+    def _announce(self, works: Sequence[Operation]) -> None:
         """Notify those who read the catalog zone of it.
 
         What came or went just now is in the catalog at its present serial.  For what is tried again a new one is made,
@@ -383,7 +384,7 @@ class Manager:
         patience = CATALOG_PATIENCE if self.lanes[server_id].backend.reads_catalog else 1
         return self.settings.tries.retry_interval * patience
 
-    def _order(self, orders: Orders, situation: Situation, row: ServerStatus, delay: float, now: datetime) -> None:
+    def _order(self, orders: Decision, situation: DomainState, row: ServerStatus, delay: float, now: datetime) -> None:
         """What is to be done for a row that is due.
 
         :param delay: seconds in which the server may fetch the zone by itself
@@ -398,7 +399,7 @@ class Manager:
                 row = row_transitions.claim(row, self.settings.name,
                                             now + timedelta(seconds=self.settings.claim_seconds))
                 situation.hold(row)
-                orders.calls.append(Work(domain, row, current))
+                orders.calls.append(Operation(domain, row, current))
             else:
                 row = row_transitions.unclaim(row)  # it stays due, and is taken when there is room
             orders.writes.append(row)
@@ -415,14 +416,14 @@ class Manager:
             orders.polls.append(PollRequest(domain.id, domain.name, row.expected_serial, row.server_id, delay=delay,
                                             seen=row.serial_number, incarnation=row.incarnation))
 
-    def _is_of_former(self, called: Called) -> bool:
+    def _is_of_former(self, called: CallOutcome) -> bool:
         """Whether the server was called with other settings than it has now, or is gone: that says nothing of it."""
         if called.server is None:
             return False
         lane = self.all_lanes.get(called.server.id)
         return lane is None or lane.server != called.server
 
-    def _after_call(self, situation: Situation, called: Called, now: datetime) -> None:
+    def _after_call(self, situation: DomainState, called: CallOutcome, now: datetime) -> None:
         work, domain = called.work, situation.domain
         server, action = work.row.server_id, work.row.action
         row = situation.rows.get((server, action))
@@ -454,7 +455,7 @@ class Manager:
                                for each in row_transitions.waiting(situation.rows, server)
                                if self.all_lanes[server].takes(each)))
 
-    def _after_late_call(self, situation: Situation, called: Called, mine: bool, now: datetime) -> None:
+    def _after_late_call(self, situation: DomainState, called: CallOutcome, mine: bool, now: datetime) -> None:
         """The domain was deleted while its zone was being made: the zone has to go again."""
         server, action = called.work.row.server_id, called.work.row.action
         if mine:
@@ -470,7 +471,7 @@ class Manager:
             elif delete.status is Outcome.SUCCESS:
                 situation.change(row_transitions.renew(delete, situation.domain, now))
 
-    def _after_create(self, situation: Situation, called: Called, now: datetime) -> None:
+    def _after_create(self, situation: DomainState, called: CallOutcome, now: datetime) -> None:
         server = called.work.row.server_id
         update, backend = situation.rows.get((server, Action.UPDATE)), self.all_lanes[server].backend
         if update is None:
@@ -482,7 +483,7 @@ class Manager:
             if backend.fetches_on_create:
                 situation.fetching.add(server)
 
-    def _after_feed(self, situation: Situation, called: Called, now: datetime) -> None:
+    def _after_feed(self, situation: DomainState, called: CallOutcome, now: datetime) -> None:
         """The server has the contents, as surely as a poll could tell."""
         work = called.work
         row = row_transitions.mended(situation.rows[work.row.server_id, Action.UPDATE])
@@ -493,7 +494,7 @@ class Manager:
             after = row_transitions.ready(after, now)  # a change came meanwhile
         situation.change(row_transitions.unclaim(row) if after is row else after)
 
-    def _after_poll(self, situation: Situation, result: PollResult, now: datetime) -> None:
+    def _after_poll(self, situation: DomainState, result: PollResult, now: datetime) -> None:
         create = situation.rows.get((result.server_id, Action.CREATE))
         update = situation.rows.get((result.server_id, Action.UPDATE))
         if create is None or update is None or row_transitions.is_of_former(update, result):
@@ -524,9 +525,10 @@ class Manager:
         if after is not update:
             situation.change(after)
 
-    def _revive(self, found: dict[str, Situation], outcomes: Sequence[Called | PollResult], now: datetime) -> None:
+    def _revive(self, found: dict[str, DomainState], outcomes: Sequence[CallOutcome | PollResult],
+                now: datetime) -> None:
         """A deletion that ran while its name was created anew may have taken the new zone with it: create it again."""
-        deleted = [each.work for each in outcomes if isinstance(each, Called) and each.result.ok
+        deleted = [each.work for each in outcomes if isinstance(each, CallOutcome) and each.result.ok
                    and each.work.row.action is Action.DELETE]
         if not deleted:
             return
@@ -548,13 +550,13 @@ class Manager:
         found = self.storage.read(domain_store.live_by_name, wanted) if wanted else {}
         return {name: domain for name, domain in found.items() if domain.pool_name == self.pool.name}
 
-    def _mind_circuit(self, outcome: Called | PollResult) -> str | None:
+    def _mind_circuit(self, outcome: CallOutcome | PollResult) -> str | None:
         """Count failures and answers; the id of the server that is back, when this is the first that is heard of it."""
         lane = self.lanes.get(server_of(outcome))
         # It rests or is gone; and what was one call counts once.
-        if lane is None or isinstance(outcome, Called) and (not outcome.leads or self._is_of_former(outcome)):
+        if lane is None or isinstance(outcome, CallOutcome) and (not outcome.leads or self._is_of_former(outcome)):
             return None
-        if isinstance(outcome, Called):
+        if isinstance(outcome, CallOutcome):
             circuit, what, why = lane.control, 'its control channel', outcome.result.error
             failures = 1 if outcome.result.unreachable else 0
         else:
@@ -606,7 +608,7 @@ def _is_claim_of(row: ServerStatus, claimed: ServerStatus) -> bool:
             and claimed.claimed_until is not None and row.claimed_until >= claimed.claimed_until)
 
 
-def _let_go(situation: Situation, called: Called) -> None:
+def _let_go(situation: DomainState, called: CallOutcome) -> None:
     """What *called* was for is due still; nothing is for a domain that was deleted meanwhile."""
     server, action = called.work.row.server_id, called.work.row.action
     row = situation.rows.get((server, action))

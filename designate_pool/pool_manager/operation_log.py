@@ -11,13 +11,14 @@ from collections.abc import Iterable, Mapping
 
 from designate_pool import logs
 from designate_pool.model import Action, AuditFinding, Outcome, ServerStatus
-from designate_pool.pool_manager.dispatch.server_worker import Lane
-from designate_pool.pool_manager.reconcile.domain_state import Situation
+from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
+from designate_pool.pool_manager.reconcile.domain_state import DomainState
 
 LOG = logging.getLogger(__name__)
 
 
-def written(rows: Iterable[ServerStatus], situations: Mapping[str, Situation], lanes: Mapping[str, Lane]) -> None:
+def written(rows: Iterable[ServerStatus], situations: Mapping[str, DomainState],
+            lanes: Mapping[str, ServerWorker]) -> None:
     """Tell of those *rows* that have come to an end.
 
     :param situations: by domain id, from which the rows were written
@@ -53,6 +54,6 @@ def _cause(row: ServerStatus, request_id: str) -> str:
     return AuditFinding.request_id_of(row.finding_id)
 
 
-def _is_silent(lane: Lane, action: Action) -> bool:
+def _is_silent(lane: ServerWorker, action: Action) -> bool:
     by_dns = action is Action.UPDATE and not lane.backend.fed_by_records
     return (lane.dns if by_dns else lane.control).is_open

@@ -18,7 +18,7 @@ from designate_pool import backends
 from designate_pool.backends.base import Backend
 from designate_pool.errors import InvalidField, PoolError
 from designate_pool.model import Pool, PoolServer, Reloaded, Server, ServerState, utcnow
-from designate_pool.pool_manager.dispatch.server_worker import Lane
+from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.reconcile.membership import Members
 from designate_pool.storage.operations import pool_servers as server_store
@@ -29,7 +29,7 @@ from designate_pool.storage.zones import pools as pool_store
 LOG = logging.getLogger(__name__)
 
 
-class Kept(Protocol):
+class SettingsCache(Protocol):
     """What outlives the process: the settings of servers whose section has changed or gone while they are needed."""
 
     def read(self) -> tuple[Mapping[str, Server], Mapping[str, Server]]:
@@ -38,14 +38,14 @@ class Kept(Protocol):
     def write(self, servers: Mapping[str, Server], former: Mapping[str, Server]) -> None: ...
 
 
-class Registrar:
+class ServerRegistry:
     """Keeps a :class:`Manager`'s servers those of the configuration and the database.
 
     :param read_pool: reads the configuration anew
     :ivar former: drivers with the settings that a server had before, while its zones have yet to be taken from it
     """
 
-    def __init__(self, manager: Manager, runtime: Any, read_pool: Callable[[], Pool], kept: Kept) -> None:
+    def __init__(self, manager: Manager, runtime: Any, read_pool: Callable[[], Pool], kept: SettingsCache) -> None:
         self._manager = manager
         self._runtime = runtime
         self._read_pool = read_pool
@@ -122,7 +122,7 @@ class Registrar:
         LOG.info('the pool %s is there again', self._manager.pool.name)
 
     def _register(self, pool: Pool, last: Mapping[str, Server], former: Mapping[str, Server], on_command: bool,
-                  lanes: Mapping[str, Lane] | None = None) -> Reloaded:
+                  lanes: Mapping[str, ServerWorker] | None = None) -> Reloaded:
         manager = self._manager
         done = manager.storage.run(_enter, pool, manager.settings.delete_zones_of_removed_servers, on_command, utcnow())
         roll = manager.storage.read(server_store.of_pool, pool.name)
@@ -148,14 +148,14 @@ class Registrar:
         self._seat(servers, lanes)
         self._remember(last, self._former_settings)
 
-    def _lanes(self, pool: Pool) -> dict[str, Lane]:
+    def _lanes(self, pool: Pool) -> dict[str, ServerWorker]:
         """A lane for each server; those whose settings are the same, secrets included, are kept."""
         manager = self._manager
         if pool.name != manager.pool.name:
             raise InvalidField(field='[service:pool_manager] pool_name', why='it takes a restart to change it')
         before = {key: lane.backend for key, lane in manager.all_lanes.items()}
         after = backends.build_all(pool, before)
-        lanes: dict[str, Lane] = {}
+        lanes: dict[str, ServerWorker] = {}
         for server in pool.servers:
             lane = manager.all_lanes.get(server.id)
             if lane is None or lane.server != server:
@@ -164,7 +164,7 @@ class Registrar:
             lanes[server.id] = lane
         return lanes
 
-    def _seat(self, servers: Sequence[PoolServer], lanes: Mapping[str, Lane]) -> None:
+    def _seat(self, servers: Sequence[PoolServer], lanes: Mapping[str, ServerWorker]) -> None:
         manager = self._manager
         before, old = manager.members, manager.all_lanes
         manager.seat(Members.of(servers, manager.settings.count_joining_servers), lanes)

@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 from designate_pool.errors import InvalidField, PoolError
 from designate_pool.model import Answer, Comparison, Context, Domain, Endpoint, Outcome, PollResult, Reloaded, Server
 from designate_pool.pool_manager.manager import Manager
-from designate_pool.pool_manager.periodic.loops import Periodic
-from designate_pool.pool_manager.server_registry import Registrar
-from designate_pool.pool_manager.verify.server_compare import Comparing
+from designate_pool.pool_manager.periodic.loops import PeriodicLoops
+from designate_pool.pool_manager.server_registry import ServerRegistry
+from designate_pool.pool_manager.verify.server_compare import ServerCompare
 
 LOG = logging.getLogger(__name__)
 
@@ -24,11 +24,11 @@ T = TypeVar('T')
 class PoolManager:
     """Takes casts; the work is :class:`~designate_pool.pool_manager.manager.Manager`'s."""
 
-    def __init__(self, manager: Manager, registrar: Registrar, runtime: Any) -> None:
+    def __init__(self, manager: Manager, registrar: ServerRegistry, runtime: Any) -> None:
         self._manager = manager
         self._registrar = registrar
-        self._comparing = Comparing(manager, runtime)
-        self._periodic = Periodic(manager, registrar, runtime)
+        self._comparing = ServerCompare(manager, runtime)
+        self._periodic = PeriodicLoops(manager, registrar, runtime)
 
     def start(self) -> None:
         """

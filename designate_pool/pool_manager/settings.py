@@ -8,7 +8,7 @@ from designate_pool.pool_manager.reconcile.row_transitions import Tries
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Settings:
+class ManagerSettings:
     """Times are seconds.
 
     :ivar name: this process among the pool managers of the pool

@@ -23,7 +23,7 @@ import dns.tsig
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused
 from designate_pool.protocol import zonemd
-from designate_pool.protocol.tcp_client import Connection, Peer, parsed
+from designate_pool.protocol.tcp_client import TcpConnection, TcpPeer, parsed
 
 _SOA, _TSIG, _IN = 6, 250, 1
 _HEADER = struct.Struct('!HHHHHH')
@@ -62,11 +62,11 @@ class Taken:
     """
 
     serial: int
-    contents: zonemd.Contents
+    contents: zonemd.DigestedZone
     whole: bool = True
 
 
-def take(peer: Peer, name: str, seconds: float, pace: Pace, most: int) -> Taken:
+def take(peer: TcpPeer, name: str, seconds: float, pace: Pace, most: int) -> Taken:
     """The zone *name*.
 
     :param seconds: that the server may be silent
@@ -106,13 +106,13 @@ class _Incoming:
         self._signed = False
         self._soa: bytes | None = None
         self._ended = False
-        self._contents = zonemd.Contents(query.question[0].name.to_wire() or b'')
+        self._contents = zonemd.DigestedZone(query.question[0].name.to_wire() or b'')
 
     def taken(self) -> Taken:
         assert self._soa is not None
         return Taken(int.from_bytes(self._soa[-20:-16], 'big'), self._contents, self._ended)
 
-    def read(self, connection: Connection, patience: _Patience, pace: Pace) -> dns.rcode.Rcode | None:
+    def read(self, connection: TcpConnection, patience: _Patience, pace: Pace) -> dns.rcode.Rcode | None:
         """Read messages to the last, or to the most that is wanted; the RCODE, when the server says no in the first.
 
         :raises BackendError: for a transfer that ends early, or is not a zone's
@@ -129,7 +129,7 @@ class _Incoming:
                 raise BackendError(why=f'the transfer broke off ({dns.rcode.to_text(dns.rcode.Rcode(rcode))})')
             try:
                 self._take(message)
-            except (zonemd.Malformed, IndexError, struct.error):
+            except (zonemd.MalformedRdata, IndexError, struct.error):
                 raise BackendError(why='the answer is not a DNS message') from None
             pace.spend(len(message))
         if self._key is not None and not self._signed and self._ended:
@@ -149,7 +149,7 @@ class _Incoming:
             rtype, rclass, ttl, length = _RECORD.unpack_from(message, at)
             start, at = at + 10, at + 10 + length
             if at > len(message):
-                raise zonemd.Malformed
+                raise zonemd.MalformedRdata
             self._add(owner, rtype, rclass, ttl, zonemd.canonical(rtype, message, start, at, known))
         signature = None
         for _ in range(authorities + additional):

@@ -32,7 +32,7 @@ _LETTERS = bytes(0x20 if 97 <= octet <= 122 else 0 for octet in range(256))
 _NO_ZONE = {wire.REFUSED, wire.NXDOMAIN, wire.NOTAUTH}
 
 
-class Said(NamedTuple):
+class SoaReply(NamedTuple):
     """What a reply says.
 
     :ivar serial: with :attr:`Answer.SERIAL` alone
@@ -48,7 +48,7 @@ class Said(NamedTuple):
     doubtful: bool = False
 
 
-TRUNCATED = Said(Answer.BAD, reason='the answer does not fit into a message', truncated=True)
+TRUNCATED = SoaReply(Answer.BAD, reason='the answer does not fit into a message', truncated=True)
 
 
 def soa_query(name: bytes) -> bytes:
@@ -70,7 +70,7 @@ def notify(name: bytes) -> bytes:
 
 
 def read_soa(message: bytes, template: bytes, key: Key | None = None, mac: bytes = b'', now: int = 0,
-             asked: bytes | None = None) -> Said | None:
+             asked: bytes | None = None) -> SoaReply | None:
     """What *message* answers to the SOA query *template*; None when it is no answer to it.
 
     :param key: the server's
@@ -80,7 +80,7 @@ def read_soa(message: bytes, template: bytes, key: Key | None = None, mac: bytes
     """
     serial = _plain_serial(message, template if asked is None else asked) if key is None else None
     if serial is not None:
-        return Said(Answer.SERIAL, serial)
+        return SoaReply(Answer.SERIAL, serial)
     flags = _flags(message, template, key)
     if flags is None:
         return None
@@ -93,15 +93,16 @@ def read_soa(message: bytes, template: bytes, key: Key | None = None, mac: bytes
             tsig.check_reply(message, key, mac, now)
         said = _soa(message, template[10:], flags)
     except tsig.BadSignature as error:
-        is_signed, said = False, Said(Answer.BAD, reason=error.reason)
+        is_signed, said = False, SoaReply(Answer.BAD, reason=error.reason)
     except wire.Malformed:
-        is_signed, said = False, Said(Answer.BAD, reason='the answer is malformed')
+        is_signed, said = False, SoaReply(Answer.BAD, reason='the answer is malformed')
     if asked is None or is_signed:
         return said
     return said._replace(doubtful=key is not None or message[12:len(asked) + 2] != asked[10:])
 
 
-def read_notify(message: bytes, template: bytes, key: Key | None = None, mac: bytes = b'', now: int = 0) -> Said | None:
+def read_notify(message: bytes, template: bytes, key: Key | None = None, mac: bytes = b'',
+                now: int = 0) -> SoaReply | None:
     """What *message* answers to the NOTIFY *template*: SERIAL stands for its acknowledgement."""
     flags = _flags(message, template, key)
     if flags is None:
@@ -110,11 +111,12 @@ def read_notify(message: bytes, template: bytes, key: Key | None = None, mac: by
         if key is not None:
             tsig.check_reply(message, key, mac, now)
     except tsig.BadSignature as error:
-        return Said(Answer.BAD, reason=error.reason)
+        return SoaReply(Answer.BAD, reason=error.reason)
     except wire.Malformed:
-        return Said(Answer.BAD, reason='the answer is malformed')
+        return SoaReply(Answer.BAD, reason='the answer is malformed')
     rcode = flags & 15
-    return Said(Answer.SERIAL) if rcode == wire.NOERROR else Said(Answer.BAD, reason=f'the answer is {_word(rcode)}')
+    return SoaReply(Answer.SERIAL) if rcode == wire.NOERROR else SoaReply(Answer.BAD,
+                                                                          reason=f'the answer is {_word(rcode)}')
 
 
 def _template(flags: int, name: bytes) -> bytes:
@@ -167,15 +169,15 @@ def _flags(message: bytes, template: bytes, key: Key | None) -> int | None:
     return flags
 
 
-def _soa(message: bytes, question: bytes, flags: int) -> Said:
+def _soa(message: bytes, question: bytes, flags: int) -> SoaReply:
     rcode = flags & 15
     if rcode in _NO_ZONE:
-        return Said(Answer.NO_ZONE, reason=f'the server has no such zone ({_word(rcode)})')
+        return SoaReply(Answer.NO_ZONE, reason=f'the server has no such zone ({_word(rcode)})')
     if rcode != wire.NOERROR:
-        return Said(Answer.BAD, reason=f'the answer is {_word(rcode)}')
+        return SoaReply(Answer.BAD, reason=f'the answer is {_word(rcode)}')
     answers = int.from_bytes(message[6:8], 'big')
     if not answers:
-        return Said(Answer.NO_ZONE, reason='the server has no such zone (no SOA in its answer)')
+        return SoaReply(Answer.NO_ZONE, reason='the server has no such zone (no SOA in its answer)')
 
     at, serials = 12 + len(question), []
     for _ in range(answers):
@@ -185,12 +187,12 @@ def _soa(message: bytes, question: bytes, flags: int) -> Said:
         at = record.end
     authoritative = flags & wire.AA
     if not serials and not authoritative:
-        return Said(Answer.NO_ZONE, reason='the server has no such zone (no SOA for it in its answer)')
+        return SoaReply(Answer.NO_ZONE, reason='the server has no such zone (no SOA for it in its answer)')
     if len(serials) != 1 or answers != 1:
-        return Said(Answer.BAD, reason='the answer is not one SOA record of the zone')
+        return SoaReply(Answer.BAD, reason='the answer is not one SOA record of the zone')
     if not authoritative:
-        return Said(Answer.NOT_AUTH, reason='the server answers without authority for the zone')
-    return Said(Answer.SERIAL, serials[0])
+        return SoaReply(Answer.NOT_AUTH, reason='the server answers without authority for the zone')
+    return SoaReply(Answer.SERIAL, serials[0])
 
 
 def _word(rcode: int) -> str:

@@ -62,7 +62,7 @@ def key_of(name: str | None, secret: str | None, algorithm: str | None = None) -
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Peer:
+class TcpPeer:
     """Where a server is, and the key that it and we know.
 
     :ivar host: an address, or a name that has one
@@ -104,17 +104,17 @@ class Peer:
                     if not answered:
                         raise
 
-    def connect(self, deadline: Deadline) -> Connection:
+    def connect(self, deadline: Deadline) -> TcpConnection:
         """
         :raises BackendUnreachable: when nobody listens there, or not in time
         """
-        return Connection(self, deadline)
+        return TcpConnection(self, deadline)
 
 
-class Connection:
+class TcpConnection:
     """A TCP connection that carries DNS messages, until *deadline*."""
 
-    def __init__(self, peer: Peer, deadline: Deadline) -> None:
+    def __init__(self, peer: TcpPeer, deadline: Deadline) -> None:
         self._key = peer.key
         self._deadline = deadline
         self._received = bytearray()
@@ -122,7 +122,7 @@ class Connection:
             self._socket = socket.create_connection((peer.host, peer.port), deadline.left())
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
-    def __enter__(self) -> Connection:
+    def __enter__(self) -> TcpConnection:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,

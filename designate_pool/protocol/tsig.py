@@ -49,7 +49,7 @@ class BadSignature(Exception):
         self.reason = reason
 
 
-class Seal(NamedTuple):
+class TsigRecord(NamedTuple):
     """A message's TSIG record: where it starts, and what it says (RFC 8945 section 4.2).
 
     :ivar time: seconds since 1970
@@ -81,7 +81,7 @@ def key_from(key: TsigKey) -> dns.tsig.Key:
         raise ValueError(f'TSIG key {key.name}: {error}') from error
 
 
-def read(message: bytes, record: wire.Record) -> Seal:
+def read(message: bytes, record: wire.WireRecord) -> TsigRecord:
     """The TSIG record *record*.
 
     :raises wire.Malformed: when it cannot be read
@@ -100,10 +100,10 @@ def read(message: bytes, record: wire.Record) -> Seal:
         raise wire.Malformed from None
     if at != record.end:
         raise wire.Malformed
-    return Seal(record.at, owner, algorithm, high << 32 | low, fudge, mac, original_id, error, other)
+    return TsigRecord(record.at, owner, algorithm, high << 32 | low, fudge, mac, original_id, error, other)
 
 
-def last(message: bytes) -> Seal | None:
+def last(message: bytes) -> TsigRecord | None:
     """The TSIG record at the end of a message, if it has one.
 
     :raises wire.Malformed: when the message cannot be read
@@ -125,7 +125,7 @@ def last(message: bytes) -> Seal | None:
     return read(message, record)
 
 
-def check_query(message: bytes, seal: Seal, key: dns.tsig.Key, now: int) -> int:
+def check_query(message: bytes, seal: TsigRecord, key: dns.tsig.Key, now: int) -> int:
     """0 when a query is rightly signed with *key*, else the TSIG error to answer (RFC 8945 section 5.2).
 
     :raises wire.Malformed: when its MAC is longer or shorter than it can be, or it already says an error
@@ -142,7 +142,7 @@ def check_query(message: bytes, seal: Seal, key: dns.tsig.Key, now: int) -> int:
     return 0 if len(seal.mac) == size else BADTRUNC
 
 
-def complaint(seal: Seal, key: dns.tsig.Key | None, error: int, now: int) -> str:
+def complaint(seal: TsigRecord, key: dns.tsig.Key | None, error: int, now: int) -> str:
     """What is wrong with a query that :func:`check_query` answers with *error*, in words that go on from who sent it.
 
     :param key: ours of that name, None when we have none
@@ -209,23 +209,23 @@ class Signer:
         return _append(message, key.name, _rdata(key.algorithm, timers, self.mac, message[:2], error, other))
 
 
-def refuse(message: bytes, seal: Seal, error: int) -> bytes:
+def refuse(message: bytes, seal: TsigRecord, error: int) -> bytes:
     """*message* with an unsigned TSIG record that says *error* (RFC 8945 section 5.3.2)."""
     rdata = _rdata(seal.algorithm, _timers(seal.time, seal.fudge), b'', seal.original_id.to_bytes(2, 'big'), error, b'')
     return _append(message, seal.owner, rdata)
 
 
-def bad_time(message: bytes, seal: Seal, key: dns.tsig.Key, now: int) -> bytes:
+def bad_time(message: bytes, seal: TsigRecord, key: dns.tsig.Key, now: int) -> bytes:
     """*message* signed, with the querier's time and, as other data, ours (RFC 8945 section 5.2.3)."""
     return Signer(key, seal.mac).sign(message, seal.time, BADTIME, now.to_bytes(6, 'big'))
 
 
-def bad_truncation(message: bytes, seal: Seal, key: dns.tsig.Key, now: int) -> bytes:
+def bad_truncation(message: bytes, seal: TsigRecord, key: dns.tsig.Key, now: int) -> bytes:
     """*message* signed, for a query whose MAC is right as far as it goes (RFC 8945 section 5.3.2)."""
     return Signer(key, seal.mac).sign(message, now, BADTRUNC)
 
 
-def _rejection(seal: Seal, key: dns.tsig.Key, now: int) -> str:
+def _rejection(seal: TsigRecord, key: dns.tsig.Key, now: int) -> str:
     """Why the server does not accept our signature, as it says (RFC 8945 section 5.2)."""
     name = key.name.to_text()
     if seal.error == BADKEY:
@@ -239,7 +239,7 @@ def _rejection(seal: Seal, key: dns.tsig.Key, now: int) -> str:
     return f'the server does not accept our signature ({ERRORS.get(seal.error, seal.error)})'
 
 
-def _is_late(seal: Seal, now: int) -> bool:
+def _is_late(seal: TsigRecord, now: int) -> bool:
     """Whether it was signed at another time than now (RFC 8945 section 5.2.3)."""
     return abs(seal.time - now) > min(seal.fudge, FUDGE)
 
@@ -256,7 +256,7 @@ def _rcode(rcode: int) -> str:
     return dns.rcode.to_text(dns.rcode.Rcode.make(rcode))
 
 
-def _mac(message: bytes, seal: Seal, key: dns.tsig.Key, request_mac: bytes) -> bytes:
+def _mac(message: bytes, seal: TsigRecord, key: dns.tsig.Key, request_mac: bytes) -> bytes:
     """The right MAC (RFC 8945 section 4.3)."""
     context = _context(key, request_mac)
     additional = int.from_bytes(message[10:12], 'big') - 1

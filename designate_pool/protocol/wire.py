@@ -35,7 +35,7 @@ class Malformed(ValueError):
     """The octets are not a DNS message."""
 
 
-class Record(NamedTuple):
+class WireRecord(NamedTuple):
     """Where a resource record stands in a message: its rdata is ``message[start:end]``."""
 
     at: int
@@ -85,7 +85,7 @@ def plain_name_end(message: bytes, at: int) -> int:
     return at + 1
 
 
-def read_record(message: bytes, at: int) -> Record:
+def read_record(message: bytes, at: int) -> WireRecord:
     """The resource record at *at*.
 
     :raises Malformed: when it does not end within the message
@@ -97,10 +97,10 @@ def read_record(message: bytes, at: int) -> Record:
     rtype, rclass, ttl, length = RECORD.unpack_from(message, head)
     if start + length > len(message):
         raise Malformed
-    return Record(at, rtype, rclass, ttl, start, start + length)
+    return WireRecord(at, rtype, rclass, ttl, start, start + length)
 
 
-def soa_serial(message: bytes, record: Record) -> int:
+def soa_serial(message: bytes, record: WireRecord) -> int:
     """The serial in a SOA record.
 
     :raises Malformed: when the rdata is not two names and five numbers

@@ -33,11 +33,11 @@ _NAMES: dict[int, tuple[int, int, int]] = {
 }
 
 
-class Malformed(ValueError):
+class MalformedRdata(ValueError):
     """The octets are not what they should be."""
 
 
-class Contents:
+class DigestedZone:
     """A zone's records, each once and in canonical form.
 
     :param apex: the zone's name in wire form
@@ -87,7 +87,7 @@ class Contents:
         """How many records are digested."""
         return sum(len(self._distinct(owner)) for owner in self._in_order())
 
-    def differences(self, other: Contents) -> Iterator[tuple[bytes, int]]:
+    def differences(self, other: DigestedZone) -> Iterator[tuple[bytes, int]]:
         """Owner (wire form) and type of what only one of the two has, or has otherwise."""
         for owner in sorted(self._owners.keys() | other._owners.keys(), key=_sort_key):
             ours, theirs = set(self._distinct(owner)), set(other._distinct(owner))
@@ -160,9 +160,9 @@ def canonical(rtype: int, message: bytes, start: int, end: int, known: dict[int,
             name, at = name_at(message, at, known)
             parts.append(name)
     except IndexError:
-        raise Malformed from None
+        raise MalformedRdata from None
     if at > end:
-        raise Malformed
+        raise MalformedRdata
     parts.append(message[at:end])
     return b''.join(parts)
 
@@ -185,15 +185,15 @@ def name_at(message: bytes, at: int, known: dict[int, bytes]) -> tuple[bytes, in
                 break
             target = (length & 0x3f) << 8 | message[at + 1]
             if length < 0xc0 or target >= limit:
-                raise Malformed
+                raise MalformedRdata
             after, at, limit = after if after >= 0 else at + 2, target, target
             if (tail := known.get(target)) is not None:
                 whole += tail
                 break
     except IndexError:
-        raise Malformed from None
+        raise MalformedRdata from None
     if len(whole) > 255 or after > len(message):
-        raise Malformed
+        raise MalformedRdata
     if first < _POINTABLE:
         known[first] = whole
     return whole, after

@@ -7,7 +7,7 @@ from typing import Any
 
 from designate_pool.model import (Context, Domain, Outcome, PlanState, Pool, PoolServer, RecordChange, RecordSet,
                                   Report, ServerReport, ServerStatus, ServiceStatus, StoredPlan, StoredTsigKey)
-from designate_pool.rpc.client import Caller
+from designate_pool.rpc.client import RpcClient
 
 TOPIC = 'central'
 VERSION = '1.0'
@@ -18,7 +18,7 @@ LONG = 600.0
 class CentralClient:
     """Calls to Central; each raises the errors named in :mod:`designate_pool.errors`."""
 
-    def __init__(self, caller: Caller) -> None:
+    def __init__(self, caller: RpcClient) -> None:
         self._caller = caller
 
     def _call(self, context: Context, method: str, **arguments: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from designate_pool.model import Context
 
 
-class Caller(Protocol):
+class RpcClient(Protocol):
     """Sends a method and its arguments to whoever serves a topic."""
 
     def call(self, topic: str, context: Context, method: str, *, patience: float | None = None,

@@ -27,7 +27,7 @@ class Workers(Protocol):
 
 
 class Direct:
-    """A :class:`designate_pool.rpc.client.Caller` and the endpoints it reaches."""
+    """A :class:`designate_pool.rpc.client.RpcClient` and the endpoints it reaches."""
 
     def __init__(self, workers: Workers) -> None:
         self._workers = workers

@@ -54,7 +54,7 @@ class ValueSerializer(oslo_messaging.Serializer):
 
 
 class Messaging:
-    """A :class:`designate_pool.rpc.client.Caller` over a broker, and the servers behind it.
+    """A :class:`designate_pool.rpc.client.RpcClient` over a broker, and the servers behind it.
 
     :param conf: oslo.config's global object; oslo.messaging takes no other
     :param host: what this process is called among the servers of a topic

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from designate_pool.model import Context, Domain, PollRequest
-from designate_pool.rpc.client import Caller
+from designate_pool.rpc.client import RpcClient
 
 VERSION = '1.0'
 #: Of all pools together: the topic that pool managers of older releases cast to.
@@ -24,7 +24,7 @@ class MiniDnsClient:
     Times are seconds and come from the pool manager's configuration.
     """
 
-    def __init__(self, caller: Caller) -> None:
+    def __init__(self, caller: RpcClient) -> None:
         self._caller = caller
 
     def _cast(self, context: Context, pool: str, method: str, **arguments: Any) -> None:

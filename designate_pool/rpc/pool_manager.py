@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from designate_pool.model import Comparison, Context, Domain, Outcome, PollResult, Reloaded
-from designate_pool.rpc.client import Caller
+from designate_pool.rpc.client import RpcClient
 
 VERSION = '1.0'
 #: Seconds for what looks at all zones of a server.
@@ -24,7 +24,7 @@ def topic(pool_name: str) -> str:
 class PoolManagerClient:
     """Casts to the pool managers of a pool; one of them takes each."""
 
-    def __init__(self, caller: Caller) -> None:
+    def __init__(self, caller: RpcClient) -> None:
         self._caller = caller
 
     def _cast(self, context: Context, pool_name: str, method: str, **arguments: Any) -> None:

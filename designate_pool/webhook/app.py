@@ -48,10 +48,10 @@ def create_app(new_pool: Callable[[], PoolProvider], zones: Collection[str] = ()
     app.add_error_handler(falcon.HTTPError, _of_falcon)
     app.add_error_handler(PoolError, _refused)
     served = _Served(new_pool, zones, default_ttl)
-    app.add_route('/', Negotiation(served))
-    app.add_route('/records', Records(served))
-    app.add_route('/adjustendpoints', Adjustment(served))
-    app.add_route('/healthz', Health(served))
+    app.add_route('/', NegotiationResource(served))
+    app.add_route('/records', RecordsResource(served))
+    app.add_route('/adjustendpoints', AdjustmentResource(served))
+    app.add_route('/healthz', HealthCheckResource(served))
     return app
 
 
@@ -75,7 +75,7 @@ class _Served:
         return {name: _read(pool, name) for name in self.names(pool)}
 
 
-class Negotiation:
+class NegotiationResource:
     """Which zones there are."""
 
     def __init__(self, served: _Served) -> None:
@@ -88,7 +88,7 @@ class Negotiation:
             _answer(resp, {'include': [name.removesuffix('.') for name in self._served.names(pool)]})
 
 
-class Records:
+class RecordsResource:
     """What is there, and changes of it."""
 
     def __init__(self, served: _Served) -> None:
@@ -111,7 +111,7 @@ class Records:
         resp.status = falcon.HTTP_204
 
 
-class Adjustment:
+class AdjustmentResource:
     """Endpoints in the form in which they will be told of: what differs in form alone is no change then."""
 
     def __init__(self, served: _Served) -> None:
@@ -129,7 +129,7 @@ class Adjustment:
         _answer(resp, found)
 
     def _as_they_are(self, pool: PoolProvider, found: Sequence[endpoints.Json],
-                     refused: Sequence[endpoints.Refused]) -> list[endpoints.Json]:
+                     refused: Sequence[endpoints.RefusedEndpoint]) -> list[endpoints.Json]:
         """What is there of the refused: were it not wanted, external-dns would have it deleted."""
         wanted = {endpoints.key_of(each) for each in found}
         keys = {key for each in refused if (key := endpoints.key_of(each.endpoint)) is not None and key not in wanted}
@@ -141,7 +141,7 @@ class Adjustment:
                 there += [] if kept is None else [endpoints.endpoint_of(kept)]
         return there
 
-    def _tell_of(self, refused: Sequence[endpoints.Refused]) -> None:
+    def _tell_of(self, refused: Sequence[endpoints.RefusedEndpoint]) -> None:
         """Log those that are new: external-dns asks again every minute."""
         metrics.WEBHOOK_REFUSED.set(len(refused))
         told = frozenset(f'{(endpoints.key_of(each.endpoint) or ("an endpoint without a name", ""))[0]}: {each.why}'
@@ -154,7 +154,7 @@ class Adjustment:
             LOG.warning('and %d more endpoints are left out', len(new) - MOST_TOLD)
 
 
-class Health:
+class HealthCheckResource:
     """200 when the pool's API answers."""
 
     def __init__(self, served: _Served) -> None:

@@ -16,14 +16,14 @@ from designate_pool.protocol.rrset import RRset, normal_name, parents, rrset
 Json = dict[str, Any]
 
 
-class Refused(NamedTuple):
+class RefusedEndpoint(NamedTuple):
     """An endpoint that cannot be, and why."""
 
     endpoint: Any
     why: str
 
 
-class Zones(Protocol):
+class ZoneLookup(Protocol):
     """Zones by name."""
 
     def get(self, name: str, /) -> Zone | None:
@@ -44,7 +44,7 @@ def endpoint_of(found: RRset) -> Json:
 
 
 def adjusted(given: Any,
-             supports: Callable[[RRset], bool] = lambda _: True) -> tuple[list[Json], list[Refused]]:
+             supports: Callable[[RRset], bool] = lambda _: True) -> tuple[list[Json], list[RefusedEndpoint]]:
     """Endpoints that external-dns wants, as they will be told of once they are there; and those that cannot be.
 
     Each is judged by itself.  What we do not know is kept, but for ``providerSpecific``: none of it is ours, and what
@@ -60,7 +60,7 @@ def adjusted(given: Any,
             if not supports(wanted):
                 raise InvalidField(field=f'endpoints[{place}].recordType', why=f'{wanted.type} cannot be held here')
         except InvalidField as error:
-            refused.append(Refused(each, str(error)))
+            refused.append(RefusedEndpoint(each, str(error)))
             continue
         told = endpoint_of(wanted)
         if not each.get('recordTTL'):
@@ -78,7 +78,7 @@ def key_of(given: Any) -> tuple[str, str] | None:
         return None
 
 
-def apply_changes(zones: Zones, default_ttl: int, given: Any) -> None:
+def apply_changes(zones: ZoneLookup, default_ttl: int, given: Any) -> None:
     """Make the changes that external-dns sends in the zones that they are about.
 
     Deleting what is not there and creating what is there does nothing: changes may be sent again.
@@ -103,7 +103,7 @@ def apply_changes(zones: Zones, default_ttl: int, given: Any) -> None:
         zone_of(zones, new.name).add_record(new, replace=True)
 
 
-def zone_of(zones: Zones, name: str) -> Zone:
+def zone_of(zones: ZoneLookup, name: str) -> Zone:
     """The zone that *name* lies in: the one with the longest name.
 
     :raises InvalidField: when it lies in none
@@ -115,7 +115,7 @@ def zone_of(zones: Zones, name: str) -> Zone:
     raise InvalidField(field=name, why='it lies in none of the zones that are served here')
 
 
-def _together(zones: Zones, default_ttl: int, changes: Mapping[str, Any]) -> Sequence[RRset]:
+def _together(zones: ZoneLookup, default_ttl: int, changes: Mapping[str, Any]) -> Sequence[RRset]:
     """The RRsets that come; endpoints of one name and type are one RRset, with the TTL of the last."""
     found: dict[str, list[RRset]] = {}
     for kind in ('create', 'updatenew'):

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from designate_pool import runtime
 from designate_pool.api.app import create_app
 from designate_pool.api.http.server import ApiServer
-from designate_pool.api.services.zone_watcher import Watch
+from designate_pool.api.services.zone_watcher import ZoneWatcher
 from designate_pool.central.service import Central
 from designate_pool.cli.app import Shell
 from designate_pool.model import (Action, Comparison, Context, Domain, Endpoint, Outcome, Pool, PoolServer, Reloaded,
@@ -173,7 +173,7 @@ def system(request: pytest.FixtureRequest, tmp_path: pathlib.Path,
     storage.run(pools.publish, pool, utcnow())
     [found] = client.find_pools(EVERYBODY, {'name': pool.name})
     client.update_pool(EVERYBODY, {'id': found.id, 'name_servers': ['ns1.example.org.', 'ns2.example.org.']})
-    watch = Watch(storage)
+    watch = ZoneWatcher(storage)
     watch.start()
     app = create_app(client, pool, pool_managers=PoolManagerClient(direct), storage=storage, watch=watch)
     server = ApiServer(app, Endpoint('127.0.0.1', 0))

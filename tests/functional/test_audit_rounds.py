@@ -56,4 +56,4 @@ def test_a_page_has_what_is_at_rest_and_tells_what_servers_lack(storage: Storage
     assert page.last_id == ids[3] and [key for key, _, _ in page.domains] == ids[1:4] == page.lacking
     assert page.domains[0] == (ids[1], f'{ids[1]}.example.com.', 7)
     rest = storage.read(sweeps.page, pool_id, page.last_id, 3, [])
-    assert rest == sweeps.Page('', [(ids[4], f'{ids[4]}.example.com.', 7)], [], [])
+    assert rest == sweeps.DomainPage('', [(ids[4], f'{ids[4]}.example.com.', 7)], [], [])

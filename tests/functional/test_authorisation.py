@@ -14,7 +14,7 @@ import falcon.testing
 import pytest
 
 from designate_pool.api import operation_registry
-from designate_pool.api.schema.operation import Operation
+from designate_pool.api.schema.operation import ApiOperation
 from tests.fixtures.api import ROLES, Place, opened, token
 
 ANYONE, READER, MEMBER, OPERATOR, ADMIN = 'anyone', 'reader', 'member', 'operator', 'admin'
@@ -95,7 +95,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     yield from opened(tmp_path_factory.mktemp('authorisation'))
 
 
-def ask(place: Place, operation: Operation, things: Mapping[str, str], token: str | None,
+def ask(place: Place, operation: ApiOperation, things: Mapping[str, str], token: str | None,
         **headers: str) -> falcon.testing.Result:
     line = LINES[operation.name]
     words = {**things, 'name': f'new-{things["zone_name"]}'}

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from designate_pool.backends.knot import config_transaction
-from designate_pool.backends.knot.control_protocol import Control
+from designate_pool.backends.knot.control_protocol import KnotControl
 from designate_pool.deadline import Deadline
 from designate_pool.model import Endpoint
 from tests.fixtures.knot import Knotd
@@ -111,7 +111,7 @@ def test_a_transaction_that_a_killed_pool_manager_left_is_ended(knotd: Start) ->
     with opened(ours) as backend:
         assert backend.create_domain(a_domain()).ok
         deadline = Deadline(5)
-        control = Control(str(server.socket), deadline)
+        control = KnotControl(str(server.socket), deadline)
         change = [*config_transaction.mark('remote', f'designate-pool-{ours.id}'),
                   *config_transaction.removal('zone', 'example.com.')]
         assert not any(control.ask_each([[{'command': 'conf-begin'}], *change], deadline))

@@ -14,7 +14,7 @@ from designate_pool.minidns.catalog import catalog_zone
 from designate_pool.minidns.catalog.catalog_zone import PackedCatalog
 from designate_pool.model import Action, Status, ZoneHead
 from designate_pool.storage.serving import catalog as store
-from designate_pool.storage.serving.catalog import END, Member, Reading
+from designate_pool.storage.serving.catalog import END, CatalogReading, Member
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.sql.schema import catalogs, domains
 from tests.fixtures.rows import default_pool_id, raise_catalog, set_catalog
@@ -82,13 +82,13 @@ def pool(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> Pool:
     monkeypatch.setattr(catalog_zone, 'BLOCK', 4)
     made = Pool(storage)
     storage.run(set_catalog, 1)
-    read = Reading.members
+    read = CatalogReading.members
 
-    def seen(self: Reading, first: str = '', end: str = END) -> Iterator[Member]:
+    def seen(self: CatalogReading, first: str = '', end: str = END) -> Iterator[Member]:
         made.ranges.append((first, end))
         return read(self, first, end)
 
-    monkeypatch.setattr(Reading, 'members', seen)
+    monkeypatch.setattr(CatalogReading, 'members', seen)
     made.add(*ids(*range(2, 82, 2)))
     return made
 

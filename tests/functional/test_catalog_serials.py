@@ -12,10 +12,10 @@ import pytest
 import sqlalchemy as sa
 
 from designate_pool.central.service import Central
-from designate_pool.minidns.access.acl import Peer
-from designate_pool.minidns.catalog.catalog_zone import Catalogs
+from designate_pool.minidns.access.acl import AllowedPeer
+from designate_pool.minidns.catalog.catalog_zone import CatalogLoader
 from designate_pool.minidns.zones.packing import Body
-from designate_pool.minidns.zones.zone_cache import Kept
+from designate_pool.minidns.zones.zone_cache import ZoneCache
 from designate_pool.model import Domain, PoolServer, ServerState, utcnow
 from designate_pool.protocol import wire
 from designate_pool.storage.operations import pool_servers
@@ -28,22 +28,22 @@ from tests.fixtures.processes import wait_until
 from tests.fixtures.rows import default_pool_id
 
 ZONE = 'catalog.example.'
-ONE, TWO = (Peer(letter * 32, letter, ('127.0.0.1',), 53) for letter in 'ab')
+ONE, TWO = (AllowedPeer(letter * 32, letter, ('127.0.0.1',), 53) for letter in 'ab')
 
 
 class MiniDns:
     """What one MiniDNS knows of the catalog."""
 
     def __init__(self, storage: Storage) -> None:
-        self._catalogs = Catalogs(storage, Kept(1 << 24))
+        self._catalogs = CatalogLoader(storage, ZoneCache(1 << 24))
 
-    def whole(self, *peers: Peer) -> tuple[int, frozenset[str]]:
+    def whole(self, *peers: AllowedPeer) -> tuple[int, frozenset[str]]:
         """The catalog's serial and members: ``name label``."""
         found = self._catalogs.packed(self._head(), peers)
         assert found is not None
         return found.serial, frozenset(text for _, text in records(found.bodies) if text)
 
-    def step(self, have: int, members: Collection[str], *peers: Peer) -> tuple[int, frozenset[str]]:
+    def step(self, have: int, members: Collection[str], *peers: AllowedPeer) -> tuple[int, frozenset[str]]:
         """The serial and members of a server that asks for what changed since *have*."""
         found = self._catalogs.difference(self._head(), peers, have)
         if found is None:
@@ -86,7 +86,7 @@ def has_catalog(central: Central, database: Storage) -> None:
     database.run(lambda tx: catalog.establish(tx, default_pool_id(tx), utcnow()))
 
 
-def register(storage: Storage, *peers: Peer) -> None:
+def register(storage: Storage, *peers: AllowedPeer) -> None:
     """Have the configuration read anew that has these servers."""
     wanted = [PoolServer(each.id, '', each.label, 'catalog', ServerState.ACTIVE) for each in peers]
     storage.run(pool_servers.register, 'default', wanted, False, True, utcnow(), has_catalog=True)

@@ -16,7 +16,7 @@ from designate_pool import errors
 from designate_pool.central import transactions
 from designate_pool.central.service import Central
 from designate_pool.central.validation import requests
-from designate_pool.central.validation.requests import Wanted
+from designate_pool.central.validation.requests import WantedRecordSet
 from designate_pool.model import Context, Domain, RecordChange, new_id, utcnow
 from designate_pool.storage.sql import schema
 from designate_pool.storage.sql.database import Storage
@@ -193,7 +193,7 @@ class Meeting:
             self._barrier.wait(self._patience)
         self._barrier.abort()
 
-    def sets(self) -> Iterator[Sequence[Wanted]]:
+    def sets(self) -> Iterator[Sequence[WantedRecordSet]]:
         yield ()
         self.wait()
 
@@ -202,7 +202,7 @@ class Parts:
     def __init__(self, meeting: Meeting) -> None:
         self._meeting = meeting
 
-    def __iter__(self) -> Iterator[Sequence[Wanted]]:
+    def __iter__(self) -> Iterator[Sequence[WantedRecordSet]]:
         return self._meeting.sets()
 
 

@@ -13,7 +13,7 @@ from designate_pool.central.service import Central
 from designate_pool.model import Action, Outcome, Status, Task, utcnow
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.zones import nameserver_updates
-from designate_pool.storage.zones.nameserver_updates import Renewal
+from designate_pool.storage.zones.nameserver_updates import NameserverUpdate
 from tests.fixtures.central import SERVERS, WHO, Caller, Clock, create, succeed
 
 
@@ -93,7 +93,7 @@ class TestPools:
         page = transactions.renew_page
         pages: list[str] = []
 
-        def dying(tx: Tx, renewal: Renewal, after_id: str, *arguments: Any) -> Any:
+        def dying(tx: Tx, renewal: NameserverUpdate, after_id: str, *arguments: Any) -> Any:
             pages.append(after_id)
             if len(pages) == 2:
                 raise SystemExit
@@ -125,7 +125,7 @@ class TestPools:
 
         def overtaken(tx: Tx, *arguments: Any) -> Any:
             monkeypatch.setattr(transactions, 'renew_page', page)
-            nameserver_updates.begin(tx, Renewal(made[0].pool_id, 'f' * 32, False, ''), utcnow(), utcnow())
+            nameserver_updates.begin(tx, NameserverUpdate(made[0].pool_id, 'f' * 32, False, ''), utcnow(), utcnow())
             return page(tx, *arguments)
 
         monkeypatch.setattr(transactions, 'renew_page', overtaken)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from designate_pool import errors
-from designate_pool.central.rules.quotas import BELIEVED, Quotas
+from designate_pool.central.rules.quotas import BELIEVED, ProjectQuotas
 from designate_pool.central.service import Central
 from designate_pool.central.validation import names_and_rdata
 from designate_pool.central.zone_tasks import zonefile_parser
@@ -26,7 +26,7 @@ ADMIN = Context(project_id='admin', all_projects=True)
 def limited(database: Storage, caller: Caller, clock: Clock) -> Iterator[Central]:
     """A Central where little is allowed."""
     service = Central(database, PoolManagerClient(caller), Inline(), clock=clock,
-                      quotas=Quotas(zones=2, zone_recordsets=3, zone_records=5, recordset_records=3))
+                      quotas=ProjectQuotas(zones=2, zone_recordsets=3, zone_records=5, recordset_records=3))
     (pool,) = service.find_pools(WHO)
     service.update_pool(WHO, {'id': pool.id, 'name_servers': SERVERS})
     yield service

@@ -13,7 +13,7 @@ from designate_pool import errors
 from designate_pool.central import transactions
 from designate_pool.central.rules import pools as pool_rules
 from designate_pool.central.rules.journal import Journal
-from designate_pool.central.rules.quotas import Allowance, Quotas
+from designate_pool.central.rules.quotas import Allowance, ProjectQuotas
 from designate_pool.central.service import Central
 from designate_pool.central.validation import requests
 from designate_pool.model import Context, Domain, Outcome, RecordChange, Report, Status, new_id, utcnow
@@ -27,7 +27,8 @@ class TestDoneTwice:
 
     def test_a_create(self, central: Central, database: Storage) -> None:
         wanted = requests.new_domain({'name': 'example.com.', 'email': 'a@example.com', 'pool_name': 'default'})
-        arguments = WHO, new_id(), wanted, [requests.recordsets([])], utcnow(), Allowance(Quotas(), time.monotonic)
+        arguments = WHO, new_id(), wanted, [requests.recordsets([])], utcnow(), Allowance(ProjectQuotas(),
+                                                                                          time.monotonic)
         first = database.run(transactions.create_domain, *arguments)
         assert database.run(transactions.create_domain, *arguments).id == first.id
         with pytest.raises(errors.DuplicateDomain):
@@ -36,7 +37,7 @@ class TestDoneTwice:
     def test_a_create_of_a_recordset(self, central: Central, database: Storage) -> None:
         domain = create(central)
         wanted = requests.recordset({'name': 'www.example.com.', 'type': 'A', 'records': ['192.0.2.1']})
-        arguments = WHO, domain.id, new_id(), wanted, utcnow(), Allowance(Quotas(), time.monotonic), Journal(10)
+        arguments = WHO, domain.id, new_id(), wanted, utcnow(), Allowance(ProjectQuotas(), time.monotonic), Journal(10)
         changed, made = database.run(transactions.create_recordset, *arguments)
         again, same = database.run(transactions.create_recordset, *arguments)
         assert (again.serial, same) == (changed.serial, made)
@@ -62,10 +63,10 @@ class TestDoneTwice:
         wanted = requests.changes([RecordChange('a.example.com.', 'A'),
                                    RecordChange('new.example.com.', 'A', ('192.0.2.9',))])
 
-        def apply(who: Context, wanted: list[requests.Wanted]) -> Domain:
+        def apply(who: Context, wanted: list[requests.WantedRecordSet]) -> Domain:
             found, is_changed = database.run(
-                transactions.apply, who, domain.id, wanted, utcnow(), Allowance(Quotas(), time.monotonic), Journal(10),
-                domain.serial if with_serial else None)
+                transactions.apply, who, domain.id, wanted, utcnow(), Allowance(ProjectQuotas(), time.monotonic),
+                Journal(10), domain.serial if with_serial else None)
             assert is_changed
             return found
 

@@ -10,7 +10,7 @@ import pytest
 
 from designate_pool import backends
 from designate_pool.backends.base import Backend
-from designate_pool.backends.fake import Call, Fake
+from designate_pool.backends.fake import Fake, FakeCall
 from designate_pool.model import Server, TsigKey, new_id
 from tests.fixtures.bind import Named
 from tests.fixtures.knot import Knotd
@@ -77,4 +77,4 @@ def test_a_driver_without_a_control_channel_says_that_it_cannot() -> None:
 def test_the_fake_server_remembers_it() -> None:
     fake = Fake(Server(new_id(), 'fake', '192.0.2.1'))
     assert fake.refetch_domain(a_domain('a.example.')).ok
-    assert fake.calls == [Call('refetch', 'a.example.', 1)]
+    assert fake.calls == [FakeCall('refetch', 'a.example.', 1)]

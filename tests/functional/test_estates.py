@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from designate_pool.central.purger import Housekeeper
+from designate_pool.central.purger import Purger
 from designate_pool.model import utcnow
 from designate_pool.storage.operations import rrset_ownership
 from designate_pool.storage.sql import migrate, schema
@@ -61,9 +61,9 @@ def own(storage: Storage, server: str, domain: str, *keys: str) -> None:
                                       for name, rtype in (key.split('\t') for key in keys)))
 
 
-def upgraded(storage: Storage) -> Housekeeper:
+def upgraded(storage: Storage) -> Purger:
     migrate.upgrade(storage.engine.url.render_as_string(hide_password=False))
-    return Housekeeper(storage, 1000, Clock())
+    return Purger(storage, 1000, Clock())
 
 
 def settled(storage: Storage) -> dict[tuple[str, str], set[str]]:

@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from designate_pool import errors
-from designate_pool.central.purger import Housekeeper
+from designate_pool.central.purger import Purger
 from designate_pool.central.service import Central
 from designate_pool.cmd.compose import heartbeat
 from designate_pool.cmd.compose.heartbeat import Heartbeat
@@ -127,7 +127,7 @@ def test_beside_a_program_of_a_former_version(central: Central, database: Storag
 def test_one_that_has_been_silent_for_long_is_forgotten(central: Central, database: Storage, clock: Clock) -> None:
     clock.now = utcnow().timestamp()
     beat(database, 'silver', ('minidns', 'central'))
-    keeper = Housekeeper(database, 0, clock)
+    keeper = Purger(database, 0, clock)
     clock.now += 80000
     keeper.turn()
     assert set(statuses(central).values()) == {'DOWN'}

@@ -9,8 +9,8 @@ import dns.name
 import pytest
 
 from designate_pool.central.service import Central
-from designate_pool.minidns.access.acl import Visitor
-from designate_pool.minidns.access.tsig_grants import Keyring
+from designate_pool.minidns.access.acl import TsigGrant
+from designate_pool.minidns.access.tsig_grants import TsigGrants
 from designate_pool.storage.sql.database import Storage
 from tests.fixtures.central import WHO, Clock
 
@@ -18,8 +18,8 @@ HOUR = 3600
 
 
 @pytest.fixture
-def keyring(database: Storage) -> Keyring:
-    return Keyring(database)
+def keyring(database: Storage) -> TsigGrants:
+    return TsigGrants(database)
 
 
 def make(central: Central, name: str, secret: bytes = b'first') -> str:
@@ -32,17 +32,17 @@ def encoded(secret: bytes) -> str:
     return base64.b64encode(secret.ljust(32, b'.')).decode()
 
 
-def seen(keyring: Keyring) -> Mapping[str, bytes]:
+def seen(keyring: TsigGrants) -> Mapping[str, bytes]:
     """Secrets by the names of their keys."""
     return {name: visitor.key.secret.rstrip(b'.') for name, visitor in visitors(keyring).items()}
 
 
-def visitors(keyring: Keyring) -> dict[str, Visitor]:
+def visitors(keyring: TsigGrants) -> dict[str, TsigGrant]:
     keyring.look()
     return {name.to_text(): visitor for name, visitor in keyring.visitors.items() if isinstance(name, dns.name.Name)}
 
 
-def test_a_rotation_by_a_clock_that_is_behind_is_seen(central: Central, keyring: Keyring, clock: Clock) -> None:
+def test_a_rotation_by_a_clock_that_is_behind_is_seen(central: Central, keyring: TsigGrants, clock: Clock) -> None:
     key = make(central, 'old.')
     clock.now += HOUR
     make(central, 'other.')
@@ -52,7 +52,7 @@ def test_a_rotation_by_a_clock_that_is_behind_is_seen(central: Central, keyring:
     assert seen(keyring) == {'old.': b'second', 'other.': b'first'}
 
 
-def test_a_key_in_the_place_of_another_is_seen(central: Central, keyring: Keyring, clock: Clock) -> None:
+def test_a_key_in_the_place_of_another_is_seen(central: Central, keyring: TsigGrants, clock: Clock) -> None:
     clock.now += HOUR
     make(central, 'newest.')
     clock.now -= HOUR
@@ -63,14 +63,14 @@ def test_a_key_in_the_place_of_another_is_seen(central: Central, keyring: Keyrin
     assert set(seen(keyring)) == {'newest.', 'found.'}
 
 
-def test_a_key_of_a_pool_is_one_of_it_by_its_new_name(central: Central, keyring: Keyring) -> None:
+def test_a_key_of_a_pool_is_one_of_it_by_its_new_name(central: Central, keyring: TsigGrants) -> None:
     make(central, 'key.')
     assert [each.pool_name for each in visitors(keyring).values()] == ['default']
     central.update_pool(WHO, {'id': central.find_pools(WHO)[0].id, 'name': 'renamed'})
     assert [each.pool_name for each in visitors(keyring).values()] == ['renamed']
 
 
-def test_keys_that_have_not_changed_are_not_read(central: Central, keyring: Keyring, database: Storage) -> None:
+def test_keys_that_have_not_changed_are_not_read(central: Central, keyring: TsigGrants, database: Storage) -> None:
     make(central, 'key.')
     keyring.look()
     with database.count_statements() as counter:

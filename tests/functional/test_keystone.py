@@ -14,7 +14,7 @@ import pytest
 from oslo_config import cfg
 
 from designate_pool.api.app import create_app
-from designate_pool.cmd.compose.api_guards import Guard
+from designate_pool.cmd.compose.api_guards import ApiGuard
 from designate_pool.config import load
 from designate_pool.errors import BadConfiguration
 from tests.fixtures.keystone import SERVICE_TOKEN, Keystone
@@ -43,7 +43,7 @@ def guarded(folder: pathlib.Path, keystone: Keystone, central: StandIn) -> falco
     path.write_text(f'[service:api]\nauth = keystone\n{keystone.section()}')
     conf = cfg.ConfigOpts()
     load.load(conf, [f'--config-file={path}'], config_files=[])
-    guard = Guard(load.read_settings(conf).api, conf)
+    guard = ApiGuard(load.read_settings(conf).api, conf)
     app = create_app(central, POOL, pool_managers=StandInPoolManager(), gate=guard.gate)  # type: ignore[arg-type]
     filtered = guard.around(app)
 

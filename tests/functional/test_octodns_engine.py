@@ -11,7 +11,7 @@ import pytest
 
 from designate_pool.errors import PlanMoved, UnsafePlan
 from designate_pool.planner.config.reader import read
-from designate_pool.planner.engine import Manager
+from designate_pool.planner.engine import SyncEngine
 from designate_pool.planner.plan.plan_store import FolderStore
 from tests.fixtures.pdns import PowerDns
 from tests.fixtures.processes import wait_until
@@ -47,8 +47,8 @@ class Shown:
     def write(self, text: str) -> None:
         (self.folder / 'zones' / f'{NAME}yaml').write_text(text)
 
-    def manager(self) -> Manager:
-        return Manager(read(self.path, {'PDNS_API_KEY': self.server.api_key}))
+    def manager(self) -> SyncEngine:
+        return SyncEngine(read(self.path, {'PDNS_API_KEY': self.server.api_key}))
 
     def addresses(self, name: str) -> list[str]:
         return self.server.texts(f'{name}.{NAME}', 'A')

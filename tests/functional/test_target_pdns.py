@@ -14,7 +14,7 @@ from designate_pool.errors import BackendRefused, DuplicateRRset, SourceError, S
 from designate_pool.planner.plan.plan import ApplyResult
 from designate_pool.planner.targets.pdns import PdnsProvider
 from designate_pool.planner.zone.zone import Zone
-from designate_pool.powerdns import Answer, Api, Server
+from designate_pool.powerdns import PdnsAnswer, PdnsApi, PdnsServer
 from designate_pool.protocol.rrset import rrset
 from tests.fixtures.pdns import PowerDns
 from tests.fixtures.processes import binary
@@ -121,7 +121,7 @@ def sync(provider: PdnsProvider, desired: Zone) -> ApplyResult:
 
 def ask(server: PowerDns, verb: str, path: str, body: object = None) -> Any:
     """What the API says to somebody else."""
-    answer = Server(Api(server.api_url, server.api_key), 'localhost').ask(verb, path, Deadline(10), body)
+    answer = PdnsServer(PdnsApi(server.api_url, server.api_key), 'localhost').ask(verb, path, Deadline(10), body)
     assert answer.status < 300, answer
     return answer.json
 
@@ -158,7 +158,7 @@ def requests(provider: PdnsProvider, monkeypatch: pytest.MonkeyPatch) -> list[tu
     api = provider._server._api
     real = api.ask
 
-    def watched(verb: str, path: str, *rest: Any) -> Answer:
+    def watched(verb: str, path: str, *rest: Any) -> PdnsAnswer:
         found.append((verb, path.removeprefix('/servers/localhost')))
         return real(verb, path, *rest)
 
@@ -336,7 +336,7 @@ def test_what_does_not_fit_into_one_request_goes_in_several_and_the_serial_last(
     seen = []
     real = provider._patch
 
-    def then_look(*given: Any) -> Answer:
+    def then_look(*given: Any) -> PdnsAnswer:
         answer = real(*given)
         seen.append(server.serial('example.com.'))
         return answer

@@ -14,7 +14,7 @@ import pytest
 from designate_pool.errors import BackendError, BackendRefused, PoolError
 from designate_pool.planner.plan.plan import ApplyResult
 from designate_pool.planner.targets.pdns import PdnsProvider
-from designate_pool.powerdns import Answer
+from designate_pool.powerdns import PdnsAnswer
 from tests.fixtures.pdns import PowerDns
 from tests.fixtures.processes import free_port
 from tests.functional.test_target_pdns import a_zone, ask, many, provider_of, put, sync
@@ -50,7 +50,7 @@ def test_interrupted_between_two_requests_then_again(server: PowerDns, provider:
     desired = a_zone(many(14500), 9)
     real = provider._patch
 
-    def dies_after_the_first(*given: Any) -> Answer:
+    def dies_after_the_first(*given: Any) -> PdnsAnswer:
         answer = real(*given)
         server.kill()
         return answer
@@ -142,7 +142,7 @@ def test_killed_after_the_request_before_the_answer_and_again(server: PowerDns, 
     assert plan is not None
     real = provider._patch
 
-    def lost(*given: Any) -> Answer:
+    def lost(*given: Any) -> PdnsAnswer:
         real(*given)
         server.kill()
         raise ConnectionResetError(104, 'Connection reset by peer')

@@ -17,8 +17,8 @@ import requests
 from designate_pool import runtime
 from designate_pool.api.app import create_app
 from designate_pool.api.http.server import ApiServer
-from designate_pool.api.services.wait_verdict import Wanted
-from designate_pool.api.services.zone_watcher import Watch
+from designate_pool.api.services.wait_verdict import WaitTarget
+from designate_pool.api.services.zone_watcher import ZoneWatcher
 from designate_pool.central.service import Central
 from designate_pool.errors import TooManyWaits
 from designate_pool.model import (Action, Context, Domain, Endpoint, Outcome, Pool, PoolServer, Report, ServerState,
@@ -54,7 +54,7 @@ class System:
     url: str
     storage: Storage
     central: CentralClient
-    watch: Watch
+    watch: ZoneWatcher
     stop: Callable[[], None]
 
     def create(self, name: str) -> Domain:
@@ -112,7 +112,7 @@ def make_system(folder: pathlib.Path, waits: int = WAITS) -> Iterator[System]:
     storage.run(pools.publish, pool, utcnow())
     [found] = central.find_pools(EVERYBODY, {'name': pool.name})
     central.update_pool(EVERYBODY, {'id': found.id, 'name_servers': ['ns1.example.org.']})
-    watch = Watch(storage, waits)
+    watch = ZoneWatcher(storage, waits)
     server = ApiServer(create_app(central, pool, pool_managers=PoolManagerClient(direct), storage=storage, watch=watch),
                        Endpoint('127.0.0.1', 0), threads=2)
     watch.start()
@@ -250,9 +250,9 @@ def test_a_zone_that_nobody_has_or_that_another_project_had(system: System, zone
 
 
 def test_no_project_takes_all_the_places_of_those_who_wait(system: System, zone: Domain) -> None:
-    few = Watch(system.storage, 3, per_project=2)
+    few = ZoneWatcher(system.storage, 3, per_project=2)
     few.start()
-    wanted = Wanted(zone.id, zone.serial)
+    wanted = WaitTarget(zone.id, zone.serial)
     with concurrent.futures.ThreadPoolExecutor(3) as threads:
         for number, project in enumerate(('ours', 'ours', 'theirs'), 1):
             threads.submit(few.wait, wanted, 60, project_id=project)

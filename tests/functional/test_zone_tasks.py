@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from designate_pool.api.services.zone_task_store import AT_ONCE, PIECE, ZoneTasks
-from designate_pool.central.purger import Housekeeper
-from designate_pool.central.rules.quotas import Quotas
+from designate_pool.api.services.zone_task_store import AT_ONCE, PIECE, ZoneTaskStore
+from designate_pool.central.purger import Purger
+from designate_pool.central.rules.quotas import ProjectQuotas
 from designate_pool.central.service import Central
 from designate_pool.central.zone_tasks import import_worker
-from designate_pool.central.zone_tasks.import_worker import LEASE, MOST_TRIES, Imports
+from designate_pool.central.zone_tasks.import_worker import LEASE, MOST_TRIES, ImportWorker
 from designate_pool.errors import OverLimit, OverQuota, ServiceUnavailable, ZoneExportNotFound, ZoneImportNotFound
 from designate_pool.model import Context, Outcome, ZoneTask, ZoneTaskKind, ZoneTaskStatus, new_id
 from designate_pool.rpc.pool_manager import PoolManagerClient
@@ -33,14 +33,14 @@ IMPORT, EXPORT = ZoneTaskKind.IMPORT, ZoneTaskKind.EXPORT
 
 
 @pytest.fixture
-def tasks(database: Storage) -> ZoneTasks:
-    return ZoneTasks(database)
+def tasks(database: Storage) -> ZoneTaskStore:
+    return ZoneTaskStore(database)
 
 
 @pytest.fixture
-def other(central: Central, database: Storage, clock: Clock) -> Imports:
+def other(central: Central, database: Storage, clock: Clock) -> ImportWorker:
     """A second Central's."""
-    return Imports(database, central._make, clock)
+    return ImportWorker(database, central._make, clock)
 
 
 def count(database: Storage, *tables: sa.Table) -> list[int]:
@@ -59,7 +59,7 @@ def hosts(number: int) -> Iterator[bytes]:
 
 
 def test_no_more_imports_of_a_project_than_may_be_under_way(central: Central, database: Storage) -> None:
-    few = ZoneTasks(database, pending_imports=2)
+    few = ZoneTaskStore(database, pending_imports=2)
     for _ in range(2):
         first = few.take_in(RED, [HEAD])
     with pytest.raises(OverLimit, match='2 imports of the project are under way'):
@@ -73,7 +73,8 @@ def test_no_more_imports_of_a_project_than_may_be_under_way(central: Central, da
 
 
 class TestAnImport:
-    def test_it_makes_the_zone_of_whoever_asked(self, central: Central, database: Storage, tasks: ZoneTasks) -> None:
+    def test_it_makes_the_zone_of_whoever_asked(self, central: Central, database: Storage,
+                                                tasks: ZoneTaskStore) -> None:
         task = tasks.take_in(RED, [SMALL[:50], SMALL[50:]])
         assert tasks.get(IMPORT, RED, task.id).status is ZoneTaskStatus.PENDING
         assert central.imports.turn() and not central.imports.turn()
@@ -87,8 +88,8 @@ class TestAnImport:
             'www.example.com. A 192.0.2.1', 'www.example.com. A 192.0.2.2']
         assert count(database, schema.zone_task_pieces) == [0]
 
-    def test_it_goes_to_the_pool_that_was_named(self, central: Central, database: Storage, tasks: ZoneTasks,
-                                                other: Imports) -> None:
+    def test_it_goes_to_the_pool_that_was_named(self, central: Central, database: Storage, tasks: ZoneTaskStore,
+                                                other: ImportWorker) -> None:
         silver = central.create_pool(WHO, {'name': 'silver', 'name_servers': ['ns.silver.example.']})
         task = tasks.take_in(RED, [SMALL], silver.id)
         table, now = schema.zone_tasks, other._now()
@@ -101,7 +102,7 @@ class TestAnImport:
         ended = tasks.get(IMPORT, RED, task.id)
         assert central.get_domain(RED, ended.domain_id or '').pool_name == 'silver'
 
-    def test_the_pool_that_was_named_is_gone(self, central: Central, tasks: ZoneTasks) -> None:
+    def test_the_pool_that_was_named_is_gone(self, central: Central, tasks: ZoneTaskStore) -> None:
         silver = central.create_pool(WHO, {'name': 'silver', 'name_servers': ['ns.silver.example.']})
         task = tasks.take_in(RED, [SMALL], silver.id)
         central.delete_pool(WHO, silver.id)
@@ -109,12 +110,12 @@ class TestAnImport:
         ended = tasks.get(IMPORT, RED, task.id)
         assert ended.status is ZoneTaskStatus.ERROR and silver.id in (ended.message or '')
 
-    def test_it_is_told_to_the_pool_manager(self, central: Central, tasks: ZoneTasks, caller: Caller) -> None:
+    def test_it_is_told_to_the_pool_manager(self, central: Central, tasks: ZoneTaskStore, caller: Caller) -> None:
         tasks.take_in(RED, [SMALL])
         central.imports.turn()
         assert [(method, domain.name) for method, domain in caller.cast_domains] == [('create_domain', 'example.com.')]
 
-    def test_many_pieces_and_parts(self, central: Central, tasks: ZoneTasks,
+    def test_many_pieces_and_parts(self, central: Central, tasks: ZoneTaskStore,
                                    monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr('designate_pool.central.zone_tasks.zonefile_parser.PART', 70)
         task = tasks.take_in(RED, hosts(700))  # twelve pieces, three transactions
@@ -123,7 +124,7 @@ class TestAnImport:
         assert domain_id is not None and central.export_zone(RED, domain_id).count('\n') == 3 + 2 + 700
 
     def test_a_bad_line_at_the_end_leaves_nothing(self, central: Central, database: Storage,
-                                                  tasks: ZoneTasks) -> None:
+                                                  tasks: ZoneTaskStore) -> None:
         task = tasks.take_in(RED, [*hosts(500), b'bad A 192.0.2.300\n'])
         central.imports.turn()
         ended = tasks.get(IMPORT, RED, task.id)
@@ -131,23 +132,23 @@ class TestAnImport:
         assert (ended.message or '').startswith('line 504: ')
         assert nothing_made(database)
 
-    def test_a_line_without_an_end_is_refused(self, central: Central, tasks: ZoneTasks) -> None:
+    def test_a_line_without_an_end_is_refused(self, central: Central, tasks: ZoneTaskStore) -> None:
         for text in (b'; ' + b'x' * 2_000_000, HEAD + b'a TXT (\n' + (b'"' + b'x' * 250 + b'"\n') * 5000):
             task = tasks.take_in(RED, [text])
             central.imports.turn()
             assert '1048576 characters' in (tasks.get(IMPORT, RED, task.id).message or '')
 
-    def test_quotas_hold_for_it(self, database: Storage, central: Central, tasks: ZoneTasks, clock: Clock,
+    def test_quotas_hold_for_it(self, database: Storage, central: Central, tasks: ZoneTaskStore, clock: Clock,
                                 monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr('designate_pool.central.zone_tasks.zonefile_parser.PART', 70)
         limited = Central(database, PoolManagerClient(Caller()), Inline(), clock=clock,
-                          quotas=Quotas(zone_records=300))
+                          quotas=ProjectQuotas(zone_records=300))
         task = tasks.take_in(RED, hosts(301))
         limited.imports.turn()
         assert 'zone_records allows 300' in (tasks.get(IMPORT, RED, task.id).message or '')
         assert nothing_made(database)
 
-    def test_a_small_one_does_not_wait_behind_a_large_one(self, central: Central, tasks: ZoneTasks,
+    def test_a_small_one_does_not_wait_behind_a_large_one(self, central: Central, tasks: ZoneTaskStore,
                                                           database: Storage) -> None:
         large = tasks.take_in(RED, [SMALL + b';' * import_worker.SMALL])
         small = tasks.take_in(RED, [SMALL])
@@ -157,14 +158,15 @@ class TestAnImport:
 
 
 class TestSeveralCentrals:
-    def test_one_claims_it(self, central: Central, database: Storage, other: Imports, tasks: ZoneTasks) -> None:
+    def test_one_claims_it(self, central: Central, database: Storage, other: ImportWorker,
+                           tasks: ZoneTaskStore) -> None:
         task = tasks.take_in(RED, [SMALL])
         seen: list[bool] = []
-        meddled = Imports(database, self.after(lambda: seen.append(other.turn()), central), central._clock)
+        meddled = ImportWorker(database, self.after(lambda: seen.append(other.turn()), central), central._clock)
         meddled.turn()
         assert (seen, tasks.get(IMPORT, RED, task.id).status) == ([False], ZoneTaskStatus.COMPLETE)
 
-    def test_what_a_dead_one_held_another_finishes(self, central: Central, database: Storage, tasks: ZoneTasks,
+    def test_what_a_dead_one_held_another_finishes(self, central: Central, database: Storage, tasks: ZoneTaskStore,
                                                    clock: Clock) -> None:
         task = tasks.take_in(RED, [SMALL])
         now = central._now()
@@ -174,8 +176,8 @@ class TestSeveralCentrals:
         assert central.imports.turn()
         assert tasks.get(IMPORT, RED, task.id).status is ZoneTaskStatus.COMPLETE
 
-    def test_one_that_wakes_up_late_does_nothing_twice(self, central: Central, database: Storage, other: Imports,
-                                                       tasks: ZoneTasks, clock: Clock) -> None:
+    def test_one_that_wakes_up_late_does_nothing_twice(self, central: Central, database: Storage, other: ImportWorker,
+                                                       tasks: ZoneTaskStore, clock: Clock) -> None:
         def others_turn() -> None:
             clock.now += LEASE + 1
             assert other.turn()
@@ -184,22 +186,22 @@ class TestSeveralCentrals:
             central.update_status(RED, gone, Outcome.SUCCESS, gone.serial)  # the name is free again
 
         task = tasks.take_in(RED, [SMALL])
-        Imports(database, self.after(others_turn, central), clock).turn()
+        ImportWorker(database, self.after(others_turn, central), clock).turn()
         assert central.find_domains(RED) == []
         assert tasks.get(IMPORT, RED, task.id).status is ZoneTaskStatus.COMPLETE
 
-    def test_one_that_stops_hands_it_over_at_once(self, central: Central, database: Storage, other: Imports,
-                                                  tasks: ZoneTasks, clock: Clock) -> None:
+    def test_one_that_stops_hands_it_over_at_once(self, central: Central, database: Storage, other: ImportWorker,
+                                                  tasks: ZoneTaskStore, clock: Clock) -> None:
         task = tasks.take_in(RED, hosts(300))
-        stopping = Imports(database, self.after(lambda: stopping.stop(), central), clock)
+        stopping = ImportWorker(database, self.after(lambda: stopping.stop(), central), clock)
         stopping.turn()
         assert count(database, schema.domains) == [0]
         clock.now += 1
         assert other.turn()
         assert tasks.get(IMPORT, RED, task.id).status is ZoneTaskStatus.COMPLETE
 
-    def test_small_ones_are_claimed_together(self, central: Central, database: Storage, other: Imports,
-                                             tasks: ZoneTasks) -> None:
+    def test_small_ones_are_claimed_together(self, central: Central, database: Storage, other: ImportWorker,
+                                             tasks: ZoneTaskStore) -> None:
         waiting = [tasks.take_in(RED, [b'$ORIGIN %d.' % number + HEAD.removeprefix(b'$ORIGIN ')]).id
                    for number in range(import_worker.AT_ONCE + 2)]
         assert central.imports.turn(import_worker.SMALL)
@@ -210,11 +212,12 @@ class TestSeveralCentrals:
             pass
         assert self.ended(tasks, waiting) == waiting
 
-    def test_one_that_stops_hands_over_all_that_it_claimed(self, database: Storage, central: Central, other: Imports,
-                                                           tasks: ZoneTasks, clock: Clock) -> None:
+    def test_one_that_stops_hands_over_all_that_it_claimed(self, database: Storage, central: Central,
+                                                           other: ImportWorker,
+                                                           tasks: ZoneTaskStore, clock: Clock) -> None:
         waiting = [tasks.take_in(RED, [b'$ORIGIN %d.' % number + HEAD.removeprefix(b'$ORIGIN ')]).id
                    for number in range(import_worker.AT_ONCE)]
-        stopping = Imports(database, self.after(lambda: stopping.stop(), central), clock)
+        stopping = ImportWorker(database, self.after(lambda: stopping.stop(), central), clock)
         while stopping.turn(import_worker.SMALL):
             pass
         assert self.ended(tasks, waiting) == waiting[:1]  # that was begun, and had no part to stop at
@@ -224,7 +227,7 @@ class TestSeveralCentrals:
         assert self.ended(tasks, waiting) == waiting
 
     def test_claims_at_once_are_of_different_ones(self, central: Central, database: Storage,
-                                                  tasks: ZoneTasks) -> None:
+                                                  tasks: ZoneTaskStore) -> None:
         waiting = {tasks.take_in(RED, [SMALL]).id for _ in range(8)}
         now, until = central._now(), central._now() + timedelta(seconds=LEASE)
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
@@ -232,7 +235,8 @@ class TestSeveralCentrals:
             claimed = [task.id for claim in claims for task in claim.result(60)]
         assert len(claimed) == 8 and set(claimed) == waiting
 
-    def test_a_name_twice_at_once_is_made_once(self, central: Central, other: Imports, tasks: ZoneTasks) -> None:
+    def test_a_name_twice_at_once_is_made_once(self, central: Central, other: ImportWorker,
+                                               tasks: ZoneTaskStore) -> None:
         both = [tasks.take_in(RED, hosts(300)) for _ in range(2)]
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             for done in [pool.submit(each.turn) for each in (central.imports, other)]:
@@ -245,18 +249,18 @@ class TestSeveralCentrals:
         assert len(central.find_domains(RED)) == 1
 
     def test_one_that_is_deleted_meanwhile_comes_to_nothing(self, central: Central, database: Storage,
-                                                            tasks: ZoneTasks, clock: Clock) -> None:
+                                                            tasks: ZoneTaskStore, clock: Clock) -> None:
         task = tasks.take_in(RED, [SMALL])
-        Imports(database, self.after(lambda: tasks.remove(IMPORT, RED, task.id), central), clock).turn()
+        ImportWorker(database, self.after(lambda: tasks.remove(IMPORT, RED, task.id), central), clock).turn()
         assert nothing_made(database) and count(database, schema.zone_tasks) == [0]
 
-    def test_trouble_of_ours_is_no_fault_of_the_zone_file(self, central: Central, database: Storage, tasks: ZoneTasks,
-                                                          clock: Clock) -> None:
+    def test_trouble_of_ours_is_no_fault_of_the_zone_file(self, central: Central, database: Storage,
+                                                          tasks: ZoneTaskStore, clock: Clock) -> None:
         def fail(*arguments: Any, **more: Any) -> Any:
             raise ServiceUnavailable(service='the database', why='it restarts')
 
         task = tasks.take_in(RED, [SMALL])
-        failing = Imports(database, fail, clock)
+        failing = ImportWorker(database, fail, clock)
         failing.turn()
         assert tasks.get(IMPORT, RED, task.id).status is ZoneTaskStatus.PENDING
         assert not failing.turn()  # only after a pause
@@ -267,7 +271,7 @@ class TestSeveralCentrals:
         assert (ended.status, ended.message) == (ZoneTaskStatus.ERROR, 'the database does not answer: it restarts.')
 
     @staticmethod
-    def ended(tasks: ZoneTasks, ids: list[str]) -> list[str]:
+    def ended(tasks: ZoneTaskStore, ids: list[str]) -> list[str]:
         return [each for each in ids if tasks.get(IMPORT, RED, each).status is ZoneTaskStatus.COMPLETE]
 
     @staticmethod
@@ -285,12 +289,12 @@ class TestWhatIsLeftBehind:
         yield from [b'x' * 1000] * (AT_ONCE + 1)
         raise ConnectionResetError
 
-    def test_nothing_of_an_upload_that_broke_off(self, database: Storage, tasks: ZoneTasks) -> None:
+    def test_nothing_of_an_upload_that_broke_off(self, database: Storage, tasks: ZoneTaskStore) -> None:
         with pytest.raises(ConnectionResetError):
             tasks.take_in(RED, self.broken())
         assert count(database, schema.zone_tasks, schema.zone_task_pieces) == [0, 0]
 
-    def test_of_an_api_that_was_killed_in_the_midst(self, central: Central, database: Storage, tasks: ZoneTasks,
+    def test_of_an_api_that_was_killed_in_the_midst(self, central: Central, database: Storage, tasks: ZoneTaskStore,
                                                     clock: Clock) -> None:
         now = central._now()
         half = ZoneTask(new_id(), IMPORT, project_id='red')
@@ -299,19 +303,19 @@ class TestWhatIsLeftBehind:
         assert not central.imports.turn() and tasks.page(IMPORT, RED, {}) == []
         with pytest.raises(ZoneImportNotFound):
             tasks.get(IMPORT, RED, half.id)
-        Housekeeper(database, 1000, clock).turn()
+        Purger(database, 1000, clock).turn()
         assert count(database, schema.zone_tasks) == [1]
         clock.now += 3600
-        Housekeeper(database, 1000, clock).turn()
+        Purger(database, 1000, clock).turn()
         assert count(database, schema.zone_tasks, schema.zone_task_pieces) == [0, 0]
 
-    def test_ended_tasks_expire_and_waiting_ones_do_not(self, central: Central, database: Storage, tasks: ZoneTasks,
+    def test_ended_tasks_expire_and_waiting_ones_do_not(self, central: Central, database: Storage, tasks: ZoneTaskStore,
                                                         clock: Clock) -> None:
         tasks.take_in(RED, [SMALL])
         central.imports.turn()
         waiting = tasks.take_in(RED, [b'; nothing'])
         clock.now += 5000
-        keeper = Housekeeper(database, 1000, clock, task_retention=10000)
+        keeper = Purger(database, 1000, clock, task_retention=10000)
         keeper.turn()
         assert count(database, schema.zone_tasks) == [2]
         clock.now += 6000
@@ -320,7 +324,7 @@ class TestWhatIsLeftBehind:
         assert count(database, schema.domains) == [1]
 
     def test_a_domain_that_is_purged_takes_its_tasks_along(self, central: Central, database: Storage,
-                                                           tasks: ZoneTasks, clock: Clock) -> None:
+                                                           tasks: ZoneTaskStore, clock: Clock) -> None:
         for _ in range(2):  # the newest tombstone of a name stays
             tasks.take_in(RED, [SMALL])
             central.imports.turn()
@@ -329,21 +333,21 @@ class TestWhatIsLeftBehind:
             gone = central.delete_domain(RED, made.id)
             central.update_status(RED, gone, Outcome.SUCCESS, gone.serial)
         clock.now += 5000
-        keeper = Housekeeper(database, 1000, clock, task_retention=100_000)
+        keeper = Purger(database, 1000, clock, task_retention=100_000)
         while keeper.turn():
             pass
         assert count(database, schema.domains, schema.zone_tasks) == [1, 0]
 
 
 class TestAnExport:
-    def exported(self, tasks: ZoneTasks, domain_id: str) -> str:
+    def exported(self, tasks: ZoneTaskStore, domain_id: str) -> str:
         file, size = tasks.zone_file(domain_id)
         with file:
             content = file.read()
         assert len(content) == size
         return content.decode()
 
-    def test_it_is_what_was_imported(self, central: Central, tasks: ZoneTasks) -> None:
+    def test_it_is_what_was_imported(self, central: Central, tasks: ZoneTaskStore) -> None:
         domain = create(central, 'example.com.', ('www.example.com.', 'A', ['192.0.2.2', '192.0.2.1']), who=RED)
         central.create_recordset(RED, domain.id, {'name': 'a.example.com.', 'type': 'TXT', 'ttl': 7,
                                                   'records': ['"x"']})
@@ -357,7 +361,7 @@ class TestAnExport:
             'www.example.com. 3600 IN A 192.0.2.1', 'www.example.com. 3600 IN A 192.0.2.2']
         assert text == central.export_zone(RED, domain.id)
 
-    def test_it_is_of_one_moment(self, central: Central, database: Storage, tasks: ZoneTasks,
+    def test_it_is_of_one_moment(self, central: Central, database: Storage, tasks: ZoneTaskStore,
                                  monkeypatch: pytest.MonkeyPatch) -> None:
         tasks.take_in(RED, hosts(2500))
         central.imports.turn()
@@ -374,7 +378,7 @@ class TestAnExport:
         assert self.exported(tasks, domain.id) == before
         assert changed
 
-    def test_it_belongs_to_its_project(self, central: Central, tasks: ZoneTasks) -> None:
+    def test_it_belongs_to_its_project(self, central: Central, tasks: ZoneTaskStore) -> None:
         mine = tasks.keep_export(RED, create(central, who=RED))
         assert tasks.page(EXPORT, BLUE, {}) == [] and tasks.page(IMPORT, RED, {}) == []
         for ask in (tasks.get, tasks.remove):
@@ -385,7 +389,7 @@ class TestAnExport:
         tasks.remove(EXPORT, RED, mine.id)
         assert tasks.page(EXPORT, WHO, {}) == []
 
-    def test_they_are_listed_in_pages_the_newest_first(self, central: Central, tasks: ZoneTasks) -> None:
+    def test_they_are_listed_in_pages_the_newest_first(self, central: Central, tasks: ZoneTaskStore) -> None:
         domain = create(central, who=RED)
         made = [tasks.keep_export(RED, domain).id for _ in range(5)]
         marker, seen = None, []
@@ -397,7 +401,7 @@ class TestAnExport:
 
     def test_a_zone_may_be_too_large_for_it(self, database: Storage, central: Central, clock: Clock) -> None:
         limited = Central(database, PoolManagerClient(Caller()), Inline(), clock=clock,
-                          quotas=Quotas(api_export_size=2))
+                          quotas=ProjectQuotas(api_export_size=2))
         domain = create(central, 'example.com.', who=RED)
         assert limited.check_export(RED, domain.id).id == domain.id
         for name in ('a', 'b', 'c'):

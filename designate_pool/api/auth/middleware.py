@@ -1,8 +1,8 @@
 """Who asks, whether they may, and for whose zones: one middleware before every operation.
 
 The steps for a request whose address is known: who is it (:class:`Authenticator`), does it come too often
-(:mod:`designate_pool.api.http.rate_limits`), does the policy let it do this (:mod:`designate_pool.api.auth.policy`), and what
-may it see: the :class:`~designate_pool.model.Context` that goes to Central with every call.
+(:mod:`designate_pool.api.http.rate_limits`), does the policy let it do this (:mod:`designate_pool.api.auth.policy`),
+and what may it see: the :class:`~designate_pool.model.Context` that goes to Central with every call.
 
 What nobody decided about is refused: whoever sends no token where the operation is not declared, and a token of no
 project.
@@ -23,7 +23,7 @@ from designate_pool.api.http import rate_limits
 from designate_pool.api.http.admission import ADMITTED
 from designate_pool.api.http.client_network import origin
 from designate_pool.api.http.fair_queue import TURN, Turn
-from designate_pool.api.schema.operation import ADMIN, ANYONE, Operation
+from designate_pool.api.schema.operation import ADMIN, ANYONE, ApiOperation
 from designate_pool.errors import Forbidden, InvalidField, OverLimit, Unauthorized
 from designate_pool.model import Context
 
@@ -61,7 +61,7 @@ class NoAuth:
                         f'address {origin(req.remote_addr)}', needs_project=False)
 
 
-class Gate:
+class AuthMiddleware:
     """Falcon middleware; it stands behind the one that finds the operation.
 
     :param rules: what may be done by whom
@@ -75,7 +75,7 @@ class Gate:
 
     def process_resource(self, req: falcon.Request, resp: falcon.Response, resource: Any,
                          params: Mapping[str, Any]) -> None:
-        operation: Operation | None = req.context.operation
+        operation: ApiOperation | None = req.context.operation
         who = self._who(req, resp, operation)
         self._slow_down(req, resp, who)
         if who is None:
@@ -95,7 +95,7 @@ class Gate:
             if operation.role != ANYONE and who.needs_project and not (context.project_id or context.all_projects):
                 raise Forbidden(what=operation.summary, why='the token is of no project')
 
-    def _who(self, req: falcon.Request, resp: falcon.Response, operation: Operation | None) -> Identity | None:
+    def _who(self, req: falcon.Request, resp: falcon.Response, operation: ApiOperation | None) -> Identity | None:
         try:
             return self._authenticator.identify(req)
         except Unauthorized as error:
@@ -113,7 +113,7 @@ class Gate:
             resp.set_header('Retry-After', str(seconds))
             raise OverLimit(limit=self._rates.text, seconds=seconds)
 
-    def _check(self, operation: Operation, who: Identity) -> None:
+    def _check(self, operation: ApiOperation, who: Identity) -> None:
         if not self._rules.allow(operation.name, who):
             roles = ', '.join(who.roles) or 'none'
             raise Forbidden(what=operation.summary,

@@ -39,7 +39,7 @@ class Rules(Protocol):
         """Whether *who* may do what *rule* is about; no to a rule that is not there."""
 
 
-class Everything:
+class AllowAll:
     """Rules by which everybody may do everything, where no policy was ever read."""
 
     def allow(self, rule: str, who: Identity) -> bool:
@@ -84,7 +84,7 @@ def make_enforcer(conf: Any) -> oslo.Enforcer:
     return enforcer
 
 
-class Policy:
+class OsloPolicy:
     """Our defaults with the operator's policy file over them.
 
     :param conf: as for :func:`make_enforcer`

@@ -1,7 +1,7 @@
 """Whether a request's body is taken at all, decided when no more than its headers are there.
 
-The HTTP server (:mod:`designate_pool.api.http.server`) passes a request with a body through the application twice: first
-its headers alone, with :data:`HEAD` in the environment, and once more when the body is there.  So whoever may not ask,
+The HTTP server (:mod:`designate_pool.api.http.server`) passes a request with a body through the application
+twice: first its headers alone, with :data:`HEAD` in the environment, and once more when the body is there.  So whoever may not ask,
 and who sends more than the operation takes, is answered before the body costs memory or disk.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import falcon
 
-from designate_pool.api.schema.operation import Operation
+from designate_pool.api.schema.operation import ApiOperation
 from designate_pool.errors import BodyTooLarge, PoolError
 
 #: In the environment while only the headers are there: called with the bytes that the body may have, it has it taken.
@@ -32,7 +32,7 @@ class Admission:
 
     def process_resource(self, req: falcon.Request, resp: falcon.Response, resource: Any,
                          params: Mapping[str, Any]) -> None:
-        operation: Operation | None = req.context.operation
+        operation: ApiOperation | None = req.context.operation
         admit = req.env.get(HEAD)
         if operation is None or admit is None:
             return

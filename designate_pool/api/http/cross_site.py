@@ -29,7 +29,7 @@ _READING = ('GET', 'HEAD')
 _OF_FORMS = ('application/x-www-form-urlencoded', 'multipart/form-data', 'text/plain')
 
 
-class NoForeignPages:
+class CrossSiteGuard:
     """*app* for all but web pages that come from elsewhere.
 
     :param hosts: names by which it is called, beside addresses, localhost and the name of this machine

@@ -47,7 +47,7 @@ class Envelope:
 
 
 def asker(req: falcon.Request) -> Context:
-    """Who asks, as :class:`designate_pool.api.auth.middleware.Gate` found out."""
+    """Who asks, as :class:`designate_pool.api.auth.middleware.middleware.AuthMiddleware` found out."""
     found: Context = req.context.asker
     return found
 

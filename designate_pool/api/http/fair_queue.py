@@ -23,7 +23,7 @@ TURN = 'designate_pool.turn'
 KEPT = 10000
 
 
-class Turns:
+class FairQueue:
     """A queue in which addresses take turns, and the tokens of an address among themselves.
 
     An address or a token with a thousand requests in it keeps the next one waiting for one of them, not for all.  Its
@@ -119,7 +119,7 @@ class Turn:
     :ivar client: whose workers it counts among
     """
 
-    def __init__(self, turns: Turns, task: Any, address: str, sender: str, client: str) -> None:
+    def __init__(self, turns: FairQueue, task: Any, address: str, sender: str, client: str) -> None:
         self._turns = turns
         self.task = task
         self._address = address

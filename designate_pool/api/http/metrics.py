@@ -13,7 +13,7 @@ from designate_pool import metrics
 NONE = 'none'
 
 
-class Meter:
+class RequestMetrics:
     """Falcon middleware; as the first of them it sees all that the others do.
 
     The label is the operation's name in the document, so a made-up address makes no new label.

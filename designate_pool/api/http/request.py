@@ -18,18 +18,18 @@ from designate_pool.errors import BadInput, BodyTooLarge, InvalidField, WrongCon
 JSON_LIMIT = 1 << 20
 PAGE = 20
 LARGEST_PAGE = 1000
-PAGING: Mapping[str, request_fields.Field] = {
-    'marker': request_fields.Field(request_fields.identifier),
-    'limit': request_fields.Field(request_fields.Kind(
+PAGING: Mapping[str, request_fields.RequestField] = {
+    'marker': request_fields.RequestField(request_fields.identifier),
+    'limit': request_fields.RequestField(request_fields.JsonType(
         {'type': ['integer', 'string'], 'minimum': 1, 'maximum': LARGEST_PAGE, 'pattern': '^max$',
          request_fields.MESSAGE: f'must be a whole number from 1 to {LARGEST_PAGE}, or max'},
         lambda name, value: LARGEST_PAGE if value == 'max' else int(value))),
-    'sort_key': request_fields.Field(request_fields.some_text),
-    'sort_dir': request_fields.Field(request_fields.one_of('asc', 'desc')),
+    'sort_key': request_fields.RequestField(request_fields.some_text),
+    'sort_dir': request_fields.RequestField(request_fields.one_of('asc', 'desc')),
 }
 
 
-def body(req: falcon.Request, table: Mapping[str, request_fields.Field], optional: bool = False,
+def body(req: falcon.Request, table: Mapping[str, request_fields.RequestField], optional: bool = False,
          limit: int = JSON_LIMIT) -> dict[str, Any]:
     """The JSON object in the body, checked by a table of :mod:`designate_pool.api.schema.request_fields`.
 
@@ -95,7 +95,7 @@ class _Objects:
 
 
 @dataclasses.dataclass(frozen=True)
-class Listing:
+class ListRequest:
     """What part of a list is wanted.
 
     :ivar criterion: what must match, in Central's words
@@ -114,14 +114,14 @@ class Listing:
                 'sort_key': self.sort_key, 'sort_dir': self.sort_dir}
 
 
-def listing(req: falcon.Request, filters: Mapping[str, request_fields.Field]) -> Listing:
+def listing(req: falcon.Request, filters: Mapping[str, request_fields.RequestField]) -> ListRequest:
     """The query of a list: filters and paging."""
     given = query(req, {**filters, **PAGING})
     paging = {name: given.pop(name, None) for name in PAGING}
-    return Listing(given, paging.pop('limit') or PAGE, **paging)
+    return ListRequest(given, paging.pop('limit') or PAGE, **paging)
 
 
-def query(req: falcon.Request, table: Mapping[str, request_fields.Field]) -> dict[str, Any]:
+def query(req: falcon.Request, table: Mapping[str, request_fields.RequestField]) -> dict[str, Any]:
     """The parameters after the question mark, checked by a table."""
     for name, value in req.params.items():
         if isinstance(value, list):

@@ -36,7 +36,7 @@ from waitress.utilities import BadRequest, Error, RequestEntityTooLarge
 from designate_pool.api.http.admission import ADMITTED, HEAD
 from designate_pool.api.http.client_network import origin
 from designate_pool.api.http.envelope import REQUEST_ID
-from designate_pool.api.http.fair_queue import TURN, Turn, Turns
+from designate_pool.api.http.fair_queue import TURN, FairQueue, Turn
 from designate_pool.api.views import designate
 from designate_pool.errors import PoolError, TooManyBodies
 from designate_pool.model import Endpoint
@@ -411,7 +411,7 @@ class _Server(server.TcpWSGIServer):
         self.trigger = _Trigger(self._map)
 
     def take_turns(self, most: int, most_of_address: int) -> None:
-        self.task_dispatcher.queue = Turns(self.task_dispatcher.queue_cv, most, most_of_address)
+        self.task_dispatcher.queue = FairQueue(self.task_dispatcher.queue_cv, most, most_of_address)
 
     def admit(self, request: _Parser, limit: int) -> None:
         """Have the body of *request* taken, *limit* bytes at most.

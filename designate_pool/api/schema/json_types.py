@@ -119,7 +119,7 @@ def _why(schema: Mapping[str, Any], keyword: str, value: Any) -> str:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Kind:
+class JsonType:
     """What a field may hold.  Called with a name and a value it gives the value to use, or raises InvalidField.
 
     :ivar schema: JSON Schema; ``x-message`` in it says what is wrong where the keyword alone would not

@@ -13,8 +13,8 @@ from designate_pool import __version__
 from designate_pool.api.auth import middleware
 from designate_pool.api.http import request
 from designate_pool.api.schema import request_fields
-from designate_pool.api.schema.operation import ANYONE, Operation, Schema
-from designate_pool.api.schema.request_fields import Field
+from designate_pool.api.schema.operation import ANYONE, ApiOperation, Schema
+from designate_pool.api.schema.request_fields import RequestField
 from designate_pool.api.schema.response_types import FAULT, ref
 
 #: What the variable parts of addresses are; the ones that are not here are ids.
@@ -27,10 +27,11 @@ IN_PATH = {
 #: What every request with a token may have.
 HEADERS = {
     # An empty one is as none.
-    middleware.ALL: Field(request_fields.Kind({'type': 'string',
-                                               'pattern': '^([Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee])?$',
-                                               request_fields.MESSAGE: 'must be true or false'})),
-    middleware.SUDO: Field(request_fields.Kind({**request_fields.project.schema, 'pattern': '^[A-Za-z0-9_.-]{0,36}$'})),
+    middleware.ALL: RequestField(request_fields.JsonType({'type': 'string',
+                                                          'pattern': '^([Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee])?$',
+                                 request_fields.MESSAGE: 'must be true or false'})),
+    middleware.SUDO: RequestField(request_fields.JsonType({**request_fields.project.schema,
+                                                           'pattern': '^[A-Za-z0-9_.-]{0,36}$'})),
 }
 _ERRORS = {
     400: 'Something is wrong with the request; errors names the fields.',
@@ -53,7 +54,7 @@ is not told, since to count them takes the longer the more there are.'''
 _REQUEST_ID = {'description': 'What the logs have the request under.', 'schema': {'type': 'string'}}
 
 
-def make_document(operations: Iterable[tuple[str, Operation]], schemas: Mapping[str, Schema]) -> dict[str, Any]:
+def make_document(operations: Iterable[tuple[str, ApiOperation]], schemas: Mapping[str, Schema]) -> dict[str, Any]:
     """
     :param operations: each with its tag
     """
@@ -77,7 +78,7 @@ def make_document(operations: Iterable[tuple[str, Operation]], schemas: Mapping[
     }
 
 
-def _operation(tag: str, each: Operation, bodies: dict[str, Schema]) -> dict[str, Any]:
+def _operation(tag: str, each: ApiOperation, bodies: dict[str, Schema]) -> dict[str, Any]:
     found: dict[str, Any] = {
         'operationId': each.name,
         'summary': each.summary,
@@ -97,8 +98,8 @@ def _operation(tag: str, each: Operation, bodies: dict[str, Schema]) -> dict[str
     return found
 
 
-def _parameters(each: Operation) -> list[dict[str, Any]]:
-    found = [_parameter(name, 'path', Field(IN_PATH.get(name, request_fields.identifier), required=True))
+def _parameters(each: ApiOperation) -> list[dict[str, Any]]:
+    found = [_parameter(name, 'path', RequestField(IN_PATH.get(name, request_fields.identifier), required=True))
              for name in re.findall(r'\{(\w+)\}', each.path)]
     query = {**each.query, **(request.PAGING if each.is_list else {})}
     found.extend(_parameter(name, 'query', field) for name, field in query.items())
@@ -107,11 +108,11 @@ def _parameters(each: Operation) -> list[dict[str, Any]]:
     return found
 
 
-def _parameter(name: str, place: str, field: Field) -> dict[str, Any]:
+def _parameter(name: str, place: str, field: RequestField) -> dict[str, Any]:
     return {'name': name, 'in': place, 'required': field.required, 'schema': field.schema}
 
 
-def _answers(each: Operation) -> dict[int, dict[str, Any]]:
+def _answers(each: ApiOperation) -> dict[int, dict[str, Any]]:
     wrong = {400, 406, 429, 500, 503}
     if each.role != ANYONE:
         wrong |= {401, 403, 404}
@@ -139,7 +140,7 @@ def _name_of(status: int) -> str:
     return f'Error{status}'
 
 
-class Document:
+class OpenApiDocument:
     """``/openapi.json``."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:

@@ -10,10 +10,10 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from designate_pool.api.schema.request_fields import Field
+from designate_pool.api.schema.request_fields import RequestField
 
 Schema = Mapping[str, Any]
-Table = Mapping[str, Field]
+Table = Mapping[str, RequestField]
 
 #: Roles, each of which may do what the ones before it may.
 ANYONE, READER, MEMBER, OPERATOR, ADMIN = 'anyone', 'reader', 'member', 'operator', 'admin'
@@ -24,7 +24,7 @@ SMALL, ZONE, FILE = 'small', 'zone', 'file'
 
 
 @dataclasses.dataclass(frozen=True)
-class Operation:
+class ApiOperation:
     """One method of one address.
 
     :ivar name: its id in the document, and the policy's rule

@@ -17,12 +17,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timezone
 from typing import Any, TypeVar
 
-from designate_pool.api.schema.json_types import FIT, MESSAGE, SOME, Checker, Kind, nullable, shown
+from designate_pool.api.schema.json_types import FIT, MESSAGE, SOME, Checker, JsonType, nullable, shown
 from designate_pool.errors import InvalidField
 from designate_pool.model import Status
 from designate_pool.serial import SPACE
 
-__all__ = ['Field', 'Kind', 'MESSAGE', 'read', 'read_query', 'schema_of', 'shown']
+__all__ = ['RequestField', 'JsonType', 'MESSAGE', 'read', 'read_query', 'schema_of', 'shown']
 
 T = TypeVar('T')
 #: Things after which green threads that wait get their turn.
@@ -37,7 +37,7 @@ _DECIMAL = re.compile('-?[0-9]{1,30}([.][0-9]{1,30})?')
 
 
 @dataclasses.dataclass(frozen=True)
-class Field:
+class RequestField:
     """One field of a request.
 
     :ivar kind: what it may hold
@@ -46,7 +46,7 @@ class Field:
     :ivar example: for the document
     """
 
-    kind: Kind
+    kind: JsonType
     required: bool = False
     nullable: bool = False
     key: str | None = None
@@ -60,7 +60,7 @@ class Field:
         return found
 
 
-Table = Mapping[str, Field]
+Table = Mapping[str, RequestField]
 
 
 def schema_of(table: Table) -> dict[str, Any]:
@@ -108,7 +108,7 @@ def _typed(value: str, schema: Mapping[str, Any]) -> Any:
 
 
 @functools.lru_cache(maxsize=256)
-def _checker(fields: tuple[tuple[str, Field], ...]) -> Checker:
+def _checker(fields: tuple[tuple[str, RequestField], ...]) -> Checker:
     return Checker(schema_of(dict(fields)))
 
 
@@ -163,63 +163,63 @@ _PLAN_ID = {'type': 'string', 'pattern': f'^{_HEX}[0-9a-fA-F-]{{3,35}}$',
             MESSAGE: 'must be a UUID, or its first digits, four at least'}
 _LINES = r'^[^\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029]*$'
 
-text = Kind({'type': 'string', 'pattern': FIT})
-some_text = Kind({'type': 'string', 'pattern': SOME})
+text = JsonType({'type': 'string', 'pattern': FIT})
+some_text = JsonType({'type': 'string', 'pattern': SOME})
 #: A text that may have more than one line.
-lines = Kind({'type': 'string', 'pattern': _LINES})
+lines = JsonType({'type': 'string', 'pattern': _LINES})
 #: A name; they are all kept in lower case.
-lower_text = Kind(some_text.schema, lambda name, value: value.lower())
+lower_text = JsonType(some_text.schema, lambda name, value: value.lower())
 #: A record type; they are all kept in upper case.
-upper_text = Kind(some_text.schema, lambda name, value: value.upper())
-number = Kind({'type': 'integer', 'minimum': 0, 'maximum': MAX_NUMBER}, _whole)
-serial = Kind({'type': 'integer', 'minimum': 0, 'maximum': SPACE - 1,
-               MESSAGE: f'must be a whole number from 0 to {SPACE - 1}'}, _whole)
-flag = Kind({'type': 'boolean'})
-texts = Kind({'type': 'array', 'items': some_text.schema, 'minItems': 1})
+upper_text = JsonType(some_text.schema, lambda name, value: value.upper())
+number = JsonType({'type': 'integer', 'minimum': 0, 'maximum': MAX_NUMBER}, _whole)
+serial = JsonType({'type': 'integer', 'minimum': 0, 'maximum': SPACE - 1,
+                   MESSAGE: f'must be a whole number from 0 to {SPACE - 1}'}, _whole)
+flag = JsonType({'type': 'boolean'})
+texts = JsonType({'type': 'array', 'items': some_text.schema, 'minItems': 1})
 #: The records that a change gives; none means that the recordset goes.
-records = Kind({'type': 'array', 'items': some_text.schema})
+records = JsonType({'type': 'array', 'items': some_text.schema})
 #: Names or addresses; it may be none.
 names = records
 #: A JSON object, given to Central as text.
-document = Kind({'type': 'object'}, _document)
+document = JsonType({'type': 'object'}, _document)
 #: A time in UTC; where it says no zone it is that, as in what the API shows.
-moment = Kind(_MOMENT, _moment)
+moment = JsonType(_MOMENT, _moment)
 #: A plan's id or the beginning of it, as 4 to 32 digits.
-plan_id = Kind(_PLAN_ID, _plan_id)
+plan_id = JsonType(_PLAN_ID, _plan_id)
 #: A UUID with or without dashes, as the 32 digits that the rest of the project uses.
-identifier = Kind({'type': 'string', 'pattern': f'^({_UUID})$', MESSAGE: 'must be a UUID'},
-                  lambda name, value: uuid.UUID(value).hex)
+identifier = JsonType({'type': 'string', 'pattern': f'^({_UUID})$', MESSAGE: 'must be a UUID'},
+                      lambda name, value: uuid.UUID(value).hex)
 #: The id of a project, which is whatever the tokens say.
-project = Kind({'type': 'string', 'pattern': '^[A-Za-z0-9_.-]{1,36}$',
-                MESSAGE: 'must be 1 to 36 letters, digits, dots, dashes or underscores'})
-fixed = Kind({'not': {}, MESSAGE: 'cannot be changed'})
-nothing = Kind({'type': ['array', 'object'], 'maxItems': 0, 'maxProperties': 0,
-                MESSAGE: 'must be empty; only primary zones are kept here'})
+project = JsonType({'type': 'string', 'pattern': '^[A-Za-z0-9_.-]{1,36}$',
+                    MESSAGE: 'must be 1 to 36 letters, digits, dots, dashes or underscores'})
+fixed = JsonType({'not': {}, MESSAGE: 'cannot be changed'})
+nothing = JsonType({'type': ['array', 'object'], 'maxItems': 0, 'maxProperties': 0,
+                    MESSAGE: 'must be empty; only primary zones are kept here'})
 
 
-def one_of(*words: str) -> Kind:
-    return Kind({'type': 'string', 'enum': list(words), MESSAGE: f'must be one of {", ".join(words)}'})
+def one_of(*words: str) -> JsonType:
+    return JsonType({'type': 'string', 'enum': list(words), MESSAGE: f'must be one of {", ".join(words)}'})
 
 
-def number_from(least: int, most: int) -> Kind:
-    return Kind({'type': 'integer', 'minimum': least, 'maximum': most}, _whole)
+def number_from(least: int, most: int) -> JsonType:
+    return JsonType({'type': 'integer', 'minimum': least, 'maximum': most}, _whole)
 
 
-def seconds_up_to(most: int) -> Kind:
-    return Kind({'type': 'number', 'minimum': 0, 'maximum': most,
-                 MESSAGE: f'must be a number of seconds from 0 to {most}'}, lambda name, value: float(value))
+def seconds_up_to(most: int) -> JsonType:
+    return JsonType({'type': 'number', 'minimum': 0, 'maximum': most,
+                     MESSAGE: f'must be a number of seconds from 0 to {most}'}, lambda name, value: float(value))
 
 
-def objects(table: Table) -> Kind:
+def objects(table: Table) -> JsonType:
     """A list of objects that are each read by a table."""
     def convert(name: str, value: Any) -> list[dict[str, Any]]:
         return [_converted(f'{name}.{index}', each, table) for index, each in enumerate(in_turns(value))]
-    return Kind({'type': 'array', 'items': schema_of(table)}, convert)
+    return JsonType({'type': 'array', 'items': schema_of(table)}, convert)
 
 
-def _pool_choice() -> Kind:
-    table = {'pool_id': Field(identifier)}
-    return Kind(schema_of(table), lambda name, value: _converted(name, value, table).get('pool_id'))
+def _pool_choice() -> JsonType:
+    table = {'pool_id': RequestField(identifier)}
+    return JsonType(schema_of(table), lambda name, value: _converted(name, value, table).get('pool_id'))
 
 
 #: Designate's way to choose a pool: ``attributes`` with a ``pool_id``.
@@ -227,101 +227,101 @@ pool_choice = _pool_choice()
 
 
 RECORDSET_CREATE = {
-    'name': Field(some_text, required=True, example='www.example.com.'),
-    'type': Field(some_text, required=True, example='A'),
-    'records': Field(texts, required=True, example=('192.0.2.1',)),
-    'ttl': Field(number, nullable=True, example=300),
-    'description': Field(text, nullable=True),
+    'name': RequestField(some_text, required=True, example='www.example.com.'),
+    'type': RequestField(some_text, required=True, example='A'),
+    'records': RequestField(texts, required=True, example=('192.0.2.1',)),
+    'ttl': RequestField(number, nullable=True, example=300),
+    'description': RequestField(text, nullable=True),
 }
 _POOL = {
-    'description': Field(text, nullable=True),
-    'name_servers': Field(names, example=('ns1.example.com.', 'ns2.example.com.')),
-    'also_notifies': Field(names, example=('192.0.2.53:53',)),
+    'description': RequestField(text, nullable=True),
+    'name_servers': RequestField(names, example=('ns1.example.com.', 'ns2.example.com.')),
+    'also_notifies': RequestField(names, example=('192.0.2.53:53',)),
 }
-POOL_CREATE = {'name': Field(some_text, required=True, example='silver'), **_POOL}
+POOL_CREATE = {'name': RequestField(some_text, required=True, example='silver'), **_POOL}
 #: Its programs know a pool by its name.
-POOL_UPDATE = {**_POOL, **dict.fromkeys(('id', 'name'), Field(fixed))}
+POOL_UPDATE = {**_POOL, **dict.fromkeys(('id', 'name'), RequestField(fixed))}
 ZONE_CREATE = {
-    'name': Field(some_text, required=True, example='example.com.'),
-    'email': Field(some_text, required=True, example='hostmaster@example.com'),
-    'ttl': Field(number, nullable=True, example=3600),
-    'description': Field(text, nullable=True),
-    'type': Field(one_of('PRIMARY'), key=''),
-    'masters': Field(nothing, key=''),
-    'attributes': Field(pool_choice, key='pool_id'),
-    'recordsets': Field(objects(RECORDSET_CREATE)),
+    'name': RequestField(some_text, required=True, example='example.com.'),
+    'email': RequestField(some_text, required=True, example='hostmaster@example.com'),
+    'ttl': RequestField(number, nullable=True, example=3600),
+    'description': RequestField(text, nullable=True),
+    'type': RequestField(one_of('PRIMARY'), key=''),
+    'masters': RequestField(nothing, key=''),
+    'attributes': RequestField(pool_choice, key='pool_id'),
+    'recordsets': RequestField(objects(RECORDSET_CREATE)),
 }
 ZONE_UPDATE = {
-    'email': Field(some_text, example='hostmaster@example.com'),
-    'ttl': Field(number, example=3600),
-    'description': Field(text, nullable=True),
+    'email': RequestField(some_text, example='hostmaster@example.com'),
+    'ttl': RequestField(number, example=3600),
+    'description': RequestField(text, nullable=True),
     **dict.fromkeys(('id', 'name', 'type', 'pool_id', 'project_id', 'serial', 'status', 'action', 'masters',
-                     'attributes', 'version'), Field(fixed)),
+                     'attributes', 'version'), RequestField(fixed)),
 }
 RECORDSET_UPDATE = {
-    'records': Field(texts, example=('192.0.2.1', '192.0.2.2')),
-    'ttl': Field(number, nullable=True, example=300),
-    'description': Field(text, nullable=True),
-    **dict.fromkeys(('id', 'name', 'type', 'zone_id', 'zone_name', 'status', 'action', 'version'), Field(fixed)),
+    'records': RequestField(texts, example=('192.0.2.1', '192.0.2.2')),
+    'ttl': RequestField(number, nullable=True, example=300),
+    'description': RequestField(text, nullable=True),
+    **dict.fromkeys(('id', 'name', 'type', 'zone_id', 'zone_name', 'status', 'action', 'version'), RequestField(fixed)),
 }
 ZONE_CHANGES = {
-    'changes': Field(objects({
-        'name': Field(some_text, required=True, example='www.example.com.'),
-        'type': Field(some_text, required=True, example='A'),
-        'records': Field(records, required=True, example=('192.0.2.1',)),
-        'ttl': Field(number, nullable=True),
+    'changes': RequestField(objects({
+        'name': RequestField(some_text, required=True, example='www.example.com.'),
+        'type': RequestField(some_text, required=True, example='A'),
+        'records': RequestField(records, required=True, example=('192.0.2.1',)),
+        'ttl': RequestField(number, nullable=True),
     }), required=True),
-    'serial': Field(serial, nullable=True),
+    'serial': RequestField(serial, nullable=True),
 }
 PLAN_CREATE = {
-    'id': Field(identifier),
-    'pool_name': Field(some_text),
-    'zone_name': Field(some_text, required=True, key='zone', example='example.com.'),
-    'target': Field(some_text, required=True, example='pool'),
-    'desired_digest': Field(text),
-    'existing_digest': Field(text),
-    'creates': Field(number),
-    'updates': Field(number),
-    'deletes': Field(number),
-    'why': Field(lines, nullable=True),
-    'document': Field(document, required=True),
-    'expires_at': Field(moment, nullable=True),
+    'id': RequestField(identifier),
+    'pool_name': RequestField(some_text),
+    'zone_name': RequestField(some_text, required=True, key='zone', example='example.com.'),
+    'target': RequestField(some_text, required=True, example='pool'),
+    'desired_digest': RequestField(text),
+    'existing_digest': RequestField(text),
+    'creates': RequestField(number),
+    'updates': RequestField(number),
+    'deletes': RequestField(number),
+    'why': RequestField(lines, nullable=True),
+    'document': RequestField(document, required=True),
+    'expires_at': RequestField(moment, nullable=True),
 }
 PLAN_SETTLE = {
-    'state': Field(one_of('APPLIED', 'FAILED', 'DROPPED'), required=True),
-    'why': Field(lines, nullable=True),
+    'state': RequestField(one_of('APPLIED', 'FAILED', 'DROPPED'), required=True),
+    'why': RequestField(lines, nullable=True),
 }
 SERVER_DRAIN = {
-    'delete_zones': Field(flag),
+    'delete_zones': RequestField(flag),
 }
 SERVER_RESYNC = {
-    'fix': Field(flag),
-    'delete_extra': Field(number, nullable=True),
-    'contents': Field(flag),
+    'fix': RequestField(flag),
+    'delete_extra': RequestField(number, nullable=True),
+    'contents': RequestField(flag),
 }
 
 #: Central's criteria are texts.
-_number_as_text = Kind(number.schema, lambda name, value: str(_whole(name, value)))
-_STATUS = Field(one_of(*(status.value for status in Status)))
+_number_as_text = JsonType(number.schema, lambda name, value: str(_whole(name, value)))
+_STATUS = RequestField(one_of(*(status.value for status in Status)))
 PLAN_FILTERS = {
-    'state': Field(upper_text),
-    'zone': Field(lower_text),
-    'server': Field(identifier, key='server_id'),
+    'state': RequestField(upper_text),
+    'zone': RequestField(lower_text),
+    'server': RequestField(identifier, key='server_id'),
 }
 ZONE_FILTERS = {
-    'name': Field(lower_text),
-    'email': Field(some_text),
+    'name': RequestField(lower_text),
+    'email': RequestField(some_text),
     'status': _STATUS,
-    'pool_id': Field(identifier),
-    'type': Field(upper_text),
-    'ttl': Field(_number_as_text),
-    'description': Field(some_text),
+    'pool_id': RequestField(identifier),
+    'type': RequestField(upper_text),
+    'ttl': RequestField(_number_as_text),
+    'description': RequestField(some_text),
 }
 RECORDSET_FILTERS = {
-    'name': Field(lower_text),
-    'type': Field(upper_text),
-    'data': Field(some_text),
+    'name': RequestField(lower_text),
+    'type': RequestField(upper_text),
+    'data': RequestField(some_text),
     'status': _STATUS,
-    'ttl': Field(_number_as_text),
-    'description': Field(some_text),
+    'ttl': RequestField(_number_as_text),
+    'description': RequestField(some_text),
 }

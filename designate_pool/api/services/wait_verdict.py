@@ -15,7 +15,7 @@ from designate_pool.serial import at_least, newer
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Wanted:
+class WaitTarget:
     """What is waited for.
 
     :ivar serial: to be served, it or a newer one
@@ -30,7 +30,7 @@ class Wanted:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Standing:
+class ZoneState:
     """How a domain stood when it was looked at.
 
     :ivar domain: None when it is gone and forgotten
@@ -45,7 +45,7 @@ class Standing:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Verdict:
+class WaitVerdict:
     """Whether a wait is over."""
 
     done: bool = False
@@ -56,20 +56,20 @@ class Verdict:
         return self.done or self.failed
 
 
-def judge(wanted: Wanted, standing: Standing) -> Verdict:
+def judge(wanted: WaitTarget, standing: ZoneState) -> WaitVerdict:
     """
     :param standing: with servers and rows where *wanted* says by how many
     """
     domain = standing.domain
     if domain is None or domain.status is Status.DELETED:
-        return Verdict(done=wanted.deletion, failed=not wanted.deletion)
+        return WaitVerdict(done=wanted.deletion, failed=not wanted.deletion)
     if wanted.servers is not None and len(current(wanted, standing)) >= wanted.servers:
-        return Verdict(done=True)
+        return WaitVerdict(done=True)
     if not wanted.deletion and wanted.servers is None and is_reached(domain, wanted.serial):
-        return Verdict(done=True)
+        return WaitVerdict(done=True)
     if domain.is_going and not wanted.deletion:
-        return Verdict(failed=True)
-    return Verdict(failed=domain.status is Status.ERROR and not is_reached(domain, wanted.serial))
+        return WaitVerdict(failed=True)
+    return WaitVerdict(failed=domain.status is Status.ERROR and not is_reached(domain, wanted.serial))
 
 
 def is_reached(domain: Domain, serial: int) -> bool:
@@ -77,7 +77,7 @@ def is_reached(domain: Domain, serial: int) -> bool:
     return domain.reported_serial is not None and at_least(domain.reported_serial, serial)
 
 
-def current(wanted: Wanted, standing: Standing) -> list[PoolServer]:
+def current(wanted: WaitTarget, standing: ZoneState) -> list[PoolServer]:
     """The servers that count and have what is waited for."""
     rows: dict[str, dict[Action, ServerStatus]] = {}
     for row in standing.rows:
@@ -89,7 +89,7 @@ def current(wanted: Wanted, standing: Standing) -> list[PoolServer]:
             if serves(rows.get(each.id, {}).get(Action.UPDATE), wanted.serial)]
 
 
-def counting(standing: Standing) -> list[PoolServer]:
+def counting(standing: ZoneState) -> list[PoolServer]:
     """The servers that the threshold is about."""
     return [each for each in standing.servers if counts(each, standing.pool)]
 
@@ -110,7 +110,7 @@ def serves(row: ServerStatus | None, serial: int) -> bool:
     return row.status is not Outcome.ERROR or newer(row.expected_serial, serial)
 
 
-def needed(standing: Standing) -> int | None:
+def needed(standing: ZoneState) -> int | None:
     """How many servers the threshold asks for; None where that was never published."""
     return None if standing.pool is None else needed_of(len(counting(standing)), standing.pool)
 

@@ -31,7 +31,7 @@ RETRY_AFTER = 5
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.005, 0.1
 
 
-class ZoneTasks:
+class ZoneTaskStore:
     """
     :param storage: None where the API has no database; then every request for a task gets 503
     :param pending_imports: how many imports of one project may be under way; None for any number

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from designate_pool.api.services.wait_verdict import Standing, Verdict, Wanted, judge
+from designate_pool.api.services.wait_verdict import WaitTarget, WaitVerdict, ZoneState, judge
 from designate_pool.errors import ServiceUnavailable, TooManyWaits
 from designate_pool.model import Domain
 from designate_pool.storage.operations import pool_servers, server_statuses
@@ -28,15 +28,15 @@ PRESENCE = 1.0
 
 @dataclasses.dataclass(eq=False, slots=True)
 class _Wait:
-    wanted: Wanted
+    wanted: WaitTarget
     began: float
     next_look: float
     project_id: str = ''
     over: threading.Event = dataclasses.field(default_factory=threading.Event)
-    seen: tuple[Standing, Verdict] | None = None
+    seen: tuple[ZoneState, WaitVerdict] | None = None
 
 
-class Watch:
+class ZoneWatcher:
     """
     :param limit: how many may wait at once
     :param per_project: how many of them for one project; None for all
@@ -70,8 +70,8 @@ class Watch:
         """How many are waiting."""
         return len(self._waits)
 
-    def wait(self, wanted: Wanted, seconds: float,
-             is_gone: Callable[[], bool] = lambda: False, project_id: str = '') -> tuple[Standing, Verdict]:
+    def wait(self, wanted: WaitTarget, seconds: float,
+             is_gone: Callable[[], bool] = lambda: False, project_id: str = '') -> tuple[ZoneState, WaitVerdict]:
         """How the zone stands when the wait is over or *seconds* are, with servers and rows.
 
         :param is_gone: whether whoever waits has left; asked now and then
@@ -105,7 +105,7 @@ class Watch:
         standing = self.standing(wanted.domain_id)
         return standing, judge(wanted, standing)
 
-    def standing(self, domain_id: str) -> Standing:
+    def standing(self, domain_id: str) -> ZoneState:
         """How a domain stands now, with servers, rows and pool."""
         return self._storage.read(_look, [domain_id], lambda domain: True)[domain_id]
 
@@ -137,7 +137,7 @@ class Watch:
 
         def needs_rows(domain: Domain) -> bool:
             # Without them it is known already who is done, but not by which servers.
-            return any(wait.wanted.servers is not None or judge(wait.wanted, Standing(domain)).over
+            return any(wait.wanted.servers is not None or judge(wait.wanted, ZoneState(domain)).over
                        for wait in by_domain[domain.id])
 
         found = self._storage.read(_look, list(by_domain), needs_rows)
@@ -157,13 +157,13 @@ def _next_look(now: float, waited: float) -> float:
     return (now // pace + 1) * pace
 
 
-def _look(tx: Tx, ids: Sequence[str], needs_rows: Callable[[Domain], bool]) -> dict[str, Standing]:
+def _look(tx: Tx, ids: Sequence[str], needs_rows: Callable[[Domain], bool]) -> dict[str, ZoneState]:
     """How these domains stand; with servers and rows those that need them."""
     known = domains.get_many(tx, ids)
     deep = [each for each in known.values() if needs_rows(each)]
     rows = server_statuses.for_domains(tx, [each.id for each in deep]) if deep else {}
     found = {each.pool_id: (pool_servers.of_pool(tx, each.pool_name).servers, pools.get(tx, each.pool_id))
              for each in {each.pool_id: each for each in deep}.values()}
-    told = {each.id: Standing(each, found[each.pool_id][0], rows.get(each.id, ()), found[each.pool_id][1])
+    told = {each.id: ZoneState(each, found[each.pool_id][0], rows.get(each.id, ()), found[each.pool_id][1])
             for each in deep}
-    return {key: told.get(key) or Standing(known.get(key)) for key in ids}
+    return {key: told.get(key) or ZoneState(known.get(key)) for key in ids}

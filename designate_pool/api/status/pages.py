@@ -16,7 +16,7 @@ from designate_pool.api.status.words import age, moment, number, read_moment, sp
 from designate_pool.api.views.designate import dashed
 from designate_pool.model import (Action, Audit, AuditKind, Counts, Domain, ServerReport, ServerState, ServiceStatus,
                                   Status)
-from designate_pool.storage.reporting.dashboard import Change, Failure
+from designate_pool.storage.reporting.dashboard import RecentChange, RecentFailure
 
 #: More recordsets than this are not counted.
 COUNTED = 10000
@@ -34,8 +34,8 @@ class PoolState:
 
     name: str
     reports: Sequence[ServerReport]
-    changes: Sequence[Change]
-    failures: Sequence[Failure]
+    changes: Sequence[RecentChange]
+    failures: Sequence[RecentFailure]
     programs: Sequence[ServiceStatus]
     audits: Sequence[Audit] = ()
     others: Mapping[str, Sequence[ServerReport]] = dataclasses.field(default_factory=dict)
@@ -128,7 +128,7 @@ def _oldest(due: datetime | None, now: datetime) -> str:
     return f'{age(due, now)} ago' if due <= now else until(due, now)
 
 
-def _changes(changes: Sequence[Change], base: str, now: datetime) -> Content:
+def _changes(changes: Sequence[RecentChange], base: str, now: datetime) -> Content:
     if not changes:
         return el('p', 'Nothing was changed yet.')
     points = [plot.Point(_took(each, now), _kind(each)) for each in reversed(changes)]
@@ -160,11 +160,11 @@ def _counted(counts: Counts) -> tuple[Content, ...]:
             f'{math.floor(1000 * counts.coverage) / 10:g}\N{NO-BREAK SPACE}%')
 
 
-def _took(change: Change, now: datetime) -> float:
+def _took(change: RecentChange, now: datetime) -> float:
     return max(0.0, ((change.converged_at or now) - change.changed_at).total_seconds())
 
 
-def _kind(change: Change) -> str:
+def _kind(change: RecentChange) -> str:
     if change.converged_at is not None:
         return 'done'
     return 'error' if change.status is Status.ERROR else 'pending'

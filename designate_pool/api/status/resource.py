@@ -12,9 +12,9 @@ import falcon
 
 from designate_pool.api.auth.middleware import pool_asker
 from designate_pool.api.http import request
-from designate_pool.api.resources.zones.zone_servers import Gatherer
+from designate_pool.api.resources.zones.zone_servers import StatusReader
 from designate_pool.api.schema import request_fields
-from designate_pool.api.schema.operation import ANYONE, OPERATOR, READER, Operation
+from designate_pool.api.schema.operation import ANYONE, OPERATOR, READER, ApiOperation
 from designate_pool.api.status import pages
 from designate_pool.api.views.designate import dashed
 from designate_pool.errors import DomainNotFound, InvalidField, PoolError, ServiceUnavailable
@@ -29,20 +29,21 @@ POLICY = ("default-src 'none'; style-src 'self'; script-src 'self'; connect-src 
           "form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
 CHANGES, FAILURES, PROGRAMS = 50, 20, 100
 _FILES = {'style.css': 'text/css; charset=utf-8', 'refresh.js': 'text/javascript; charset=utf-8'}
-_CHOICE = {'pool': request_fields.Field(request_fields.some_text)}
-_SEARCH = {'name': request_fields.Field(request_fields.some_text, required=True)}
+_CHOICE = {'pool': request_fields.RequestField(request_fields.some_text)}
+_SEARCH = {'name': request_fields.RequestField(request_fields.some_text, required=True)}
 
 OPERATIONS = (
-    Operation('show_status', 'GET', '/status', 'Show a pool as a page', OPERATOR, {200: None},
-              query=_CHOICE, answer_media='text/html'),
-    Operation('find_status_of_zone', 'GET', '/status/zones', "Go to a zone's page", READER, {303: None},
-              query=_SEARCH),
-    Operation('show_status_of_zone', 'GET', '/status/zones/{zone}', 'Show a zone as a page, by its name or id', READER,
-              {200: None}, answer_media='text/html'),
-    Operation('show_status_style', 'GET', '/status/style.css', 'How the pages look', ANYONE, {200: None},
-              answer_media='text/css'),
-    Operation('show_status_script', 'GET', '/status/refresh.js', 'What fetches the pages again', ANYONE, {200: None},
-              answer_media='text/javascript'),
+    ApiOperation('show_status', 'GET', '/status', 'Show a pool as a page', OPERATOR, {200: None},
+                 query=_CHOICE, answer_media='text/html'),
+    ApiOperation('find_status_of_zone', 'GET', '/status/zones', "Go to a zone's page", READER, {303: None},
+                 query=_SEARCH),
+    ApiOperation('show_status_of_zone', 'GET', '/status/zones/{zone}', 'Show a zone as a page, by its name or id',
+                 READER,
+                 {200: None}, answer_media='text/html'),
+    ApiOperation('show_status_style', 'GET', '/status/style.css', 'How the pages look', ANYONE, {200: None},
+                 answer_media='text/css'),
+    ApiOperation('show_status_script', 'GET', '/status/refresh.js', 'What fetches the pages again', ANYONE, {200: None},
+                 answer_media='text/javascript'),
 )
 
 
@@ -65,7 +66,7 @@ class PoolPage:
     :param pool_name: the pool that is shown unless another is asked for
     """
 
-    def __init__(self, gatherer: Gatherer, storage: Storage | None, pool_name: str) -> None:
+    def __init__(self, gatherer: StatusReader, storage: Storage | None, pool_name: str) -> None:
         self._gatherer = gatherer
         self._storage = storage
         self._pool_name = pool_name
@@ -87,7 +88,7 @@ class PoolPage:
 
 
 class ZonePage:
-    def __init__(self, gatherer: Gatherer, storage: Storage | None) -> None:
+    def __init__(self, gatherer: StatusReader, storage: Storage | None) -> None:
         self._gatherer = gatherer
         self._storage = storage
 
@@ -110,7 +111,7 @@ class ZonePage:
 class ZoneSearch:
     """Leads from a name that was typed to the domain's page."""
 
-    def __init__(self, gatherer: Gatherer) -> None:
+    def __init__(self, gatherer: StatusReader) -> None:
         self._gatherer = gatherer
 
     @as_page
@@ -132,13 +133,13 @@ class Files:
         resp.text = _content(name)
 
 
-def find_by_name(gatherer: Gatherer, context: Context, name: str) -> Domain:
+def find_by_name(gatherer: StatusReader, context: Context, name: str) -> Domain:
     """
     :raises DomainNotFound: when the asker sees none of this name
     """
     wanted = name.lower().rstrip('.') + '.'
     # A star would stand for anything; no domain has one in its name.
-    asked = request.Listing({'name': wanted}, 1).ask()
+    asked = request.ListRequest({'name': wanted}, 1).ask()
     found = [] if '*' in wanted else gatherer.central.find_domains(context, **asked)
     if not found:
         raise DomainNotFound(domain=request_fields.shown(name))
@@ -151,7 +152,7 @@ def _content(name: str) -> str:
 
 
 def _look(tx: Tx, pool_name: str, server_ids: Sequence[str], project_id: str | None
-          ) -> tuple[list[dashboard.Change], list[dashboard.Failure], list[Audit]]:
+          ) -> tuple[list[dashboard.RecentChange], list[dashboard.RecentFailure], list[Audit]]:
     return (dashboard.recent_changes(tx, pool_name, CHANGES, project_id),
             dashboard.failures(tx, server_ids, FAILURES, project_id),
             sweeps.of_pool(tx, pool_name))

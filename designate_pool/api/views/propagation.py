@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from designate_pool.api.services import wait_verdict
-from designate_pool.api.services.wait_verdict import Standing, Wanted
+from designate_pool.api.services.wait_verdict import WaitTarget, ZoneState
 from designate_pool.model import Action, Domain, RecordSet, ServerState
 
 _LEFT = (ServerState.DRAINING, ServerState.REMOVED)
 
 
-def spread(domain: Domain, found: RecordSet, serial: int, standing: Standing) -> dict[str, Any]:
+def spread(domain: Domain, found: RecordSet, serial: int, standing: ZoneState) -> dict[str, Any]:
     """
     :param serial: at which the recordset was changed last
     :param standing: of *domain*, with servers, rows and pool
     :returns: ids as they are kept; ``needed`` and ``total`` are null where the pool's threshold is not known
     """
-    wanted = Wanted(domain.id, serial)
+    wanted = WaitTarget(domain.id, serial)
     counting = wait_verdict.counting(standing)
     ours = wait_verdict.needed(standing)
     rows = {row.server_id: row for row in standing.rows if row.action is Action.UPDATE}

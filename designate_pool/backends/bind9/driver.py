@@ -25,7 +25,7 @@ import dns.name
 from designate_pool import model
 from designate_pool.backends.base import Backend
 from designate_pool.backends.bind9 import named_conf, rndc, statistics
-from designate_pool.backends.connection_pool import Connections
+from designate_pool.backends.connection_pool import ConnectionPool
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused, InvalidField
 
@@ -97,8 +97,8 @@ class Bind9(Backend):
         named_conf.quoted(self._folder, 'zone_file_folder')
         self._key()
         url = self.options['statistics_url']
-        self._statistics = statistics.Channel(url) if url else None
-        self._channels = Connections(self._connect, keep=max(1, server.max_in_flight))
+        self._statistics = statistics.StatisticsChannel(url) if url else None
+        self._channels = ConnectionPool(self._connect, keep=max(1, server.max_in_flight))
 
     def close(self) -> None:
         self._channels.close()
@@ -205,7 +205,7 @@ class Bind9(Backend):
             return f"add this host's address to 'allow' of the 'controls' statement for {where} in named.conf"
         return next((advice for words, advice in _ADVICE.items() if words in error), super()._advice(result))
 
-    def _added(self, zone: dns.name.Name, shown: rndc.Answer,
+    def _added(self, zone: dns.name.Name, shown: rndc.RndcAnswer,
                deadline: Deadline) -> list[named_conf.Statement] | None:
         """The statements of a zone that ``addzone`` has made; None when there is none, or an automatic empty one.
 
@@ -268,22 +268,22 @@ class Bind9(Backend):
     def _where(self, zone: dns.name.Name) -> str:
         return f'"{named_conf.escaped(zone)}" IN {self._view}'
 
-    def _ask(self, command: str, deadline: Deadline) -> rndc.Answer:
+    def _ask(self, command: str, deadline: Deadline) -> rndc.RndcAnswer:
         return self._channels.use(lambda channel, deadline: channel.ask(command, deadline), deadline)
 
-    def _connect(self, deadline: Deadline) -> rndc.Channel:
+    def _connect(self, deadline: Deadline) -> rndc.RndcChannel:
         return rndc.connect(self._host, self._port, self._key(), deadline)
 
-    def _key(self) -> rndc.Key:
+    def _key(self) -> rndc.RndcKey:
         name, path, secret = (self.options[f'rndc_key_{option}'] for option in ('name', 'file', 'secret'))
         if bool(path) == bool(secret):
             raise InvalidField(field='rndc_key_file', why='exactly one of rndc_key_file and rndc_key_secret is needed')
         if path:
-            return rndc.Key.read(path, name)
-        return rndc.Key.make(name or 'rndc-key', self.options['rndc_key_algorithm'], secret)
+            return rndc.RndcKey.read(path, name)
+        return rndc.RndcKey.make(name or 'rndc-key', self.options['rndc_key_algorithm'], secret)
 
 
-def _is_absent(verb: str, zone: dns.name.Name, answer: rndc.Answer) -> bool:
+def _is_absent(verb: str, zone: dns.name.Name, answer: rndc.RndcAnswer) -> bool:
     """Whether named says that it has no such zone.
 
     :raises BackendError: for any other trouble, a view that is not there included
@@ -293,7 +293,7 @@ def _is_absent(verb: str, zone: dns.name.Name, answer: rndc.Answer) -> bool:
     return bool(answer.result)
 
 
-def _trouble(verb: str, zone: dns.name.Name, answer: rndc.Answer) -> BackendError:
+def _trouble(verb: str, zone: dns.name.Name, answer: rndc.RndcAnswer) -> BackendError:
     why = f'{verb} {zone.to_text()}: {answer.words}'
     if answer.error == DENIED or NO_VIEW in answer.text:
         return BackendRefused(why=why)

@@ -51,7 +51,7 @@ class ClosedUnanswered(ConnectionError):
 
 
 @dataclasses.dataclass(frozen=True)
-class Key:
+class RndcKey:
     """A key of the control channel; its name is for people, it is not sent."""
 
     name: str
@@ -59,7 +59,7 @@ class Key:
     secret: bytes = dataclasses.field(repr=False)
 
     @classmethod
-    def make(cls, name: str, algorithm: str, secret: str) -> Key:
+    def make(cls, name: str, algorithm: str, secret: str) -> RndcKey:
         """A key from text.
 
         :param secret: Base64
@@ -77,7 +77,7 @@ class Key:
         return cls(name, algorithm.lower(), raw)
 
     @classmethod
-    def read(cls, path: str, name: str | None = None) -> Key:
+    def read(cls, path: str, name: str | None = None) -> RndcKey:
         """The key *name*, or the first, of a file as ``rndc-confgen -a`` writes it.
 
         :raises InvalidField: when the file cannot be read or holds no such key
@@ -96,7 +96,7 @@ class Key:
 
 
 @dataclasses.dataclass(frozen=True)
-class Answer:
+class RndcAnswer:
     """What named says to a command.
 
     :ivar result: 0 for success; the other numbers differ between releases of BIND
@@ -113,14 +113,14 @@ class Answer:
         return ': '.join(part for part in (self.error, ' '.join(self.text.split())) if part) or f'result {self.result}'
 
 
-class Channel:
+class RndcChannel:
     """A connection to a control channel.
 
     :raises BackendRefused: when named will not talk to us
     :raises OSError: when it cannot be reached
     """
 
-    def __init__(self, host: str, port: int, key: Key, deadline: Deadline) -> None:
+    def __init__(self, host: str, port: int, key: RndcKey, deadline: Deadline) -> None:
         self._key = key
         self._socket = socket.create_connection((host, port), timeout=deadline.left())
         self._nonce: bytes | None = None
@@ -135,13 +135,13 @@ class Channel:
             self.close()
             raise
 
-    def ask(self, command: str, deadline: Deadline) -> Answer:
+    def ask(self, command: str, deadline: Deadline) -> RndcAnswer:
         """Have *command* carried out."""
         data = _table(self._exchange(command, deadline), '_data')
         code = _octets(data, 'result') or b'0'
         if not code.isdigit():
             raise BackendError(why='the control channel answered with a result that is no number')
-        return Answer(int(code), _text(data, 'err'), _text(data, 'text'))
+        return RndcAnswer(int(code), _text(data, 'err'), _text(data, 'text'))
 
     def close(self) -> None:
         if self._is_waiting:
@@ -189,7 +189,7 @@ class Channel:
         return bytes(received)
 
 
-def connect(host: str, port: int, key: Key, deadline: Deadline) -> Channel:
+def connect(host: str, port: int, key: RndcKey, deadline: Deadline) -> RndcChannel:
     """A new connection on which commands can be given.
 
     named closes the connection without a word when it does not accept the sender.  It does the same when it is just
@@ -200,7 +200,7 @@ def connect(host: str, port: int, key: Key, deadline: Deadline) -> Channel:
     """
     for _ in range(2):
         try:
-            return Channel(host, port, key, deadline)
+            return RndcChannel(host, port, key, deadline)
         except (ClosedUnanswered, ConnectionResetError):
             continue
     raise BackendRefused(
@@ -265,7 +265,7 @@ def _entry(wire: bytes, at: int) -> tuple[str, int, bytes, int]:
     return name, kind, wire[start + 5:end], end
 
 
-def _signature(key: Key, signed: bytes) -> Table:
+def _signature(key: RndcKey, signed: bytes) -> Table:
     digest = hmac.new(key.secret, signed, getattr(hashlib, key.algorithm.removeprefix('hmac-'))).digest()
     text = base64.b64encode(digest)
     if key.algorithm == 'hmac-md5':
@@ -273,7 +273,7 @@ def _signature(key: Key, signed: bytes) -> Table:
     return {'hsha': struct.pack('>B88s', ALGORITHMS[key.algorithm], text)}
 
 
-def _verified(key: Key, body: bytes) -> Table:
+def _verified(key: RndcKey, body: bytes) -> Table:
     """The message in *body*, whose HMAC was made with *key*."""
     try:
         name, kind, auth, end = _entry(body, 0)

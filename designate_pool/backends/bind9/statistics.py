@@ -27,7 +27,7 @@ _PLAIN_NAME = re.compile(r'[a-z0-9_-]+(\.[a-z0-9_-]+)*')
 _SECONDARY = ('secondary', 'slave')
 
 
-class Channel:
+class StatisticsChannel:
     """A statistics channel.
 
     :param url: such as ``http://192.0.2.53:8053``

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 
 import dns.name
 
-from designate_pool.backends.knot.control_protocol import Block, Control, Unit, error_in
+from designate_pool.backends.knot.control_protocol import Block, KnotControl, Unit, error_in
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused
 
@@ -48,7 +48,7 @@ def absolute(text: str) -> str:
     return dns.name.from_text(text).canonicalize().to_text()
 
 
-def read(control: Control, section: str, ids: Sequence[str], deadline: Deadline) -> list[Settings | None]:
+def read(control: KnotControl, section: str, ids: Sequence[str], deadline: Deadline) -> list[Settings | None]:
     """The settings of sections in force, in the order of their *ids*; None for one that is not there."""
     answers = control.ask_each([[{'command': 'conf-read', 'section': section, 'id': id}] for id in ids], deadline)
     return [_settings(answer) for answer in answers]
@@ -81,7 +81,7 @@ def mark(section: str, id: str) -> Change:
     return [[_command('conf-set', section, id, 'comment', f'last changed by designate-pool at {now}')]]
 
 
-def commit(control: Control, shared: Change, zones: Mapping[str, Change], deadline: Deadline) -> Refused:
+def commit(control: KnotControl, shared: Change, zones: Mapping[str, Change], deadline: Deadline) -> Refused:
     """Change the configuration in one transaction, leaving out the zones whose change the server does not accept.
 
     :param shared: what all of them need; it goes first
@@ -108,7 +108,7 @@ def commit(control: Control, shared: Change, zones: Mapping[str, Change], deadli
     raise BackendError(why=f'the server refuses one zone after the other, the last with: {[*refused.values()][-1]}')
 
 
-def _begin(control: Control, deadline: Deadline) -> None:
+def _begin(control: KnotControl, deadline: Deadline) -> None:
     if error_in(list(control.ask({'command': 'conf-begin'}, deadline))) is None:
         return
     changed = [unit for unit in control.ask({'command': 'conf-diff'}, deadline) if 'error' not in unit]
@@ -119,7 +119,7 @@ def _begin(control: Control, deadline: Deadline) -> None:
     raise TransactionIsOpen(changes=_in_words(changed))
 
 
-def _change(control: Control, shared: Change, zones: Mapping[str, Change], deadline: Deadline) -> Refused:
+def _change(control: KnotControl, shared: Change, zones: Mapping[str, Change], deadline: Deadline) -> Refused:
     """Send the changes; the zones with one that was not accepted."""
     blocks = [('', block) for block in shared] + [(name, block) for name, change in zones.items() for block in change]
     refused: Refused = {}
@@ -132,7 +132,7 @@ def _change(control: Control, shared: Change, zones: Mapping[str, Change], deadl
     return refused
 
 
-def _commit(control: Control, zones: Mapping[str, Change], deadline: Deadline) -> Refused:
+def _commit(control: KnotControl, zones: Mapping[str, Change], deadline: Deadline) -> Refused:
     """Commit; the first zone whose settings are not in order as a whole.
 
     :raises BackendError: also when that takes too long, as it does while knotd waits for refreshes; it is busy then,

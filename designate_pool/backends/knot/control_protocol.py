@@ -45,7 +45,7 @@ _CROWDED_PAUSE = 0.05
 _FAREWELL = 0.2
 
 
-class Control:
+class KnotControl:
     """A connection to knotd's control socket.
 
     :param path: of the socket

@@ -29,7 +29,7 @@ from designate_pool.backends import soa_check
 from designate_pool.backends.base import Backend, Outcomes, a_probe
 from designate_pool.backends.knot import config_transaction
 from designate_pool.backends.knot.config_transaction import Change, Refused, Settings, TransactionIsOpen
-from designate_pool.backends.knot.control_protocol import Block, Control, error_in
+from designate_pool.backends.knot.control_protocol import Block, KnotControl, error_in
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused, InvalidField
 
@@ -58,8 +58,8 @@ _ADVICE = {
     'has no template': 'add the template to the configuration of Knot, or correct the option template',
     'has no key': "add the key, with its secret, to the section key of Knot's configuration",
     "without a 'master'": "see what the zone is there for, and remove it with knotc's conf-unset if it may go",
-    soa_check.NO_KEY: "give the key in the section key of Knot's configuration the name, algorithm and secret of tsig_key,"
-                ' and set both clocks by NTP',
+    soa_check.NO_KEY: "give the key in the section key of Knot's configuration the name, algorithm and secret of "
+                      'tsig_key, and set both clocks by NTP',
     'configuration transaction': 'see who changes the configuration of Knot; "knotc conf-diff" shows what is open',
 }
 
@@ -145,7 +145,7 @@ class Knot(Backend):
         try:
             # It may take a moment until the zone is there; it is answered with SERVFAIL then, having no contents.
             soa_check.ask(self.server, [probe.name], Deadline(min(KEY_SECONDS, deadline.left())),
-                          lambda said: said.answer is not soa_check.Answer.ABSENT)
+                          lambda said: said.answer is not soa_check.SoaOutcome.ABSENT)
         except OSError as error:  # whether it answers at all is not the question here
             LOG.debug('%s: %s', self.server.label, error)
         finally:
@@ -157,7 +157,7 @@ class Knot(Backend):
                 return advice
         return super()._advice(result)
 
-    def _hold(self, control: Control, names: Sequence[str], deadline: Deadline) -> Refused:
+    def _hold(self, control: KnotControl, names: Sequence[str], deadline: Deadline) -> Refused:
         """Have the server hold zones with the settings of now, and go for the contents of those that have none."""
         held, refused = self._read_zones(control, names, deadline)
         shared = [*self._differs(control, 'remote', {'address': self._primaries, 'key': self._key}, deadline),
@@ -179,7 +179,7 @@ class Knot(Backend):
         known = [name for name, settings in held.items() if settings is not None and name not in refused]
         return refused | self._fetch_what_is_empty(control, known, deadline)
 
-    def _drop(self, control: Control, names: Sequence[str], deadline: Deadline) -> Refused:
+    def _drop(self, control: KnotControl, names: Sequence[str], deadline: Deadline) -> Refused:
         """Have the server hold zones no longer, and nothing of their contents that a later zone could begin with."""
         held, refused = self._read_zones(control, names, deadline)
         there = [name for name, settings in held.items() if settings is not None]
@@ -194,7 +194,7 @@ class Knot(Backend):
         gone = [name for name in held if name not in refused]
         return refused | _each_told(control, gone, [_purge(name, 'oj') for name in gone], deadline)
 
-    def _read_zones(self, control: Control, names: Sequence[str],
+    def _read_zones(self, control: KnotControl, names: Sequence[str],
                     deadline: Deadline) -> tuple[dict[str, Settings | None], Refused]:
         """The settings of zones, None for one that is not there; those that are there and no secondaries are refused.
 
@@ -206,7 +206,7 @@ class Knot(Backend):
                                                    " away with knotc's conf-unset") for name in foreign}
         return {name: settings for name, settings in held.items() if name not in foreign}, refused
 
-    def _fetch_what_is_empty(self, control: Control, names: Sequence[str], deadline: Deadline) -> Refused:
+    def _fetch_what_is_empty(self, control: KnotControl, names: Sequence[str], deadline: Deadline) -> Refused:
         """Have zones that are there already transfer now if they have no contents; by themselves they wait longer."""
         asked: list[Block] = [[{'command': 'zone-status', 'zone': name, 'filters': 's'}] for name in names]
         answers = zip(names, control.ask_each(asked, deadline), strict=True)
@@ -214,7 +214,7 @@ class Knot(Backend):
         return _each_told(control, empty, [[{'command': 'zone-refresh', 'zone': name}] for name in empty], deadline)
 
     def _each_named(self, domains: Sequence[model.Domain],
-                    act: Callable[[Control, Sequence[str], Deadline], Refused], timeout: float) -> Outcomes:
+                    act: Callable[[KnotControl, Sequence[str], Deadline], Refused], timeout: float) -> Outcomes:
         names: dict[str, str] = {}
         outcomes: dict[str, BackendError] = {}
         for domain in domains:
@@ -227,7 +227,7 @@ class Knot(Backend):
         outcomes |= {id: refused[name] for id, name in names.items() if name in refused}
         return [outcomes.get(domain.id) for domain in domains]
 
-    def _patiently(self, work: Callable[[Control, Deadline], T], timeout: float) -> T:
+    def _patiently(self, work: Callable[[KnotControl, Deadline], T], timeout: float) -> T:
         """Do *work* on a connection of its own, again as long as somebody else has a transaction open.
 
         That somebody is let in meanwhile: knotd does not serve a second connection beside ours.
@@ -244,9 +244,9 @@ class Knot(Backend):
             time.sleep(random.uniform(*PAUSE))
 
     @contextlib.contextmanager
-    def _connected(self, deadline: Deadline) -> Iterator[Control]:
+    def _connected(self, deadline: Deadline) -> Iterator[KnotControl]:
         try:
-            control = Control(self._path, deadline)
+            control = KnotControl(self._path, deadline)
         except PermissionError as error:
             raise BackendRefused(why=f'control_socket: {self._path}: permission denied') from error
         try:
@@ -254,7 +254,7 @@ class Knot(Backend):
         finally:
             control.close()
 
-    def _differs(self, control: Control, section: str, wanted: Settings, deadline: Deadline) -> Change:
+    def _differs(self, control: KnotControl, section: str, wanted: Settings, deadline: Deadline) -> Change:
         """What gives our own *section* the items *wanted*."""
         held, = config_transaction.read(control, section, [self._ours], deadline)
         return config_transaction.difference(section, self._ours, held, wanted)
@@ -285,7 +285,7 @@ def _purge(name: str, what: str) -> Block:
     return [{'command': 'zone-purge', 'flags': 'F', 'zone': name, 'filters': what}]
 
 
-def _each_told(control: Control, names: Sequence[str], blocks: Sequence[Block], deadline: Deadline) -> Refused:
+def _each_told(control: KnotControl, names: Sequence[str], blocks: Sequence[Block], deadline: Deadline) -> Refused:
     """Give a command for each of *names*; by name, what went wrong with it."""
     answers = zip(names, map(error_in, control.ask_each(blocks, deadline)), strict=True)
     return {name: BackendError(why=f"{trouble.get('command')}: {trouble['error']}")

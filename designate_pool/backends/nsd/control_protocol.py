@@ -65,7 +65,7 @@ class Tls:
 
 
 @dataclasses.dataclass(frozen=True)
-class Said:
+class NsdAnswer:
     """What NSD says to one line of input.
 
     :ivar done: whether the line was carried out
@@ -76,7 +76,7 @@ class Said:
     remark: str = ''
 
 
-class Control:
+class NsdControl:
     """A control channel.
 
     :param address: the path of a unix socket, or host and port
@@ -108,14 +108,14 @@ class Control:
         with contextlib.closing(self._begin(MAGIC + octets + b'\n', deadline)) as talk:
             yield from talk.lines()
 
-    def bulk(self, verb: str, names: Sequence[str], more: str, deadline: Deadline) -> list[Said]:
+    def bulk(self, verb: str, names: Sequence[str], more: str, deadline: Deadline) -> list[NsdAnswer]:
         """Have *verb*, ``addzones`` or ``delzones``, carried out for each of *names*; what NSD says of each.
 
         :param names: zones as :func:`designate_pool.backends.nsd.zone_status.escaped` writes them
         :param more: what stands after each name
         :raises OSError: also when an answer does not come to its proper end
         """
-        said: dict[str, Said] = {}
+        said: dict[str, NsdAnswer] = {}
         short = [name for name in dict.fromkeys(names) if len(name) < LONG_NAME]
         if short:
             said |= zip(short, self._in_windows(verb, short, more, deadline), strict=True)
@@ -131,13 +131,13 @@ class Control:
         found = os.stat(self._address)
         return found.st_dev, found.st_ino, found.st_ctime_ns
 
-    def _in_windows(self, verb: str, names: Sequence[str], more: str, deadline: Deadline) -> list[Said]:
+    def _in_windows(self, verb: str, names: Sequence[str], more: str, deadline: Deadline) -> list[NsdAnswer]:
         size = max(1, WINDOW // (max(map(len, names)) + len(more) + 1))
         windows = [names[start:start + size] for start in range(0, len(names), size)]
         texts = [b''.join(f'{name}{more}\n'.encode('ascii') for name in window) for window in windows]
         texts[0] = MAGIC + verb.encode('ascii') + b'\n' + texts[0]
         texts[-1] += END_OF_INPUT
-        said: list[Said] = []
+        said: list[NsdAnswer] = []
         with contextlib.closing(self._begin(texts[0], deadline)) as talk:
             lines = talk.lines()
             for number, window in enumerate(windows):
@@ -148,7 +148,7 @@ class Control:
                 raise HungUp('the answer lacks its end')
         return said
 
-    def _alone(self, verb: str, name: str, more: str, deadline: Deadline) -> Said:
+    def _alone(self, verb: str, name: str, more: str, deadline: Deadline) -> NsdAnswer:
         # The name's lines may be cut and so run into each other; the total at the end is still there.
         text = MAGIC + f'{verb}\n{name}{more}\n'.encode('ascii') + END_OF_INPUT
         with contextlib.closing(self._begin(text, deadline)) as talk:
@@ -156,7 +156,7 @@ class Control:
         total = re.search(r'(?:added|deleted) ([01]) zones$', answer)
         if total is None:
             raise HungUp('the answer lacks its end')
-        return Said(total[1] == '1', answer)
+        return NsdAnswer(total[1] == '1', answer)
 
     def _begin(self, text: bytes, deadline: Deadline) -> _Talk:
         """A conversation that begins with *text*, once the answer has begun.
@@ -262,15 +262,15 @@ def _connected(path: str, deadline: Deadline) -> socket.socket:
             raise
 
 
-def _verdict(name: str, lines: Iterator[bytes]) -> Said:
+def _verdict(name: str, lines: Iterator[bytes]) -> NsdAnswer:
     """What NSD says of the next name of its input: remarks, and then a line that tells how it went."""
     octets = name.encode('ascii')
     remarks: list[str] = []
     for line in lines:
         if line in (b'added: ' + octets, b'removed: ' + octets):
-            return Said(True, ' '.join(remarks))
+            return NsdAnswer(True, ' '.join(remarks))
         if line == b"error for input line '" + octets + b"'":
-            return Said(False, ' '.join(remarks))
+            return NsdAnswer(False, ' '.join(remarks))
         remarks.append(line.decode('latin-1'))
     raise HungUp('the answer was cut short')
 

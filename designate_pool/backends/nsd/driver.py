@@ -16,7 +16,7 @@ from typing import ClassVar, TypeVar
 from designate_pool import model
 from designate_pool.backends.base import Backend, Outcomes
 from designate_pool.backends.nsd import config_check, zone_status
-from designate_pool.backends.nsd.control_protocol import Control, Said, Tls
+from designate_pool.backends.nsd.control_protocol import NsdAnswer, NsdControl, Tls
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused, InvalidField
 
@@ -88,7 +88,7 @@ class Nsd(Backend):
         if not path and not any(files):
             raise InvalidField(field='control_socket', why=f'either it is needed, or {", ".join(_FILES)} for TLS')
         address = path or (self.options['control_host'] or server.host, int(self.options['control_port']))
-        self._control = Control(address, Tls(*files) if all(files) else None)
+        self._control = NsdControl(address, Tls(*files) if all(files) else None)
 
     def check(self) -> list[model.Finding]:
         findings = super().check()
@@ -150,13 +150,13 @@ class Nsd(Backend):
         return super()._advice(result)
 
     def _batch(self, verb: str, domains: Sequence[model.Domain], more: str, deadline: Deadline,
-               settle: Callable[[str, Said], None]) -> Outcomes:
+               settle: Callable[[str, NsdAnswer], None]) -> Outcomes:
         """Have *verb* carried out for all of *domains*, and each settled by what NSD says of it."""
         names = [_caught(_written, domain.name, more) for domain in domains]
         said = iter(self._control.bulk(verb, [name for name in names if isinstance(name, str)], more, deadline))
         return [_caught(settle, name, next(said)) if isinstance(name, str) else name for name in names]
 
-    def _after_create(self, name: str, said: Said, moved: set[str], deadline: Deadline) -> None:
+    def _after_create(self, name: str, said: NsdAnswer, moved: set[str], deadline: Deadline) -> None:
         """See that the zone *name* is there with our pattern; in *moved* when it had another one.
 
         A zone that is given another pattern is fetched anew, and not served until then.
@@ -188,7 +188,7 @@ class Nsd(Backend):
         """Whether a zone is a primary one, which the pool makes none of; a pattern of ours may lack its primaries."""
         return not status.is_secondary and status.pattern != self._pattern
 
-    def _after_delete(self, name: str, said: Said) -> None:
+    def _after_delete(self, name: str, said: NsdAnswer) -> None:
         if not said.done and not said.remark.startswith(ABSENT):
             raise _trouble(f'delzones {name}', said.remark)
 

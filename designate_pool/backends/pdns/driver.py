@@ -21,7 +21,7 @@ from designate_pool.backends.base import Backend
 from designate_pool.backends.pdns import settings_check
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused, InvalidField
-from designate_pool.powerdns import Answer, Api, Server, absolute, api_id, api_text
+from designate_pool.powerdns import PdnsAnswer, PdnsApi, PdnsServer, absolute, api_id, api_text
 
 LOG = logging.getLogger(__name__)
 
@@ -54,8 +54,8 @@ class Pdns(Backend):
         super().__init__(server)
         if not self.options['api_key']:
             raise InvalidField(field='api_key', why='it must be given')
-        api = Api(api_url(server), self.options['api_key'], self.options['ca_file'])
-        self._api = Server(api, self.options['server_id'])
+        api = PdnsApi(api_url(server), self.options['api_key'], self.options['ca_file'])
+        self._api = PdnsServer(api, self.options['server_id'])
         self._primaries = [_primary(endpoint) for endpoint in server.primaries]
         self._keys = [] if server.tsig_key is None else [api_id(dns.name.from_text(server.tsig_key.name))]
         # With SQLite a fourth of the deletes that meet another one fail.
@@ -169,7 +169,7 @@ class Pdns(Backend):
         if answer.status not in (200, 204):
             raise self._api.trouble(f'have {domain.name} fetched whole', answer)
 
-    def _is_secondary(self, domain: model.Domain, answer: Answer) -> None:
+    def _is_secondary(self, domain: model.Domain, answer: PdnsAnswer) -> None:
         """
         :raises BackendError: for a zone of another kind, which is an operator's own
         """

@@ -11,11 +11,11 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from designate_pool.central.rules.recordset_edits import Edits
+from designate_pool.central.rules.recordset_edits import RecordSetEdits
 from designate_pool.model import Change, Domain, RecordSet
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import journal
-from designate_pool.storage.zones.journal import Held
+from designate_pool.storage.zones.journal import JournalRecord
 
 
 class Journal:
@@ -26,7 +26,7 @@ class Journal:
     def __init__(self, most: int) -> None:
         self._most = most
 
-    def write(self, tx: Tx, former: Domain, domain: Domain, edits: Edits, present: Iterable[RecordSet],
+    def write(self, tx: Tx, former: Domain, domain: Domain, edits: RecordSetEdits, present: Iterable[RecordSet],
               now: datetime) -> Domain:
         """Write down what *edits* change in the zone, before these are written; the domain with its journal's reach.
 
@@ -59,7 +59,7 @@ class Journal:
         return dataclasses.replace(domain, journal_from=None, journal_to=None, journal_records=0)
 
 
-def difference(domain: Domain, edits: Edits, held: Iterable[Held],
+def difference(domain: Domain, edits: RecordSetEdits, held: Iterable[JournalRecord],
                present: Iterable[RecordSet]) -> tuple[list[Change], list[Change]]:
     """What *edits* take from the zone, and what they add to it.
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from designate_pool.central.validation.requests import Wanted
+from designate_pool.central.validation.requests import WantedRecordSet
 from designate_pool.errors import DuplicateDomain, InvalidField, LostRace, NameTaken, PoolError, RecordsInTheWay
 from designate_pool.model import Context, Domain, RecordSet, names
 from designate_pool.storage.sql.database import Tx
@@ -67,7 +67,7 @@ def hold(tx: Tx, context: Context, name: str, project_id: str, seen: Around) -> 
 
 
 def refuse_inside(context: Context, domain: Domain, below: Iterable[nesting.Neighbour],
-                  wanted: Sequence[Wanted]) -> None:
+                  wanted: Sequence[WantedRecordSet]) -> None:
     """
     :param below: the domains below *domain*
     :raises InvalidField: when a recordset of *wanted* lies in one of them
@@ -83,7 +83,7 @@ def refuse_inside(context: Context, domain: Domain, below: Iterable[nesting.Neig
 
 
 def refuse_new_inside(tx: Tx, context: Context, domain: Domain, new: Sequence[RecordSet],
-                      wanted: Sequence[Wanted]) -> None:
+                      wanted: Sequence[WantedRecordSet]) -> None:
     """As :func:`refuse_inside` for recordsets that are new in a domain, which is locked."""
     keys = {(each.name, each.type) for each in new}
     candidates = [each for each in wanted if (each.name, each.type) in keys]

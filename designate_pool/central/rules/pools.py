@@ -12,7 +12,7 @@ from designate_pool.model import AlsoNotify, Pool
 from designate_pool.storage.operations import heartbeats, pool_servers
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import nameserver_updates, pools, tsigkeys
-from designate_pool.storage.zones.nameserver_updates import Renewal
+from designate_pool.storage.zones.nameserver_updates import NameserverUpdate
 
 #: Domains that get new name servers in one transaction.
 PAGE = 500
@@ -31,7 +31,7 @@ def create(tx: Tx, pool: Pool, now: datetime) -> Pool:
 
 
 def update(tx: Tx, pool_id: str, given: Mapping[str, Any], now: datetime, run: str,
-           request_id: str) -> tuple[Pool, Renewal | None]:
+           request_id: str) -> tuple[Pool, NameserverUpdate | None]:
     """The pool, and how its domains are to be brought to its name servers, where these were given.
 
     :param run: a new id
@@ -55,7 +55,7 @@ def update(tx: Tx, pool_id: str, given: Mapping[str, Any], now: datetime, run: s
     return _present(tx, pool_id), _renewal(tx, old, run, new_primary, request_id, now)
 
 
-def renew(tx: Tx, pool_id: str, now: datetime, run: str, request_id: str) -> tuple[Pool, Renewal]:
+def renew(tx: Tx, pool_id: str, now: datetime, run: str, request_id: str) -> tuple[Pool, NameserverUpdate]:
     """The pool, and how every domain of it is to be given a new serial."""
     pool = pools.lock(tx, pool_id)
     if pool is None:
@@ -63,8 +63,8 @@ def renew(tx: Tx, pool_id: str, now: datetime, run: str, request_id: str) -> tup
     return pool, _renewal(tx, pool, run, True, request_id, now)
 
 
-def _renewal(tx: Tx, pool: Pool, run: str, everywhere: bool, request_id: str, now: datetime) -> Renewal:
-    renewal = Renewal(pool.id, run, everywhere, request_id)
+def _renewal(tx: Tx, pool: Pool, run: str, everywhere: bool, request_id: str, now: datetime) -> NameserverUpdate:
+    renewal = NameserverUpdate(pool.id, run, everywhere, request_id)
     nameserver_updates.begin(tx, renewal, now, now + CLAIM)
     return renewal
 

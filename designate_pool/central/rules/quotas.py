@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from designate_pool.central.rules.recordset_edits import Edits
+from designate_pool.central.rules.recordset_edits import RecordSetEdits
 from designate_pool.central.validation import fields
 from designate_pool.errors import Forbidden, InvalidField, OverQuota
 from designate_pool.model import Context, Domain, RecordSet
@@ -28,7 +28,7 @@ _MAX_LIMIT = (1 << 31) - 1
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Quotas:
+class ProjectQuotas:
     """What one project may have; -1 is without limit.
 
     :ivar zones: of the project
@@ -45,7 +45,7 @@ class Quotas:
     api_export_size: int = UNLIMITED
 
 
-RESOURCES = tuple(field.name for field in dataclasses.fields(Quotas))
+RESOURCES = tuple(field.name for field in dataclasses.fields(ProjectQuotas))
 
 
 class Allowance:
@@ -57,14 +57,14 @@ class Allowance:
     :param clock: seconds
     """
 
-    def __init__(self, default: Quotas, clock: Callable[[], float]) -> None:
+    def __init__(self, default: ProjectQuotas, clock: Callable[[], float]) -> None:
         self._default = default
-        self._nobody = Quotas()
+        self._nobody = ProjectQuotas()
         self._clock = clock
-        self._known: dict[str, tuple[float, Quotas]] = {}
+        self._known: dict[str, tuple[float, ProjectQuotas]] = {}
         self._lock = threading.Lock()
 
-    def of(self, tx: Tx, project_id: str) -> Quotas:
+    def of(self, tx: Tx, project_id: str) -> ProjectQuotas:
         """A project's quotas; a statement once in a while."""
         if not project_id:
             return self._nobody
@@ -80,7 +80,7 @@ class Allowance:
             self._known[project_id] = now, found
         return found
 
-    def read(self, tx: Tx, project_id: str) -> Quotas:
+    def read(self, tx: Tx, project_id: str) -> ProjectQuotas:
         """A project's quotas as they are now."""
         found = store.of_project(tx, project_id) if project_id else {}
         return dataclasses.replace(self._default if project_id else self._nobody,
@@ -117,7 +117,7 @@ class Allowance:
                     and (domain_id is None or store.count_records(tx, domain_id, found) < found):
                 check(quota, limit, found)
 
-    def check_edits(self, tx: Tx, domain: Domain, present: Sequence[RecordSet], edits: Edits) -> None:
+    def check_edits(self, tx: Tx, domain: Domain, present: Sequence[RecordSet], edits: RecordSetEdits) -> None:
         """
         :param domain: locked
         :param present: the recordsets that *edits* touch
@@ -150,12 +150,12 @@ class Allowance:
 class Growth:
     """How large a new domain becomes, as its recordsets are made in parts."""
 
-    def __init__(self, limits: Quotas) -> None:
+    def __init__(self, limits: ProjectQuotas) -> None:
         self._limits = limits
         self._recordsets = 0
         self._records = 0
 
-    def add(self, edits: Edits) -> None:
+    def add(self, edits: RecordSetEdits) -> None:
         """
         :raises OverQuota: when the domain becomes too large by these
         """
@@ -204,7 +204,7 @@ def reset(tx: Tx, project_id: str) -> None:
     store.delete(tx, project_id)
 
 
-def _check_recordsets(limits: Quotas, present: Sequence[RecordSet], edits: Edits) -> None:
+def _check_recordsets(limits: ProjectQuotas, present: Sequence[RecordSet], edits: RecordSetEdits) -> None:
     if limits.recordset_records == UNLIMITED:
         return
     sizes: dict[str, int] = {}

@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 
 from designate_pool.central.validation.names_and_rdata import Rdata
-from designate_pool.central.validation.requests import KEEP, Wanted
+from designate_pool.central.validation.requests import KEEP, WantedRecordSet
 from designate_pool.errors import DuplicateRecordSet, InvalidField, ManagedRecordSet, RecordSetNotFound
 from designate_pool.model import Domain, RecordSet
 from designate_pool.model import new_ids as make_ids
@@ -18,7 +18,7 @@ from designate_pool.protocol.rrset import lies_in
 
 
 @dataclasses.dataclass(slots=True)
-class Edits:
+class RecordSetEdits:
     """What has to be written.
 
     :ivar new_records: (recordset id, rdata)
@@ -42,8 +42,8 @@ class Edits:
         return self.contents or bool(self.changed_sets)
 
 
-def plan(domain: Domain, present: Iterable[RecordSet], wanted: Sequence[Wanted], must_be_new: bool = False,
-         new_ids: Sequence[str] = (), may_be_gone: bool = False) -> Edits:
+def plan(domain: Domain, present: Iterable[RecordSet], wanted: Sequence[WantedRecordSet], must_be_new: bool = False,
+         new_ids: Sequence[str] = (), may_be_gone: bool = False) -> RecordSetEdits:
     """What makes *present* into what is *wanted*.
 
     :param present: every recordset at the names that *wanted* mentions
@@ -56,7 +56,7 @@ def plan(domain: Domain, present: Iterable[RecordSet], wanted: Sequence[Wanted],
     :raises RecordSetNotFound: when one to be deleted is not there
     """
     by_key = {(each.name, each.type): each for each in present}
-    edits = Edits()
+    edits = RecordSetEdits()
     for each, recordset_id in zip(wanted, new_ids or make_ids(len(wanted)), strict=True):
         _check_place(domain, each)
         there = by_key.get((each.name, each.type))
@@ -73,7 +73,7 @@ def plan(domain: Domain, present: Iterable[RecordSet], wanted: Sequence[Wanted],
     return edits
 
 
-def _check_place(domain: Domain, wanted: Wanted) -> None:
+def _check_place(domain: Domain, wanted: WantedRecordSet) -> None:
     at_apex = wanted.name == domain.name
     if not lies_in(wanted.name, domain.name):
         raise InvalidField(field=f'{wanted.prefix}name', why=f'not inside the domain {domain.name}')
@@ -85,20 +85,20 @@ def _check_place(domain: Domain, wanted: Wanted) -> None:
         raise InvalidField(field=f'{wanted.prefix}type', why='a CNAME cannot be at the apex, beside SOA and NS')
 
 
-def _drop(edits: Edits, there: RecordSet | None, wanted: Wanted) -> None:
+def _drop(edits: RecordSetEdits, there: RecordSet | None, wanted: WantedRecordSet) -> None:
     if there is None:
         raise RecordSetNotFound(recordset=f'{wanted.name} {wanted.type}')
     edits.gone_sets.append(there.id)
 
 
-def _add(edits: Edits, domain: Domain, wanted: Wanted, recordset_id: str) -> None:
+def _add(edits: RecordSetEdits, domain: Domain, wanted: WantedRecordSet, recordset_id: str) -> None:
     ttl, description = (None if value is KEEP else value for value in (wanted.ttl, wanted.description))
     edits.new_sets.append(RecordSet(wanted.name, wanted.type, ttl=ttl, description=description, id=recordset_id,
                                     domain_id=domain.id))
     edits.new_records.extend((recordset_id, rdata) for rdata in wanted.rdatas)
 
 
-def _alter(edits: Edits, domain: Domain, there: RecordSet, wanted: Wanted) -> None:
+def _alter(edits: RecordSetEdits, domain: Domain, there: RecordSet, wanted: WantedRecordSet) -> None:
     ttl = there.ttl if wanted.ttl is KEEP else wanted.ttl
     description = there.description if wanted.description is KEEP else wanted.description
     changes = False if wanted.rdatas is KEEP else hold(edits, there, wanted.rdatas)
@@ -110,7 +110,7 @@ def _alter(edits: Edits, domain: Domain, there: RecordSet, wanted: Wanted) -> No
         edits.changed_sets.setdefault((ttl, description), []).append(there.id)
 
 
-def hold(edits: Edits, there: RecordSet, wanted: Sequence[Rdata]) -> bool:
+def hold(edits: RecordSetEdits, there: RecordSet, wanted: Sequence[Rdata]) -> bool:
     """Have *there* hold the *wanted* records and no others; whether that changes anything."""
     texts = {rdata.text for rdata in wanted}
     held = {record.data for record in there.records}
@@ -128,7 +128,7 @@ def _served(ttl: int | None, domain: Domain) -> int:
     return domain.ttl if ttl is None else ttl
 
 
-def _check_cnames(present: dict[tuple[str, str], RecordSet], wanted: Sequence[Wanted]) -> None:
+def _check_cnames(present: dict[tuple[str, str], RecordSet], wanted: Sequence[WantedRecordSet]) -> None:
     types: dict[str, set[str]] = {}
     for name, rtype in present:
         types.setdefault(name, set()).add(rtype)

@@ -24,7 +24,7 @@ from designate_pool.serial import at_least
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Decision:
+class StatusDecision:
     """What a report changes.
 
     :ivar domain: as it is from now on
@@ -37,7 +37,7 @@ class Decision:
     failed_serial: int | None = None
 
 
-def decide(domain: Domain, report: Report) -> Decision | None:
+def decide(domain: Domain, report: Report) -> StatusDecision | None:
     """What *report* changes; None when nothing.
 
     :param domain: as it is, under a lock
@@ -55,27 +55,28 @@ def decide(domain: Domain, report: Report) -> Decision | None:
     if report.status is Outcome.SUCCESS:
         return _succeed(domain, serial)
     if serial != domain.serial:
-        return Decision(domain, failed_serial=serial)
+        return StatusDecision(domain, failed_serial=serial)
     if domain.status is Status.PENDING:
-        return Decision(dataclasses.replace(domain, status=Status.ERROR), failed_serial=serial)
+        return StatusDecision(dataclasses.replace(domain, status=Status.ERROR), failed_serial=serial)
     return None
 
 
-def _decide_deletion(domain: Domain, report: Report) -> Decision | None:
+def _decide_deletion(domain: Domain, report: Report) -> StatusDecision | None:
     if report.status is Outcome.SUCCESS:
-        return Decision(dataclasses.replace(domain, action=Action.NONE, status=Status.DELETED,
-                                            reported_serial=domain.serial))
+        return StatusDecision(dataclasses.replace(domain, action=Action.NONE, status=Status.DELETED,
+                                                  reported_serial=domain.serial))
     if domain.status is Status.PENDING:
-        return Decision(dataclasses.replace(domain, status=Status.ERROR))
+        return StatusDecision(dataclasses.replace(domain, status=Status.ERROR))
     return None
 
 
-def _succeed(domain: Domain, serial: int) -> Decision:
+def _succeed(domain: Domain, serial: int) -> StatusDecision:
     if serial == domain.serial:
-        return Decision(dataclasses.replace(domain, action=Action.NONE, status=Status.ACTIVE, reported_serial=serial),
-                        settled=True)
+        return StatusDecision(dataclasses.replace(domain, action=Action.NONE, status=Status.ACTIVE,
+                                                  reported_serial=serial),
+                              settled=True)
     # The domain exists on the pool; what is still due is an update of it.
-    return Decision(dataclasses.replace(domain, action=Action.UPDATE, reported_serial=serial), settled=True)
+    return StatusDecision(dataclasses.replace(domain, action=Action.UPDATE, reported_serial=serial), settled=True)
 
 
 def _is_reported(serial: int, domain: Domain) -> bool:

@@ -37,7 +37,7 @@ class NewDomain:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedRecordSet:
     """How the recordset of a name and type is to be.
 
     :ivar rdatas: empty deletes it; KEEP leaves its records, as for *ttl* and *description*
@@ -85,7 +85,7 @@ def domain_values(given: Mapping[str, Any]) -> dict[str, Any]:
     return {key: checks[key](key, value) for key, value in given.items()}
 
 
-def recordset(given: Any, prefix: str = '') -> Wanted:
+def recordset(given: Any, prefix: str = '') -> WantedRecordSet:
     """A recordset to be created.
 
     :param prefix: what goes before the names of its fields in errors
@@ -93,18 +93,19 @@ def recordset(given: Any, prefix: str = '') -> Wanted:
     given = fields.mapping(prefix.rstrip('.') or 'recordset', given)
     fields.refuse_unknown(given, prefix, ('name', 'type', 'records', 'ttl', 'description'))
     rtype = names_and_rdata.record_type(f'{prefix}type', given.get('type'))
-    return Wanted(name=names_and_rdata.name(f'{prefix}name', given.get('name')), type=rtype,
-                  rdatas=names_and_rdata.rdatas(f'{prefix}records', rtype, given.get('records')),
-                  ttl=fields.optional_ttl(f'{prefix}ttl', given.get('ttl')),
-                  description=fields.description(f'{prefix}description', given.get('description')), prefix=prefix)
+    return WantedRecordSet(name=names_and_rdata.name(f'{prefix}name', given.get('name')), type=rtype,
+                           rdatas=names_and_rdata.rdatas(f'{prefix}records', rtype, given.get('records')),
+                           ttl=fields.optional_ttl(f'{prefix}ttl', given.get('ttl')),
+                           description=fields.description(f'{prefix}description', given.get('description')),
+                           prefix=prefix)
 
 
-def single(given: Sequence[Any]) -> list[Wanted]:
+def single(given: Sequence[Any]) -> list[WantedRecordSet]:
     """A recordset by itself, whose fields have no place in a list in errors."""
     return [recordset(each) for each in given]
 
 
-def recordsets(given: Any) -> list[Wanted]:
+def recordsets(given: Any) -> list[WantedRecordSet]:
     """The recordsets of a new domain."""
     return _each_once([recordset(each, f'recordsets[{index}].')
                        for index, each in enumerate(fields.sequence('recordsets', given))])
@@ -132,14 +133,14 @@ def recordset_values(given: Mapping[str, Any], rtype: str) -> dict[str, Any]:
     return values
 
 
-def changes(given: Any) -> list[Wanted]:
+def changes(given: Any) -> list[WantedRecordSet]:
     """The changes of ``apply_changes``: RecordChange values, or mappings with the same keys."""
     return _each_once([_change(each, f'changes[{index}].')
                        for index, each in enumerate(fields.sequence('changes', given))])
 
 
-def _each_once(found: list[Wanted]) -> list[Wanted]:
-    first: dict[tuple[str, str], Wanted] = {}
+def _each_once(found: list[WantedRecordSet]) -> list[WantedRecordSet]:
+    first: dict[tuple[str, str], WantedRecordSet] = {}
     for wanted in found:
         earlier = first.setdefault((wanted.name, wanted.type), wanted)
         if earlier is not wanted:
@@ -148,16 +149,16 @@ def _each_once(found: list[Wanted]) -> list[Wanted]:
     return found
 
 
-def _change(given: Any, prefix: str) -> Wanted:
+def _change(given: Any, prefix: str) -> WantedRecordSet:
     if isinstance(given, RecordChange):
         given = {'name': given.name, 'type': given.type, 'records': given.records, 'ttl': given.ttl}
     given = fields.mapping(prefix.rstrip('.'), given)
     fields.refuse_unknown(given, prefix, ('name', 'type', 'records', 'ttl'))
     rtype = names_and_rdata.record_type(f'{prefix}type', given.get('type'))
     records = fields.sequence(f'{prefix}records', given.get('records', ()))
-    return Wanted(name=names_and_rdata.name(f'{prefix}name', given.get('name')), type=rtype,
-                  rdatas=names_and_rdata.rdatas(f'{prefix}records', rtype, records) if records else (),
-                  ttl=fields.optional_ttl(f'{prefix}ttl', given.get('ttl')), prefix=prefix)
+    return WantedRecordSet(name=names_and_rdata.name(f'{prefix}name', given.get('name')), type=rtype,
+                           rdatas=names_and_rdata.rdatas(f'{prefix}records', rtype, records) if records else (),
+                           ttl=fields.optional_ttl(f'{prefix}ttl', given.get('ttl')), prefix=prefix)
 
 
 def pool(given: Mapping[str, Any], old: Pool) -> Pool:

@@ -17,8 +17,8 @@ from datetime import datetime, timedelta, timezone
 from typing import Protocol, TypeVar
 
 from designate_pool.central.cast_queue import Runtime
-from designate_pool.central.rules.quotas import Quotas
-from designate_pool.central.validation.requests import NewDomain, Wanted
+from designate_pool.central.rules.quotas import ProjectQuotas
+from designate_pool.central.validation.requests import NewDomain, WantedRecordSet
 from designate_pool.central.zone_tasks import zonefile_parser
 from designate_pool.central.zone_tasks.zonefile_lines import LONGEST_RECORD
 from designate_pool.errors import InvalidField, PoolError
@@ -54,18 +54,18 @@ class _Stopped(Exception):
 class Make(Protocol):
     """Makes a domain for a project in one transaction, of which *also* does the last."""
 
-    def __call__(self, context: Context, wanted: NewDomain, parts: Iterable[Sequence[Wanted]], *,
+    def __call__(self, context: Context, wanted: NewDomain, parts: Iterable[Sequence[WantedRecordSet]], *,
                  also: Callable[[Tx, Domain], None]) -> Domain: ...
 
 
-class Imports:
+class ImportWorker:
     """
     :param clock: seconds since 1970
     :param limits: the quotas of a project
     """
 
     def __init__(self, storage: Storage, make: Make, clock: Callable[[], float],
-                 limits: Callable[[Tx, str], Quotas] = lambda tx, project_id: Quotas()) -> None:
+                 limits: Callable[[Tx, str], ProjectQuotas] = lambda tx, project_id: ProjectQuotas()) -> None:
         self._storage = storage
         self._make = make
         self._clock = clock
@@ -214,12 +214,13 @@ class Imports:
 class _Parts:
     """The recordsets of a zone file, in parts; can be gone through again, for a transaction that is done again."""
 
-    def __init__(self, contents: zonefile_parser.Contents, guarded: Callable[[Iterable[Sequence[Wanted]]],
-                                                                             Iterator[Sequence[Wanted]]]) -> None:
+    def __init__(self, contents: zonefile_parser.ZoneFileContents,
+                 guarded: Callable[[Iterable[Sequence[WantedRecordSet]]],
+                                   Iterator[Sequence[WantedRecordSet]]]) -> None:
         self._contents = contents
         self._guarded = guarded
 
-    def __iter__(self) -> Iterator[Sequence[Wanted]]:
+    def __iter__(self) -> Iterator[Sequence[WantedRecordSet]]:
         return self._guarded(self._contents.parts())
 
 
@@ -229,7 +230,7 @@ def _told(error: PoolError) -> str:
     return '\n'.join(f'{field}: {why}.' for field, why in every) if every else str(error)
 
 
-def _replaced(tx: Tx, domain: Domain, contents: zonefile_parser.Contents) -> str:
+def _replaced(tx: Tx, domain: Domain, contents: zonefile_parser.ZoneFileContents) -> str:
     """Which name servers of the file's the zone does not have; '' when it has those of the pool, or none."""
     if not contents.name_servers:
         return ''

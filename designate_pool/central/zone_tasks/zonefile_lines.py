@@ -27,7 +27,7 @@ from designate_pool.central.validation.names_and_rdata import Rdata, as_rdata, r
 from designate_pool.errors import InvalidField
 from designate_pool.protocol.rrset import LONGEST, LONGEST_NAME, PLAIN
 from designate_pool.protocol.zonefile import reader
-from designate_pool.protocol.zonefile.errors import Mistake, Mistakes, line_field
+from designate_pool.protocol.zonefile.errors import Mistake, ZoneFileErrors, line_field
 from designate_pool.protocol.zonefile.reader import (LINE, NOTHING, QUOTED, checked_generate, plain_owner, suffix_of,
                                                      with_absolute_name)
 
@@ -50,7 +50,7 @@ def invalid(found: Sequence[Mistake]) -> InvalidField:
     return InvalidField(field=field, why=why, **({'all': found} if len(found) > 1 else {}))
 
 
-class Lines:
+class ZoneFileLines:
     """
     :param lines: of the zone file
     :param most: how many records there may be
@@ -58,7 +58,7 @@ class Lines:
     """
 
     def __init__(self, lines: Iterable[str], most: int, take: Take, take_soa: TakeSoa,
-                 mistakes: Mistakes | None = None) -> None:
+                 mistakes: ZoneFileErrors | None = None) -> None:
         self._mistakes = mistakes
         self._lines = iter(lines)
         self._most = most
@@ -164,7 +164,7 @@ class Lines:
     # What dns.zonefile.Reader calls, of its transactions and their managers
 
     @property
-    def manager(self) -> Lines:
+    def manager(self) -> ZoneFileLines:
         return self
 
     def origin_information(self) -> tuple[dns.name.Name, bool, dns.name.Name]:

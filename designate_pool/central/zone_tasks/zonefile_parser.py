@@ -13,16 +13,16 @@ import dns.name
 import dns.rdata
 
 from designate_pool.central.rules.domains import soa_text
-from designate_pool.central.rules.quotas import Quotas, check
+from designate_pool.central.rules.quotas import ProjectQuotas, check
 from designate_pool.central.validation import fields, names_and_rdata
 from designate_pool.central.validation.names_and_rdata import Rdata
-from designate_pool.central.validation.requests import NewDomain, Wanted
-from designate_pool.central.zone_tasks.zonefile_lines import Lines, invalid
+from designate_pool.central.validation.requests import NewDomain, WantedRecordSet
+from designate_pool.central.zone_tasks.zonefile_lines import ZoneFileLines, invalid
 from designate_pool.errors import InvalidField
 from designate_pool.model import Domain
 from designate_pool.protocol.rrset import lies_in
 from designate_pool.protocol.zonefile import plain_rdata, writer
-from designate_pool.protocol.zonefile.errors import Mistakes, line_field
+from designate_pool.protocol.zonefile.errors import ZoneFileErrors, line_field
 
 #: Records of a zone file, the SOA among them; a million take a third of a gigabyte of memory.
 MAX_RECORDS = 2_000_000
@@ -34,7 +34,7 @@ PART = 2000
 _Set = tuple[int, int, str | Rdata | dict[str, str | Rdata]]
 
 
-def parse(text: str | Iterable[str], limits: Quotas = Quotas()) -> tuple[NewDomain, Contents]:
+def parse(text: str | Iterable[str], limits: ProjectQuotas = ProjectQuotas()) -> tuple[NewDomain, ZoneFileContents]:
     """The domain and the recordsets of a zone file.
 
     The owner of the SOA names the domain; its TTL is the domain's.  The file's SOA and apex NS are not among the
@@ -46,9 +46,9 @@ def parse(text: str | Iterable[str], limits: Quotas = Quotas()) -> tuple[NewDoma
     :raises InvalidField: with the line, for what cannot be read or may not be in a zone; all of it as its ``all``
     :raises OverQuota: for more than *limits* allow
     """
-    zone, mistakes = _Zone(limits), Mistakes(invalid)
-    Lines(fields.text('text', text).split('\n') if isinstance(text, str) else text, MAX_RECORDS, zone.take,
-          zone.take_soa, mistakes).read()
+    zone, mistakes = _Zone(limits), ZoneFileErrors(invalid)
+    ZoneFileLines(fields.text('text', text).split('\n') if isinstance(text, str) else text, MAX_RECORDS, zone.take,
+                  zone.take_soa, mistakes).read()
     if zone.soa is None:
         mistakes.refuse()
         raise InvalidField(field='text', why='there is no SOA record')
@@ -61,7 +61,7 @@ def parse(text: str | Iterable[str], limits: Quotas = Quotas()) -> tuple[NewDoma
     _, _, servers = zone.sets.pop(f'{domain.name}\tNS', (0, 0, {}))
     _check(zone.sets, domain, mistakes)
     mistakes.refuse()
-    return domain, Contents(zone.sets, domain, [_text(each) for each in _each(servers)])
+    return domain, ZoneFileContents(zone.sets, domain, [_text(each) for each in _each(servers)])
 
 
 def _domain(zone: _Zone) -> NewDomain:
@@ -74,7 +74,7 @@ def _domain(zone: _Zone) -> NewDomain:
         expire=_interval(field, soa.expire), minimum=_interval(field, soa.minimum), lowest_serial=soa.serial)
 
 
-class Contents:
+class ZoneFileContents:
     """The recordsets of a zone file, made anew whenever they are asked for.
 
     :ivar name_servers: the file's NS data at the apex, which is not among them
@@ -88,17 +88,17 @@ class Contents:
     def __len__(self) -> int:
         return len(self._sets)
 
-    def __iter__(self) -> Iterator[Wanted]:
+    def __iter__(self) -> Iterator[WantedRecordSet]:
         for key, (ttl, line, data) in self._sets.items():
             name, _, rtype = key.partition('\t')
             rdatas = tuple([Rdata(each, plain_rdata.of(rtype, each)) if isinstance(each, str) else each
                             for each in _each(data)])
-            yield Wanted(name, rtype, rdatas, ttl=None if ttl == self._ttl else ttl, description=None,
-                         prefix=f'{line_field(line)}, ')
+            yield WantedRecordSet(name, rtype, rdatas, ttl=None if ttl == self._ttl else ttl, description=None,
+                                  prefix=f'{line_field(line)}, ')
 
-    def parts(self) -> Iterator[Sequence[Wanted]]:
+    def parts(self) -> Iterator[Sequence[WantedRecordSet]]:
         """The recordsets, :data:`PART` at a time; a name may be in two parts."""
-        part: list[Wanted] = []
+        part: list[WantedRecordSet] = []
         for each in self:
             part.append(each)
             if len(part) == PART:
@@ -112,7 +112,7 @@ class Contents:
 class _Zone:
     """Takes the records as they are read."""
 
-    def __init__(self, limits: Quotas) -> None:
+    def __init__(self, limits: ProjectQuotas) -> None:
         self._limits = limits
         self._records = self._recordsets = 0
         self.sets: dict[str, _Set] = {}
@@ -162,7 +162,7 @@ def _text(data: str | Rdata) -> str:
     return data if isinstance(data, str) else data.text
 
 
-def _check(sets: dict[str, _Set], domain: NewDomain, mistakes: Mistakes) -> None:
+def _check(sets: dict[str, _Set], domain: NewDomain, mistakes: ZoneFileErrors) -> None:
     aliases = set()
     for key, found in sets.items():
         ttl, line, data = found
@@ -180,7 +180,7 @@ def _check(sets: dict[str, _Set], domain: NewDomain, mistakes: Mistakes) -> None
         _check_aliases(sets, aliases, mistakes)
 
 
-def _check_aliases(sets: dict[str, _Set], aliases: set[str], mistakes: Mistakes) -> None:
+def _check_aliases(sets: dict[str, _Set], aliases: set[str], mistakes: ZoneFileErrors) -> None:
     """A CNAME must be alone at its name; seen here, because the parts of the contents are checked by themselves."""
     types: dict[str, set[str]] = {}
     for key in sets:

@@ -16,7 +16,7 @@ from typing import Any
 from designate_pool.cli.base import ApiCommand, Json
 from designate_pool.cli.command_table import COMMANDS
 from designate_pool.cli.http import clouds
-from designate_pool.cli.http.client import Client, Failure
+from designate_pool.cli.http.client import Client, CliError
 
 #: Seconds that the API may take; who waits has pressed a key.
 PATIENCE = 3.0
@@ -63,7 +63,7 @@ class Complete(ApiCommand):
             return
         try:
             found = list(_Line(self.app, parsed_args.given).offered())
-        except Failure:  # nothing is to be written between what is typed
+        except CliError:  # nothing is to be written between what is typed
             found = []
         self.app.stdout.writelines(f'{each}\n' for each in found)
 

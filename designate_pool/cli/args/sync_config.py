@@ -11,8 +11,8 @@ from collections.abc import Collection, Mapping
 
 from designate_pool.cli.args import names
 from designate_pool.cli.base import ApiCommand
-from designate_pool.cli.http.client import Client, Failure, hinted, session_for
-from designate_pool.cli.http.settings import Settings
+from designate_pool.cli.http.client import Client, CliError, hinted, session_for
+from designate_pool.cli.http.settings import ApiConnection
 from designate_pool.errors import ApiRefused, ApiUnreachable, PlanMoved, PlanNotFound, PoolError, WrongPlanState
 from designate_pool.model import StoredPlan
 from designate_pool.planner.config import reader
@@ -27,7 +27,7 @@ VARIABLE = 'DESIGNATE_POOL_SYNC_CONFIG'
 SHORT = 8
 
 
-class Configured(ApiCommand):
+class SyncCommand(ApiCommand):
     """A command that may have a configuration file; what the planner raises becomes one line that says what to do."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -40,7 +40,7 @@ class Configured(ApiCommand):
         try:
             return super().run(parsed_args)
         except PoolError as error:
-            raise Failure(told(error)) from error
+            raise CliError(told(error)) from error
 
     def setup(self, parsed_args: argparse.Namespace) -> Setup:
         """
@@ -49,8 +49,8 @@ class Configured(ApiCommand):
         """
         found = self.setup_if_any(parsed_args)
         if found is None:
-            raise Failure(f'There is no configuration: give one as --config FILE or in {VARIABLE}, or go to the folder '
-                          f'that has a {DEFAULT_FILE}.')
+            raise CliError(f'There is no configuration: give one as --config FILE or in {VARIABLE}, or go to the '
+                           f'folder that has a {DEFAULT_FILE}.')
         return found
 
     def setup_if_any(self, parsed_args: argparse.Namespace) -> Setup | None:
@@ -60,13 +60,13 @@ class Configured(ApiCommand):
         path = path_of(parsed_args.config, os.environ)
         return None if path is None else reader.read(path)
 
-    def place(self, setup: Setup | None) -> Settings:
+    def place(self, setup: Setup | None) -> ApiConnection:
         """Where the API is: as options, environment and clouds say, else where the configuration's pool is, with the
         token that is given there.
 
         A configuration with several pools says nothing.
         """
-        given: Settings = self.app.settings  # type: ignore[attr-defined]
+        given: ApiConnection = self.app.settings  # type: ignore[attr-defined]
         if given.given is not None:
             return given
         pools = [each for each in (setup.providers if setup else {}).values() if isinstance(each, PoolProvider)]
@@ -145,7 +145,7 @@ def client(target: PoolProvider, own: Client) -> Client:
     """The command's client for the API of *target*."""
     if own.url == target.url.rstrip('/'):
         return own
-    return Client(target.url, settings=Settings(token=target.token))
+    return Client(target.url, settings=ApiConnection(token=target.token))
 
 
 def plural(count: int, what: str) -> str:

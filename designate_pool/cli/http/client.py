@@ -9,12 +9,12 @@ from typing import Any
 import requests
 
 from designate_pool.cli.args import names
-from designate_pool.cli.http.errors import Failure, Json, Refused, hinted
-from designate_pool.cli.http.settings import DEFAULT_URL, Settings
+from designate_pool.cli.http.errors import ApiRefusal, CliError, Json, hinted
+from designate_pool.cli.http.settings import DEFAULT_URL, ApiConnection
 from designate_pool.errors import InvalidField
 from designate_pool.planner.providers.pool_api import new_session, reason
 
-__all__ = ('DEFAULT_URL', 'Client', 'Failure', 'Json', 'Refused', 'hinted')
+__all__ = ('DEFAULT_URL', 'Client', 'CliError', 'Json', 'ApiRefusal', 'hinted')
 
 
 _IS_PROJECT = re.compile('[A-Za-z0-9_.-]{1,36}')
@@ -24,7 +24,7 @@ _ALL = 'X-Auth-All-Projects'
 _CALLED = {'tsigkey': 'TSIG key'}
 
 
-def session_for(url: str, settings: Settings) -> requests.Session:
+def session_for(url: str, settings: ApiConnection) -> requests.Session:
     """A session for the API at *url*.
 
     :raises Failure: when the token or the project can be none
@@ -32,10 +32,10 @@ def session_for(url: str, settings: Settings) -> requests.Session:
     try:
         session = new_session(url, settings.token)
     except InvalidField as error:
-        raise Failure(str(error)) from error
+        raise CliError(str(error)) from error
     if settings.project:
         if not _IS_PROJECT.fullmatch(settings.project):
-            raise Failure('--project: must be 1 to 36 letters, digits, dots, dashes or underscores.')
+            raise CliError('--project: must be 1 to 36 letters, digits, dots, dashes or underscores.')
         session.headers['X-Auth-Sudo-Project-ID'] = settings.project
     if settings.all_projects:
         session.headers[_ALL] = 'true'
@@ -51,7 +51,7 @@ class Client:
     :param settings: who asks, and for whom; where the API is, is *url*
     """
 
-    def __init__(self, url: str, timeout: float = 90.0, settings: Settings = Settings()) -> None:
+    def __init__(self, url: str, timeout: float = 90.0, settings: ApiConnection = ApiConnection()) -> None:
         self.url = url.rstrip('/')
         self._timeout = timeout
         self._session = session_for(self.url, settings)
@@ -74,7 +74,7 @@ class Client:
         """
         answer = self._send(method, path, timeout, **options)
         if answer.status_code >= 400:
-            raise Refused(answer.status_code, self._json(answer))
+            raise ApiRefusal(answer.status_code, self._json(answer))
         return answer
 
     def for_all_projects(self) -> None:
@@ -85,7 +85,7 @@ class Client:
         """Whether what is asked may be about all projects; if so, it is from now on."""
         try:
             self.send('GET', '/v2/zones', params={'limit': 1}, headers={_ALL: 'true'})
-        except Refused as error:
+        except ApiRefusal as error:
             if error.status != 403:
                 raise
             return False
@@ -96,7 +96,7 @@ class Client:
         """What ``/healthz`` says, also where it says that something is wrong."""
         found = self._json(self._send('GET', '/healthz', None))
         if not {'version', 'status', 'central'} <= set(found):
-            raise Refused(503, found)
+            raise ApiRefusal(503, found)
         return found
 
     def _send(self, method: str, path: str, timeout: float | None, **options: Any) -> requests.Response:
@@ -105,13 +105,13 @@ class Client:
                                            allow_redirects=False, **options)
         except (requests.exceptions.InvalidURL, requests.exceptions.MissingSchema,
                 requests.exceptions.InvalidSchema) as error:
-            raise Failure(f'{self.url!r} is no address of an API; give one as --url http://HOST:PORT.') from error
+            raise CliError(f'{self.url!r} is no address of an API; give one as --url http://HOST:PORT.') from error
         except requests.exceptions.ReadTimeout as error:
-            raise Failure(f'The API at {self.url} has not answered in {timeout or self._timeout:g} s; what was asked '
-                          'may still be done: look before you try again.') from error
+            raise CliError(f'The API at {self.url} has not answered in {timeout or self._timeout:g} s; what was asked '
+                           'may still be done: look before you try again.') from error
         except requests.exceptions.RequestException as error:
-            raise Failure(f'The API at {self.url} cannot be reached ({reason(error)}); look whether '
-                          'designate-pool-api is running and whether --url or DESIGNATE_POOL_URL is right.') from error
+            raise CliError(f'The API at {self.url} cannot be reached ({reason(error)}); look whether '
+                           'designate-pool-api is running and whether --url or DESIGNATE_POOL_URL is right.') from error
         return answer
 
     def every(self, path: str, key: str, most: int | None = None, marker: str | None = None,
@@ -142,7 +142,7 @@ class Client:
         for found in self.every('/v2/zones', 'zones', name=name):
             if found['name'].lower() == name.lower():
                 return found
-        raise Refused(404, {'type': 'domain_not_found', 'message': f'There is no zone {name}'})
+        raise ApiRefusal(404, {'type': 'domain_not_found', 'message': f'There is no zone {name}'})
 
     def recordset(self, zone: Json, name_or_id: str, rtype: str | None = None) -> Json:
         """
@@ -156,11 +156,11 @@ class Client:
         found = [each for each in self.every(path, 'recordsets', name=name, type=rtype and rtype.upper())
                  if each['name'].lower() == name.lower()]
         if not found:
-            raise Refused(404, {'type': 'recordset_not_found',
-                                'message': f'There is no recordset {name}{" " + rtype.upper() if rtype else ""}'})
+            raise ApiRefusal(404, {'type': 'recordset_not_found',
+                                   'message': f'There is no recordset {name}{" " + rtype.upper() if rtype else ""}'})
         if len(found) > 1:
             types = ', '.join(sorted(each['type'] for each in found))
-            raise Failure(f'{name} has recordsets of several types ({types}); name the type after the name.')
+            raise CliError(f'{name} has recordsets of several types ({types}); name the type after the name.')
         return found[0]
 
     def server(self, given: str) -> Json:
@@ -172,10 +172,10 @@ class Client:
         found = [each for each in servers if names.is_server(given, each)] \
             or [each for each in servers if names.may_be_server(given, each)]
         if not found:
-            raise Refused(404, {'type': 'server_not_found', 'message': f'There is no server {given}.'})
+            raise ApiRefusal(404, {'type': 'server_not_found', 'message': f'There is no server {given}.'})
         if len(found) > 1:
             which = ', '.join(f'{each["name"]} {each["id"]}' for each in found)
-            raise Failure(f'{given} may be any of several servers ({which}); give the name or more of the id.')
+            raise CliError(f'{given} may be any of several servers ({which}); give the name or more of the id.')
         return found[0]
 
     def pool(self, given: str) -> Json:
@@ -203,10 +203,10 @@ class Client:
             or [each for each in there if names.begins(given, each['id'])]
         if not found:
             called = _CALLED.get(what, what)
-            raise Refused(404, {'type': f'{what}_not_found', 'message': f'There is no {called} {given}.'})
+            raise ApiRefusal(404, {'type': f'{what}_not_found', 'message': f'There is no {called} {given}.'})
         if len(found) > 1:
             which = ', '.join(f'{each["name"]} {each["id"]}' for each in found)
-            raise Failure(f'{given} may be any of several ({which}); give more of the id.')
+            raise CliError(f'{given} may be any of several ({which}); give more of the id.')
         return found[0]
 
     def _json(self, answer: requests.Response) -> Json:
@@ -215,7 +215,7 @@ class Client:
         except ValueError:
             found = None
         if not isinstance(found, dict):
-            raise Failure(f'What answers at {self.url} is not the API of designate-pool (it sent '
-                          f'{answer.headers.get("Content-Type", "something")} with status {answer.status_code}); '
-                          'look whether --url or DESIGNATE_POOL_URL is right.')
+            raise CliError(f'What answers at {self.url} is not the API of designate-pool (it sent '
+                           f'{answer.headers.get("Content-Type", "something")} with status {answer.status_code}); '
+                           'look whether --url or DESIGNATE_POOL_URL is right.')
         return found

@@ -24,7 +24,7 @@ from typing import Any
 
 import yaml
 
-from designate_pool.cli.http.errors import Failure
+from designate_pool.cli.http.errors import CliError
 
 VARIABLE = 'DESIGNATE_POOL_CONFIG'
 PLACES = ('~/.config/designate-pool/clouds.yaml', '/etc/designate-pool/clouds.yaml')
@@ -43,14 +43,14 @@ def find(name: str | None, environ: Mapping[str, str], warn: Warn) -> Cloud:
     if path is None:
         if name is None:
             return {}
-        raise Failure(f'There is no cloud {name}, for there is no file of clouds: write one as {PLACES[0]}, or name '
-                      f'it in {VARIABLE}.')
+        raise CliError(f'There is no cloud {name}, for there is no file of clouds: write one as {PLACES[0]}, or name '
+                       f'it in {VARIABLE}.')
     default, clouds = _read(path)
     name = name or default
     if name is None:
         return {}
     if name not in clouds:
-        raise Failure(f'There is no cloud {name} in {path}; there are: {", ".join(sorted(clouds)) or "none"}.')
+        raise CliError(f'There is no cloud {name} in {path}; there are: {", ".join(sorted(clouds)) or "none"}.')
     return _with_token(clouds[name], path, warn)
 
 
@@ -79,9 +79,9 @@ def _read(path: pathlib.Path) -> tuple[str | None, dict[str, Cloud]]:
     clouds = _mapping(found.pop('clouds', None) or {}, path, 'clouds')
     default = found.pop('default', None)
     if found:
-        raise Failure(f'{path}: {_first(found)} is not known here; known are clouds and default.')
+        raise CliError(f'{path}: {_first(found)} is not known here; known are clouds and default.')
     if default is not None and default not in clouds:
-        raise Failure(f'{path}: default: there is no cloud {default}; there are: {", ".join(map(str, clouds))}.')
+        raise CliError(f'{path}: default: there is no cloud {default}; there are: {", ".join(map(str, clouds))}.')
     return default, {str(name): _checked(each, path, f'clouds.{name}') for name, each in clouds.items()}
 
 
@@ -91,18 +91,18 @@ def _parsed(path: pathlib.Path) -> Any:
     except yaml.YAMLError as error:
         # What YAML says of a mistake may quote a line, and that may be the token's.
         mark = getattr(error, 'problem_mark', None)
-        raise Failure(f'{path}: {"" if mark is None else f"line {mark.line + 1}: "}this is no YAML.') from None
+        raise CliError(f'{path}: {"" if mark is None else f"line {mark.line + 1}: "}this is no YAML.') from None
 
 
 def _checked(given: Any, path: pathlib.Path, place: str) -> Cloud:
     cloud = _mapping(given, path, place)
     if unknown := set(cloud) - set(KEYS):
-        raise Failure(f'{path}: {place}.{_first(unknown)} is not known here; known are {", ".join(KEYS)}.')
+        raise CliError(f'{path}: {place}.{_first(unknown)} is not known here; known are {", ".join(KEYS)}.')
     for key, value in cloud.items():
         if not isinstance(value, str) or not value:
-            raise Failure(f'{path}: {place}.{key}: must be a text.')
+            raise CliError(f'{path}: {place}.{key}: must be a text.')
     if 'token' in cloud and 'token_file' in cloud:
-        raise Failure(f'{path}: {place}: give token or token_file, not both.')
+        raise CliError(f'{path}: {place}: give token or token_file, not both.')
     return cloud
 
 
@@ -115,7 +115,7 @@ def _with_token(cloud: Cloud, path: pathlib.Path, warn: Warn) -> Cloud:
     _look_at(file, warn)
     token = _text(file).strip()
     if not token:
-        raise Failure(f'{file}: there is no token in it.')
+        raise CliError(f'{file}: there is no token in it.')
     return {**cloud, 'token': token}
 
 
@@ -132,14 +132,14 @@ def _text(path: pathlib.Path) -> str:
     try:
         return path.read_text(encoding='utf-8')
     except OSError as error:
-        raise Failure(f'{path} cannot be read: {error.strerror or error}.') from error
+        raise CliError(f'{path} cannot be read: {error.strerror or error}.') from error
     except UnicodeDecodeError as error:
-        raise Failure(f'{path} is not UTF-8 text.') from error
+        raise CliError(f'{path} is not UTF-8 text.') from error
 
 
 def _mapping(found: Any, path: pathlib.Path, place: str) -> dict[str, Any]:
     if not isinstance(found, dict):
-        raise Failure(f'{path}: {place} must be a mapping.')
+        raise CliError(f'{path}: {place} must be a mapping.')
     return dict(found)
 
 

@@ -40,7 +40,7 @@ _HINTS = {
 _BY_STATUS = {401: 'unauthorized', 403: 'forbidden'}
 
 
-class Failure(Exception):
+class CliError(Exception):
     """The command cannot be done; the message is for the user.
 
     :ivar code: the exit code
@@ -49,7 +49,7 @@ class Failure(Exception):
     code = 1
 
 
-class Refused(Failure):
+class ApiRefusal(CliError):
     """The API answered with an error.
 
     :ivar status: of HTTP

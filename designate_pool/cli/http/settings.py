@@ -17,7 +17,7 @@ CLOUD = 'DESIGNATE_POOL_CLOUD'
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
+class ApiConnection:
     """
     :ivar given: where the API is said to be; None when nothing says so
     :ivar project: whose zones the command is about, where that is not the token's
@@ -52,7 +52,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
                         help="show every project's zones, which needs the right to")
 
 
-def gather(options: argparse.Namespace, environ: Mapping[str, str], warn: clouds.Warn) -> Settings:
+def gather(options: argparse.Namespace, environ: Mapping[str, str], warn: clouds.Warn) -> ApiConnection:
     """
     :param options: as of :func:`add_options`
     :raises Failure: when a cloud is named that is not there, or the file of clouds is wrong
@@ -67,5 +67,5 @@ def gather(options: argparse.Namespace, environ: Mapping[str, str], warn: clouds
     url = chosen('url', options.url)
     # A token is for the API that it was written beside, and is not shown to another.
     within = cloud if (cloud.get('url') or url or '').rstrip('/') == (url or '').rstrip('/') else {}
-    return Settings(url, chosen('token', options.token, within), chosen('project', options.project, within),
-                    options.all_projects, chosen('format'), within.get('cacert'))
+    return ApiConnection(url, chosen('token', options.token, within), chosen('project', options.project, within),
+                         options.all_projects, chosen('format'), within.get('cacert'))

@@ -21,7 +21,7 @@ def is_live(stream: TextIO) -> bool:
     return stream.isatty() and os.environ.get('TERM') != 'dumb'
 
 
-class Board:
+class LiveLines:
     """Lines that stay where they are while their contents change; as many as the terminal has room for."""
 
     def __init__(self, stream: TextIO) -> None:

@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from designate_pool.cli.http.client import Client, Failure, Refused
+from designate_pool.cli.http.client import ApiRefusal, Client, CliError
 from designate_pool.cli.render.progress import Bar
-from designate_pool.cli.wait.zone_wait import DELETED_MEANWHILE, DONE, FAILED, TIMED_OUT, Ending
+from designate_pool.cli.wait.zone_wait import DELETED_MEANWHILE, DONE, FAILED, TIMED_OUT, WaitOutcome
 
 Json = dict[str, Any]
 FIRST_PAUSE = 0.1
@@ -21,20 +21,20 @@ NOTICED = 2.0
 
 
 @dataclasses.dataclass(frozen=True)
-class Stand:
+class ServerProgress:
     """How far a server is: *done* of *total*, in words, and whether the wait is over with that."""
 
     done: int
     total: int
     text: str
-    ending: Ending | None = None
+    ending: WaitOutcome | None = None
 
 
 #: Where a server stands, from what ``/v2/servers/{id}`` shows, which is None once the server is gone.
-Measure = Callable[[Json | None], Stand]
+Measure = Callable[[Json | None], ServerProgress]
 
 
-def follow(client: Client, server: Json, measure: Measure, seconds: float, bar: Bar) -> Ending:
+def follow(client: Client, server: Json, measure: Measure, seconds: float, bar: Bar) -> WaitOutcome:
     """Wait until *measure* says that it is over, or *seconds* are."""
     end = time.monotonic() + seconds
     told = 'nothing was heard from the API'
@@ -43,7 +43,7 @@ def follow(client: Client, server: Json, measure: Measure, seconds: float, bar: 
         while True:
             try:
                 stand = measure(_look(client, server))
-            except Failure as failure:  # the API may be back before the time is over
+            except CliError as failure:  # the API may be back before the time is over
                 told = str(failure)
             else:
                 told = stand.text
@@ -52,7 +52,7 @@ def follow(client: Client, server: Json, measure: Measure, seconds: float, bar: 
                     return stand.ending
             left = end - time.monotonic()
             if left <= 0:
-                return Ending(TIMED_OUT, f'{server["name"]} is not done after {seconds:g} s: {told.rstrip(".")}.')
+                return WaitOutcome(TIMED_OUT, f'{server["name"]} is not done after {seconds:g} s: {told.rstrip(".")}.')
             time.sleep(min(pause, left))
             pause = min(pause * 1.3, LONGEST_PAUSE)
     finally:
@@ -62,7 +62,7 @@ def follow(client: Client, server: Json, measure: Measure, seconds: float, bar: 
 def _look(client: Client, server: Json) -> Json | None:
     try:
         return client.get(f'/v2/servers/{server["id"]}')
-    except Refused as refused:
+    except ApiRefusal as refused:
         if refused.status == 404:
             return None
         raise
@@ -83,9 +83,10 @@ class CaughtUp:
         self._most = 0
         self._stuck: tuple[int, float] | None = None
 
-    def __call__(self, shown: Json | None) -> Stand:
+    def __call__(self, shown: Json | None) -> ServerProgress:
         if shown is None:
-            return Stand(0, 1, 'removed', Ending(DELETED_MEANWHILE, f'{self._name} was removed by someone else.'))
+            return ServerProgress(0, 1, 'removed',
+                                  WaitOutcome(DELETED_MEANWHILE, f'{self._name} was removed by someone else.'))
         self._most = max(self._most, shown['waiting'])
         if shown['filling']:
             done, total, text = shown['filled'], shown['domains'], filled(shown)
@@ -96,22 +97,22 @@ class CaughtUp:
             text += f'{shown["waiting"]} waiting'
         if shown['failing']:
             text += f', {shown["failing"]} failing'
-        return Stand(done, total, text, self._ending(shown))
+        return ServerProgress(done, total, text, self._ending(shown))
 
-    def _ending(self, shown: Json) -> Ending | None:
+    def _ending(self, shown: Json) -> WaitOutcome | None:
         state = shown['state']
         if state not in ('joining', 'active'):
-            return Ending(DELETED_MEANWHILE, f'{self._name} is {standing(shown)}, and nothing is sent to it.')
+            return WaitOutcome(DELETED_MEANWHILE, f'{self._name} is {standing(shown)}, and nothing is sent to it.')
         if shown['filling']:
             return None
         if not shown['waiting']:
-            return None if self._must_count and state != 'active' else Ending(
+            return None if self._must_count and state != 'active' else WaitOutcome(
                 DONE, f'{self._name} is {standing(shown)} and nothing waits for it.')
         if not self._is_stuck(shown):
             return None
         first = ''.join(f': {each["zone_name"]} {each["action"]} ({each["error"]})' for each in shown['failures'][:1])
-        return Ending(FAILED, f'{shown["failing"]} operations on {self._name} have failed and will be tried '
-                              f'again{first}.')
+        return WaitOutcome(FAILED, f'{shown["failing"]} operations on {self._name} have failed and will be tried '
+                           f'again{first}.')
 
     def _is_stuck(self, shown: Json) -> bool:
         if shown['failing'] < shown['waiting']:
@@ -129,15 +130,16 @@ class Drained:
         self._name = name
         self._most = 0
 
-    def __call__(self, shown: Json | None) -> Stand:
+    def __call__(self, shown: Json | None) -> ServerProgress:
         if shown is None or shown['state'] == 'removed':
-            return Stand(1, 1, 'removed', Ending(DONE, f'{self._name} is drained and removed from the pool.'))
+            return ServerProgress(1, 1, 'removed',
+                                  WaitOutcome(DONE, f'{self._name} is drained and removed from the pool.'))
         left = shown['rows'] or 0
         self._most = max(self._most, left)
         text = f'{left} of {self._most} entries left' if left else 'nothing is left'
-        ending = None if shown['state'] == 'draining' else Ending(
+        ending = None if shown['state'] == 'draining' else WaitOutcome(
             DELETED_MEANWHILE, f'{self._name} is {standing(shown)} again: someone else resumed it.')
-        return Stand(self._most - left, max(1, self._most), text, ending)
+        return ServerProgress(self._most - left, max(1, self._most), text, ending)
 
 
 class Rested:
@@ -152,14 +154,15 @@ class Rested:
         self._known_at = clock() + NOTICED
         self._most = 0
 
-    def __call__(self, shown: Json | None) -> Stand:
+    def __call__(self, shown: Json | None) -> ServerProgress:
         if shown is None or shown['state'] != 'maintenance':
-            return Stand(0, 1, 'not in maintenance', Ending(
+            return ServerProgress(0, 1, 'not in maintenance', WaitOutcome(
                 DELETED_MEANWHILE, f'{self._name} is not in maintenance any more: someone else has seen to that.'))
         self._most = max(self._most, shown['in_hand'])
-        ending = None if shown['in_hand'] or self._clock() < self._known_at else Ending(
+        ending = None if shown['in_hand'] or self._clock() < self._known_at else WaitOutcome(
             DONE, f'{self._name} is in maintenance, and nothing is under way on it.')
-        return Stand(self._most - shown['in_hand'], max(1, self._most), f'{shown["in_hand"]} under way', ending)
+        return ServerProgress(self._most - shown['in_hand'], max(1, self._most), f'{shown["in_hand"]} under way',
+                              ending)
 
 
 def filled(shown: Json) -> str:

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any, TextIO
 
 from designate_pool import serial
-from designate_pool.cli.http.client import Client, Failure, Refused
+from designate_pool.cli.http.client import ApiRefusal, Client, CliError
 from designate_pool.cli.render import colours
-from designate_pool.cli.render.live import Board, is_live
+from designate_pool.cli.render.live import LiveLines, is_live
 
 Json = dict[str, Any]
 DONE, DELETED_MEANWHILE, FAILED, TIMED_OUT = 0, 1, 3, 4
@@ -19,7 +19,7 @@ LONGEST_PAUSE = 0.5
 
 
 @dataclasses.dataclass(frozen=True)
-class Change:
+class PendingChange:
     """What is waited for.
 
     :ivar wanted: the serial that the change got; None where it is not known, or where the zone goes
@@ -35,14 +35,14 @@ class Change:
 
 
 @dataclasses.dataclass(frozen=True)
-class Ending:
+class WaitOutcome:
     """How the wait ended: the exit code and one line for the user."""
 
     code: int
     line: str
 
 
-def follow(client: Client, change: Change, seconds: float, tell: Callable[[Json, float], None]) -> Ending:
+def follow(client: Client, change: PendingChange, seconds: float, tell: Callable[[Json, float], None]) -> WaitOutcome:
     """Wait until enough servers have *change*, it has failed, or *seconds* are over.
 
     :param tell: called with a server, as the API shows it, and the seconds since the request when it has changed
@@ -55,11 +55,11 @@ def follow(client: Client, change: Change, seconds: float, tell: Callable[[Json,
     while True:
         try:
             shown = client.get(f'/v2/zones/{change.zone_id}/servers')
-        except Refused as refused:
+        except ApiRefusal as refused:
             if refused.status == 404:
                 return _gone(change)
             trouble = str(refused)
-        except Failure as failure:  # the API may be back before the time is over
+        except CliError as failure:  # the API may be back before the time is over
             trouble = str(failure)
         else:
             if change.wanted is None and not change.deletes:
@@ -75,7 +75,7 @@ def follow(client: Client, change: Change, seconds: float, tell: Callable[[Json,
         pause = min(pause * 1.3, LONGEST_PAUSE)
 
 
-def judge(shown: Json, change: Change, elapsed: float) -> Ending | None:
+def judge(shown: Json, change: PendingChange, elapsed: float) -> WaitOutcome | None:
     """Whether the wait is over, from what ``/v2/zones/{id}/servers`` says; None while it is not.
 
     The pool agrees on *change* when the zone is ACTIVE at its serial or a newer one, or was at any time since: a change
@@ -84,14 +84,16 @@ def judge(shown: Json, change: Change, elapsed: float) -> Ending | None:
     ms = f'{elapsed * 1000:.0f} ms'
     if not change.deletes:
         if shown['action'] == 'DELETE':
-            return Ending(DELETED_MEANWHILE, f'{change.zone_name} is being deleted by someone else.')
+            return WaitOutcome(DELETED_MEANWHILE, f'{change.zone_name} is being deleted by someone else.')
         if change.wanted is not None and _reached(shown, change.wanted):
-            return Ending(DONE, f'{change.zone_name} is ACTIVE at serial {shown["serial"]} on {shown["current"]} of '
-                                f'{_total(shown)} servers after {ms}.')
+            return WaitOutcome(DONE,
+                               f'{change.zone_name} is ACTIVE at serial {shown["serial"]} on {shown["current"]} of '
+                               f'{_total(shown)} servers after {ms}.')
     if shown['status'] == 'ERROR':
         failed = sum(each['status'] == 'ERROR' for each in counting(shown))
-        return Ending(FAILED, f'{shown["zone_name"]} is in ERROR: {failed} of {len(counting(shown))} servers failed; '
-                              f'{missing(shown)}')
+        return WaitOutcome(FAILED,
+                           f'{shown["zone_name"]} is in ERROR: {failed} of {len(counting(shown))} servers failed; '
+                           f'{missing(shown)}')
     return None
 
 
@@ -102,7 +104,7 @@ def _reached(shown: Json, wanted: int) -> bool:
     return reported is not None and serial.at_least(reported, wanted)
 
 
-def left_alone(change: Change) -> str:
+def left_alone(change: PendingChange) -> str:
     """What goes on when nobody waits any more."""
     name = change.zone_name
     if change.deletes:
@@ -124,18 +126,18 @@ def missing(shown: Json) -> str:
     return f'lacking: {", ".join(behind)}.' if behind else 'no server lacks it.'
 
 
-def _gone(change: Change) -> Ending:
+def _gone(change: PendingChange) -> WaitOutcome:
     if change.deletes:
-        return Ending(DONE, f'{change.zone_name} is gone after {(time.monotonic() - change.began) * 1000:.0f} ms.')
-    return Ending(DELETED_MEANWHILE, f'{change.zone_name} was deleted by someone else.')
+        return WaitOutcome(DONE, f'{change.zone_name} is gone after {(time.monotonic() - change.began) * 1000:.0f} ms.')
+    return WaitOutcome(DELETED_MEANWHILE, f'{change.zone_name} was deleted by someone else.')
 
 
-def _timed_out(shown: Json | None, change: Change, seconds: float, trouble: str) -> Ending:
+def _timed_out(shown: Json | None, change: PendingChange, seconds: float, trouble: str) -> WaitOutcome:
     if shown is None:
-        return Ending(TIMED_OUT, f'Nothing is known of {change.zone_name} after {seconds:g} s: {trouble}')
+        return WaitOutcome(TIMED_OUT, f'Nothing is known of {change.zone_name} after {seconds:g} s: {trouble}')
     state = 'gone' if change.deletes else f'ACTIVE at serial {change.wanted}'
-    return Ending(TIMED_OUT, f'{change.zone_name} is not {state} after {seconds:g} s: {shown["current"]} of '
-                             f'{_total(shown)} servers have the change, {shown["needed"]} are needed; {missing(shown)}')
+    return WaitOutcome(TIMED_OUT, f'{change.zone_name} is not {state} after {seconds:g} s: {shown["current"]} of '
+                       f'{_total(shown)} servers have the change, {shown["needed"]} are needed; {missing(shown)}')
 
 
 def _total(shown: Json) -> int:
@@ -150,7 +152,7 @@ def _tell_news(shown: Json, seen: dict[str, Any], elapsed: float, tell: Callable
             tell(each, elapsed)
 
 
-class Progress:
+class WaitProgress:
     """Shows how each server stands: redrawn on a terminal, else a line per news.
 
     :param wanted: the serial that is waited for; None where it is not known
@@ -159,7 +161,7 @@ class Progress:
     def __init__(self, stream: TextIO, wanted: int | None = None) -> None:
         self._stream = stream
         self._wanted = wanted
-        self._board = Board(stream) if is_live(stream) else None
+        self._board = LiveLines(stream) if is_live(stream) else None
         self._rows: dict[str, tuple[Json, float]] = {}
 
     def __call__(self, server: Json, elapsed: float) -> None:

@@ -8,16 +8,16 @@ from typing import Any
 from oslo_config import cfg
 
 from designate_pool.api.auth import keystone, policy
-from designate_pool.api.auth.middleware import Authenticator, Gate, NoAuth
+from designate_pool.api.auth.middleware import Authenticator, AuthMiddleware, NoAuth
 from designate_pool.api.auth.token_file import TokenAuth
-from designate_pool.api.http.cross_site import NoForeignPages
+from designate_pool.api.http.cross_site import CrossSiteGuard
 from designate_pool.api.http.rate_limits import RateLimits
 from designate_pool.config.api import KEYSTONE, NOAUTH, TOKEN, ApiSettings
 
 Wsgi = Callable[..., Any]
 
 
-class Guard:
+class ApiGuard:
     """The gate of an API, and what of it is read from files.
 
     :raises BadConfiguration: when one of the files is missing or wrong
@@ -27,12 +27,12 @@ class Guard:
         self._conf = conf
         self._by_keystone = settings.auth == KEYSTONE
         self._hosts = settings.hosts if settings.auth == NOAUTH else None
-        self._policy = policy.Policy(conf)
+        self._policy = policy.OsloPolicy(conf)
         policy.check_file_is_there(conf)
         self._tokens = TokenAuth(settings.tokens_file or '') if settings.auth == TOKEN else None
         self._keystone = keystone.KeystoneAuth() if self._by_keystone else None
         who: Authenticator = self._tokens or self._keystone or NoAuth()
-        self.gate = Gate(who, self._policy, RateLimits(settings.rate_limit, settings.rate_burst))
+        self.gate = AuthMiddleware(who, self._policy, RateLimits(settings.rate_limit, settings.rate_burst))
 
     def around(self, app: Wsgi) -> Wsgi:
         """*app* behind what has to stand around it, if anything.
@@ -40,7 +40,7 @@ class Guard:
         :raises BadConfiguration: when that is not installed, or its section is wrong
         """
         if self._hosts is not None:
-            return NoForeignPages(app, self._hosts)
+            return CrossSiteGuard(app, self._hosts)
         if self._keystone is None:
             return app
         wrapped = keystone.wrap(app, self._conf)

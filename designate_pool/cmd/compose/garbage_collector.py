@@ -12,7 +12,7 @@ _YOUNG, _OLDER = 20_000, 20
 EVERY, SHARE = 60.0, 100
 
 
-class Collector:
+class GarbageCollector:
     """Sets how the garbage collector of the process goes about it, as from now.
 
     By itself it would go through all that the program has imported again and again, and hardly anything of ours is a

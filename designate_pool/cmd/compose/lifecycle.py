@@ -15,9 +15,9 @@ from oslo_log import log
 
 from designate_pool import __version__, backends
 from designate_pool.cmd.compose import services
-from designate_pool.cmd.compose.garbage_collector import Collector
+from designate_pool.cmd.compose.garbage_collector import GarbageCollector
 from designate_pool.cmd.compose.heartbeat import Heartbeat
-from designate_pool.cmd.compose.metrics_endpoint import Exposition
+from designate_pool.cmd.compose.metrics_endpoint import MetricsEndpoint
 from designate_pool.config import load, pools
 from designate_pool.errors import PoolError
 from designate_pool.model import Pool
@@ -38,8 +38,8 @@ _WITH_SERVERS = {'minidns', 'pool_manager'}
 def run(runtime: Runtime, argv: Sequence[str], parts: Sequence[str], embedded: bool = False) -> int:
     """Serve *parts* until SIGTERM or SIGINT; the exit code.
 
-    :param parts: keys of :data:`designate_pool.cmd.compose.services.SERVICES`, those that are called before those that call; they
-        stop in the other order
+    :param parts: keys of :data:`designate_pool.cmd.compose.services.SERVICES`, those that are called before those that
+        call; they stop in the other order
     :param embedded: all services are here: no broker, and the database is brought up to date at the start
     """
     try:
@@ -63,11 +63,11 @@ def run(runtime: Runtime, argv: Sequence[str], parts: Sequence[str], embedded: b
     reader = _Reader(conf)
     exposed = [endpoint for part in parts for endpoint in getattr(settings, part).metrics]
     told: Sink = SILENT
-    exposition: Exposition | None = None
+    exposition: MetricsEndpoint | None = None
     try:
-        exposition = Exposition(exposed)
+        exposition = MetricsEndpoint(exposed)
         told = notifications(conf, settings.process.host, runtime) if 'central' in parts else SILENT
-        made = services.Parts(runtime, conf, settings, pool, reader.read, storage, caller, told, bool(exposed))
+        made = services.ServiceParts(runtime, conf, settings, pool, reader.read, storage, caller, told, bool(exposed))
         return _serve(runtime, made, parts, asked)
     except (PoolError, OSError) as error:
         LOG.error('%s', error)
@@ -91,7 +91,7 @@ def _check_pools(storage: Storage, settings: load.Settings, parts: Sequence[str]
                      '[service:central] default_pool_name')
 
 
-def _serve(runtime: Runtime, made: services.Parts, parts: Sequence[str], asked: _Asked) -> int:
+def _serve(runtime: Runtime, made: services.ServiceParts, parts: Sequence[str], asked: _Asked) -> int:
     running: list[Any] = []
     heart = Heartbeat(made.storage, parts, made.settings.process.host, made.pool.name)
     LOG.info('starting version %s', __version__)
@@ -99,7 +99,7 @@ def _serve(runtime: Runtime, made: services.Parts, parts: Sequence[str], asked: 
         for part in parts:
             running.append(services.SERVICES[part](made))
         heart.start(runtime)
-        collector = Collector()
+        collector = GarbageCollector()
         print(f'{" ".join(parts)}: ready', file=sys.stderr, flush=True)
         while not asked.to_stop:
             if asked.to_reload:

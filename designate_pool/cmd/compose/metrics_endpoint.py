@@ -74,7 +74,7 @@ class _Server(socketserver.ThreadingTCPServer):
         LOG.debug('metrics were not taken by %s', client_address[0], exc_info=True)
 
 
-class Exposition:
+class MetricsEndpoint:
     """Serves the metrics at some addresses, each of them once.
 
     :raises OSError: when one of them cannot be had

@@ -14,21 +14,21 @@ from oslo_config import cfg
 from designate_pool import backends
 from designate_pool.api.app import create_app
 from designate_pool.api.http.server import ApiServer
-from designate_pool.api.services.zone_task_store import ZoneTasks
-from designate_pool.api.services.zone_watcher import Watch
-from designate_pool.central.rules.quotas import Quotas
+from designate_pool.api.services.zone_task_store import ZoneTaskStore
+from designate_pool.api.services.zone_watcher import ZoneWatcher
+from designate_pool.central.rules.quotas import ProjectQuotas
 from designate_pool.central.service import Central
-from designate_pool.cmd.compose.api_guards import Guard
+from designate_pool.cmd.compose.api_guards import ApiGuard
 from designate_pool.config.load import Settings
-from designate_pool.config.server_settings_cache import KeptServers
+from designate_pool.config.server_settings_cache import ServerSettingsCache
 from designate_pool.minidns.service import MiniDns
-from designate_pool.minidns.shared_topic import Sorting
+from designate_pool.minidns.shared_topic import SharedTopicForwarder
 from designate_pool.model import Pool
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.reconcile.row_transitions import Tries
-from designate_pool.pool_manager.server_registry import Registrar
+from designate_pool.pool_manager.server_registry import ServerRegistry
 from designate_pool.pool_manager.service import PoolManager
-from designate_pool.pool_manager.settings import Settings as ManagerSettings
+from designate_pool.pool_manager.settings import ManagerSettings
 from designate_pool.rpc import central, minidns, pool_manager
 from designate_pool.rpc.notifications import SILENT, Sink
 from designate_pool.runtime import Runtime
@@ -36,12 +36,12 @@ from designate_pool.storage.sql.database import Storage
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Parts:
+class ServiceParts:
     """What services are made of.
 
     :ivar conf: oslo.config's object, for its libraries that read their own sections
     :ivar read_pool: reads the configuration's pool anew, and raises a PoolError when it is wrong
-    :ivar caller: a :class:`designate_pool.rpc.client.Caller` that can also serve
+    :ivar caller: a :class:`designate_pool.rpc.client.RpcClient` that can also serve
     :ivar notifications: where to tell what happened to domains
     :ivar measured: whether the process serves its metrics
     """
@@ -61,31 +61,32 @@ class Service(Protocol):
     def stop(self) -> None: ...
 
 
-def build_central(parts: Parts) -> Service:
+def build_central(parts: ServiceParts) -> Service:
     service = Central(parts.storage, pool_manager.PoolManagerClient(parts.caller), parts.runtime,
                       default_pool_name=parts.settings.central.default_pool_name or parts.pool.name,
                       retention=parts.settings.central.deleted_retention,
                       task_retention=parts.settings.central.task_retention,
                       journal_records=parts.settings.central.journal_records,
                       journal_age=parts.settings.central.journal_age,
-                      quotas=Quotas(**parts.settings.central.quotas), notifications=parts.notifications)
+                      quotas=ProjectQuotas(**parts.settings.central.quotas), notifications=parts.notifications)
     service.start()
     parts.caller.serve(central.TOPIC, service)
     return service
 
 
-def build_pool_manager(parts: Parts) -> Service:
+def build_pool_manager(parts: ServiceParts) -> Service:
     settings = dataclasses.replace(manager_settings(parts.settings), measured=parts.measured)
     manager = Manager(parts.pool, backends.build_all(parts.pool), parts.storage, central.CentralClient(parts.caller),
                       minidns.MiniDnsClient(parts.caller), parts.runtime, settings)
-    kept = KeptServers(os.path.join(parts.settings.process.state_path, f'servers-of-{quote(parts.pool.name, "")}.json'))
-    service = PoolManager(manager, Registrar(manager, parts.runtime, parts.read_pool, kept), parts.runtime)
+    kept = ServerSettingsCache(os.path.join(parts.settings.process.state_path,
+                                            f'servers-of-{quote(parts.pool.name, "")}.json'))
+    service = PoolManager(manager, ServerRegistry(manager, parts.runtime, parts.read_pool, kept), parts.runtime)
     service.start()
     parts.caller.serve(pool_manager.topic(parts.pool.name), service)
     return service
 
 
-def build_minidns(parts: Parts) -> Service:
+def build_minidns(parts: ServiceParts) -> Service:
     settings = parts.settings.minidns
     others = minidns.MiniDnsClient(parts.caller)
     service = MiniDns(parts.storage, parts.pool, settings.listen, pool_manager.PoolManagerClient(parts.caller),
@@ -94,29 +95,29 @@ def build_minidns(parts: Parts) -> Service:
                       reuse_port=settings.reuse_port, others=others)
     service.start()
     parts.caller.serve(minidns.topic(parts.pool.name), service)
-    parts.caller.serve(minidns.SHARED_TOPIC, Sorting(parts.pool.name, service, others))
+    parts.caller.serve(minidns.SHARED_TOPIC, SharedTopicForwarder(parts.pool.name, service, others))
     return service
 
 
-def build_api(parts: Parts) -> Service:
+def build_api(parts: ServiceParts) -> Service:
     settings = parts.settings.api
-    watch = Watch(parts.storage, settings.waits, per_project=settings.waits_per_project)
-    guard = Guard(settings, parts.conf)
+    watch = ZoneWatcher(parts.storage, settings.waits, per_project=settings.waits_per_project)
+    guard = ApiGuard(settings, parts.conf)
     app = create_app(central.CentralClient(parts.caller), parts.pool, settings.max_body,
                      pool_managers=pool_manager.PoolManagerClient(parts.caller),
                      storage=parts.storage, watch=watch, gate=guard.gate,
-                     tasks=ZoneTasks(parts.storage, settings.pending_imports))
+                     tasks=ZoneTaskStore(parts.storage, settings.pending_imports))
     guarded = guard.around(app)
     # The watch ends those who wait, so that the servers can end.
-    service = Together([watch, *(ApiServer(guarded, endpoint, settings.threads, body_limit=settings.max_body,
-                                           bodies_limit=settings.max_bodies, judges_heads=True,
-                                           threads_per_client=settings.threads_per_client)
-                                 for endpoint in settings.listen)], guard.reload)
+    service = ServiceGroup([watch, *(ApiServer(guarded, endpoint, settings.threads, body_limit=settings.max_body,
+                                               bodies_limit=settings.max_bodies, judges_heads=True,
+                                               threads_per_client=settings.threads_per_client)
+                                     for endpoint in settings.listen)], guard.reload)
     service.start()
     return service
 
 
-class Together:
+class ServiceGroup:
     """Several services that start and stop as one.
 
     :param reload: reads anew what they have from files
@@ -157,7 +158,7 @@ def manager_settings(settings: Settings) -> ManagerSettings:
         delete_zones_of_removed_servers=found.delete_zones_of_removed_servers)
 
 
-SERVICES: dict[str, Callable[[Parts], Service]] = {
+SERVICES: dict[str, Callable[[ServiceParts], Service]] = {
     'central': build_central,
     'minidns': build_minidns,
     'pool_manager': build_pool_manager,

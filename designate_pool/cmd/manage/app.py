@@ -18,10 +18,10 @@ from designate_pool.backends import file_permissions
 from designate_pool.backends.base import Backend
 from designate_pool.cmd.compose import concurrency
 from designate_pool.cmd.manage import api_tokens
-from designate_pool.cmd.manage import config_check as checking
+from designate_pool.cmd.manage import config_check
 from designate_pool.cmd.manage import invariants_check
 from designate_pool.config import clear_text, concurrency_choice, load, pools, source
-from designate_pool.config.errors import Mistakes
+from designate_pool.config.errors import ConfigErrors
 from designate_pool.errors import BadConfiguration, InvalidField, PoolError, PoolNotFound
 from designate_pool.minidns.access import acl
 from designate_pool.model import Context, Finding, Option, Pool
@@ -80,7 +80,7 @@ def database_version(conf: cfg.ConfigOpts) -> None:
         print(f'A newer version has upgraded it; this program {"can" if tables.serve(wanted) else "cannot"} use it.')
 
 
-def config_check(conf: cfg.ConfigOpts) -> int:
+def check_configuration(conf: cfg.ConfigOpts) -> int:
     """Name every mistake in the configuration; then look at the servers, MiniDNS and the database."""
     pool = pools.read_pool(conf, backends.options())
     drivers = _drivers(pool)
@@ -95,8 +95,8 @@ def config_check(conf: cfg.ConfigOpts) -> int:
     from designate_pool.cmd.manage import config_check_api  # with it comes the whole API, which no other command needs
 
     about_files += config_check_api.findings(settings.api, conf)
-    report = checking.check(pool, drivers, about_files, settings.database.connection,
-                            settings.pool_manager.poll_timeout, Threads())
+    report = config_check.check(pool, drivers, about_files, settings.database.connection,
+                                settings.pool_manager.poll_timeout, Threads())
     print(report.json() if conf.command.json else report.text())
     return 0 if report.ok else 1
 
@@ -110,9 +110,9 @@ def check(conf: cfg.ConfigOpts) -> int:
     pool = pools.read_pool(conf, backends.options())
     drivers = _drivers(pool)
     settings = _settings(conf)
-    with contextlib.closing(Storage(settings.database.connection)) as storage, checking.quiet_drivers():
+    with contextlib.closing(Storage(settings.database.connection)) as storage, config_check.quiet_drivers():
         migrate.check(storage)
-        report = invariants_check.Check(storage, pool, drivers, conf.command.patience).run()
+        report = invariants_check.InvariantCheck(storage, pool, drivers, conf.command.patience).run()
     print(report.json() if conf.command.json else report.text())
     return report.code
 
@@ -220,14 +220,14 @@ def _drivers(pool: Pool) -> dict[str, Backend]:
 
     :raises BadConfiguration: with every mistake that only the drivers and MiniDNS know of
     """
-    mistakes = Mistakes()
+    mistakes = ConfigErrors()
     drivers, peers = {}, []
     for server in pool.servers:
         section = f'backend:{server.driver}:{uuid.UUID(server.id)}'
         try:
             drivers[server.id] = backends.build_for(pool, server)
             key = None if server.tsig_key is None else tsig.key_from(server.tsig_key)
-            peers.append(acl.Peer(server.id, server.label, (), server.port, key))
+            peers.append(acl.AllowedPeer(server.id, server.label, (), server.port, key))
         except InvalidField as error:
             mistakes.add(section, error.kwargs['field'], error.kwargs['why'])
         except ValueError as error:
@@ -313,7 +313,7 @@ def _add_commands(commands: Any) -> None:
         'revision', help='its name, -1 for the one before, base for no tables')
     _command(database, 'version', database_version)
     configuration = _group(commands, 'config', 'the configuration')
-    checks = _command(configuration, 'check', config_check)
+    checks = _command(configuration, 'check', check_configuration)
     how = checks.add_mutually_exclusive_group()
     how.add_argument('--offline', action='store_true', help='look at the files alone')
     how.add_argument('--json', action='store_true', help='print what was found as one JSON document')

@@ -35,7 +35,7 @@ _SQLITE = 'sqlite:///'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Looked:
+class CheckedServer:
     """What was found when one thing was looked at.
 
     :ivar name: what people read
@@ -56,17 +56,17 @@ class Looked:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Report:
+class ConfigReport:
     """What was found, in the order of the configuration.
 
     :ivar configuration: about the files that it names
     :ivar primaries: about MiniDNS, at each address from which servers are to transfer
     """
 
-    configuration: Looked
-    servers: tuple[Looked, ...]
-    primaries: tuple[Looked, ...]
-    database: Looked
+    configuration: CheckedServer
+    servers: tuple[CheckedServer, ...]
+    primaries: tuple[CheckedServer, ...]
+    database: CheckedServer
 
     @property
     def ok(self) -> bool:
@@ -84,7 +84,7 @@ class Report:
                            'primaries': [_plain(looked) for looked in self.primaries],
                            'database': _plain(self.database)}, indent=2)
 
-    def _all(self) -> Iterator[Looked]:
+    def _all(self) -> Iterator[CheckedServer]:
         yield self.configuration
         yield from self.servers
         yield from self.primaries
@@ -92,7 +92,7 @@ class Report:
 
 
 def check(pool: Pool, backends: Mapping[str, Backend], about_files: list[Finding], database: str, poll_timeout: float,
-          runtime: Runtime) -> Report:
+          runtime: Runtime) -> ConfigReport:
     """Look at everything.
 
     :param backends: the drivers of the pool's servers, by the servers' ids
@@ -111,14 +111,14 @@ def check(pool: Pool, backends: Mapping[str, Backend], about_files: list[Finding
         at_primaries = [_look_at_dns(runtime, functools.partial(dns_probe.check_minidns, primary),
                                      min(longest, poll_timeout)) for primary in primaries]
         at_database = _Look(runtime, lambda: check_database(database, pool.name, longest), longest)
-        return Report(
-            Looked('configuration', tuple(about_files)),
-            tuple(Looked(server.label, (*control.findings('its control channel'), *dns.findings('it over DNS')),
-                         server.id)
+        return ConfigReport(
+            CheckedServer('configuration', tuple(about_files)),
+            tuple(CheckedServer(server.label, (*control.findings('its control channel'), *dns.findings('it over DNS')),
+                                server.id)
                   for server, (control, dns) in zip(pool.servers, looks, strict=True)),
-            tuple(Looked(f'MiniDNS at {primary}', look.findings('it'))
+            tuple(CheckedServer(f'MiniDNS at {primary}', look.findings('it'))
                   for primary, look in zip(primaries, at_primaries, strict=True)),
-            Looked('database', at_database.findings('it')))
+            CheckedServer('database', at_database.findings('it')))
 
 
 def check_database(url: str, pool_name: str, seconds: float) -> list[Finding]:
@@ -155,8 +155,8 @@ def _clock(ahead: float) -> list[Finding]:
     if abs(ahead) <= clock_offset.MOST:
         return []
     return [Finding(f"its clock is {abs(ahead):.1f} s {'behind' if ahead > 0 else 'ahead of'} this host's",
-                    f'keep the clocks of all hosts in step, with NTP: more than {clock_offset.MOST:g} s delays what a pool '
-                    'manager that dies leaves behind', serious=False)]
+                    f'keep the clocks of all hosts in step, with NTP: more than {clock_offset.MOST:g} s delays what a '
+                    'pool manager that dies leaves behind', serious=False)]
 
 
 @contextlib.contextmanager
@@ -223,7 +223,7 @@ def _reason(error: BaseException) -> str:
     return ' '.join(str(getattr(error, 'orig', None) or error).split())
 
 
-def _plain(looked: Looked) -> dict[str, Any]:
+def _plain(looked: CheckedServer) -> dict[str, Any]:
     told: dict[str, Any] = {'name': looked.name,
                             'findings': [dataclasses.asdict(finding) for finding in looked.findings]}
     return told if looked.server_id is None else {'id': looked.server_id, **told}

@@ -25,7 +25,7 @@ def findings(settings: ApiSettings, conf: cfg.ConfigOpts) -> Iterator[Finding]:
     if settings.auth == TOKEN and settings.tokens_file:
         yield from _about_tokens(settings.tokens_file)
     try:
-        policy.Policy(conf)
+        policy.OsloPolicy(conf)
         policy.check_file_is_there(conf)
     except BadConfiguration as error:
         yield Finding(_listed(error), 'correct it; the API does not start with it')

@@ -101,7 +101,7 @@ def _judge(reply: bytes, template: bytes, key: TsigKey | None, known: dns.tsig.K
     return []
 
 
-def _refused(key: TsigKey, seal: tsig.Seal, now: int) -> Finding:
+def _refused(key: TsigKey, seal: tsig.TsigRecord, now: int) -> Finding:
     """What a TSIG error in an answer means (RFC 8945 section 5.2)."""
     if seal.error == tsig.BADKEY:
         return Finding(f'it does not know the key {key.name} with {key.algorithm} (BADKEY)', _same(key))

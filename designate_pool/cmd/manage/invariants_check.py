@@ -30,7 +30,7 @@ UNKNOWN_THRESHOLD = 1
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Report:
+class InvariantReport:
     """
     :ivar domains: of all pools
     :ivar servers: that were asked
@@ -88,7 +88,7 @@ class Report:
         return f' of the pool {pool}' if pool not in ('', self.pool) else ''
 
 
-class Check:
+class InvariantCheck:
     """A look at a pool and its servers, and at the rows of the others.
 
     :param backends: the drivers of its servers, by the servers' ids
@@ -106,7 +106,7 @@ class Check:
         self._extra: dict[str, Sequence[str]] = {}
         self._rows = [Rows(storage, pool)]
 
-    def run(self) -> Report:
+    def run(self) -> InvariantReport:
         self._rows += [Rows(self._storage, each if each.published_at is not None else
                             dataclasses.replace(each, threshold_percentage=UNKNOWN_THRESHOLD))
                        for each in self._storage.read(pool_store.find, {}, None, None, None, None)
@@ -122,8 +122,9 @@ class Check:
         found = [each for part in (*suspects, wrong_at) for breaches in part.values() for each in breaches]
         found += self._strangers()
         states = {rows.pool.name: rows.state() for rows in self._rows}
-        return Report(sum(each.domains for each in states.values()), len(wrong_at), sorted(found)[:MOST], self._unseen,
-                      self._extra, self._nested(), len(found) >= MOST, self._pool.name, states)
+        return InvariantReport(sum(each.domains for each in states.values()), len(wrong_at), sorted(found)[:MOST],
+                               self._unseen,
+                               self._extra, self._nested(), len(found) >= MOST, self._pool.name, states)
 
     def _nested(self) -> list[str]:
         found: list[str] = []

@@ -43,7 +43,7 @@ ftp     IN CNAME www
 STEP_SECONDS = 20.0
 
 
-class NotTrue(Exception):
+class DemoFailed(Exception):
     """A step was not seen to be true."""
 
 
@@ -53,7 +53,7 @@ def main() -> int:
     try:
         with tempfile.TemporaryDirectory(prefix='designate-pool-demo-') as name, contextlib.ExitStack() as stack:
             _tell(pathlib.Path(name), stack)
-    except (NotTrue, OSError, subprocess.SubprocessError, requests.RequestException) as error:
+    except (DemoFailed, OSError, subprocess.SubprocessError, requests.RequestException) as error:
         print(f'\ndemo: FAILED: {error}', file=sys.stderr)
         return 1
     print(f'\nAll of it in {time.monotonic() - started:.1f} s.')
@@ -63,11 +63,11 @@ def main() -> int:
 
 def _tell(folder: pathlib.Path, stack: contextlib.ExitStack) -> None:
     """The story."""
-    servers = [NameServer(folder, number) for number in (1, 2, 3)]
+    servers = [DemoServer(folder, number) for number in (1, 2, 3)]
     for server in servers:
         stack.callback(server.stop)
         server.start()
-    pool = Pool(folder, servers)
+    pool = DemoPool(folder, servers)
     stack.callback(pool.stop)
     pool.start()
 
@@ -98,7 +98,7 @@ def _tell(folder: pathlib.Path, stack: contextlib.ExitStack) -> None:
     explained = pool.command('zone', 'explain', ZONE)
     print('\n'.join(f'    {line}' for line in explained.rstrip().splitlines()))
     if dead.label not in explained:
-        raise NotTrue(f'zone explain does not name {dead.label}')
+        raise DemoFailed(f'zone explain does not name {dead.label}')
     for server in servers:
         if server is not dead:
             server.must_answer('www.example.com.', 'A', '192.0.2.30')
@@ -118,7 +118,7 @@ def _tell(folder: pathlib.Path, stack: contextlib.ExitStack) -> None:
         server.must_refuse('www.example.com.', 'A')
 
 
-class NameServer:
+class DemoServer:
     """One ``designate-pool-nameserver``."""
 
     def __init__(self, folder: pathlib.Path, number: int) -> None:
@@ -144,7 +144,7 @@ class NameServer:
         assert self._process.stdout is not None
         ready = self._process.stdout.readline()
         if not ready:
-            raise NotTrue(f'{self.label} does not start:\n{self._log.read_text(encoding="utf-8")}')
+            raise DemoFailed(f'{self.label} does not start:\n{self._log.read_text(encoding="utf-8")}')
         print(f'{self.label} runs (process {json.loads(ready)["pid"]})')
 
     def stop(self) -> None:
@@ -159,25 +159,25 @@ class NameServer:
                        if rrset.rdtype == dns.rdatatype.from_text(kind))
         print(f'  {self.label}  {name} {kind} -> {", ".join(found) or dns.rcode.to_text(answer.rcode())}')
         if found != [wanted] or not answer.flags & dns.flags.AA:
-            raise NotTrue(f'{self.label} answers {found} for {name} {kind}, wanted {wanted}')
+            raise DemoFailed(f'{self.label} answers {found} for {name} {kind}, wanted {wanted}')
 
     def must_refuse(self, name: str, kind: str) -> None:
         answer = self._ask(name, kind)
         print(f'  {self.label}  {name} {kind} -> {dns.rcode.to_text(answer.rcode())}')
         if answer.rcode() != dns.rcode.REFUSED:
-            raise NotTrue(f'{self.label} still answers for {name}')
+            raise DemoFailed(f'{self.label} still answers for {name}')
 
     def _ask(self, name: str, kind: str) -> dns.message.Message:
         try:
             return dns.query.udp(dns.message.make_query(name, kind), '127.0.0.1', port=self.port, timeout=5)
         except dns.exception.Timeout as error:
-            raise NotTrue(f'{self.label} does not answer for {name}') from error
+            raise DemoFailed(f'{self.label} does not answer for {name}') from error
 
 
-class Pool:
+class DemoPool:
     """``designate-pool-all`` and what its users type."""
 
-    def __init__(self, folder: pathlib.Path, servers: list[NameServer]) -> None:
+    def __init__(self, folder: pathlib.Path, servers: list[DemoServer]) -> None:
         self._log = folder / 'designate-pool-all.log'
         self._config = folder / 'designate-pool.conf'
         self._servers = servers
@@ -218,7 +218,7 @@ class Pool:
         _until(lambda: self._request('GET', address)['status'] != 'PENDING', 'the import has ended')
         task = self._request('GET', address)
         if not task['zone_id']:
-            raise NotTrue(f'the import failed: {task["message"]}')
+            raise DemoFailed(f'the import failed: {task["message"]}')
         return str(task['zone_id'])
 
     def set_address(self, zone: str, name: str, address: str) -> None:
@@ -229,7 +229,7 @@ class Pool:
     def delete(self, zone: str) -> None:
         self._request('DELETE', f'/v2/zones/{zone}')
 
-    def server(self, zone: str, server: NameServer) -> dict[str, Any]:
+    def server(self, zone: str, server: DemoServer) -> dict[str, Any]:
         found = self._request('GET', f'/v2/zones/{zone}/servers')['servers']
         return next(each for each in found if each['id'] == str(server.id))
 
@@ -263,7 +263,7 @@ class Pool:
 
     def _healthy(self) -> bool:
         if self._process is None or self._process.poll() is not None:
-            raise NotTrue(f'designate-pool-all has ended:\n{self._log.read_text(encoding="utf-8")[-4000:]}')
+            raise DemoFailed(f'designate-pool-all has ended:\n{self._log.read_text(encoding="utf-8")[-4000:]}')
         with contextlib.suppress(requests.ConnectionError):
             return requests.get(f'{self._url}/healthz', timeout=5).status_code == 200
         return False
@@ -271,7 +271,7 @@ class Pool:
     def _request(self, method: str, path: str, **options: Any) -> Any:
         answer = requests.request(method, self._url + path, timeout=30, **options)
         if not answer.ok:
-            raise NotTrue(f'{method} {path}: {answer.status_code} {answer.text}')
+            raise DemoFailed(f'{method} {path}: {answer.status_code} {answer.text}')
         return answer.json()
 
     @staticmethod
@@ -279,7 +279,7 @@ class Pool:
         done = subprocess.run([sys.executable, '-m', module, *arguments], capture_output=True, text=True, timeout=60,
                               check=False)
         if done.returncode:
-            raise NotTrue(f'{module} {" ".join(arguments)} ended with {done.returncode}: {done.stderr}')
+            raise DemoFailed(f'{module} {" ".join(arguments)} ended with {done.returncode}: {done.stderr}')
         return done.stdout
 
 
@@ -297,7 +297,7 @@ def _until(condition: Callable[[], bool], what: str) -> None:
         if condition():
             return
         if time.monotonic() > end:
-            raise NotTrue(f'not within {STEP_SECONDS:g} s: {what}')
+            raise DemoFailed(f'not within {STEP_SECONDS:g} s: {what}')
         time.sleep(pause)
 
 

@@ -22,10 +22,10 @@ from typing import Any
 from designate_pool.cmd.compose import arguments
 from designate_pool.errors import PoolError
 from designate_pool.planner.config import reader
-from designate_pool.planner.engine import Manager
+from designate_pool.planner.engine import SyncEngine
 from designate_pool.planner.plan.stored_plan import is_due
-from designate_pool.planner.run_report import Outcome
-from designate_pool.planner.schedule import Controller
+from designate_pool.planner.run_report import RunReport
+from designate_pool.planner.schedule import RunController
 from designate_pool.planner.setup import Setup
 
 LOG = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ Stamp = tuple[int, int, int]
 def main(argv: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(argv)
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format='%(asctime)s %(levelname)s %(name)s: %(message)s')
-    runs = Runs(options.config, options.force, options.dry_run)
+    runs = SyncRuns(options.config, options.force, options.dry_run)
     try:
         runs.read()
         if options.once:
@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return _loop(runs, options.interval, options.min_event_interval, options.events)
 
 
-class Runs:
+class SyncRuns:
     """Runs by a configuration that is read again when its file has changed.
 
     :param force: names of zones that may be changed in spite of dangers
@@ -81,17 +81,17 @@ class Runs:
             provider.close()
         self._setup = found
 
-    def once(self) -> Outcome:
+    def once(self) -> RunReport:
         """One run.
 
         :raises UnsafePlan: when a plan is unsafe and not forced; nothing is applied then
         """
-        return Manager(self.setup).sync(dry_run=self._dry_run, force=self._force)
+        return SyncEngine(self.setup).sync(dry_run=self._dry_run, force=self._force)
 
     def again(self) -> None:
         """One run of many: each zone on each target by itself."""
         self._read_if_changed()
-        found = Manager(self.setup).sync(dry_run=True, force=self._force)
+        found = SyncEngine(self.setup).sync(dry_run=True, force=self._force)
         if not self._dry_run:
             self._apply(found)
 
@@ -117,7 +117,7 @@ class Runs:
         except PoolError as error:
             LOG.error('%s is left as it was: %s', self.path, error)
 
-    def _apply(self, found: Outcome) -> None:
+    def _apply(self, found: RunReport) -> None:
         """Plan again, and apply, what was found to be due and is not unsafe."""
         due: dict[str, list[str]] = {}
         for part in found.parts:
@@ -127,7 +127,7 @@ class Runs:
             elif is_due(part):
                 due.setdefault(part.target_id, []).append(part.zone)
         # What is to be done has been shown.
-        manager = Manager(dataclasses.replace(self.setup, outputs=()))
+        manager = SyncEngine(dataclasses.replace(self.setup, outputs=()))
         for target, zones in due.items():
             try:
                 outcome = manager.sync(zones, targets=[target], dry_run=False, force=self._force & set(zones))
@@ -137,7 +137,7 @@ class Runs:
                 LOG.info('%s: %d changes applied, %d zones failed', target, outcome.applied, len(outcome.failed))
 
 
-class Watch:
+class FileWatch:
     """Sees that files have changed, once they have been as they are for one look: somebody may be at it yet.
 
     :param paths: gives the files and folders; what begins with a dot is not looked at
@@ -193,14 +193,14 @@ class _Asked:
             self.to_stop = True
 
 
-def _loop(runs: Runs, interval: float, min_event_interval: float, events: bool) -> int:
+def _loop(runs: SyncRuns, interval: float, min_event_interval: float, events: bool) -> int:
     """Run until SIGTERM or SIGINT.
 
     Runs have a thread of their own, so that a signal is seen at once whatever a run waits for.
     """
     asked, stop = _Asked(), threading.Event()
-    watch = Watch(runs.folders) if events else None
-    controller = Controller(runs.again, interval, min_event_interval)
+    watch = FileWatch(runs.folders) if events else None
+    controller = RunController(runs.again, interval, min_event_interval)
     thread = threading.Thread(target=controller.forever, args=(stop,), name='runs', daemon=True)
     thread.start()
     print('sync: ready', file=sys.stderr, flush=True)

@@ -14,11 +14,11 @@ import threading
 from collections.abc import Sequence
 
 from designate_pool.api.http.admission import OnlyPosted
-from designate_pool.api.http.cross_site import NoForeignPages
+from designate_pool.api.http.cross_site import CrossSiteGuard
 from designate_pool.api.http.server import ApiServer
 from designate_pool.cli.http.client import DEFAULT_URL
 from designate_pool.cmd.compose import arguments
-from designate_pool.cmd.compose.metrics_endpoint import Exposition
+from designate_pool.cmd.compose.metrics_endpoint import MetricsEndpoint
 from designate_pool.model import Endpoint
 from designate_pool.planner.targets.pool import KeptZone, PoolProvider
 from designate_pool.webhook.app import LARGEST_BODY, create_app
@@ -32,12 +32,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         signal.signal(number, lambda *_: stop.set())
     kept: dict[str, KeptZone] = {}
     app = create_app(lambda: PoolProvider('webhook', url=options.url, kept=kept), options.zone, options.ttl)
-    guarded = NoForeignPages(OnlyPosted(app, LARGEST_BODY), options.host)
+    guarded = CrossSiteGuard(OnlyPosted(app, LARGEST_BODY), options.host)
     servers = [ApiServer(guarded, each, threads=4, body_limit=LARGEST_BODY, bodies_limit=4 * LARGEST_BODY,
                          judges_heads=True)
                for each in options.listen or [Endpoint('127.0.0.1', 8888)]]
     try:
-        exposition = Exposition(options.metrics)
+        exposition = MetricsEndpoint(options.metrics)
         for server in servers:
             server.start()
     except OSError as error:

@@ -13,7 +13,7 @@ from designate_pool.model import ZoneHead
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Peer:
+class AllowedPeer:
     """A server as MiniDNS meets it on the network.
 
     :ivar id: the server's id, or ``address:port`` where a request named one that is not configured
@@ -32,20 +32,20 @@ class Peer:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Guests:
+class Acl:
     """Everybody who may ask, found by what a query shows.
 
     :ivar by_address: those without a key, who need not sign
     :ivar signing: those with one, by address, to say who it is that does not sign rightly
     """
 
-    by_key: Mapping[dns.name.Name, tuple[dns.tsig.Key, tuple[Peer, ...]]]
-    by_address: Mapping[str, tuple[Peer, ...]]
-    signing: Mapping[str, tuple[Peer, ...]]
+    by_key: Mapping[dns.name.Name, tuple[dns.tsig.Key, tuple[AllowedPeer, ...]]]
+    by_address: Mapping[str, tuple[AllowedPeer, ...]]
+    signing: Mapping[str, tuple[AllowedPeer, ...]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Visitor:
+class TsigGrant:
     """Who may have the zones of a pool, or one zone, for a TSIG key that was given out.
 
     :ivar pool_name: None for the key of one zone
@@ -77,14 +77,14 @@ class Refusal:
     why: str
 
 
-def guests(peers: Iterable[Peer]) -> Guests:
+def guests(peers: Iterable[AllowedPeer]) -> Acl:
     """The guest list of *peers*.
 
     :raises InvalidField: when two keys of one name differ
     """
-    by_key: dict[dns.name.Name, tuple[dns.tsig.Key, tuple[Peer, ...]]] = {}
-    by_address: dict[str, tuple[Peer, ...]] = {}
-    signing: dict[str, tuple[Peer, ...]] = {}
+    by_key: dict[dns.name.Name, tuple[dns.tsig.Key, tuple[AllowedPeer, ...]]] = {}
+    by_address: dict[str, tuple[AllowedPeer, ...]] = {}
+    signing: dict[str, tuple[AllowedPeer, ...]] = {}
     for peer in peers:
         at = by_address if peer.key is None else signing
         for address in peer.addresses:
@@ -96,4 +96,4 @@ def guests(peers: Iterable[Peer]) -> Guests:
             raise InvalidField(field='tsig_key', why=f'{peer.key.name} has another secret or algorithm at '
                                                      f'{peer.label} than at {others[0].label}')
         by_key[key.name] = (key, (*others, peer))
-    return Guests(by_key, by_address, signing)
+    return Acl(by_key, by_address, signing)

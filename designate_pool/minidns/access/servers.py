@@ -9,7 +9,7 @@ import socket
 from collections.abc import Mapping
 
 from designate_pool.errors import InvalidField
-from designate_pool.minidns.access.acl import Guests, Peer, guests
+from designate_pool.minidns.access.acl import Acl, AllowedPeer, guests
 from designate_pool.model import Endpoint, Pool, Server
 from designate_pool.protocol import tsig
 
@@ -17,7 +17,7 @@ LOG = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Roster:
+class ServerTable:
     """
     :ivar catalog_zone: the name of the pool's catalog zone, None for none
     :ivar peers: by server id
@@ -27,12 +27,12 @@ class Roster:
 
     pool_name: str
     catalog_zone: str | None
-    peers: Mapping[str, Peer]
-    by_destination: Mapping[str, Peer]
-    guests: Guests
+    peers: Mapping[str, AllowedPeer]
+    by_destination: Mapping[str, AllowedPeer]
+    guests: Acl
     at_address: Mapping[str, int]
 
-    def find(self, destination: str) -> Peer:
+    def find(self, destination: str) -> AllowedPeer:
         """The server at *destination*; one that is not configured has no key.
 
         :raises InvalidField: when it is no destination
@@ -42,10 +42,10 @@ class Roster:
             return known
         endpoint = parse_destination(destination)
         known = self.by_destination.get(str(endpoint))
-        return known or Peer(str(endpoint), str(endpoint), (endpoint.host,), endpoint.port)
+        return known or AllowedPeer(str(endpoint), str(endpoint), (endpoint.host,), endpoint.port)
 
 
-def roster(pool: Pool) -> Roster:
+def roster(pool: Pool) -> ServerTable:
     """Look up where the servers of *pool* are.
 
     :raises InvalidField: when a TSIG key is not valid, or two of one name differ
@@ -56,7 +56,7 @@ def roster(pool: Pool) -> Roster:
         for address in peer.addresses:
             by_destination[str(Endpoint(address, peer.port))] = peer
     at_address = collections.Counter(address for peer in peers.values() for address in peer.addresses)
-    return Roster(pool.name, pool.catalog_zone, peers, by_destination, guests(peers.values()), at_address)
+    return ServerTable(pool.name, pool.catalog_zone, peers, by_destination, guests(peers.values()), at_address)
 
 
 def parse_destination(destination: str) -> Endpoint:
@@ -70,7 +70,7 @@ def parse_destination(destination: str) -> Endpoint:
         raise InvalidField(field='destination', why=str(error)) from None
 
 
-def _peer(server: Server) -> Peer:
+def _peer(server: Server) -> AllowedPeer:
     """*server* as it is met on the network.  A name that cannot be resolved is its own trouble, told by its polls."""
     trouble = None
     addresses: tuple[str, ...] = ()
@@ -84,4 +84,4 @@ def _peer(server: Server) -> Peer:
         key = None if server.tsig_key is None else tsig.key_from(server.tsig_key)
     except ValueError as error:
         raise InvalidField(field='tsig_key', why=str(error)) from None
-    return Peer(server.id, server.label, addresses, server.port, key, trouble)
+    return AllowedPeer(server.id, server.label, addresses, server.port, key, trouble)

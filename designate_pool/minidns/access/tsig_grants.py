@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 import dns.name
 
 from designate_pool.concurrency import Runtime, Task
-from designate_pool.minidns.access.acl import Visitor
+from designate_pool.minidns.access.acl import TsigGrant
 from designate_pool.protocol import tsig
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.zones import tsigkeys
@@ -23,7 +23,7 @@ LOG = logging.getLogger(__name__)
 EVERY = 2.0
 
 
-class Keyring:
+class TsigGrants:
     """The keys of now, as :attr:`visitors`."""
 
     def __init__(self, storage: Storage) -> None:
@@ -32,7 +32,7 @@ class Keyring:
         self._outage = False
         self._over = threading.Event()
         self._task: Task | None = None
-        self.visitors: Mapping[dns.name.Name, Visitor] = {}
+        self.visitors: Mapping[dns.name.Name, TsigGrant] = {}
 
     def start(self, runtime: Runtime) -> None:
         self._task = runtime.spawn(self._loop, name='minidns-keyring')
@@ -63,16 +63,16 @@ class Keyring:
                 return
 
 
-def visitors(grants: Iterable[tsigkeys.Grant]) -> dict[dns.name.Name, Visitor]:
+def visitors(grants: Iterable[tsigkeys.Grant]) -> dict[dns.name.Name, TsigGrant]:
     """By the name of the key; of two with one name the older."""
-    found: dict[dns.name.Name, Visitor] = {}
+    found: dict[dns.name.Name, TsigGrant] = {}
     for grant in grants:
         try:
             key = tsig.key_from(grant.key)
         except ValueError:  # Central takes none that is not valid; its words could show the secret
             LOG.error('the TSIG key %s is not valid, so nobody can use it', grant.key.name)
             continue
-        found.setdefault(key.name, Visitor(key, grant.pool_name, grant.domain_id))
+        found.setdefault(key.name, TsigGrant(key, grant.pool_name, grant.domain_id))
     return found
 
 

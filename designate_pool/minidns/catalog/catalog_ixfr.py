@@ -22,7 +22,7 @@ MOST = 5000
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Step:
+class CatalogStep:
     """From the serial *have* to the next; *gone* and *added* are records as they stand in an answer."""
 
     have: int
@@ -33,8 +33,8 @@ class Step:
         return len(self.gone) + len(self.added)
 
 
-def following(steps: Sequence[Step], have: int, before: Iterable[Body], serial: int, after: Iterable[Body]
-              ) -> tuple[Step, ...]:
+def following(steps: Sequence[CatalogStep], have: int, before: Iterable[Body], serial: int, after: Iterable[Body]
+              ) -> tuple[CatalogStep, ...]:
     """*steps* to the serial *have*, and the one from there to *serial*: as many of the latest as are remembered.
 
     :param before: the members, in the same blocks as *after* as far as they are the same
@@ -43,9 +43,9 @@ def following(steps: Sequence[Step], have: int, before: Iterable[Body], serial: 
         return ()
     old, new = {octets for _, octets in before}, {octets for _, octets in after}
     gone, added = frozenset(_records(old - new)), frozenset(_records(new - old))
-    found: collections.deque[Step] = collections.deque()
+    found: collections.deque[CatalogStep] = collections.deque()
     size = 0
-    for step in (Step(have, gone - added, added - gone), *reversed(steps)):
+    for step in (CatalogStep(have, gone - added, added - gone), *reversed(steps)):
         size += len(step)
         if size > MOST:
             break
@@ -53,7 +53,7 @@ def following(steps: Sequence[Step], have: int, before: Iterable[Body], serial: 
     return tuple(found)
 
 
-def pack(head: ZoneHead, have: int, steps: Sequence[Step]) -> ixfr.PackedDifference | None:
+def pack(head: ZoneHead, have: int, steps: Sequence[CatalogStep]) -> ixfr.PackedDifference | None:
     """The transfer that leads from *have* to *head*, all *steps* in one; None when they do not tell."""
     first = next((number for number, step in enumerate(steps) if step.have == have), None)
     if first is None:

@@ -19,17 +19,17 @@ import itertools
 import time
 from collections.abc import Collection, Iterator, Sequence
 
-from designate_pool.minidns.access.acl import Peer
+from designate_pool.minidns.access.acl import AllowedPeer
 from designate_pool.minidns.catalog import catalog_ixfr
 from designate_pool.minidns.zones import ixfr, packing
 from designate_pool.minidns.zones.packing import Body
-from designate_pool.minidns.zones.zone_cache import Kept
+from designate_pool.minidns.zones.zone_cache import ZoneCache
 from designate_pool.model import ZoneHead
 from designate_pool.protocol import wire
 from designate_pool.protocol.axfr_records import soa_rdata
 from designate_pool.serial import newer
 from designate_pool.storage.serving import catalog
-from designate_pool.storage.serving.catalog import Reading
+from designate_pool.storage.serving.catalog import CatalogReading
 from designate_pool.storage.sql.database import Storage
 
 #: In the place of a domain's id.
@@ -64,13 +64,13 @@ class PackedCatalog(packing.PackedZone):
     epoch: int
     changes: int | None
     whole_at: float
-    steps: Sequence[catalog_ixfr.Step]
+    steps: Sequence[catalog_ixfr.CatalogStep]
 
 
-class Catalogs:
+class CatalogLoader:
     """The catalog zone that the pool's servers get."""
 
-    def __init__(self, storage: Storage, kept: Kept) -> None:
+    def __init__(self, storage: Storage, kept: ZoneCache) -> None:
         self._storage = storage
         self._kept = kept
 
@@ -79,14 +79,14 @@ class Catalogs:
         found = self._storage.read(catalog.head, pool_name)
         return None if found is None else _head(zone, pool_name, found.serial)
 
-    def packed(self, head: ZoneHead, peers: Collection[Peer]) -> PackedCatalog | None:
+    def packed(self, head: ZoneHead, peers: Collection[AllowedPeer]) -> PackedCatalog | None:
         """The catalog of *head* as *peers* are to see it, at its serial or a newer one.
 
         :raises ValueError: when a domain's name cannot be put into messages
         """
         return self._packed(head, peers)[2]
 
-    def difference(self, head: ZoneHead, peers: Collection[Peer], have: int) -> ixfr.PackedDifference | None:
+    def difference(self, head: ZoneHead, peers: Collection[AllowedPeer], have: int) -> ixfr.PackedDifference | None:
         """What leads from the serial *have* to the catalog of *head*, or a newer one.
 
         None when it is not known here, or when the whole catalog is no larger.
@@ -102,7 +102,7 @@ class Catalogs:
         assert found is None or isinstance(found, ixfr.PackedDifference)
         return found if found is not None and found.size < whole.size else None
 
-    def _packed(self, head: ZoneHead, peers: Collection[Peer]
+    def _packed(self, head: ZoneHead, peers: Collection[AllowedPeer]
                 ) -> tuple[catalog.CatalogHead | None, str, PackedCatalog | None]:
         """How *peers* see the catalog, what it is kept by, and the catalog."""
         ids = [peer.id for peer in peers]
@@ -125,7 +125,7 @@ class Catalogs:
             # The pool is gone, or the epoch has risen since the head was read: look again.
 
 
-def read(head: ZoneHead, former: PackedCatalog | None, reading: Reading) -> PackedCatalog:
+def read(head: ZoneHead, former: PackedCatalog | None, reading: CatalogReading) -> PackedCatalog:
     """The catalog of *head* as it is now, read in parts where *former* is known.
 
     :raises ValueError: when a member's name is no name
@@ -143,7 +143,7 @@ def read(head: ZoneHead, former: PackedCatalog | None, reading: Reading) -> Pack
                          reading.head.epoch, reading.head.changes, whole_at, steps)
 
 
-def _changed_blocks(head: ZoneHead, former: PackedCatalog, reading: Reading) -> list[Block] | None:
+def _changed_blocks(head: ZoneHead, former: PackedCatalog, reading: CatalogReading) -> list[Block] | None:
     """The blocks of *former*, those read anew in which something changed; None when all of it is to be read."""
     changes = reading.head.changes
     if (len(former.blocks) < FEW or former.changes is None or changes is None or changes < former.changes
@@ -178,7 +178,7 @@ def _cuts(blocks: Sequence[Block]) -> list[str]:
     return found
 
 
-def _blocks(head: ZoneHead, reading: Reading, first: str = '', end: str = catalog.END,
+def _blocks(head: ZoneHead, reading: CatalogReading, first: str = '', end: str = catalog.END,
             cuts: Sequence[str] = ()) -> Iterator[Block]:
     """The members of a range of ids, in blocks.
 

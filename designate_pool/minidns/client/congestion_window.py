@@ -12,7 +12,7 @@ from __future__ import annotations
 MOST = 128
 
 
-class Window:
+class CongestionWindow:
     """
     :ivar size: from 1 to *most*
     """

@@ -4,8 +4,8 @@ It has a thread of the operating system for itself, so that a reply does not wai
 turn.  Everything of an errand happens in this one loop; nothing in it logs, counts or takes a lock.  What is to be done
 with what it finds is posted, and done in batches in the runtime's world.
 
-A server has at most a :class:`~designate_pool.minidns.client.congestion_window.Window` of unanswered datagrams of the last second; what
-is to be sent beyond that waits its turn.
+A server has at most a :class:`~designate_pool.minidns.client.congestion_window.CongestionWindow` of unanswered
+datagrams of the last second; what is to be sent beyond that waits its turn.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from designate_pool.concurrency import Native, Runtime, Task
-from designate_pool.minidns.client.mailbox import Inbox
-from designate_pool.minidns.client.peer_channel import MOST_STREAMS, Lane
-from designate_pool.minidns.client.query import FIRST_RESEND, Do, Errand, Step
-from designate_pool.minidns.client.sockets import (Address, NativeWaiting, drain, refusals, udp_socket, want_errors,
+from designate_pool.minidns.client.mailbox import Mailbox
+from designate_pool.minidns.client.peer_channel import MOST_STREAMS, PeerChannel
+from designate_pool.minidns.client.query import FIRST_RESEND, NextStep, RetryingQuery, Step
+from designate_pool.minidns.client.sockets import (Address, NativeSelector, drain, refusals, udp_socket, want_errors,
                                                    words)
-from designate_pool.minidns.client.tcp_query import Stream
+from designate_pool.minidns.client.tcp_query import TcpQuery
 
 LOG = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ _FULL_BUFFER_PAUSE = 0.001
 T = TypeVar('T')
 
 
-class Exchange:
+class ClientLoop:
     """Sends errands and hands them their replies.
 
     :param sources: the address to send from, by family; any where it is missing
@@ -43,19 +43,19 @@ class Exchange:
 
     def __init__(self, sources: dict[int, str] | None = None) -> None:
         self._sources = sources or {}
-        self._inbox = Inbox(self._wake)
+        self._inbox = Mailbox(self._wake)
         self._posts: list[tuple[Callable[[list[Any]], None], Any]] = []
-        self._lanes: dict[tuple[str, int], Lane] = {}
-        self._ready: dict[Lane, None] = {}
+        self._lanes: dict[tuple[str, int], PeerChannel] = {}
+        self._ready: dict[PeerChannel, None] = {}
         # Times in any order, and those a second ahead of when they were set: these come in order by themselves.
-        self._times: list[tuple[float, int, Errand | Lane]] = []
-        self._second: collections.deque[tuple[float, Errand | Lane]] = collections.deque()
+        self._times: list[tuple[float, int, RetryingQuery | PeerChannel]] = []
+        self._second: collections.deque[tuple[float, RetryingQuery | PeerChannel]] = collections.deque()
         self._order = itertools.count()
         self._now = time.monotonic()
         self._stopping = False
         self._sockets: dict[int, socket.socket] = {}
-        self._streams: dict[int, tuple[Errand, Stream]] = {}
-        self._waiting: NativeWaiting | None = None
+        self._streams: dict[int, tuple[RetryingQuery, TcpQuery]] = {}
+        self._waiting: NativeSelector | None = None
         self._native: Native | None = None
         self._task: Task | None = None
 
@@ -65,7 +65,7 @@ class Exchange:
         :raises OSError: when a source address cannot be had
         """
         self._native = runtime.native('minidns-exchange', _handle)
-        self._waiting = NativeWaiting(self._native)
+        self._waiting = NativeSelector(self._native)
         for family in (socket.AF_INET, socket.AF_INET6):
             try:
                 sock = udp_socket(family, self._sources.get(family), sockets=self._native.socket)
@@ -108,19 +108,19 @@ class Exchange:
 
     # What follows is called in the loop alone.
 
-    def begin(self, errand: Errand) -> None:
+    def begin(self, errand: RetryingQuery) -> None:
         """Start an errand."""
         errand.lane = self._lane(errand)
         self._apply(errand, errand.begin(self._now))
 
-    def hurry(self, errand: Errand) -> None:
+    def hurry(self, errand: RetryingQuery) -> None:
         """Have the time come now that *errand* waits for."""
         errand.wake = None
         self._apply(errand, errand.due(self._now))
 
-    def end(self, errand: Errand) -> None:
+    def end(self, errand: RetryingQuery) -> None:
         """Drop an errand."""
-        self._apply(errand, Do.END)
+        self._apply(errand, NextStep.END)
 
     def post(self, handle: Callable[[list[T]], None], item: T) -> None:
         """Have *handle* called with *item*, and with what follows it for the same, in the runtime's world."""
@@ -171,31 +171,31 @@ class Exchange:
             at, _, what = heapq.heappop(self._times)
             self._come(at, what)
 
-    def _come(self, at: float, what: Errand | Lane) -> None:
+    def _come(self, at: float, what: RetryingQuery | PeerChannel) -> None:
         if what.wake != at:
             return  # it has been given another time since
         what.wake = None
-        if isinstance(what, Lane):
+        if isinstance(what, PeerChannel):
             self._ready[what] = None
         else:
             self._apply(what, what.due(self._now))
 
-    def _apply(self, errand: Errand, step: Step) -> None:
+    def _apply(self, errand: RetryingQuery, step: Step) -> None:
         """Do what *errand* wants done."""
         if errand.ended:
             return
         lane = errand.lane
-        if step is Do.END:
+        if step is NextStep.END:
             errand.ended, errand.wake = True, None
             self._release(errand, lane)
-        elif step is Do.SEND:
+        elif step is NextStep.SEND:
             if lane is None:
                 self._apply(errand, errand.refused(errand.peer.trouble or 'the server has no address', self._now))
             elif not errand.queued:
                 errand.queued = True
                 lane.queue.append(errand)
                 self._ready[lane] = None
-        elif step is Do.TCP:
+        elif step is NextStep.TCP:
             assert lane is not None and errand.try_ends is not None
             self._wake_at(errand, errand.try_ends)
             if not errand.by_tcp:
@@ -207,7 +207,7 @@ class Exchange:
                 self._release(errand, lane)
             self._wake_at(errand, step)
 
-    def _release(self, errand: Errand, lane: Lane | None) -> None:
+    def _release(self, errand: RetryingQuery, lane: PeerChannel | None) -> None:
         """The try is over: its id is free, and replies to it are nobody's."""
         if lane is not None:
             lane.settle(errand)
@@ -219,7 +219,7 @@ class Exchange:
                 self._ready[lane] = None
         errand.message, errand.by_tcp = None, False
 
-    def _wake_at(self, what: Errand | Lane, at: float) -> None:
+    def _wake_at(self, what: RetryingQuery | PeerChannel, at: float) -> None:
         if what.wake == at:
             return
         what.wake = at
@@ -228,7 +228,7 @@ class Exchange:
         else:
             heapq.heappush(self._times, (at, next(self._order), what))
 
-    def _lane(self, errand: Errand) -> Lane | None:
+    def _lane(self, errand: RetryingQuery) -> PeerChannel | None:
         peer = errand.peer
         if not peer.addresses:
             return None
@@ -238,10 +238,10 @@ class Exchange:
             sock = self._sockets.get(socket.AF_INET6 if ':' in address[0] else socket.AF_INET)
             if sock is None:
                 return None
-            lane = self._lanes[address] = Lane(sock, address)
+            lane = self._lanes[address] = PeerChannel(sock, address)
         return lane
 
-    def _flush(self, lane: Lane) -> None:
+    def _flush(self, lane: PeerChannel) -> None:
         """Send what waits, as far as the server can take it."""
         while lane.by_tcp and len(lane.streams) < MOST_STREAMS:
             self._connect(lane, lane.by_tcp.popleft())
@@ -255,7 +255,7 @@ class Exchange:
         if lane.queue:
             self._wake_at(lane, lane.recent[0][0] + FIRST_RESEND)
 
-    def _send(self, lane: Lane, errands: list[Errand]) -> list[Errand]:
+    def _send(self, lane: PeerChannel, errands: list[RetryingQuery]) -> list[RetryingQuery]:
         """Send the errands' datagrams, which have one length; those that the socket does not take just now."""
         messages = [errand.message for errand in errands if errand.message is not None]
         try:
@@ -272,7 +272,7 @@ class Exchange:
                 return errands[number:]
         return []
 
-    def _send_one(self, lane: Lane, errand: Errand) -> bool:
+    def _send_one(self, lane: PeerChannel, errand: RetryingQuery) -> bool:
         """Send an errand's datagram; False when the socket takes no more just now."""
         message = errand.message
         for attempt in (1, 2):
@@ -294,7 +294,7 @@ class Exchange:
         self._has_sent(lane, errand)
         return True
 
-    def _has_sent(self, lane: Lane, errand: Errand) -> None:
+    def _has_sent(self, lane: PeerChannel, errand: RetryingQuery) -> None:
         errand.queued = False
         errand.sends += 1
         errand.sent_at = self._now
@@ -344,13 +344,13 @@ class Exchange:
                 if errand.sends:
                     self._apply(errand, errand.refused(words(number), self._now))
 
-    def _connect(self, lane: Lane, errand: Errand) -> None:
+    def _connect(self, lane: PeerChannel, errand: RetryingQuery) -> None:
         """Ask over TCP, unless the try was over before its turn came."""
         if not errand.by_tcp or errand.message is None or errand in lane.streams:
             return
         assert self._waiting is not None and self._native is not None
         try:
-            stream = Stream(self._native.socket, lane.address, errand.message)
+            stream = TcpQuery(self._native.socket, lane.address, errand.message)
         except OSError as error:
             self._apply(errand, errand.refused(f'over TCP: {words(error.errno)}', self._now))
             return
@@ -375,7 +375,7 @@ class Exchange:
         elif stream.writing is not was_writing:
             self._waiting.want(number, stream.writing)
 
-    def _hear_by_tcp(self, errand: Errand, reply: bytes) -> None:
+    def _hear_by_tcp(self, errand: RetryingQuery, reply: bytes) -> None:
         is_its = reply[:2] == errand.id.to_bytes(2, 'big')
         said = errand.read(reply, int(time.time()), over_tcp=True) if is_its else None
         if said is None or said.truncated:
@@ -383,7 +383,7 @@ class Exchange:
         else:
             self._apply(errand, errand.heard(said, self._now))
 
-    def _close(self, errand: Errand, lane: Lane) -> None:
+    def _close(self, errand: RetryingQuery, lane: PeerChannel) -> None:
         assert self._waiting is not None
         stream = lane.streams.pop(errand)
         del self._streams[stream.fileno()]

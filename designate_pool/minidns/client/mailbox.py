@@ -16,7 +16,7 @@ BEAT, AFTERWARDS = 0.002, 0.02
 Work = Callable[[], None]
 
 
-class Inbox:
+class Mailbox:
     """
     :param wake: ends what the loop waits in
     """

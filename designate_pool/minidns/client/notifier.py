@@ -8,17 +8,17 @@ from typing import Any
 
 from designate_pool import serial as serials
 from designate_pool.minidns import counters
-from designate_pool.minidns.access.acl import Peer
-from designate_pool.minidns.client.event_loop import Exchange
-from designate_pool.minidns.client.query import FIRST_RESEND, Errand, Schedule
+from designate_pool.minidns.access.acl import AllowedPeer
+from designate_pool.minidns.client.event_loop import ClientLoop
+from designate_pool.minidns.client.query import FIRST_RESEND, RetryingQuery, RetrySchedule
 from designate_pool.model import Answer
 from designate_pool.protocol import soa_query, wire
-from designate_pool.protocol.soa_query import Said
+from designate_pool.protocol.soa_query import SoaReply
 
 LOG = logging.getLogger(__name__)
 
 
-class Notify(Errand):
+class NotifyQuery(RetryingQuery):
     """One NOTIFY.
 
     :param wanted_by: what it is sent for
@@ -28,25 +28,25 @@ class Notify(Errand):
 
     __slots__ = ('serial', 'wanted_by', '_refused', '_over')
 
-    def __init__(self, peer: Peer, name: str, serial: int, schedule: Schedule, wanted_by: Any,
-                 refused: Callable[[str, str], None], over: Callable[[Notify, str | None], None]) -> None:
+    def __init__(self, peer: AllowedPeer, name: str, serial: int, schedule: RetrySchedule, wanted_by: Any,
+                 refused: Callable[[str, str], None], over: Callable[[NotifyQuery, str | None], None]) -> None:
         super().__init__(peer, name, soa_query.notify(wire.wire_of(name)), schedule)
         self.serial = serial
         self.wanted_by = wanted_by
         self._refused = refused
         self._over = over
 
-    def read(self, message: bytes, now: int, over_tcp: bool = False) -> Said | None:
+    def read(self, message: bytes, now: int, over_tcp: bool = False) -> SoaReply | None:
         return soa_query.read_notify(message, self.template, self.peer.key, self.mac, now)
 
-    def take(self, said: Said) -> bool:
+    def take(self, said: SoaReply) -> bool:
         if said.answer is not Answer.SERIAL:
             self._refused(self.peer.id, self.name)
             return False
         self._over(self, None)
         return True
 
-    def give_up(self, said: Said) -> None:
+    def give_up(self, said: SoaReply) -> None:
         self._over(self, said.reason or said.answer.value)
 
 
@@ -58,17 +58,17 @@ class Notifier:
     :param refused: told in the exchange's loop of the server's id and the zone, when the answer to a NOTIFY is no
     """
 
-    def __init__(self, exchange: Exchange, refused: Callable[[str, str], None]) -> None:
+    def __init__(self, exchange: ClientLoop, refused: Callable[[str, str], None]) -> None:
         self._exchange = exchange
         self._refused = refused
-        self._under_way: dict[tuple[str, str], Notify] = {}
+        self._under_way: dict[tuple[str, str], NotifyQuery] = {}
         self._refusing: set[str] = set()
 
-    def under_way(self) -> list[Notify]:
+    def under_way(self) -> list[NotifyQuery]:
         """What the exchange has left when it was stopped."""
         return list(self._under_way.values())
 
-    def send(self, peer: Peer, name: str, serial: int, schedule: Schedule, wanted_by: Any) -> None:
+    def send(self, peer: AllowedPeer, name: str, serial: int, schedule: RetrySchedule, wanted_by: Any) -> None:
         """Notify *peer* of zone *name* at *serial*.  Called in the exchange's loop."""
         former = self._under_way.get((peer.id, name))
         if former is not None:
@@ -76,7 +76,7 @@ class Notifier:
             if just_sent and serials.at_least(former.serial, serial):
                 return
             self._exchange.end(former)
-        notify = Notify(peer, name, serial, schedule, wanted_by, self._refused, self._end)
+        notify = NotifyQuery(peer, name, serial, schedule, wanted_by, self._refused, self._end)
         self._under_way[peer.id, name] = notify
         self._exchange.begin(notify)
 
@@ -86,7 +86,7 @@ class Notifier:
         for key in [key for key in self._under_way if key[0] in peer_ids]:
             self._exchange.end(self._under_way.pop(key))
 
-    def _end(self, notify: Notify, why: str | None) -> None:
+    def _end(self, notify: NotifyQuery, why: str | None) -> None:
         key = notify.peer.id, notify.name
         if self._under_way.get(key) is notify:
             del self._under_way[key]
@@ -94,7 +94,7 @@ class Notifier:
 
     # In the runtime's world.
 
-    def _tell(self, ended: Sequence[tuple[Peer, str, str | None]]) -> None:
+    def _tell(self, ended: Sequence[tuple[AllowedPeer, str, str | None]]) -> None:
         for peer, name, why in ended:
             counters.notified(peer, why is None)
             if why is not None:

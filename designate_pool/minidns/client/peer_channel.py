@@ -9,9 +9,9 @@ import time
 from typing import Any
 
 from designate_pool.minidns.client import udp_gso
-from designate_pool.minidns.client.congestion_window import Window
-from designate_pool.minidns.client.query import FIRST_RESEND, Errand
-from designate_pool.minidns.client.tcp_query import Stream
+from designate_pool.minidns.client.congestion_window import CongestionWindow
+from designate_pool.minidns.client.query import FIRST_RESEND, RetryingQuery
+from designate_pool.minidns.client.tcp_query import TcpQuery
 from designate_pool.protocol import tsig
 
 #: Connections at a time; servers have few for everybody.
@@ -19,7 +19,7 @@ MOST_STREAMS = 8
 _IDS = struct.Struct('!2048H')
 
 
-class Lane:
+class PeerChannel:
     """
     :ivar sock: of the address's family; *bursts* sends on it to the address
     :ivar pending: errands whose datagram may still be answered, by the message's id
@@ -36,21 +36,21 @@ class Lane:
     def __init__(self, sock: Any, address: tuple[str, int]) -> None:
         self.sock = sock
         self.address = address
-        self.bursts = udp_gso.Bursts(sock, address)
-        self.window = Window()
-        self.pending: dict[int, Errand] = {}
-        self.queue: collections.deque[Errand] = collections.deque()
-        self.recent: collections.deque[tuple[float, Errand, int]] = collections.deque()
+        self.bursts = udp_gso.UdpGso(sock, address)
+        self.window = CongestionWindow()
+        self.pending: dict[int, RetryingQuery] = {}
+        self.queue: collections.deque[RetryingQuery] = collections.deque()
+        self.recent: collections.deque[tuple[float, RetryingQuery, int]] = collections.deque()
         self.in_flight = 0
-        self.by_tcp: collections.deque[Errand] = collections.deque()
-        self.streams: dict[Errand, Stream] = {}
+        self.by_tcp: collections.deque[RetryingQuery] = collections.deque()
+        self.streams: dict[RetryingQuery, TcpQuery] = {}
         self.wake: float | None = None
         self._ids: list[int] = []
 
-    def take(self) -> list[Errand]:
+    def take(self) -> list[RetryingQuery]:
         """Errands whose turn has come, with their messages: as many as there is room for and can be sent in one go."""
         most = min(self.window.size - self.in_flight, udp_gso.MOST) if self.bursts.can_cut else 1
-        found: list[Errand] = []
+        found: list[RetryingQuery] = []
         length = 0
         while self.queue and len(found) < most:
             errand = self.queue[0]
@@ -63,7 +63,7 @@ class Lane:
             self.queue.popleft()
         return found
 
-    def give_back(self, errands: list[Errand]) -> None:
+    def give_back(self, errands: list[RetryingQuery]) -> None:
         """Have *errands* wait in the queue as before."""
         self.queue.extendleft(reversed(errands))
 
@@ -75,7 +75,7 @@ class Lane:
         length = 2 + len(errand.asked)
         return quoted[:length] == errand.message[:length]
 
-    def _compose(self, errand: Errand) -> bytes:
+    def _compose(self, errand: RetryingQuery) -> bytes:
         """The message of a new try."""
         number = self._free_id()
         errand.asked = errand.compose()
@@ -97,7 +97,7 @@ class Lane:
             if number not in self.pending:
                 return number
 
-    def settle(self, errand: Errand) -> None:
+    def settle(self, errand: RetryingQuery) -> None:
         """*errand* is no longer under way."""
         if errand.counted:
             errand.counted = False

@@ -7,21 +7,22 @@ import logging
 from collections.abc import Iterable
 
 from designate_pool.errors import PoolError
-from designate_pool.minidns.client.query import Schedule
-from designate_pool.minidns.client.soa_poller import Poll, Request, ToPool
-from designate_pool.minidns.soa_sweep.page import Page
+from designate_pool.minidns.client.query import RetrySchedule
+from designate_pool.minidns.client.soa_poller import PollOrder, SoaPoll, ToPool
+from designate_pool.minidns.soa_sweep.page import SweepPage
 from designate_pool.model import PollRequest
 from designate_pool.rpc.minidns import MiniDnsClient
 
 LOG = logging.getLogger(__name__)
 
 
-def hand_back(polls: Iterable[Poll], notifying: Iterable[tuple[Request, Schedule]], others: MiniDnsClient) -> None:
+def hand_back(polls: Iterable[SoaPoll], notifying: Iterable[tuple[PollOrder, RetrySchedule]],
+              others: MiniDnsClient) -> None:
     """Cast *polls*, and NOTIFYs that go without one, with the tries that each has left.
 
     What the broker does not take is lost here; the pool manager's rows come due again when their round is over.
     """
-    together: dict[tuple[ToPool, Schedule], list[PollRequest]] = collections.defaultdict(list)
+    together: dict[tuple[ToPool, RetrySchedule], list[PollRequest]] = collections.defaultdict(list)
     try:
         for poll in polls:
             request = poll.request
@@ -50,7 +51,7 @@ def hand_back(polls: Iterable[Poll], notifying: Iterable[tuple[Request, Schedule
         LOG.warning('polls under way were not handed to another MiniDNS, they are due again later: %s', error)
 
 
-def hand_back_pages(pages: Iterable[Page], others: MiniDnsClient) -> list[Page]:
+def hand_back_pages(pages: Iterable[SweepPage], others: MiniDnsClient) -> list[SweepPage]:
     """Cast what audits of serials had not come to the end of, each page as a whole; those that the broker did not take.
     """
     left = collections.deque(pages)

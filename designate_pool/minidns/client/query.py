@@ -11,17 +11,17 @@ import dataclasses
 import enum
 from typing import TYPE_CHECKING
 
-from designate_pool.minidns.access.acl import Peer
+from designate_pool.minidns.access.acl import AllowedPeer
 from designate_pool.model import Answer
-from designate_pool.protocol.soa_query import Said
+from designate_pool.protocol.soa_query import SoaReply
 
 if TYPE_CHECKING:
-    from designate_pool.minidns.client.peer_channel import Lane
+    from designate_pool.minidns.client.peer_channel import PeerChannel
 
 FIRST_RESEND = 1.0
 
 
-class Do(enum.Enum):
+class NextStep(enum.Enum):
     """What an errand wants done."""
 
     SEND = 'send'
@@ -30,11 +30,11 @@ class Do(enum.Enum):
 
 
 #: What to do, or at which time to come back.
-Step = Do | float
+Step = NextStep | float
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Schedule:
+class RetrySchedule:
     """Seconds, and how many tries follow the first."""
 
     timeout: float
@@ -42,7 +42,7 @@ class Schedule:
     max_retries: int
 
 
-class Errand:
+class RetryingQuery:
     """One question to one server.
 
     :param name: the zone's
@@ -54,11 +54,11 @@ class Errand:
     __slots__ = ('peer', 'name', 'template', 'asked', 'doubt', 'schedule', 'tries', 'try_ends', 'in_try', 'gap', 'wake',
                  'message', 'id', 'mac', 'queued', 'counted', 'sends', 'sent_at', 'by_tcp', 'ended', 'lane')
 
-    def __init__(self, peer: Peer, name: str, template: bytes, schedule: Schedule) -> None:
+    def __init__(self, peer: AllowedPeer, name: str, template: bytes, schedule: RetrySchedule) -> None:
         self.peer = peer
         self.name = name
         self.template = self.asked = template
-        self.doubt: Said | None = None
+        self.doubt: SoaReply | None = None
         self.schedule = schedule
         self.tries = 0
         self.try_ends: float | None = None
@@ -67,7 +67,7 @@ class Errand:
         # The exchange's notes: whom it goes to, when to come back, the try's message, its id and MAC, how many
         # datagrams were sent and when the last, and whether it is waiting to be sent, counts as under way, is asked
         # over TCP, and is over.
-        self.lane: Lane | None = None
+        self.lane: PeerChannel | None = None
         self.wake: float | None = None
         self.message: bytes | None = None
         self.id = 0
@@ -77,7 +77,7 @@ class Errand:
         self.sent_at = 0.0
 
     @property
-    def left(self) -> Schedule:
+    def left(self) -> RetrySchedule:
         """The schedule of the tries that are left, the present one among them."""
         done = self.tries - 1 if self.in_try else self.tries
         return dataclasses.replace(self.schedule, max_retries=max(0, self.schedule.max_retries - done))
@@ -86,22 +86,22 @@ class Errand:
         """What is sent in a new try, without its id."""
         return self.template
 
-    def read(self, message: bytes, now: int, over_tcp: bool = False) -> Said | None:
+    def read(self, message: bytes, now: int, over_tcp: bool = False) -> SoaReply | None:
         """What *message* says; None when it does not answer this errand."""
         raise NotImplementedError
 
-    def take(self, said: Said) -> bool:
+    def take(self, said: SoaReply) -> bool:
         """Whether this is what was wanted; the errand is over then."""
         raise NotImplementedError
 
-    def give_up(self, said: Said) -> None:
+    def give_up(self, said: SoaReply) -> None:
         """The last try ended with *said*."""
         raise NotImplementedError
 
     def begin(self, now: float) -> Step:
         self.tries += 1
         self.in_try, self.try_ends, self.gap, self.doubt = True, None, FIRST_RESEND, None
-        return Do.SEND
+        return NextStep.SEND
 
     def sent(self, now: float) -> float:
         """The datagram has been sent; when to come back."""
@@ -117,28 +117,28 @@ class Errand:
             return self.begin(now)
         if self.try_ends is not None and now >= self.try_ends:
             return self.refused(f'no answer within {self.schedule.timeout:g} s', now)
-        return Do.SEND
+        return NextStep.SEND
 
-    def heard(self, said: Said, now: float) -> Step:
+    def heard(self, said: SoaReply, now: float) -> Step:
         """The server has answered."""
         if said.truncated or said.doubtful:
             self.doubt = said if said.doubtful else None
-            return Do.TCP
+            return NextStep.TCP
         self.doubt = None
         if self.take(said):
-            return Do.END
+            return NextStep.END
         return self.end_try(said, now)
 
     def refused(self, why: str, now: float) -> Step:
         """The datagram could not be delivered, or nothing came back."""
         if self.doubt is not None:  # it was heard, though not from where it could be believed
             why, self.doubt = f'{self.doubt.reason or "there was an answer"}, but without proof; {why}', None
-            return self.end_try(Said(Answer.BAD, reason=why), now)
-        return self.end_try(Said(Answer.TIMEOUT, reason=why), now)
+            return self.end_try(SoaReply(Answer.BAD, reason=why), now)
+        return self.end_try(SoaReply(Answer.TIMEOUT, reason=why), now)
 
-    def end_try(self, said: Said, now: float) -> Step:
+    def end_try(self, said: SoaReply, now: float) -> Step:
         self.in_try = False
         if self.tries > self.schedule.max_retries:
             self.give_up(said)
-            return Do.END
+            return NextStep.END
         return now + self.schedule.retry_interval

@@ -14,7 +14,7 @@ LOG = logging.getLogger(__name__)
 _MOST = 1000
 
 
-class Reports:
+class ResultSender:
     """The way of results to the pool managers."""
 
     def __init__(self, pool_managers: PoolManagerClient) -> None:

@@ -24,20 +24,20 @@ from collections.abc import Callable, Mapping, Sequence
 from designate_pool import metrics
 from designate_pool import serial as serials
 from designate_pool.minidns import counters
-from designate_pool.minidns.access.acl import Peer
-from designate_pool.minidns.client.event_loop import Exchange
+from designate_pool.minidns.access.acl import AllowedPeer
+from designate_pool.minidns.client.event_loop import ClientLoop
 from designate_pool.minidns.client.mailbox import BEAT
 from designate_pool.minidns.client.notifier import Notifier
-from designate_pool.minidns.client.query import Do, Errand, Schedule, Step
+from designate_pool.minidns.client.query import NextStep, RetryingQuery, RetrySchedule, Step
 from designate_pool.model import Answer, Context, Domain, Outcome, PollResult
 from designate_pool.protocol import soa_query, wire
-from designate_pool.protocol.soa_query import Said
+from designate_pool.protocol.soa_query import SoaReply
 
 #: Seconds from the first look at a server, which is a moment after the end of its transfer, to each look.
 GLANCES = (0.0, 0.004, 0.014, 0.034, 0.084, 0.184, 0.384, 0.784)
 _LAST_LOOK = 0.5
-_NO_SCHEDULE = Schedule(0, 0, 0)
-_SILENCE = Said(Answer.TIMEOUT, reason='no answer')
+_NO_SCHEDULE = RetrySchedule(0, 0, 0)
+_SILENCE = SoaReply(Answer.TIMEOUT, reason='no answer')
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ Report = Callable[..., None]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Request:
+class PollOrder:
     """Poll *peer* for zone *name* until it serves *serial* or newer.
 
     :ivar notify: send it a NOTIFY first
@@ -73,7 +73,7 @@ class Request:
     :ivar incarnation: see :class:`~designate_pool.model.PollRequest`
     """
 
-    peer: Peer
+    peer: AllowedPeer
     domain_id: str
     name: str
     serial: int
@@ -85,12 +85,12 @@ class Request:
     incarnation: int | None = None
 
 
-class _Question(Errand):
+class _Question(RetryingQuery):
     """An SOA query."""
 
     __slots__ = ('domain_id', 'serial', '_over')
 
-    def __init__(self, peer: Peer, domain_id: str, name: str, serial: int, schedule: Schedule,
+    def __init__(self, peer: AllowedPeer, domain_id: str, name: str, serial: int, schedule: RetrySchedule,
                  over: Callable[..., None]) -> None:
         super().__init__(peer, name, soa_query.soa_query(wire.wire_of(name)), schedule)
         self.domain_id = domain_id
@@ -100,21 +100,21 @@ class _Question(Errand):
     def compose(self) -> bytes:
         return soa_query.mixed(self.template)
 
-    def read(self, message: bytes, now: int, over_tcp: bool = False) -> Said | None:
+    def read(self, message: bytes, now: int, over_tcp: bool = False) -> SoaReply | None:
         return soa_query.read_soa(message, self.template, self.peer.key, self.mac, now,
                                   None if over_tcp else self.asked)
 
-    def take(self, said: Said) -> bool:
+    def take(self, said: SoaReply) -> bool:
         if said.serial is None or not serials.at_least(said.serial, self.serial):
             return False
         self._over(self, said)
         return True
 
-    def give_up(self, said: Said) -> None:
+    def give_up(self, said: SoaReply) -> None:
         self._over(self, said)
 
 
-class Poll(_Question):
+class SoaPoll(_Question):
     """A question on a timed schedule.
 
     :param notify: sends another NOTIFY, at the end of each try but the first that the server has answered: one whose
@@ -130,7 +130,7 @@ class Poll(_Question):
     __slots__ = ('request', 'recipients', 'seen', 'started', 'failing_since', 'said', 'told', 'fetching_until',
                  '_notify', '_delay', '_notified')
 
-    def __init__(self, request: Request, schedule: Schedule, over: Callable[[Poll, Said], None],
+    def __init__(self, request: PollOrder, schedule: RetrySchedule, over: Callable[[SoaPoll, SoaReply], None],
                  notify: Callable[[], None] | None) -> None:
         super().__init__(request.peer, request.domain_id, request.name, request.serial, schedule, over)
         self.request = request
@@ -150,7 +150,7 @@ class Poll(_Question):
             return wake
         return super().begin(now)
 
-    def end_try(self, said: Said, now: float) -> Step:
+    def end_try(self, said: SoaReply, now: float) -> Step:
         # Only now: it may have fetched the zone from another MiniDNS.
         if said.answer is not Answer.TIMEOUT and (self.tries > 1 or not self._notified):
             self.notify(now)
@@ -162,7 +162,7 @@ class Poll(_Question):
             self._notify()
             self._notified, self.told, self.fetching_until = True, self.serial, now + self.schedule.retry_interval
 
-    def is_outdated_by(self, request: Request) -> bool:
+    def is_outdated_by(self, request: PollOrder) -> bool:
         """Whether the server has lost the zone since this was asked for."""
         earlier, now = self.request.incarnation, request.incarnation
         return self.domain_id == request.domain_id and earlier is not None and now is not None and earlier < now
@@ -176,14 +176,14 @@ class Poll(_Question):
         """Whether the server is left in peace, as it may be fetching the zone."""
         return not self.tries
 
-    def take(self, said: Said) -> bool:
+    def take(self, said: SoaReply) -> bool:
         if said.serial is not None:
             self._got_further(said.serial)
             self.seen = said.serial
         self.said = said
         return super().take(said)
 
-    def succeed(self, former: Poll) -> None:
+    def succeed(self, former: SoaPoll) -> None:
         """This poll takes the place of *former*."""
         self.failing_since, self.said, self.seen = former.failing_since, former.said, former.seen
         if self.request.seen is not None:
@@ -199,7 +199,7 @@ class Poll(_Question):
         if self.seen is not None and serials.newer(serial, self.seen):
             self.failing_since = time.monotonic()
 
-    def result(self, said: Said) -> PollResult:
+    def result(self, said: SoaReply) -> PollResult:
         if said.serial is not None and serials.at_least(said.serial, self.serial):
             return PollResult(self.domain_id, self.peer.id, Outcome.SUCCESS, Answer.SERIAL, said.serial,
                               expected_serial=self.serial, label=self.peer.label,
@@ -211,13 +211,13 @@ class Poll(_Question):
                           self.peer.label, self.request.incarnation)
 
 
-class Glance(_Question):
+class PostTransferPoll(_Question):
     """A few looks in quick succession, with nothing to say when they find nothing."""
 
     __slots__ = ('_looks', '_start')
 
-    def __init__(self, peer: Peer, domain_id: str, name: str, serial: int,
-                 over: Callable[[Glance, Said], None]) -> None:
+    def __init__(self, peer: AllowedPeer, domain_id: str, name: str, serial: int,
+                 over: Callable[[PostTransferPoll, SoaReply], None]) -> None:
         super().__init__(peer, domain_id, name, serial, _NO_SCHEDULE, over)
         self._looks = 0
         self._start = 0.0
@@ -237,14 +237,14 @@ class Glance(_Question):
         if not self.in_try:
             return super().begin(now)
         if self._looks < len(GLANCES) and (self.try_ends is None or now < self.try_ends):
-            return Do.SEND
-        return self.end_try(Said(Answer.TIMEOUT), now)
+            return NextStep.SEND
+        return self.end_try(SoaReply(Answer.TIMEOUT), now)
 
-    def heard(self, said: Said, now: float) -> Step:
+    def heard(self, said: SoaReply, now: float) -> Step:
         if said.truncated:
-            return Do.TCP
+            return NextStep.TCP
         if not said.doubtful and self.take(said):
-            return Do.END
+            return NextStep.END
         return self._next(now)
 
     def refused(self, why: str, now: float) -> Step:
@@ -255,46 +255,46 @@ class Glance(_Question):
         return now if self.wake is None else self.wake
 
 
-class Poller:
+class SoaPoller:
     """All polls under way, one for a server and zone, and the glances beside them.
 
     :param report: called with the results, any number at a time, in the runtime's world
     """
 
-    def __init__(self, exchange: Exchange, report: Report) -> None:
+    def __init__(self, exchange: ClientLoop, report: Report) -> None:
         self._exchange = exchange
         self._notifier = Notifier(exchange, self._refused)
         self._report = report
-        self._polls: dict[tuple[str, str], Poll] = {}
-        self._glances: dict[tuple[str, str], Glance] = {}
+        self._polls: dict[tuple[str, str], SoaPoll] = {}
+        self._glances: dict[tuple[str, str], PostTransferPoll] = {}
         metrics.POLLS_IN_FLIGHT.set_function(lambda: len(self._polls))
 
-    def request(self, requests: Sequence[Request], schedule: Schedule) -> None:
+    def request(self, requests: Sequence[PollOrder], schedule: RetrySchedule) -> None:
         """Start *requests*; returns at once, from any thread."""
         self._exchange.submit(lambda: self._begin(requests, schedule))
 
-    def transferred(self, peers: Sequence[Peer], domain_id: str, name: str, serial: int, pool_name: str) -> None:
+    def transferred(self, peers: Sequence[AllowedPeer], domain_id: str, name: str, serial: int, pool_name: str) -> None:
         """One of *peers* has just fetched a zone: look in a moment; from any thread."""
         self._exchange.submit(lambda: self._look(peers, domain_id, name, serial, pool_name), hurried=False)
 
-    def replace(self, peers: Mapping[str, Peer | None]) -> None:
+    def replace(self, peers: Mapping[str, AllowedPeer | None]) -> None:
         """Servers have changed, or are gone (None): polls under way go on with them as they are now, or end untold.
 
         :param peers: by id
         """
         self._exchange.submit(lambda: self._replace(peers))
 
-    def under_way(self) -> list[Poll]:
+    def under_way(self) -> list[SoaPoll]:
         """The polls that the exchange has left when it was stopped."""
         return list(self._polls.values())
 
-    def notifying(self) -> list[tuple[Request, Schedule]]:
+    def notifying(self) -> list[tuple[PollOrder, RetrySchedule]]:
         """The NOTIFYs without a poll that the exchange has left when it was stopped, with the tries they have left."""
         return [(each.wanted_by, each.left) for each in self._notifier.under_way() if not each.wanted_by.poll]
 
     # What follows is called in the exchange's loop alone.
 
-    def _begin(self, requests: Sequence[Request], schedule: Schedule) -> None:
+    def _begin(self, requests: Sequence[PollOrder], schedule: RetrySchedule) -> None:
         now = time.monotonic()
         for request in requests:
             former = self._polls.get((request.peer.id, request.name)) if request.poll else None
@@ -312,7 +312,7 @@ class Poller:
                 poll = self._poll(request, schedule, former)
                 poll.told, poll.fetching_until = told, fetching_until
 
-    def _notify(self, request: Request, schedule: Schedule) -> None:
+    def _notify(self, request: PollOrder, schedule: RetrySchedule) -> None:
         self._notifier.send(request.peer, request.name, request.serial, schedule, request)
 
     def _refused(self, peer_id: str, name: str) -> None:
@@ -321,7 +321,7 @@ class Poller:
         if poll is not None:
             poll.fetching_until = 0.0
 
-    def _poll(self, request: Request, schedule: Schedule, former: Poll | None) -> Poll:
+    def _poll(self, request: PollOrder, schedule: RetrySchedule, former: SoaPoll | None) -> SoaPoll:
         """One poll at a time for a server and zone: a newer serial takes the place of an older, an equal one joins.
 
         Whoever waits for the older is told with the newer.  What is still heard of questions that were asked before the
@@ -340,7 +340,7 @@ class Poller:
                 return former
             self._exchange.end(former)
         again = functools.partial(self._notify, request, schedule) if request.notify else None
-        poll = self._polls[request.peer.id, request.name] = Poll(request, schedule, self._polled, again)
+        poll = self._polls[request.peer.id, request.name] = SoaPoll(request, schedule, self._polled, again)
         poll.recipients[:0] = [each for each in waiting if each != request.recipient]
         if former is not None and former.domain_id == request.domain_id and not outdated:
             poll.succeed(former)
@@ -350,7 +350,7 @@ class Poller:
         self._exchange.begin(poll)
         return poll
 
-    def _replace(self, peers: Mapping[str, Peer | None]) -> None:
+    def _replace(self, peers: Mapping[str, AllowedPeer | None]) -> None:
         self._notifier.drop(peers.keys())
         for key in [key for key in self._glances if key[0] in peers]:
             self._exchange.end(self._glances.pop(key))
@@ -362,7 +362,7 @@ class Poller:
                 self._begin([dataclasses.replace(former.request, peer=peer, recipient=recipient)
                              for recipient in former.recipients], former.schedule)
 
-    def _polled(self, poll: Poll, said: Said) -> None:
+    def _polled(self, poll: SoaPoll, said: SoaReply) -> None:
         """*poll* is over."""
         key = poll.peer.id, poll.name
         del self._polls[key]
@@ -372,7 +372,7 @@ class Poller:
         if glance is not None and result.status is Outcome.SUCCESS:
             self._exchange.end(self._glances.pop(key))
 
-    def _look(self, peers: Sequence[Peer], domain_id: str, name: str, serial: int, pool_name: str) -> None:
+    def _look(self, peers: Sequence[AllowedPeer], domain_id: str, name: str, serial: int, pool_name: str) -> None:
         recipient = ToPool(pool_name, Context())
         for peer in peers:
             key = peer.id, name
@@ -382,11 +382,12 @@ class Poller:
             poll = self._polls.get(key)
             if poll is not None:
                 poll.fetching_until = 0.0
-            glance = Glance(peer, domain_id, name, serial, lambda each, said: self._looked(each, said, recipient))
+            glance = PostTransferPoll(peer, domain_id, name, serial,
+                                      lambda each, said: self._looked(each, said, recipient))
             self._glances[key] = glance
             self._exchange.begin(glance)
 
-    def _looked(self, glance: Glance, said: Said, recipient: Recipient) -> None:
+    def _looked(self, glance: PostTransferPoll, said: SoaReply, recipient: Recipient) -> None:
         """*glance* is over; what it saw is for whoever waits for that server and zone, or else for the pool."""
         key = glance.peer.id, glance.name
         del self._glances[key]
@@ -406,7 +407,7 @@ class Poller:
 
     # In the runtime's world.
 
-    def _tell(self, over: Sequence[tuple[Poll, PollResult, float]]) -> None:
+    def _tell(self, over: Sequence[tuple[SoaPoll, PollResult, float]]) -> None:
         for poll, result, seconds in over:
             counters.polled(poll.peer, result, seconds)
         self._report(*((recipient, result) for poll, result, _ in over for recipient in poll.recipients))

@@ -91,7 +91,7 @@ def drain(sock: socket.socket, most: int) -> list[tuple[bytes, Address]]:
     return found
 
 
-class Waiting:
+class SocketSelector:
     """Waits until something has arrived on some of the sockets, or somebody calls :meth:`wake`."""
 
     def __init__(self, sockets: Iterable[socket.socket]) -> None:
@@ -120,7 +120,7 @@ class Waiting:
         self._outer.close()
 
 
-class NativeWaiting:
+class NativeSelector:
     """Waits in a native thread until something can be done on some of the sockets, or somebody calls :meth:`wake`.
 
     :param native: has the modules

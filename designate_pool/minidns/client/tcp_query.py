@@ -10,7 +10,7 @@ from typing import Any
 _LENGTH = 2
 
 
-class Stream:
+class TcpQuery:
     """A connection that sends *message* and takes one reply.
 
     :param sockets: the module ``socket``

@@ -22,7 +22,7 @@ _SIZE = struct.Struct('=H')
 _CANNOT_CUT = {errno.EIO, errno.EINVAL, errno.EMSGSIZE, errno.ENOPROTOOPT, errno.EOPNOTSUPP}
 
 
-class Bursts:
+class UdpGso:
     """Sends on a UDP socket that does not block.
 
     :param address: where to; None for a socket that is connected

@@ -15,9 +15,9 @@ import time
 from collections.abc import Callable, Sequence
 
 from designate_pool.concurrency import Runtime, Task
-from designate_pool.minidns.client.sockets import Address, Waiting, udp_socket
-from designate_pool.minidns.server.query_handler import Answering
-from designate_pool.minidns.server.tcp import Connections, Served, listen
+from designate_pool.minidns.client.sockets import Address, SocketSelector, udp_socket
+from designate_pool.minidns.server.query_handler import QueryHandler
+from designate_pool.minidns.server.tcp import Served, TcpServer, listen
 from designate_pool.model import Endpoint
 
 LOG = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ _PACKET_INFO = struct.Struct('=I4s4s')
 Ancillary = list[tuple[int, int, bytes]]
 
 
-class Server:
+class Listener:
     """Answers on *endpoints*.
 
     :param served: told of each transfer that has been sent whole
@@ -39,13 +39,13 @@ class Server:
     :param reuse_port: whether other processes may answer there too
     """
 
-    def __init__(self, endpoints: Sequence[Endpoint], answering: Answering, served: Served, tcp_connections: int,
+    def __init__(self, endpoints: Sequence[Endpoint], answering: QueryHandler, served: Served, tcp_connections: int,
                  servers: Callable[[str], int], reuse_port: bool = False) -> None:
         self._wanted = tuple(endpoints)
         self._reuse_port = reuse_port
         self._answering = answering
-        self._connections = Connections(answering, served, tcp_connections, servers)
-        self._udp: list[Datagrams] = []
+        self._connections = TcpServer(answering, served, tcp_connections, servers)
+        self._udp: list[UdpServer] = []
         self._tcp: list[socket.socket] = []
         self.endpoints: tuple[Endpoint, ...] = ()
 
@@ -84,7 +84,7 @@ class Server:
                     raise
                 continue  # any port will do, so take one that is free for both
             self._tcp.append(stream)
-            self._udp.append(Datagrams(datagrams, self._answering))
+            self._udp.append(UdpServer(datagrams, self._answering))
             return Endpoint(endpoint.host, port)
         raise AssertionError('unreachable')
 
@@ -95,13 +95,13 @@ class Server:
             datagrams.close()
 
 
-class Datagrams:
+class UdpServer:
     """Queries and answers over one UDP socket."""
 
-    def __init__(self, sock: socket.socket, answering: Answering) -> None:
+    def __init__(self, sock: socket.socket, answering: QueryHandler) -> None:
         self._sock = sock
         self._answering = answering
-        self._waiting = Waiting([sock])
+        self._waiting = SocketSelector([sock])
         self._stopping = False
         self._task: Task | None = None
         # Where any local address is listened on, an answer must leave from the one that the query came to.

@@ -11,17 +11,17 @@ from dns.name import Name
 from designate_pool import metrics
 from designate_pool.errors import PoolError
 from designate_pool.minidns import counters
-from designate_pool.minidns.access.acl import Peer, Refusal, Visitor
-from designate_pool.minidns.access.servers import Roster
-from designate_pool.minidns.catalog.catalog_zone import CATALOG, Catalogs
+from designate_pool.minidns.access.acl import AllowedPeer, Refusal, TsigGrant
+from designate_pool.minidns.access.servers import ServerTable
+from designate_pool.minidns.catalog.catalog_zone import CATALOG, CatalogLoader
 from designate_pool.minidns.server import responder
-from designate_pool.minidns.server.refusals import Complaints
+from designate_pool.minidns.server.refusals import RefusalLog
 from designate_pool.minidns.server.responder import Query, Responder, Transfer
 from designate_pool.minidns.zones.ixfr import LEAST_RECORD, PackedDifference
-from designate_pool.minidns.zones.loader import Zones
+from designate_pool.minidns.zones.loader import ZoneLoader
 from designate_pool.minidns.zones.packing import PackedZone, StreamedZone
-from designate_pool.minidns.zones.streaming import Supply
-from designate_pool.minidns.zones.zone_cache import Kept
+from designate_pool.minidns.zones.streaming import ZoneSource
+from designate_pool.minidns.zones.zone_cache import ZoneCache
 from designate_pool.model import ZoneHead
 from designate_pool.storage.sql.database import Storage
 
@@ -31,7 +31,7 @@ LOG = logging.getLogger(__name__)
 _SHARE = 4
 
 
-class Answering:
+class QueryHandler:
     """Answers queries of a pool's servers out of the database.  The zones of other pools are unknown to it.
 
     :param roster: gives the servers of now
@@ -40,16 +40,17 @@ class Answering:
     :param served: told of each difference that is sent over UDP
     """
 
-    def __init__(self, storage: Storage, roster: Callable[[], Roster], keep: int,
-                 visitors: Callable[[], Mapping[Name, Visitor]] = dict,
-                 served: Callable[[tuple[Peer, ...], PackedZone], None] = lambda peers, zone: None) -> None:
-        kept = Kept(keep)
-        self._zones = Zones(storage, roster().pool_name, kept, Supply(kept, max(1, storage.connections // _SHARE)))
-        self._catalogs = Catalogs(storage, kept)
+    def __init__(self, storage: Storage, roster: Callable[[], ServerTable], keep: int,
+                 visitors: Callable[[], Mapping[Name, TsigGrant]] = dict,
+                 served: Callable[[tuple[AllowedPeer, ...], PackedZone], None] = lambda peers, zone: None) -> None:
+        kept = ZoneCache(keep)
+        self._zones = ZoneLoader(storage, roster().pool_name, kept,
+                                 ZoneSource(kept, max(1, storage.connections // _SHARE)))
+        self._catalogs = CatalogLoader(storage, kept)
         self._roster = roster
         self._visitors = visitors
         self._served = served
-        self._complaints = Complaints()
+        self._complaints = RefusalLog()
         self._outage = False
 
     def answers(self, messages: Sequence[tuple[bytes, str]], over_tcp: bool) -> list[bytes | Transfer | None]:
@@ -82,7 +83,7 @@ class Answering:
             return self._catalogs.difference(head, query.peers, have)
         return self._zones.difference(head, have, most)
 
-    def _heads(self, names: set[str], roster: Roster) -> Mapping[str, ZoneHead] | None:
+    def _heads(self, names: set[str], roster: ServerTable) -> Mapping[str, ZoneHead] | None:
         """The heads of *names*; None when the database does not say."""
         catalog = roster.catalog_zone
         try:

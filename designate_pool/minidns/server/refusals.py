@@ -20,7 +20,7 @@ MOST = 100
 _OTHERS = ('others', '')
 
 
-class Complaints:
+class RefusalLog:
     """Refusals by who asked (address and key) and kind; threads may share it.
 
     :param clock: seconds that only grow

@@ -13,7 +13,7 @@ from dns.name import Name
 from dns.tsig import Key
 
 from designate_pool import serial
-from designate_pool.minidns.access.acl import Guests, Peer, Refusal, Visitor
+from designate_pool.minidns.access.acl import Acl, AllowedPeer, Refusal, TsigGrant
 from designate_pool.minidns.zones import packing
 from designate_pool.model import ZoneHead
 from designate_pool.protocol import tsig, wire
@@ -48,11 +48,11 @@ class Query:
     room: int
     opt: bytes
     have: int | None
-    peers: tuple[Peer, ...]
+    peers: tuple[AllowedPeer, ...]
     address: str
     key: Key | None = None
     mac: bytes = b''
-    visitor: Visitor | None = None
+    visitor: TsigGrant | None = None
 
     def reply(self, rcode: int, now: int, flags: int = 0, count: int = 0, body: bytes = b'') -> bytes:
         """The one message that answers this query, signed as the query was."""
@@ -117,7 +117,7 @@ class Responder:
     :param visitors: by the name of the key; a server's key of the same name goes before
     """
 
-    def __init__(self, guests: Guests, visitors: Mapping[Name, Visitor] = {}) -> None:
+    def __init__(self, guests: Acl, visitors: Mapping[Name, TsigGrant] = {}) -> None:
         self._guests = guests
         self._visitors = visitors
 
@@ -174,7 +174,7 @@ class Responder:
             return known.reply(wire.FORMERR, now)
         return known
 
-    def _identify(self, query: Query, message: bytes, seal: tsig.Seal | None, now: int) -> Query | Refusal:
+    def _identify(self, query: Query, message: bytes, seal: tsig.TsigRecord | None, now: int) -> Query | Refusal:
         """*query* with those who may have sent it, or how it is refused."""
         guests, address = self._guests, query.address
         if seal is None:
@@ -237,7 +237,7 @@ def _soa(query: Query, head: ZoneHead, now: int, flags: int) -> bytes:
     return message
 
 
-def _key_name(peer: Peer) -> str:
+def _key_name(peer: AllowedPeer) -> str:
     return '' if peer.key is None else peer.key.name.to_text()
 
 
@@ -247,7 +247,7 @@ def _bare(message: bytes, rcode: int) -> bytes:
     return message[:2] + (wire.QR | flags | rcode).to_bytes(2, 'big') + bytes(8)
 
 
-def _additional(message: bytes, at: int, count: int) -> tuple[wire.Record | None, tsig.Seal | None, int]:
+def _additional(message: bytes, at: int, count: int) -> tuple[wire.WireRecord | None, tsig.TsigRecord | None, int]:
     """The OPT and TSIG records of the additional section, and where it ends.
 
     :raises wire.Malformed: when there are two OPT, or a TSIG that is not the last
@@ -267,7 +267,7 @@ def _additional(message: bytes, at: int, count: int) -> tuple[wire.Record | None
     return options, seal, at
 
 
-def _edns(options: wire.Record | None) -> tuple[bytes, int]:
+def _edns(options: wire.WireRecord | None) -> tuple[bytes, int]:
     """The OPT record of the answer, and the octets that the querier takes over UDP."""
     if options is None:
         return b'', PLAIN_UDP

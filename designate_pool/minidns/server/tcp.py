@@ -19,8 +19,8 @@ from collections.abc import Callable, Iterable
 
 from designate_pool.concurrency import Runtime, Task
 from designate_pool.minidns import counters
-from designate_pool.minidns.access.acl import Peer
-from designate_pool.minidns.server.query_handler import Answering
+from designate_pool.minidns.access.acl import AllowedPeer
+from designate_pool.minidns.server.query_handler import QueryHandler
 from designate_pool.minidns.server.responder import Messages, Transfer
 from designate_pool.minidns.zones.ixfr import PackedDifference
 from designate_pool.minidns.zones.packing import PackedZone, StreamedZone
@@ -40,10 +40,10 @@ _TURN = 100
 _BACKLOG = 1024
 _CHUNK = 65536
 
-Served = Callable[[tuple[Peer, ...], PackedZone | StreamedZone], None]
+Served = Callable[[tuple[AllowedPeer, ...], PackedZone | StreamedZone], None]
 
 
-class Connection:
+class ClientConnection:
     """One client.
 
     :ivar is_stranger: whether it comes from no server's address, and has not been sent a zone as a server
@@ -108,7 +108,7 @@ class Connection:
         return found
 
 
-class Connections:
+class TcpServer:
     """All TCP connections.
 
     :param served: told of each transfer that has been sent whole
@@ -117,17 +117,17 @@ class Connections:
         as many again waiting; one that stands for none a quarter, and all of these together half
     """
 
-    def __init__(self, answering: Answering, served: Served, most: int,
+    def __init__(self, answering: QueryHandler, served: Served, most: int,
                  servers: Callable[[str], int]) -> None:
         self._answering = answering
         self._served = served
         self._most = most
         self._half, self._quarter = max(1, most // 2), max(1, most // 4)
         self._servers = servers
-        self._open: set[Connection] = set()
+        self._open: set[ClientConnection] = set()
         self._strangers = 0
         self._by_address: collections.Counter[str] = collections.Counter()
-        self._waiting: dict[str, collections.deque[Connection]] = {}
+        self._waiting: dict[str, collections.deque[ClientConnection]] = {}
         self._changed = threading.Condition()
         self._listeners: list[socket.socket] = []
         self._tasks: list[Task] = []
@@ -174,10 +174,10 @@ class Connections:
                 with self._changed:
                     self._changed.wait(0.1)  # out of file descriptors, say: others must be closed first
                 continue
-            self._admit(Connection(sock, address[0], not self._servers(address[0])))
+            self._admit(ClientConnection(sock, address[0], not self._servers(address[0])))
             time.sleep(0)  # a green thread to which somebody comes all the time would go on for ever; so below
 
-    def _admit(self, connection: Connection) -> None:
+    def _admit(self, connection: ClientConnection) -> None:
         """Serve *connection*, or have it wait for others to end; close it when too many wait already."""
         address = connection.address
         with self._changed:
@@ -191,17 +191,17 @@ class Connections:
             else:
                 connection.sock.close()
 
-    def _has_room(self, connection: Connection) -> bool:
+    def _has_room(self, connection: ClientConnection) -> bool:
         return (len(self._open) < self._most and self._by_address[connection.address] < self._share(connection)
                 and not (connection.is_stranger and self._strangers >= self._half))
 
-    def _may_wait(self, connection: Connection) -> bool:
+    def _may_wait(self, connection: ClientConnection) -> bool:
         if len(self._waiting.get(connection.address, ())) >= self._share(connection):
             return False
         strangers = sum(len(waiting) for waiting in self._waiting.values() if waiting[0].is_stranger)
         return not connection.is_stranger or strangers < self._half
 
-    def _press(self, waiting: Connection) -> None:
+    def _press(self, waiting: ClientConnection) -> None:
         """Hang up the longest idle one of those whose end would make room for *waiting*."""
         if self._by_address[waiting.address] >= self._share(waiting):
             _make_room((each for each in self._open if each.address == waiting.address), ARRIVING)
@@ -210,18 +210,18 @@ class Connections:
         elif len(self._open) >= self._most:
             _make_room(self._open)
 
-    def _share(self, connection: Connection) -> int:
+    def _share(self, connection: ClientConnection) -> int:
         servers = self._servers(connection.address)
         return self._half * servers if servers else self._quarter
 
-    def _begin(self, connection: Connection) -> None:
+    def _begin(self, connection: ClientConnection) -> None:
         assert self._runtime is not None
         self._open.add(connection)
         self._by_address[connection.address] += 1
         self._strangers += connection.is_stranger
         self._runtime.spawn(self._serve, connection, name='minidns-tcp')
 
-    def _leave(self, connection: Connection) -> None:
+    def _leave(self, connection: ClientConnection) -> None:
         """Let those in that wait."""
         with self._changed:
             self._open.discard(connection)
@@ -236,13 +236,13 @@ class Connections:
                     del self._waiting[address]
             self._changed.notify_all()
 
-    def _vouch(self, connection: Connection) -> None:
+    def _vouch(self, connection: ClientConnection) -> None:
         """*connection* has been found to be a server's."""
         with self._changed:
             self._strangers -= connection.is_stranger
             connection.is_stranger = False
 
-    def _rest(self, connection: Connection) -> None:
+    def _rest(self, connection: ClientConnection) -> None:
         """*connection* has nothing to do; where others wait for its place, it may have to go."""
         connection.idle_since = time.monotonic()
         with self._changed:
@@ -250,7 +250,7 @@ class Connections:
                 if waiting[0].address != connection.address:
                     self._press(waiting[0])
 
-    def _serve(self, connection: Connection) -> None:
+    def _serve(self, connection: ClientConnection) -> None:
         try:
             with contextlib.suppress(OSError):  # clients come and go, fast and slow
                 while queries := connection.queries():
@@ -271,7 +271,7 @@ class Connections:
             connection.sock.close()
             self._leave(connection)
 
-    def _transfer(self, connection: Connection, transfer: Transfer) -> None:
+    def _transfer(self, connection: ClientConnection, transfer: Transfer) -> None:
         started = time.monotonic()
         zone = self._answering.packed(transfer)
         if isinstance(zone, bytes):
@@ -295,7 +295,7 @@ class Connections:
                              is_whole=not isinstance(zone, PackedDifference))
         self._served(transfer.query.peers, zone)
 
-    def _send(self, connection: Connection, messages: Messages, least_rate: int) -> int:
+    def _send(self, connection: ClientConnection, messages: Messages, least_rate: int) -> int:
         """Send *messages*; how many octets their answer sections have.
 
         :param least_rate: octets a second that the client has to take in the long run; 0 where nothing depends on it
@@ -312,7 +312,7 @@ class Connections:
         return messages.octets
 
 
-def _make_room(connections: Iterable[Connection], least: float = 0.0) -> None:
+def _make_room(connections: Iterable[ClientConnection], least: float = 0.0) -> None:
     """Hang up the one that has been idle the longest, if one is, and for *least* seconds."""
     before = time.monotonic() - least
     idle = [each for each in connections if each.idle_since is not None and each.idle_since <= before]

@@ -6,15 +6,15 @@ import bisect
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from designate_pool.minidns.access.acl import Peer
+from designate_pool.minidns.access.acl import AllowedPeer
 from designate_pool.protocol import soa_query, wire
-from designate_pool.protocol.soa_query import Said
+from designate_pool.protocol.soa_query import SoaReply
 
 #: After the question: an owner that points to it, the type SOA and the class IN; TTL and length of the rdata follow.
 _SOA = wire.TO_QUESTION + wire.QUESTION.pack(wire.SOA, wire.IN)
 
 
-class Page:
+class SweepPage:
     """Zones to ask servers for.
 
     :param domains: (id, name, wanted serial); one whose name is none is not asked for
@@ -22,10 +22,10 @@ class Page:
     :ivar tallies: what came of it, for each server
     """
 
-    def __init__(self, peers: Iterable[Peer], domains: Sequence[tuple[str, str, int]], note: Any = None) -> None:
+    def __init__(self, peers: Iterable[AllowedPeer], domains: Sequence[tuple[str, str, int]], note: Any = None) -> None:
         self.note = note
         self.domains = domains
-        self.tallies = [Tally(self, peer) for peer in peers]
+        self.tallies = [PeerResult(self, peer) for peer in peers]
         self.open = len(self.tallies)
         self.began = 0.0
         # By zone: the query without its id, shorter ones first; what a plain reply has in the place of question and
@@ -61,7 +61,7 @@ class Page:
         return bisect.bisect_right(self.queries, length, start, stop, key=len)
 
 
-class Tally:
+class PeerResult:
     """What one server says to a page.
 
     :ivar answered: how many zones it answered for, whatever it said; *unanswered*, for how many it did not, all tries
@@ -75,8 +75,8 @@ class Tally:
 
     __slots__ = ('page', 'peer', 'answered', 'unanswered', 'findings', 'first', 'next', 'left')
 
-    def __init__(self, page: Page, peer: Peer) -> None:
+    def __init__(self, page: SweepPage, peer: AllowedPeer) -> None:
         self.page = page
         self.peer = peer
         self.answered = self.unanswered = self.first = self.next = self.left = 0
-        self.findings: list[tuple[int, Said]] = []
+        self.findings: list[tuple[int, SoaReply]] = []

@@ -9,9 +9,9 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from designate_pool.minidns.access.acl import Peer
-from designate_pool.minidns.client.congestion_window import Window
-from designate_pool.minidns.soa_sweep.page import Tally
+from designate_pool.minidns.access.acl import AllowedPeer
+from designate_pool.minidns.client.congestion_window import CongestionWindow
+from designate_pool.minidns.soa_sweep.page import PeerResult
 
 #: Seconds that each try waits for its answer.
 WAITS = (1.0, 1.0, 2.0)
@@ -21,7 +21,7 @@ _IDS = struct.Struct('2s' * 2048)
 Sent = tuple[float, list[bytes], range]
 
 
-class Lane:
+class SweepChannel:
     """
     Questions to the server have numbers that never come again.
 
@@ -39,11 +39,11 @@ class Lane:
     __slots__ = ('peer', 'sock', 'bursts', 'window', 'pending', 'signed', 'sent', 'again', 'late', 'tallies',
                  'under_way', 'in_flight', 'heard', 'heard_at', 'silent', '_ids', '_numbers')
 
-    def __init__(self, peer: Peer) -> None:
+    def __init__(self, peer: AllowedPeer) -> None:
         self.peer = peer
         self.sock: Any = None
         self.bursts: Any = None
-        self.window = Window()
+        self.window = CongestionWindow()
         self.silent = False
         self.heard = 0
         self.heard_at = 0.0
@@ -57,8 +57,8 @@ class Lane:
         self.sent: tuple[collections.deque[Sent], ...] = tuple(collections.deque() for _ in WAITS)
         self.again: collections.deque[tuple[bytes, int, int]] = collections.deque()
         self.late: set[bytes] = set()
-        self.tallies: collections.deque[Tally] = collections.deque()
-        self.under_way: list[Tally] = []
+        self.tallies: collections.deque[PeerResult] = collections.deque()
+        self.under_way: list[PeerResult] = []
         self.in_flight = 0
 
     @property
@@ -76,7 +76,7 @@ class Lane:
             if found:
                 return found
 
-    def add(self, tally: Tally) -> None:
+    def add(self, tally: PeerResult) -> None:
         """Have *tally* wait to be asked."""
         tally.first = self._numbers
         self._numbers += len(tally.page.queries)
@@ -84,7 +84,7 @@ class Lane:
         self.under_way.append(tally)
         self.tallies.append(tally)
 
-    def tally_of(self, question: int) -> Tally:
+    def tally_of(self, question: int) -> PeerResult:
         """Whose *question* is, which is pending."""
         return next(each for each in self.under_way if each.first <= question < each.first + len(each.page.queries))
 

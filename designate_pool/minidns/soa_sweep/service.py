@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 from designate_pool.concurrency import Native, Runtime, Task
 from designate_pool.minidns import counters
-from designate_pool.minidns.access.acl import Peer
+from designate_pool.minidns.access.acl import AllowedPeer
 from designate_pool.minidns.client.poll_handover import hand_back_pages
-from designate_pool.minidns.soa_sweep.page import Page, Tally
-from designate_pool.minidns.soa_sweep.sweep import Survey
+from designate_pool.minidns.soa_sweep.page import PeerResult, SweepPage
+from designate_pool.minidns.soa_sweep.sweep import SoaSweep
 from designate_pool.model import Answer, Context, Outcome, PollResult
-from designate_pool.protocol.soa_query import Said
+from designate_pool.protocol.soa_query import SoaReply
 from designate_pool.rpc.minidns import MiniDnsClient
 from designate_pool.rpc.pool_manager import PoolManagerClient
 
@@ -34,7 +34,7 @@ class _Note(NamedTuple):
     started_at: datetime
 
 
-class Surveying:
+class SweepService:
     """Has pages asked for, and tells the pool managers.
 
     :param sources: the address to send from, by family
@@ -44,13 +44,13 @@ class Surveying:
         self._pool_managers = pool_managers
         self._sources = sources
         self._native: Native | None = None
-        self._survey: Survey | None = None
+        self._survey: SoaSweep | None = None
         self._task: Task | None = None
         self._outage = False
 
     def start(self, runtime: Runtime) -> None:
         self._native = runtime.native('minidns-survey', self._told)
-        self._survey = Survey(self._native, self._sources)
+        self._survey = SoaSweep(self._native, self._sources)
         self._task = self._native.spawn(self._survey.run)
 
     def stop(self, others: MiniDnsClient | None = None) -> None:
@@ -66,23 +66,23 @@ class Surveying:
             for page in left if others is None else hand_back_pages(left, others):
                 self._tell(page)
 
-    def ask(self, context: Context, pool_name: str, started_at: datetime, peers: Sequence[Peer],
+    def ask(self, context: Context, pool_name: str, started_at: datetime, peers: Sequence[AllowedPeer],
             domains: Sequence[tuple[str, str, int]]) -> None:
         """Ask *peers* for *domains*, once started; from any thread.
 
         :param domains: (id, name, wanted serial)
         """
         assert self._survey is not None
-        self._survey.put(Page(peers, domains, _Note(context, pool_name, started_at)))
+        self._survey.put(SweepPage(peers, domains, _Note(context, pool_name, started_at)))
 
     def _told(self, items: list[Any]) -> None:
         for item in items:
-            if isinstance(item, Page):
+            if isinstance(item, SweepPage):
                 self._tell(item)
             else:
                 LOG.error('an audit stumbled, what it was at is left to the next round: %s', item)
 
-    def _tell(self, page: Page) -> None:
+    def _tell(self, page: SweepPage) -> None:
         """Send; what cannot be sent is dropped, because the next round asks again."""
         asked = [tally for tally in page.tallies if tally.answered or tally.unanswered]
         for tally in asked:
@@ -100,7 +100,7 @@ class Surveying:
             self._outage = False
 
 
-def _finding(page: Page, tally: Tally, number: int, said: Said) -> PollResult:
+def _finding(page: SweepPage, tally: PeerResult, number: int, said: SoaReply) -> PollResult:
     domain_id, _, serial = page.domains[number]
     reason = f'{said.reason}, not {serial}' if said.answer is Answer.SERIAL else said.reason
     return PollResult(domain_id, tally.peer.id, Outcome.ERROR, said.answer, said.serial, reason, serial,

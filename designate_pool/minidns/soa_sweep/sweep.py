@@ -3,8 +3,8 @@
 A page is some zones and some servers; each server is asked for each zone.  A reply that is plain and has the wanted
 serial, as nearly all of a healthy pool are, is known by comparing octets; any other is read with care
 (:mod:`designate_pool.protocol.soa_query`).  What is not answered is asked again, :data:`WAITS` apart; a server is asked
-no faster than its :class:`~designate_pool.minidns.client.congestion_window.Window` lets, and, where they have one length, many questions
-in one go (:mod:`designate_pool.minidns.client.udp_gso`).
+no faster than its :class:`~designate_pool.minidns.client.congestion_window.CongestionWindow` lets, and, where they have
+one length, many questions in one go (:mod:`designate_pool.minidns.client.udp_gso`).
 
 A server's trouble is its own: one that is silent, or far behind the others, is left out of pages, which then say so.
 A socket is connected to one server, so that replies come from nobody else, and is open while there is something to ask.
@@ -23,16 +23,16 @@ from typing import Any
 from dns.tsig import Key
 
 from designate_pool.concurrency import Native
-from designate_pool.minidns.access.acl import Peer
+from designate_pool.minidns.access.acl import AllowedPeer
 from designate_pool.minidns.client import udp_gso
 from designate_pool.minidns.client.congestion_window import MOST
-from designate_pool.minidns.client.sockets import NativeWaiting, udp_socket, words
-from designate_pool.minidns.client.udp_gso import Bursts
-from designate_pool.minidns.soa_sweep.page import Page, Tally
-from designate_pool.minidns.soa_sweep.peer_channel import WAITS, Lane
+from designate_pool.minidns.client.sockets import NativeSelector, udp_socket, words
+from designate_pool.minidns.client.udp_gso import UdpGso
+from designate_pool.minidns.soa_sweep.page import PeerResult, SweepPage
+from designate_pool.minidns.soa_sweep.peer_channel import WAITS, SweepChannel
 from designate_pool.model import Answer
 from designate_pool.protocol import soa_query, tsig
-from designate_pool.protocol.soa_query import Said
+from designate_pool.protocol.soa_query import SoaReply
 
 #: Pages that a server may be behind the quickest one of a page; the page does without it when the first of them has
 #: waited for so many seconds, or when it has been quiet for so many.
@@ -50,10 +50,10 @@ _PARTS = 4
 _PLAIN = frozenset(bytes((0x84, low, 0, 1, 0, 1)) for low in (0x00, 0x80))
 #: What the rdata of a SOA has at least: two names and five numbers.
 _SHORTEST = 22
-_SILENCE = Said(Answer.TIMEOUT, reason=f'no answer, asked {len(WAITS)} times')
+_SILENCE = SoaReply(Answer.TIMEOUT, reason=f'no answer, asked {len(WAITS)} times')
 
 
-class Survey:
+class SoaSweep:
     """Asks for pages, and posts each when it is done; a text that it posts is an error of its own.
 
     :param sources: the address to send from, by family; any where it is missing
@@ -63,15 +63,15 @@ class Survey:
         self._native = native
         self._sources = sources or {}
         self._clock = native.time.monotonic
-        self._waiting = NativeWaiting(native)
-        self._inbox: collections.deque[Page] = collections.deque()
-        self._lanes: dict[str, Lane] = {}
-        self._by_number: dict[int, Lane] = {}
-        self._pages: dict[Page, None] = {}
+        self._waiting = NativeSelector(native)
+        self._inbox: collections.deque[SweepPage] = collections.deque()
+        self._lanes: dict[str, SweepChannel] = {}
+        self._by_number: dict[int, SweepChannel] = {}
+        self._pages: dict[SweepPage, None] = {}
         self._now = self._look_at = self._clock()
         self._stop_by: float | None = None
 
-    def put(self, page: Page) -> None:
+    def put(self, page: SweepPage) -> None:
         """Ask for *page*; from any thread."""
         self._inbox.append(page)
         self._waiting.wake()
@@ -81,7 +81,7 @@ class Survey:
         self._stop_by = self._clock() + seconds
         self._waiting.wake()
 
-    def left(self) -> list[Page]:
+    def left(self) -> list[SweepPage]:
         """The pages that were not done when :meth:`run` ended."""
         return [*self._pages, *self._inbox]
 
@@ -94,7 +94,7 @@ class Survey:
             except Exception:  # one page's fault must not stop all others
                 self._native.post(traceback.format_exc())
                 for lane in list(self._by_number.values()):
-                    self._give_up(lane, Said(Answer.BAD, reason='it could not be asked'))
+                    self._give_up(lane, SoaReply(Answer.BAD, reason='it could not be asked'))
         self._rest()
         self._waiting.close()
 
@@ -124,7 +124,7 @@ class Survey:
         if not self._pages:
             self._rest()
 
-    def _begin(self, page: Page) -> None:
+    def _begin(self, page: SweepPage) -> None:
         page.prepare()
         page.began = self._now
         self._pages[page] = None
@@ -139,31 +139,31 @@ class Survey:
             lane.add(tally)
             self._send(lane)
 
-    def _is_behind(self, lane: Lane, least: int) -> bool:
+    def _is_behind(self, lane: SweepChannel, least: int) -> bool:
         """
         :param least: how many pages wait for the quickest server
         """
         return len(lane.tallies) - least >= MOST_BEHIND and (
             lane.heard_at + MOST_QUIET <= self._now or lane.tallies[0].page.began + MOST_LATE <= self._now)
 
-    def _lane(self, peer: Peer) -> Lane:
+    def _lane(self, peer: AllowedPeer) -> SweepChannel:
         """The server's lane, with a socket if it can have one."""
         lane = self._lanes.get(peer.id)
         if lane is None or lane.peer != peer:
             if lane is not None:
                 self._give_up(lane, _SILENCE)
                 self._close(lane)
-            lane = self._lanes[peer.id] = Lane(peer)
+            lane = self._lanes[peer.id] = SweepChannel(peer)
         if lane.sock is None and peer.addresses:
             lane.sock = self._connected(peer)
             lane.heard_at = self._now
             if lane.sock is not None:
-                lane.bursts = Bursts(lane.sock)
+                lane.bursts = UdpGso(lane.sock)
                 self._by_number[lane.sock.fileno()] = lane
                 self._waiting.want(lane.sock.fileno())
         return lane
 
-    def _connected(self, peer: Peer) -> Any:
+    def _connected(self, peer: AllowedPeer) -> Any:
         address = peer.addresses[0]
         family = socket.AF_INET6 if ':' in address else socket.AF_INET
         try:
@@ -177,7 +177,7 @@ class Survey:
             return None
         return sock
 
-    def _send(self, lane: Lane, at_once: bool = True) -> None:
+    def _send(self, lane: SweepChannel, at_once: bool = True) -> None:
         """Send what waits, as far as the server can take it: what was lost before what is new.
 
         :param at_once: otherwise, wait for new queries until there is room for many together
@@ -196,9 +196,9 @@ class Survey:
         except BlockingIOError:
             return  # the look that comes next sends it
         except OSError as error:
-            self._give_up(lane, Said(Answer.TIMEOUT, reason=words(error.errno)))
+            self._give_up(lane, SoaReply(Answer.TIMEOUT, reason=words(error.errno)))
 
-    def _send_again(self, lane: Lane, key: bytes, question: int) -> None:
+    def _send_again(self, lane: SweepChannel, key: bytes, question: int) -> None:
         """
         :raises OSError: when it could not be sent
         """
@@ -208,7 +208,7 @@ class Survey:
         lane.late.discard(key)
         lane.in_flight += 1
 
-    def _send_new(self, lane: Lane, tally: Tally) -> None:
+    def _send_new(self, lane: SweepChannel, tally: PeerResult) -> None:
         """Send some of what is new, of one length.
 
         :raises OSError: when none could be sent
@@ -235,18 +235,18 @@ class Survey:
             signed.append((messages[number], signer.mac))
         return signed
 
-    def _receive(self, lane: Lane) -> None:
+    def _receive(self, lane: SweepChannel) -> None:
         heard = lane.heard
         try:
             self._drain(lane)
         except BlockingIOError:
             pass
         except OSError as error:
-            self._give_up(lane, Said(Answer.TIMEOUT, reason=words(error.errno)))
+            self._give_up(lane, SoaReply(Answer.TIMEOUT, reason=words(error.errno)))
         if lane.heard != heard:
             lane.heard_at, lane.silent = self._now, False
 
-    def _drain(self, lane: Lane) -> None:
+    def _drain(self, lane: SweepChannel) -> None:
         """
         :raises OSError: when there is nothing more to read
         """
@@ -289,7 +289,7 @@ class Survey:
             if not tally.left:
                 self._end(tally)
 
-    def _read(self, lane: Lane, reply: bytes, tally: Tally, number: int) -> bool:
+    def _read(self, lane: SweepChannel, reply: bytes, tally: PeerResult, number: int) -> bool:
         """Read a reply that is not the plain one that was wanted; whether it is an answer to the question."""
         page, (_, mac) = tally.page, lane.signed.get(reply[:2], (b'', b''))
         said = soa_query.read_soa(reply, page.queries[number], lane.peer.key, mac, int(self._native.time.time()))
@@ -304,7 +304,7 @@ class Survey:
             tally.findings.append((page.numbers[number], said))
         return True
 
-    def _look(self, lane: Lane) -> None:
+    def _look(self, lane: SweepChannel) -> None:
         """See what has not been answered in its time, and what has no time left."""
         now, silent = self._now, False
         for tried, (sent, wait) in enumerate(zip(lane.sent, WAITS), 1):
@@ -329,7 +329,7 @@ class Survey:
         while lane.tallies and lane.tallies[0].page.began + LONGEST <= now:
             self._skip(lane.tallies.popleft())
 
-    def _give_up(self, lane: Lane, why: Said) -> None:
+    def _give_up(self, lane: SweepChannel, why: SoaReply) -> None:
         """What is under way to the server has failed, and what has not been asked is left out."""
         pending, tallies = [(lane.tally_of(each), each) for each in lane.pending.values()], list(lane.tallies)
         lane.clear()
@@ -338,27 +338,27 @@ class Survey:
         for tally in tallies:
             self._skip(tally)
 
-    def _fail(self, tally: Tally, question: int, why: Said) -> None:
+    def _fail(self, tally: PeerResult, question: int, why: SoaReply) -> None:
         tally.unanswered += 1
         tally.findings.append((tally.page.numbers[question - tally.first], why))
         tally.left -= 1
         if not tally.left:
             self._end(tally)
 
-    def _skip(self, tally: Tally) -> None:
+    def _skip(self, tally: PeerResult) -> None:
         """Leave out what has not been asked."""
         skipped, tally.next = len(tally.page.queries) - tally.next, len(tally.page.queries)
         tally.left -= skipped
         if skipped and not tally.left:
             self._end(tally)
 
-    def _end(self, tally: Tally) -> None:
+    def _end(self, tally: PeerResult) -> None:
         """The server has nothing left to do for the page."""
         tally.page.open -= 1
         if not tally.page.open:
             self._over(tally.page)
 
-    def _over(self, page: Page) -> None:
+    def _over(self, page: SweepPage) -> None:
         del self._pages[page]
         self._native.post(page)
 
@@ -368,7 +368,7 @@ class Survey:
             lane.clear()
             self._close(lane)
 
-    def _close(self, lane: Lane) -> None:
+    def _close(self, lane: SweepChannel) -> None:
         if lane.sock is not None:
             self._waiting.forget(lane.sock.fileno())
             del self._by_number[lane.sock.fileno()]

@@ -10,7 +10,7 @@ K = TypeVar('K')
 V = TypeVar('V')
 
 
-class Gathering(Generic[K, V]):
+class BatchLoader(Generic[K, V]):
     """Reads by key, one read at a time: all who ask while one is under way share the next.
 
     :param read: what is found for keys; called by whichever caller comes first

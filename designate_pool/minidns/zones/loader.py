@@ -12,9 +12,9 @@ from typing import TypeVar
 
 from designate_pool.errors import RecordTooLarge
 from designate_pool.minidns.zones import ixfr, packing
-from designate_pool.minidns.zones.batch_loader import Gathering
-from designate_pool.minidns.zones.streaming import Supply
-from designate_pool.minidns.zones.zone_cache import Kept, Marks
+from designate_pool.minidns.zones.batch_loader import BatchLoader
+from designate_pool.minidns.zones.streaming import ZoneSource
+from designate_pool.minidns.zones.zone_cache import LruSet, ZoneCache
 from designate_pool.model import ZoneBlock, ZoneDifference, ZoneHead, ZoneRecord
 from designate_pool.protocol import axfr_records
 from designate_pool.storage.serving import zone_snapshot
@@ -34,17 +34,17 @@ K = TypeVar('K', str, _Since)
 V = TypeVar('V')
 
 
-class Zones:
+class ZoneLoader:
     """The zones of a pool's domains."""
 
-    def __init__(self, storage: Storage, pool_name: str, kept: Kept, supply: Supply) -> None:
+    def __init__(self, storage: Storage, pool_name: str, kept: ZoneCache, supply: ZoneSource) -> None:
         self._storage = storage
         self._supply = supply
-        self._heads = Gathering(lambda names: storage.ask(zone_snapshot.heads, names, pool_name))
-        self._small: Gathering[str, _Read | None] = Gathering(self._read_together)
-        self._differences: Gathering[_Since, ZoneDifference | None] = Gathering(self._differences_together)
-        self._counts: Gathering[str, int | None] = Gathering(self._counts_together)
-        self._large = Marks()
+        self._heads = BatchLoader(lambda names: storage.ask(zone_snapshot.heads, names, pool_name))
+        self._small: BatchLoader[str, _Read | None] = BatchLoader(self._read_together)
+        self._differences: BatchLoader[_Since, ZoneDifference | None] = BatchLoader(self._differences_together)
+        self._counts: BatchLoader[str, int | None] = BatchLoader(self._counts_together)
+        self._large = LruSet()
         self._kept = kept
 
     def heads(self, names: Collection[str]) -> Mapping[str, ZoneHead]:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 
 from designate_pool.errors import ServiceUnavailable
 from designate_pool.minidns.zones.packing import ROOM, Body, PackedZone, StreamedZone
-from designate_pool.minidns.zones.zone_cache import Kept, Marks
+from designate_pool.minidns.zones.zone_cache import LruSet, ZoneCache
 
 Open = Callable[[], StreamedZone | None]
 
@@ -24,17 +24,17 @@ Open = Callable[[], StreamedZone | None]
 PATIENCE = 60.0
 
 
-class Supply:
+class ZoneSource:
     """The contents of zones.
 
     :param turns: zones that are sent while they are read, at the same time
     """
 
-    def __init__(self, kept: Kept, turns: int) -> None:
+    def __init__(self, kept: ZoneCache, turns: int) -> None:
         self._kept = kept
         self._turns = threading.BoundedSemaphore(turns)
         # Known to be too large to be kept; what is forgotten is found anew.
-        self._large = Marks()
+        self._large = LruSet()
 
     def get(self, key: str, serial: int, open: Open) -> PackedZone | StreamedZone | None:
         """The zone of *key* at *serial*, or what *open* gives; None where that is None.

@@ -13,7 +13,7 @@ from designate_pool.minidns.zones.packing import PackedZone
 EACH = 600
 
 
-class Kept:
+class ZoneCache:
     """The latest packed zone of each key, those used last, within a number of octets; threads may share it.
 
     What is gathered to be kept counts as well, so that the octets are never more than the budget.
@@ -108,7 +108,7 @@ class Kept:
             self._held -= zone.size + self._each
 
 
-class Marks:
+class LruSet:
     """Keys of which something is known, the latest of them; threads may share it."""
 
     #: Of more, the one that was marked first is forgotten.

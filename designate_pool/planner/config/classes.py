@@ -12,7 +12,7 @@ from typing import Any
 
 from designate_pool.errors import PoolError
 from designate_pool.planner.config.secret_values import FileSecrets, Secret, without_secrets
-from designate_pool.planner.config.yaml_reader import Mistakes, hint
+from designate_pool.planner.config.yaml_reader import YamlErrors, hint
 from designate_pool.planner.outputs import OUTPUTS, BaseOutput
 from designate_pool.planner.processors import PROCESSORS
 from designate_pool.planner.providers.base import BaseProcessor, BaseSource
@@ -43,7 +43,7 @@ _NAMES: dict[Any, str] = {int: 'a whole number', float: 'a number', bool: 'true 
 Options = Mapping[str, Any]
 
 
-def provider(id: str, word: str, options: Options, mistakes: Mistakes, place: str) -> BaseSource | None:
+def provider(id: str, word: str, options: Options, mistakes: YamlErrors, place: str) -> BaseSource | None:
     """A source or target; None when something is wrong with it, which is noted."""
     cls = _class(CLASSES.get(word, word), CLASSES, mistakes, place)
     if cls is None:
@@ -57,7 +57,7 @@ def provider(id: str, word: str, options: Options, mistakes: Mistakes, place: st
     return None
 
 
-def processor(id: str, word: str, options: Options, mistakes: Mistakes, place: str) -> BaseProcessor | None:
+def processor(id: str, word: str, options: Options, mistakes: YamlErrors, place: str) -> BaseProcessor | None:
     """A processor; None when something is wrong with it, which is noted."""
     cls = PROCESSORS[word] if word in PROCESSORS else _class(word, PROCESSORS, mistakes, place)
     if cls is None:
@@ -71,7 +71,7 @@ def processor(id: str, word: str, options: Options, mistakes: Mistakes, place: s
     return None
 
 
-def output(id: str, word: str, options: Options, mistakes: Mistakes, place: str) -> BaseOutput | None:
+def output(id: str, word: str, options: Options, mistakes: YamlErrors, place: str) -> BaseOutput | None:
     """A plan output; None when something is wrong with it, which is noted."""
     known: dict[str, type] = {**OUTPUTS, **OCTODNS_OUTPUTS}
     cls = known[word] if word in known else _class(word, known, mistakes, place)
@@ -83,7 +83,7 @@ def output(id: str, word: str, options: Options, mistakes: Mistakes, place: str)
     return None
 
 
-def handler(id: str, word: str, options: Options, mistakes: Mistakes, place: str) -> Any:
+def handler(id: str, word: str, options: Options, mistakes: YamlErrors, place: str) -> Any:
     """A secret handler; None when something is wrong with it, which is noted."""
     cls = FileSecrets if word == 'file' else _class(word, ('file',), mistakes, place)
     if cls is None:
@@ -94,7 +94,7 @@ def handler(id: str, word: str, options: Options, mistakes: Mistakes, place: str
     return _made(cls, id, options, mistakes, place, lambda fit: cls(id, **fit))
 
 
-def _class(path: str, words: Iterable[str], mistakes: Mistakes, place: str) -> type | None:
+def _class(path: str, words: Iterable[str], mistakes: YamlErrors, place: str) -> type | None:
     """The class at a dotted path; None when there is none, which is noted."""
     module, dot, name = path.rpartition('.')
     if not dot:
@@ -117,7 +117,7 @@ def _is_of_octodns(cls: type) -> bool:
     return any(base.__module__.partition('.')[0] == 'octodns' for base in cls.__mro__)
 
 
-def _made(cls: type, id: str, options: Options, mistakes: Mistakes, place: str,
+def _made(cls: type, id: str, options: Options, mistakes: YamlErrors, place: str,
           make: Callable[[dict[str, Any]], Any]) -> Any:
     """What *make* makes of *options*, each of the type that it has to be of; None when something is wrong with them."""
     before = len(mistakes.lines)
@@ -185,7 +185,7 @@ def _of_default(default: Any) -> tuple[Any, ...]:
     return (type(default), object) if isinstance(default, (bool, int, float)) else ()
 
 
-def _fit(value: Any, kinds: tuple[Any, ...], mistakes: Mistakes, place: str) -> Any:
+def _fit(value: Any, kinds: tuple[Any, ...], mistakes: YamlErrors, place: str) -> Any:
     """*value* as an option of one of *kinds* has it; what cannot be that is noted.
 
     Text becomes a number where a number is wanted: what is fetched from elsewhere is always text.

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from designate_pool.errors import InvalidField
 from designate_pool.planner.config import classes
 from designate_pool.planner.config.secret_values import Secrets
-from designate_pool.planner.config.yaml_reader import Mistakes, hint, load
+from designate_pool.planner.config.yaml_reader import YamlErrors, hint, load
 from designate_pool.planner.outputs import LogOutput
 from designate_pool.planner.plan import policy
 from designate_pool.planner.providers.base import BaseProcessor, BaseProvider, BaseSource
@@ -47,7 +47,7 @@ def read(path: str | os.PathLike[str], environ: Mapping[str, str] = os.environ) 
     :raises BadConfiguration: with every mistake of the file, each with its place
     """
     found = load(path)
-    mistakes = Mistakes()
+    mistakes = YamlErrors()
     setup = _Reading(mistakes, environ).setup(found)
     mistakes.raise_if_any()
     return setup
@@ -56,7 +56,7 @@ def read(path: str | os.PathLike[str], environ: Mapping[str, str] = os.environ) 
 class _Reading:
     """One file being read: what it says by section, and what is wrong with it."""
 
-    def __init__(self, mistakes: Mistakes, environ: Mapping[str, str]) -> None:
+    def __init__(self, mistakes: YamlErrors, environ: Mapping[str, str]) -> None:
         self._mistakes = mistakes
         self._note = mistakes.note
         self._secrets = Secrets(environ, mistakes.note)
@@ -90,7 +90,8 @@ class _Reading:
             plans=self._text('manager.plans', manager.get('plans')))
 
     def _things(self, place: str, found: Any,
-                make: Callable[[str, str, Mapping[str, Any], Mistakes, str], Thing | None]) -> dict[str, Thing | None]:
+                make: Callable[[str, str, Mapping[str, Any], YamlErrors, str],
+                               Thing | None]) -> dict[str, Thing | None]:
         """What has a ``class``, by its id; None for what is wrong, which is noted."""
         made: dict[str, Thing | None] = {}
         for id, given in self._mapping(place, found).items():

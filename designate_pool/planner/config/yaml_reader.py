@@ -15,7 +15,7 @@ from designate_pool.errors import BadConfiguration
 _LOADER: type[yaml.SafeLoader] = getattr(yaml, 'CSafeLoader', yaml.SafeLoader)
 
 
-class Mistakes:
+class YamlErrors:
     """Notes of what is wrong, by place, in the order in which they were found."""
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ def load(path: str | os.PathLike[str]) -> Mapping[str, Any]:
 
     :raises BadConfiguration: when it cannot be read, is not YAML, says something twice, or is no mapping
     """
-    mistakes = Mistakes()
+    mistakes = YamlErrors()
     found: Any = None
     try:
         with open(path, encoding='utf-8') as file:

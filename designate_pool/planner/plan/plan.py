@@ -25,7 +25,7 @@ BLOCKED_BY_POLICY = 'policy'
 CONFLICT = 'conflict'
 
 
-class Counts(NamedTuple):
+class PlanCounts(NamedTuple):
     """How many RRsets are created, updated, deleted.  What a Replace takes away counts as updated."""
 
     creates: int
@@ -104,10 +104,10 @@ class Plan:
         return self.desired.name
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> PlanCounts:
         kinds = [change.kind for change in self.changes]
         replaced = sum(len(change.existing) for change in self.changes if change.kind == 'Replace')
-        return Counts(kinds.count('Create'), kinds.count('Update') + replaced, kinds.count('Delete'))
+        return PlanCounts(kinds.count('Create'), kinds.count('Update') + replaced, kinds.count('Delete'))
 
     @property
     def is_empty(self) -> bool:

@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from designate_pool.errors import InvalidField, PlanMoved, WrongPlanState
 from designate_pool.model import PlanState, StoredPlan, new_id
 from designate_pool.planner.plan.plan import Plan, change_of
-from designate_pool.planner.run_report import Outcome, Part
+from designate_pool.planner.run_report import RunReport, TargetResult
 from designate_pool.planner.zone.changes import Change
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.rrset import RRset
@@ -46,7 +46,7 @@ class KeptPart:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Kept:
+class KeptPlan:
     """A plan out of a store, by zone and target."""
 
     plan_id: str
@@ -60,7 +60,7 @@ class Kept:
         if self.expires_at is not None and self.expires_at <= now:
             raise PlanMoved(plan=self.plan_id, why=f'it could be applied until {self.expires_at:%Y-%m-%d %H:%M:%S} UTC')
 
-    def checked(self, parts: Sequence[Part]) -> list[Part]:
+    def checked(self, parts: Sequence[TargetResult]) -> list[TargetResult]:
         """*parts*, which were planned just now, with what is still to be done of this plan and nothing else.
 
         :raises PlanMoved: when a side moved, with which side of which zone on which target
@@ -73,7 +73,7 @@ class Kept:
         return [_continued(self.parts[part.zone, part.target_id], part) for part in parts]
 
 
-def is_due(part: Part) -> bool:
+def is_due(part: TargetResult) -> bool:
     """Whether there is anything to apply.
 
     A zone of which a policy keeps all back is not made.
@@ -84,7 +84,7 @@ def is_due(part: Part) -> bool:
     return bool(plan.changes or (plan.meta if plan.exists else not plan.blocked))
 
 
-def document(parts: Sequence[Part]) -> str:
+def document(parts: Sequence[TargetResult]) -> str:
     """What is to be applied of *parts*, as the document of a stored plan: JSON."""
     found = []
     for part in parts:
@@ -95,7 +95,7 @@ def document(parts: Sequence[Part]) -> str:
     return json.dumps({'version': VERSION, 'parts': found})
 
 
-def stored_plan(parts: Sequence[Part], now: datetime, lifetime: timedelta) -> StoredPlan | None:
+def stored_plan(parts: Sequence[TargetResult], now: datetime, lifetime: timedelta) -> StoredPlan | None:
     """*parts* as a plan to be kept; None when nothing is to be done."""
     due = [part for part in parts if is_due(part)]
     if not due:
@@ -115,7 +115,7 @@ def stored_plan(parts: Sequence[Part], now: datetime, lifetime: timedelta) -> St
         expires_at=now + lifetime, created_at=now, updated_at=now)
 
 
-def opened(stored: StoredPlan) -> Kept:
+def opened(stored: StoredPlan) -> KeptPlan:
     """
     :raises WrongPlanState: for a plan in a state in which it is not applied
     :raises InvalidField: when the document is none of :func:`document`
@@ -133,17 +133,17 @@ def opened(stored: StoredPlan) -> Kept:
                  for each in found['parts']}
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidField(field=f'plan {stored.id}', why=f'its document is not that of a run ({error!r})') from error
-    return Kept(stored.id, parts, stored.expires_at)
+    return KeptPlan(stored.id, parts, stored.expires_at)
 
 
-def why(outcome: Outcome) -> str | None:
+def why(outcome: RunReport) -> str | None:
     """What failed, a line for each; None for nothing."""
     lines = [f'{part.zone} on {part.target_id}: {each}' for part in outcome.failed
              for each in ((part.error,) if part.error else part.result.errors if part.result else ())]
     return '\n'.join(lines) or None
 
 
-def _moved(kept: KeptPart, part: Part | None) -> str | None:
+def _moved(kept: KeptPart, part: TargetResult | None) -> str | None:
     """Why *kept* is not to be applied; None when it is."""
     if part is None or part.desired is None or part.existing is None:
         return 'it is not configured any more'
@@ -165,12 +165,12 @@ def _moved(kept: KeptPart, part: Part | None) -> str | None:
     return None
 
 
-def _changes(kept: KeptPart, part: Part) -> Sequence[Change]:
+def _changes(kept: KeptPart, part: TargetResult) -> Sequence[Change]:
     plan = _rest(kept, part)
     return plan.changes if plan is not None else ()
 
 
-def _rest(kept: KeptPart, part: Part) -> Plan | None:
+def _rest(kept: KeptPart, part: TargetResult) -> Plan | None:
     """What was planned just now, without a SOA that *kept* does not change."""
     if part.plan is None:
         return None
@@ -180,7 +180,7 @@ def _rest(kept: KeptPart, part: Part) -> Plan | None:
                                                    if known or each.types != ('SOA',)])
 
 
-def _continued(kept: KeptPart, part: Part) -> Part:
+def _continued(kept: KeptPart, part: TargetResult) -> TargetResult:
     """*part* with what is left of *kept* and how much of it is done; what was there only to compare is dropped."""
     left = _states(_changes(kept, part))[1]
     done = sum(1 for change in kept.changes if not _states([change])[1].keys() & left.keys())

@@ -10,7 +10,7 @@ from designate_pool.planner.providers.base import BaseSource
 from designate_pool.planner.sources.populate import add_pairs
 from designate_pool.planner.transfer_in import transfer
 from designate_pool.planner.zone.zone import Zone
-from designate_pool.protocol.tcp_client import Peer, key_of
+from designate_pool.protocol.tcp_client import TcpPeer, key_of
 
 
 class AxfrSource(BaseSource):
@@ -39,7 +39,7 @@ class AxfrSource(BaseSource):
 
     def _populate(self, zone: Zone, target: bool, lenient: bool) -> bool:
         try:
-            pairs = transfer(Peer(self._address(), self.port, self._key), zone.name, self.timeout)
+            pairs = transfer(TcpPeer(self._address(), self.port, self._key), zone.name, self.timeout)
         except (BackendError, OSError) as error:
             raise SourceError(source=f'{zone.name} of {self.host} port {self.port}', why=_words(error)) from error
         add_pairs(zone, pairs.items(), lenient)

@@ -35,7 +35,7 @@ _ERRORS: dict[str, tuple[type[BackendError], str]] = {
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Call:
+class ProviderCall:
     """One call that the server got; *zone* is empty where it was about none."""
 
     operation: str
@@ -68,7 +68,7 @@ class FakeProvider(ServerProvider):
         self.timeout = timeout
         self.makes_zones = makes_zones
         self.fail_after = fail_after
-        self.calls: list[Call] = []
+        self.calls: list[ProviderCall] = []
         self._zones = {zone.name: zone for zone in (zone_of(name, text) for name, text in (zones or {}).items())}
         self._lock = threading.Lock()
         self._awake = threading.Event()
@@ -180,7 +180,7 @@ class FakeProvider(ServerProvider):
         :raises BackendError: when it was told to fail
         """
         with self._lock:
-            self.calls.append(Call(operation, zone))
+            self.calls.append(ProviderCall(operation, zone))
             behaviour, times = self._behaviours[operation]
             if times is not None:
                 self._behaviours[operation] = (behaviour, times - 1) if times > 1 else ('succeed', None)

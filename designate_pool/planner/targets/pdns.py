@@ -26,11 +26,11 @@ from designate_pool.errors import BackendError, BackendRefused, InvalidField, So
 from designate_pool.planner.plan.plan import ApplyResult, Plan
 from designate_pool.planner.providers.base import ServerProvider
 from designate_pool.planner.targets import pdns_rdata
-from designate_pool.planner.targets.pdns_apply import (SURE_SIZE, Entry, Held, Sending, announced, entry, held,
+from designate_pool.planner.targets.pdns_apply import (SURE_SIZE, Entry, HeldRRset, PdnsApply, announced, entry, held,
                                                        soa_serial, soa_to_write, with_serial)
 from designate_pool.planner.zone.changes import Change
 from designate_pool.planner.zone.zone import Zone
-from designate_pool.powerdns import Answer, Api, Server, absolute, api_id, api_text
+from designate_pool.powerdns import PdnsAnswer, PdnsApi, PdnsServer, absolute, api_id, api_text
 
 #: What the option *kind* may be, and what the API calls it in every version.
 KINDS = {'native': 'Native', 'master': 'Master', 'primary': 'Master'}
@@ -74,7 +74,7 @@ class PdnsProvider(ServerProvider):
             raise InvalidField(field='kind', why=f"'{kind}' is none of Native, Master, Primary")
         shown = f'[{host}]' if host and ':' in host else host
         self.timeout = timeout
-        self._server = Server(Api(api_url or f'http://{shown}:{port}', api_key, ca_file), server_id)
+        self._server = PdnsServer(PdnsApi(api_url or f'http://{shown}:{port}', api_key, ca_file), server_id)
         self._kind = KINDS[kind.lower()]
         self._soa_edit_api = soa_edit_api
         # With SQLite a fourth of the deletes that meet another one fail.
@@ -155,8 +155,8 @@ class PdnsProvider(ServerProvider):
         counting = str(given.get('soa_edit_api')).upper()
         counted = counting in COUNTING
         current = there[soa].rrset if soa in there else None
-        result = Sending(plan, there, soa_to_write(plan, current, counted),
-                         lambda entries: self._patch(plan.zone, entries), self._most_octets).run()
+        result = PdnsApply(plan, there, soa_to_write(plan, current, counted),
+                           lambda entries: self._patch(plan.zone, entries), self._most_octets).run()
         if result.applied and str(given['kind']).lower() != 'native':
             self._notify(plan.zone)
         return self._checked(plan, result, counting) if result.ok and counted else result
@@ -181,7 +181,7 @@ class PdnsProvider(ServerProvider):
                f' {soa_serial(wanted)}; on its host: pdnsutil set-meta {plan.zone.rstrip(".")} SOA-EDIT-API OFF')
         return ApplyResult(max(result.applied - 1, 0), 1, 0, (why,))
 
-    def _patch(self, zone: str, entries: Sequence[Entry]) -> Answer:
+    def _patch(self, zone: str, entries: Sequence[Entry]) -> PdnsAnswer:
         """Have all *entries* made; or none, when the answer is a refusal."""
         answer = self._ask('PATCH', f'/zones/{api_id(_parsed(zone))}', {'rrsets': entries})
         if answer.status == 404:
@@ -223,7 +223,7 @@ class PdnsProvider(ServerProvider):
                                      " delete-zone' if it may go")
         return answer.json
 
-    def _held(self, given: Mapping[str, Any], target: bool, keys: Collection[str] | None = None) -> Iterator[Held]:
+    def _held(self, given: Mapping[str, Any], target: bool, keys: Collection[str] | None = None) -> Iterator[HeldRRset]:
         """The RRsets of a zone; those of types that are left alone are left out."""
         try:
             yield from held(given['rrsets'], pdns_rdata.legible if target else pdns_rdata.to_rdata, keys)
@@ -232,7 +232,7 @@ class PdnsProvider(ServerProvider):
         except (TypeError, KeyError, ValueError, AttributeError, dns.exception.DNSException) as error:
             raise self._server.stranger() from error
 
-    def _ask(self, verb: str, path: str, body: object = None, seconds: float | None = None) -> Answer:
+    def _ask(self, verb: str, path: str, body: object = None, seconds: float | None = None) -> PdnsAnswer:
         return self._server.ask(verb, path, Deadline(self.timeout if seconds is None else seconds), body)
 
 

@@ -17,7 +17,7 @@ from designate_pool.planner.plan.plan import ApplyResult, Plan
 from designate_pool.planner.targets import pdns_rdata
 from designate_pool.planner.zone.changes import Change
 from designate_pool.planner.zone.zone import Zone
-from designate_pool.powerdns import Answer, absolute
+from designate_pool.powerdns import PdnsAnswer, absolute
 from designate_pool.protocol.rrset import RRset
 
 #: Octets of a request that every server takes, whatever its ``webserver-max-bodysize``, which is 2 MB by default.
@@ -31,7 +31,7 @@ Entry = dict[str, Any]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Held:
+class HeldRRset:
     """An RRset as the server has it.
 
     :ivar rrset: what it serves of it; None where all its records are disabled
@@ -45,7 +45,7 @@ class Held:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Part:
+class RequestPart:
     """A change as the API takes it; its entries go in one request."""
 
     change: Change
@@ -53,7 +53,7 @@ class Part:
 
 
 def held(given: Iterator[Mapping[str, Any]], read: Callable[[str, str], str],
-         keys: Collection[str] | None = None) -> Iterator[Held]:
+         keys: Collection[str] | None = None) -> Iterator[HeldRRset]:
     """The RRsets that the API gave, but for those of types that are left alone.
 
     :param read: makes the normal form of a type's data
@@ -67,7 +67,7 @@ def held(given: Iterator[Mapping[str, Any]], read: Callable[[str, str], str],
             continue
         served = {read(rtype, record['content']) for record in records if not record['disabled']}
         found = RRset(key.partition('\t')[0], rtype, ttl, tuple(sorted(served))) if served else None
-        yield Held(key, ttl, found, tuple(record['content'] for record in records if record['disabled']))
+        yield HeldRRset(key, ttl, found, tuple(record['content'] for record in records if record['disabled']))
 
 
 def entry(new: RRset, disabled: Sequence[str] = ()) -> Entry:
@@ -112,7 +112,7 @@ def soa_to_write(plan: Plan, current: RRset | None, counted: bool) -> RRset | No
     return None
 
 
-class Sending:
+class PdnsApply:
     """One plan being carried out.
 
     :param there: what the server has now of all that the plan changes, by key
@@ -121,15 +121,15 @@ class Sending:
     :param most_octets: how long a request may be; asked only where it matters
     """
 
-    def __init__(self, plan: Plan, there: Mapping[str, Held], soa: RRset | None,
-                 patch: Callable[[Sequence[Entry]], Answer], most_octets: Callable[[], int]) -> None:
+    def __init__(self, plan: Plan, there: Mapping[str, HeldRRset], soa: RRset | None,
+                 patch: Callable[[Sequence[Entry]], PdnsAnswer], most_octets: Callable[[], int]) -> None:
         self._plan = plan
         self._there = there
         self._soa = soa
         self._patch = patch
         self._most_octets = most_octets
         self._planned_soa = sum(each.record.type == 'SOA' for each in plan.changes)
-        self._queue: collections.deque[list[Part]] = collections.deque()
+        self._queue: collections.deque[list[RequestPart]] = collections.deque()
         self._applied = self._failed = self._refusals = 0
         self._errors: list[str] = []
 
@@ -151,7 +151,7 @@ class Sending:
             self._errors.append(f'after {self._refusals} refusals the other changes were not tried')
         return ApplyResult(self._applied, self._failed, skipped, tuple(self._errors))
 
-    def _parts(self) -> Iterator[Part]:
+    def _parts(self) -> Iterator[RequestPart]:
         """All changes but the SOA's, as requests have them; what was changed there meanwhile has failed."""
         for change in self._plan.changes:
             if change.record.type == 'SOA':
@@ -159,7 +159,7 @@ class Sending:
             old, new = ({each.key: each for each in side} for side in (change.existing, change.new))
             if all(self._is_either(key, old.get(key), new.get(key)) for key in old.keys() | new.keys()):
                 gone = [self._removal(each) for key, each in old.items() if key not in new]
-                yield Part(change, (*gone, *(entry(each, self._disabled(key)) for key, each in new.items())))
+                yield RequestPart(change, (*gone, *(entry(each, self._disabled(key)) for key, each in new.items())))
             else:
                 self._fail(change, 'it was changed by somebody else after the plan was made')
 
@@ -178,11 +178,11 @@ class Sending:
         there = self._there.get(key)
         return there.disabled if there is not None else ()
 
-    def _cut(self, parts: list[Part]) -> Iterator[list[Part]]:
+    def _cut(self, parts: list[RequestPart]) -> Iterator[list[RequestPart]]:
         """*parts* as they fit into requests; one empty list when there are none, for the SOA."""
         sizes = [len(json.dumps(part.entries)) + 2 for part in parts]
         most = SURE_SIZE if sum(sizes) <= SURE_SIZE else self._most_octets()
-        piece: list[Part] = []
+        piece: list[RequestPart] = []
         octets = 0
         for part, size in zip(parts, sizes, strict=True):
             if piece and octets + size > most:
@@ -192,7 +192,7 @@ class Sending:
             octets += size
         yield piece
 
-    def _send(self, parts: list[Part]) -> None:
+    def _send(self, parts: list[RequestPart]) -> None:
         soa = self._soa if not self._queue and not self._failed else None
         entries = [each for part in parts for each in part.entries]
         if soa is not None:
@@ -207,7 +207,7 @@ class Sending:
         else:
             self._applied += len(parts) + (self._planned_soa if soa is not None else 0)
 
-    def _part_from_what_is_bad(self, parts: list[Part], soa: RRset | None, words: str) -> None:
+    def _part_from_what_is_bad(self, parts: list[RequestPart], soa: RRset | None, words: str) -> None:
         if soa is not None and (not parts or _named(soa, words)):
             self._soa = None
             self._fail(soa, words)

@@ -25,7 +25,7 @@ from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.changes import Change
 from designate_pool.planner.zone.zone import Zone, skeleton
 from designate_pool.protocol.rrset import RRset
-from designate_pool.protocol.tcp_client import Peer, key_of
+from designate_pool.protocol.tcp_client import TcpPeer, key_of
 from designate_pool.serial import newer
 
 #: How often the zone is read again when the server says that something is not as the plan has it.
@@ -68,8 +68,8 @@ class Rfc2136Provider(ServerProvider):
         super().__init__(id, **settings)
         key = key_of(key_name, key_secret, key_algorithm)
         self.timeout = float(timeout)
-        self._peer = Peer(host, int(port), key)
-        self._updated = Peer(host, int(update_port or port), key)
+        self._peer = TcpPeer(host, int(port), key)
+        self._updated = TcpPeer(host, int(update_port or port), key)
 
     def plan(self, desired: Zone, processors: Sequence[BaseProcessor] = (), lenient: bool = False) -> Plan | None:
         seen = _Seen(f'{self.id} before all processors')

@@ -12,7 +12,7 @@ from collections.abc import Callable
 LONGEST = 16
 
 
-class Circuit:
+class CircuitBreaker:
     """Closed while the server answers.
 
     :param failures: how many in a row open it

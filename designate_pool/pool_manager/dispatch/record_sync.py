@@ -35,8 +35,8 @@ from designate_pool.planner.processors.policies import PolicyProcessor
 from designate_pool.planner.providers.base import BaseProcessor, ServerProvider
 from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.zone import Zone, skeleton
-from designate_pool.pool_manager.settings import Settings
-from designate_pool.pool_manager.verify.retransfer import Mender
+from designate_pool.pool_manager.settings import ManagerSettings
+from designate_pool.pool_manager.verify.retransfer import Retransfer
 from designate_pool.protocol.rrset import LOWER
 from designate_pool.storage.operations import rrset_ownership, server_statuses
 from designate_pool.storage.serving import zone_snapshot as zone_store
@@ -66,17 +66,18 @@ class Removal:
     is_parked: bool = False
 
 
-class Feeder:
+class RecordSync:
     """Feeds the servers of *pool* that are fed by records.
 
-    :ivar mend: mends those that are fed by transfer, see :meth:`designate_pool.pool_manager.verify.retransfer.Mender.mend`
+    :ivar mend: mends those that are fed by transfer, see
+        :meth:`designate_pool.pool_manager.verify.retransfer.Retransfer.mend`
     """
 
-    def __init__(self, storage: Storage, pool: Pool, settings: Settings) -> None:
+    def __init__(self, storage: Storage, pool: Pool, settings: ManagerSettings) -> None:
         self._storage = storage
         self._pool = pool
         self._settings = settings
-        self.mend = Mender(storage, settings.tries).mend
+        self.mend = Retransfer(storage, settings.tries).mend
 
     def feed(self, backend: Backend, domain: Domain) -> tuple[CallResult, int | None]:
         """Bring *domain* up to date on a server; delete it there when it is going.
@@ -131,7 +132,8 @@ class _Feeding:
     :ivar has_written: whether anything was begun that changes what the server has
     """
 
-    def __init__(self, storage: Storage, pool: Pool, settings: Settings, backend: Backend, domain: Domain) -> None:
+    def __init__(self, storage: Storage, pool: Pool, settings: ManagerSettings, backend: Backend,
+                 domain: Domain) -> None:
         assert isinstance(backend, RecordBackend)
         self.has_written = False
         self._is_removal = False

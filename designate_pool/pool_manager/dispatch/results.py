@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from designate_pool.model import Outcome, PollResult
-from designate_pool.pool_manager.dispatch.server_worker import Called
+from designate_pool.pool_manager.dispatch.server_worker import CallOutcome
 from designate_pool.pool_manager.dispatch.work_queue import FRESH
 
-Heard = Called | PollResult
+Heard = CallOutcome | PollResult
 
 #: Domains that are remembered to have changed just now.
 _MOST = 10_000
@@ -20,16 +20,16 @@ _MOST = 10_000
 
 def domain_of(heard: Heard) -> str:
     """The domain's id."""
-    return heard.work.domain.id if isinstance(heard, Called) else heard.domain_id
+    return heard.work.domain.id if isinstance(heard, CallOutcome) else heard.domain_id
 
 
 def server_of(heard: Heard) -> str:
     """The server's id."""
-    return heard.work.row.server_id if isinstance(heard, Called) else heard.server_id
+    return heard.work.row.server_id if isinstance(heard, CallOutcome) else heard.server_id
 
 
 def is_success(heard: Heard) -> bool:
-    return heard.result.ok if isinstance(heard, Called) else heard.status is Outcome.SUCCESS
+    return heard.result.ok if isinstance(heard, CallOutcome) else heard.status is Outcome.SUCCESS
 
 
 class OutcomeQueue:

@@ -16,8 +16,8 @@ from typing import Any
 from designate_pool import metrics
 from designate_pool.backends.base import Backend
 from designate_pool.model import Action, CallResult, Domain, Server, ServerStatus
-from designate_pool.pool_manager.dispatch.circuit_breaker import Circuit
-from designate_pool.pool_manager.dispatch.work_queue import Line, Polls, Work
+from designate_pool.pool_manager.dispatch.circuit_breaker import CircuitBreaker
+from designate_pool.pool_manager.dispatch.work_queue import Operation, PollsInFlight, PriorityQueue
 
 #: Servers that were found with other contents are mended so many zones at a time: each is transferred, twice at least.
 MOST_MENDED = 16
@@ -34,7 +34,7 @@ Renew = Callable[[Sequence[ServerStatus]], Sequence[ServerStatus]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Called:
+class CallOutcome:
     """How the driver's call for *work* ended.
 
     :ivar leads: whether it stands for its call, where that was for several works
@@ -42,14 +42,14 @@ class Called:
     :ivar server: with the settings that it was called with; None where that is not told
     """
 
-    work: Work
+    work: Operation
     result: CallResult
     leads: bool = True
     serial: int | None = None
     server: Server | None = None
 
 
-class Lane:
+class ServerWorker:
     """Calls one server's driver, ``server.max_in_flight`` calls at a time, one at a time for each domain name.
 
     What waits together goes to the driver together, as much as it takes in one call.  Where calls are dear (the
@@ -64,8 +64,8 @@ class Lane:
     :ivar polls: what the server is being polled for
     """
 
-    def __init__(self, server: Server, backend: Backend, control: Circuit, dns: Circuit, depth: int, runtime: Any,
-                 feed: Feed, mend: Mend, done: Callable[[Sequence[Called]], None],
+    def __init__(self, server: Server, backend: Backend, control: CircuitBreaker, dns: CircuitBreaker, depth: int,
+                 runtime: Any, feed: Feed, mend: Mend, done: Callable[[Sequence[CallOutcome]], None],
                  now: Callable[[], datetime], renew: Renew = lambda rows: ()) -> None:
         self.server = server
         self.backend = backend
@@ -78,13 +78,13 @@ class Lane:
         self._now = now
         self._renew = renew
         self._stopping = threading.Event()
-        self.polls = Polls()
+        self.polls = PollsInFlight()
         # What waits or is under way, by the identity that it had when it came, with its claim as it is now; and by
         # line since when its call is.
-        self._works: dict[int, tuple[int, Work]] = {}
+        self._works: dict[int, tuple[int, Operation]] = {}
         self._began: dict[int, float] = {}
         self._lock = threading.Lock()
-        self._lines = [Line() for _ in range(min(server.max_in_flight, backend.most_in_flight))]
+        self._lines = [PriorityQueue() for _ in range(min(server.max_in_flight, backend.most_in_flight))]
         # A queue counts what waits in its line: which of it comes next is seen when it is taken.
         self._queues = [runtime.batches(functools.partial(self._call_next, number), backend.batch_size,
                                         name=f'{server.label}/{number}') for number in range(len(self._lines))]
@@ -102,7 +102,7 @@ class Lane:
         """How much work waits here."""
         return sum(len(queue) for queue in self._queues)
 
-    def put(self, *works: Work) -> None:
+    def put(self, *works: Operation) -> None:
         """Queue *works*; all work on one name goes through one queue, in order."""
         counts: collections.Counter[int] = collections.Counter()
         for work in works:
@@ -154,16 +154,16 @@ class Lane:
         if 1 < done < self.backend.gathers_below:
             self._stopping.wait(min(REST * (time.monotonic() - began), LONGEST_REST))
 
-    def _carry_out(self, works: Sequence[Work], deletes: bool, mends: bool) -> int:
+    def _carry_out(self, works: Sequence[Operation], deletes: bool, mends: bool) -> int:
         """Make one call for those of *works* that are still ours; how many these were."""
         ids = self._claimed(works)
         if ids:
             results = self._call([self._works[key][1] for key in ids], deletes, mends)
-            self._done([Called(self._works[key][1], result, key == ids[0], serial, self.server)
+            self._done([CallOutcome(self._works[key][1], result, key == ids[0], serial, self.server)
                         for key, (result, serial) in zip(ids, results, strict=True)])
         return len(ids)
 
-    def _claimed(self, works: Sequence[Work]) -> list[int]:
+    def _claimed(self, works: Sequence[Operation]) -> list[int]:
         """Which of *works* have claims that outlast a call; one that ran out belongs to whoever takes the row next."""
         if self._stopping.is_set():
             return []
@@ -182,7 +182,7 @@ class Lane:
                 if row is not None:
                     self._works[key] = number, dataclasses.replace(work, row=row)
 
-    def _call(self, works: Sequence[Work], deletes: bool, mends: bool) -> Sequence[Fed]:
+    def _call(self, works: Sequence[Operation], deletes: bool, mends: bool) -> Sequence[Fed]:
         if self.control.is_open:
             silent = CallResult(error=f'{self.server.label} has not answered its control channel', unreachable=True)
             return [(silent, None)] * len(works)
@@ -199,7 +199,7 @@ class Lane:
         self._count(works, done, together=True)
         return done
 
-    def _count(self, works: Sequence[Work], done: Sequence[Fed], together: bool) -> None:
+    def _count(self, works: Sequence[Operation], done: Sequence[Fed], together: bool) -> None:
         """
         :param together: whether they were one call, so that all of them took as long
         """
@@ -216,7 +216,7 @@ def _outlasts(row: ServerStatus, until: datetime) -> bool:
     return row.claimed_until is None or row.claimed_until > until
 
 
-def _kind(work: Work) -> tuple[bool, bool]:
+def _kind(work: Operation) -> tuple[bool, bool]:
     """Whether it deletes, and whether it mends; what is of one kind goes to the driver together."""
     return work.row.action is Action.DELETE, work.row.action is Action.UPDATE and work.row.diverged
 

@@ -23,7 +23,7 @@ MOST_POLLS = 1000
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Work:
+class Operation:
     """A claimed row and its domain as they were when the work was handed out.
 
     :ivar current: whether it is for a change of now
@@ -39,16 +39,16 @@ def is_current(domain: Domain, now: datetime) -> bool:
     return domain.changed_at is not None and now - domain.changed_at < FRESH
 
 
-class Line:
+class PriorityQueue:
     """Work that waits to be done, of one name in the order in which it came."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._current: collections.deque[Work] = collections.deque()
-        self._past: collections.deque[Work] = collections.deque()
+        self._current: collections.deque[Operation] = collections.deque()
+        self._past: collections.deque[Operation] = collections.deque()
         self._overtakings = 0
 
-    def put(self, work: Work) -> None:
+    def put(self, work: Operation) -> None:
         with self._lock:
             if work.current:
                 former = [each for each in self._past if each.domain.name == work.domain.name]
@@ -60,7 +60,7 @@ class Line:
             else:
                 self._past.append(work)
 
-    def take(self, count: int) -> list[Work]:
+    def take(self, count: int) -> list[Operation]:
         """The next *count*."""
         with self._lock:
             return [self._next() for _ in range(count)]
@@ -69,7 +69,7 @@ class Line:
         """How much of one kind waits."""
         return len(self._current if current else self._past)
 
-    def _next(self) -> Work:
+    def _next(self) -> Operation:
         if not self._current or self._past and self._overtakings == SHARE - 1:
             self._overtakings = 0
             return self._past.popleft()
@@ -77,7 +77,7 @@ class Line:
         return self._current.popleft()
 
 
-class Polls:
+class PollsInFlight:
     """Which domains a server is being polled for.
 
     Another pool manager may hear of it, so what is known here is looked up when it is too much to be true.

@@ -22,7 +22,7 @@ LOG = logging.getLogger(__name__)
 MOST = 2.0
 
 
-class Clocks:
+class ClockOffset:
     """Looks at the clocks, and tells when they come to differ and when they do no more."""
 
     def __init__(self, storage: Storage, now: Callable[[], datetime] = utcnow) -> None:

@@ -21,12 +21,12 @@ from typing import Any
 
 from designate_pool import logs, metrics
 from designate_pool.model import Action, Audit, AuditKind, Counts, Domain, ServerState, ServerStatus, Status, utcnow
-from designate_pool.pool_manager.dispatch.server_worker import Lane
+from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic import audit_schedule
-from designate_pool.pool_manager.periodic.finding_recorder import REFETCHED, Recorder
+from designate_pool.pool_manager.periodic.finding_recorder import REFETCHED, FindingRecorder
 from designate_pool.pool_manager.reconcile import row_transitions
-from designate_pool.pool_manager.reconcile.domain_state import Situation
+from designate_pool.pool_manager.reconcile.domain_state import DomainState
 from designate_pool.pool_manager.verify import zone_compare
 from designate_pool.pool_manager.verify.zone_compare import Found, Match
 from designate_pool.protocol.axfr_inbound import Pace
@@ -139,7 +139,7 @@ class ContentsAudit:
         share = done / max(self._expected, done + 1) if more else 1.0
         return max(now, audit.started_at + timedelta(seconds=interval * share))
 
-    def _compare(self, situation: Situation, silent: set[str]) -> Counts:
+    def _compare(self, situation: DomainState, silent: set[str]) -> Counts:
         """Compare one domain on all servers that serve it.
 
         :param silent: ids of servers that are not asked again in this page
@@ -169,7 +169,7 @@ class ContentsAudit:
             LOG.warning('the contents of %s cannot be made, so they are compared with nothing: %s', domain.name, error)
             return None
 
-    def _rows(self, situation: Situation) -> dict[str, ServerStatus]:
+    def _rows(self, situation: DomainState) -> dict[str, ServerStatus]:
         """The UPDATE rows, by server, of servers that transfer the zone and are thought to be right."""
         members = {each.id: each for each in self._manager.members.servers}
         return {server: row for (server, action), row in situation.rows.items()
@@ -178,10 +178,10 @@ class ContentsAudit:
                 and (lane := self._manager.lanes.get(server)) is not None and not lane.backend.fed_by_records
                 and not lane.dns.is_open and members[server].state is ServerState.ACTIVE}
 
-    def _diverged(self, seen: Situation, answers: Mapping[str, Found]) -> int:
+    def _diverged(self, seen: DomainState, answers: Mapping[str, Found]) -> int:
         """Write what was found, unless something has happened meanwhile, and have it mended; how much that is."""
         manager, now = self._manager, utcnow()
-        recorder = Recorder(manager, KIND, now)
+        recorder = FindingRecorder(manager, KIND, now)
         with manager.deciding:
             found = manager.situations([seen.domain.id])
             for situation in found.values():
@@ -203,7 +203,7 @@ class ContentsAudit:
         manager.weigh(found.values())
         return len(changed)
 
-    def _mind(self, lane: Lane, answer: Found) -> None:
+    def _mind(self, lane: ServerWorker, answer: Found) -> None:
         """Count it, and tell once that a server's contents cannot be compared, and why."""
         server, label = lane.server.id, lane.server.label
         metrics.CONTENTS.labels(label, answer.match.name.lower()).inc()

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 HORIZON = timedelta(seconds=60)
 
 
-class Alarms:
+class DueTimer:
     """Times that lie ahead, the soonest first."""
 
     def __init__(self) -> None:

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from designate_pool import logs
 from designate_pool.model import Answer, AuditFinding, AuditKind, ServerStatus, new_id
 from designate_pool.pool_manager.manager import Manager
-from designate_pool.pool_manager.reconcile.domain_state import Situation
+from designate_pool.pool_manager.reconcile.domain_state import DomainState
 from designate_pool.storage.reporting import audit_findings
 
 LOG = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ REFETCHED = 'the server transfers the zone anew'
 _DONE = {Answer.NO_ZONE: MADE_AGAIN, Answer.NOT_AUTH: ASKED_AGAIN, Answer.SERIAL: ASKED_AGAIN, Answer.BAD: ASKED_AGAIN}
 
 
-class Recorder:
+class FindingRecorder:
     """What one audit finds in one go."""
 
     def __init__(self, manager: Manager, kind: AuditKind, now: datetime) -> None:
@@ -41,7 +41,7 @@ class Recorder:
         self._found: list[AuditFinding] = []
         self._counts: collections.Counter[str] = collections.Counter()
 
-    def marked(self, situation: Situation, server_id: str, rows: Sequence[ServerStatus], what: str,
+    def marked(self, situation: DomainState, server_id: str, rows: Sequence[ServerStatus], what: str,
                done: str) -> list[ServerStatus]:
         """*rows*, which are due for what was found, with the finding's id."""
         self._counts[server_id] += 1

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from designate_pool import metrics
 from designate_pool.model import Audit, AuditKind, PoolServer, ServerState, Status, utcnow
 from designate_pool.pool_manager.manager import Manager
-from designate_pool.pool_manager.periodic.clock_offset import Clocks
+from designate_pool.pool_manager.periodic.clock_offset import ClockOffset
 from designate_pool.storage.operations import sweeps
 from designate_pool.storage.reporting import gauges
 from designate_pool.storage.reporting.gauges import ServerMeasures
@@ -24,7 +24,7 @@ CLOCK_INTERVAL = 60.0
 CHANNELS = ('control', 'dns')
 
 
-class Measuring:
+class Gauges:
     """
     :param clock: seconds that only go forward
     """
@@ -34,7 +34,7 @@ class Measuring:
         self._clock = clock
         self._labels: set[str] = set()
         self._measure_at = self._count_at = self._look_at = float('-inf')
-        self._clocks: Clocks | None = None
+        self._clocks: ClockOffset | None = None
 
     def run(self) -> float:
         """Set what there is to set; seconds until the next time."""
@@ -44,7 +44,7 @@ class Measuring:
         self._show_circuits()
         if self._clock() >= self._look_at:
             self._look_at = self._clock() + CLOCK_INTERVAL
-            self._clocks = self._clocks or Clocks(self._manager.storage)
+            self._clocks = self._clocks or ClockOffset(self._manager.storage)
             self._clocks.look()
         if manager.settings.measured and self._clock() >= self._measure_at:
             self._measure_at = self._clock() + min(DATABASE_INTERVAL, manager.settings.periodic_sync_interval)

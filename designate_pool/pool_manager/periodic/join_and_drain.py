@@ -20,7 +20,7 @@ from designate_pool.model import CallResult, Domain, PoolServer, ServerState, ut
 from designate_pool.pool_manager.dispatch import zone_removal
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.reconcile import row_transitions
-from designate_pool.pool_manager.server_registry import Registrar
+from designate_pool.pool_manager.server_registry import ServerRegistry
 from designate_pool.storage.operations import pool_servers as server_store
 from designate_pool.storage.serving import catalog
 from designate_pool.storage.sql.database import Tx
@@ -36,10 +36,10 @@ IDLE, BUSY, REFUSED = 1.0, 0.05, 2.0
 PATIENCE = 3
 
 
-class Filling:
+class JoinAndDrain:
     """Fills and drains the servers of *manager*'s pool."""
 
-    def __init__(self, manager: Manager, registrar: Registrar) -> None:
+    def __init__(self, manager: Manager, registrar: ServerRegistry) -> None:
         self._manager = manager
         self._registrar = registrar
         self._failures: collections.Counter[str] = collections.Counter()

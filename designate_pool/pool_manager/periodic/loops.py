@@ -13,7 +13,8 @@ Loops, none of which ever ends by itself:
 * *filling*: servers that join are given every domain, those that leave are emptied;
 * *contents*: what the servers serve under the right serial is compared with the database; *keeping*: what is being
   compared is kept from being taken for abandoned;
-* *extras*: servers are asked for zones that no domain explains, see :mod:`designate_pool.pool_manager.periodic.orphan_audit`;
+* *extras*: servers are asked for zones that no domain explains, see
+  :mod:`designate_pool.pool_manager.periodic.orphan_audit`;
 * *measuring*: the gauges among the metrics are set.
 """
 
@@ -28,17 +29,17 @@ from typing import Any
 
 from designate_pool import metrics
 from designate_pool.model import Action, AuditKind, Counts, PollRequest, ServerStatus, utcnow
-from designate_pool.pool_manager.dispatch.work_queue import Work, is_current
+from designate_pool.pool_manager.dispatch.work_queue import Operation, is_current
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic import audit_schedule
 from designate_pool.pool_manager.periodic.contents_audit import ContentsAudit
-from designate_pool.pool_manager.periodic.gauges import Measuring
-from designate_pool.pool_manager.periodic.join_and_drain import Filling
-from designate_pool.pool_manager.periodic.orphan_audit import Extras
-from designate_pool.pool_manager.periodic.serial_audit import Auditing
+from designate_pool.pool_manager.periodic.gauges import Gauges
+from designate_pool.pool_manager.periodic.join_and_drain import JoinAndDrain
+from designate_pool.pool_manager.periodic.orphan_audit import OrphanAudit
+from designate_pool.pool_manager.periodic.serial_audit import SerialAudit
 from designate_pool.pool_manager.reconcile import row_transitions
-from designate_pool.pool_manager.reconcile.domain_state import Situation
-from designate_pool.pool_manager.server_registry import Registrar
+from designate_pool.pool_manager.reconcile.domain_state import DomainState
+from designate_pool.pool_manager.server_registry import ServerRegistry
 from designate_pool.storage.operations import server_statuses, sweeps
 from designate_pool.storage.zones import domains as domain_store
 
@@ -52,24 +53,24 @@ PAGE = 500
 BACKLOG = 2000
 
 
-class Periodic:
+class PeriodicLoops:
     """The loops of one pool manager.
 
     :ivar auditing: takes what MiniDNS says of it
     :ivar last_tick: for each loop, when it last came round (seconds of the monotonic clock)
     """
 
-    def __init__(self, manager: Manager, registrar: Registrar, runtime: Any) -> None:
+    def __init__(self, manager: Manager, registrar: ServerRegistry, runtime: Any) -> None:
         self._manager = manager
         self._registrar = registrar
-        self._filling = Filling(manager, registrar)
-        self._measuring = Measuring(manager)
+        self._filling = JoinAndDrain(manager, registrar)
+        self._measuring = Gauges(manager)
         self._contents = ContentsAudit(manager, runtime)
-        self._extras = Extras(manager)
+        self._extras = OrphanAudit(manager)
         self._counted: tuple[str, ...] = ()
         self._runtime = runtime
         self._stopping = threading.Event()
-        self.auditing = Auditing(manager, runtime)
+        self.auditing = SerialAudit(manager, runtime)
         self._tasks: list[Any] = []
         self.last_tick: dict[str, float] = {}
 
@@ -163,7 +164,7 @@ class Periodic:
         self._manager.change(domain.id for domain in found)
         return found[-1].id if len(found) == PAGE else ''
 
-    def _sort(self, rows: Sequence[ServerStatus], situations: dict[str, Situation], now: datetime) -> list[Work]:
+    def _sort(self, rows: Sequence[ServerStatus], situations: dict[str, DomainState], now: datetime) -> list[Operation]:
         """Of the rows that were claimed those that are still to be done; the others come to their end."""
         reborn = {each.domain.id: generation for each, generation in self._manager.reborn(situations.values())}
         work = []
@@ -178,7 +179,7 @@ class Periodic:
                 situation.let_go(row.server_id, row.action)
                 situation.change(row_transitions.cancel(row))
             else:
-                work.append(Work(situation.domain, row, is_current(situation.domain, now)))
+                work.append(Operation(situation.domain, row, is_current(situation.domain, now)))
         return work
 
     def _probe_dns(self, server_id: str) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 
 from designate_pool.model import Audit, AuditKind, Counts, Domain, ServerState, utcnow
-from designate_pool.pool_manager.dispatch.server_worker import Lane
+from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic import audit_schedule
 from designate_pool.pool_manager.reconcile import row_transitions
@@ -39,7 +39,7 @@ SHOWN = 10
 Serials = Mapping[str, int | None]
 
 
-class Extras:
+class OrphanAudit:
     """Looks for extra zones on the servers of *manager*'s pool."""
 
     def __init__(self, manager: Manager) -> None:
@@ -68,7 +68,7 @@ class Extras:
         self._manager.storage.run(sweeps.advance, audit, after, Counts(findings=len(found)), 0, next_at, now)
         return 0.0 if after else IDLE
 
-    def _lanes(self, after_id: str) -> list[Lane]:
+    def _lanes(self, after_id: str) -> list[ServerWorker]:
         """The servers that are still to be looked at."""
         active = {each.id for each in self._manager.members.servers
                   if each.state is ServerState.ACTIVE and not each.is_filling}
@@ -76,7 +76,7 @@ class Extras:
                 if server_id > after_id and server_id in active and not lane.control.is_open
                 and not lane.backend.fed_by_records and not lane.backend.reads_catalog]
 
-    def _find(self, lane: Lane) -> list[str]:
+    def _find(self, lane: ServerWorker) -> list[str]:
         """The extra zones of one server; those that the pool made are on their way out then."""
         listing = lane.backend.list_zones(list(itertools.islice(self._deleted_names(), MOST_ASKED)))
         names = self._unexplained(lane, listing.serials) if listing.result.ok else []
@@ -90,7 +90,7 @@ class Extras:
             self._tell(lane, [])
         return names
 
-    def _unexplained(self, lane: Lane, serials: Serials) -> list[str]:
+    def _unexplained(self, lane: ServerWorker, serials: Serials) -> list[str]:
         read, found = self._manager.storage.read, list[str]()
         names = iter(sorted(set(serials) - {self._manager.pool.catalog_zone}))
         while some := list(itertools.islice(names, PAGE)):
@@ -98,7 +98,7 @@ class Extras:
             found += (name for name in some if name not in known)
         return found
 
-    def _delete(self, lane: Lane, names: Sequence[str], serials: Serials) -> set[str]:
+    def _delete(self, lane: ServerWorker, names: Sequence[str], serials: Serials) -> set[str]:
         """Have those of *names* deleted there that the pool made; which that are."""
         manager, server_id, now = self._manager, lane.server.id, utcnow()
         gone = manager.storage.read(domain_store.deleted_by_name, manager.pool.name, names)
@@ -115,7 +115,7 @@ class Extras:
         manager.carry_out(orders)
         return set(ours)
 
-    def _tell(self, lane: Lane, names: Sequence[str]) -> None:
+    def _tell(self, lane: ServerWorker, names: Sequence[str]) -> None:
         """Say of a server what else is there, when that has changed."""
         told, now = self._told.get(lane.server.id, frozenset()), frozenset(names)
         self._told[lane.server.id] = now

@@ -18,12 +18,12 @@ from typing import Any
 from designate_pool import logs
 from designate_pool.errors import PoolError
 from designate_pool.model import Action, Audit, AuditKind, Context, Counts, PollResult, ServerStatus, Status, utcnow
-from designate_pool.pool_manager.dispatch.server_worker import Lane
+from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
 from designate_pool.pool_manager.manager import NOBODY, Manager
 from designate_pool.pool_manager.periodic import audit_schedule, finding_recorder
-from designate_pool.pool_manager.periodic.finding_recorder import Recorder, done_about
+from designate_pool.pool_manager.periodic.finding_recorder import FindingRecorder, done_about
 from designate_pool.pool_manager.reconcile import row_transitions
-from designate_pool.pool_manager.reconcile.domain_state import Situation
+from designate_pool.pool_manager.reconcile.domain_state import DomainState
 from designate_pool.serial import newer
 from designate_pool.storage.operations import sweeps
 from designate_pool.storage.reporting import audit_findings
@@ -36,7 +36,7 @@ _TOGETHER = 8
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Heard:
+class SweepResult:
     """What MiniDNS says of one page.
 
     :ivar started_at: of the round
@@ -48,7 +48,7 @@ class Heard:
     findings: Sequence[PollResult]
 
 
-class Auditing:
+class SerialAudit:
     """The audit of *manager*'s pool, as far as this pool manager does it."""
 
     def __init__(self, manager: Manager, runtime: Any) -> None:
@@ -75,7 +75,7 @@ class Auditing:
     def audited(self, context: Context, started_at: datetime, counts: Sequence[tuple[str, int, int]],
                 findings: Sequence[PollResult]) -> None:
         """MiniDNS is done with a page."""
-        self._answers.put(Heard(started_at, counts, findings))
+        self._answers.put(SweepResult(started_at, counts, findings))
 
     def _take_page(self, audit: Audit) -> float:
         manager = self._manager
@@ -98,7 +98,7 @@ class Auditing:
             self._tell_if_late((now - audit.started_at).total_seconds())
         return min(audit_schedule.LONGEST, (next_at - now).total_seconds())
 
-    def _make_up(self, audit: Audit, page: sweeps.Page, holding: Sequence[str]) -> None:
+    def _make_up(self, audit: Audit, page: sweeps.DomainPage, holding: Sequence[str]) -> None:
         """Begin the domains of *page* on servers that have no row for them, and have those read again that are fed."""
         manager, now = self._manager, utcnow()
         before = {server_id: now - timedelta(seconds=interval) for server_id, lane in manager.lanes.items()
@@ -115,7 +115,7 @@ class Auditing:
             orders = manager.write(situations.values(), now)
         manager.carry_out(orders)
 
-    def _ask(self, audit: Audit, page: sweeps.Page, lanes: Sequence[Lane]) -> int:
+    def _ask(self, audit: Audit, page: sweeps.DomainPage, lanes: Sequence[ServerWorker]) -> int:
         """Have MiniDNS ask for all of *page*; how many messages that took.  Without a broker it is left to next time.
         """
         if not page.domains or not lanes:
@@ -141,7 +141,7 @@ class Auditing:
             LOG.info('an audit of all domains takes %.0f s, so it fits into periodic_sync_interval again', seconds)
         self._is_late = seconds > interval
 
-    def _settle(self, heard: Sequence[Heard]) -> None:
+    def _settle(self, heard: Sequence[SweepResult]) -> None:
         manager = self._manager
         for each in heard:
             self._mind_circuits(each)
@@ -151,7 +151,7 @@ class Auditing:
             manager.storage.run(sweeps.heard, manager.pool.name, KIND, started_at, _sum(answers, found), len(answers),
                                 utcnow())
 
-    def _mind_circuits(self, heard: Heard) -> None:
+    def _mind_circuits(self, heard: SweepResult) -> None:
         """A server that answered nothing of what it was asked has failed once."""
         manager = self._manager
         for server_id, answered, unanswered in heard.counts:
@@ -170,7 +170,7 @@ class Auditing:
         here = manager.relevant(findings)
         if not here:
             return set()
-        recorder = Recorder(manager, KIND, now)
+        recorder = FindingRecorder(manager, KIND, now)
         with manager.deciding:
             situations = manager.situations((result.domain_id for result in here),
                                             {result.server_id for result in here})
@@ -186,7 +186,7 @@ class Auditing:
         return set(found)
 
 
-def _sum(heard: Sequence[Heard], found: set[tuple[str, str]]) -> Counts:
+def _sum(heard: Sequence[SweepResult], found: set[tuple[str, str]]) -> Counts:
     unanswered = sum(silent for each in heard for _, _, silent in each.counts)
     return Counts(asked=unanswered + sum(answered for each in heard for _, answered, _ in each.counts),
                   unanswered=unanswered,
@@ -194,7 +194,7 @@ def _sum(heard: Sequence[Heard], found: set[tuple[str, str]]) -> Counts:
                                for result in each.findings))
 
 
-def _recorded(recorder: Recorder, situation: Situation, result: PollResult,
+def _recorded(recorder: FindingRecorder, situation: DomainState, result: PollResult,
               rows: list[ServerStatus]) -> list[ServerStatus]:
     """*rows*, marked as due for what the audit found out; that there was no answer is nothing found out."""
     done = done_about(result.answer)
@@ -203,7 +203,7 @@ def _recorded(recorder: Recorder, situation: Situation, result: PollResult,
     return recorder.marked(situation, result.server_id, rows, result.reason or str(result.answer), done)
 
 
-def _look_again(situation: Situation, result: PollResult, now: datetime) -> list[ServerStatus]:
+def _look_again(situation: DomainState, result: PollResult, now: datetime) -> list[ServerStatus]:
     """The rows that have a pair polled; none where something is due for it anyway, or a change came meanwhile."""
     row = situation.rows.get((result.server_id, Action.UPDATE))
     if row is None or not row_transitions.is_at_rest(row) or situation.domain.is_going:
@@ -214,7 +214,7 @@ def _look_again(situation: Situation, result: PollResult, now: datetime) -> list
                                  now) or [row_transitions.again(row, now)]
 
 
-def _read_again(situation: Situation, before: dict[str, datetime], now: datetime) -> list[ServerStatus]:
+def _read_again(situation: DomainState, before: dict[str, datetime], now: datetime) -> list[ServerStatus]:
     """Rows of servers that are fed by records and were read long ago: their serials tell little."""
     rows = [(row, moment) for server_id, moment in before.items()
             if (row := situation.rows.get((server_id, Action.UPDATE))) is not None]

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from designate_pool.model import Action, Domain, Outcome, PollRequest, ServerStatus
-from designate_pool.pool_manager.dispatch.work_queue import Work
+from designate_pool.pool_manager.dispatch.work_queue import Operation
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.storage.operations import server_statuses
 from designate_pool.storage.sql.database import Storage
@@ -20,7 +20,7 @@ Claim = tuple[str | None, datetime | None]
 
 
 @dataclasses.dataclass(slots=True)
-class Situation:
+class DomainState:
     """A domain and its rows; *changed* are the rows to write, *fetching* the servers that fetch the zone by themselves,
     *former* the outcomes that the changed rows had before, *ahead* the serial ahead of the domain's that a server could
     not be made to give up, *held* the claims of calls that wait or are under way.
@@ -76,7 +76,7 @@ class Situation:
 
 
 @dataclasses.dataclass(slots=True)
-class Orders:
+class Decision:
     """Rows to write, calls for the servers' lanes, and polls for MiniDNS.
 
     :ivar taken: how many calls there are for a server, by its id and whether they are for changes of now
@@ -84,14 +84,14 @@ class Orders:
     """
 
     writes: list[ServerStatus] = dataclasses.field(default_factory=list)
-    calls: list[Work] = dataclasses.field(default_factory=list)
+    calls: list[Operation] = dataclasses.field(default_factory=list)
     polls: list[PollRequest] = dataclasses.field(default_factory=list)
     taken: collections.Counter[tuple[str, bool]] = dataclasses.field(default_factory=collections.Counter)
     overtaken: int = 0
 
 
 def read(storage: Storage, pool_name: str, domain_ids: Sequence[str], server_ids: Collection[str],
-         is_held: Callable[[ServerStatus], bool]) -> dict[str, Situation]:
+         is_held: Callable[[ServerStatus], bool]) -> dict[str, DomainState]:
     """The situations of these domains by id; unknown ones, and those of other pools, are left out.
 
     :param server_ids: the servers whose rows are needed, where not all are
@@ -102,8 +102,8 @@ def read(storage: Storage, pool_name: str, domain_ids: Sequence[str], server_ids
             if domain.pool_name == pool_name}
 
 
-def _situation(domain: Domain, rows: Sequence[ServerStatus], is_held: Callable[[ServerStatus], bool]) -> Situation:
-    situation = Situation(domain, row_transitions.by_server_and_action(rows))
+def _situation(domain: Domain, rows: Sequence[ServerStatus], is_held: Callable[[ServerStatus], bool]) -> DomainState:
+    situation = DomainState(domain, row_transitions.by_server_and_action(rows))
     for row in rows:
         if is_held(row):
             situation.hold(row)

@@ -12,12 +12,12 @@ from collections.abc import Iterable, Sequence
 
 from designate_pool.model import Domain, Report
 from designate_pool.pool_manager import consensus
-from designate_pool.pool_manager.reconcile.domain_state import Situation
+from designate_pool.pool_manager.reconcile.domain_state import DomainState
 from designate_pool.serial import at_least
 
 
 @dataclasses.dataclass(slots=True)
-class Weighed:
+class Verdicts:
     """
     :ivar reports: what Central has yet to be told
     :ivar finished: ids of the domains whose deletion is complete, and for which no call is left anywhere
@@ -29,13 +29,13 @@ class Weighed:
     open: list[str] = dataclasses.field(default_factory=list)
 
 
-def weigh(situations: Iterable[Situation], servers: Sequence[str], threshold_percentage: int,
-          resting: Sequence[str]) -> Weighed:
+def weigh(situations: Iterable[DomainState], servers: Sequence[str], threshold_percentage: int,
+          resting: Sequence[str]) -> Verdicts:
     """
     :param servers: ids of those that count, as for :func:`consensus.weigh`
     """
     who = servers, threshold_percentage, resting
-    weighed = Weighed()
+    weighed = Verdicts()
     for situation in situations:
         domain, rows = situation.domain, tuple(situation.rows.values())
         reports = consensus.reports(domain, rows, *who)

@@ -13,10 +13,10 @@ from designate_pool.pool_manager import consensus
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.pool_manager.reconcile.membership import Members
 from designate_pool.serial import newer
-from designate_pool.storage.reporting.invariants import Kept
+from designate_pool.storage.reporting.invariants import DomainRows
 
 
-def breaches(kept: Kept, members: Members, threshold_percentage: int, late: timedelta,
+def breaches(kept: DomainRows, members: Members, threshold_percentage: int, late: timedelta,
              now: datetime) -> Iterator[str]:
     """What is wrong, a sentence without its end each.
 
@@ -54,7 +54,8 @@ def breaches(kept: Kept, members: Members, threshold_percentage: int, late: time
             yield f'nothing was ever begun on {", ".join(lacking)}'
 
 
-def _of_row(kept: Kept, row: ServerStatus, labels: dict[str, str], late: timedelta, now: datetime) -> Iterator[str]:
+def _of_row(kept: DomainRows, row: ServerStatus, labels: dict[str, str], late: timedelta,
+            now: datetime) -> Iterator[str]:
     domain = kept.domain
     if row.server_id not in labels:
         yield 'the pool has no such server'
@@ -74,11 +75,12 @@ def _of_row(kept: Kept, row: ServerStatus, labels: dict[str, str], late: timedel
         yield f'it expects serial {row.expected_serial}, which is ahead of the domain, {domain.serial}'
     if row.serial_number is not None and newer(row.serial_number, domain.serial) and not row.diverged:
         yield f'serial {row.serial_number} was seen, which is ahead of the domain, {domain.serial}, and it counts'
-    if row_transitions.is_at_rest(row) and row.action is Action.UPDATE and not domain.is_going and row.serial_number is None:
+    if (row_transitions.is_at_rest(row) and row.action is Action.UPDATE and not domain.is_going
+            and row.serial_number is None):
         yield 'it is done, and no serial was ever seen'
 
 
-def _waits_for_another(kept: Kept, row: ServerStatus) -> bool:
+def _waits_for_another(kept: DomainRows, row: ServerStatus) -> bool:
     """Whether the row waits for the CREATE row beside it, or has nothing left to do as the domain goes."""
     if row.action is Action.DELETE:
         return False
@@ -89,7 +91,7 @@ def _waits_for_another(kept: Kept, row: ServerStatus) -> bool:
         for each in kept.rows)
 
 
-def _of_deletion(kept: Kept, members: Members, threshold_percentage: int) -> Iterator[str]:
+def _of_deletion(kept: DomainRows, members: Members, threshold_percentage: int) -> Iterator[str]:
     domain, rows = kept.domain, kept.rows
     gone = {row.server_id for row in rows if row.action is Action.DELETE}
     if domain.status is Status.DELETED:

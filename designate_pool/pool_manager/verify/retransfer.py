@@ -23,7 +23,7 @@ FIRST_LOOK = 0.05
 Mended = tuple[CallResult, int | None]
 
 
-class Mender:
+class Retransfer:
     """Mends the servers of a pool, in their lanes."""
 
     def __init__(self, storage: Storage, tries: Tries) -> None:

@@ -14,7 +14,7 @@ from designate_pool.deadline import Deadline
 from designate_pool.errors import ServerNotFound, WrongServerState
 from designate_pool.model import Action, Comparison, Domain, Listing, new_id, utcnow
 from designate_pool.pool_manager.dispatch import zone_removal
-from designate_pool.pool_manager.dispatch.server_worker import Lane
+from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.pool_manager.verify import zone_compare
@@ -35,7 +35,7 @@ SECONDS = 540.0
 ABREAST = 8
 
 
-class Comparing:
+class ServerCompare:
     """Compares the servers of *manager*'s pool."""
 
     def __init__(self, manager: Manager, runtime: Any) -> None:
@@ -80,7 +80,7 @@ class Comparing:
             yield from (domain.name for domain in page)
             after = page[-1].id
 
-    def _as_now(self, lane: Lane, wanted: dict[str, Domain], listing: Listing) -> dict[str, Domain]:
+    def _as_now(self, lane: ServerWorker, wanted: dict[str, Domain], listing: Listing) -> dict[str, Domain]:
         """*wanted*, with those read again that the server has at a newer serial: they may have changed meanwhile."""
         if not lane.backend.keeps_serial:
             return wanted
@@ -89,7 +89,7 @@ class Comparing:
         found = self._manager.storage.read(domain_store.live_by_name, ahead) if ahead else {}
         return {**wanted, **{name: domain for name, domain in found.items() if domain.id == wanted[name].id}}
 
-    def _differences(self, lane: Lane, wanted: dict[str, Domain], listing: Listing) -> Comparison:
+    def _differences(self, lane: ServerWorker, wanted: dict[str, Domain], listing: Listing) -> Comparison:
         missing, behind = [], []
         for name, domain in wanted.items():
             if name not in listing.serials:
@@ -104,7 +104,7 @@ class Comparing:
         return Comparison(lane.server.id, len(wanted), tuple(sorted(missing)), tuple(sorted(behind)), extra,
                           extra_complete=listing.complete)
 
-    def _contents(self, lane: Lane, domains: Sequence[Domain], found: Comparison) -> Comparison:
+    def _contents(self, lane: ServerWorker, domains: Sequence[Domain], found: Comparison) -> Comparison:
         """*found* with what the contents of *domains* are there.
 
         :raises WrongServerState: for a server that is fed by records
@@ -120,7 +120,7 @@ class Comparing:
                 unchecked.append((name, why))
         return dataclasses.replace(found, other=tuple(other), unchecked=tuple(unchecked))
 
-    def _matches(self, lane: Lane, domains: Sequence[Domain]) -> list[tuple[str, Match, str]]:
+    def _matches(self, lane: ServerWorker, domains: Sequence[Domain]) -> list[tuple[str, Match, str]]:
         """The name of each domain, what its contents are on the server, and why, by several workers."""
         deadline, pace = Deadline(SECONDS), Pace(self._manager.settings.contents_audit_rate)
         left = iter(domains)  # of a sequence, so that threads can share it
@@ -136,7 +136,7 @@ class Comparing:
             collections.deque(left, maxlen=0)  # when one has failed the others come to their end
             workers.stop()
 
-    def _match(self, lane: Lane, domain: Domain, deadline: Deadline, pace: Pace) -> tuple[Match, str]:
+    def _match(self, lane: ServerWorker, domain: Domain, deadline: Deadline, pace: Pace) -> tuple[Match, str]:
         try:
             deadline.left()
             ours = zone_compare.ours(self._manager.storage, domain.id)
@@ -149,7 +149,7 @@ class Comparing:
         answer = zone_compare.compare(lane.server, ours, pace)
         return answer.match, answer.why
 
-    def _refetch(self, lane: Lane, other: Mapping[str, str]) -> int:
+    def _refetch(self, lane: ServerWorker, other: Mapping[str, str]) -> int:
         """Have zones that are served with other contents transferred anew (ids of domains, and why); how many."""
         manager, server_id, mended, ids = self._manager, lane.server.id, 0, iter(sorted(other))
         while some := list(itertools.islice(ids, BATCH)):
@@ -170,7 +170,7 @@ class Comparing:
         read = self._manager.storage.read
         return {*read(domain_store.live_by_name, names), *read(server_store.names_on, server_id, names)}
 
-    def _delete(self, lane: Lane, extra: Sequence[str] | None, count: int) -> int:
+    def _delete(self, lane: ServerWorker, extra: Sequence[str] | None, count: int) -> int:
         """Delete the *extra* zones, if they are as many as the operator has seen."""
         if extra is None:
             raise WrongServerState(server=lane.server.label, state='unable to list its zones',
@@ -194,7 +194,7 @@ class Comparing:
             deleted += done.gone
         return deleted
 
-    def _mend(self, lane: Lane, missing: set[str], behind: set[str]) -> int:
+    def _mend(self, lane: ServerWorker, missing: set[str], behind: set[str]) -> int:
         """Have what is *missing* made, and what is *behind* fetched (ids of domains); how many that were."""
         manager, server_id = self._manager, lane.server.id
         if missing and lane.backend.reads_catalog:

@@ -24,7 +24,7 @@ from designate_pool.errors import BackendRefused, PoolError
 from designate_pool.model import Server
 from designate_pool.protocol import axfr_records, wire, zonemd
 from designate_pool.protocol.axfr_inbound import Pace, TransferRefused, take
-from designate_pool.protocol.tcp_client import Peer, key_of
+from designate_pool.protocol.tcp_client import TcpPeer, key_of
 from designate_pool.serial import newer
 from designate_pool.storage.serving import zone_snapshot as zone_store
 from designate_pool.storage.sql.database import Storage
@@ -64,7 +64,7 @@ class Ours:
 
     name: str
     serial: int
-    contents: zonemd.Contents
+    contents: zonemd.DigestedZone
     digest: bytes
 
 
@@ -73,11 +73,11 @@ def ours(storage: Storage, domain_id: str) -> Ours | None:
 
     :raises ValueError: when its SOA cannot be made
     """
-    contents: zonemd.Contents | None = None
+    contents: zonemd.DigestedZone | None = None
     with contextlib.closing(storage.stream(zone_store.pages, domain_id)) as pages:
         for head, page in pages:
             if contents is None:
-                contents = zonemd.Contents(wire.encode(head.name))
+                contents = zonemd.DigestedZone(wire.encode(head.name))
                 _add(contents, head.name, wire.SOA, head.ttl, axfr_records.soa_rdata(head))
             for owner, rtype, ttl, rdata in page:
                 _add(contents, owner, axfr_records.type_number(rtype), head.ttl if ttl is None else ttl, rdata)
@@ -90,7 +90,7 @@ def compare(server: Server, mine: Ours, pace: Pace) -> Found:
     try:
         known = server.tsig_key
         key = None if known is None else key_of(known.name, known.secret, known.algorithm)
-        peer = Peer(server.host, server.port, key)
+        peer = TcpPeer(server.host, server.port, key)
         try:
             taken = take(peer, mine.name, server.call_timeout, pace, TIMES * mine.contents.added + MORE)
         except TransferRefused as refusal:
@@ -110,7 +110,7 @@ def compare(server: Server, mine: Ours, pace: Pace) -> Found:
     return Found(Match.OTHER, taken.serial, _difference(mine, taken.contents, taken.whole))
 
 
-def _by_its_own_digest(peer: Peer, mine: Ours, seconds: float, refusal: BackendRefused) -> Found:
+def _by_its_own_digest(peer: TcpPeer, mine: Ours, seconds: float, refusal: BackendRefused) -> Found:
     """By the ZONEMD record of a server that does not let its zones be transferred."""
     query = dns.message.make_query(mine.name, dns.rdatatype.RdataType.make(zonemd.ZONEMD), flags=0)
     answer = peer.ask(query, seconds)
@@ -124,7 +124,7 @@ def _by_its_own_digest(peer: Peer, mine: Ours, seconds: float, refusal: BackendR
                  f'serves serial {mine.serial} with other contents than ours, by its own ZONEMD record')
 
 
-def _difference(mine: Ours, theirs: zonemd.Contents, whole: bool) -> str:
+def _difference(mine: Ours, theirs: zonemd.DigestedZone, whole: bool) -> str:
     count = len(theirs)
     sample = itertools.islice(mine.contents.differences(theirs), SAMPLE)
     named = ', '.join(f'{dns.name.from_wire(owner, 0)[0]} {dns.rdatatype.to_text(dns.rdatatype.RdataType.make(rtype))}'
@@ -133,15 +133,15 @@ def _difference(mine: Ours, theirs: zonemd.Contents, whole: bool) -> str:
             f'{"" if whole else "more than "}{count} theirs; e.g. {named}')
 
 
-def _add(contents: zonemd.Contents, owner: str, rtype: int, ttl: int, rdata: bytes) -> None:
+def _add(contents: zonemd.DigestedZone, owner: str, rtype: int, ttl: int, rdata: bytes) -> None:
     contents.add(wire.encode(owner), rtype, ttl, zonemd.canonical(rtype, rdata, 0, len(rdata), {}))
 
 
-def _digest(contents: zonemd.Contents) -> bytes:
+def _digest(contents: zonemd.DigestedZone) -> bytes:
     return zonemd.digest_of(_yielding(contents))
 
 
-def _yielding(contents: zonemd.Contents) -> Iterator[bytes]:
+def _yielding(contents: zonemd.DigestedZone) -> Iterator[bytes]:
     for piece in contents.pieces():
         yield piece
         time.sleep(0)

@@ -11,7 +11,7 @@ MOST_MISTAKES, _SHOWN = 20, 60
 Mistake = tuple[str, str]
 
 
-class Mistakes:
+class ZoneFileErrors:
     """
     :param error: makes the error that tells them
     """

@@ -24,7 +24,7 @@ import dns.zonefile
 from designate_pool.errors import InvalidField, SourceError, WrongSource
 from designate_pool.protocol.rrset import (LONGEST, LONGEST_NAME, LOWER, MAX_TTL, PLAIN, lies_in, normal_name,
                                            normal_rdata)
-from designate_pool.protocol.zonefile.errors import Mistake, Mistakes, line_field, shown
+from designate_pool.protocol.zonefile.errors import Mistake, ZoneFileErrors, line_field, shown
 
 #: A record: its key, TTL and data.
 Record = tuple[str, int, str]
@@ -52,7 +52,7 @@ QUOTED = re.compile(r'\\.|"(?:[^"\\]|\\.)*"|;.*')
 _WHERE = re.compile(r'\A<string>:\d+: ')
 
 
-class Records:
+class ZoneFileRecords:
     """The records of a zone file, in its order.
 
     :param lines: its text, or its lines
@@ -67,7 +67,7 @@ class Records:
     """
 
     def __init__(self, lines: str | Iterable[str], origin: str, file: str,
-                 outside: Callable[[str], object] | None = None, mistakes: Mistakes | None = None) -> None:
+                 outside: Callable[[str], object] | None = None, mistakes: ZoneFileErrors | None = None) -> None:
         self.zone = normal_name(origin)
         self._lines = iter(lines.split('\n') if isinstance(lines, str) else lines)
         self._file = file

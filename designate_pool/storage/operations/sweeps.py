@@ -54,7 +54,7 @@ _QUIET = (sa.select(ROWS.c.domain_id)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Page:
+class DomainPage:
     """Some of a pool's domains, in the order of their ids.
 
     :ivar last_id: of all that was looked through; empty when there are no more
@@ -157,7 +157,7 @@ def heard(tx: Tx, pool_name: str, kind: AuditKind, started_at: datetime, found: 
         **{f'last_{name}': TABLE.c[f'last_{name}'] + getattr(found, name) for name in raised}))
 
 
-def page(tx: Tx, pool_id: str, after_id: str, most: int, server_ids: Sequence[str]) -> Page:
+def page(tx: Tx, pool_id: str, after_id: str, most: int, server_ids: Sequence[str]) -> DomainPage:
     """The next *most* domains of a pool, in one statement.
 
     :param server_ids: of the servers that should have a row for each
@@ -165,9 +165,9 @@ def page(tx: Tx, pool_id: str, after_id: str, most: int, server_ids: Sequence[st
     found = tx.execute(_DOMAINS, {'pool_id': pool_id, 'after': after_id, 'most': most,
                                   'servers': list(server_ids)}).all()
     resting = [row for row in found if row[3]]
-    return Page(found[-1][0] if len(found) == most else '',
-                [(key, name, serial) for key, name, serial, _, _ in resting],
-                [row[0] for row in resting if row[4] < len(server_ids)], [row[0] for row in found if row[4] < 0])
+    return DomainPage(found[-1][0] if len(found) == most else '',
+                      [(key, name, serial) for key, name, serial, _, _ in resting],
+                      [row[0] for row in resting if row[4] < len(server_ids)], [row[0] for row in found if row[4] < 0])
 
 
 def quiet(tx: Tx, before: Mapping[str, datetime], after_id: str, last_id: str) -> list[str]:

@@ -23,7 +23,7 @@ SEARCHED = 2000
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Change:
+class RecentChange:
     """The last change of a domain, and how long the pool took to agree on it."""
 
     domain_id: str
@@ -36,7 +36,7 @@ class Change:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Failure:
+class RecentFailure:
     """A row of pool_manager_status that is in ERROR."""
 
     domain_id: str
@@ -57,30 +57,30 @@ def newest_serial(tx: Tx, recordset_id: str, around: int) -> int | None:
     return newest_first(found, around)[0] if found else None
 
 
-def recent_changes(tx: Tx, pool_name: str, limit: int, project_id: str | None = None) -> list[Change]:
+def recent_changes(tx: Tx, pool_name: str, limit: int, project_id: str | None = None) -> list[RecentChange]:
     """The pool's domains that changed last, those that are gone too, the newest change first.
 
     :param project_id: whose; None for every project's
     """
     pool_id = sa.select(pools.c.id).where(pools.c.name == pool_name).scalar_subquery()
-    return [Change(*row) for row in tx.execute(
+    return [RecentChange(*row) for row in tx.execute(
         sa.select(domains.c.id, domains.c.name, domains.c.serial, domains.c.action, domains.c.status,
                   domains.c.changed_at, domains.c.converged_at)
         .where(domains.c.pool_id == pool_id, domains.c.changed_at.is_not(None), _of(project_id))
         .order_by(domains.c.changed_at.desc()).limit(limit))]
 
 
-def failures(tx: Tx, server_ids: Sequence[str], limit: int, project_id: str | None = None) -> list[Failure]:
+def failures(tx: Tx, server_ids: Sequence[str], limit: int, project_id: str | None = None) -> list[RecentFailure]:
     """Rows in ERROR that are tried again, of each server those that are due first.
 
     :param limit: how many of a server at most
     :param project_id: whose domains they are about; None for every project's
     """
-    found: list[Failure] = []
+    found: list[RecentFailure] = []
     for server_id in server_ids:
         waiting = (sa.select(ROWS).where(ROWS.c.server_id == server_id, ROWS.c.next_attempt_at.is_not(None))
                    .order_by(ROWS.c.next_attempt_at).limit(SEARCHED).subquery())
-        found.extend(Failure(*row) for row in tx.execute(
+        found.extend(RecentFailure(*row) for row in tx.execute(
             sa.select(domains.c.id, domains.c.name, waiting.c.server_id, waiting.c.action, waiting.c.serial_number,
                       waiting.c.expected_serial, waiting.c.attempts, sa.func.coalesce(waiting.c.last_error, ''),
                       waiting.c.next_attempt_at)

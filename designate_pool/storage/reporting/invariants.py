@@ -15,7 +15,7 @@ from designate_pool.storage.zones import domains as domain_store
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Kept:
+class DomainRows:
     """A domain and what is kept about it.
 
     :ivar newest: the highest generation of any domain of its name
@@ -34,7 +34,7 @@ def ids(tx: Tx, pool_id: str, after_id: str, limit: int) -> list[str]:
                            .order_by(domains.c.id).limit(limit)).scalars())
 
 
-def kept(tx: Tx, domain_ids: Sequence[str]) -> list[Kept]:
+def kept(tx: Tx, domain_ids: Sequence[str]) -> list[DomainRows]:
     """These domains, in four statements; those that do not exist are left out."""
     # The rows first: a domain that is older than its rows would be said to serve less than it does.
     rows = server_statuses.for_domains(tx, domain_ids)
@@ -49,7 +49,8 @@ def kept(tx: Tx, domain_ids: Sequence[str]) -> list[Kept]:
                                  .where(records.c.domain_id.in_(part),
                                         records.c.status.in_([Status.PENDING, Status.ERROR]))
                                  .group_by(records.c.domain_id)).tuples().all())
-    return [Kept(domain, rows[key], newest[domain.name], undone.get(key, 0)) for key, domain in sorted(found.items())]
+    return [DomainRows(domain, rows[key], newest[domain.name], undone.get(key, 0))
+            for key, domain in sorted(found.items())]
 
 
 def once_named(tx: Tx, names: Iterable[str]) -> set[str]:

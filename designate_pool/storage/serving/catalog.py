@@ -112,17 +112,17 @@ def head(tx: Tx, pool_name: str, server_ids: Collection[str] = ()) -> CatalogHea
                        tuple(row[4] for row in rows if row[4] is not None))
 
 
-def snapshot(tx: Tx, pool_name: str, server_ids: Collection[str], take: Callable[[Reading], T]) -> T | None:
+def snapshot(tx: Tx, pool_name: str, server_ids: Collection[str], take: Callable[[CatalogReading], T]) -> T | None:
     """What *take* makes of the catalog, all at one state of the database; None without such a pool.
 
     It must be the first that its transaction does (see :func:`designate_pool.storage.serving.zone_snapshot.one_state`).
     """
     one_state(tx)
     found = head(tx, pool_name, server_ids)
-    return None if found is None else take(Reading(tx, found))
+    return None if found is None else take(CatalogReading(tx, found))
 
 
-class Reading:
+class CatalogReading:
     """The catalog of *head*, at one state of the database."""
 
     def __init__(self, tx: Tx, head: CatalogHead) -> None:

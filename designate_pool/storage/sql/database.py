@@ -25,7 +25,7 @@ from sqlalchemy import exc
 
 from designate_pool import errors, metrics
 from designate_pool.storage.sql import retryable
-from designate_pool.storage.sql.secrets import Secrets
+from designate_pool.storage.sql.secrets import SecretCipher
 
 T = TypeVar('T')
 Tx = sa.Connection
@@ -72,7 +72,7 @@ class Storage:
     :param max_overflow: connections beyond *pool_size*, closed after use
     :param patience: seconds after which a transient error is given to the caller; no single wait for a lock or a
         connection is longer
-    :param secrets_keys: that secrets are encrypted with, see :class:`designate_pool.storage.sql.secrets.Secrets`
+    :param secrets_keys: that secrets are encrypted with, see :class:`designate_pool.storage.sql.secrets.SecretCipher`
     :ivar connections: how many can be had at the same time, beside those of :meth:`ask`
     :raises designate_pool.errors.BadInput: *url* is not of one of these databases
     """
@@ -80,7 +80,7 @@ class Storage:
     def __init__(self, url: str, pool_size: int = 20, max_overflow: int = 0, patience: float = PATIENCE,
                  secrets_keys: Sequence[str] = ()) -> None:
         self._patience = patience
-        kept = {'secrets': Secrets(secrets_keys)}
+        kept = {'secrets': SecretCipher(secrets_keys)}
         self.connections = pool_size + max_overflow
         # run and read end every transaction themselves: a ROLLBACK for each connection returned would be one too many.
         self.engine = make_engine(url, patience=patience, pool_size=pool_size, max_overflow=max_overflow,

@@ -18,7 +18,7 @@ MARK = 'fernet:'
 LONGEST = 1024
 
 
-class Secrets:
+class SecretCipher:
     """
     :param keys: as ``cryptography.fernet.Fernet`` takes them; none to keep secrets in clear
     :raises BadConfiguration: when there are keys, and the library is not installed
@@ -65,7 +65,7 @@ class Secrets:
             raise UnreadableSecret(name=name, why='no key in [database] secrets_key_file here decrypts it') from None
 
 
-def of(tx: sa.Connection) -> Secrets:
+def of(tx: sa.Connection) -> SecretCipher:
     """What the storage of this transaction was made with."""
-    found: Secrets = tx.get_execution_options()['secrets']
+    found: SecretCipher = tx.get_execution_options()['secrets']
     return found

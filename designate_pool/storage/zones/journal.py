@@ -52,7 +52,7 @@ _OF_SOME = (_FIELDS.add_columns(TABLE.c.domain_id)
                    TABLE.c.serial_number >= sa.bindparam('least')).limit(sa.bindparam('most')))
 
 
-class Held(NamedTuple):
+class JournalRecord(NamedTuple):
     """A record that is served.
 
     :ivar ttl: None for the domain's
@@ -66,9 +66,9 @@ class Held(NamedTuple):
     wire: bytes
 
 
-def held(tx: Tx, recordset_ids: Sequence[str], record_ids: Sequence[str]) -> list[Held]:
+def held(tx: Tx, recordset_ids: Sequence[str], record_ids: Sequence[str]) -> list[JournalRecord]:
     """The served records of these recordsets, and these records."""
-    return [Held(*row) for query, ids in ((_HELD_BY_SET, recordset_ids), (_HELD_BY_ID, record_ids))
+    return [JournalRecord(*row) for query, ids in ((_HELD_BY_SET, recordset_ids), (_HELD_BY_ID, record_ids))
             for part in chunks(ids) for row in tx.execute(query, {'ids': part})]
 
 

@@ -27,7 +27,7 @@ from designate_pool.minidns.catalog import catalog_ixfr
 from designate_pool.minidns.service import MiniDns
 from designate_pool.model import Action, Context, Endpoint, Outcome, PollRequest, Server, ServerState, new_id
 from designate_pool.storage.serving import catalog
-from designate_pool.storage.serving.catalog import CatalogHead, Member, Reading
+from designate_pool.storage.serving.catalog import CatalogHead, CatalogReading, Member
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.sql.schema import domains, pool_servers, pools
 from tests.fixtures.answering import Scripted, soa_answer
@@ -41,7 +41,7 @@ CLOCK = int(NOW.timestamp())
 CATALOG = 'catalog.example.'
 
 
-def everything(reading: Reading) -> tuple[CatalogHead, list[Member]]:
+def everything(reading: CatalogReading) -> tuple[CatalogHead, list[Member]]:
     return reading.head, list(reading.members())
 
 
@@ -122,7 +122,7 @@ def test_a_snapshot_sees_one_state_of_the_database(storage: Storage, monkeypatch
     storage.run(insert_domains, 6)
     begun, changed = threading.Event(), threading.Event()
 
-    def slowly(reading: Reading) -> tuple[int, int]:
+    def slowly(reading: CatalogReading) -> tuple[int, int]:
         rows = reading.members()
         next(rows)
         begun.set()

@@ -22,8 +22,8 @@ import threading  # noqa: E402
 import time  # noqa: E402
 
 from designate_pool.api.app import create_app  # noqa: E402
-from designate_pool.api.auth.middleware import Gate  # noqa: E402
-from designate_pool.api.auth.policy import Everything  # noqa: E402
+from designate_pool.api.auth.middleware import AuthMiddleware  # noqa: E402
+from designate_pool.api.auth.policy import AllowAll  # noqa: E402
 from designate_pool.api.auth.token_file import TokenAuth  # noqa: E402
 from designate_pool.api.http.rate_limits import RateLimits  # noqa: E402
 from designate_pool.api.http.server import ApiServer  # noqa: E402
@@ -54,7 +54,7 @@ def main() -> None:
     pair = threading.Barrier(2)
     options = json.loads(sys.argv[2])
     tokens, rates = options.pop('tokens', None), RateLimits(options.pop('rate', 0), 3)
-    gate = None if tokens is None else Gate(TokenAuth(tokens), Everything(), rates)
+    gate = None if tokens is None else AuthMiddleware(TokenAuth(tokens), AllowAll(), rates)
     api = create_app(central, POOL, pool_managers=StandInPoolManager(), tasks=StandInTasks(central), gate=gate,
                      import_limit=options.get('body_limit', 64 << 20))
 

@@ -7,13 +7,13 @@ import io
 from collections.abc import Iterable
 from typing import IO, Any
 
-from designate_pool.api.services.zone_task_store import ZoneTasks
+from designate_pool.api.services.zone_task_store import ZoneTaskStore
 from designate_pool.errors import PoolError, ZoneExportNotFound, ZoneImportNotFound
 from designate_pool.model import Context, Domain, ZoneTask, ZoneTaskKind, ZoneTaskStatus, new_id, utcnow
 from tests.unit.api.stand_in import StandIn
 
 
-class StandInTasks(ZoneTasks):
+class StandInTasks(ZoneTaskStore):
     """Has no database; an import is carried out when it is taken in."""
 
     def __init__(self, central: StandIn) -> None:

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from designate_pool.backends.connection_pool import Connections
+from designate_pool.backends.connection_pool import ConnectionPool
 from designate_pool.deadline import Deadline
 
 
@@ -28,12 +28,12 @@ def made() -> list[Line]:
 
 
 @pytest.fixture
-def lines(made: list[Line]) -> Connections[Line]:
+def lines(made: list[Line]) -> ConnectionPool[Line]:
     def connect(deadline: Deadline) -> Line:
         made.append(Line())
         return made[-1]
 
-    return Connections(connect, keep=2)
+    return ConnectionPool(connect, keep=2)
 
 
 def use(line: Line, deadline: Deadline) -> Line:
@@ -43,13 +43,13 @@ def use(line: Line, deadline: Deadline) -> Line:
     return line
 
 
-def test_one_call_after_the_other_shares_a_connection(lines: Connections[Line], made: list[Line]) -> None:
+def test_one_call_after_the_other_shares_a_connection(lines: ConnectionPool[Line], made: list[Line]) -> None:
     for _ in range(3):
         lines.use(use, Deadline(1))
     assert [line.uses for line in made] == [3]
 
 
-def test_calls_at_once_have_one_each_and_only_some_are_kept(lines: Connections[Line], made: list[Line]) -> None:
+def test_calls_at_once_have_one_each_and_only_some_are_kept(lines: ConnectionPool[Line], made: list[Line]) -> None:
     def nested(line: Line, deadline: Deadline) -> None:
         if len(made) < 4:
             lines.use(nested, deadline)
@@ -59,7 +59,7 @@ def test_calls_at_once_have_one_each_and_only_some_are_kept(lines: Connections[L
     assert [line.closed for line in made].count(False) == 2
 
 
-def test_a_dead_kept_connection_is_replaced_once(lines: Connections[Line], made: list[Line]) -> None:
+def test_a_dead_kept_connection_is_replaced_once(lines: ConnectionPool[Line], made: list[Line]) -> None:
     lines.use(use, Deadline(1))
     made[0].error = ConnectionResetError()
     lines.use(use, Deadline(1))
@@ -67,7 +67,7 @@ def test_a_dead_kept_connection_is_replaced_once(lines: Connections[Line], made:
     assert made[0].closed
 
 
-def test_a_new_connection_that_fails_is_not_replaced(lines: Connections[Line], made: list[Line]) -> None:
+def test_a_new_connection_that_fails_is_not_replaced(lines: ConnectionPool[Line], made: list[Line]) -> None:
     def fail(line: Line, deadline: Deadline) -> None:
         raise BrokenPipeError
 
@@ -77,7 +77,7 @@ def test_a_new_connection_that_fails_is_not_replaced(lines: Connections[Line], m
 
 
 @pytest.mark.parametrize('error', [TimeoutError(), ValueError(), KeyboardInterrupt()])
-def test_after_any_other_failure_nobody_gets_the_connection(lines: Connections[Line], made: list[Line],
+def test_after_any_other_failure_nobody_gets_the_connection(lines: ConnectionPool[Line], made: list[Line],
                                                             error: BaseException) -> None:
     lines.use(use, Deadline(1))
     made[0].error = error
@@ -88,7 +88,7 @@ def test_after_any_other_failure_nobody_gets_the_connection(lines: Connections[L
     assert len(made) == 2
 
 
-def test_an_idle_one_is_not_used_after_a_while(lines: Connections[Line], made: list[Line],
+def test_an_idle_one_is_not_used_after_a_while(lines: ConnectionPool[Line], made: list[Line],
                                                monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [100.0]
     monkeypatch.setattr(time, 'monotonic', lambda: clock[0])
@@ -101,7 +101,7 @@ def test_an_idle_one_is_not_used_after_a_while(lines: Connections[Line], made: l
     assert made[0].closed
 
 
-def test_close_closes_the_idle_ones(lines: Connections[Line], made: list[Line]) -> None:
+def test_close_closes_the_idle_ones(lines: ConnectionPool[Line], made: list[Line]) -> None:
     lines.use(use, Deadline(1))
     lines.close()
     assert made[0].closed

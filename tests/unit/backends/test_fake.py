@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from designate_pool import backends
-from designate_pool.backends.fake import Call, Fake
+from designate_pool.backends.fake import Fake, FakeCall
 from designate_pool.errors import InvalidField
 from designate_pool.model import CallResult, Server, new_id
 from tests.unit.backends.contract import Contract, Rig, a_domain
@@ -49,7 +49,8 @@ def test_records_its_calls_in_order() -> None:
     fake.create_domain(a_domain(generation=3))
     fake.ping()
     fake.delete_domain(a_domain(generation=4))
-    assert fake.calls == [Call('create', 'example.com.', 3), Call('ping'), Call('delete', 'example.com.', 4)]
+    assert fake.calls == [FakeCall('create', 'example.com.', 3), FakeCall('ping'),
+                          FakeCall('delete', 'example.com.', 4)]
 
 
 @pytest.mark.parametrize('behaviour, ok, retryable, unreachable', [
@@ -60,7 +61,7 @@ def test_behaviours(behaviour: str, ok: bool, retryable: bool, unreachable: bool
     result = fake.create_domain(a_domain())
     assert (result.ok, result.retryable, result.unreachable) == (ok, retryable, unreachable)
     assert fake.zones == ({'example.com.'} if behaviour == 'succeed' else set())
-    assert fake.calls == [Call('create', 'example.com.', 1)]
+    assert fake.calls == [FakeCall('create', 'example.com.', 1)]
     assert fake.delete_domain(a_domain()).ok
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from designate_pool.central import cast_queue
-from designate_pool.central.cast_queue import Casts
+from designate_pool.central.cast_queue import CastQueue
 from designate_pool.errors import ServiceUnavailable
 from designate_pool.model import Action, Context, Domain
 from designate_pool.rpc.pool_manager import PoolManagerClient
@@ -53,14 +53,14 @@ def caller() -> Caller:
     (Action.CREATE, 'create_domain'), (Action.UPDATE, 'update_domain'), (Action.DELETE, 'delete_domain')])
 def test_one_alone_goes_at_once_by_its_own_method(caller: Caller, action: Action, method: str) -> None:
     changed = domain(1, action=action)
-    Casts(PoolManagerClient(caller), Inline()).put(Context(), [changed])
+    CastQueue(PoolManagerClient(caller), Inline()).put(Context(), [changed])
     assert caller.sent == [('pool_manager.default', method, changed)]
 
 
 def test_many_go_in_chunks_by_pool(caller: Caller) -> None:
     many = [domain(number) for number in range(cast_queue.CHUNK + 1)]
     other = domain(9999, pool_name='other')
-    Casts(PoolManagerClient(caller), Inline()).put(Context(), [*many, other])
+    CastQueue(PoolManagerClient(caller), Inline()).put(Context(), [*many, other])
     assert caller.sent == [('pool_manager.default', 'change_domains', many[:cast_queue.CHUNK]),
                            ('pool_manager.default', 'change_domains', many[cast_queue.CHUNK:]),
                            ('pool_manager.other', 'create_domain', other)]
@@ -68,7 +68,7 @@ def test_many_go_in_chunks_by_pool(caller: Caller) -> None:
 
 def test_what_comes_while_one_is_sent_goes_together_and_at_its_newest(caller: Caller) -> None:
     caller.free.clear()
-    queue = Casts(PoolManagerClient(caller), Threads())
+    queue = CastQueue(PoolManagerClient(caller), Threads())
     queue.put(Context(), [domain(1)])
     wait_until(lambda: not queue._waiting, 'the first is being sent')
     queue.put(Context(), [domain(2, serial=7), domain(3)])
@@ -82,7 +82,7 @@ def test_what_comes_while_one_is_sent_goes_together_and_at_its_newest(caller: Ca
 
 def test_an_outage_is_logged_once_and_ends(caller: Caller, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    queue = Casts(PoolManagerClient(caller), Inline())
+    queue = CastQueue(PoolManagerClient(caller), Inline())
     caller.down = True
     for number in range(3):
         queue.put(Context(), [domain(number)])
@@ -97,7 +97,7 @@ def test_a_broker_that_hangs_neither_blocks_nor_fills_the_memory(caller: Caller,
                                                                  monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cast_queue, 'MOST_WAITING', 10)
     caller.free.clear()
-    queue = Casts(PoolManagerClient(caller), Threads())
+    queue = CastQueue(PoolManagerClient(caller), Threads())
     for number in range(100):
         queue.put(Context(), [domain(number)])
     assert len(queue._waiting) <= 10
@@ -107,7 +107,7 @@ def test_a_broker_that_hangs_neither_blocks_nor_fills_the_memory(caller: Caller,
 
 
 def test_nothing_is_taken_after_the_stop(caller: Caller) -> None:
-    queue = Casts(PoolManagerClient(caller), Inline())
+    queue = CastQueue(PoolManagerClient(caller), Inline())
     queue.stop()
     queue.put(Context(), [domain(1)])
     assert caller.sent == []

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from prometheus_client import REGISTRY
 
-from designate_pool.central.events import DELETE, UPDATE, Telling, Transition, said_before
+from designate_pool.central.events import DELETE, UPDATE, DomainTransition, EventSender, said_before
 from designate_pool.model import Action, Context, Domain, Record, RecordSet, Status, utcnow
 
 NOW = utcnow()
@@ -39,7 +39,7 @@ def kept() -> Kept:
 
 def test_a_transition_is_one_line_with_all_that_belongs_to_it(kept: Kept, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
-        Telling(kept).transitions([Transition(DOMAIN, ACTIVE), Transition(DOMAIN, FAILED)])
+        EventSender(kept).transitions([DomainTransition(DOMAIN, ACTIVE), DomainTransition(DOMAIN, FAILED)])
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
         ('INFO', 'CREATE of example.com. at serial 7: ACTIVE, was PENDING [req-1]'),
         ('WARNING', 'CREATE of example.com. at serial 7: ERROR, was PENDING [req-1]')]
@@ -49,7 +49,7 @@ def test_a_transition_is_one_line_with_all_that_belongs_to_it(kept: Kept, caplog
 
 
 def test_a_transition_is_notified(kept: Kept) -> None:
-    Telling(kept).transitions([Transition(DOMAIN, ACTIVE), Transition(DOMAIN, FAILED)])
+    EventSender(kept).transitions([DomainTransition(DOMAIN, ACTIVE), DomainTransition(DOMAIN, FAILED)])
     assert [event for event, _ in kept.told] == ['dns.zone.active', 'dns.zone.error']
     assert kept.told[0][1] == {
         'id': '11111111-1111-1111-1111-111111111111', 'name': 'example.com.', 'serial': 7, 'status': 'ACTIVE',
@@ -63,13 +63,13 @@ def test_only_what_converged_counts_as_converged(kept: Kept) -> None:
                                          {'pool': 'told', 'action': 'create'}) or 0.0
 
     before = observed('count'), observed('sum')
-    Telling(kept).transitions([Transition(DOMAIN, ACTIVE), Transition(DOMAIN, FAILED)])
+    EventSender(kept).transitions([DomainTransition(DOMAIN, ACTIVE), DomainTransition(DOMAIN, FAILED)])
     assert (observed('count') - before[0], observed('sum') - before[1]) == (1, 3)
 
 
 def test_a_recordset_is_notified_with_its_zone(kept: Kept) -> None:
     recordset = RecordSet('www.example.com.', 'A', (Record('192.0.2.1'),), id='3' * 32, ttl=60)
-    Telling(kept).recordset(DELETE, DOMAIN, recordset)
+    EventSender(kept).recordset(DELETE, DOMAIN, recordset)
     ((event, payload),) = kept.told
     assert event == 'dns.recordset.delete'
     assert (payload['zone_id'], payload['zone_name'], payload['serial'], payload['records']) == (
@@ -78,7 +78,7 @@ def test_a_recordset_is_notified_with_its_zone(kept: Kept) -> None:
 
 def test_a_change_without_a_new_serial_is_no_transition(kept: Kept, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
-        Telling(kept).zone(UPDATE, ACTIVE, changed=False)
+        EventSender(kept).zone(UPDATE, ACTIVE, changed=False)
     assert [event for event, _ in kept.told] == ['dns.zone.update'] and not caplog.records
 
 

@@ -29,7 +29,7 @@ def test_what_is_wrong_is_left_for_the_loading_to_tell(tmp_path: pathlib.Path) -
 
 
 def test_asking_does_not_import_what_eventlet_must_patch_first() -> None:
-    code = ('import sys; from designate_pool.config import early; early.concurrency([]); '
+    code = ('import sys; from designate_pool.config import concurrency_choice; concurrency_choice.concurrency([]); '
             'sys.exit(bool({"eventlet", "oslo_log.log", "oslo_messaging", "sqlalchemy"} & sys.modules.keys()))')
     assert subprocess.run([sys.executable, '-c', code]).returncode == 0
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from designate_pool.minidns.service import MiniDns
-from designate_pool.minidns.shared_topic import Sorting
+from designate_pool.minidns.shared_topic import SharedTopicForwarder
 from designate_pool.model import Context, Domain, PollRequest, utcnow
 from designate_pool.rpc import minidns
 from designate_pool.rpc.direct import Direct
@@ -52,9 +52,10 @@ def test_a_cast_on_the_shared_topic_comes_to_the_minidns_of_its_pool(method: str
     pools = {'gold': Noting(), 'silver': Noting()}
     for name, each in pools.items():
         caller.serve(minidns.topic(name), each)
-    caller.serve(minidns.SHARED_TOPIC, Sorting('gold', pools['gold'], minidns.MiniDnsClient(caller)))  # type: ignore
+    caller.serve(minidns.SHARED_TOPIC,
+                 SharedTopicForwarder('gold', pools['gold'], minidns.MiniDnsClient(caller)))  # type: ignore
     arguments = casts(pool_name)[method]
     caller.cast(minidns.SHARED_TOPIC, CONTEXT, method, **arguments)
     assert pools.pop(pool_name).taken == [(method, CONTEXT, arguments)]
     assert [each.taken for each in pools.values()] == [[]]
-    assert inspect.signature(getattr(Sorting, method)) == inspect.signature(getattr(MiniDns, method))
+    assert inspect.signature(getattr(SharedTopicForwarder, method)) == inspect.signature(getattr(MiniDns, method))

@@ -8,7 +8,7 @@ import dns.rdatatype
 import dns.zone
 import pytest
 
-from designate_pool.nameserver.contents import Contents, Reply
+from designate_pool.nameserver.contents import Reply, ZoneContents
 
 ZONE = '''\
 $ORIGIN example.com.
@@ -38,11 +38,11 @@ SOA = 'example.com. 60 IN SOA ns1.example.com. hostmaster.example.com. 7 3600 60
 
 
 @pytest.fixture(scope='module')
-def contents() -> Contents:
-    return Contents(dns.zone.from_text(ZONE, 'example.com.', relativize=False))
+def contents() -> ZoneContents:
+    return ZoneContents(dns.zone.from_text(ZONE, 'example.com.', relativize=False))
 
 
-def ask(contents: Contents, name: str, rtype: str) -> Reply:
+def ask(contents: ZoneContents, name: str, rtype: str) -> Reply:
     return contents.reply(dns.name.from_text(name), dns.rdatatype.from_text(rtype))
 
 
@@ -83,20 +83,20 @@ WWW = 'answer: www.example.com. 300 IN A 192.0.2.1\nanswer: www.example.com. 300
                                       'additional: ns.sub.example.com. 300 IN A 192.0.2.54'),
     ('sub.example.com.', 'DS', 'NOERROR AA\nanswer: sub.example.com. 300 IN DS 1 8 2 ' + '0' * 64),
 ])
-def test_replies(contents: Contents, name: str, rtype: str, expected: str) -> None:
+def test_replies(contents: ZoneContents, name: str, rtype: str, expected: str) -> None:
     assert text(ask(contents, name, rtype)) == expected
 
 
-def test_any_gives_all(contents: Contents) -> None:
+def test_any_gives_all(contents: ZoneContents) -> None:
     assert {rrset.rdtype for rrset in ask(contents, 'www.example.com.', 'ANY').answer} == {
         dns.rdatatype.A, dns.rdatatype.AAAA}
 
 
-def test_a_loop_of_aliases_ends(contents: Contents) -> None:
+def test_a_loop_of_aliases_ends(contents: ZoneContents) -> None:
     assert len(ask(contents, 'loop.example.com.', 'A').answer) == 8
 
 
-def test_altered_has_the_serial_and_other_contents(contents: Contents) -> None:
+def test_altered_has_the_serial_and_other_contents(contents: ZoneContents) -> None:
     altered = contents.altered
     assert altered.serial == contents.serial
     assert text(ask(altered, 'www.example.com.', 'A')) == 'NOERROR AA\nanswer: www.example.com. 300 IN A 192.0.2.254'

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import designate_pool
 from designate_pool.errors import BadInput, InvalidField
 from designate_pool.model import Endpoint
-from designate_pool.nameserver.control import Control, ControlClient
+from designate_pool.nameserver.control import ControlClient, ControlServer
 from designate_pool.nameserver.server import NameServer
 from tests.fixtures.nameservers import Primary, zone_text
 from tests.fixtures.processes import wait_until
@@ -125,7 +125,7 @@ def test_loopback_only_and_never_without_a_secret() -> None:
 
 
 def test_a_verb_that_fails_is_said_to(server: NameServer, caplog: pytest.LogCaptureFixture) -> None:
-    control = Control('the secret', {'fail': lambda request: 1 / 0})
+    control = ControlServer('the secret', {'fail': lambda request: 1 / 0})
     assert control._answer(b'{"secret": "the secret", "verb": "fail"}') == {
         'ok': False, 'kind': 'failed', 'error': 'ZeroDivisionError: division by zero'}
     assert 'fail failed' in caplog.text

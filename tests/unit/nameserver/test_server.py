@@ -24,7 +24,7 @@ from designate_pool.nameserver import transfer
 from designate_pool.nameserver.faults import Fault, Faults
 from designate_pool.nameserver.responder import Responder
 from designate_pool.nameserver.server import NameServer
-from designate_pool.nameserver.zones import Zones
+from designate_pool.nameserver.zones import ZoneTable
 from tests.fixtures.asking import Asked
 from tests.fixtures.nameservers import Primary, zone_text
 from tests.fixtures.processes import free_port, wait_until
@@ -466,7 +466,7 @@ def test_no_thread_is_left(primary: Primary) -> None:
 
 @pytest.fixture(scope='module')
 def responder() -> Iterator[Responder]:
-    yield Responder(Zones(None, (KEY,)), Faults(), lambda zone, hint: None)
+    yield Responder(ZoneTable(None, (KEY,)), Faults(), lambda zone, hint: None)
 
 
 @given(wire=st.binary(max_size=100) | st.builds(lambda head, rest: head + bytes([0, 1, 0, 0, 0, 0, 0, 0]) + rest,

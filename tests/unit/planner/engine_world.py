@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from designate_pool.errors import SourceError
-from designate_pool.planner.engine import Manager, Setup, ZoneSetting
+from designate_pool.planner.engine import Setup, SyncEngine, ZoneSetting
 from designate_pool.planner.plan.plan import ApplyResult, Plan
 from designate_pool.planner.providers.base import BaseProcessor, BaseProvider, BaseSource
-from designate_pool.planner.run_report import Part
+from designate_pool.planner.run_report import TargetResult
 from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.rrset import RRset, rrset
@@ -134,15 +134,15 @@ class Showing:
     def __init__(self, diary: list[str] | None = None) -> None:
         self.id = 'showing'
         self.diary = diary if diary is not None else []
-        self.shown: list[list[Part]] = []
+        self.shown: list[list[TargetResult]] = []
 
-    def run(self, parts: Sequence[Part], file: Any) -> None:
+    def run(self, parts: Sequence[TargetResult], file: Any) -> None:
         self.diary.append('output')
         self.shown.append(list(parts))
 
 
-def manager(*providers: BaseSource, zones: dict[str, ZoneSetting] | None = None, **setup: Any) -> Manager:
+def manager(*providers: BaseSource, zones: dict[str, ZoneSetting] | None = None, **setup: Any) -> SyncEngine:
     """One that feeds example.com. from the first of *providers* to the others, unless told which zones there are."""
     ids = [each.id for each in providers]
     zones = zones if zones is not None else {ORIGIN: ZoneSetting(sources=(ids[0],), targets=tuple(ids[1:]))}
-    return Manager(Setup(zones=zones, providers={each.id: each for each in providers}, **setup))
+    return SyncEngine(Setup(zones=zones, providers={each.id: each for each in providers}, **setup))

@@ -10,7 +10,7 @@ import pytest
 
 from designate_pool.errors import InvalidField, PlanMoved, PlanNotFound, UnsafePlan, WrongPlanState
 from designate_pool.model import PlanState, utcnow
-from designate_pool.planner.engine import Manager, Outcome, ZoneSetting
+from designate_pool.planner.engine import RunReport, SyncEngine, ZoneSetting
 from designate_pool.planner.plan.plan import Plan
 from designate_pool.planner.plan.plan_store import FolderStore
 from designate_pool.planner.zone.zone import Zone
@@ -33,10 +33,10 @@ class World:
         self.store = store
         self.source = Memory('source').has(AFTER)
         self.targets = [Memory(id).has(BEFORE) for id in ('a', 'b')]
-        self.manager: Manager = manager(self.source, *self.targets, **setup)
+        self.manager: SyncEngine = manager(self.source, *self.targets, **setup)
         self.plan_id = self.manager.sync(store=store).plan_id or ''
 
-    def apply(self) -> Outcome:
+    def apply(self) -> RunReport:
         return self.manager.apply(self.plan_id, self.store)
 
     @property

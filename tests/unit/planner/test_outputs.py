@@ -13,7 +13,7 @@ import re
 import pytest
 
 from designate_pool.errors import InvalidField, WrongSource
-from designate_pool.planner.engine import Manager, Part
+from designate_pool.planner.engine import SyncEngine, TargetResult
 from designate_pool.planner.outputs import OUTPUTS, BaseOutput, HtmlOutput, JsonOutput, LogOutput, MarkdownOutput
 from designate_pool.planner.plan.plan import Plan, change_of
 from tests.unit.planner.engine_world import ORIGIN, Memory, manager, zone
@@ -42,14 +42,14 @@ class WithSecret(Memory):
         return {'note': 'a <b> | note', 'when': zone}
 
 
-def parts(after: str = AFTER, **setup: object) -> list[Part]:
+def parts(after: str = AFTER, **setup: object) -> list[TargetResult]:
     source, bad, good = Memory('source').has(after), Memory('bad'), WithSecret('good').has(BEFORE)
     bad.broken = 'an answer\nof <two> lines'
-    run: Manager = manager(source, bad, good, Memory('same').has(after), **setup)
+    run: SyncEngine = manager(source, bad, good, Memory('same').has(after), **setup)
     return list(run.sync().parts)
 
 
-def text(output: BaseOutput, parts: list[Part]) -> str:
+def text(output: BaseOutput, parts: list[TargetResult]) -> str:
     if isinstance(output, LogOutput):
         return output.text(parts)
     file = io.StringIO()
@@ -103,7 +103,7 @@ def test_the_log_has_it_line_by_line(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_mistakes_have_a_line_each() -> None:
     error = str(WrongSource(source='zone', why="\n  line 2: no: 'a'\n  line 5: no: 'b'"))
-    told = text(LogOutput('log'), [Part(ORIGIN, 'bad', error=error)])
+    told = text(LogOutput('log'), [TargetResult(ORIGIN, 'bad', error=error)])
     assert told.splitlines()[1:4] == ['  Failed: zone cannot be read, for these mistakes:', "  Failed: line 2: no: 'a'",
                                       "  Failed: line 5: no: 'b'."]
 
@@ -150,7 +150,7 @@ class Reader(html.parser.HTMLParser):
         self.texts.append(data)
 
 
-def nasty() -> list[Part]:
+def nasty() -> list[TargetResult]:
     quoted = NASTY.replace('\\', '\\\\').replace('"', '\\"')
     found = parts(f'new 300 TXT "{quoted}"\nwww 300 A 192.0.2.1\nalias 300 A 192.0.2.2\nold 300 A 192.0.2.3')
     return [dataclasses.replace(part, error=NASTY) if part.error else part for part in found]

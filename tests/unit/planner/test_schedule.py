@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from designate_pool.planner.schedule import Controller, Schedule
+from designate_pool.planner.schedule import RunController, RunSchedule
 
 
 class World:
@@ -23,7 +23,7 @@ class World:
         self._end = self.now + until
         self._events = [self.now + each for each in events]
         self._takes = run_takes
-        self.controller = Controller(self.run, **settings, clock=lambda: self.now)  # type: ignore[arg-type]
+        self.controller = RunController(self.run, **settings, clock=lambda: self.now)  # type: ignore[arg-type]
 
     def run(self) -> None:
         self.begun.append(self.now - 1000)
@@ -102,7 +102,7 @@ def test_once_is_one_run_whose_error_is_the_callers() -> None:
 
 def test_it_ends_when_it_is_told_to_in_the_middle_of_waiting() -> None:
     ran, stop = threading.Event(), threading.Event()
-    controller = Controller(ran.set, 3600, tick=600)
+    controller = RunController(ran.set, 3600, tick=600)
     thread = threading.Thread(target=controller.forever, args=(stop,))
     thread.start()
     assert ran.wait(10)
@@ -112,7 +112,7 @@ def test_it_ends_when_it_is_told_to_in_the_middle_of_waiting() -> None:
 
 
 def test_a_schedule_by_itself() -> None:
-    schedule = Schedule(0.0, 60.0, 5.0)
+    schedule = RunSchedule(0.0, 60.0, 5.0)
     assert schedule.is_due(0.0)
     schedule.begin(0.0)
     assert not schedule.is_due(59.9) and schedule.is_due(60.0)

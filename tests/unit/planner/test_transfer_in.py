@@ -16,13 +16,13 @@ import pytest
 from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable
 from designate_pool.planner.targets.rfc2136 import Rfc2136Provider
 from designate_pool.planner.transfer_in import ZoneNotThere, soa_query, transfer
-from designate_pool.protocol.tcp_client import Peer, key_of
+from designate_pool.protocol.tcp_client import TcpPeer, key_of
 from tests.fixtures.answering import Scripted
 
 NAME = 'example.com.'
 SOA = 'example.com. 300 IN SOA ns1.example.net. hostmaster.example.com. 7 3600 600 86400 300'
 KEY = key_of('key.example.', 'c2VjcmV0')
-Serve = Callable[..., Peer]
+Serve = Callable[..., TcpPeer]
 
 
 @pytest.fixture
@@ -32,14 +32,14 @@ def serve() -> Iterator[Serve]:
 
     def start(*parts: list[str] | dns.rcode.Rcode, soa: list[str] | dns.rcode.Rcode = dns.rcode.REFUSED,
               key: dns.tsig.Key | None = None, signed: Iterable[int] | None = None,
-              changed: tuple[bytes, bytes] = (b'', b'')) -> Peer:
+              changed: tuple[bytes, bytes] = (b'', b'')) -> TcpPeer:
         def script(query: dns.message.Message, over_tcp: bool) -> list[bytes]:
             is_transfer = query.question[0].rdtype == dns.rdatatype.AXFR
             answers = [_answer(query, each) for each in (parts if is_transfer else [soa])]
             return [wire.replace(*changed) for wire in _signed(query, answers, key, signed)]
 
         made.append(Scripted(script, keyring=KEY))
-        return Peer('127.0.0.1', made[0].port, key)
+        return TcpPeer('127.0.0.1', made[0].port, key)
 
     yield start
     for each in made:
@@ -166,7 +166,7 @@ def test_the_time_is_for_all_of_it() -> None:
 
     server = Endless(lambda query, over_tcp: [])
     with pytest.raises(BackendUnreachable, match='no answer within 0.3 s'):
-        transfer(Peer('127.0.0.1', server.port), NAME, 0.3)
+        transfer(TcpPeer('127.0.0.1', server.port), NAME, 0.3)
     gone.set()
     server.close()
 
@@ -175,9 +175,9 @@ class TestQuestions:
     def test_an_answer_to_something_else(self) -> None:
         server = Scripted(lambda query, over_tcp: [dns.message.make_response(dns.message.make_query('other.', 'SOA'))])
         with pytest.raises(BackendError, match='something that was not asked'):
-            Peer('127.0.0.1', server.port).ask(soa_query(NAME), 5)
+            TcpPeer('127.0.0.1', server.port).ask(soa_query(NAME), 5)
         with pytest.raises(BackendError, match='something that was not asked'):
-            list(Peer('127.0.0.1', server.port).ask_each([soa_query(NAME)], 5))
+            list(TcpPeer('127.0.0.1', server.port).ask_each([soa_query(NAME)], 5))
         server.close()
 
     def test_a_yes_that_is_not_signed_is_none(self, serve: Serve) -> None:

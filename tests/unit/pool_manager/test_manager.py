@@ -22,11 +22,11 @@ from designate_pool.pool_manager import manager as manager_module
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic import loops as periodic_module
 from designate_pool.pool_manager.periodic import serial_audit as auditing_module
-from designate_pool.pool_manager.periodic.loops import Periodic
+from designate_pool.pool_manager.periodic.loops import PeriodicLoops
 from designate_pool.pool_manager.reconcile.row_transitions import Tries
-from designate_pool.pool_manager.server_registry import Registrar
+from designate_pool.pool_manager.server_registry import ServerRegistry
 from designate_pool.pool_manager.service import PoolManager
-from designate_pool.pool_manager.settings import Settings
+from designate_pool.pool_manager.settings import ManagerSettings
 from designate_pool.rpc import central as central_rpc
 from designate_pool.rpc import minidns as minidns_rpc
 from designate_pool.rpc import pool_manager as manager_rpc
@@ -87,8 +87,8 @@ class Nothing:
         pass
 
 
-def new_registrar(manager: Manager, runtime: Any) -> Registrar:
-    return Registrar(manager, runtime, lambda: manager.pool, Nothing())
+def new_registrar(manager: Manager, runtime: Any) -> ServerRegistry:
+    return ServerRegistry(manager, runtime, lambda: manager.pool, Nothing())
 
 
 class World:
@@ -118,7 +118,7 @@ class World:
         self.central.update_pool(CONTEXT, {'id': pool.id, 'name_servers': ['ns1.example.org.']})
 
     def new_manager(self, name: str) -> Manager:
-        settings = Settings(name=name, tries=Tries(timeout=1, retry_interval=2, max_retries=3), claim_seconds=30)
+        settings = ManagerSettings(name=name, tries=Tries(timeout=1, retry_interval=2, max_retries=3), claim_seconds=30)
         return Manager(self.pool, self.servers, self.storage, central_rpc.CentralClient(self.caller),
                        minidns_rpc.MiniDnsClient(self.caller), self.runtime, settings)
 
@@ -141,7 +141,7 @@ class World:
 
     def sweep(self, answered: bool = True) -> None:
         """The pool manager looks at all domains, and MiniDNS tells what it hears."""
-        auditing = Periodic(self.manager, self.registrar, self.runtime).auditing
+        auditing = PeriodicLoops(self.manager, self.registrar, self.runtime).auditing
         self.storage.run(sweeps.create, 'default', AuditKind.SERIALS, utcnow())
         while True:
             self.storage.run(lambda tx: tx.execute(sweeps.TABLE.update().values(
@@ -250,7 +250,7 @@ def world(tmp_path: pathlib.Path, clock: Clock, request: pytest.FixtureRequest) 
 def later(world: World, clock: Clock, seconds: float) -> None:
     """*seconds* go by, and the pool manager does what has become due."""
     clock.offset += timedelta(seconds=seconds)
-    periodic = Periodic(world.manager, world.registrar, world.runtime)
+    periodic = PeriodicLoops(world.manager, world.registrar, world.runtime)
     periodic.run_probes()
     for _ in range(20):
         if periodic.run_due():
@@ -382,11 +382,11 @@ def test_a_server_that_was_right_has_all_its_tries_when_a_change_fails(world: Wo
     world.change(domain)
     for seconds in (2, 2, 1.9):
         clock.offset += timedelta(seconds=seconds)
-        Periodic(world.manager, world.registrar, world.runtime).run_due()
+        PeriodicLoops(world.manager, world.registrar, world.runtime).run_due()
         assert world.get(domain).status is Status.PENDING
         world.change(domain)
     clock.offset += timedelta(seconds=0.2)
-    Periodic(world.manager, world.registrar, world.runtime).run_due()
+    PeriodicLoops(world.manager, world.registrar, world.runtime).run_due()
     assert world.get(domain).status is Status.ERROR
 
 
@@ -473,7 +473,7 @@ def test_a_cast_that_never_arrived_is_made_up_for(world: World, clock: Clock) ->
     domain = world.create()
     assert world.get(domain).status is Status.PENDING and world.rows(domain) == {}
     clock.offset += timedelta(seconds=10)
-    Periodic(world.manager, world.registrar, world.runtime).run_unsettled()
+    PeriodicLoops(world.manager, world.registrar, world.runtime).run_unsettled()
     world.deliver()
     assert world.get(domain).status is Status.ACTIVE
 
@@ -488,7 +488,7 @@ def test_a_report_that_central_never_got_is_sent_again(world: World, clock: Cloc
         domain = world.create()
     assert world.get(domain).status is Status.PENDING
     clock.offset += timedelta(seconds=10)
-    Periodic(world.manager, world.registrar, world.runtime).run_unsettled()
+    PeriodicLoops(world.manager, world.registrar, world.runtime).run_unsettled()
     assert world.get(domain).status is Status.ACTIVE
 
 

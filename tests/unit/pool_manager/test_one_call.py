@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from designate_pool.model import Action, CallResult, Domain, Outcome, Status
-from designate_pool.pool_manager.dispatch.server_worker import Called, Lane
-from designate_pool.pool_manager.dispatch.work_queue import Work
+from designate_pool.pool_manager.dispatch.server_worker import CallOutcome, ServerWorker
+from designate_pool.pool_manager.dispatch.work_queue import Operation
 from designate_pool.pool_manager.manager import Manager
-from designate_pool.pool_manager.periodic.loops import Periodic
+from designate_pool.pool_manager.periodic.loops import PeriodicLoops
 from tests.unit.pool_manager.test_manager import (CONTEXT, SERVERS, Clock, World, all_needed, clock,  # noqa: F401
                                                   later, world)
 
@@ -23,10 +23,10 @@ FIRST = SERVERS[0]
 
 
 @contextlib.contextmanager
-def held_up(manager: Manager, server: str = FIRST) -> Iterator[list[Work]]:
+def held_up(manager: Manager, server: str = FIRST) -> Iterator[list[Operation]]:
     """What *manager* hands to a server's lane waits there, until the end."""
     lane = manager.lanes[server]
-    works: list[Work] = []
+    works: list[Operation] = []
     lane.put = lambda *some: works.extend(some)  # type: ignore[method-assign]
     try:
         yield works
@@ -54,7 +54,7 @@ def test_a_deletion_waits_for_the_creation_that_another_manager_has_in_hand(
         assert [verbs(world, server) for server in SERVERS] == [[], ['create', 'delete'], ['create', 'delete']]
         for _ in range(3):
             clock.offset += timedelta(seconds=2)
-            Periodic(other, world.registrar, world.runtime).run_due()
+            PeriodicLoops(other, world.registrar, world.runtime).run_due()
         assert verbs(world) == []
     assert verbs(world) == ['create', 'delete'], 'at once, when the creation has ended'
     assert NAME not in world.servers[FIRST].zones
@@ -219,7 +219,7 @@ def test_what_was_called_before_a_late_deletion_ran_counts_no_more_when_it_is_to
         made = world.rows(second)[FIRST, Action.CREATE]
         assert made.status is Outcome.SUCCESS
         server.before_return = lambda: setattr(server, 'dead', True)  # once it has lost the zone
-    world.manager._outcomes.put(Called(Work(second, made), CallResult()))
+    world.manager._outcomes.put(CallOutcome(Operation(second, made), CallResult()))
     assert NAME not in server.zones and world.rows(second)[FIRST, Action.CREATE].status is None
     server.dead = False
     later(world, clock, 31)
@@ -235,9 +235,9 @@ def test_a_message_of_an_older_minidns_counts_as_it_did(world: World, clock: Clo
     assert world.rows(second)[FIRST, Action.UPDATE].status is Outcome.SUCCESS
 
 
-def _done(lane: Lane, works: list[Work]) -> list[Called]:
+def _done(lane: ServerWorker, works: list[Operation]) -> list[CallOutcome]:
     """The calls for *works*, made without looking at their claims."""
-    return [Called(work, lane.backend.delete_domain(work.domain)) for work in works]
+    return [CallOutcome(work, lane.backend.delete_domain(work.domain)) for work in works]
 
 
 def test_what_is_known_of_a_deleted_domain_stays_until_its_last_call_has_ended(
@@ -284,7 +284,7 @@ def test_a_creation_for_the_former_domain_that_ends_late_leaves_the_new_one_its_
         assert world.get(second).status is Status.ACTIVE
         late, works[:] = works[:], []
     before = len(verbs(world))
-    world.manager._outcomes.put(*(Called(work, lane.backend.create_domain(work.domain)) for work in late))
+    world.manager._outcomes.put(*(CallOutcome(work, lane.backend.create_domain(work.domain)) for work in late))
     assert verbs(world)[before:] == ['create']
     assert NAME in world.servers[FIRST].zones and world.rows(first) == {}
 
@@ -296,7 +296,7 @@ def test_what_takes_longer_than_its_claim_is_not_done_twice(world: World, clock:
         for _ in range(3):
             clock.offset += timedelta(seconds=25)
             world.manager.keep_claims()
-            Periodic(other, world.registrar, world.runtime).run_due()
+            PeriodicLoops(other, world.registrar, world.runtime).run_due()
 
     world.servers[FIRST].before_return = take_long
     domain = world.create()

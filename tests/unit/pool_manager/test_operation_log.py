@@ -11,9 +11,9 @@ import pytest
 from designate_pool.backends.fake import Fake
 from designate_pool.model import Action, Domain, Outcome, Server, ServerStatus
 from designate_pool.pool_manager import operation_log
-from designate_pool.pool_manager.dispatch.circuit_breaker import Circuit
-from designate_pool.pool_manager.dispatch.server_worker import Lane
-from designate_pool.pool_manager.reconcile.domain_state import Situation
+from designate_pool.pool_manager.dispatch.circuit_breaker import CircuitBreaker
+from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
+from designate_pool.pool_manager.reconcile.domain_state import DomainState
 from designate_pool.runtime import Inline
 
 SERVER = Server('a' * 32, 'fake', '192.0.2.1')
@@ -22,15 +22,15 @@ UPDATE = ServerStatus(SERVER.id, DOMAIN.id, Action.UPDATE, 7, serial_number=6, v
 
 
 @pytest.fixture
-def lane() -> Lane:
-    circuits = [Circuit(1, 1.0, lambda: 0.0) for _ in range(2)]
-    return Lane(SERVER, Fake(SERVER), circuits[0], circuits[1], 10, Inline(),
-                None, None, lambda called: None, None)  # type: ignore[arg-type]
+def lane() -> ServerWorker:
+    circuits = [CircuitBreaker(1, 1.0, lambda: 0.0) for _ in range(2)]
+    return ServerWorker(SERVER, Fake(SERVER), circuits[0], circuits[1], 10, Inline(),
+                        None, None, lambda called: None, None)  # type: ignore[arg-type]
 
 
-def told(lane: Lane, caplog: pytest.LogCaptureFixture, row: ServerStatus, **values: Any) -> list[str]:
+def told(lane: ServerWorker, caplog: pytest.LogCaptureFixture, row: ServerStatus, **values: Any) -> list[str]:
     """The lines when *row* becomes what *values* say."""
-    situation = Situation(DOMAIN, {(row.server_id, row.action): row})
+    situation = DomainState(DOMAIN, {(row.server_id, row.action): row})
     situation.change(dataclasses.replace(row, **values))
     caplog.clear()
     with caplog.at_level(logging.INFO):
@@ -38,7 +38,7 @@ def told(lane: Lane, caplog: pytest.LogCaptureFixture, row: ServerStatus, **valu
     return [f'{record.levelname} {record.getMessage()}' for record in caplog.records]
 
 
-def test_a_success_is_told_once(lane: Lane, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_success_is_told_once(lane: ServerWorker, caplog: pytest.LogCaptureFixture) -> None:
     assert told(lane, caplog, UPDATE, status=Outcome.SUCCESS, serial_number=7) == [
         'INFO UPDATE of example.com. at serial 7 on fake:192.0.2.1:53: SUCCESS [req-1]']
     assert caplog.records[0].extra == {  # type: ignore[attr-defined]
@@ -48,7 +48,7 @@ def test_a_success_is_told_once(lane: Lane, caplog: pytest.LogCaptureFixture) ->
     assert told(lane, caplog, done, serial_number=8) == []
 
 
-def test_a_failure_is_told_once_however_often_it_is_tried(lane: Lane, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failure_is_told_once_however_often_it_is_tried(lane: ServerWorker, caplog: pytest.LogCaptureFixture) -> None:
     failed: dict[str, Any] = {'status': Outcome.ERROR, 'attempts': 4, 'last_error': 'refused'}
     assert told(lane, caplog, UPDATE, attempts=2, last_error='refused') == []
     assert told(lane, caplog, UPDATE, **failed) == [
@@ -56,10 +56,10 @@ def test_a_failure_is_told_once_however_often_it_is_tried(lane: Lane, caplog: py
     assert told(lane, caplog, dataclasses.replace(UPDATE, **failed), attempts=5) == []
 
 
-def test_a_failure_is_not_told_again_when_it_goes_to_be_tried_again(lane: Lane, caplog: pytest.LogCaptureFixture
+def test_a_failure_is_not_told_again_when_it_goes_to_be_tried_again(lane: ServerWorker, caplog: pytest.LogCaptureFixture
                                                                     ) -> None:
     failed = dataclasses.replace(UPDATE, status=Outcome.ERROR, attempts=4, last_error='refused')
-    situation = Situation(DOMAIN, {(failed.server_id, failed.action): failed})
+    situation = DomainState(DOMAIN, {(failed.server_id, failed.action): failed})
     with caplog.at_level(logging.INFO):
         operation_log.written([dataclasses.replace(failed, version=2)], {DOMAIN.id: situation}, {SERVER.id: lane})
     assert caplog.records == []
@@ -67,7 +67,7 @@ def test_a_failure_is_not_told_again_when_it_goes_to_be_tried_again(lane: Lane, 
 
 @pytest.mark.parametrize(('action', 'channel'), [(Action.UPDATE, 'dns'), (Action.CREATE, 'control'),
                                                  (Action.DELETE, 'control')])
-def test_of_a_server_that_does_not_answer_no_domain_is_told(lane: Lane, caplog: pytest.LogCaptureFixture,
+def test_of_a_server_that_does_not_answer_no_domain_is_told(lane: ServerWorker, caplog: pytest.LogCaptureFixture,
                                                             action: Action, channel: str) -> None:
     row = dataclasses.replace(UPDATE, action=action)
     getattr(lane, 'control' if channel == 'dns' else 'dns').failed()
@@ -78,7 +78,7 @@ def test_of_a_server_that_does_not_answer_no_domain_is_told(lane: Lane, caplog: 
 
 
 def test_other_contents_are_told_when_they_are_found_and_when_they_are_ours_again(
-        lane: Lane, caplog: pytest.LogCaptureFixture) -> None:
+        lane: ServerWorker, caplog: pytest.LogCaptureFixture) -> None:
     right = dataclasses.replace(UPDATE, status=Outcome.SUCCESS, serial_number=7)
     found = {'status': Outcome.ERROR, 'diverged': True, 'last_error': 'DIVERGED: serves serial 7 with other contents'}
     assert told(lane, caplog, right, **found) == [

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from designate_pool.errors import UnknownPool
 from designate_pool.model import Pool, Status, new_id, utcnow
-from designate_pool.pool_manager.periodic.loops import Periodic
+from designate_pool.pool_manager.periodic.loops import PeriodicLoops
 from designate_pool.runtime import Threads
 from designate_pool.storage.operations import pool_servers as server_store
 from designate_pool.storage.sql import schema
@@ -22,14 +22,14 @@ from tests.unit.pool_manager.test_server_lives import Town, town
 __all__ = ['clock', 'town']
 
 
-def remove(town: Town, monkeypatch: pytest.MonkeyPatch) -> Periodic:
+def remove(town: Town, monkeypatch: pytest.MonkeyPatch) -> PeriodicLoops:
     """The pool goes; the loops of its pool manager go on."""
     monkeypatch.setattr('designate_pool.pool_manager.periodic.loops.DUE_INTERVAL', 0.01)
     monkeypatch.setattr('designate_pool.pool_manager.periodic.loops.MEMBERS_INTERVAL', 0.01)
     other = Pool('other', new_id(), name_servers=('ns1.example.net.',))
     town.storage.run(pool_store.insert, other, utcnow())
     assert town.storage.run(pool_store.delete, town.storage.read(server_store.of_pool, 'default').pool_id)
-    periodic = Periodic(town.manager, town.registrar, Threads())
+    periodic = PeriodicLoops(town.manager, town.registrar, Threads())
     periodic.start()
     return periodic
 

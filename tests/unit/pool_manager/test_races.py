@@ -10,8 +10,8 @@ import pytest
 
 from designate_pool.errors import ServiceUnavailable
 from designate_pool.model import Action, Answer, CallResult, Domain, Outcome, PollResult, Status, utcnow
-from designate_pool.pool_manager.dispatch.server_worker import Called
-from designate_pool.pool_manager.dispatch.work_queue import Work
+from designate_pool.pool_manager.dispatch.server_worker import CallOutcome
+from designate_pool.pool_manager.dispatch.work_queue import Operation
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.storage.operations import server_statuses
 from designate_pool.storage.zones import domains
@@ -144,7 +144,7 @@ def test_two_managers_that_delete_on_a_server_each_find_that_all_have(
     def confirm(server: str, manager: Any) -> None:
         row = row_transitions.claim(rows[server, Action.DELETE], manager.settings.name, now)
         world.storage.run(server_statuses.write, [row], now)
-        manager._outcomes.put(Called(Work(gone, row), CallResult()))
+        manager._outcomes.put(CallOutcome(Operation(gone, row), CallResult()))
 
     other = world.new_manager('two')
     overtaken(world, monkeypatch, lambda: confirm(SERVERS[1], other))
@@ -211,7 +211,7 @@ def test_a_deleted_domain_that_waits_for_a_server_is_left_to_it(world: World) ->
 def test_a_created_zone_is_asked_for_where_another_manager_heard_of_the_server_meanwhile(
         world: World, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
     lane = world.manager.lanes[SERVERS[0]]
-    held: list[Work] = []
+    held: list[Operation] = []
     lane.put = lambda *works: held.extend(works)  # type: ignore[method-assign]
     domain = world.central.create_domain(CONTEXT, {'name': 'example.com.', 'email': 'hostmaster@example.com'})
     changed = world.central.update_domain(CONTEXT, domain.id, {'ttl': 77})

@@ -15,18 +15,18 @@ import pytest
 
 from designate_pool import backends
 from designate_pool.backends.base import Backend
-from designate_pool.config.server_settings_cache import KeptServers
+from designate_pool.config.server_settings_cache import ServerSettingsCache
 from designate_pool.errors import BackendUnreachable, BadConfiguration, InvalidField, ServerNotFound, WrongServerState
 from designate_pool.model import (Action, Answer, Domain, Endpoint, Outcome, PollResult, Pool, PoolServer, Server,
                                   ServerState, Status, TsigKey, utcnow)
 from designate_pool.pool_manager.dispatch import zone_removal
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic import join_and_drain
-from designate_pool.pool_manager.periodic.join_and_drain import Filling
-from designate_pool.pool_manager.periodic.loops import BACKLOG, Periodic
-from designate_pool.pool_manager.server_registry import Registrar
+from designate_pool.pool_manager.periodic.join_and_drain import JoinAndDrain
+from designate_pool.pool_manager.periodic.loops import BACKLOG, PeriodicLoops
+from designate_pool.pool_manager.server_registry import ServerRegistry
 from designate_pool.pool_manager.service import PoolManager
-from designate_pool.pool_manager.verify.server_compare import Comparing
+from designate_pool.pool_manager.verify.server_compare import ServerCompare
 from designate_pool.storage.operations import pool_servers as server_store
 from designate_pool.storage.zones import pools as pool_store
 from tests.unit.pool_manager.test_manager import CONTEXT, SERVERS, Clock, ScriptedServer, World, clock
@@ -82,12 +82,12 @@ class Town(World):
         for server in self.pool.servers:
             self.build(server)
         self.manager = self.new_manager(name)
-        self.registrar = Registrar(self.manager, self.runtime, self.read_pool,
-                                   KeptServers(str(self.folder / f'{name.partition("-")[0]}.json')))
+        self.registrar = ServerRegistry(self.manager, self.runtime, self.read_pool,
+                                        ServerSettingsCache(str(self.folder / f'{name.partition("-")[0]}.json')))
         self.registrar.start()
         self.endpoint = PoolManager(self.manager, self.registrar, self.runtime)
         self.caller.serve('pool_manager.default', self.endpoint)
-        self.filling = Filling(self.manager, self.registrar)
+        self.filling = JoinAndDrain(self.manager, self.registrar)
 
     def new_manager(self, name: str) -> Manager:
         manager = super().new_manager(name)
@@ -248,7 +248,7 @@ def test_a_section_that_is_gone_drains_and_its_rows_are_purged(town: Town) -> No
     town.settle()
     assert town.states == {A: 'active', B: 'active', C: 'removed'}
     assert not any(server == C for domain in domains for server, _ in town.rows(domain))
-    Periodic(town.manager, town.registrar, town.runtime).run_members()
+    PeriodicLoops(town.manager, town.registrar, town.runtime).run_members()
     assert town.get(domains[0]).reported_serial == stuck.serial, 'the dead server holds nothing back any more'
     assert len(town.servers[C].zones) == 5, 'nobody asked for the zones to be deleted'
     town.registrar.reload()
@@ -405,8 +405,9 @@ def test_a_wrong_configuration_changes_nothing(town: Town) -> None:
 
 def test_others_follow_and_an_older_file_undoes_nothing(town: Town) -> None:
     some(town)
-    elsewhere = Registrar(manager := town.new_manager('two'), town.runtime,
-                          lambda: dataclasses.replace(town.pool, servers=old), KeptServers(str(town.folder / 'two')))
+    elsewhere = ServerRegistry(manager := town.new_manager('two'), town.runtime,
+                               lambda: dataclasses.replace(town.pool, servers=old),
+                               ServerSettingsCache(str(town.folder / 'two')))
     old = tuple(town.configured.values())
     elsewhere.start()
     town.add(D)
@@ -425,13 +426,13 @@ def test_another_takes_over_the_draining_when_the_one_that_read_the_configuratio
     some(town)
     town.deleting = True
     town.start('one')
-    other = Registrar(manager := town.new_manager('two'), town.runtime, town.read_pool,
-                      KeptServers(str(town.folder / 'two')))
+    other = ServerRegistry(manager := town.new_manager('two'), town.runtime, town.read_pool,
+                           ServerSettingsCache(str(town.folder / 'two')))
     other.start()
     del town.configured[C]
     town.registrar.reload()
     other.refresh()
-    follower = Filling(manager, other)
+    follower = JoinAndDrain(manager, other)
     for _ in range(10):
         follower.run()
     assert town.states[C] == 'removed'
@@ -459,7 +460,7 @@ def test_nothing_is_sent_in_maintenance_and_all_of_it_afterwards(town: Town) -> 
     assert town.rows(gone)[C, Action.DELETE].status is None, 'its deletion is not complete'
     assert not any(row.status is Outcome.ERROR for row in town.rows(changed).values())
     town.put(C, ServerState.ACTIVE)
-    periodic = Periodic(town.manager, town.registrar, town.runtime)
+    periodic = PeriodicLoops(town.manager, town.registrar, town.runtime)
     for _ in range(5):
         periodic.run_due()
         town.deliver()
@@ -474,7 +475,7 @@ def test_nothing_more_is_begun_while_too_much_that_was_heard_waits(town: Town, m
     town.put(C, ServerState.MAINTENANCE)
     changed = town.change(domain)
     town.put(C, ServerState.ACTIVE)
-    periodic = Periodic(town.manager, town.registrar, town.runtime)
+    periodic = PeriodicLoops(town.manager, town.registrar, town.runtime)
     monkeypatch.setattr(type(town.manager), 'queues', lambda self: {'outcomes': BACKLOG + 1})
     assert 0 < periodic.run_due() < 1
     town.deliver()
@@ -503,7 +504,7 @@ def test_a_pool_whose_servers_all_rest_agrees_on_nothing(town: Town) -> None:
     town.change(domain)
     assert town.get(domain).status is Status.PENDING
     town.put(A, ServerState.ACTIVE)
-    Periodic(town.manager, town.registrar, town.runtime).run_due()
+    PeriodicLoops(town.manager, town.registrar, town.runtime).run_due()
     town.deliver()
     assert town.get(domain).status is Status.ACTIVE
 
@@ -518,7 +519,7 @@ def test_what_a_server_lacks_is_found_and_mended(town: Town) -> None:
     zones[domains[1].name] = 1
     zones[domains[2].name] = None
     zones['stranger.example.'] = 7
-    comparing = Comparing(town.manager, town.runtime)
+    comparing = ServerCompare(town.manager, town.runtime)
     found = comparing.compare(D, fix=False, delete_extra=None)
     assert found.missing == (domains[0].name,)
     assert found.behind == ((domains[1].name, 1, domains[1].serial), (domains[2].name, None, domains[2].serial))
@@ -542,17 +543,17 @@ def test_a_zone_whose_deletion_is_under_way_is_not_extra(town: Town) -> None:
     town.servers[D].refuses = True
     town.delete(domains[0])
     assert domains[0].name in town.servers[D].zones
-    assert Comparing(town.manager, town.runtime).compare(D, fix=False, delete_extra=None).extra == ()
+    assert ServerCompare(town.manager, town.runtime).compare(D, fix=False, delete_extra=None).extra == ()
 
 
 def test_a_server_that_cannot_be_compared(town: Town) -> None:
     with pytest.raises(ServerNotFound):
-        Comparing(town.manager, town.runtime).compare('e' * 32, fix=False, delete_extra=None)
+        ServerCompare(town.manager, town.runtime).compare('e' * 32, fix=False, delete_extra=None)
     town.add(D)
     town.registrar.reload()
     town.servers[D].dead = True
     with pytest.raises(WrongServerState, match='connection refused'):
-        Comparing(town.manager, town.runtime).compare(D, fix=False, delete_extra=None)
+        ServerCompare(town.manager, town.runtime).compare(D, fix=False, delete_extra=None)
 
 
 def test_a_zone_deleted_while_its_server_drains_is_taken_from_that_server_too(
@@ -607,7 +608,7 @@ def most_calls(town: Town, key: str, name: str, monkeypatch: pytest.MonkeyPatch)
 def due_later(town: Town, clock: Clock, *managers: Manager) -> None:  # noqa: F811
     for manager in managers:
         clock.offset += timedelta(seconds=3)
-        Periodic(manager, town.registrar, town.runtime).run_due()
+        PeriodicLoops(manager, town.registrar, town.runtime).run_due()
         town.deliver()
 
 
@@ -622,7 +623,7 @@ def test_a_domain_that_is_made_while_its_name_is_deleted_as_extra_is_created_aft
     most = most_calls(town, D, 'stranger.example.', monkeypatch)
     machine.before_return = lambda: town.central.create_domain(
         CONTEXT, {'name': 'stranger.example.', 'email': 'hostmaster@example.com'})
-    found = Comparing(town.manager, town.runtime).compare(D, fix=False, delete_extra=1)
+    found = ServerCompare(town.manager, town.runtime).compare(D, fix=False, delete_extra=1)
     assert (found.deleted, most) == (1, [1])
     due_later(town, clock, town.manager)
     assert town.serial(D, 'stranger.example.') is not None and most == [1]
@@ -634,7 +635,7 @@ def test_a_domain_that_is_made_when_an_extra_zone_was_looked_up_for_the_last_tim
     town.add(D)
     town.registrar.reload()
     town.settle()
-    machine, comparing, known = town.servers[D], Comparing(town.manager, town.runtime), Comparing._known
+    machine, comparing, known = town.servers[D], ServerCompare(town.manager, town.runtime), ServerCompare._known
     machine.zones['stranger.example.'] = 7
     looks: list[set[str]] = []
 
@@ -645,7 +646,7 @@ def test_a_domain_that_is_made_when_an_extra_zone_was_looked_up_for_the_last_tim
             town.central.create_domain(CONTEXT, {'name': 'stranger.example.', 'email': 'hostmaster@example.com'})
         return found
 
-    monkeypatch.setattr(Comparing, '_known', created_when_looked)
+    monkeypatch.setattr(ServerCompare, '_known', created_when_looked)
     calls = list(machine.calls)
     assert comparing.compare(D, fix=False, delete_extra=1).deleted == 1
     assert [verb for verb, _ in machine.calls[len(calls):]] == ['delete'], 'the creation waits for its turn'
@@ -678,7 +679,7 @@ def test_two_who_empty_a_server_do_not_call_it_for_one_name_at_once(
     most = most_calls(town, C, domain.name, monkeypatch)
     monkeypatch.setattr(join_and_drain, 'utcnow', clock)
     monkeypatch.setattr(zone_removal, 'utcnow', clock)
-    other = Filling(town.new_manager('two'), town.registrar)
+    other = JoinAndDrain(town.new_manager('two'), town.registrar)
 
     def taken_over() -> None:
         clock.offset += timedelta(seconds=31)

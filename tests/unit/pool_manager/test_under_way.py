@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from designate_pool.model import Action, Domain, Endpoint, ServerState, Status
-from designate_pool.pool_manager.periodic.loops import Periodic
+from designate_pool.pool_manager.periodic.loops import PeriodicLoops
 from tests.unit.pool_manager.test_manager import CONTEXT, Clock, clock, later
 from tests.unit.pool_manager.test_server_lives import A, B, C, Town, some, town
 
@@ -92,7 +92,7 @@ def test_a_server_that_leaves_just_before_due_rows_are_claimed_holds_up_no_other
         return queues()
 
     monkeypatch.setattr(town.manager, 'queues', left_meanwhile)
-    Periodic(town.manager, town.registrar, town.runtime).run_due()
+    PeriodicLoops(town.manager, town.registrar, town.runtime).run_due()
     assert sorted(each.server_id for each in town.asked) == [A, B]
 
 

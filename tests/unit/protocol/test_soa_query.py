@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from designate_pool.model import Answer
 from designate_pool.protocol import soa_query, tsig, wire
-from designate_pool.protocol.soa_query import Said
+from designate_pool.protocol.soa_query import SoaReply
 from tests.unit.minidns.values import KEY, NOW, OTHER_KEY, SOA_TEXT
 
 TEMPLATE = soa_query.soa_query(wire.wire_of('example.com.'))
@@ -33,7 +33,7 @@ def reply(*records: str, flags: int = dns.flags.AA, rcode: int = dns.rcode.NOERR
     return message
 
 
-def said(message: dns.message.Message) -> Said | None:
+def said(message: dns.message.Message) -> SoaReply | None:
     return soa_query.read_soa(message.to_wire(), TEMPLATE)
 
 
@@ -111,7 +111,7 @@ def signed(message: dns.message.Message, mac: bytes, key: object = KEY, now: int
     return tsig.Signer(tsig.key_from(key), mac).sign(message.to_wire(), now)  # type: ignore[arg-type]
 
 
-def read_signed(octets: bytes) -> Said:
+def read_signed(octets: bytes) -> SoaReply:
     found = soa_query.read_soa(octets, TEMPLATE, tsig.key_from(KEY), b'the mac of the query', NOW)
     assert found is not None
     return found
@@ -184,7 +184,7 @@ def test_a_server_whose_clock_differs_says_by_how_much(theirs: int, apart: str) 
     assert found.reason == f"the server's clock differs from ours: {apart} (BADTIME)"
 
 
-def our_seal() -> tsig.Seal:
+def our_seal() -> tsig.TsigRecord:
     seal = tsig.last(tsig.Signer(tsig.key_from(KEY)).sign(QUERY, NOW))
     assert seal is not None
     return seal

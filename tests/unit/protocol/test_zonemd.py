@@ -15,7 +15,7 @@ import dns.zonetypes
 import pytest
 
 from designate_pool.protocol import zonemd
-from designate_pool.protocol.zonemd import Contents, Malformed
+from designate_pool.protocol.zonemd import DigestedZone, MalformedRdata
 from tests.fixtures.digests import add, contents
 
 #: RFC 8976, appendix A.1.
@@ -77,9 +77,9 @@ q.example. 60 IN TYPE65400 \\# 4 41424344
 '''
 
 
-def from_lines(text: str, origin: str = 'example.') -> Contents:
+def from_lines(text: str, origin: str = 'example.') -> DigestedZone:
     """A zone from a line for each record."""
-    found = Contents(dns.name.from_text(origin).to_wire() or b'')
+    found = DigestedZone(dns.name.from_text(origin).to_wire() or b'')
     tokens = dns.tokenizer.Tokenizer(text)
     while not (token := tokens.get(want_leading=False)).is_eof():
         if token.is_eol():
@@ -130,7 +130,7 @@ def test_names_out_of_a_compressed_message_come_whole() -> None:
     answer = dns.message.from_text('id 1\nopcode QUERY\nrcode NOERROR\nflags QR\n;QUESTION\nexample. IN AXFR\n;ANSWER\n'
                                    + ''.join(line + '\n' for line in NAMES.splitlines() if line))
     octets = answer.to_wire()
-    found, known, at = Contents(b'\7example\0'), dict[int, bytes](), 12 + 9 + 4
+    found, known, at = DigestedZone(b'\7example\0'), dict[int, bytes](), 12 + 9 + 4
     for _ in range(int.from_bytes(octets[6:8], 'big')):
         owner, at = zonemd.name_at(octets, at, known)
         rtype, ttl = int.from_bytes(octets[at:at + 2], 'big'), int.from_bytes(octets[at + 4:at + 8], 'big')
@@ -151,7 +151,7 @@ def test_differences_are_told_by_name_and_type() -> None:
 
 
 def test_a_name_that_only_ends_like_the_zone_is_not_in_it() -> None:
-    found = Contents(b'\7example\0')
+    found = DigestedZone(b'\7example\0')
     found.add(b'\x0fxxxxxxx\7example\0', 1, 60, b'\xc0\0\2\1')
     assert len(found) == 0
 
@@ -167,12 +167,12 @@ def test_a_digest_counts_that_is_simple_sha384_and_of_the_serial() -> None:
 @pytest.mark.parametrize('octets', [b'', b'\3ab', b'\xc0', b'\xc0\0', b'\x40a\0', b'\1a\xc0\0', b'\x3f' + b'a' * 63,
                                     (b'\x3f' + b'a' * 63) * 4 + b'\0'])
 def test_what_is_no_name_is_refused(octets: bytes) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedRdata):
         zonemd.name_at(octets, 0, {})
 
 
 @pytest.mark.parametrize(('rtype', 'rdata'), [(2, b''), (15, b'\0'), (15, b'\0\x0a\3a'), (33, b'\0' * 6),
                                               (35, b'\0' * 4), (6, b'\0')])
 def test_what_is_no_rdata_of_its_type_is_refused(rtype: int, rdata: bytes) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedRdata):
         zonemd.canonical(rtype, rdata, 0, len(rdata), {})

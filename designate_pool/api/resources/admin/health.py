@@ -9,7 +9,7 @@ import falcon
 
 from designate_pool import __version__
 from designate_pool.api.http.envelope import answer, asker
-from designate_pool.api.schema.operation import ANYONE, Operation, Schema
+from designate_pool.api.schema.operation import ANYONE, ApiOperation, Schema
 from designate_pool.api.schema.response_types import LINK, TEXT, shape
 from designate_pool.errors import PoolError
 from designate_pool.model import Context
@@ -17,11 +17,11 @@ from designate_pool.rpc.central import CentralClient
 
 LOG = logging.getLogger(__name__)
 OPERATIONS = (
-    Operation('list_versions', 'GET', '/', 'List the versions of the API', ANYONE, {200: 'Versions'}),
-    Operation('show_version', 'GET', '/v2', 'Show version 2 of the API', ANYONE, {200: 'OneVersion'}),
-    Operation('show_document', 'GET', '/openapi.json', 'Show this document', ANYONE, {200: 'Document'}),
-    Operation('show_health', 'GET', '/healthz', 'Tell whether the API can do its work', ANYONE,
-              {200: 'Health', 503: 'Health'}),
+    ApiOperation('list_versions', 'GET', '/', 'List the versions of the API', ANYONE, {200: 'Versions'}),
+    ApiOperation('show_version', 'GET', '/v2', 'Show version 2 of the API', ANYONE, {200: 'OneVersion'}),
+    ApiOperation('show_document', 'GET', '/openapi.json', 'Show this document', ANYONE, {200: 'Document'}),
+    ApiOperation('show_health', 'GET', '/healthz', 'Tell whether the API can do its work', ANYONE,
+                 {200: 'Health', 503: 'Health'}),
 )
 _VERSION = shape({
     'id': TEXT,
@@ -38,7 +38,7 @@ SCHEMAS: dict[str, Schema] = {
 }
 
 
-class Health:
+class HealthResource:
     """200 when Central answers, else 503.
 
     A silent Central holds a call until it times out.  So only one check asks at a time, and those
@@ -71,7 +71,7 @@ class Health:
         return None
 
 
-class Versions:
+class VersionsResource:
     """As Designate has it: keystoneauth takes its address of version 2 from here, and no other version is like it."""
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:

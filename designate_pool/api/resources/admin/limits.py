@@ -6,14 +6,14 @@ import falcon
 
 from designate_pool.api.http import request
 from designate_pool.api.http.envelope import answer, asker
-from designate_pool.api.schema.operation import READER, Operation, Schema
+from designate_pool.api.schema.operation import READER, ApiOperation, Schema
 from designate_pool.api.schema.response_types import maybe, shape
 from designate_pool.rpc.central import CentralClient
 
 #: Of a domain name as text, with its final dot (RFC 1035, 3.1).
 LONGEST_NAME = 255
 OPERATIONS = (
-    Operation('show_limits', 'GET', '/v2/limits', "Show the limits of the asker's project", READER, {200: 'Limits'}),
+    ApiOperation('show_limits', 'GET', '/v2/limits', "Show the limits of the asker's project", READER, {200: 'Limits'}),
 )
 _LIMIT = {'type': 'integer', 'minimum': -1}
 SCHEMAS: dict[str, Schema] = {
@@ -30,7 +30,7 @@ SCHEMAS: dict[str, Schema] = {
 }
 
 
-class Limits:
+class LimitsResource:
     def __init__(self, central: CentralClient) -> None:
         self._central = central
 

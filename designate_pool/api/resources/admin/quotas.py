@@ -7,23 +7,26 @@ import falcon
 from designate_pool.api.http import request
 from designate_pool.api.http.envelope import answer, asker
 from designate_pool.api.schema import request_fields
-from designate_pool.api.schema.operation import ADMIN, READER, Operation, Schema
-from designate_pool.api.schema.request_fields import Field
+from designate_pool.api.schema.operation import ADMIN, READER, ApiOperation, Schema
+from designate_pool.api.schema.request_fields import RequestField
 from designate_pool.api.schema.response_types import shape
 from designate_pool.errors import BadInput
 from designate_pool.rpc.central import CentralClient
 
 _LIMIT = request_fields.number_from(-1, request_fields.MAX_NUMBER)
-SET = {name: Field(_LIMIT) for name in ('api_export_size', 'recordset_records', 'zone_records', 'zone_recordsets',
-                                        'zones')}
+SET = {name: RequestField(_LIMIT)
+       for name in ('api_export_size', 'recordset_records', 'zone_records', 'zone_recordsets',
+                    'zones')}
 _OWN, _OF_PROJECT = '/v2/quotas', '/v2/quotas/{project_id}'
 OPERATIONS = (
-    Operation('show_own_quotas', 'GET', _OWN, "Show the quotas of the asker's project", READER, {200: 'Quotas'}),
-    Operation('show_quotas', 'GET', _OF_PROJECT, 'Show the quotas of a project: another one with X-Auth-All-Projects',
-              READER, {200: 'Quotas'}),
-    Operation('set_quotas', 'PATCH', _OF_PROJECT, 'Set some quotas of a project', ADMIN, {200: 'Quotas'}, body=SET),
-    Operation('reset_quotas', 'DELETE', _OF_PROJECT, 'Let the quotas of the configuration be those of a project', ADMIN,
-              {204: None}),
+    ApiOperation('show_own_quotas', 'GET', _OWN, "Show the quotas of the asker's project", READER, {200: 'Quotas'}),
+    ApiOperation('show_quotas', 'GET', _OF_PROJECT,
+                 'Show the quotas of a project: another one with X-Auth-All-Projects',
+                 READER, {200: 'Quotas'}),
+    ApiOperation('set_quotas', 'PATCH', _OF_PROJECT, 'Set some quotas of a project', ADMIN, {200: 'Quotas'}, body=SET),
+    ApiOperation('reset_quotas', 'DELETE', _OF_PROJECT, 'Let the quotas of the configuration be those of a project',
+                 ADMIN,
+                 {204: None}),
 )
 _SHOWN = {'type': 'integer', 'minimum': -1}
 SCHEMAS: dict[str, Schema] = {
@@ -37,7 +40,7 @@ SCHEMAS: dict[str, Schema] = {
 }
 
 
-class Quotas:
+class QuotasResource:
     def __init__(self, central: CentralClient) -> None:
         self._central = central
 

@@ -7,8 +7,8 @@ import falcon
 from designate_pool.api.http import request
 from designate_pool.api.http.envelope import answer, asker
 from designate_pool.api.schema import request_fields
-from designate_pool.api.schema.operation import ADMIN, Operation, Schema
-from designate_pool.api.schema.request_fields import Field
+from designate_pool.api.schema.operation import ADMIN, ApiOperation, Schema
+from designate_pool.api.schema.request_fields import RequestField
 from designate_pool.api.schema.response_types import COUNT, ID, MOMENT, TEXT, links, listed, maybe, shape
 from designate_pool.api.views import designate
 from designate_pool.errors import BadInput
@@ -20,30 +20,30 @@ HIDDEN = '***'
 _SCOPE = request_fields.one_of(*(each.value for each in KeyScope))
 _ALGORITHM = request_fields.one_of('hmac-md5', 'hmac-sha1', 'hmac-sha224', 'hmac-sha256', 'hmac-sha384', 'hmac-sha512')
 FILTERS = {
-    'name': Field(request_fields.some_text),
-    'algorithm': Field(_ALGORITHM),
-    'scope': Field(_SCOPE),
-    'resource_id': Field(request_fields.identifier),
+    'name': RequestField(request_fields.some_text),
+    'algorithm': RequestField(_ALGORITHM),
+    'scope': RequestField(_SCOPE),
+    'resource_id': RequestField(request_fields.identifier),
 }
 CREATE = {
-    'name': Field(request_fields.some_text, required=True),
-    'algorithm': Field(_ALGORITHM, required=True),
-    'secret': Field(request_fields.some_text, required=True),
-    'scope': Field(_SCOPE, required=True),
-    'resource_id': Field(request_fields.identifier, required=True),
+    'name': RequestField(request_fields.some_text, required=True),
+    'algorithm': RequestField(_ALGORITHM, required=True),
+    'secret': RequestField(request_fields.some_text, required=True),
+    'scope': RequestField(_SCOPE, required=True),
+    'resource_id': RequestField(request_fields.identifier, required=True),
 }
 UPDATE = {
-    **{name: Field(field.kind) for name, field in CREATE.items()},
-    **dict.fromkeys(('id', 'version', 'created_at', 'updated_at'), Field(request_fields.fixed)),
+    **{name: RequestField(field.kind) for name, field in CREATE.items()},
+    **dict.fromkeys(('id', 'version', 'created_at', 'updated_at'), RequestField(request_fields.fixed)),
 }
 _ALL, _ONE = '/v2/tsigkeys', '/v2/tsigkeys/{tsigkey_id}'
 OPERATIONS = (
-    Operation('list_tsigkeys', 'GET', _ALL, 'List TSIG keys', ADMIN, {200: 'TsigKeys'}, query=FILTERS, is_list=True),
-    Operation('create_tsigkey', 'POST', _ALL, 'Create a TSIG key that may transfer the zones of a pool, or one zone',
-              ADMIN, {201: 'TsigKey'}, body=CREATE),
-    Operation('show_tsigkey', 'GET', _ONE, 'Show a TSIG key without its secret', ADMIN, {200: 'TsigKey'}),
-    Operation('update_tsigkey', 'PATCH', _ONE, 'Change a TSIG key', ADMIN, {200: 'TsigKey'}, body=UPDATE),
-    Operation('delete_tsigkey', 'DELETE', _ONE, 'Delete a TSIG key', ADMIN, {204: None}),
+    ApiOperation('list_tsigkeys', 'GET', _ALL, 'List TSIG keys', ADMIN, {200: 'TsigKeys'}, query=FILTERS, is_list=True),
+    ApiOperation('create_tsigkey', 'POST', _ALL, 'Create a TSIG key that may transfer the zones of a pool, or one zone',
+                 ADMIN, {201: 'TsigKey'}, body=CREATE),
+    ApiOperation('show_tsigkey', 'GET', _ONE, 'Show a TSIG key without its secret', ADMIN, {200: 'TsigKey'}),
+    ApiOperation('update_tsigkey', 'PATCH', _ONE, 'Change a TSIG key', ADMIN, {200: 'TsigKey'}, body=UPDATE),
+    ApiOperation('delete_tsigkey', 'DELETE', _ONE, 'Delete a TSIG key', ADMIN, {204: None}),
 )
 SCHEMAS: dict[str, Schema] = {
     'TsigKey': shape({
@@ -62,7 +62,7 @@ SCHEMAS: dict[str, Schema] = {
 }
 
 
-class TsigKeys:
+class TsigKeysResource:
     def __init__(self, central: CentralClient) -> None:
         self._central = central
 
@@ -78,7 +78,7 @@ class TsigKeys:
         answer(resp, shown, 201, at=shown['links']['self'])
 
 
-class TsigKey:
+class TsigKeyResource:
     def __init__(self, central: CentralClient) -> None:
         self._central = central
 

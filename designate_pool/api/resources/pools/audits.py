@@ -8,7 +8,7 @@ from designate_pool.api.auth.middleware import pool_asker
 from designate_pool.api.http import request
 from designate_pool.api.http.envelope import answer, asker
 from designate_pool.api.schema import request_fields
-from designate_pool.api.schema.operation import OPERATOR, Operation, Schema
+from designate_pool.api.schema.operation import OPERATOR, ApiOperation, Schema
 from designate_pool.api.schema.response_types import COUNT, MOMENT, links, maybe, ref, shape
 from designate_pool.api.views import designate
 from designate_pool.errors import ServiceUnavailable
@@ -21,12 +21,12 @@ from designate_pool.storage.sql.database import Storage
 #: Findings that are listed when nobody says how many.
 SOME = 100
 OPERATIONS = (
-    Operation('list_audits', 'GET', '/v2/pools/{pool_id}/audits',
-              'Show when all zones of a pool were looked at on all servers, and what was found', OPERATOR,
-              {200: 'Audits'}),
-    Operation('list_audit_findings', 'GET', '/v2/pools/{pool_id}/audits/findings',
-              'List what audits of a pool found lately, and what was done about it', OPERATOR,
-              {200: 'AuditFindings'}, query={'limit': request.PAGING['limit']}),
+    ApiOperation('list_audits', 'GET', '/v2/pools/{pool_id}/audits',
+                 'Show when all zones of a pool were looked at on all servers, and what was found', OPERATOR,
+                 {200: 'Audits'}),
+    ApiOperation('list_audit_findings', 'GET', '/v2/pools/{pool_id}/audits/findings',
+                 'List what audits of a pool found lately, and what was done about it', OPERATOR,
+                 {200: 'AuditFindings'}, query={'limit': request.PAGING['limit']}),
 )
 _COUNTS = {'domains': COUNT, 'pairs': COUNT, 'asked': COUNT, 'unanswered': COUNT, 'findings': COUNT,
            'coverage': {'type': 'number', 'minimum': 0, 'maximum': 1}}
@@ -59,7 +59,7 @@ SCHEMAS: dict[str, Schema] = {
 }
 
 
-class Audits:
+class AuditsResource:
     def __init__(self, central: CentralClient, storage: Storage | None) -> None:
         self._central = central
         self._storage = storage
@@ -73,7 +73,7 @@ class Audits:
         answer(resp, {'audits': [_shown(each) for each in found], 'links': {'self': req.url}})
 
 
-class AuditFindings:
+class AuditFindingsResource:
     def __init__(self, central: CentralClient, storage: Storage | None) -> None:
         self._central = central
         self._storage = storage

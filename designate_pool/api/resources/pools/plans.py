@@ -8,7 +8,7 @@ from designate_pool.api.auth.middleware import pool_asker
 from designate_pool.api.http import request
 from designate_pool.api.http.envelope import answer
 from designate_pool.api.schema import request_fields
-from designate_pool.api.schema.operation import OPERATOR, ZONE, Operation, Schema
+from designate_pool.api.schema.operation import OPERATOR, ZONE, ApiOperation, Schema
 from designate_pool.api.schema.response_types import COUNT, ID, MOMENT, PLAN_STATE, TEXT, links, listed, maybe, shape
 from designate_pool.api.views import designate, plans
 from designate_pool.model import PlanState, StoredPlan, new_id
@@ -16,17 +16,18 @@ from designate_pool.rpc.central import CentralClient
 
 _ONE = '/v2/plans/{plan_id}'
 OPERATIONS = (
-    Operation('list_plans', 'GET', '/v2/plans', 'List plans', OPERATOR, {200: 'Plans'},
-              query=request_fields.PLAN_FILTERS, is_list=True),
-    Operation('create_plan', 'POST', '/v2/plans', 'Keep a plan', OPERATOR, {201: 'WholePlan'},
-              body=request_fields.PLAN_CREATE, body_size=ZONE),
-    Operation('show_plan', 'GET', _ONE, 'Show a plan with its changes', OPERATOR, {200: 'WholePlan'}),
-    Operation('drop_plan', 'DELETE', _ONE, 'Drop a plan; it is shown as such until it expires', OPERATOR,
-              {200: 'Plan'}),
-    Operation('approve_plan', 'POST', _ONE + '/approve', 'Have a parked plan carried out', OPERATOR, {202: 'Plan'},
-              body={}, body_optional=True),
-    Operation('settle_plan', 'POST', _ONE + '/settle', 'Say what became of a stored plan', OPERATOR, {200: 'Plan'},
-              body=request_fields.PLAN_SETTLE),
+    ApiOperation('list_plans', 'GET', '/v2/plans', 'List plans', OPERATOR, {200: 'Plans'},
+                 query=request_fields.PLAN_FILTERS,
+                 is_list=True),
+    ApiOperation('create_plan', 'POST', '/v2/plans', 'Keep a plan', OPERATOR, {201: 'WholePlan'},
+                 body=request_fields.PLAN_CREATE, body_size=ZONE),
+    ApiOperation('show_plan', 'GET', _ONE, 'Show a plan with its changes', OPERATOR, {200: 'WholePlan'}),
+    ApiOperation('drop_plan', 'DELETE', _ONE, 'Drop a plan; it is shown as such until it expires', OPERATOR,
+                 {200: 'Plan'}),
+    ApiOperation('approve_plan', 'POST', _ONE + '/approve', 'Have a parked plan carried out', OPERATOR, {202: 'Plan'},
+                 body={}, body_optional=True),
+    ApiOperation('settle_plan', 'POST', _ONE + '/settle', 'Say what became of a stored plan', OPERATOR, {200: 'Plan'},
+                 body=request_fields.PLAN_SETTLE),
 )
 _PLAN = {
     'id': ID,
@@ -56,7 +57,7 @@ SCHEMAS: dict[str, Schema] = {
 }
 
 
-class Plans:
+class PlansResource:
     """
     :param limit: how many bytes a plan may have
     """
@@ -77,7 +78,7 @@ class Plans:
         answer(resp, plans.whole_plan(stored, req.prefix), 201, at=plans.plan_address(stored.id, req.prefix))
 
 
-class Plan:
+class PlanResource:
     """One plan; its id may be the beginning of it, four digits at least."""
 
     def __init__(self, central: CentralClient) -> None:

@@ -7,8 +7,8 @@ import falcon
 from designate_pool.api.http import request
 from designate_pool.api.http.envelope import answer, asker
 from designate_pool.api.schema import request_fields
-from designate_pool.api.schema.operation import ADMIN, OPERATOR, READER, Operation, Schema
-from designate_pool.api.schema.request_fields import Field
+from designate_pool.api.schema.operation import ADMIN, OPERATOR, READER, ApiOperation, Schema
+from designate_pool.api.schema.request_fields import RequestField
 from designate_pool.api.schema.response_types import COUNT, FLAG, ID, MOMENT, TEXT, links, listed, maybe, ref, shape
 from designate_pool.api.views import designate
 from designate_pool.errors import BadInput
@@ -17,19 +17,21 @@ from designate_pool.rpc.central import CentralClient
 
 _ONE = '/v2/pools/{pool_id}'
 FILTERS = {
-    'name': Field(request_fields.some_text),
-    'description': Field(request_fields.some_text),
+    'name': RequestField(request_fields.some_text),
+    'description': RequestField(request_fields.some_text),
 }
 OPERATIONS = (
-    Operation('list_pools', 'GET', '/v2/pools', 'List pools', OPERATOR, {200: 'Pools'}, query=FILTERS, is_list=True),
-    Operation('create_pool', 'POST', '/v2/pools', 'Create a pool', ADMIN, {201: 'Pool'},
-              body=request_fields.POOL_CREATE),
-    Operation('show_pool', 'GET', _ONE, 'Show a pool', OPERATOR, {200: 'Pool'}),
-    Operation('update_pool', 'PATCH', _ONE, 'Change a pool; new name servers give every zone of it a new serial', ADMIN,
-              {200: 'Pool'}, body=request_fields.POOL_UPDATE),
-    Operation('delete_pool', 'DELETE', _ONE, 'Delete a pool that has no zones', ADMIN, {204: None}),
-    Operation('list_zone_nameservers', 'GET', '/v2/zones/{zone_id}/nameservers', "List a zone's name servers", READER,
-              {200: 'NameServers'}),
+    ApiOperation('list_pools', 'GET', '/v2/pools', 'List pools', OPERATOR, {200: 'Pools'}, query=FILTERS, is_list=True),
+    ApiOperation('create_pool', 'POST', '/v2/pools', 'Create a pool', ADMIN, {201: 'Pool'},
+                 body=request_fields.POOL_CREATE),
+    ApiOperation('show_pool', 'GET', _ONE, 'Show a pool', OPERATOR, {200: 'Pool'}),
+    ApiOperation('update_pool', 'PATCH', _ONE, 'Change a pool; new name servers give every zone of it a new serial',
+                 ADMIN,
+                 {200: 'Pool'}, body=request_fields.POOL_UPDATE),
+    ApiOperation('delete_pool', 'DELETE', _ONE, 'Delete a pool that has no zones', ADMIN, {204: None}),
+    ApiOperation('list_zone_nameservers', 'GET', '/v2/zones/{zone_id}/nameservers', "List a zone's name servers",
+                 READER,
+                 {200: 'NameServers'}),
 )
 SCHEMAS: dict[str, Schema] = {
     'NameServer': shape({'hostname': TEXT, 'priority': COUNT}),
@@ -56,7 +58,7 @@ SCHEMAS: dict[str, Schema] = {
 }
 
 
-class Pools:
+class PoolsResource:
     def __init__(self, central: CentralClient) -> None:
         self._central = central
 
@@ -71,7 +73,7 @@ class Pools:
         answer(resp, shown, 201, at=shown['links']['self'])
 
 
-class Pool:
+class PoolResource:
     def __init__(self, central: CentralClient) -> None:
         self._central = central
 
@@ -91,7 +93,7 @@ class Pool:
         resp.status = 204
 
 
-class NameServers:
+class NameServersResource:
     def __init__(self, central: CentralClient) -> None:
         self._central = central
 

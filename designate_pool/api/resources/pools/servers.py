@@ -7,10 +7,10 @@ import falcon
 from designate_pool.api.auth.middleware import pool_asker
 from designate_pool.api.http import request
 from designate_pool.api.http.envelope import answer, asker
-from designate_pool.api.resources.zones.zone_servers import Gatherer
+from designate_pool.api.resources.zones.zone_servers import StatusReader
 from designate_pool.api.schema import request_fields
-from designate_pool.api.schema.operation import OPERATOR, Operation, Schema
-from designate_pool.api.schema.request_fields import Field
+from designate_pool.api.schema.operation import OPERATOR, ApiOperation, Schema
+from designate_pool.api.schema.request_fields import RequestField
 from designate_pool.api.schema.response_types import (ACTION, COUNT, FLAG, ID, MOMENT, SERIAL, SERVER_STATE, TEXT,
                                                       TEXTS, links, listed, maybe, shape)
 from designate_pool.api.views import designate
@@ -19,21 +19,23 @@ from designate_pool.model import PoolServer
 from designate_pool.rpc.pool_manager import PoolManagerClient
 
 _ONE = '/v2/servers/{server_id}'
-FILTERS = {'pool_id': Field(request_fields.identifier)}
+FILTERS = {'pool_id': RequestField(request_fields.identifier)}
 OPERATIONS = (
-    Operation('list_servers', 'GET', '/v2/servers', 'Show the servers of all pools and how it goes with each', OPERATOR,
-              {200: 'Servers'}, query=FILTERS),
-    Operation('reload_servers', 'POST', '/v2/servers/reload', "Read a pool's servers from its configuration again",
-              OPERATOR, {200: 'Reloaded'}, body=FILTERS, body_optional=True),
-    Operation('show_server', 'GET', _ONE, 'Show a server and how it goes with it', OPERATOR, {200: 'ServerReport'}),
-    Operation('rest_server', 'POST', _ONE + '/maintenance', 'Leave a server alone until it is resumed', OPERATOR,
-              {202: 'Server'}, body={}, body_optional=True),
-    Operation('resume_server', 'POST', _ONE + '/resume', 'Take a server back, and have it catch up', OPERATOR,
-              {202: 'Server'}, body={}, body_optional=True),
-    Operation('drain_server', 'POST', _ONE + '/drain', 'Take a server out of the pool', OPERATOR, {202: 'Server'},
-              body=request_fields.SERVER_DRAIN, body_optional=True),
-    Operation('resync_server', 'POST', _ONE + '/resync', 'Compare a server with the database, and mend it if asked to',
-              OPERATOR, {200: 'Comparison', 202: 'Comparison'}, body=request_fields.SERVER_RESYNC, body_optional=True),
+    ApiOperation('list_servers', 'GET', '/v2/servers', 'Show the servers of all pools and how it goes with each',
+                 OPERATOR,
+                 {200: 'Servers'}, query=FILTERS),
+    ApiOperation('reload_servers', 'POST', '/v2/servers/reload', "Read a pool's servers from its configuration again",
+                 OPERATOR, {200: 'Reloaded'}, body=FILTERS, body_optional=True),
+    ApiOperation('show_server', 'GET', _ONE, 'Show a server and how it goes with it', OPERATOR, {200: 'ServerReport'}),
+    ApiOperation('rest_server', 'POST', _ONE + '/maintenance', 'Leave a server alone until it is resumed', OPERATOR,
+                 {202: 'Server'}, body={}, body_optional=True),
+    ApiOperation('resume_server', 'POST', _ONE + '/resume', 'Take a server back, and have it catch up', OPERATOR,
+                 {202: 'Server'}, body={}, body_optional=True),
+    ApiOperation('drain_server', 'POST', _ONE + '/drain', 'Take a server out of the pool', OPERATOR, {202: 'Server'},
+                 body=request_fields.SERVER_DRAIN, body_optional=True),
+    ApiOperation('resync_server', 'POST', _ONE + '/resync',
+                 'Compare a server with the database, and mend it if asked to', OPERATOR,
+                 {200: 'Comparison', 202: 'Comparison'}, body=request_fields.SERVER_RESYNC, body_optional=True),
 )
 _SERVER = {
     'id': ID,
@@ -87,12 +89,12 @@ SCHEMAS: dict[str, Schema] = {
 }
 
 
-class Servers:
+class ServersResource:
     """
     :param pool_name: the pool whose configuration is read again when none is named
     """
 
-    def __init__(self, gatherer: Gatherer, pool_managers: PoolManagerClient, pool_name: str) -> None:
+    def __init__(self, gatherer: StatusReader, pool_managers: PoolManagerClient, pool_name: str) -> None:
         self._gatherer = gatherer
         self._pool_managers = pool_managers
         self._pool_name = pool_name
@@ -116,10 +118,10 @@ class Servers:
         answer(resp, designate.reloaded(self._pool_managers.reload_servers(asker(req), name)))
 
 
-class Server:
+class ServerResource:
     """One server; what is commanded is written when it is answered, and carried out afterwards."""
 
-    def __init__(self, gatherer: Gatherer, pool_managers: PoolManagerClient) -> None:
+    def __init__(self, gatherer: StatusReader, pool_managers: PoolManagerClient) -> None:
         self._gatherer = gatherer
         self._central = gatherer.central
         self._pool_managers = pool_managers

@@ -7,8 +7,8 @@ import falcon
 from designate_pool.api.http import request
 from designate_pool.api.http.envelope import answer, asker
 from designate_pool.api.schema import request_fields
-from designate_pool.api.schema.operation import OPERATOR, Operation, Schema
-from designate_pool.api.schema.request_fields import Field
+from designate_pool.api.schema.operation import OPERATOR, ApiOperation, Schema
+from designate_pool.api.schema.request_fields import RequestField
 from designate_pool.api.schema.response_types import ID, MOMENT, TEXT, links, listed, maybe, shape
 from designate_pool.api.views import designate
 from designate_pool.model import ServiceStatus as Value
@@ -16,16 +16,17 @@ from designate_pool.rpc.central import CentralClient
 
 _STATUSES = ('UP', 'DOWN', 'WARNING')
 FILTERS = {
-    'service_name': Field(request_fields.some_text),
-    'hostname': Field(request_fields.some_text),
-    'pool_name': Field(request_fields.some_text),
-    'status': Field(request_fields.one_of(*_STATUSES)),
+    'service_name': RequestField(request_fields.some_text),
+    'hostname': RequestField(request_fields.some_text),
+    'pool_name': RequestField(request_fields.some_text),
+    'status': RequestField(request_fields.one_of(*_STATUSES)),
 }
 OPERATIONS = (
-    Operation('list_service_statuses', 'GET', '/v2/service_statuses', 'List services and whether they live', OPERATOR,
-              {200: 'ServiceStatuses'}, query=FILTERS, is_list=True),
-    Operation('show_service_status', 'GET', '/v2/service_statuses/{service_id}', 'Show whether a service lives',
-              OPERATOR, {200: 'ServiceStatus'}),
+    ApiOperation('list_service_statuses', 'GET', '/v2/service_statuses', 'List services and whether they live',
+                 OPERATOR,
+                 {200: 'ServiceStatuses'}, query=FILTERS, is_list=True),
+    ApiOperation('show_service_status', 'GET', '/v2/service_statuses/{service_id}', 'Show whether a service lives',
+                 OPERATOR, {200: 'ServiceStatus'}),
 )
 SCHEMAS: dict[str, Schema] = {
     'ServiceStatus': shape({
@@ -45,7 +46,7 @@ SCHEMAS: dict[str, Schema] = {
 }
 
 
-class ServiceStatuses:
+class ServiceStatusesResource:
     def __init__(self, central: CentralClient) -> None:
         self._central = central
 
@@ -56,7 +57,7 @@ class ServiceStatuses:
         answer(resp, designate.page('service_statuses', [_shown(each, req.prefix) for each in page], beside))
 
 
-class ServiceStatus:
+class ServiceStatusResource:
     def __init__(self, central: CentralClient) -> None:
         self._central = central
 

@@ -7,7 +7,7 @@ import falcon
 from designate_pool.api.http import request
 from designate_pool.api.http.envelope import answer, asker
 from designate_pool.api.schema import request_fields
-from designate_pool.api.schema.operation import MEMBER, READER, Operation, Schema
+from designate_pool.api.schema.operation import MEMBER, READER, ApiOperation, Schema
 from designate_pool.api.schema.response_types import (ACTION, COUNT, ID, MOMENT, STATUS, TEXT, TEXTS, links, listed,
                                                       maybe, shape)
 from designate_pool.api.views import designate
@@ -16,20 +16,21 @@ from designate_pool.rpc.central import CentralClient
 
 _ALL, _ONE = '/v2/zones/{zone_id}/recordsets', '/v2/zones/{zone_id}/recordsets/{recordset_id}'
 OPERATIONS = (
-    Operation('list_recordsets', 'GET', _ALL, "List a zone's recordsets", READER, {200: 'RecordSets'},
-              query=request_fields.RECORDSET_FILTERS, is_list=True),
-    Operation('create_recordset', 'POST', _ALL, 'Create a recordset', MEMBER, {202: 'RecordSet'},
-              body=request_fields.RECORDSET_CREATE),
-    Operation('show_recordset', 'GET', _ONE, 'Show a recordset', READER, {200: 'RecordSet'}),
-    Operation('update_recordset', 'PUT', _ONE, "Change a recordset's records, TTL or description", MEMBER,
-              {202: 'RecordSet'}, body=request_fields.RECORDSET_UPDATE),
-    Operation('patch_recordset', 'PATCH', _ONE, 'The same as PUT', MEMBER, {202: 'RecordSet'},
-              body=request_fields.RECORDSET_UPDATE),
-    Operation('delete_recordset', 'DELETE', _ONE, 'Delete a recordset', MEMBER, {202: 'RecordSet'}),
-    Operation('list_all_recordsets', 'GET', '/v2/recordsets', 'List recordsets of all zones', READER,
-              {200: 'RecordSets'}, query=request_fields.RECORDSET_FILTERS, is_list=True),
-    Operation('find_recordset', 'GET', '/v2/recordsets/{recordset_id}', 'Be sent to where a recordset is shown', READER,
-              {301: None}),
+    ApiOperation('list_recordsets', 'GET', _ALL, "List a zone's recordsets", READER, {200: 'RecordSets'},
+                 query=request_fields.RECORDSET_FILTERS, is_list=True),
+    ApiOperation('create_recordset', 'POST', _ALL, 'Create a recordset', MEMBER, {202: 'RecordSet'},
+                 body=request_fields.RECORDSET_CREATE),
+    ApiOperation('show_recordset', 'GET', _ONE, 'Show a recordset', READER, {200: 'RecordSet'}),
+    ApiOperation('update_recordset', 'PUT', _ONE, "Change a recordset's records, TTL or description", MEMBER,
+                 {202: 'RecordSet'}, body=request_fields.RECORDSET_UPDATE),
+    ApiOperation('patch_recordset', 'PATCH', _ONE, 'The same as PUT', MEMBER, {202: 'RecordSet'},
+                 body=request_fields.RECORDSET_UPDATE),
+    ApiOperation('delete_recordset', 'DELETE', _ONE, 'Delete a recordset', MEMBER, {202: 'RecordSet'}),
+    ApiOperation('list_all_recordsets', 'GET', '/v2/recordsets', 'List recordsets of all zones', READER,
+                 {200: 'RecordSets'}, query=request_fields.RECORDSET_FILTERS, is_list=True),
+    ApiOperation('find_recordset', 'GET', '/v2/recordsets/{recordset_id}', 'Be sent to where a recordset is shown',
+                 READER,
+                 {301: None}),
 )
 SCHEMAS: dict[str, Schema] = {
     'RecordSet': shape({
@@ -53,7 +54,7 @@ SCHEMAS: dict[str, Schema] = {
 }
 
 
-class RecordSets:
+class RecordSetsResource:
     def __init__(self, central: CentralClient) -> None:
         self._central = central
 
@@ -76,7 +77,7 @@ class RecordSets:
         answer(resp, shown, 202, at=shown['links']['self'])
 
 
-class AllRecordSets:
+class AllRecordSetsResource:
     def __init__(self, central: CentralClient) -> None:
         self._central = central
 
@@ -98,7 +99,7 @@ class AllRecordSets:
         resp.location = designate.recordset(recordset, domain, req.prefix)['links']['self']
 
 
-class RecordSet:
+class RecordSetResource:
     def __init__(self, central: CentralClient) -> None:
         self._central = central
 

@@ -14,9 +14,9 @@ from designate_pool.api.auth.middleware import check_rule
 from designate_pool.api.http import request
 from designate_pool.api.http.envelope import answer, asker
 from designate_pool.api.schema import request_fields
-from designate_pool.api.schema.operation import CREATE_IN_POOL, FILE, MEMBER, READER, Operation
+from designate_pool.api.schema.operation import CREATE_IN_POOL, FILE, MEMBER, READER, ApiOperation
 from designate_pool.api.schema.response_types import COUNT, ID, LINK, MOMENT, TEXT, Schema, links, listed, maybe, shape
-from designate_pool.api.services.zone_task_store import PIECE, ZoneTasks, checked
+from designate_pool.api.services.zone_task_store import PIECE, ZoneTaskStore, checked
 from designate_pool.api.views import designate
 from designate_pool.errors import (BadInput, BodyTooLarge, DomainNotFound, OverLimit, ServiceUnavailable,
                                    WrongContentType, ZoneExportNotFound)
@@ -26,30 +26,30 @@ from designate_pool.rpc.central import CentralClient
 LOG = logging.getLogger(__name__)
 _WORDS = [each.value for each in ZoneTaskStatus]
 _FILTERS = {
-    'status': request_fields.Field(request_fields.one_of(*_WORDS)),
-    'zone_id': request_fields.Field(request_fields.identifier),
-    'message': request_fields.Field(request_fields.some_text),
+    'status': request_fields.RequestField(request_fields.one_of(*_WORDS)),
+    'zone_id': request_fields.RequestField(request_fields.identifier),
+    'message': request_fields.RequestField(request_fields.some_text),
 }
-_WHERE = {'pool_id': request_fields.Field(request_fields.identifier)}
+_WHERE = {'pool_id': request_fields.RequestField(request_fields.identifier)}
 _IMPORTS, _EXPORTS = '/v2/zones/tasks/imports', '/v2/zones/tasks/exports'
 _IMPORT, _EXPORT = f'{_IMPORTS}/{{import_id}}', f'{_EXPORTS}/{{export_id}}'
 OPERATIONS = (
-    Operation('list_zone_imports', 'GET', _IMPORTS, 'List imports', READER, {200: 'ZoneImports'}, query=_FILTERS,
-              is_list=True),
-    Operation('create_zone_import', 'POST', _IMPORTS, 'Make a zone of a zone file', MEMBER, {202: 'ZoneImport'},
-              media='text/dns', query=_WHERE, body_size=FILE),
-    Operation('show_zone_import', 'GET', _IMPORT, 'Show how far an import is, or how it ended', READER,
-              {200: 'ZoneImport'}),
-    Operation('delete_zone_import', 'DELETE', _IMPORT, 'Forget an import; the zone that it made stays', MEMBER,
-              {204: None}),
-    Operation('list_zone_exports', 'GET', _EXPORTS, 'List exports', READER, {200: 'ZoneExports'}, query=_FILTERS,
-              is_list=True),
-    Operation('create_zone_export', 'POST', '/v2/zones/{zone_id}/tasks/export', 'Have a zone file made of a zone',
-              READER, {202: 'ZoneExport'}),
-    Operation('show_zone_export', 'GET', _EXPORT, 'Show an export', READER, {200: 'ZoneExport'}),
-    Operation('delete_zone_export', 'DELETE', _EXPORT, 'Forget an export', MEMBER, {204: None}),
-    Operation('fetch_zone_export', 'GET', f'{_EXPORT}/export', 'Fetch the zone as a zone file', READER, {200: None},
-              answer_media='text/dns'),
+    ApiOperation('list_zone_imports', 'GET', _IMPORTS, 'List imports', READER, {200: 'ZoneImports'}, query=_FILTERS,
+                 is_list=True),
+    ApiOperation('create_zone_import', 'POST', _IMPORTS, 'Make a zone of a zone file', MEMBER, {202: 'ZoneImport'},
+                 media='text/dns', query=_WHERE, body_size=FILE),
+    ApiOperation('show_zone_import', 'GET', _IMPORT, 'Show how far an import is, or how it ended', READER,
+                 {200: 'ZoneImport'}),
+    ApiOperation('delete_zone_import', 'DELETE', _IMPORT, 'Forget an import; the zone that it made stays', MEMBER,
+                 {204: None}),
+    ApiOperation('list_zone_exports', 'GET', _EXPORTS, 'List exports', READER, {200: 'ZoneExports'}, query=_FILTERS,
+                 is_list=True),
+    ApiOperation('create_zone_export', 'POST', '/v2/zones/{zone_id}/tasks/export', 'Have a zone file made of a zone',
+                 READER, {202: 'ZoneExport'}),
+    ApiOperation('show_zone_export', 'GET', _EXPORT, 'Show an export', READER, {200: 'ZoneExport'}),
+    ApiOperation('delete_zone_export', 'DELETE', _EXPORT, 'Forget an export', MEMBER, {204: None}),
+    ApiOperation('fetch_zone_export', 'GET', f'{_EXPORT}/export', 'Fetch the zone as a zone file', READER, {200: None},
+                 answer_media='text/dns'),
 )
 _STATUS: Schema = {'type': 'string', 'enum': _WORDS}
 _TASK: Schema = {
@@ -70,12 +70,12 @@ SCHEMAS: dict[str, Schema] = {
 }
 
 
-class ZoneImports:
+class ZoneImportsResource:
     """
     :param limit: how many bytes a zone file may have
     """
 
-    def __init__(self, central: CentralClient, tasks: ZoneTasks, limit: int) -> None:
+    def __init__(self, central: CentralClient, tasks: ZoneTaskStore, limit: int) -> None:
         self._central = central
         self._tasks = tasks
         self._limit = limit
@@ -106,8 +106,8 @@ class ZoneImports:
         answer(resp, shown, 202, at=shown['links']['self'])
 
 
-class ZoneImport:
-    def __init__(self, tasks: ZoneTasks) -> None:
+class ZoneImportResource:
+    def __init__(self, tasks: ZoneTaskStore) -> None:
         self._tasks = tasks
 
     def on_get(self, req: falcon.Request, resp: falcon.Response, import_id: str) -> None:
@@ -120,10 +120,10 @@ class ZoneImport:
         resp.status = 204
 
 
-class NewZoneExport:
+class NewZoneExportResource:
     """``/v2/zones/{zone_id}/tasks/export``."""
 
-    def __init__(self, central: CentralClient, tasks: ZoneTasks) -> None:
+    def __init__(self, central: CentralClient, tasks: ZoneTaskStore) -> None:
         self._central = central
         self._tasks = tasks
 
@@ -133,8 +133,8 @@ class NewZoneExport:
         answer(resp, shown, 202, at=shown['links']['self'])
 
 
-class ZoneExports:
-    def __init__(self, tasks: ZoneTasks) -> None:
+class ZoneExportsResource:
+    def __init__(self, tasks: ZoneTaskStore) -> None:
         self._tasks = tasks
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
@@ -144,8 +144,8 @@ class ZoneExports:
         answer(resp, designate.page('exports', [designate.exported(task, req.prefix) for task in page], found_links))
 
 
-class ZoneExport:
-    def __init__(self, central: CentralClient, tasks: ZoneTasks) -> None:
+class ZoneExportResource:
+    def __init__(self, central: CentralClient, tasks: ZoneTaskStore) -> None:
         self._central = central
         self._tasks = tasks
 

@@ -8,8 +8,8 @@ from designate_pool.api.http import request
 from designate_pool.api.http.envelope import answer, asker
 from designate_pool.api.resources.pools.audits import FINDING, shown_finding
 from designate_pool.api.schema import request_fields
-from designate_pool.api.schema.operation import READER, Operation, Schema
-from designate_pool.api.services.wait_verdict import Standing
+from designate_pool.api.schema.operation import READER, ApiOperation, Schema
+from designate_pool.api.services.wait_verdict import ZoneState
 from designate_pool.api.views import designate, explain, propagation
 from designate_pool.api.views.designate import Json, dashed
 from designate_pool.errors import ServerNotFound, ServiceUnavailable
@@ -21,10 +21,11 @@ from designate_pool.storage.sql.database import Storage
 #: Findings of audits that are told of a zone, the newest.
 FINDINGS = 5
 OPERATIONS = (
-    Operation('explain_zone', 'GET', '/v2/zones/{zone_id}/explain', 'Explain in words why a zone is not ACTIVE', READER,
-              {200: 'ZoneExplanation'}),
-    Operation('list_recordset_servers', 'GET', '/v2/zones/{zone_id}/recordsets/{recordset_id}/servers',
-              'Show which servers serve what a recordset holds', READER, {200: 'RecordSetServers'}),
+    ApiOperation('explain_zone', 'GET', '/v2/zones/{zone_id}/explain', 'Explain in words why a zone is not ACTIVE',
+                 READER,
+                 {200: 'ZoneExplanation'}),
+    ApiOperation('list_recordset_servers', 'GET', '/v2/zones/{zone_id}/recordsets/{recordset_id}/servers',
+                 'Show which servers serve what a recordset holds', READER, {200: 'RecordSetServers'}),
 )
 _PAGE = 1000
 _ID = {'type': 'string', 'format': 'uuid'}
@@ -116,7 +117,7 @@ SCHEMAS: dict[str, Schema] = {
 }
 
 
-class Gatherer:
+class StatusReader:
     """What is asked of Central to tell where a zone stands."""
 
     def __init__(self, central: CentralClient, storage: Storage | None = None) -> None:
@@ -166,8 +167,8 @@ class Gatherer:
         }, utcnow())
 
 
-class ZoneExplanation:
-    def __init__(self, gatherer: Gatherer) -> None:
+class ZoneExplanationResource:
+    def __init__(self, gatherer: StatusReader) -> None:
         self._gatherer = gatherer
 
     def on_get(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
@@ -176,12 +177,12 @@ class ZoneExplanation:
         answer(resp, self._gatherer.explained(asker(req), domain, req.prefix))
 
 
-class RecordSetServers:
+class RecordSetServersResource:
     """
     :param storage: None where the API has no database to look at
     """
 
-    def __init__(self, gatherer: Gatherer, storage: Storage | None) -> None:
+    def __init__(self, gatherer: StatusReader, storage: Storage | None) -> None:
         self._gatherer = gatherer
         self._storage = storage
 
@@ -196,9 +197,9 @@ class RecordSetServers:
         found = central.get_recordset(asker(req), domain_id, found_id)
         # The SOA has no record that is kept: it changes with the zone.
         newest = self._storage.read(dashboard.newest_serial, found_id, domain.serial)
-        standing = Standing(domain, central.find_servers(asker(req), domain.pool_name),
-                            central.server_statuses(asker(req), domain_id),
-                            central.get_pool(asker(req), domain.pool_id))
+        standing = ZoneState(domain, central.find_servers(asker(req), domain.pool_name),
+                             central.server_statuses(asker(req), domain_id),
+                             central.get_pool(asker(req), domain.pool_id))
         shown = propagation.spread(domain, found, domain.serial if newest is None else newest, standing)
         zone = designate.zone_address(domain_id, req.prefix)
         answer(resp, {

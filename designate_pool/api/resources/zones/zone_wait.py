@@ -11,12 +11,12 @@ import falcon
 from designate_pool.api.http import request
 from designate_pool.api.http.envelope import answer, asker
 from designate_pool.api.http.server import ASIDE
-from designate_pool.api.resources.zones.zone_servers import Gatherer
+from designate_pool.api.resources.zones.zone_servers import StatusReader
 from designate_pool.api.schema import request_fields
-from designate_pool.api.schema.operation import READER, Operation, Schema
+from designate_pool.api.schema.operation import READER, ApiOperation, Schema
 from designate_pool.api.services import wait_verdict
-from designate_pool.api.services.wait_verdict import Standing, Verdict, Wanted
-from designate_pool.api.services.zone_watcher import Watch
+from designate_pool.api.services.wait_verdict import WaitTarget, WaitVerdict, ZoneState
+from designate_pool.api.services.zone_watcher import ZoneWatcher
 from designate_pool.api.views.designate import Json, dashed
 from designate_pool.errors import DomainNotFound, InvalidField, ServiceUnavailable, TooManyWaits
 from designate_pool.model import Context, Domain, ServerState, Status
@@ -28,14 +28,14 @@ USUAL = 30.0
 RETRY_AFTER = 5
 
 QUERY = {
-    'serial': request_fields.Field(request_fields.serial),
-    'servers': request_fields.Field(request_fields.number_from(1, 9999)),
-    'timeout': request_fields.Field(request_fields.seconds_up_to(LONGEST)),
+    'serial': request_fields.RequestField(request_fields.serial),
+    'servers': request_fields.RequestField(request_fields.number_from(1, 9999)),
+    'timeout': request_fields.RequestField(request_fields.seconds_up_to(LONGEST)),
 }
 OPERATIONS = (
-    Operation('wait_for_zone', 'GET', '/v2/zones/{zone_id}/wait',
-              'Wait until enough servers serve a serial of a zone, or until a zone that is being deleted is gone',
-              READER, {200: 'ZoneWait'}, query=QUERY),
+    ApiOperation('wait_for_zone', 'GET', '/v2/zones/{zone_id}/wait',
+                 'Wait until enough servers serve a serial of a zone, or until a zone that is being deleted is gone',
+                 READER, {200: 'ZoneWait'}, query=QUERY),
 )
 _ID = {'type': 'string', 'format': 'uuid'}
 _SERIAL = {'type': 'integer', 'minimum': 0, 'maximum': SPACE - 1}
@@ -68,12 +68,12 @@ SCHEMAS: dict[str, Schema] = {
 }
 
 
-class ZoneWait:
+class ZoneWaitResource:
     """
     :param watch: None where the API has no database to look at
     """
 
-    def __init__(self, gatherer: Gatherer, watch: Watch | None) -> None:
+    def __init__(self, gatherer: StatusReader, watch: ZoneWatcher | None) -> None:
         self._central = gatherer.central
         self._watch = watch
 
@@ -86,8 +86,8 @@ class ZoneWait:
         domain = self._domain(self._watch, asker(req), domain_id)
         self._refuse_too_many(asker(req), domain, given.get('servers'))
         deletion = domain.is_going
-        wanted = Wanted(domain_id, domain.serial if deletion else given.get('serial', domain.serial),
-                        given.get('servers'), deletion)
+        wanted = WaitTarget(domain_id, domain.serial if deletion else given.get('serial', domain.serial),
+                            given.get('servers'), deletion)
         with req.env.get(ASIDE, contextlib.nullcontext)():
             try:
                 standing, verdict = self._watch.wait(wanted, given.get('timeout', USUAL), _is_gone(req),
@@ -97,7 +97,7 @@ class ZoneWait:
                 raise
         answer(resp, self._shown(wanted, domain, standing, verdict, time.monotonic() - began))
 
-    def _domain(self, watch: Watch, context: Context, domain_id: str) -> Domain:
+    def _domain(self, watch: ZoneWatcher, context: Context, domain_id: str) -> Domain:
         """What may be seen, or could be before it was deleted: who waits for that may come late."""
         try:
             return self._central.get_domain(context, domain_id)
@@ -115,7 +115,8 @@ class ZoneWait:
         if wanted > len(there):
             raise InvalidField(field='servers', why=f'the pool of {domain.name} has no more than {len(there)} servers')
 
-    def _shown(self, wanted: Wanted, before: Domain, standing: Standing, verdict: Verdict, waited: float) -> Json:
+    def _shown(self, wanted: WaitTarget, before: Domain, standing: ZoneState, verdict: WaitVerdict,
+               waited: float) -> Json:
         domain = standing.domain or before
         have = wait_verdict.current(wanted, standing)
         gone = standing.domain is None or domain.status is Status.DELETED

@@ -7,9 +7,9 @@ import falcon
 from designate_pool.api.auth.middleware import check_rule
 from designate_pool.api.http import request
 from designate_pool.api.http.envelope import answer, asker
-from designate_pool.api.resources.zones.zone_servers import Gatherer
+from designate_pool.api.resources.zones.zone_servers import StatusReader
 from designate_pool.api.schema import request_fields
-from designate_pool.api.schema.operation import ADMIN, CREATE_IN_POOL, MEMBER, READER, ZONE, Operation, Schema
+from designate_pool.api.schema.operation import ADMIN, CREATE_IN_POOL, MEMBER, READER, ZONE, ApiOperation, Schema
 from designate_pool.api.schema.response_types import (ACTION, COUNT, FLAG, ID, MOMENT, SERIAL, SERVER_STATE, STATUS,
                                                       TEXT, TEXTS, links, listed, maybe, ref, shape)
 from designate_pool.api.views import designate
@@ -17,22 +17,25 @@ from designate_pool.errors import BadInput
 from designate_pool.model import RecordChange
 from designate_pool.rpc.central import CentralClient
 
-_GIVE = {'project_id': request_fields.Field(request_fields.project, required=True, example='alpha')}
+_GIVE = {'project_id': request_fields.RequestField(request_fields.project, required=True, example='alpha')}
 OPERATIONS = (
-    Operation('list_zones', 'GET', '/v2/zones', 'List zones', READER, {200: 'Zones'}, query=request_fields.ZONE_FILTERS,
-              is_list=True),
-    Operation('create_zone', 'POST', '/v2/zones', 'Create a zone', MEMBER, {202: 'Zone'},
-              body=request_fields.ZONE_CREATE, body_size=ZONE),
-    Operation('show_zone', 'GET', '/v2/zones/{zone_id}', 'Show a zone', READER, {200: 'Zone'}),
-    Operation('update_zone', 'PATCH', '/v2/zones/{zone_id}', "Change a zone's email, TTL or description", MEMBER,
-              {202: 'Zone'}, body=request_fields.ZONE_UPDATE),
-    Operation('delete_zone', 'DELETE', '/v2/zones/{zone_id}', 'Delete a zone', MEMBER, {202: 'Zone'}),
-    Operation('give_zone', 'POST', '/v2/zones/{zone_id}/project', 'Give a zone to a project', ADMIN, {200: 'Zone'},
-              body=_GIVE),
-    Operation('change_zone', 'POST', '/v2/zones/{zone_id}/changes', 'Make many changes of a zone at one serial', MEMBER,
-              {202: 'Zone'}, body=request_fields.ZONE_CHANGES, body_size=ZONE),
-    Operation('list_zone_servers', 'GET', '/v2/zones/{zone_id}/servers', 'Show where a zone stands on each server',
-              READER, {200: 'ZoneServers'}),
+    ApiOperation('list_zones', 'GET', '/v2/zones', 'List zones', READER, {200: 'Zones'},
+                 query=request_fields.ZONE_FILTERS,
+                 is_list=True),
+    ApiOperation('create_zone', 'POST', '/v2/zones', 'Create a zone', MEMBER, {202: 'Zone'},
+                 body=request_fields.ZONE_CREATE,
+                 body_size=ZONE),
+    ApiOperation('show_zone', 'GET', '/v2/zones/{zone_id}', 'Show a zone', READER, {200: 'Zone'}),
+    ApiOperation('update_zone', 'PATCH', '/v2/zones/{zone_id}', "Change a zone's email, TTL or description", MEMBER,
+                 {202: 'Zone'}, body=request_fields.ZONE_UPDATE),
+    ApiOperation('delete_zone', 'DELETE', '/v2/zones/{zone_id}', 'Delete a zone', MEMBER, {202: 'Zone'}),
+    ApiOperation('give_zone', 'POST', '/v2/zones/{zone_id}/project', 'Give a zone to a project', ADMIN, {200: 'Zone'},
+                 body=_GIVE),
+    ApiOperation('change_zone', 'POST', '/v2/zones/{zone_id}/changes', 'Make many changes of a zone at one serial',
+                 MEMBER,
+                 {202: 'Zone'}, body=request_fields.ZONE_CHANGES, body_size=ZONE),
+    ApiOperation('list_zone_servers', 'GET', '/v2/zones/{zone_id}/servers', 'Show where a zone stands on each server',
+                 READER, {200: 'ZoneServers'}),
 )
 SCHEMAS: dict[str, Schema] = {
     'Zone': shape({
@@ -99,7 +102,7 @@ SCHEMAS: dict[str, Schema] = {
 }
 
 
-class Zones:
+class ZonesResource:
     """
     :param limit: how many bytes a new zone with its recordsets may have
     """
@@ -124,7 +127,7 @@ class Zones:
         answer(resp, designate.zone(created, req.prefix), 202, at=designate.zone_address(created.id, req.prefix))
 
 
-class Zone:
+class ZoneResource:
     def __init__(self, central: CentralClient) -> None:
         self._central = central
 
@@ -145,7 +148,7 @@ class Zone:
         answer(resp, designate.zone(deleted, req.prefix), 202)
 
 
-class ZoneProject:
+class ZoneProjectResource:
     def __init__(self, central: CentralClient) -> None:
         self._central = central
 
@@ -155,7 +158,7 @@ class ZoneProject:
         answer(resp, designate.zone(self._central.give_domain(asker(req), domain_id, given['project_id']), req.prefix))
 
 
-class ZoneChanges:
+class ZoneChangesResource:
     """Many changes of a zone at once: all of them or none, at one serial.
 
     :param limit: how many bytes they may have
@@ -174,10 +177,10 @@ class ZoneChanges:
         answer(resp, designate.zone(changed, req.prefix), 202)
 
 
-class ZoneServers:
+class ZoneServersResource:
     """The rows of pool_manager_status, one entry per server of the zone's pool."""
 
-    def __init__(self, gatherer: Gatherer) -> None:
+    def __init__(self, gatherer: StatusReader) -> None:
         self._gatherer = gatherer
 
     def on_get(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:

@@ -6,7 +6,7 @@ import argparse
 
 from designate_pool.cli.args.common import add_zone
 from designate_pool.cli.base import ApiCommand, Json, Lister, Shown, ShowOne
-from designate_pool.cli.http.client import Failure
+from designate_pool.cli.http.client import CliError
 
 FACTS = ('name_servers', 'also_notifies', 'description')
 #: Seconds that a change of all zones of a pool may take.
@@ -80,7 +80,7 @@ class SetPool(ShowOne):
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         body = {name: value for name in FACTS if (value := getattr(parsed_args, name)) is not None}
         if not body:
-            raise Failure('Nothing to change; give --name-server, --also-notify, --no-also-notify or --description.')
+            raise CliError('Nothing to change; give --name-server, --also-notify, --no-also-notify or --description.')
         path = f'/v2/pools/{self.client.pool(parsed_args.pool)["id"]}'
         return _shown(self.client.change('PATCH', path, body, LONG), parsed_args.formatter)
 

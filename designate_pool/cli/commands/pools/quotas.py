@@ -6,7 +6,7 @@ import argparse
 import urllib.parse
 
 from designate_pool.cli.base import ApiCommand, Json, Shown, ShowOne
-from designate_pool.cli.http.client import Failure
+from designate_pool.cli.http.client import CliError
 
 #: What can be limited; -1 is without limit.
 RESOURCES = {
@@ -59,7 +59,7 @@ class SetQuotas(ShowOne):
         body = {name: value for name in RESOURCES if (value := getattr(parsed_args, name)) is not None}
         if not body:
             options = ', '.join(f'--{name.replace("_", "-")}' for name in RESOURCES)
-            raise Failure(f'Nothing to change; give one of {options}.')
+            raise CliError(f'Nothing to change; give one of {options}.')
         return _all(self.client.send('PATCH', _path(parsed_args.project_id), json=body, headers=_OF_OTHERS).json())
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from designate_pool.cli import base
-from designate_pool.cli.base import Json, Lister, ShowOne, Told, columns
+from designate_pool.cli.base import Json, Lister, ShowOne, TextCommand, columns
 from designate_pool.cli.render import server_compare
 from designate_pool.cli.render.progress import Bar
 from designate_pool.cli.wait.server_wait import CaughtUp, Drained, Measure, Rested, filled, follow
@@ -142,7 +142,7 @@ class DrainServer(_Command):
         return columns(server, COLUMNS, parsed_args.formatter)
 
 
-class ResyncServer(Told, _Command):
+class ResyncServer(TextCommand, _Command):
     """Compare what a server has with what it should have, and mend it if told to.
 
     The exit code is 0 when nothing is wrong or all was mended, 1 when differences are left or contents could not be

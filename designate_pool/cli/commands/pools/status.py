@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
 from typing import Any, TextIO
 
-from designate_pool.cli.base import Json, Shown, Told, seconds
-from designate_pool.cli.http.client import Failure, Refused
+from designate_pool.cli.base import Json, Shown, TextCommand, seconds
+from designate_pool.cli.http.client import ApiRefusal, CliError
 from designate_pool.cli.render import colours, overview
 from designate_pool.cli.render.live import fit, is_live
 
@@ -35,7 +35,7 @@ PARTS = ('servers', 'zones', 'services', 'recent', 'findings')
 _ALTERNATE, _BACK, _HOME, _CLEAR = '\033[?1049h\033[?25l', '\033[?25h\033[?1049l', '\033[H', '\033[J'
 
 
-class ShowStatus(Told):
+class ShowStatus(TextCommand):
     """Show the pool on one screen: servers, zones, services, recent changes.
 
     What the token may not see is left out.  The exit code is 1 when the API or Central does not answer.
@@ -135,7 +135,7 @@ class ShowStatus(Told):
                     size = shutil.get_terminal_size()
                     try:
                         lines = overview.lines(self._look(), _now(), size.columns, size.lines - 2, self._paint())
-                    except Failure as failure:  # the API may be back at the next look
+                    except CliError as failure:  # the API may be back at the next look
                         self.exit_code = 1
                         lines = [fit(str(failure), size.columns)]
                     drawn = ''.join(f'{line}\033[K\n' for line in lines)
@@ -165,7 +165,7 @@ def _refusable(refused: dict[str, str], name: str) -> Iterator[None]:
     """Notes why a part is not shown: one who may not see it may see the rest."""
     try:
         yield
-    except Refused as error:
+    except ApiRefusal as error:
         # An API that was given no database has no findings to show, and says that the database does not answer.
         if error.status not in (403, 404, 501, *((503,) if name == 'findings' else ())):
             raise

@@ -9,7 +9,7 @@ import secrets
 from typing import Any
 
 from designate_pool.cli.base import ApiCommand, Json, Lister, Shown, ShowOne, columns
-from designate_pool.cli.http.client import Failure
+from designate_pool.cli.http.client import CliError
 
 ALGORITHMS = ('hmac-md5', 'hmac-sha1', 'hmac-sha224', 'hmac-sha256', 'hmac-sha384', 'hmac-sha512')
 DEFAULT_ALGORITHM = 'hmac-sha256'
@@ -68,7 +68,7 @@ class _Writer(ShowOne):
                 else pathlib.Path(parsed_args.secret_file).read_text(encoding='utf-8')
         except (OSError, UnicodeDecodeError) as error:
             why = getattr(error, 'strerror', None) or 'it is no text'
-            raise Failure(f'{parsed_args.secret_file} cannot be read: {why}.') from error
+            raise CliError(f'{parsed_args.secret_file} cannot be read: {why}.') from error
         return text.strip()
 
     def range(self, parsed_args: argparse.Namespace) -> Json:
@@ -120,7 +120,7 @@ class SetKey(_Writer):
                                  'secret': self.secret(parsed_args), **self.range(parsed_args)}
         body = {name: value for name, value in given.items() if value is not None}
         if not body:
-            raise Failure('Nothing to change; give --name, --pool, --zone, --algorithm, --secret or --secret-file.')
+            raise CliError('Nothing to change; give --name, --pool, --zone, --algorithm, --secret or --secret-file.')
         key = self.client.change('PATCH', f'/v2/tsigkeys/{self.client.tsigkey(parsed_args.tsigkey)["id"]}', body)
         return columns(key, COLUMNS, parsed_args.formatter)
 

@@ -12,16 +12,16 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from typing import TextIO
 
-from designate_pool.cli.args.sync_config import Configured, add_choice, client, plural, short, whole, zone_names
+from designate_pool.cli.args.sync_config import SyncCommand, add_choice, client, plural, short, whole, zone_names
 from designate_pool.cli.base import seconds
-from designate_pool.cli.http.client import Client, Failure
+from designate_pool.cli.http.client import Client, CliError
 from designate_pool.cli.wait import apply_wait
 from designate_pool.errors import UnsafePlan
 from designate_pool.model import StoredPlan, utcnow
-from designate_pool.planner.engine import Manager
+from designate_pool.planner.engine import SyncEngine
 from designate_pool.planner.outputs import HtmlOutput, LogOutput, MarkdownOutput, document
 from designate_pool.planner.plan.stored_plan import is_due
-from designate_pool.planner.run_report import Outcome, Part, lines_of
+from designate_pool.planner.run_report import RunReport, TargetResult, lines_of
 from designate_pool.planner.setup import Output, Setup
 from designate_pool.planner.targets.pool import PoolProvider
 
@@ -36,11 +36,11 @@ class _Printed:
         self.id = output.id
         self._output = output
 
-    def run(self, parts: Sequence[Part], file: TextIO) -> None:
+    def run(self, parts: Sequence[TargetResult], file: TextIO) -> None:
         file.write(self._output.text(parts))
 
 
-class MakePlan(Configured):
+class MakePlan(SyncCommand):
     """Show what would change so that zones are as their sources have them, and keep that plan to be applied.
 
     The exit code is 0 when all could be planned, 1 when something could not; with --detailed-exitcode 2 when all could
@@ -63,7 +63,8 @@ class MakePlan(Configured):
         setup = self.setup(parsed_args)
         form = parsed_args.form or ('log' if parsed_args.file is not None else None)
         store = None if parsed_args.no_store else self.store(setup)
-        manager = Manager(printed(setup) if form is None else dataclasses.replace(setup, outputs=()), self.app.stdout)
+        manager = SyncEngine(printed(setup) if form is None else dataclasses.replace(setup, outputs=()),
+                             self.app.stdout)
         outcome = manager.sync(zone_names(parsed_args.zones), parsed_args.source, parsed_args.target, store=store)
         notes = list(_notes(outcome, parsed_args.config, setup.plan_lifetime))
         if form is not None:
@@ -75,7 +76,7 @@ class MakePlan(Configured):
         return CHANGES if parsed_args.detailed_exitcode and any(map(is_due, outcome.parts)) else 0
 
 
-class ApplyPlan(Configured):
+class ApplyPlan(SyncCommand):
     """Make exactly the changes of a plan, or with --yes plan and apply in one go.
 
     A plan that 'designate-pool plan' kept is applied only while the sources and the targets are as they were; one that
@@ -100,34 +101,35 @@ class ApplyPlan(Configured):
         if parsed_args.yes:
             return self._apply_at_once(parsed_args)
         if len(parsed_args.names) != 1:
-            raise Failure("Name one plan ('designate-pool plan' makes one, 'designate-pool plan list' shows them), or "
-                          'give --yes to plan and apply in one go.')
+            raise CliError("Name one plan ('designate-pool plan' makes one, 'designate-pool plan list' shows them), or "
+                           'give --yes to plan and apply in one go.')
         if parsed_args.source or parsed_args.target:
-            raise Failure('A plan is applied as a whole; --source and --target are for --yes, or for the next plan.')
+            raise CliError('A plan is applied as a whole; --source and --target are for --yes, or for the next plan.')
         setup = self.setup_if_any(parsed_args)
         store, found = self.find(setup, parsed_args.names[0])
         if found.server_id is not None:
             return self._approve(parsed_args, setup, found)
         setup = setup or self.setup(parsed_args)
         try:
-            outcome = Manager(_unprinted(setup), self.app.stdout).apply(found.id, store, zone_names(parsed_args.force))
+            outcome = SyncEngine(_unprinted(setup), self.app.stdout).apply(found.id, store,
+                                                                           zone_names(parsed_args.force))
         except UnsafePlan as error:
-            raise Failure(_unsafe(error, f'apply {short(found.id)}', parsed_args)) from error
+            raise CliError(_unsafe(error, f'apply {short(found.id)}', parsed_args)) from error
         return self._end(parsed_args, setup, outcome)
 
     def _apply_at_once(self, parsed_args: argparse.Namespace) -> int:
         setup = self.setup(parsed_args)
         try:
-            outcome = Manager(printed(setup), self.app.stdout).sync(
+            outcome = SyncEngine(printed(setup), self.app.stdout).sync(
                 zone_names(parsed_args.names), parsed_args.source, parsed_args.target, dry_run=False,
                 force=zone_names(parsed_args.force))
         except UnsafePlan as error:
-            raise Failure(_unsafe(error, shlex.join(['apply', '--yes', *parsed_args.names]), parsed_args)) from error
+            raise CliError(_unsafe(error, shlex.join(['apply', '--yes', *parsed_args.names]), parsed_args)) from error
         return self._end(parsed_args, setup, outcome)
 
     def _approve(self, parsed_args: argparse.Namespace, setup: Setup | None, plan: StoredPlan) -> int:
         if parsed_args.force:
-            raise Failure('A parked plan is approved as it is; --force is for plans of your own.')
+            raise CliError('A parked plan is approved as it is; --force is for plans of your own.')
         self.api(setup).approve_plan(plan.id)
         self.app.stdout.write(f'Plan {whole(plan.id)} is approved; the pool manager applies it to {plan.zone} on '
                               f'{plan.target} next.\n')
@@ -137,7 +139,7 @@ class ApplyPlan(Configured):
         place = self.place(setup)
         return apply_wait.parked(Client(place.url, settings=place), plan, parsed_args.wait, self.app.stderr)
 
-    def _end(self, parsed_args: argparse.Namespace, setup: Setup, outcome: Outcome) -> int:
+    def _end(self, parsed_args: argparse.Namespace, setup: Setup, outcome: RunReport) -> int:
         """Say what was done, and wait for it if that was asked for; the exit code."""
         self.app.stdout.writelines(f'{line}\n' for line in _done(outcome))
         self.app.stdout.flush()
@@ -146,7 +148,7 @@ class ApplyPlan(Configured):
             code = apply_wait.zones(list(self._changed(setup, outcome)), parsed_args.wait, self.app.stderr)
         return 1 if outcome.failed else code
 
-    def _changed(self, setup: Setup, outcome: Outcome) -> Iterable[tuple[Client, str]]:
+    def _changed(self, setup: Setup, outcome: RunReport) -> Iterable[tuple[Client, str]]:
         """The zones of pools that were changed, now or by an earlier try to apply the same plan."""
         for part in outcome.parts:
             target = setup.providers[part.target_id] if part.target_id in setup.providers else None
@@ -165,7 +167,7 @@ def _unprinted(setup: Setup) -> Setup:
     return dataclasses.replace(setup, outputs=tuple(each for each in setup.outputs if not isinstance(each, LogOutput)))
 
 
-def _notes(outcome: Outcome, config: str | None, lifetime: timedelta) -> Iterable[str]:
+def _notes(outcome: RunReport, config: str | None, lifetime: timedelta) -> Iterable[str]:
     """What can be done with a plan that was made."""
     if outcome.plan_id is not None:
         until = utcnow() + lifetime
@@ -187,7 +189,7 @@ def _unsafe(error: UnsafePlan, words: str, parsed_args: argparse.Namespace) -> s
     return f'{error} Nothing was applied. If it is meant: {_command(words, parsed_args.config)}{forced}'
 
 
-def _done(outcome: Outcome) -> Iterable[str]:
+def _done(outcome: RunReport) -> Iterable[str]:
     """What became of each zone, a line each."""
     for part in outcome.parts:
         if part.result is not None or part.earlier:
@@ -202,7 +204,7 @@ def _done(outcome: Outcome) -> Iterable[str]:
         yield f'{plural(outcome.applied, "change")} applied.' if outcome.applied else 'Nothing was left to do.'
 
 
-def _errors(part: Part) -> Iterable[str]:
+def _errors(part: TargetResult) -> Iterable[str]:
     if part.error is not None:
         return lines_of(part.error)
     return part.result.errors if part.result is not None else ()
@@ -215,28 +217,28 @@ def _write(text: str, file: str | None, stdout: TextIO) -> None:
     try:
         pathlib.Path(file).write_text(text, encoding='utf-8')
     except OSError as error:
-        raise Failure(f'{file} cannot be written: {error.strerror or error}.') from error
+        raise CliError(f'{file} cannot be written: {error.strerror or error}.') from error
 
 
-def _as_json(outcome: Outcome, notes: Sequence[str]) -> str:
+def _as_json(outcome: RunReport, notes: Sequence[str]) -> str:
     plan_id = None if outcome.plan_id is None else whole(outcome.plan_id)
     return json.dumps({'plan_id': plan_id, **document(outcome.parts)}, indent=2, sort_keys=True) + '\n'
 
 
-def _as_log(outcome: Outcome, notes: Sequence[str]) -> str:
+def _as_log(outcome: RunReport, notes: Sequence[str]) -> str:
     return LogOutput('plan').text(outcome.parts)
 
 
-def _as_markdown(outcome: Outcome, notes: Sequence[str]) -> str:
+def _as_markdown(outcome: RunReport, notes: Sequence[str]) -> str:
     return MarkdownOutput('plan').text(outcome.parts) + ''.join(f'\n    {note}\n' for note in notes)
 
 
-def _as_html(outcome: Outcome, notes: Sequence[str]) -> str:
+def _as_html(outcome: RunReport, notes: Sequence[str]) -> str:
     found = ''.join(f'<p><code>{html.escape(note)}</code></p>\n' for note in notes)
     return HtmlOutput('plan').text(outcome.parts) + found
 
 
 #: By the user's word.
-FORMS: dict[str, Callable[[Outcome, Sequence[str]], str]] = {
+FORMS: dict[str, Callable[[RunReport, Sequence[str]], str]] = {
     'log': _as_log, 'json': _as_json, 'markdown': _as_markdown, 'html': _as_html,
 }

@@ -9,8 +9,8 @@ from datetime import datetime, timezone
 from typing import Any
 
 from designate_pool.cli import base
-from designate_pool.cli.args.sync_config import Configured, whole
-from designate_pool.cli.base import Json, Lister, ShowOne, Told
+from designate_pool.cli.args.sync_config import SyncCommand, whole
+from designate_pool.cli.base import Json, Lister, ShowOne, TextCommand
 from designate_pool.cli.render import diff
 from designate_pool.errors import ApiUnreachable, WrongPlanState
 from designate_pool.model import PlanState, StoredPlan
@@ -29,7 +29,7 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('plan', metavar='PLAN', help='its id, or the first four or more digits of it')
 
 
-class ListPlans(Configured, Lister):
+class ListPlans(SyncCommand, Lister):
     """List the plans that are kept, the newest first: an operator's, and those that pool managers have parked."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -53,7 +53,7 @@ class ListPlans(Configured, Lister):
         return LIST_COLUMNS, [[_shown(each)[name] for name in LIST_COLUMNS] for each in found]
 
 
-class ShowPlan(Configured, Told):
+class ShowPlan(SyncCommand, TextCommand):
     """Show a plan that is kept: all that it would change, and why it waits."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -70,7 +70,7 @@ class ShowPlan(Configured, Told):
         return '\n'.join(diff.of_plan(found)) + '\n'
 
 
-class DropPlan(Configured, ShowOne):
+class DropPlan(SyncCommand, ShowOne):
     """Forget a plan: it is not applied any more.  A parked one is made anew if it is still needed."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:

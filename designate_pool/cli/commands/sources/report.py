@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from designate_pool.cli import dns_check
-from designate_pool.cli.base import Json, Told, seconds
+from designate_pool.cli.base import Json, TextCommand, seconds
 from designate_pool.cli.commands.zones.zone_files import IMPORT_SECONDS
 from designate_pool.cli.dns_check import Asked, ServerAnswers
-from designate_pool.cli.http.client import Failure
+from designate_pool.cli.http.client import CliError
 from designate_pool.errors import PoolError
 from designate_pool.planner import master
 
@@ -23,7 +23,7 @@ TIMEOUT = 3.0
 SOME = 20
 
 
-class ReportZone(Told):
+class ReportZone(TextCommand):
     """Ask every server of the zone's pool over DNS for all that the pool holds, and show where answers differ.
 
     The exit code is 0 when all servers that count answer as the pool has it, 2 when one of them does not, 1 when one of
@@ -50,7 +50,7 @@ class ReportZone(Told):
         zone = self.client.zone(parsed_args.zone)
         servers = self.client.get(f'/v2/zones/{zone["id"]}/servers')['servers']
         if not servers:
-            raise Failure(f'The pool of {zone["name"]} has no servers.')
+            raise CliError(f'The pool of {zone["name"]} has no servers.')
         pairs = self._contents(zone)
         questions = dns_check.questions(zone['name'], pairs)
         asked = Asked(zone['name'], dns_check.serial_of(zone['name'], pairs), questions[:parsed_args.limit],
@@ -75,7 +75,7 @@ class ReportZone(Told):
         try:
             return master.read(answer.content.decode('utf-8'), zone['name'])
         except PoolError as error:
-            raise Failure(str(error)) from error
+            raise CliError(str(error)) from error
 
 
 def _limit(text: str) -> int:

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from designate_pool.cli.args import names
-from designate_pool.cli.args.sync_config import Configured, plural, zone_names
-from designate_pool.cli.base import Json, Told
-from designate_pool.cli.http.client import Failure
+from designate_pool.cli.args.sync_config import SyncCommand, plural, zone_names
+from designate_pool.cli.base import Json, TextCommand
+from designate_pool.cli.http.client import CliError
 from designate_pool.cli.render import diff
 from designate_pool.errors import BadConfiguration
 from designate_pool.planner import master
-from designate_pool.planner.engine import Manager
+from designate_pool.planner.engine import SyncEngine
 from designate_pool.planner.plan.plan import change_document, change_of
 from designate_pool.planner.providers.base import BaseSource
 from designate_pool.planner.run_report import lines_of
@@ -40,7 +40,7 @@ DIFFERENT = 2
 DUMP = 'dump'
 
 
-class DumpZones(Configured):
+class DumpZones(SyncCommand):
     """Write zones into files, as their sources and processors make them: one file for each zone."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -65,7 +65,7 @@ class DumpZones(Configured):
                 folder.mkdir(parents=True, exist_ok=True)
                 file = FORMATS[parsed_args.form](zone, folder)
             except OSError as error:
-                raise Failure(f'{error.filename or folder} cannot be written: {error.strerror or error}.') from error
+                raise CliError(f'{error.filename or folder} cannot be written: {error.strerror or error}.') from error
             self.app.stdout.write(f'{name} {plural(len(zone), "RRset")} {file}\n')
             self._tell_lost(zone, parsed_args.form)
         return 0
@@ -82,7 +82,7 @@ class DumpZones(Configured):
             self.app.stderr.write(f'{zone.name}: {lost} RRsets {why}.\n')
 
 
-class CompareZones(Configured, Told):
+class CompareZones(SyncCommand, TextCommand):
     """Show what would have to change in B so that a zone is there as it is in A.
 
     A and B are ids of the configuration, paths of zone files, or 'pool'.  The exit code is 0 when they are the same,
@@ -109,7 +109,7 @@ class CompareZones(Configured, Told):
         providers = {**(setup.providers if setup is not None else {}), **sides}
         together = dataclasses.replace(setup, zones=zones, providers=providers) if setup is not None \
             else Setup(zones, providers)
-        found = [change for change in Manager(together).compare([parsed_args.a], [parsed_args.b], name)
+        found = [change for change in SyncEngine(together).compare([parsed_args.a], [parsed_args.b], name)
                  if all(each.SUPPORTS_ROOT_NS for each in sides.values()) or not _is_root_ns(change, name)]
         self.exit_code = DIFFERENT if found else 0
         told = {'zone': name, 'a': parsed_args.a, 'b': parsed_args.b,
@@ -133,14 +133,14 @@ class CompareZones(Configured, Told):
         if os.path.isfile(given):
             return ZoneFileSource(given, file=given, check_origin=False)
         known = ', '.join([*(setup.providers if setup is not None else ()), POOL])
-        raise Failure(f'{given} is neither a zone file nor one of {known}.')
+        raise CliError(f'{given} is neither a zone file nor one of {known}.')
 
 
-class Validate(Configured):
+class Validate(SyncCommand):
     """Read the configuration and every zone from its sources, and tell every mistake; nothing is planned."""
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
-        manager = Manager(self.setup(parsed_args))
+        manager = SyncEngine(self.setup(parsed_args))
         with contextlib.closing(manager):
             found = manager.validate()
             if found:
@@ -150,23 +150,24 @@ class Validate(Configured):
         return 0
 
 
-def _wanted(setup: Setup, parsed_args: argparse.Namespace) -> tuple[Manager, list[str]]:
+def _wanted(setup: Setup, parsed_args: argparse.Namespace) -> tuple[SyncEngine, list[str]]:
     """What to dump by, and the zones.
 
     :raises Failure: for zones that nothing is known of
     """
-    manager = Manager(setup)
+    manager = SyncEngine(setup)
     known = manager.zones()
     names = [normal_name(each) for each in zone_names(parsed_args.zones)]
     if not parsed_args.source:
         unknown = [each for each in names if each not in known]
         if unknown:
-            raise Failure(f'There is no {" and no ".join(unknown)} in the configuration; with --source it need not be.')
+            raise CliError(f'There is no {" and no ".join(unknown)} in the configuration; with --source it need '
+                           'not be.')
         return manager, names or known
     if not names:
         names = sorted({each for id in parsed_args.source for each in find(setup.providers, 'source', id).list_zones()})
     own = {each: ZoneSetting(sources=tuple(parsed_args.source)) for each in names if each not in known}
-    return Manager(dataclasses.replace(setup, zones={**setup.zones, **own})), names
+    return SyncEngine(dataclasses.replace(setup, zones={**setup.zones, **own})), names
 
 
 def _is_root_ns(change: Change, zone: str) -> bool:

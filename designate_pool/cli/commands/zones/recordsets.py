@@ -6,14 +6,14 @@ import argparse
 
 from designate_pool.cli.args import common, names
 from designate_pool.cli.args.common import add_recordset, add_zone
-from designate_pool.cli.base import RECORDSET_COLUMNS, Change, Lister, Shown, ShowOne, columns
-from designate_pool.cli.http.client import Failure
+from designate_pool.cli.base import RECORDSET_COLUMNS, ChangeCommand, Lister, Shown, ShowOne, columns
+from designate_pool.cli.http.client import CliError
 
 LIST_COLUMNS: tuple[str, ...] = ('id', 'name', 'type', 'records', 'ttl', 'status', 'action')
 SORTED_BY = ('name', 'type', 'ttl', 'created_at', 'updated_at')
 
 
-class CreateRecordSet(Change):
+class CreateRecordSet(ChangeCommand):
     """Create a recordset: all records of one name and type."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -84,7 +84,7 @@ class ShowRecordSet(ShowOne):
         return columns(found, RECORDSET_COLUMNS, parsed_args.formatter)
 
 
-class SetRecordSet(Change):
+class SetRecordSet(ChangeCommand):
     """Change a recordset: the records given replace those it has."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -106,7 +106,7 @@ class SetRecordSet(Change):
                 if (value := getattr(parsed_args, name)) is not None}
         body.update({name: None for name in ('ttl', 'description') if getattr(parsed_args, f'no_{name}')})
         if not body:
-            raise Failure('Nothing to change; give --record, --ttl, --no-ttl, --description or --no-description.')
+            raise CliError('Nothing to change; give --record, --ttl, --no-ttl, --description or --no-description.')
         zone = self.client.zone(parsed_args.zone)
         found = self.client.recordset(zone, parsed_args.recordset, parsed_args.type)
         changed = self.ask('PUT', f'/v2/zones/{zone["id"]}/recordsets/{found["id"]}', body)
@@ -115,7 +115,7 @@ class SetRecordSet(Change):
         return columns(changed, RECORDSET_COLUMNS, parsed_args.formatter)
 
 
-class DeleteRecordSet(Change):
+class DeleteRecordSet(ChangeCommand):
     """Delete a recordset."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:

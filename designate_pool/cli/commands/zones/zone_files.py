@@ -12,8 +12,8 @@ from typing import IO, Any, BinaryIO, TextIO
 
 from designate_pool.cli.args.common import add_zone
 from designate_pool.cli.args.names import begins, is_id
-from designate_pool.cli.base import ZONE_COLUMNS, ApiCommand, Change, Json, Lister, Shown, ShowOne, columns
-from designate_pool.cli.http.client import Failure
+from designate_pool.cli.base import ZONE_COLUMNS, ApiCommand, ChangeCommand, Json, Lister, Shown, ShowOne, columns
+from designate_pool.cli.http.client import CliError
 from designate_pool.cli.wait import zone_wait
 
 #: A zone file of a million records takes its time.
@@ -29,7 +29,7 @@ _PIECE = 1 << 16
 MOST_PIPED = 1 << 30
 
 
-class ImportZone(Change):
+class ImportZone(ChangeCommand):
     """Create a zone from a zone file (RFC 1035).
 
     The file is sent first; then it is read, and the zone made of it, wherever Central runs, which is waited for unless
@@ -61,7 +61,7 @@ class ImportZone(Change):
             return columns(task, IMPORT_COLUMNS, parsed_args.formatter)
         if task['status'] != 'COMPLETE':
             between = '\n' if '\n' in task['message'] else ' '
-            raise Failure(f'{parsed_args.file} was not imported:{between}{task["message"]}')
+            raise CliError(f'{parsed_args.file} was not imported:{between}{task["message"]}')
         zone = self.client.zone(task['zone_id'])
         if ';' in task['message']:  # more than that it was imported
             self.app.stderr.write(f'{parsed_args.file}: {task["message"]}.\n')
@@ -181,8 +181,8 @@ def _task(command: ApiCommand, path: str, given: str) -> Json:
     found = [each for each in command.client.every(path, key) if begins(given, each['id'])]
     if len(found) != 1:
         how_many = 'There are several' if found else 'There is no'
-        raise Failure(f'{how_many} {key if found else key[:-1]} {given}; '
-                      f"'designate-pool zone {key[:-1]} list' shows those there are.")
+        raise CliError(f'{how_many} {key if found else key[:-1]} {given}; '
+                       f"'designate-pool zone {key[:-1]} list' shows those there are.")
     return found[0]
 
 
@@ -206,7 +206,7 @@ def _opened(file: str, stdin: TextIO) -> Iterator[Any]:
     try:
         opened: BinaryIO = pathlib.Path(file).open('rb')
     except OSError as error:
-        raise Failure(f'{file} cannot be read: {error.strerror or error}.') from error
+        raise CliError(f'{file} cannot be read: {error.strerror or error}.') from error
     with opened:
         yield opened
 
@@ -217,10 +217,10 @@ def _keep(pipe: BinaryIO, kept: IO[bytes]) -> None:
         while piece := pipe.read(_PIECE):
             kept.write(piece)
             if kept.tell() > MOST_PIPED:
-                raise Failure(f'Standard input has more than {MOST_PIPED} bytes; give the name of a file.')
+                raise CliError(f'Standard input has more than {MOST_PIPED} bytes; give the name of a file.')
         kept.flush()
     except OSError as error:
-        raise Failure(f'Standard input cannot be kept until it is sent: {error.strerror or error}.') from error
+        raise CliError(f'Standard input cannot be kept until it is sent: {error.strerror or error}.') from error
     kept.seek(0)
 
 
@@ -245,4 +245,4 @@ def _write(pieces: Iterator[bytes], file: str) -> None:
         if whole is not path:
             whole.replace(path)
     except OSError as error:
-        raise Failure(f'{file} cannot be written: {error.strerror or error}.') from error
+        raise CliError(f'{file} cannot be written: {error.strerror or error}.') from error

@@ -9,8 +9,8 @@ from datetime import datetime, timezone
 from typing import Any
 
 from designate_pool.cli.args.common import add_recordset, add_zone
-from designate_pool.cli.base import Json, Lister, Shown, ShowOne, Told, columns, seconds
-from designate_pool.cli.http.client import Refused
+from designate_pool.cli.base import Json, Lister, Shown, ShowOne, TextCommand, columns, seconds
+from designate_pool.cli.http.client import ApiRefusal
 from designate_pool.cli.render import explain
 from designate_pool.cli.wait import zone_wait
 
@@ -25,7 +25,7 @@ LONGEST, PATIENCE = 300.0, 30.0
 PAUSE = 1.0
 
 
-class ExplainZone(Told):
+class ExplainZone(TextCommand):
     """Tell why a zone is not ACTIVE, or not on every server.
 
     For each server: its last operation, the serial seen and wanted, the error, the tries and the next one; then what
@@ -106,7 +106,7 @@ class WaitForZone(ShowOne):
         began = time.monotonic()
         zone = self.client.zone(parsed_args.zone)
         wanted = zone['serial'] if parsed_args.serial is None else parsed_args.serial
-        change = zone_wait.Change(zone['id'], zone['name'], began, wanted, zone['action'] == 'DELETE')
+        change = zone_wait.PendingChange(zone['id'], zone['name'], began, wanted, zone['action'] == 'DELETE')
         try:
             found = self._wait(change, parsed_args)
         except KeyboardInterrupt:
@@ -118,7 +118,7 @@ class WaitForZone(ShowOne):
             self.app.stderr.write(f"{_why(found, wanted)}; 'designate-pool zone explain {zone['name']}' tells more.\n")
         return columns(found, WAIT_COLUMNS, parsed_args.formatter)
 
-    def _wait(self, change: zone_wait.Change, parsed_args: argparse.Namespace) -> Json:
+    def _wait(self, change: zone_wait.PendingChange, parsed_args: argparse.Namespace) -> Json:
         """What the API says when it is over; it waits no longer than :data:`LONGEST` at once."""
         end = change.began + parsed_args.timeout
         given = {} if parsed_args.servers is None else {'servers': parsed_args.servers}
@@ -129,7 +129,7 @@ class WaitForZone(ShowOne):
             try:
                 found = self.client.get_slowly(f'/v2/zones/{change.zone_id}/wait', left + PATIENCE, **given,
                                                timeout=f'{left:.3f}')
-            except Refused as refused:
+            except ApiRefusal as refused:
                 # Too many wait already, or Central is away for a moment.
                 if refused.status != 503 or time.monotonic() + PAUSE >= end:
                     raise
@@ -141,7 +141,7 @@ class WaitForZone(ShowOne):
                 time.sleep(min(PAUSE, max(0.0, end - time.monotonic())))
 
 
-def _goes_on(found: Json, change: zone_wait.Change, parsed_args: argparse.Namespace) -> bool:
+def _goes_on(found: Json, change: zone_wait.PendingChange, parsed_args: argparse.Namespace) -> bool:
     """Whether the pool only says ERROR, of what is tried again, and that is to be waited through."""
     deletes = found['action'] == 'DELETE'
     return bool(parsed_args.through_errors and found['failed'] and found['status'] == 'ERROR'

@@ -7,14 +7,14 @@ from collections.abc import Iterable
 
 from designate_pool.cli.args import common, names
 from designate_pool.cli.args.common import add_zone
-from designate_pool.cli.base import ZONE_COLUMNS, Change, Json, Lister, Shown, ShowOne, columns
-from designate_pool.cli.http.client import LARGEST_PAGE, Failure
+from designate_pool.cli.base import ZONE_COLUMNS, ChangeCommand, Json, Lister, Shown, ShowOne, columns
+from designate_pool.cli.http.client import LARGEST_PAGE, CliError
 
 LIST_COLUMNS = ('id', 'name', 'serial', 'status', 'action')
 SORTED_BY = ('name', 'email', 'status', 'ttl', 'serial', 'created_at', 'updated_at')
 
 
-class CreateZone(Change):
+class CreateZone(ChangeCommand):
     """Create a zone."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -113,7 +113,7 @@ class ShowZone(ShowOne):
         return columns(self.client.zone(parsed_args.zone), ZONE_COLUMNS, parsed_args.formatter)
 
 
-class SetZone(Change):
+class SetZone(ChangeCommand):
     """Change a zone's email, TTL or description."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -132,7 +132,7 @@ class SetZone(Change):
         if parsed_args.no_description:
             body['description'] = None
         if not body:
-            raise Failure('Nothing to change; give --email, --ttl, --description or --no-description.')
+            raise CliError('Nothing to change; give --email, --ttl, --description or --no-description.')
         zone_id = self.client.zone(parsed_args.zone)['id']
         zone = self.ask('PATCH', f'/v2/zones/{zone_id}', body)
         if self.settle(parsed_args, zone, zone['serial']):
@@ -140,7 +140,7 @@ class SetZone(Change):
         return columns(zone, ZONE_COLUMNS, parsed_args.formatter)
 
 
-class DeleteZone(Change):
+class DeleteZone(ChangeCommand):
     """Delete a zone, from the database and from every server."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:

@@ -19,7 +19,7 @@ from designate_pool.api.app import create_app
 from designate_pool.api.auth import policy
 from designate_pool.api.auth.identity import Identity
 from designate_pool.api.auth.keystone import KeystoneAuth
-from designate_pool.api.auth.middleware import Authenticator, Gate, NoAuth
+from designate_pool.api.auth.middleware import Authenticator, AuthMiddleware, NoAuth
 from designate_pool.api.auth.token_file import TokenAuth, digest, parse
 from designate_pool.api.http.rate_limits import RateLimits
 from designate_pool.errors import BadConfiguration
@@ -45,7 +45,7 @@ def tokens(tmp_path: pathlib.Path) -> pathlib.Path:
     return path
 
 
-def rules(folder: pathlib.Path, text: str | None = None) -> policy.Policy:
+def rules(folder: pathlib.Path, text: str | None = None) -> policy.OsloPolicy:
     """The policy, with a policy file if there is a text for one."""
     conf = cfg.ConfigOpts()
     arguments = []
@@ -54,7 +54,7 @@ def rules(folder: pathlib.Path, text: str | None = None) -> policy.Policy:
         (folder / 'pool.conf').write_text(f'[oslo_policy]\npolicy_file = {folder}/policy.yaml\n')
         arguments = [f'--config-file={folder}/pool.conf']
     conf(arguments, project='designate-pool', default_config_files=[], default_config_dirs=[])
-    found = policy.Policy(conf)
+    found = policy.OsloPolicy(conf)
     policy.check_file_is_there(conf)
     return found
 
@@ -66,7 +66,7 @@ Make = Callable[..., Client]
 def make(central: StandIn, tmp_path: pathlib.Path) -> Make:
     """A function that gives a client of the application behind a gate."""
     def make(who: Authenticator, rates: RateLimits | None = None, text: str | None = None) -> Client:
-        gate = Gate(who, rules(tmp_path, text), rates or RateLimits(0, 1))
+        gate = AuthMiddleware(who, rules(tmp_path, text), rates or RateLimits(0, 1))
         return Client(create_app(central, POOL, pool_managers=StandInPoolManager(), gate=gate))  # type: ignore
     return make
 

@@ -13,8 +13,8 @@ import pytest
 
 from designate_pool.api.auth.token_file import digest, make, new_secret
 from designate_pool.api.http.admission import OnlyPosted
-from designate_pool.api.http.cross_site import NoForeignPages
-from designate_pool.api.http.fair_queue import Turns
+from designate_pool.api.http.cross_site import CrossSiteGuard
+from designate_pool.api.http.fair_queue import FairQueue
 from designate_pool.api.http.server import ApiServer
 from designate_pool.model import Endpoint
 from tests.fixtures.processes import wait_until
@@ -156,7 +156,7 @@ def webhook_port() -> Iterator[int]:
         start_response('200 OK', [('Content-Length', str(len(body)))])
         return [body]
 
-    server = ApiServer(NoForeignPages(OnlyPosted(app, 4 * MIB)), Endpoint('127.0.0.1', 0), body_limit=4 * MIB,
+    server = ApiServer(CrossSiteGuard(OnlyPosted(app, 4 * MIB)), Endpoint('127.0.0.1', 0), body_limit=4 * MIB,
                        bodies_limit=5 * MIB, judges_heads=True)
     server.start()
     yield server.endpoint.port
@@ -298,7 +298,7 @@ def task(address: str, token: str, name: str) -> SimpleNamespace:
 
 
 def test_addresses_take_turns_and_the_tokens_of_each() -> None:
-    turns = Turns(threading.Condition(), 10, 10)
+    turns = FairQueue(threading.Condition(), 10, 10)
     for each in (*(task('192.0.2.1', 'a', f'a{number}') for number in range(4)), task('192.0.2.1', 'b', 'b'),
                  task('192.0.2.2', 'c', 'c1'), task('192.0.2.2', 'c', 'c2')):
         turns.append(each)
@@ -308,7 +308,7 @@ def test_addresses_take_turns_and_the_tokens_of_each() -> None:
 
 
 def test_the_ipv6_addresses_of_a_network_have_one_turn() -> None:
-    turns = Turns(threading.Condition(), 10, 3)
+    turns = FairQueue(threading.Condition(), 10, 3)
     for number in range(4):
         turns.append(task(f'2001:db8::{number}', f't{number}', f'a{number}'))
     for each in ('2001:db8:0:1::1', 'fe80::1%eth0', '::ffff:192.0.2.1', '192.0.2.1'):
@@ -320,7 +320,7 @@ def test_the_ipv6_addresses_of_a_network_have_one_turn() -> None:
 
 def test_nobody_holds_more_than_a_share() -> None:
     changed = threading.Condition()
-    turns = Turns(changed, 2, 3)
+    turns = FairQueue(changed, 2, 3)
     for each in (*(task('192.0.2.1', 'a', f'a{number}') for number in range(4)), task('192.0.2.1', 'b', 'b1'),
                  task('192.0.2.1', 'b', 'b2'), task('192.0.2.2', 'a', 'a4')):
         turns.append(each)

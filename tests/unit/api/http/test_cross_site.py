@@ -8,7 +8,7 @@ import falcon.testing
 import pytest
 
 from designate_pool.api.app import create_app
-from designate_pool.api.http.cross_site import NoForeignPages
+from designate_pool.api.http.cross_site import CrossSiteGuard
 from tests.unit.api.stand_in import POOL, StandIn, StandInPoolManager
 from tests.unit.api.stand_in_tasks import StandInTasks
 
@@ -20,7 +20,7 @@ ZONE = {'name': 'example.com.', 'email': 'a@example.com'}
 def client() -> falcon.testing.TestClient:
     central = StandIn()
     app = create_app(central, POOL, pool_managers=StandInPoolManager(), tasks=StandInTasks(central))
-    return falcon.testing.TestClient(NoForeignPages(app, ['dns.example.com']))
+    return falcon.testing.TestClient(CrossSiteGuard(app, ['dns.example.com']))
 
 
 @pytest.mark.parametrize('headers, told', [

@@ -14,7 +14,7 @@ from designate_pool.api.views import designate, explain
 from designate_pool.errors import ServiceUnavailable
 from designate_pool.model import (Action, Audit, AuditKind, Counts, Domain, Outcome, ServerReport, ServerState,
                                   ServerStatus, ServiceStatus, Status)
-from designate_pool.storage.reporting.dashboard import Change, Failure
+from designate_pool.storage.reporting.dashboard import RecentChange, RecentFailure
 from tests.unit.api.stand_in import POOL, SERVER_IDS, SERVERS
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=timezone.utc)
@@ -60,8 +60,8 @@ def report(number=0, state=ServerState.ACTIVE, **values):
 
 
 def change(name='example.com.', seconds=None, status=Status.ACTIVE):
-    return Change('a' * 32, name, 2026050100, Action.NONE, status, NOON - timedelta(hours=1),
-                  None if seconds is None else NOON - timedelta(hours=1) + timedelta(seconds=seconds))
+    return RecentChange('a' * 32, name, 2026050100, Action.NONE, status, NOON - timedelta(hours=1),
+                        None if seconds is None else NOON - timedelta(hours=1) + timedelta(seconds=seconds))
 
 
 @pytest.mark.parametrize(('reports', 'told'), [
@@ -78,7 +78,7 @@ def test_the_pool_in_a_sentence(reports, told):
 def test_nothing_is_smuggled_into_the_pools_page():
     page = pages.pool_page(state(
         [report(failing=1, waiting=1, oldest=NOON)], [change(HOSTILE)],
-        [Failure('a' * 32, HOSTILE, SERVER_IDS[0], Action.UPDATE, None, 1, 4, HOSTILE, NOON)],
+        [RecentFailure('a' * 32, HOSTILE, SERVER_IDS[0], Action.UPDATE, None, 1, 4, HOSTILE, NOON)],
         [ServiceStatus('c' * 32, HOSTILE, HOSTILE, 'UP', NOON)]), '', NOON)
     assert page.count('alert') >= 5 and '<script>' not in page
     assert parsed(page).count('script') == 1

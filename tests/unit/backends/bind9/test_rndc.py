@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from designate_pool.backends.bind9 import rndc
 from designate_pool.errors import BackendError, InvalidField
 
-KEY = rndc.Key.make('rndc-key', 'hmac-sha256', 'c2VjcmV0')
+KEY = rndc.RndcKey.make('rndc-key', 'hmac-sha256', 'c2VjcmV0')
 TABLES = st.recursive(st.dictionaries(st.text('abc_', max_size=9), st.binary(max_size=40), max_size=4),
                       lambda inner: st.dictionaries(st.text('abc_', max_size=9), st.binary(max_size=9) | inner,
                                                     max_size=4), max_leaves=12)
@@ -72,12 +72,12 @@ key "rndc-key" {
 ])
 def test_key_files(tmp_path: pathlib.Path, text: str, name: str | None) -> None:
     (tmp_path / 'rndc.key').write_text(text)
-    assert rndc.Key.read(str(tmp_path / 'rndc.key'), name) == KEY
+    assert rndc.RndcKey.read(str(tmp_path / 'rndc.key'), name) == KEY
 
 
 def test_a_secret_that_looks_like_a_comment(tmp_path: pathlib.Path) -> None:
     (tmp_path / 'rndc.key').write_text(GENERATED.replace('c2VjcmV0', 'ab//cd=='))
-    assert rndc.Key.read(str(tmp_path / 'rndc.key')).secret == b'i\xbf\xffq'
+    assert rndc.RndcKey.read(str(tmp_path / 'rndc.key')).secret == b'i\xbf\xffq'
 
 
 @pytest.mark.parametrize('text, name, said', [
@@ -90,12 +90,12 @@ def test_a_secret_that_looks_like_a_comment(tmp_path: pathlib.Path) -> None:
 def test_key_files_that_hold_no_key(tmp_path: pathlib.Path, text: str, name: str | None, said: str) -> None:
     (tmp_path / 'rndc.key').write_text(text)
     with pytest.raises(InvalidField, match=said):
-        rndc.Key.read(str(tmp_path / 'rndc.key'), name)
+        rndc.RndcKey.read(str(tmp_path / 'rndc.key'), name)
 
 
 def test_a_key_file_that_is_not_there(tmp_path: pathlib.Path) -> None:
     with pytest.raises(InvalidField, match='rndc_key_file: .* cannot be read'):
-        rndc.Key.read(str(tmp_path / 'none'))
+        rndc.RndcKey.read(str(tmp_path / 'none'))
 
 
 def test_the_secret_stays_out_of_texts() -> None:

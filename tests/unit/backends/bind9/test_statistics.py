@@ -79,4 +79,4 @@ def test_a_value_without_an_end_is_not_gathered(monkeypatch: pytest.MonkeyPatch)
                                  'http://[::1', 'http://192.0.2.53/a b', 'http://192.0.2.53/?a', 'file:///etc/passwd'])
 def test_other_urls_are_refused(url: str) -> None:
     with pytest.raises(InvalidField, match='statistics_url'):
-        statistics.Channel(url)
+        statistics.StatisticsChannel(url)

@@ -7,14 +7,14 @@ import socket
 import pytest
 
 from designate_pool.backends.knot import control_protocol
-from designate_pool.backends.knot.control_protocol import Control, Unit, encode, error_in
+from designate_pool.backends.knot.control_protocol import KnotControl, Unit, encode, error_in
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError
 
 BEGIN: Unit = {'command': 'conf-begin'}
 
 
-class Answered(Control):
+class Answered(KnotControl):
     """A connection on which *said* has been answered already."""
 
     def __init__(self, said: bytes) -> None:

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from designate_pool import backends
 from designate_pool.backends.base import Backend
 from designate_pool.backends.nsd import config_check, control_protocol, zone_status
-from designate_pool.backends.nsd.control_protocol import Control, Said
+from designate_pool.backends.nsd.control_protocol import NsdAnswer, NsdControl
 from designate_pool.backends.nsd.zone_status import ZoneStatus
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, InvalidField
@@ -305,8 +305,8 @@ def _hang_up(connection: socket.socket) -> None:
 def test_long_input_never_has_both_ends_wait(scripted: Callable[..., Scripted]) -> None:
     names = [f'zone{number}.example' for number in range(1000)]
     server = scripted(_like_nsd)
-    said = Control(server.path, None).bulk('addzones', names, ' pool', Deadline(5))
-    assert said == [Said(True, 'remark ' * 99 + 'remark')] * 1000
+    said = NsdControl(server.path, None).bulk('addzones', names, ' pool', Deadline(5))
+    assert said == [NsdAnswer(True, 'remark ' * 99 + 'remark')] * 1000
 
 
 def _like_nsd(connection: socket.socket) -> None:
@@ -324,7 +324,7 @@ def _like_nsd(connection: socket.socket) -> None:
 def test_a_line_without_an_end_is_not_read_for_ever(scripted: Callable[..., Scripted]) -> None:
     server = scripted(b'x' * (1 << 20))
     with pytest.raises(BackendError, match='does not end its line'):
-        Control(server.path, None).ask('status', Deadline(5))
+        NsdControl(server.path, None).ask('status', Deadline(5))
 
 
 def test_when_too_many_wait_for_the_socket_it_is_tried_until_there_is_room() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from designate_pool.central.rules import recordset_edits
 from designate_pool.central.validation import names_and_rdata
-from designate_pool.central.validation.requests import KEEP, Wanted
+from designate_pool.central.validation.requests import KEEP, WantedRecordSet
 from designate_pool.errors import DuplicateRecordSet, InvalidField, ManagedRecordSet, RecordSetNotFound
 from designate_pool.model import Domain, Record, RecordSet
 
@@ -14,11 +14,11 @@ DOMAIN = Domain(id='0' * 32, name='example.com.', pool_id='1' * 32, pool_name='d
                 serial=1)
 
 
-def wanted(line: str, *records: str, prefix: str = '') -> Wanted:
+def wanted(line: str, *records: str, prefix: str = '') -> WantedRecordSet:
     """``name ttl type`` and records; a TTL of ``-`` is the domain's."""
     name, ttl, rtype = line.split()
-    return Wanted(name, rtype, names_and_rdata.rdatas('records', rtype, records) if records else (),
-                  ttl=None if ttl == '-' else int(ttl), prefix=prefix)
+    return WantedRecordSet(name, rtype, names_and_rdata.rdatas('records', rtype, records) if records else (),
+                           ttl=None if ttl == '-' else int(ttl), prefix=prefix)
 
 
 def present(line: str, *records: str, managed: bool = False) -> RecordSet:
@@ -68,7 +68,7 @@ def test_a_new_ttl_touches_every_record_that_stays() -> None:
 
 
 def test_a_description_is_not_served() -> None:
-    edits = recordset_edits.plan(DOMAIN, [WWW], [Wanted(WWW.name, 'A', KEEP, ttl=KEEP, description='web')])
+    edits = recordset_edits.plan(DOMAIN, [WWW], [WantedRecordSet(WWW.name, 'A', KEEP, ttl=KEEP, description='web')])
     assert edits.changed_sets == {(None, 'web'): [WWW.id]}
     assert not edits.contents
 

@@ -14,7 +14,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from designate_pool.central.validation.names_and_rdata import Rdata
-from designate_pool.central.zone_tasks.zonefile_lines import Lines
+from designate_pool.central.zone_tasks.zonefile_lines import ZoneFileLines
 from designate_pool.errors import InvalidField
 from designate_pool.protocol.rrset import LONGEST, LONGEST_NAME, PLAIN
 from designate_pool.protocol.zonefile import plain_rdata
@@ -74,7 +74,7 @@ def ours(text: str) -> Read:
         data = Rdata(data, plain_rdata.of(rtype, data)) if isinstance(data, str) else data
         found.append((name, rtype, ttl, *data))
 
-    Lines(text.split('\n'), 1000, take, lambda *soa: None).read()
+    ZoneFileLines(text.split('\n'), 1000, take, lambda *soa: None).read()
     return found
 
 

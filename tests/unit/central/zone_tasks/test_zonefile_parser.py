@@ -82,7 +82,8 @@ def test_a_record_said_twice_counts_once() -> None:
 def test_all_mistakes_are_told_with_their_lines() -> None:
     with pytest.raises(InvalidField) as caught:
         zonefile_parser.parse(f'{HEAD}www A 192.0.2.256\nok A 192.0.2.1\n  mx  MX ten mail  ; {"x" * 100}\n'
-                              'a TXT "open\nb.example.org. A 192.0.2.1\nc CNAME ok\nc A 192.0.2.1\nd A ( 192.0.2.300\n )\n')
+                              'a TXT "open\nb.example.org. A 192.0.2.1\nc CNAME ok\nc A 192.0.2.1\n'
+                              'd A ( 192.0.2.300\n )\n')
     found = caught.value.kwargs['all']
     assert [field for field, _ in found] == ['line 4', 'line 6', 'line 7', 'line 11', 'line 8', 'line 9, type',
                                              'line 10, type']

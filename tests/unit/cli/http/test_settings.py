@@ -9,8 +9,8 @@ import pytest
 
 from designate_pool.cli.http import clouds, settings
 from designate_pool.cli.http.client import Client, session_for
-from designate_pool.cli.http.errors import Failure, Refused
-from designate_pool.cli.http.settings import DEFAULT_URL, Settings
+from designate_pool.cli.http.errors import ApiRefusal, CliError
+from designate_pool.cli.http.settings import DEFAULT_URL, ApiConnection
 from designate_pool.errors import InvalidField
 from designate_pool.planner.providers.pool_api import PoolApi
 
@@ -50,7 +50,7 @@ def no_file(monkeypatch, tmp_path):
 
 def test_nothing_is_said(no_file):
     found = gather(None)
-    assert (found, found.url) == (Settings(), DEFAULT_URL)
+    assert (found, found.url) == (ApiConnection(), DEFAULT_URL)
 
 
 def test_the_default_cloud(file):
@@ -80,9 +80,9 @@ def test_the_token_of_a_cloud_goes_to_that_cloud_alone(file):
 
 
 def test_a_cloud_that_is_not_there(file, no_file):
-    with pytest.raises(Failure, match='There is no cloud elsewhere in .*; there are: bare, laboratory, production'):
+    with pytest.raises(CliError, match='There is no cloud elsewhere in .*; there are: bare, laboratory, production'):
         gather(file, '--cloud', 'elsewhere')
-    with pytest.raises(Failure, match='There is no cloud elsewhere, for there is no file of clouds'):
+    with pytest.raises(CliError, match='There is no cloud elsewhere, for there is no file of clouds'):
         gather(None, '--cloud', 'elsewhere')
 
 
@@ -99,7 +99,7 @@ def test_a_cloud_that_is_not_there(file, no_file):
 ])
 def test_a_file_that_is_wrong(file, text, told):
     file.write_text(text)
-    with pytest.raises(Failure) as failed:
+    with pytest.raises(CliError) as failed:
         gather(file)
     assert told in str(failed.value)
     assert '\n' not in str(failed.value) and 'hidden' not in str(failed.value)
@@ -113,21 +113,22 @@ def test_others_can_read_the_token(file):
 
 
 def test_what_is_sent():
-    session = session_for(DEFAULT_URL, Settings(token='t-1', project='blue', all_projects=True))
+    session = session_for(DEFAULT_URL, ApiConnection(token='t-1', project='blue', all_projects=True))
     sent = {name: session.headers[name] for name in ('X-Auth-Token', 'X-Auth-Sudo-Project-ID', 'X-Auth-All-Projects')}
     assert sent == {'X-Auth-Token': 't-1', 'X-Auth-Sudo-Project-ID': 'blue', 'X-Auth-All-Projects': 'true'}
-    assert 'X-Auth-Token' not in session_for(DEFAULT_URL, Settings()).headers
+    assert 'X-Auth-Token' not in session_for(DEFAULT_URL, ApiConnection()).headers
 
 
-@pytest.mark.parametrize('wrong', [Settings(token='hid den'), Settings(token='hidden\n'), Settings(project='a b')])
+@pytest.mark.parametrize('wrong', [ApiConnection(token='hid den'), ApiConnection(token='hidden\n'),
+                                   ApiConnection(project='a b')])
 def test_what_cannot_be_sent(wrong):
-    with pytest.raises(Failure) as failed:
+    with pytest.raises(CliError) as failed:
         Client(DEFAULT_URL, settings=wrong)
     assert 'hid' not in str(failed.value)
 
 
 def test_settings_do_not_show_the_token():
-    assert 'hidden' not in repr(Settings(token='hidden'))
+    assert 'hidden' not in repr(ApiConnection(token='hidden'))
 
 
 def test_the_planner_takes_a_token(monkeypatch):
@@ -144,5 +145,5 @@ def test_the_planner_takes_a_token(monkeypatch):
     (413, 'over_quota', 'designate-pool quota show'), (503, 'too_many_waits', 'goes on'),
 ])
 def test_a_refusal_says_what_to_do(status, type, told):
-    refused = str(Refused(status, {'type': type, 'message': 'No.\nNever.'}))
+    refused = str(ApiRefusal(status, {'type': type, 'message': 'No.\nNever.'}))
     assert refused.startswith('No. Never. ') and told in refused and '\n' not in refused

@@ -11,7 +11,7 @@ import pytest
 
 from designate_pool.cli import base
 from designate_pool.cli.render import formats, live, overview
-from designate_pool.cli.wait.zone_wait import Progress
+from designate_pool.cli.wait.zone_wait import WaitProgress
 from tests.unit.cli.test_app import Terminal
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=timezone.utc)
@@ -44,13 +44,13 @@ def test_what_commands_a_terminal_is_shown_as_what_it_is_not():
 
 def test_progress_is_a_line_per_news_where_it_is_no_terminal():
     stream = io.StringIO()
-    Progress(stream, 5)(SERVER, 0.0123)
+    WaitProgress(stream, 5)(SERVER, 0.0123)
     assert stream.getvalue() == 'fake:192.0.2.1:53  UPDATE ERROR    serial -  12 ms  refused\n'
 
 
 def test_progress_is_redrawn_on_a_terminal(xterm):
     stream = Terminal()
-    progress = Progress(stream, 5)
+    progress = WaitProgress(stream, 5)
     progress(SERVER, 0.0123)
     assert '\033[31m✗\033[0m fake:192.0.2.1:53  UPDATE ERROR    serial - of 5  12 ms  refused' in stream.getvalue()
     progress({**SERVER, 'id': 'b', 'status': 'PENDING', 'last_error': None}, 0.1)
@@ -67,7 +67,7 @@ def test_marks_of_a_terminal_without_them(xterm):
         encoding = 'ascii'
 
     stream = Ascii()
-    Progress(stream)(SERVER, 0)
+    WaitProgress(stream)(SERVER, 0)
     assert '\033[31mx\033[0m fake' in stream.getvalue()
 
 
@@ -82,7 +82,7 @@ def test_a_line_is_cut_to_the_terminal(line, width, told):
 
 def test_more_lines_than_the_terminal_has(xterm):
     stream = Terminal()
-    live.Board(stream).draw([f'line {number}' for number in range(40)])
+    live.LiveLines(stream).draw([f'line {number}' for number in range(40)])
     assert stream.getvalue().count('\n') == 23
     assert 'and 18 more' in stream.getvalue()
 
@@ -91,7 +91,7 @@ def test_ctrl_c_says_what_goes_on(run, central, zone, monkeypatch):
     def interrupted(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(base.waiting, 'follow', interrupted)
+    monkeypatch.setattr(base.zone_wait, 'follow', interrupted)
     ran = run('zone', 'set', 'example.com', '--ttl', '60', '--wait')
     assert ran.code == 130
     assert "The change goes on without you; 'designate-pool zone wait example.com. --serial " in ran.err

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from designate_pool.cli.http.client import Failure
+from designate_pool.cli.http.client import CliError
 from designate_pool.cli.render.progress import Bar
 from designate_pool.cli.wait import server_wait
 from designate_pool.cli.wait.server_wait import CaughtUp, Drained, Rested, follow
@@ -135,12 +135,12 @@ def quick(monkeypatch):
 
 def test_the_api_stumbles_and_is_back():
     stream = io.StringIO()
-    client = Answers(server(waiting=1), Failure('It is away.'), server())
+    client = Answers(server(waiting=1), CliError('It is away.'), server())
     assert follow(client, server(), CaughtUp(NAME, True), 60, Bar(stream)).code == 0
     assert stream.getvalue() == f'0 %  {NAME}: 1 waiting\n100 %  {NAME}: nothing is waiting\n'
 
 
-@pytest.mark.parametrize('answer, told', [(server(waiting=7), '7 waiting'), (Failure('It is away.'), 'It is away')])
+@pytest.mark.parametrize('answer, told', [(server(waiting=7), '7 waiting'), (CliError('It is away.'), 'It is away')])
 def test_the_time_is_over(answer, told):
     ending = follow(Answers(answer), server(), CaughtUp(NAME, True), 0.02, Bar(io.StringIO()))
     assert (ending.code, ending.line) == (4, f'{NAME} is not done after 0.02 s: {told}.')

@@ -7,7 +7,7 @@ import argparse
 import pytest
 
 from designate_pool.cli.commands.zones import zone_status
-from designate_pool.cli.wait.zone_wait import Change
+from designate_pool.cli.wait.zone_wait import PendingChange
 
 ERROR = {'done': False, 'failed': True, 'timed_out': False, 'status': 'ERROR', 'action': 'UPDATE'}
 DONE = {'done': True, 'failed': False, 'timed_out': False, 'status': 'ACTIVE', 'action': 'NONE'}
@@ -32,7 +32,7 @@ def wait(monkeypatch, answers, timeout=60.0, through_errors=True, deletes=False)
     monkeypatch.setattr(zone_status, 'time', Clock)
     command = zone_status.WaitForZone.__new__(zone_status.WaitForZone)
     monkeypatch.setattr(zone_status.WaitForZone, 'client', argparse.Namespace(get_slowly=get_slowly), raising=False)
-    found = command._wait(Change('1', 'example.com.', now[0], 7, deletes), argparse.Namespace(
+    found = command._wait(PendingChange('1', 'example.com.', now[0], 7, deletes), argparse.Namespace(
         timeout=timeout, servers=None, through_errors=through_errors))
     return found, asked
 

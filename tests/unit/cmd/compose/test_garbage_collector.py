@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from designate_pool.cmd.compose.garbage_collector import EVERY, SHARE, Collector
+from designate_pool.cmd.compose.garbage_collector import EVERY, SHARE, GarbageCollector
 
 
 class Lost:
@@ -52,7 +52,7 @@ def lost_when_old() -> weakref.ref[Lost]:
 
 
 def test_what_is_lost_when_it_is_old_is_freed_when_a_minute_has_passed(clock: Clock) -> None:
-    collector = Collector(clock)
+    collector = GarbageCollector(clock)
     for _ in range(2):
         lost = lost_when_old()
         clock.now += EVERY - 1
@@ -64,7 +64,7 @@ def test_what_is_lost_when_it_is_old_is_freed_when_a_minute_has_passed(clock: Cl
 
 
 def test_looking_takes_no_more_than_its_share_of_the_time(clock: Clock) -> None:
-    collector = Collector(clock)
+    collector = GarbageCollector(clock)
     clock.now, clock.taken = EVERY, 2.0
     collector.take_turn()
     clock.taken = 0.0

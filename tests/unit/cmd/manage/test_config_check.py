@@ -14,7 +14,7 @@ import pytest
 from designate_pool import backends
 from designate_pool.backends.base import Backend
 from designate_pool.cmd.manage import config_check
-from designate_pool.cmd.manage.config_check import Report
+from designate_pool.cmd.manage.config_check import ConfigReport
 from designate_pool.model import Endpoint, Finding, Pool, Server, new_id, utcnow
 from designate_pool.runtime import Inline, Runtime, Threads
 from designate_pool.storage.sql import migrate
@@ -23,7 +23,7 @@ from designate_pool.storage.zones import pools
 from tests.fixtures.answering import Scripted, soa_answer
 from tests.fixtures.databases import upgraded_sqlite
 
-Check = Callable[..., Report]
+Check = Callable[..., ConfigReport]
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def check(tmp_path: pathlib.Path, answering: Scripted) -> Check:
     url = upgraded_sqlite(tmp_path / 'pool.sqlite')
 
     def check(*options: dict[str, str], runtime: Runtime | None = None, call_timeout: float = 5.0, database: str = url,
-              about_files: tuple[Finding, ...] = (), pool: str = 'default') -> Report:
+              about_files: tuple[Finding, ...] = (), pool: str = 'default') -> ConfigReport:
         servers = tuple(Server(new_id(), 'fake', answering.host, answering.port, call_timeout=call_timeout,
                                primaries=(Endpoint(answering.host, answering.port),), options=each)
                         for each in options)

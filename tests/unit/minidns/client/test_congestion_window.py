@@ -7,18 +7,18 @@ import collections
 from hypothesis import given
 from hypothesis import strategies as st
 
-from designate_pool.minidns.client.congestion_window import MOST, Window
+from designate_pool.minidns.client.congestion_window import MOST, CongestionWindow
 
 
 def test_it_is_wide_until_something_is_lost() -> None:
-    window = Window()
+    window = CongestionWindow()
     for _ in range(1000):
         window.answered()
     assert window.size == MOST
 
 
 def test_a_loss_halves_it_and_answers_widen_it_by_one_a_window() -> None:
-    window = Window(64)
+    window = CongestionWindow(64)
     window.lost(1.0, 2.0)
     assert window.size == 32
     for _ in range(33):
@@ -27,7 +27,7 @@ def test_a_loss_halves_it_and_answers_widen_it_by_one_a_window() -> None:
 
 
 def test_what_was_sent_before_it_was_halved_halves_it_no_more() -> None:
-    window = Window(64)
+    window = CongestionWindow(64)
     for _ in range(10):
         window.answered()
         window.lost(1.0, 2.0)
@@ -37,14 +37,14 @@ def test_what_was_sent_before_it_was_halved_halves_it_no_more() -> None:
 
 
 def test_answers_that_are_cut_short_halve_it_too() -> None:
-    window = Window(64)
+    window = CongestionWindow(64)
     for number in range(3):
         window.truncated(number, number)
     assert window.size == 8
 
 
 def test_silence_does_not_make_it_narrower_and_narrower() -> None:
-    window = Window(64)
+    window = CongestionWindow(64)
     for number in range(10):
         window.lost(number, number + 1)
     assert window.size == 32
@@ -55,14 +55,14 @@ def test_silence_does_not_make_it_narrower_and_narrower() -> None:
 
 
 def test_one_question_is_always_allowed() -> None:
-    window = Window()
+    window = CongestionWindow()
     for number in range(100):
         window.truncated(number, number)
     assert window.size == 1
 
 
 def test_it_recovers() -> None:
-    window = Window(16)
+    window = CongestionWindow(16)
     for number in range(10):
         window.truncated(number, number)
     for _ in range(16 * 16):
@@ -72,7 +72,7 @@ def test_it_recovers() -> None:
 
 @given(st.lists(st.sampled_from(['answered', 'truncated', 'lost'])))
 def test_it_stays_between_one_and_the_most(events: list[str]) -> None:
-    window, now = Window(8), 0.0
+    window, now = CongestionWindow(8), 0.0
     for event in events:
         now += 1
         window.answered() if event == 'answered' else getattr(window, event)(now - 1, now)
@@ -81,7 +81,7 @@ def test_it_stays_between_one_and_the_most(events: list[str]) -> None:
 
 def test_a_server_that_drops_what_is_above_its_rate_is_hardly_asked_in_vain() -> None:
     """200 a second are answered at once, the rest is dropped and lost after a second: a window loses few of them."""
-    window, asked, answered = Window(), 0, 0
+    window, asked, answered = CongestionWindow(), 0, 0
     under_way: collections.deque[float] = collections.deque()
     for second in range(60):
         while under_way and under_way[0] + 1 <= second:

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from designate_pool.minidns.client import mailbox as inbox_module
-from designate_pool.minidns.client.mailbox import BEAT, Inbox
+from designate_pool.minidns.client.mailbox import BEAT, Mailbox
 
 
 @pytest.fixture
@@ -17,22 +17,22 @@ def wakes() -> list[int]:
 
 
 @pytest.fixture
-def inbox(wakes: list[int]) -> Inbox:
-    return Inbox(lambda: wakes.append(1))
+def inbox(wakes: list[int]) -> Mailbox:
+    return Mailbox(lambda: wakes.append(1))
 
 
 def nothing() -> None:
     pass
 
 
-def test_the_first_work_wakes_whether_it_hurries_or_not(inbox: Inbox, wakes: list[int]) -> None:
+def test_the_first_work_wakes_whether_it_hurries_or_not(inbox: Mailbox, wakes: list[int]) -> None:
     for number, hurried in enumerate((True, False), 1):
         inbox.put(nothing, hurried)
         assert len(wakes) == number
 
 
 def test_as_long_as_work_comes_it_is_looked_for_and_only_what_hurries_wakes(
-        inbox: Inbox, wakes: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+        inbox: Mailbox, wakes: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inbox_module, 'AFTERWARDS', 600)
     inbox.put(nothing, False)
     assert list(inbox.take(time.monotonic())) == [nothing]
@@ -43,7 +43,7 @@ def test_as_long_as_work_comes_it_is_looked_for_and_only_what_hurries_wakes(
     assert len(wakes) == 2
 
 
-def test_when_no_more_comes_the_loop_sleeps_and_is_woken_again(inbox: Inbox, wakes: list[int]) -> None:
+def test_when_no_more_comes_the_loop_sleeps_and_is_woken_again(inbox: Mailbox, wakes: list[int]) -> None:
     inbox.put(nothing, False)
     assert list(inbox.take(time.monotonic() - inbox_module.AFTERWARDS)) == [nothing]
     assert [inbox.patience(seconds) for seconds in (None, 10.0)] == [None, 10.0]
@@ -51,7 +51,7 @@ def test_when_no_more_comes_the_loop_sleeps_and_is_woken_again(inbox: Inbox, wak
     assert len(wakes) == 2
 
 
-def test_what_fails_leaves_the_rest(inbox: Inbox) -> None:
+def test_what_fails_leaves_the_rest(inbox: Mailbox) -> None:
     for _ in range(3):
         inbox.put(nothing, True)
     for _ in inbox.take(time.monotonic()):
@@ -61,7 +61,7 @@ def test_what_fails_leaves_the_rest(inbox: Inbox) -> None:
 
 def test_nothing_is_forgotten_between_looking_and_sleeping() -> None:
     woken, sleeping = threading.Event(), threading.Event()
-    inbox = Inbox(woken.set)
+    inbox = Mailbox(woken.set)
     wanted, done = 20_000, 0
 
     def put() -> None:

@@ -7,40 +7,40 @@ from collections.abc import Callable
 
 import pytest
 
-from designate_pool.minidns.client.query import Do, Errand, Schedule, Step
+from designate_pool.minidns.client.query import NextStep, RetryingQuery, RetrySchedule, Step
 from designate_pool.model import Answer
-from designate_pool.protocol.soa_query import TRUNCATED, Said
+from designate_pool.protocol.soa_query import TRUNCATED, SoaReply
 from tests.unit.minidns.values import UNKEYED
 
-STALE, RIGHT = Said(Answer.SERIAL, 6), Said(Answer.SERIAL, 7)
+STALE, RIGHT = SoaReply(Answer.SERIAL, 6), SoaReply(Answer.SERIAL, 7)
 
 
-class Wanting7(Errand):
+class Wanting7(RetryingQuery):
     """Wants the serial 7."""
 
-    result: Said | None = None
+    result: SoaReply | None = None
 
-    def take(self, said: Said) -> bool:
+    def take(self, said: SoaReply) -> bool:
         if said.serial == 7:
             self.result = said
         return said.serial == 7
 
-    def give_up(self, said: Said) -> None:
+    def give_up(self, said: SoaReply) -> None:
         self.result = said
 
 
-def play(schedule: Schedule, answer: Callable[[int], Said | None],
+def play(schedule: RetrySchedule, answer: Callable[[int], SoaReply | None],
          delay: float = 0.01) -> tuple[list[float], Wanting7, float]:
     """Run an errand against a server that says ``answer(number of the datagram)``: times sent, errand, its end."""
     errand = Wanting7(UNKEYED, 'example.com.', b'', schedule)
     sent: list[float] = []
-    events: list[tuple[float, int, Said | None]] = []
+    events: list[tuple[float, int, SoaReply | None]] = []
     now, wake = 0.0, None
     step: Step = errand.begin(now)
     for _ in range(1000):
-        if step is Do.END:
+        if step is NextStep.END:
             return sent, errand, now
-        if step is Do.SEND:
+        if step is NextStep.SEND:
             said = answer(len(sent))
             if said is not None:
                 heapq.heappush(events, (now + delay, len(sent), said))
@@ -58,51 +58,51 @@ def play(schedule: Schedule, answer: Callable[[int], Said | None],
 
 
 def test_the_right_answer_ends_it_at_once() -> None:
-    sent, errand, end = play(Schedule(30, 2, 3), lambda number: RIGHT)
+    sent, errand, end = play(RetrySchedule(30, 2, 3), lambda number: RIGHT)
     assert (sent, errand.result, end) == ([0], RIGHT, 0.01)
 
 
 def test_lost_datagrams_are_sent_again_after_1_2_4_8_seconds() -> None:
-    sent, errand, end = play(Schedule(30, 2, 0), lambda number: None)
+    sent, errand, end = play(RetrySchedule(30, 2, 0), lambda number: None)
     assert sent == [0, 1, 3, 7, 15]
     assert end == 30 and errand.result is not None and errand.result.answer is Answer.TIMEOUT
 
 
 def test_a_loss_costs_a_second() -> None:
-    sent, errand, end = play(Schedule(30, 2, 0), lambda number: RIGHT if number == 1 else None)
+    sent, errand, end = play(RetrySchedule(30, 2, 0), lambda number: RIGHT if number == 1 else None)
     assert sent == [0, 1] and errand.result == RIGHT and end == pytest.approx(1.01)
 
 
 @pytest.mark.parametrize('retries', [0, 1, 3])
 def test_a_stale_serial_is_asked_for_again_max_retries_times(retries: int) -> None:
-    sent, errand, _ = play(Schedule(30, 2, retries), lambda number: STALE)
+    sent, errand, _ = play(RetrySchedule(30, 2, retries), lambda number: STALE)
     assert sent == pytest.approx([number * 2.01 for number in range(1 + retries)])
     assert errand.result == STALE
 
 
 def test_every_try_has_its_own_timeout() -> None:
-    sent, _, end = play(Schedule(3, 2, 1), lambda number: None)
+    sent, _, end = play(RetrySchedule(3, 2, 1), lambda number: None)
     assert sent == [0, 1, 5, 6] and end == 8
 
 
 def test_a_try_of_the_default_time_is_five_datagrams_at_most() -> None:
-    sent, _, end = play(Schedule(30, 2, 1), lambda number: None)
+    sent, _, end = play(RetrySchedule(30, 2, 1), lambda number: None)
     assert sent == [0, 1, 3, 7, 15, 32, 33, 35, 39, 47] and end == 62
 
 
 def test_a_truncated_answer_sends_it_to_tcp() -> None:
-    errand = Wanting7(UNKEYED, 'example.com.', b'', Schedule(3, 2, 1))
+    errand = Wanting7(UNKEYED, 'example.com.', b'', RetrySchedule(3, 2, 1))
     errand.begin(0)
     errand.sent(0)
-    assert errand.heard(TRUNCATED, 0.1) is Do.TCP
+    assert errand.heard(TRUNCATED, 0.1) is NextStep.TCP
 
 
 def test_an_undeliverable_datagram_ends_the_try() -> None:
-    errand = Wanting7(UNKEYED, 'example.com.', b'', Schedule(30, 2, 1))
+    errand = Wanting7(UNKEYED, 'example.com.', b'', RetrySchedule(30, 2, 1))
     errand.begin(0)
     errand.sent(0)
     assert errand.refused('connection refused', 0.1) == 2.1
-    assert errand.due(2.1) is Do.SEND
+    assert errand.due(2.1) is NextStep.SEND
     errand.sent(2.1)
-    assert errand.refused('connection refused', 2.2) is Do.END
-    assert errand.result == Said(Answer.TIMEOUT, reason='connection refused')
+    assert errand.refused('connection refused', 2.2) is NextStep.END
+    assert errand.result == SoaReply(Answer.TIMEOUT, reason='connection refused')

@@ -14,12 +14,12 @@ import dns.message
 import dns.rcode
 import pytest
 
-from designate_pool.minidns.access.acl import Peer
+from designate_pool.minidns.access.acl import AllowedPeer
 from designate_pool.minidns.client import udp_gso
-from designate_pool.minidns.client.event_loop import Exchange
-from designate_pool.minidns.client.query import Schedule
-from designate_pool.minidns.client.soa_poller import Poller, Recipient, Request, ToAsker, ToPool
-from designate_pool.minidns.client.udp_gso import Bursts
+from designate_pool.minidns.client.event_loop import ClientLoop
+from designate_pool.minidns.client.query import RetrySchedule
+from designate_pool.minidns.client.soa_poller import PollOrder, Recipient, SoaPoller, ToAsker, ToPool
+from designate_pool.minidns.client.udp_gso import UdpGso
 from designate_pool.model import Answer, Context, Domain, Outcome, PollResult
 from designate_pool.protocol import tsig
 from designate_pool.runtime import Threads
@@ -28,7 +28,7 @@ from tests.fixtures.processes import free_port, wait_until
 from tests.unit.minidns.values import KEY, OTHER_KEY, dns_key
 
 POOL = ToPool('default', Context())
-QUICK = Schedule(timeout=0.25, retry_interval=0.05, max_retries=1)
+QUICK = RetrySchedule(timeout=0.25, retry_interval=0.05, max_retries=1)
 Script = Callable[[dns.message.Message, bool], Answers]
 
 
@@ -38,27 +38,27 @@ class Polling:
     def __init__(self) -> None:
         self.results: list[tuple[Recipient, PollResult]] = []
         self._servers: list[Scripted] = []
-        self._exchange = Exchange()
-        self.poller = Poller(self._exchange, lambda *found: self.results.extend(found))
+        self._exchange = ClientLoop()
+        self.poller = SoaPoller(self._exchange, lambda *found: self.results.extend(found))
         self._exchange.open(Threads())
         self._exchange.start()
 
-    def server(self, script: Script, host: str = '127.0.0.1', keyed: bool = False) -> tuple[Scripted, Peer]:
+    def server(self, script: Script, host: str = '127.0.0.1', keyed: bool = False) -> tuple[Scripted, AllowedPeer]:
         key = dns_key(KEY) if keyed else None
         server = Scripted(script, host, key)
         self._servers.append(server)
         return server, self.peer(server.port, host, keyed)
 
-    def peer(self, port: int, host: str = '127.0.0.1', keyed: bool = False) -> Peer:
-        return Peer(f's{port}', f'test:{port}', (host,), port, tsig.key_from(KEY) if keyed else None)
+    def peer(self, port: int, host: str = '127.0.0.1', keyed: bool = False) -> AllowedPeer:
+        return AllowedPeer(f's{port}', f'test:{port}', (host,), port, tsig.key_from(KEY) if keyed else None)
 
-    def ask(self, peer: Peer, serial: int = 7, schedule: Schedule = QUICK, name: str = 'example.com.',
+    def ask(self, peer: AllowedPeer, serial: int = 7, schedule: RetrySchedule = QUICK, name: str = 'example.com.',
             notify: bool = False, to: Recipient = POOL, domain_id: str = 'd1', delay: float = 0.0,
             seen: int | None = None, incarnation: int | None = None) -> None:
-        request = Request(peer, domain_id, name, serial, to, notify, delay=delay, seen=seen, incarnation=incarnation)
+        request = PollOrder(peer, domain_id, name, serial, to, notify, delay=delay, seen=seen, incarnation=incarnation)
         self.poller.request([request], schedule)
 
-    def result(self, peer: Peer) -> PollResult:
+    def result(self, peer: AllowedPeer) -> PollResult:
         """The result for *peer*, when there is one."""
         ours = wait_until(lambda: [result for _, result in self.results if result.server_id == peer.id], 'a result', 10)
         return ours[0]
@@ -130,7 +130,7 @@ def test_silence(polling: Polling) -> None:
 
 def test_a_lost_datagram_is_sent_again_within_the_try(polling: Polling) -> None:
     server, peer = polling.server(lambda query, over_tcp: [soa_answer(query, 7)] if len(server.queries) > 1 else [])
-    polling.ask(peer, schedule=Schedule(10, 2, 0))
+    polling.ask(peer, schedule=RetrySchedule(10, 2, 0))
     assert polling.result(peer).status is Outcome.SUCCESS
     assert [query.id for query in server.queries] == [server.queries[0].id] * 2
 
@@ -182,7 +182,7 @@ def test_answers_that_are_no_serial(polling: Polling, script: Script, answer: An
 def test_a_port_that_refuses_ends_the_try_at_once(polling: Polling, host: str) -> None:
     peer = polling.peer(free_port(host), host)
     started = time.monotonic()
-    polling.ask(peer, schedule=Schedule(30, 0.01, 2))
+    polling.ask(peer, schedule=RetrySchedule(30, 0.01, 2))
     result = polling.result(peer)
     assert (result.answer, result.reason) == (Answer.TIMEOUT, 'connection refused')
     assert time.monotonic() - started < 5
@@ -192,7 +192,7 @@ def test_a_refusing_port_does_not_disturb_the_others(polling: Polling) -> None:
     _, good = polling.server(serving(7))
     bad = polling.peer(free_port())
     for number in range(50):
-        polling.ask(bad, name=f'n{number}.example.com.', domain_id=f'b{number}', schedule=Schedule(30, 0.01, 0))
+        polling.ask(bad, name=f'n{number}.example.com.', domain_id=f'b{number}', schedule=RetrySchedule(30, 0.01, 0))
         polling.ask(good, name=f'n{number}.example.com.', domain_id=f'g{number}')
     wait_until(lambda: len(polling.results) == 100, 'all results', 10)
     assert {result.status for _, result in polling.results if result.server_id == good.id} == {Outcome.SUCCESS}
@@ -203,8 +203,8 @@ def test_a_refusal_that_comes_while_others_are_asked_ends_the_try_at_once(pollin
     """The error goes to whoever sends next, in the middle of a burst to another server."""
     _, good = polling.server(serving(7), keyed=True)
     bad = polling.peer(free_port(), keyed=True)
-    before_it_is_sent_again = Schedule(0.9, 0.01, 0)
-    polling.poller.request([Request(peer, 'd1', name, 7, POOL) for peer in (good, bad)
+    before_it_is_sent_again = RetrySchedule(0.9, 0.01, 0)
+    polling.poller.request([PollOrder(peer, 'd1', name, 7, POOL) for peer in (good, bad)
                             for name in ('one.example.com.', 'two.example.com.')], before_it_is_sent_again)
     wait_until(lambda: len(polling.results) == 4, 'all results', 10)
     assert {result.reason for _, result in polling.results if result.server_id == bad.id} == {'connection refused'}
@@ -212,7 +212,7 @@ def test_a_refusal_that_comes_while_others_are_asked_ends_the_try_at_once(pollin
 
 def test_a_refusal_that_quotes_none_of_our_questions_ends_nothing(polling: Polling) -> None:
     silent, peer = polling.server(lambda query, over_tcp: [])
-    before_it_is_sent_again = Schedule(0.9, 0.01, 0)
+    before_it_is_sent_again = RetrySchedule(0.9, 0.01, 0)
     polling.ask(peer, schedule=before_it_is_sent_again)
     wait_until(lambda: silent.queries, 'a query')
     silent.close()
@@ -221,7 +221,7 @@ def test_a_refusal_that_quotes_none_of_our_questions_ends_nothing(polling: Polli
 
 
 def test_a_host_without_an_address_is_told_in_words(polling: Polling) -> None:
-    peer = Peer('s1', 'lost', (), 53, trouble='ns1.example.net has no address')
+    peer = AllowedPeer('s1', 'lost', (), 53, trouble='ns1.example.net has no address')
     polling.ask(peer)
     assert polling.result(peer).reason == 'ns1.example.net has no address'
 
@@ -229,7 +229,7 @@ def test_a_host_without_an_address_is_told_in_words(polling: Polling) -> None:
 def test_a_truncated_answer_is_fetched_over_tcp(polling: Polling) -> None:
     server, peer = polling.server(lambda query, over_tcp: [
         soa_answer(query, 7 if over_tcp else 0, flags=dns.flags.AA | (0 if over_tcp else dns.flags.TC))])
-    polling.ask(peer, schedule=Schedule(10, 1, 0))
+    polling.ask(peer, schedule=RetrySchedule(10, 1, 0))
     assert polling.result(peer).serial_number == 7 and len(server.queries) == 2
 
 
@@ -242,8 +242,8 @@ def test_an_answer_that_is_truncated_over_tcp_too_is_none(polling: Polling) -> N
 def test_more_truncated_answers_than_connections_are_fetched_one_after_the_other(polling: Polling) -> None:
     server, peer = polling.server(lambda query, over_tcp: [
         soa_answer(query, 7, flags=dns.flags.AA | (0 if over_tcp else dns.flags.TC))])
-    polling.poller.request([Request(peer, f'd{number}', f'd{number}.example.com.', 7, POOL, False)
-                            for number in range(50)], Schedule(30, 1, 0))
+    polling.poller.request([PollOrder(peer, f'd{number}', f'd{number}.example.com.', 7, POOL, False)
+                            for number in range(50)], RetrySchedule(30, 1, 0))
     wait_until(lambda: len(polling.results) == 50, 'all are told')
     assert {result.status for _, result in polling.results} == {Outcome.SUCCESS} and len(server.queries) == 100
     assert not polling._exchange._streams
@@ -320,7 +320,7 @@ def test_what_was_guessed_is_asked_again_over_tcp(polling: Polling, rcode: int) 
         return [soa_answer(query, 7)] if over_tcp else [guessed(query, rcode)]
 
     server, peer = polling.server(script)
-    polling.ask(peer, name=LONG_NAME, schedule=Schedule(5, 1, 0))
+    polling.ask(peer, name=LONG_NAME, schedule=RetrySchedule(5, 1, 0))
     result = polling.result(peer)
     assert (result.status, result.answer, result.serial_number) == (Outcome.SUCCESS, Answer.SERIAL, 7)
     assert [query.question[0].name.to_text().lower() for query in server.queries] == [LONG_NAME] * 2
@@ -353,7 +353,7 @@ def test_an_error_that_was_guessed_is_asked_again_over_tcp(polling: Polling, sai
         return serving(7)(query, True) if over_tcp else said(query, False)
 
     _, peer = polling.server(script, keyed=keyed)
-    polling.ask(peer, name=LONG_NAME, schedule=Schedule(5, 1, 0))
+    polling.ask(peer, name=LONG_NAME, schedule=RetrySchedule(5, 1, 0))
     result = polling.result(peer)
     assert (result.status, result.serial_number) == (Outcome.SUCCESS, 7), result.reason
 
@@ -368,7 +368,7 @@ def test_two_queries_for_a_name_are_spelled_differently(polling: Polling) -> Non
 
 def test_a_server_that_does_not_keep_the_spelling_is_heard_over_tcp(polling: Polling) -> None:
     _, peer = polling.server(lambda query, over_tcp: [guessed(query)])
-    polling.ask(peer, 99, name=LONG_NAME, schedule=Schedule(5, 1, 0))
+    polling.ask(peer, 99, name=LONG_NAME, schedule=RetrySchedule(5, 1, 0))
     assert polling.result(peer).status is Outcome.SUCCESS
 
 
@@ -380,7 +380,7 @@ def test_a_refusal_that_is_not_signed_is_believed_over_tcp_alone(polling: Pollin
         return [answer]
 
     _, peer = polling.server(refuses, keyed=True)
-    polling.ask(peer, schedule=Schedule(5, 1, 0))
+    polling.ask(peer, schedule=RetrySchedule(5, 1, 0))
     assert polling.result(peer).status is Outcome.SUCCESS
 
     def has_none(query: dns.message.Message, over_tcp: bool) -> Answers:
@@ -389,7 +389,7 @@ def test_a_refusal_that_is_not_signed_is_believed_over_tcp_alone(polling: Pollin
         return [answer]
 
     _, peer = polling.server(has_none, keyed=True)
-    polling.ask(peer, schedule=Schedule(5, 1, 0))
+    polling.ask(peer, schedule=RetrySchedule(5, 1, 0))
     assert polling.result(peer).answer is Answer.NO_ZONE
 
 
@@ -401,7 +401,7 @@ def test_a_refusal_of_a_server_that_takes_no_connections_proves_nothing(polling:
 
     server, peer = polling.server(script, keyed=True)
     server._tcp.shutdown(socket.SHUT_RDWR)
-    polling.ask(peer, schedule=Schedule(5, 1, 0))
+    polling.ask(peer, schedule=RetrySchedule(5, 1, 0))
     result = polling.result(peer)
     assert result.answer is Answer.BAD and 'REFUSED), but without proof; over TCP: ' in (result.reason or '')
 
@@ -411,7 +411,7 @@ def test_a_refusal_of_a_server_that_takes_no_connections_proves_nothing(polling:
 def test_an_equal_request_joins(polling: Polling) -> None:
     server, peer = polling.server(lambda query, over_tcp: [soa_answer(query, 6)])
     asker = ToAsker(Context(), Domain('d1', 'example.com.', 'p', 'default', 'a@example.com', 300, 7), '192.0.2.1')
-    schedule = Schedule(5, 0.2, 1)
+    schedule = RetrySchedule(5, 0.2, 1)
     polling.ask(peer, schedule=schedule)
     polling.ask(peer, schedule=schedule)
     polling.ask(peer, schedule=schedule, to=asker)
@@ -422,9 +422,9 @@ def test_an_equal_request_joins(polling: Polling) -> None:
 
 def test_a_newer_serial_takes_the_place_of_an_older(polling: Polling) -> None:
     silent, slow = polling.server(lambda query, over_tcp: [soa_answer(query, 8)] if len(silent.queries) > 1 else [])
-    polling.ask(slow, 7, Schedule(30, 30, 0))
+    polling.ask(slow, 7, RetrySchedule(30, 30, 0))
     wait_until(lambda: silent.queries, 'the first query')
-    polling.ask(slow, 8, Schedule(30, 30, 0))
+    polling.ask(slow, 8, RetrySchedule(30, 30, 0))
     assert polling.result(slow).serial_number == 8
     polling.settled()
     assert len(polling.results) == 1
@@ -432,7 +432,7 @@ def test_a_newer_serial_takes_the_place_of_an_older(polling: Polling) -> None:
 
 def test_an_older_serial_joins_the_newer(polling: Polling) -> None:
     server, peer = polling.server(serving(7))
-    schedule = Schedule(5, 0.2, 1)
+    schedule = RetrySchedule(5, 0.2, 1)
     polling.ask(peer, 9, schedule)
     polling.ask(peer, 7, schedule)
     assert polling.result(peer).reason == 'the server serves serial 7, not yet 9'
@@ -443,10 +443,10 @@ def test_an_older_serial_joins_the_newer(polling: Polling) -> None:
 def test_a_poll_from_before_the_server_lost_the_zone_is_begun_anew(polling: Polling) -> None:
     asker = ToAsker(Context(), Domain('d1', 'example.com.', 'p', 'default', 'a@example.com', 300, 7), '192.0.2.1')
     silent, slow = polling.server(lambda query, over_tcp: [soa_answer(query, 7)] if len(silent.queries) > 1 else [])
-    polling.ask(slow, 7, Schedule(30, 30, 0), incarnation=1)
-    polling.ask(slow, 7, Schedule(30, 30, 0), to=asker)
+    polling.ask(slow, 7, RetrySchedule(30, 30, 0), incarnation=1)
+    polling.ask(slow, 7, RetrySchedule(30, 30, 0), to=asker)
     wait_until(lambda: silent.queries, 'the first query')
-    polling.ask(slow, 7, Schedule(30, 30, 0), incarnation=2)
+    polling.ask(slow, 7, RetrySchedule(30, 30, 0), incarnation=2)
     wait_until(lambda: len(polling.results) >= 2, 'both are told')
     assert {(to, result.incarnation) for to, result in polling.results} == {(POOL, 2), (asker, 2)}
 
@@ -454,7 +454,7 @@ def test_a_poll_from_before_the_server_lost_the_zone_is_begun_anew(polling: Poll
 @pytest.mark.parametrize('late', [1, None])
 def test_a_late_request_from_before_the_server_lost_the_zone_joins(polling: Polling, late: int | None) -> None:
     server, peer = polling.server(serving(6))
-    schedule = Schedule(5, 0.2, 1)
+    schedule = RetrySchedule(5, 0.2, 1)
     polling.ask(peer, 7, schedule, incarnation=2)
     polling.ask(peer, 7, schedule, incarnation=late)
     result = polling.result(peer)
@@ -485,8 +485,8 @@ def test_notify_comes_first_and_the_poll_at_once(polling: Polling) -> None:
 
 def test_notify_is_sent_until_it_is_acknowledged(polling: Polling) -> None:
     server, peer = polling.server(lambda query, over_tcp: [soa_answer(query, 7)] if len(server.notifies()) > 2 else [])
-    request = Request(peer, 'd1', 'example.com.', 7, POOL, notify=True, poll=False)
-    polling.poller.request([request], Schedule(0.1, 0.02, 5))
+    request = PollOrder(peer, 'd1', 'example.com.', 7, POOL, notify=True, poll=False)
+    polling.poller.request([request], RetrySchedule(0.1, 0.02, 5))
     polling.settled()
     wait_until(lambda: not polling.poller._notifier._under_way, 'it is acknowledged')
     assert len(server.queries) == 3 and not polling.results
@@ -495,7 +495,7 @@ def test_notify_is_sent_until_it_is_acknowledged(polling: Polling) -> None:
 def test_a_server_that_stays_behind_is_notified_again_for_the_next_try(polling: Polling) -> None:
     """A server whose transfer has failed would otherwise wait for its own retry time."""
     server, peer = polling.server(lambda query, over_tcp: [soa_answer(query, 7 if len(server.notifies()) > 1 else 6)])
-    polling.ask(peer, schedule=Schedule(5, 0.02, 2), notify=True)
+    polling.ask(peer, schedule=RetrySchedule(5, 0.02, 2), notify=True)
     assert polling.result(peer).status is Outcome.SUCCESS
     assert len(server.notifies()) == 2
 
@@ -508,7 +508,7 @@ def test_a_server_that_has_fetched_from_another_minidns_is_not_notified_again(po
         return [soa_answer(query, 7 if len(looked) > 1 else 6)]
 
     server, peer = polling.server(behind_at_first)
-    polling.ask(peer, schedule=Schedule(5, 0.02, 3), notify=True)
+    polling.ask(peer, schedule=RetrySchedule(5, 0.02, 3), notify=True)
     assert polling.result(peer).status is Outcome.SUCCESS
     assert len(looked) == 2 and len(server.notifies()) == 1
 
@@ -522,8 +522,8 @@ def test_a_server_that_is_only_looked_at_is_never_notified(polling: Polling) -> 
 
 def test_notify_is_given_up_without_a_word(polling: Polling) -> None:
     server, peer = polling.server(lambda query, over_tcp: [soa_answer(query, 7, rcode=dns.rcode.NOTAUTH)])
-    request = Request(peer, 'd1', 'example.com.', 7, POOL, notify=True, poll=False)
-    polling.poller.request([request], Schedule(5, 0.02, 2))
+    request = PollOrder(peer, 'd1', 'example.com.', 7, POOL, notify=True, poll=False)
+    polling.poller.request([request], RetrySchedule(5, 0.02, 2))
     wait_until(lambda: len(server.queries) == 3, 'all tries')
     wait_until(lambda: not polling.poller._notifier._under_way, 'it is given up')
     assert not polling.results
@@ -550,7 +550,7 @@ def test_a_server_that_fetches_by_itself_is_left_to_it_and_confirmed_by_its_tran
 
 def test_a_server_that_should_have_fetched_and_did_not_is_notified_and_polled(polling: Polling) -> None:
     server, peer = polling.server(lambda query, over_tcp: [soa_answer(query, 7 if server.notifies() else 6)])
-    polling.ask(peer, schedule=Schedule(5, 0.02, 1), notify=True, delay=0.1)
+    polling.ask(peer, schedule=RetrySchedule(5, 0.02, 1), notify=True, delay=0.1)
     assert polling.result(peer).status is Outcome.SUCCESS
     assert len(server.notifies()) == 1
 
@@ -567,7 +567,7 @@ def test_a_server_that_should_have_fetched_and_did_from_another_minidns_is_not_n
 def test_a_transfer_confirms_without_waiting_for_the_timed_poll(polling: Polling) -> None:
     loading = [True]
     server, peer = polling.server(lambda query, over_tcp: [soa_answer(query, 6 if loading[0] else 7)])
-    polling.ask(peer, schedule=Schedule(30, 30, 3))
+    polling.ask(peer, schedule=RetrySchedule(30, 30, 3))
     wait_until(lambda: server.queries, 'the first poll')
     polling.poller.transferred([peer], 'd1', 'example.com.', 7, 'default')
     wait_until(lambda: len(server.queries) >= 4, 'it is looked at again and again')
@@ -596,7 +596,7 @@ def test_servers_that_share_an_address_are_all_looked_at(polling: Polling) -> No
 
 def test_looks_do_not_use_up_the_tries(polling: Polling) -> None:
     server, peer = polling.server(serving(6))
-    polling.ask(peer, schedule=Schedule(5, 1.5, 1))
+    polling.ask(peer, schedule=RetrySchedule(5, 1.5, 1))
     polling.poller.transferred([peer], 'd1', 'example.com.', 7, 'default')
     polling.settled()
     wait_until(lambda: not polling.poller._glances, 'the looks are over')
@@ -606,7 +606,7 @@ def test_looks_do_not_use_up_the_tries(polling: Polling) -> None:
 
 # Changes while the server fetches
 
-PATIENT = Schedule(30, 30, 3)
+PATIENT = RetrySchedule(30, 30, 3)
 
 
 class Fetching:
@@ -618,7 +618,7 @@ class Fetching:
         self.change(7)
         wait_until(lambda: len(self.server.queries) == 2, 'the NOTIFY and the poll')
 
-    def change(self, *serials: int, schedule: Schedule = PATIENT, domain_id: str = 'd1') -> None:
+    def change(self, *serials: int, schedule: RetrySchedule = PATIENT, domain_id: str = 'd1') -> None:
         """The domain is changed, and the poller has done with it what it does at once."""
         for serial in serials:
             self.polling.ask(self.peer, serial, schedule, notify=True, domain_id=domain_id)
@@ -682,7 +682,7 @@ def test_a_change_after_the_transfer_is_told_at_once_though_the_server_still_loa
 
 def test_a_server_that_did_not_fetch_is_told_again_after_the_interval(polling: Polling) -> None:
     server, peer = polling.server(lambda query, over_tcp: [soa_answer(query, 8 if len(server.notifies()) > 1 else 6)])
-    schedule = Schedule(30, 0.5, 1)
+    schedule = RetrySchedule(30, 0.5, 1)
     polling.ask(peer, 7, schedule, notify=True)
     polling.ask(peer, 8, schedule, notify=True)
     assert polling.result(peer).serial_number == 8
@@ -744,18 +744,18 @@ def test_who_waits_for_an_older_serial_is_told_with_the_newer(fetching: Fetching
 
 def test_a_thousand_zones_on_a_server_that_can_hold_128(polling: Polling) -> None:
     server, peer = polling.server(serving(7))
-    polling.poller.request([Request(peer, f'd{number}', f'd{number}.example.com.', 7, POOL, False)
-                            for number in range(1000)], Schedule(30, 1, 0))
+    polling.poller.request([PollOrder(peer, f'd{number}', f'd{number}.example.com.', 7, POOL, False)
+                            for number in range(1000)], RetrySchedule(30, 1, 0))
     wait_until(lambda: len(polling.results) == 1000, 'all are told')
     assert {result.status for _, result in polling.results} == {Outcome.SUCCESS}
     assert {result.domain_id for _, result in polling.results} == {f'd{number}' for number in range(1000)}
 
 
-def ask_of_many(polling: Polling, *peers: Peer) -> None:
+def ask_of_many(polling: Polling, *peers: AllowedPeer) -> None:
     """Zones with names of several lengths, on every one of *peers*, which are right."""
     names = [f'{"n" * (number % 7)}{number}.example.com.' for number in range(300)]
-    polling.poller.request([Request(peer, name, name, 7, POOL, notify=number % 2 == 0)
-                            for number, name in enumerate(names) for peer in peers], Schedule(30, 30, 0))
+    polling.poller.request([PollOrder(peer, name, name, 7, POOL, notify=number % 2 == 0)
+                            for number, name in enumerate(names) for peer in peers], RetrySchedule(30, 30, 0))
     wait_until(lambda: len(polling.results) == len(names) * len(peers), 'all are told')
     assert {(result.server_id, result.domain_id, result.status) for _, result in polling.results} == {
         (peer.id, name, Outcome.SUCCESS) for peer in peers for name in names}
@@ -775,14 +775,14 @@ def test_names_of_many_lengths_on_two_servers(polling: Polling, monkeypatch: pyt
 @pytest.mark.parametrize('error', [BlockingIOError(), PermissionError(errno.EPERM, 'as the test says')])
 def test_what_cannot_be_sent_together_just_now(polling: Polling, monkeypatch: pytest.MonkeyPatch,
                                                error: OSError) -> None:
-    cut, is_bad = Bursts.cut, itertools.cycle([True, False])
+    cut, is_bad = UdpGso.cut, itertools.cycle([True, False])
 
-    def sometimes(self: Bursts, messages: Sequence[bytes]) -> bool:
+    def sometimes(self: UdpGso, messages: Sequence[bytes]) -> bool:
         if next(is_bad):
             raise error
         return cut(self, messages)
 
-    monkeypatch.setattr(Bursts, 'cut', sometimes)
+    monkeypatch.setattr(UdpGso, 'cut', sometimes)
     _, peer = polling.server(serving(7))
     ask_of_many(polling, peer)
 
@@ -790,8 +790,8 @@ def test_what_cannot_be_sent_together_just_now(polling: Polling, monkeypatch: py
 def test_a_silent_server_delays_no_other(polling: Polling) -> None:
     _, dead = polling.server(lambda query, over_tcp: [])
     _, good = polling.server(serving(7))
-    polling.poller.request([Request(dead, f'd{number}', f'd{number}.example.com.', 7, POOL, False)
-                            for number in range(500)], Schedule(30, 1, 0))
+    polling.poller.request([PollOrder(dead, f'd{number}', f'd{number}.example.com.', 7, POOL, False)
+                            for number in range(500)], RetrySchedule(30, 1, 0))
     polling.ask(good)
     assert polling.result(good).status is Outcome.SUCCESS
     assert len(polling.results) == 1
@@ -804,7 +804,7 @@ def test_changes_that_come_faster_than_a_round_of_tries_do_not_hide_that_a_serve
     serials = itertools.count(7)
 
     def change() -> bool:
-        polling.ask(peer, next(serials), Schedule(timeout=0.4, retry_interval=0.3, max_retries=1))
+        polling.ask(peer, next(serials), RetrySchedule(timeout=0.4, retry_interval=0.3, max_retries=1))
         return bool(polling.results)
 
     wait_until(change, 'a result', 10, pause=0.1)
@@ -820,7 +820,7 @@ def test_a_server_that_gets_further_with_every_change_does_not_fail(polling: Pol
 
     def change() -> bool:
         latest[0] = next(asked)
-        polling.ask(peer, latest[0], Schedule(timeout=0.5, retry_interval=1.0, max_retries=1))
+        polling.ask(peer, latest[0], RetrySchedule(timeout=0.5, retry_interval=1.0, max_retries=1))
         return len(server.queries) >= 30
 
     wait_until(change, 'more than a round has gone by', 30, pause=0.1)

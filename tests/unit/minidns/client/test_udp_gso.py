@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from designate_pool.minidns.client import udp_gso
-from designate_pool.minidns.client.udp_gso import Bursts
+from designate_pool.minidns.client.udp_gso import UdpGso
 from tests.fixtures.processes import free_port, wait_until
 
 MESSAGES = [b'message %03d' % number for number in range(100)]
@@ -71,7 +71,7 @@ def ends(request: pytest.FixtureRequest) -> Iterator[Ends]:
 
 def test_each_datagram_arrives_by_itself_and_many_take_one_call(ends: Ends) -> None:
     sock = Fussy(ends.near)
-    sender = Bursts(sock)
+    sender = UdpGso(sock)
     assert sender.send(MESSAGES) == udp_gso.MOST
     assert sender.send(MESSAGES[udp_gso.MOST:]) == len(MESSAGES) - udp_gso.MOST
     assert ends.arrived(len(MESSAGES)) == MESSAGES
@@ -80,38 +80,38 @@ def test_each_datagram_arrives_by_itself_and_many_take_one_call(ends: Ends) -> N
 
 def test_one_alone_is_sent_as_usual(ends: Ends) -> None:
     sock = Fussy(ends.near)
-    assert Bursts(sock).send(MESSAGES[:1]) == 1
+    assert UdpGso(sock).send(MESSAGES[:1]) == 1
     assert ends.arrived(1) == MESSAGES[:1] and 'sendmsg' not in sock.calls
 
 
 def test_a_system_that_does_not_know_of_it_gets_them_one_by_one(ends: Ends) -> None:
     sock = Fussy(ends.near, getsockopt=[errno.ENOPROTOOPT])
-    assert Bursts(sock).send(MESSAGES) == len(MESSAGES)
+    assert UdpGso(sock).send(MESSAGES) == len(MESSAGES)
     assert ends.arrived(len(MESSAGES)) == MESSAGES and 'sendmsg' not in sock.calls
 
 
 @pytest.mark.parametrize('number', [errno.EIO, errno.EINVAL, errno.EMSGSIZE])
 def test_a_device_that_refuses_gets_them_one_by_one_from_then_on(ends: Ends, number: int) -> None:
     sock = Fussy(ends.near, sendmsg=[number])
-    sender = Bursts(sock)
+    sender = UdpGso(sock)
     assert [sender.send(MESSAGES[:5]) for _ in range(2)] == [5, 5]
     assert ends.arrived(10) == MESSAGES[:5] * 2 and sock.calls.count('sendmsg') == 1
 
 
 def test_no_room_for_all_together_is_none_sent(ends: Ends) -> None:
-    sender = Bursts(Fussy(ends.near, sendmsg=[errno.EAGAIN]))
+    sender = UdpGso(Fussy(ends.near, sendmsg=[errno.EAGAIN]))
     assert [sender.send(MESSAGES[:5]) for _ in range(2)] == [0, 5]
     assert ends.arrived(5) == MESSAGES[:5]
 
 
 def test_no_room_for_more_is_told_by_how_many_went_out(ends: Ends) -> None:
-    sender = Bursts(Fussy(ends.near, getsockopt=[errno.ENOPROTOOPT], send=[None, None, errno.EAGAIN]))
+    sender = UdpGso(Fussy(ends.near, getsockopt=[errno.ENOPROTOOPT], send=[None, None, errno.EAGAIN]))
     assert sender.send(MESSAGES[:5]) == 2
     assert ends.arrived(2) == MESSAGES[:2]
 
 
 def test_an_error_after_some_is_told_by_the_next_call(ends: Ends) -> None:
-    sender = Bursts(Fussy(ends.near, getsockopt=[errno.ENOPROTOOPT], send=[None, errno.ENETDOWN, errno.ENETDOWN]))
+    sender = UdpGso(Fussy(ends.near, getsockopt=[errno.ENOPROTOOPT], send=[None, errno.ENETDOWN, errno.ENETDOWN]))
     assert sender.send(MESSAGES[:5]) == 1
     with pytest.raises(OSError, match='as the test says'):
         sender.send(MESSAGES[1:5])
@@ -121,7 +121,7 @@ def test_a_port_that_refuses_is_an_error() -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.connect(('127.0.0.1', free_port()))
         sock.setblocking(False)
-        sender = Bursts(sock)
+        sender = UdpGso(sock)
         assert sender.send(MESSAGES[:5]) == 5
 
         def is_refused() -> bool:

@@ -8,7 +8,7 @@ import pytest
 
 from designate_pool.minidns.access.acl import Refusal
 from designate_pool.minidns.server import refusals
-from designate_pool.minidns.server.refusals import Complaints
+from designate_pool.minidns.server.refusals import RefusalLog
 
 STRANGER = Refusal(b'', '203.0.113.9', '', 'unsigned', '203.0.113.9 is no server of the pool')
 BADSIG = Refusal(b'', '192.0.2.2', 'pool-key.', 'BADSIG', '192.0.2.2 has another secret for the key pool-key. (BADSIG)')
@@ -19,7 +19,7 @@ class Log:
 
     def __init__(self, caplog: pytest.LogCaptureFixture) -> None:
         self.now = 1000.0
-        self.complaints = Complaints(lambda: self.now)
+        self.complaints = RefusalLog(lambda: self.now)
         self._caplog = caplog
 
     def refused(self, refusal: Refusal, times: int = 1) -> None:

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from designate_pool.errors import InvalidField
-from designate_pool.minidns.access.acl import Peer, Refusal, guests
+from designate_pool.minidns.access.acl import AllowedPeer, Refusal, guests
 from designate_pool.minidns.server import responder
 from designate_pool.minidns.server.responder import Query, Transfer
 from designate_pool.minidns.zones.ixfr import PackedDifference
@@ -249,7 +249,7 @@ def test_a_signed_answer_does_not_verify_under_another_key() -> None:
 @pytest.mark.parametrize('algorithm', sorted(tsig.ALGORITHMS))
 def test_every_algorithm(algorithm: str) -> None:
     key = TsigKey('other-key.', algorithm, SECRET)
-    with_key = responder.Responder(guests([Peer('s', 's', (), 53, tsig.key_from(key))]))
+    with_key = responder.Responder(guests([AllowedPeer('s', 's', (), 53, tsig.key_from(key))]))
     message = query(key=key)
     read = with_key.read(message, STRANGER, False, NOW)
     assert isinstance(read, Query)
@@ -392,16 +392,16 @@ def test_a_tsig_that_is_not_last_is_malformed() -> None:
 
 
 def test_two_servers_may_share_a_key_but_not_a_key_name() -> None:
-    twin = Peer('s3', 'three', (), 53, tsig.key_from(KEY))
+    twin = AllowedPeer('s3', 'three', (), 53, tsig.key_from(KEY))
     assert len(guests([KEYED, twin]).by_key[twin.key.name][1]) == 2  # type: ignore[union-attr]
     with pytest.raises(InvalidField, match='pool-key'):
-        guests([KEYED, Peer('s4', 'four', (), 53, tsig.key_from(OTHER_KEY))])
+        guests([KEYED, AllowedPeer('s4', 'four', (), 53, tsig.key_from(OTHER_KEY))])
 
 
 @pytest.mark.parametrize(('address', 'found'), [('192.0.2.2', ['s2']), ('192.0.2.3', ['s3']),
                                                 ('203.0.113.9', ['s2', 's3'])])
 def test_of_servers_that_share_a_key_the_address_tells_which(address: str, found: list[str]) -> None:
-    twin = Peer('s3', 'three', ('192.0.2.3',), 53, tsig.key_from(KEY))
+    twin = AllowedPeer('s3', 'three', ('192.0.2.3',), 53, tsig.key_from(KEY))
     read = responder.Responder(guests([KEYED, twin])).read(query(rtype='AXFR', key=KEY), address, True, NOW)
     assert isinstance(read, Query) and [peer.id for peer in read.peers] == found
 

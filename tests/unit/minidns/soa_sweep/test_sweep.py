@@ -13,13 +13,13 @@ import dns.rcode
 import dns.rrset
 import pytest
 
-from designate_pool.minidns.access.acl import Peer
+from designate_pool.minidns.access.acl import AllowedPeer
 from designate_pool.minidns.client import udp_gso
-from designate_pool.minidns.client.udp_gso import Bursts
+from designate_pool.minidns.client.udp_gso import UdpGso
 from designate_pool.minidns.soa_sweep import sweep
-from designate_pool.minidns.soa_sweep.page import Page, Tally
-from designate_pool.minidns.soa_sweep.peer_channel import Lane
-from designate_pool.minidns.soa_sweep.sweep import Survey
+from designate_pool.minidns.soa_sweep.page import PeerResult, SweepPage
+from designate_pool.minidns.soa_sweep.peer_channel import SweepChannel
+from designate_pool.minidns.soa_sweep.sweep import SoaSweep
 from designate_pool.model import Answer, TsigKey
 from designate_pool.protocol import tsig
 from designate_pool.runtime import Threads
@@ -40,27 +40,27 @@ class Surveyed:
         self._changed = threading.Condition()
         self._servers: list[Scripted] = []
         self._native = Threads().native('survey', self._handle)
-        self._survey = Survey(self._native)
+        self._survey = SoaSweep(self._native)
         self._task = self._native.spawn(self._survey.run)
 
-    def server(self, script: Script, host: str = '127.0.0.1', keyed: bool = False) -> tuple[Scripted, Peer]:
+    def server(self, script: Script, host: str = '127.0.0.1', keyed: bool = False) -> tuple[Scripted, AllowedPeer]:
         server = Scripted(script, host, tsig.key_from(KEY) if keyed else None)
         self._servers.append(server)
         return server, peer(server.port, host, keyed)
 
-    def ask(self, *peers: Peer, serial: int = 7, names: tuple[str, ...] = NAMES) -> list[Tally]:
+    def ask(self, *peers: AllowedPeer, serial: int = 7, names: tuple[str, ...] = NAMES) -> list[PeerResult]:
         """What comes of a page, by server."""
         page = self.put(*peers, serial=serial, names=names)
         self.wait(page)
-        assert all(isinstance(each, Page) for each in self.posted), self.posted
+        assert all(isinstance(each, SweepPage) for each in self.posted), self.posted
         return page.tallies
 
-    def put(self, *peers: Peer, serial: int = 7, names: tuple[str, ...] = NAMES) -> Page:
-        page = Page(peers, [(f'd{number}', name, serial) for number, name in enumerate(names)])
+    def put(self, *peers: AllowedPeer, serial: int = 7, names: tuple[str, ...] = NAMES) -> SweepPage:
+        page = SweepPage(peers, [(f'd{number}', name, serial) for number, name in enumerate(names)])
         self._survey.put(page)
         return page
 
-    def wait(self, page: Page) -> None:
+    def wait(self, page: SweepPage) -> None:
         with self._changed:
             assert self._changed.wait_for(lambda: page in self.posted, 30), 'the page is not done'
 
@@ -86,15 +86,15 @@ def surveyed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Surveyed]:
     made.close()
 
 
-def peer(port: int, host: str = '127.0.0.1', keyed: bool = False) -> Peer:
-    return Peer(f's{port}', f'test:{port}', (host,), port, tsig.key_from(KEY) if keyed else None)
+def peer(port: int, host: str = '127.0.0.1', keyed: bool = False) -> AllowedPeer:
+    return AllowedPeer(f's{port}', f'test:{port}', (host,), port, tsig.key_from(KEY) if keyed else None)
 
 
 def serving(serial: int, flags: int = dns.flags.AA, rcode: int = 0) -> Script:
     return lambda query, over_tcp: [soa_answer(query, serial, flags=flags, rcode=rcode)]
 
 
-def counts(tally: Tally) -> tuple[int, int, list[Answer]]:
+def counts(tally: PeerResult) -> tuple[int, int, list[Answer]]:
     return tally.answered, tally.unanswered, [said.answer for _, said in tally.findings]
 
 
@@ -232,13 +232,13 @@ def test_what_finds_no_room_in_the_socket_goes_out_later(surveyed: Surveyed, mon
                                                          keyed: bool) -> None:
     """The system takes one message, then none, then half of what it is given, and again."""
     takes = itertools.cycle([lambda some: some[:1], lambda some: [], lambda some: some[:len(some) // 2 + 1]])
-    send = Bursts.send
+    send = UdpGso.send
 
-    def sometimes(self: Bursts, messages: Sequence[bytes]) -> int:
+    def sometimes(self: UdpGso, messages: Sequence[bytes]) -> int:
         some = next(takes)(messages)
         return send(self, some) if some else 0
 
-    monkeypatch.setattr(Bursts, 'send', sometimes)
+    monkeypatch.setattr(UdpGso, 'send', sometimes)
     monkeypatch.setattr(sweep, 'WAITS', PATIENT)
     names = tuple(f'z{number}.example.com.' for number in range(150))
     server, right = surveyed.server(serving(7), keyed=keyed)
@@ -282,7 +282,7 @@ def test_a_server_with_a_key_must_sign(surveyed: Surveyed) -> None:
 
 def test_pages_with_nothing_to_ask_or_nobody_are_done(surveyed: Surveyed) -> None:
     _, right = surveyed.server(serving(7))
-    nowhere = Peer('s1', 'nowhere', (), 53, trouble='it has no address')
+    nowhere = AllowedPeer('s1', 'nowhere', (), 53, trouble='it has no address')
     assert surveyed.ask() == []
     assert counts(surveyed.ask(right, names=())[0]) == (0, 0, [])
     assert counts(surveyed.ask(right, names=('no..name.', NAMES[0]))[0]) == (1, 0, [])
@@ -299,7 +299,7 @@ def test_a_page_that_cannot_be_asked_is_told_of_and_the_next_goes_on(surveyed: S
 
 
 def test_ids_are_never_those_that_are_in_use() -> None:
-    lane = Lane(peer(53))
+    lane = SweepChannel(peer(53))
     lane.pending = {number.to_bytes(2, 'big'): number for number in range(1, 2 ** 16, 2)}
     assert {key[1] % 2 for _ in range(50) for key in lane.free_ids(64)} == {0}
     lane.pending |= {number.to_bytes(2, 'big'): number for number in range(2, 2 ** 16)}
@@ -307,7 +307,7 @@ def test_ids_are_never_those_that_are_in_use() -> None:
 
 
 def test_ids_of_one_go_all_differ_and_follow_no_order() -> None:
-    lane = Lane(peer(53))
+    lane = SweepChannel(peer(53))
     goes = [lane.free_ids(64) for _ in range(1000)]
     assert all(len(set(some)) == len(some) <= 64 for some in goes)
     assert len({key for some in goes for key in some}) > 2 ** 15, 'of 2 ** 16, about 0.62 are expected'

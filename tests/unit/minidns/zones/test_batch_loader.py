@@ -5,7 +5,7 @@ from collections.abc import Collection
 
 import pytest
 
-from designate_pool.minidns.zones.batch_loader import Gathering
+from designate_pool.minidns.zones.batch_loader import BatchLoader
 from tests.fixtures.processes import wait_until
 
 
@@ -26,7 +26,7 @@ class Source:
 
 
 class Asker(threading.Thread):
-    def __init__(self, gathering: Gathering[str, int], key: str) -> None:
+    def __init__(self, gathering: BatchLoader[str, int], key: str) -> None:
         super().__init__()
         self._gathering, self._key = gathering, key
         self.found: int | None = None
@@ -40,7 +40,7 @@ class Asker(threading.Thread):
             self.error = error
 
 
-def ask_meanwhile(gathering: Gathering[str, int], source: Source) -> list[Asker]:
+def ask_meanwhile(gathering: BatchLoader[str, int], source: Source) -> list[Asker]:
     """One asker whose read is under way, and three more that came meanwhile; all have ended."""
     askers = [Asker(gathering, 'first')]
     wait_until(lambda: source.reads, 'the first read is under way')
@@ -55,7 +55,7 @@ def ask_meanwhile(gathering: Gathering[str, int], source: Source) -> list[Asker]
 def test_who_asks_alone_is_answered_at_once() -> None:
     source = Source()
     source.go.set()
-    gathering = Gathering(source.read)
+    gathering = BatchLoader(source.read)
     assert gathering.get(['a', 'b']) == {'a': 1, 'b': 1}
     assert gathering.get(['a']) == {'a': 2}
     assert source.reads == [{'a', 'b'}, {'a'}]
@@ -63,7 +63,7 @@ def test_who_asks_alone_is_answered_at_once() -> None:
 
 def test_all_who_ask_while_a_read_is_under_way_share_the_next() -> None:
     source = Source()
-    askers = ask_meanwhile(Gathering(source.read), source)
+    askers = ask_meanwhile(BatchLoader(source.read), source)
     assert source.reads == [{'first'}, {'key0', 'key1', 'key2'}]
     assert [asker.found for asker in askers] == [1, 2, 2, 2]
 
@@ -71,7 +71,7 @@ def test_all_who_ask_while_a_read_is_under_way_share_the_next() -> None:
 def test_a_failure_is_told_to_all_who_share_it_and_the_next_read_goes_on() -> None:
     source = Source()
     source.error = ValueError('no database')
-    gathering = Gathering(source.read)
+    gathering = BatchLoader(source.read)
     askers = ask_meanwhile(gathering, source)
     assert [str(asker.error) for asker in askers] == ['None', *['no database'] * 3]
     source.error = None
@@ -88,7 +88,7 @@ def test_who_is_killed_while_reading_leaves_the_way_free() -> None:
             raise Killed
         return dict.fromkeys(keys, 0)
 
-    gathering: Gathering[str, int] = Gathering(read)
+    gathering: BatchLoader[str, int] = BatchLoader(read)
     with pytest.raises(Killed):
         gathering.get(['bad'])
     assert gathering.get(['good']) == {'good': 0}
@@ -111,7 +111,7 @@ def test_who_shares_the_read_of_one_that_is_killed_has_it_done_again() -> None:
             except Killed:
                 killed.append(self._key)
 
-    gathering = Gathering(read)
+    gathering = BatchLoader(read)
     askers = [Asker(gathering, 'first')]
     wait_until(lambda: source.reads, 'the first read is under way')
     doomed = Doomed(gathering, 'doomed')

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from designate_pool.errors import ServiceUnavailable
 from designate_pool.minidns.zones import streaming
 from designate_pool.minidns.zones.packing import ROOM, Body, PackedZone, StreamedZone
-from designate_pool.minidns.zones.streaming import Supply
-from designate_pool.minidns.zones.zone_cache import Kept
+from designate_pool.minidns.zones.streaming import ZoneSource
+from designate_pool.minidns.zones.zone_cache import ZoneCache
 from tests.fixtures.processes import wait_until
 
 BUDGET = 4 * ROOM
@@ -53,13 +53,13 @@ def sent(zone: PackedZone | StreamedZone | None) -> int:
     return count
 
 
-def used(kept: Kept) -> int:
+def used(kept: ZoneCache) -> int:
     return kept._held + kept._reserved
 
 
 def test_a_zone_that_fits_is_read_once() -> None:
-    kept = Kept(BUDGET, 0)
-    zones, zone = Supply(kept, 1), Zone(4)
+    kept = ZoneCache(BUDGET, 0)
+    zones, zone = ZoneSource(kept, 1), Zone(4)
     for _ in ('first', 'second'):
         found = zones.get('a', 1, zone.open)
         assert isinstance(found, PackedZone) and sent(found) == 4
@@ -67,8 +67,8 @@ def test_a_zone_that_fits_is_read_once() -> None:
 
 
 def test_a_zone_larger_than_the_budget_is_sent_while_it_is_read_for_each_server_anew() -> None:
-    kept = Kept(BUDGET, 0)
-    zones, zone = Supply(kept, 1), Zone(50)
+    kept = ZoneCache(BUDGET, 0)
+    zones, zone = ZoneSource(kept, 1), Zone(50)
     for opened in (1, 2, 3):
         found = zones.get('a', 1, zone.open)
         assert isinstance(found, StreamedZone) and zone.made <= 5
@@ -80,8 +80,8 @@ def test_a_zone_larger_than_the_budget_is_sent_while_it_is_read_for_each_server_
 
 
 def test_a_zone_that_is_known_to_be_too_large_displaces_nothing() -> None:
-    kept = Kept(BUDGET, 0)
-    zones, large, small = Supply(kept, 1), Zone(50), Zone(1)
+    kept = ZoneCache(BUDGET, 0)
+    zones, large, small = ZoneSource(kept, 1), Zone(50), Zone(1)
     assert sent(zones.get('large', 1, large.open)) == 50
     zones.get('small', 1, small.open)
     for _ in range(2):
@@ -91,7 +91,7 @@ def test_a_zone_that_is_known_to_be_too_large_displaces_nothing() -> None:
 
 
 def test_a_zone_that_has_become_small_enough_is_kept_from_its_second_transfer_on() -> None:
-    zones = Supply(Kept(BUDGET, 0), 1)
+    zones = ZoneSource(ZoneCache(BUDGET, 0), 1)
     assert sent(zones.get('a', 1, Zone(50).open)) == 50
     less = Zone(3)
     for _ in range(4):
@@ -100,8 +100,8 @@ def test_a_zone_that_has_become_small_enough_is_kept_from_its_second_transfer_on
 
 
 def test_those_used_least_recently_go_when_another_is_gathered() -> None:
-    kept = Kept(BUDGET, 0)
-    zones = Supply(kept, 1)
+    kept = ZoneCache(BUDGET, 0)
+    zones = ZoneSource(kept, 1)
     places = {name: Zone(1) for name in 'abcd'}
     for name in 'abcda':
         zones.get(name, 1, places[name].open)
@@ -111,8 +111,8 @@ def test_those_used_least_recently_go_when_another_is_gathered() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from('abcdef'), st.integers(1, 9), st.integers(1, ROOM)), max_size=12))
 def test_what_is_kept_and_gathered_is_never_more_than_the_budget(asked: list[tuple[str, int, int]]) -> None:
-    kept = Kept(BUDGET, 0)
-    zones = Supply(kept, 2)
+    kept = ZoneCache(BUDGET, 0)
+    zones = ZoneSource(kept, 2)
 
     def watch() -> None:
         assert used(kept) <= BUDGET
@@ -123,15 +123,15 @@ def test_what_is_kept_and_gathered_is_never_more_than_the_budget(asked: list[tup
 
 
 def test_what_is_no_longer_served_is_none_and_takes_no_turn() -> None:
-    zones = Supply(Kept(BUDGET, 0), 1)
+    zones = ZoneSource(ZoneCache(BUDGET, 0), 1)
     assert sent(zones.get('a', 1, Zone(50).open)) == 50
     for _ in range(2):
         assert zones.get('a', 1, lambda: None) is None and zones.get('b', 1, lambda: None) is None
 
 
 def test_reading_that_breaks_sets_nothing_aside_and_is_tried_again() -> None:
-    kept = Kept(BUDGET, 0)
-    zones, broken = Supply(kept, 1), Zone(3, breaks=True)
+    kept = ZoneCache(BUDGET, 0)
+    zones, broken = ZoneSource(kept, 1), Zone(3, breaks=True)
     for _ in range(2):
         with pytest.raises(ValueError, match='no name'):
             zones.get('a', 1, broken.open)
@@ -145,7 +145,7 @@ def test_reading_that_breaks_sets_nothing_aside_and_is_tried_again() -> None:
 
 
 def test_only_so_many_are_read_at_once_and_the_others_wait_without_reading() -> None:
-    zones = Supply(Kept(BUDGET, 0), 1)
+    zones = ZoneSource(ZoneCache(BUDGET, 0), 1)
     first = zones.get('a', 1, Zone(50).open)
     assert isinstance(first, StreamedZone)
     zone, found = Zone(50), []
@@ -160,7 +160,7 @@ def test_only_so_many_are_read_at_once_and_the_others_wait_without_reading() -> 
 
 def test_a_turn_that_does_not_come_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streaming, 'PATIENCE', 0.01)
-    zones = Supply(Kept(BUDGET, 0), 1)
+    zones = ZoneSource(ZoneCache(BUDGET, 0), 1)
     first = zones.get('a', 1, Zone(50).open)
     for _ in range(2):
         with pytest.raises(ServiceUnavailable, match='large zones'):
@@ -172,8 +172,8 @@ def test_a_turn_that_does_not_come_is_an_error(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize('budget', [0, BUDGET])
 def test_a_zone_of_one_message_waits_for_nobody(monkeypatch: pytest.MonkeyPatch, budget: int) -> None:
     monkeypatch.setattr(streaming, 'PATIENCE', 0.0)
-    kept = Kept(budget, 0)
-    zones = Supply(kept, 1)
+    kept = ZoneCache(budget, 0)
+    zones = ZoneSource(kept, 1)
     zones.get('a', 1, Zone(50).open)  # is never taken
     for _ in range(2):
         assert sent(zones.get('b', 1, Zone(1).open)) == 1

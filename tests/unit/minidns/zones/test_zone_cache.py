@@ -8,7 +8,7 @@ import tracemalloc
 import pytest
 
 from designate_pool.minidns.zones.packing import PackedZone
-from designate_pool.minidns.zones.zone_cache import EACH, Kept
+from designate_pool.minidns.zones.zone_cache import EACH, ZoneCache
 from tests.fixtures.processes import wait_until
 
 
@@ -17,7 +17,7 @@ def zone(domain_id: str, serial: int, size: int) -> PackedZone:
 
 
 def test_zones_are_kept_within_the_budget_and_the_latest_used_longest() -> None:
-    kept = Kept(100, 0)
+    kept = ZoneCache(100, 0)
     for name in 'abc':
         kept.put(name, zone(name, 1, 30))
     assert kept.get('a', 1)
@@ -26,7 +26,7 @@ def test_zones_are_kept_within_the_budget_and_the_latest_used_longest() -> None:
 
 
 def test_another_serial_takes_the_place_of_the_one_before() -> None:
-    kept = Kept(100, 0)
+    kept = ZoneCache(100, 0)
     kept.put('a', zone('a', 1, 60))
     assert kept.get('a', 2) is None
     kept.put('a', zone('a', 2, 60))
@@ -34,7 +34,7 @@ def test_another_serial_takes_the_place_of_the_one_before() -> None:
 
 
 def test_a_zone_is_packed_once_for_all_who_ask_at_the_same_time() -> None:
-    kept, packed = Kept(100, 0), []
+    kept, packed = ZoneCache(100, 0), []
 
     def pack() -> PackedZone:
         packed.append(1)
@@ -47,7 +47,7 @@ def test_a_zone_is_packed_once_for_all_who_ask_at_the_same_time() -> None:
 
 
 def test_a_zone_that_cannot_be_packed_is_tried_again() -> None:
-    kept = Kept(100, 0)
+    kept = ZoneCache(100, 0)
 
     def fail() -> PackedZone:
         raise ValueError('no name')
@@ -59,7 +59,7 @@ def test_a_zone_that_cannot_be_packed_is_tried_again() -> None:
 
 
 def test_putting_the_same_zone_again_costs_nothing() -> None:
-    kept = Kept(100, 0)
+    kept = ZoneCache(100, 0)
     for _ in range(5):
         kept.put('a', zone('a', 1, 60))
     kept.put('b', zone('b', 1, 40))
@@ -67,21 +67,21 @@ def test_putting_the_same_zone_again_costs_nothing() -> None:
 
 
 def test_a_zone_larger_than_the_budget_displaces_nothing() -> None:
-    kept = Kept(100, 0)
+    kept = ZoneCache(100, 0)
     kept.put('a', zone('a', 1, 60))
     kept.put('b', zone('b', 1, 101))
     assert kept.get('a', 1) and not kept.get('b', 1)
 
 
 def test_a_zone_counts_for_more_than_its_records() -> None:
-    kept = Kept(3 * (10 + EACH))
+    kept = ZoneCache(3 * (10 + EACH))
     for name in 'abcd':
         kept.put(name, zone(name, 1, 10))
     assert [name for name in 'abcd' if kept.get(name, 1)] == ['b', 'c', 'd']
 
 
 def test_what_is_counted_for_a_zone_is_what_it_takes_up() -> None:
-    kept, count = Kept(1 << 40), 5000
+    kept, count = ZoneCache(1 << 40), 5000
     tracemalloc.start()
     try:
         for number in range(count):

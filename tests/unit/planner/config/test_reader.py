@@ -11,7 +11,7 @@ import pytest
 from designate_pool.errors import BadConfiguration
 from designate_pool.planner.config.classes import CLASSES
 from designate_pool.planner.config.reader import read
-from designate_pool.planner.engine import Manager
+from designate_pool.planner.engine import SyncEngine
 from designate_pool.planner.octodns.adapter import AdaptedProcessor, AdaptedProvider, AdaptedSource
 from designate_pool.planner.outputs import HtmlOutput, JsonOutput, LogOutput, MarkdownOutput
 from designate_pool.planner.processors import PROCESSORS
@@ -134,12 +134,12 @@ def test_a_file_that_octodns_reads_is_read_and_run(config: Config, tmp_path: pat
     assert isinstance(setup.processors['theirs'], AdaptedProcessor)
     assert isinstance(setup.providers['env'], AdaptedSource)
     assert not isinstance(setup.providers['config'], AdaptedSource)
-    outcome = Manager(setup).sync(dry_run=False)
+    outcome = SyncEngine(setup).sync(dry_run=False)
     assert outcome.failed == [] and outcome.applied == 2
     assert [str(part.plan.changes[0].record) for part in outcome.parts if part.plan] == [
         'www.example.com. 60 A 192.0.2.1', 'www.example.net. 60 A 192.0.2.1']
     assert '"www.example.net."' in (tmp_path / 'plan.json').read_text()
-    assert Manager(setup).sync(dry_run=False).changes == 0
+    assert SyncEngine(setup).sync(dry_run=False).changes == 0
 
 
 def test_defaults_are_those_of_octodns(config: Config) -> None:
@@ -181,7 +181,7 @@ def test_policies_lifetimes_and_zones_that_are_listed(config: Config) -> None:
         ''')
     assert setup.policy == ('upsert-only',) and setup.target_policies == {'out': ('create-only', 'upsert-only')}
     assert setup.plan_lifetime == datetime.timedelta(hours=1)
-    manager = Manager(setup)
+    manager = SyncEngine(setup)
     assert manager.zones() == ['b.test.', 'a.example.']
     assert [len(part.plan.changes) for part in manager.sync().parts if part.plan] == [1, 1]
 
@@ -388,7 +388,7 @@ def test_meta_records_are_octodns_own(config: Config) -> None:
           example.com.: {{sources: [in], targets: [out]}}
         ''')
     assert setup.last_processors == ('meta',)
-    (part,) = Manager(setup).sync().parts
+    (part,) = SyncEngine(setup).sync().parts
     assert part.plan is not None
     assert 'Create octodns-meta.example.com. 60 TXT "provider=out"' in map(str, part.plan.changes)
     assert config.mistakes(f'''
@@ -442,8 +442,8 @@ def test_anchors_and_merges_are_no_repetition(config: Config) -> None:
 
 def test_every_word_is_a_class_that_is_there() -> None:
     from designate_pool.planner.config import classes
-    from designate_pool.planner.config.yaml_reader import Mistakes
-    mistakes = Mistakes()
+    from designate_pool.planner.config.yaml_reader import YamlErrors
+    mistakes = YamlErrors()
     for word, path in CLASSES.items():
         found = classes._class(path, CLASSES, mistakes, word)
         assert found is not None and issubclass(found, BaseSource)
@@ -461,7 +461,7 @@ def test_an_octodns_provider_is_a_target(config: Config, tmp_path: pathlib.Path)
         ''')
     assert isinstance(setup.providers['out'], AdaptedProvider)
     assert setup.providers['out'].theirs.default_ttl == 60
-    assert Manager(setup).sync(dry_run=False).applied == 2
+    assert SyncEngine(setup).sync(dry_run=False).applied == 2
     assert 'ns.example.net.' in (tmp_path / 'example.com.').read_text()
 
 

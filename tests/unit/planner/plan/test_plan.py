@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from designate_pool.errors import InvalidField
-from designate_pool.planner.plan.plan import ApplyResult, Blocked, Counts, Plan, change_document, change_of
+from designate_pool.planner.plan.plan import ApplyResult, Blocked, Plan, PlanCounts, change_document, change_of
 from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.rrset import Extra
@@ -22,12 +22,12 @@ def test_the_counts_follow_the_changes() -> None:
     """A65: also when a processor edits the list."""
     made = plan(zone(hosts(3) + '\nc 300 CNAME x.example.net.'),
                 zone('h01 60 A 192.0.2.1\nnew 300 A 192.0.2.1\nc 300 A 192.0.2.1\nc 300 TXT "x"'))
-    assert made.counts == Counts(creates=1, updates=2, deletes=2)
+    assert made.counts == PlanCounts(creates=1, updates=2, deletes=2)
     assert made.summary() == '1 to create, 2 to update, 2 to delete; 4 RRsets there now'
     made.changes = [each for each in made.changes if each.kind == 'Delete']
-    assert made.counts == Counts(0, 0, 2)
+    assert made.counts == PlanCounts(0, 0, 2)
     made.changes.clear()
-    assert made.counts == Counts(0, 0, 0)
+    assert made.counts == PlanCounts(0, 0, 0)
 
 
 @pytest.mark.parametrize(('made', 'is_empty'), [

@@ -8,7 +8,7 @@ import pytest
 
 from designate_pool.errors import (BackendError, BackendRefused, BackendUnreachable, InvalidField, SourceError,
                                    SupportsException)
-from designate_pool.planner.targets.fake import Call, FakeProvider, zone_of
+from designate_pool.planner.targets.fake import FakeProvider, ProviderCall, zone_of
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.rrset import rrset
 from tests.fixtures.processes import wait_until
@@ -141,7 +141,7 @@ def test_calls_are_noted(fake: FakeProvider) -> None:
     fake.populate(Zone(NAME))
     fake.forget_zones()
     assert not fake.populate(Zone(NAME))
-    assert fake.calls == [Call('ping'), Call('populate', NAME), Call('populate', NAME)]
+    assert fake.calls == [ProviderCall('ping'), ProviderCall('populate', NAME), ProviderCall('populate', NAME)]
 
 
 def test_what_it_supports() -> None:

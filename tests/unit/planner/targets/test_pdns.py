@@ -14,15 +14,15 @@ from designate_pool.errors import BackendError, InvalidField
 from designate_pool.planner.plan.plan import ApplyResult, Plan
 from designate_pool.planner.targets import pdns_rdata
 from designate_pool.planner.targets.pdns import PdnsProvider
-from designate_pool.planner.targets.pdns_apply import (MOST_REFUSALS, SURE_SIZE, Entry, Held, Sending, announced, held,
-                                                       soa_serial, soa_to_write)
+from designate_pool.planner.targets.pdns_apply import (MOST_REFUSALS, SURE_SIZE, Entry, HeldRRset, PdnsApply, announced,
+                                                       held, soa_serial, soa_to_write)
 from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.zone import Zone
-from designate_pool.powerdns import Answer
+from designate_pool.powerdns import PdnsAnswer
 from designate_pool.protocol.rrset import normal_rdata, rrset
 
 SOA = 'ns1.example.com. hostmaster.example.com. {} 3600 600 86400 300'
-OK = Answer(204, None, '204 No Content')
+OK = PdnsAnswer(204, None, '204 No Content')
 
 
 def zone(lines: str = '', number: int | None = None) -> Zone:
@@ -40,8 +40,8 @@ def plan_of(existing: Zone, desired: Zone) -> Plan:
     return Plan(existing, desired, changes.between(existing, desired), True)
 
 
-def there(found: Zone) -> dict[str, Held]:
-    return {each.key: Held(each.key, each.ttl, each, ()) for each in found}
+def there(found: Zone) -> dict[str, HeldRRset]:
+    return {each.key: HeldRRset(each.key, each.ttl, each, ()) for each in found}
 
 
 class Api:
@@ -53,20 +53,20 @@ class Api:
         self.asked = 0
         self.made: list[list[tuple[str, str, str]]] = []
 
-    def patch(self, entries: Sequence[Entry]) -> Answer:
+    def patch(self, entries: Sequence[Entry]) -> PdnsAnswer:
         self.asked += 1
         for each in entries:
             if each['name'] in self.bad:
-                return Answer(422, None, self.words.format(each['name']))
+                return PdnsAnswer(422, None, self.words.format(each['name']))
         self.made.append([(each['changetype'], each['name'].removesuffix('.example.com.'), each['type'])
                           for each in entries])
         return OK
 
 
-def send(plan: Plan, patch: Callable[[Sequence[Entry]], Answer], most: int = 10 * SURE_SIZE) -> ApplyResult:
+def send(plan: Plan, patch: Callable[[Sequence[Entry]], PdnsAnswer], most: int = 10 * SURE_SIZE) -> ApplyResult:
     now = there(plan.existing)
     soa = now.get('example.com.\tSOA')
-    return Sending(plan, now, soa_to_write(plan, soa.rrset if soa else None, False), patch, lambda: most).run()
+    return PdnsApply(plan, now, soa_to_write(plan, soa.rrset if soa else None, False), patch, lambda: most).run()
 
 
 def test_all_in_one_request_and_what_goes_first() -> None:
@@ -125,9 +125,9 @@ def test_refusals_have_an_end() -> None:
 def test_a_request_that_a_proxy_finds_too_large_is_halved() -> None:
     sizes: list[int] = []
 
-    def patch(entries: Sequence[Entry]) -> Answer:
+    def patch(entries: Sequence[Entry]) -> PdnsAnswer:
         sizes.append(len(entries))
-        return OK if len(entries) <= 10 else Answer(413, None, '413 Request Entity Too Large')
+        return OK if len(entries) <= 10 else PdnsAnswer(413, None, '413 Request Entity Too Large')
 
     plan = plan_of(zone(number=1), zone(''.join(f'h{number} A 192.0.2.1\n' for number in range(16)), 2))
     assert send(plan, patch) == ApplyResult(applied=17)
@@ -137,7 +137,7 @@ def test_a_request_that_a_proxy_finds_too_large_is_halved() -> None:
 def test_requests_are_as_long_as_they_may_be() -> None:
     sizes: list[int] = []
 
-    def patch(entries: Sequence[Entry]) -> Answer:
+    def patch(entries: Sequence[Entry]) -> PdnsAnswer:
         sizes.append(len(json.dumps({'rrsets': entries})))
         return OK
 
@@ -149,7 +149,7 @@ def test_requests_are_as_long_as_they_may_be() -> None:
 
 
 def test_trouble_after_the_first_request_is_told_with_what_was_done() -> None:
-    def patch(entries: Sequence[Entry]) -> Answer:
+    def patch(entries: Sequence[Entry]) -> PdnsAnswer:
         if any(each['type'] == 'SOA' for each in entries):
             raise BackendError(why='it broke')
         return OK
@@ -167,7 +167,7 @@ def test_what_was_changed_meanwhile_is_not_touched() -> None:
     api = Api()
     plan = plan_of(zone('a A 192.0.2.1\nb A 192.0.2.1\nc A 192.0.2.1\n'), zone('a A 192.0.2.2\nb A 192.0.2.2\n'))
     now = there(zone('a A 192.0.2.9\nb A 192.0.2.2\n'))
-    result = Sending(plan, now, None, api.patch, lambda: SURE_SIZE).run()
+    result = PdnsApply(plan, now, None, api.patch, lambda: SURE_SIZE).run()
     assert result == ApplyResult(2, 1, 0, (
         'a.example.com. A: it was changed by somebody else after the plan was made',))
     assert api.made == [[('DELETE', 'c', 'A'), ('REPLACE', 'b', 'A')]]
@@ -208,9 +208,9 @@ def test_what_is_held_leaves_out_what_is_disabled_and_what_is_not_known() -> Non
         given('b.example.com.', 'A', **{'192_0_2_9': True}), given('c.example.com.', 'LUA', x=False)]),
         pdns_rdata.to_rdata))
     first, second = found
-    assert first == Held('a.example.com.\tA', 60, rrset('a.example.com.', 'A', 60, ['192.0.2.1', '192.0.2.2']),
-                         ('192.0.2.9',))
-    assert second == Held('b.example.com.\tA', 60, None, ('192.0.2.9',))
+    assert first == HeldRRset('a.example.com.\tA', 60, rrset('a.example.com.', 'A', 60, ['192.0.2.1', '192.0.2.2']),
+                              ('192.0.2.9',))
+    assert second == HeldRRset('b.example.com.\tA', 60, None, ('192.0.2.9',))
 
 
 @pytest.mark.parametrize(('rtype', 'ours', 'theirs'), [

@@ -15,7 +15,7 @@ import pytest
 
 from designate_pool.backends.base import Backend
 from designate_pool.backends.records.base import RecordBackend
-from designate_pool.central.purger import Housekeeper
+from designate_pool.central.purger import Purger
 from designate_pool.errors import BackendUnreachable, InvalidField
 from designate_pool.model import (Action, Answer, Domain, Outcome, PlanState, PollResult, RecordChange, Server,
                                   ServerStatus, Status, StoredPlan, utcnow)
@@ -23,8 +23,8 @@ from designate_pool.planner.plan.plan import ApplyResult, Plan
 from designate_pool.planner.targets.fake import FakeProvider
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.pool_manager.dispatch import record_sync
-from designate_pool.pool_manager.periodic.join_and_drain import Filling
-from designate_pool.pool_manager.verify.server_compare import Comparing
+from designate_pool.pool_manager.periodic.join_and_drain import JoinAndDrain
+from designate_pool.pool_manager.verify.server_compare import ServerCompare
 from designate_pool.protocol.rrset import rrset
 from designate_pool.storage.operations import rrset_ownership, server_statuses
 from designate_pool.storage.zones import domains, plans
@@ -558,7 +558,7 @@ def test_what_a_former_domain_owned_before_an_upgrade_is_managed_again(
     world.apply(domain, f'www.{NAME} A 192.0.2.9')
     assert f'Update www.{NAME}' in str(world.row(domain).last_error)
 
-    Housekeeper(world.storage, 1000, lambda: utcnow().timestamp()).settle_estates()
+    Purger(world.storage, 1000, lambda: utcnow().timestamp()).settle_estates()
     later(world, clock, 3600)
     assert is_settled(world, domain), world.row(domain).last_error
     assert [line for line in world.there() if ' A ' in line] == [
@@ -569,7 +569,7 @@ def test_a_drained_server_keeps_what_others_have_in_a_shared_zone(world: FedWorl
     world.refit(ownership='database', policy='sync')
     domain = world.apply(world.create(), f'ours.{NAME} A 192.0.2.1')
     foreign(world, ('theirs', 'A', '198.51.100.1'))
-    failed, waiting = Filling(world.manager, cast(Any, None))._delete(world.fed, [domain])
+    failed, waiting = JoinAndDrain(world.manager, cast(Any, None))._delete(world.fed, [domain])
     assert not failed and not waiting
     assert [line for line in world.there() if ' A ' in line] == [f'theirs.{NAME} 60 A 198.51.100.1']
 
@@ -577,12 +577,12 @@ def test_a_drained_server_keeps_what_others_have_in_a_shared_zone(world: FedWorl
 def test_a_server_is_drained_as_fast_as_the_deletes_of_an_hour_allow(world: FedWorld) -> None:
     domain = world.fill()
     limit_deletes(world, 10)
-    failed, waiting = Filling(world.manager, cast(Any, None))._delete(world.fed, [domain])
+    failed, waiting = JoinAndDrain(world.manager, cast(Any, None))._delete(world.fed, [domain])
     assert (failed, waiting) == ([], {domain.id}) and len(world.there()) == 21
     parked = world.live(domain)
     assert parked is not None
     world.central.approve_plan(CONTEXT, parked.id)
-    failed, waiting = Filling(world.manager, cast(Any, None))._delete(world.fed, [domain])
+    failed, waiting = JoinAndDrain(world.manager, cast(Any, None))._delete(world.fed, [domain])
     assert (failed, waiting) == ([], set()) and world.there() == []
 
 
@@ -592,7 +592,7 @@ def test_a_server_is_drained_as_fast_as_the_deletes_of_an_hour_allow(world: FedW
 def test_an_extra_zone_is_deleted_as_far_as_it_is_ours(world: FedWorld, options: dict[str, Any], left: int) -> None:
     world.refit(**options)
     foreign(world, ('theirs', 'A', '198.51.100.1'), ('more', 'A', '198.51.100.1'), ('more', 'MX', '0 mx.example.net.'))
-    found = Comparing(world.manager, world.runtime).compare(FED, fix=False, delete_extra=1)
+    found = ServerCompare(world.manager, world.runtime).compare(FED, fix=False, delete_extra=1)
     assert (found.extra, found.deleted) == ((NAME,), 0 if left else 1)
     assert len(world.there()) == left
 
@@ -600,7 +600,7 @@ def test_an_extra_zone_is_deleted_as_far_as_it_is_ours(world: FedWorld, options:
 def test_an_extra_zone_is_not_deleted_beyond_the_deletes_of_an_hour(world: FedWorld) -> None:
     limit_deletes(world, 1)
     foreign(world, ('theirs', 'A', '198.51.100.1'), ('more', 'A', '198.51.100.1'))
-    assert Comparing(world.manager, world.runtime).compare(FED, fix=False, delete_extra=1).deleted == 0
+    assert ServerCompare(world.manager, world.runtime).compare(FED, fix=False, delete_extra=1).deleted == 0
     assert len(world.there()) == 2
 
 

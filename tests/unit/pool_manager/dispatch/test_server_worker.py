@@ -14,9 +14,9 @@ from designate_pool.backends.base import Backend, Outcomes
 from designate_pool.errors import BackendError, BackendUnreachable, ServiceUnavailable
 from designate_pool.model import Action, CallResult, Domain, PollRequest, Server, ServerStatus, utcnow
 from designate_pool.pool_manager.dispatch import server_worker as lane_module
-from designate_pool.pool_manager.dispatch.circuit_breaker import Circuit
-from designate_pool.pool_manager.dispatch.server_worker import Called, Lane
-from designate_pool.pool_manager.dispatch.work_queue import Work
+from designate_pool.pool_manager.dispatch.circuit_breaker import CircuitBreaker
+from designate_pool.pool_manager.dispatch.server_worker import CallOutcome, ServerWorker
+from designate_pool.pool_manager.dispatch.work_queue import Operation
 from designate_pool.runtime import Threads
 from designate_pool.storage.serving import catalog
 from tests.fixtures.processes import wait_until
@@ -57,17 +57,18 @@ def backend() -> Bulky:
     return Bulky(Server(KEY, 'bulky', '192.0.2.1', max_in_flight=4))
 
 
-def work(name: str, action: Action = Action.CREATE, seconds: float = 30) -> Work:
+def work(name: str, action: Action = Action.CREATE, seconds: float = 30) -> Operation:
     until = utcnow() + timedelta(seconds=seconds)
     domain = a_domain(name)
-    return Work(domain, ServerStatus(KEY, domain.id, action, 1, claimed_by='one', claimed_until=until))
+    return Operation(domain, ServerStatus(KEY, domain.id, action, 1, claimed_by='one', claimed_until=until))
 
 
-def called(backend: Backend, works: Sequence[Work], control: Circuit | None = None) -> list[Called]:
+def called(backend: Backend, works: Sequence[Operation], control: CircuitBreaker | None = None) -> list[CallOutcome]:
     """How *works* end that wait together."""
-    done: list[Called] = []
-    closed = Circuit(3, 60, lambda: 0.0)
-    lane = Lane(backend.server, backend, control or closed, closed, 100, Threads(), never, never, done.extend, utcnow)
+    done: list[CallOutcome] = []
+    closed = CircuitBreaker(3, 60, lambda: 0.0)
+    lane = ServerWorker(backend.server, backend, control or closed, closed, 100, Threads(), never, never, done.extend,
+                        utcnow)
     lane.put(*works)
     wait_until(lambda: not lane._queues[0], 'all are taken')
     lane.stop()
@@ -88,7 +89,7 @@ def test_a_call_for_several_counts_once(backend: Bulky) -> None:
 
 def test_a_server_that_answers_questions_and_fails_at_work_is_asked_less_and_less() -> None:
     now = [0.0]
-    circuit = Circuit(1, 2.0, lambda: now[0])
+    circuit = CircuitBreaker(1, 2.0, lambda: now[0])
 
     def waits() -> float:
         """Fail, and wait for the probe that closes the circuit again."""
@@ -120,17 +121,17 @@ def test_a_claim_that_ran_out_is_left_alone(backend: Bulky) -> None:
     assert len(done) == 1
 
 
-def longer(works: Sequence[Work], seconds: float) -> list[ServerStatus]:
+def longer(works: Sequence[Operation], seconds: float) -> list[ServerStatus]:
     return [dataclasses.replace(work.row, claimed_until=utcnow() + timedelta(seconds=seconds)) for work in works]
 
 
 def test_a_call_begins_only_when_its_claim_outlasts_it(backend: Bulky) -> None:
     works = [work('a.', seconds=9), work('b.', seconds=9), work('c.', seconds=30)]
-    done: list[Called] = []
+    done: list[CallOutcome] = []
     renewed = longer(works[:1], 60)
-    closed = Circuit(3, 60, lambda: 0.0)
-    lane = Lane(backend.server, backend, closed, closed, 100, Threads(), never, never, done.extend, utcnow,
-                lambda rows: [row for row in renewed if row.domain_id in {each.domain_id for each in rows}])
+    closed = CircuitBreaker(3, 60, lambda: 0.0)
+    lane = ServerWorker(backend.server, backend, closed, closed, 100, Threads(), never, never, done.extend, utcnow,
+                        lambda rows: [row for row in renewed if row.domain_id in {each.domain_id for each in rows}])
     assert backend.server.call_timeout == 10
     lane.put(*works)
     wait_until(lambda: done, 'a call is made')
@@ -145,14 +146,15 @@ def test_what_waits_or_is_under_way_keeps_its_claim(backend: Bulky) -> None:
     works = [work(name, seconds=20) for name in ('a.', 'b.', 'c.', 'd.')]
     renewed = longer(works, 60)
     asked: list[str] = []
-    done: list[Called] = []
+    done: list[CallOutcome] = []
 
     def renew(rows: Sequence[ServerStatus]) -> list[ServerStatus]:
         asked.extend(row.domain_id for row in rows)
         return renewed
 
-    closed = Circuit(3, 60, lambda: 0.0)
-    lane = Lane(backend.server, backend, closed, closed, 100, Threads(), never, never, done.extend, utcnow, renew)
+    closed = CircuitBreaker(3, 60, lambda: 0.0)
+    lane = ServerWorker(backend.server, backend, closed, closed, 100, Threads(), never, never, done.extend, utcnow,
+                        renew)
     lane.put(*works)
     assert begun.wait(30)
     lane.keep_claims(utcnow() + timedelta(seconds=15))
@@ -171,8 +173,9 @@ def test_what_is_behind_a_call_that_is_stuck_is_left_to_others(
     monkeypatch.setattr(lane_module, 'LONGEST_CALL', 0.0)
     begun, go_on = threading.Event(), threading.Event()
     backend.before = lambda: (begun.set(), go_on.wait(30))
-    closed = Circuit(3, 60, lambda: 0.0)
-    lane = Lane(backend.server, backend, closed, closed, 100, Threads(), never, never, lambda done: None, utcnow, never)
+    closed = CircuitBreaker(3, 60, lambda: 0.0)
+    lane = ServerWorker(backend.server, backend, closed, closed, 100, Threads(), never, never, lambda done: None,
+                        utcnow, never)
     lane.put(work('a.'), work('b.'))
     assert begun.wait(30)
     lane.keep_claims(utcnow() + timedelta(seconds=600))
@@ -182,7 +185,7 @@ def test_what_is_behind_a_call_that_is_stuck_is_left_to_others(
 
 def test_few_are_mended_at_a_time(backend: Bulky, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backend, 'batch_size', 1000)
-    most, together, done = lane_module.MOST_MENDED, list[int](), list[Called]()
+    most, together, done = lane_module.MOST_MENDED, list[int](), list[CallOutcome]()
 
     def mend(backend: Backend, domains: Sequence[Domain]) -> list[tuple[CallResult, int | None]]:
         together.append(len(domains))
@@ -190,8 +193,8 @@ def test_few_are_mended_at_a_time(backend: Bulky, monkeypatch: pytest.MonkeyPatc
 
     works = [dataclasses.replace(each, row=dataclasses.replace(each.row, action=Action.UPDATE, diverged=True))
              for each in (work(f'd{number}.') for number in range(2 * most + 1))]
-    closed = Circuit(3, 60, lambda: 0.0)
-    lane = Lane(backend.server, backend, closed, closed, 100, Threads(), never, mend, done.extend, utcnow)
+    closed = CircuitBreaker(3, 60, lambda: 0.0)
+    lane = ServerWorker(backend.server, backend, closed, closed, 100, Threads(), never, mend, done.extend, utcnow)
     lane.put(*works)
     wait_until(lambda: len(done) == len(works), 'all are mended')
     lane.stop()
@@ -199,7 +202,7 @@ def test_few_are_mended_at_a_time(backend: Bulky, monkeypatch: pytest.MonkeyPatc
 
 
 def test_nothing_is_sent_while_the_circuit_is_open(backend: Bulky) -> None:
-    control = Circuit(1, 60, lambda: 0.0)
+    control = CircuitBreaker(1, 60, lambda: 0.0)
     control.failed()
     done = called(backend, [work('a.'), work('b.')], control)
     assert backend.calls == [] and all(each.result.unreachable for each in done)
@@ -207,9 +210,9 @@ def test_nothing_is_sent_while_the_circuit_is_open(backend: Bulky) -> None:
 
 def test_a_change_of_now_has_room_and_goes_before_all_that_waits(backend: Bulky) -> None:
     begun, go_on = threading.Event(), threading.Event()
-    done: list[Called] = []
-    closed = Circuit(3, 60, lambda: 0.0)
-    lane = Lane(backend.server, backend, closed, closed, 6, Threads(), never, never, done.extend, utcnow)
+    done: list[CallOutcome] = []
+    closed = CircuitBreaker(3, 60, lambda: 0.0)
+    lane = ServerWorker(backend.server, backend, closed, closed, 6, Threads(), never, never, done.extend, utcnow)
     backend.before = lambda: (begun.set(), go_on.wait(10))
     lane.put(work('a.'), work('b.'), work('c.'))
     assert begun.wait(10)
@@ -262,10 +265,11 @@ class TestWhereCallsAreDear:
         assert not lane._queues[0]._task.is_alive()
 
     @staticmethod
-    def lane(backend: Bulky) -> tuple[Lane, list[Called]]:
-        done: list[Called] = []
-        closed = Circuit(3, 60, lambda: 0.0)
-        return Lane(backend.server, backend, closed, closed, 100, Threads(), never, never, done.extend, utcnow), done
+    def lane(backend: Bulky) -> tuple[ServerWorker, list[CallOutcome]]:
+        done: list[CallOutcome] = []
+        closed = CircuitBreaker(3, 60, lambda: 0.0)
+        return ServerWorker(backend.server, backend, closed, closed, 100, Threads(), never, never, done.extend,
+                            utcnow), done
 
 
 def never(*arguments: object) -> Any:
@@ -273,8 +277,9 @@ def never(*arguments: object) -> Any:
 
 
 def test_the_driver_says_how_many_calls_it_takes_at_once(backend: Bulky) -> None:
-    closed = Circuit(3, 60, lambda: 0.0)
-    lane = Lane(backend.server, backend, closed, closed, 100, Threads(), never, never, lambda done: None, utcnow)
+    closed = CircuitBreaker(3, 60, lambda: 0.0)
+    lane = ServerWorker(backend.server, backend, closed, closed, 100, Threads(), never, never, lambda done: None,
+                        utcnow)
     assert len(lane._queues) == 1
     lane.stop()
 
@@ -328,5 +333,5 @@ def announced_for(world: World, attempts: int) -> list[PollRequest]:  # noqa: F8
     world.asked.clear()
     domain = a_domain('again.example.com.')
     row = ServerStatus(SERVERS[1], domain.id, Action.CREATE, domain.serial, attempts=attempts)
-    world.manager._announce([Work(domain, row, current=True)])
+    world.manager._announce([Operation(domain, row, current=True)])
     return catalog_polls(world)

@@ -10,8 +10,8 @@ import pytest
 
 from designate_pool.model import Action, Domain, ServerStatus, utcnow
 from designate_pool.pool_manager.dispatch import work_queue
-from designate_pool.pool_manager.dispatch.work_queue import FRESH, Line, Polls, Work, is_current
-from designate_pool.pool_manager.periodic.loops import Periodic
+from designate_pool.pool_manager.dispatch.work_queue import FRESH, Operation, PollsInFlight, PriorityQueue, is_current
+from designate_pool.pool_manager.periodic.loops import PeriodicLoops
 from designate_pool.storage.operations import server_statuses
 from tests.unit.backends.contract import a_domain
 from tests.unit.pool_manager.test_manager import CONTEXT, SERVERS, Clock, World, clock, world  # noqa: F401
@@ -19,22 +19,22 @@ from tests.unit.pool_manager.test_manager import CONTEXT, SERVERS, Clock, World,
 NOW = utcnow()
 
 
-def past(name: str) -> Work:
-    return Work(a_domain(name), ServerStatus('a' * 32, 'd' * 32, Action.CREATE, 1))
+def past(name: str) -> Operation:
+    return Operation(a_domain(name), ServerStatus('a' * 32, 'd' * 32, Action.CREATE, 1))
 
 
-def current(name: str) -> Work:
+def current(name: str) -> Operation:
     return dataclasses.replace(past(name), current=True)
 
 
-def line(*works: Work) -> Line:
-    made = Line()
+def line(*works: Operation) -> PriorityQueue:
+    made = PriorityQueue()
     for work in works:
         made.put(work)
     return made
 
 
-def names(works: list[Work]) -> list[str]:
+def names(works: list[Operation]) -> list[str]:
     return [work.domain.name for work in works]
 
 
@@ -51,7 +51,7 @@ def test_however_many_come_now_those_of_the_past_have_their_share() -> None:
 
 
 @pytest.mark.parametrize('order', [(past, current), (current, past), (past, past), (current, current)])
-def test_work_on_one_name_stays_in_its_order(order: tuple[Callable[[str], Work], ...]) -> None:
+def test_work_on_one_name_stays_in_its_order(order: tuple[Callable[[str], Operation], ...]) -> None:
     first, second = (make('same.') for make in order)
     works = line(past('a.'), current('b.'), first, past('c.'), second)
     taken = works.take(5)
@@ -73,7 +73,7 @@ def test_a_change_is_of_now_for_a_while(age: timedelta, wanted: bool) -> None:
 
 
 def test_polls_that_others_heard_of_are_forgotten() -> None:
-    polls = Polls()
+    polls = PollsInFlight()
     for name in ('one', 'two', 'three'):
         polls.asked(name)
     polls.asked('one')
@@ -89,7 +89,7 @@ def test_polls_of_the_past_are_bounded_and_those_of_now_go_at_once(
     old = domains_of_the_past(world, clock, 12)
     monkeypatch.setattr(work_queue, 'MOST_POLLS', 5)
     due_on(SERVERS[0], old, world, clock)
-    periodic = Periodic(world.manager, world.registrar, world.runtime)
+    periodic = PeriodicLoops(world.manager, world.registrar, world.runtime)
     assert periodic.run_due() == 0
     assert periodic.run_due() > 0, 'there is no room for more'
     first = [request.name for request in world.asked]
@@ -110,7 +110,7 @@ def test_polls_that_another_pool_manager_hears_of_make_room(
     old = domains_of_the_past(world, clock, 8)
     monkeypatch.setattr(work_queue, 'MOST_POLLS', 5)
     due_on(SERVERS[0], old, world, clock)
-    periodic = Periodic(world.manager, world.registrar, world.runtime)
+    periodic = PeriodicLoops(world.manager, world.registrar, world.runtime)
     periodic.run_due()
     polls = world.manager.lanes[SERVERS[0]].polls
     world.new_manager('two').heard(world.poll(request) for request in world.asked[:3])

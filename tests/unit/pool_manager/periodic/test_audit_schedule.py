@@ -79,6 +79,7 @@ def test_a_round_begins_when_the_one_before_is_answered() -> None:
 
 def test_messages_that_nobody_answers_are_not_waited_for_for_ever() -> None:
     lost = dataclasses.replace(FIRST, sent=audit_schedule.MOST_SENT, updated_at=BEGAN)
-    assert audit_schedule.is_silent(lost, at(audit_schedule.PATIENCE)) and audit_schedule.pause(lost, 'me', at(audit_schedule.PATIENCE)) == 0
+    assert audit_schedule.is_silent(lost, at(audit_schedule.PATIENCE))
+    assert audit_schedule.pause(lost, 'me', at(audit_schedule.PATIENCE)) == 0
     assert not audit_schedule.is_silent(dataclasses.replace(lost, heard=audit_schedule.MOST_SENT),
                                         at(audit_schedule.PATIENCE))

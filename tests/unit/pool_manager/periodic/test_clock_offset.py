@@ -44,7 +44,7 @@ def test_a_database_without_a_clock_of_its_own_is_in_step() -> None:
 
 def test_it_is_told_once_that_they_differ_and_once_that_they_do_no_more(caplog: pytest.LogCaptureFixture) -> None:
     database = Database(NOON)
-    looking = clock_offset.Clocks(database, here(0, 0, 90, 90, 90, 90, 1, 1))  # type: ignore[arg-type]
+    looking = clock_offset.ClockOffset(database, here(0, 0, 90, 90, 90, 90, 1, 1))  # type: ignore[arg-type]
     with caplog.at_level(logging.INFO):
         for ahead in (0, 90, 90, 1):
             looking.look()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from designate_pool.pool_manager.periodic.loops import Periodic
+from designate_pool.pool_manager.periodic.loops import PeriodicLoops
 from designate_pool.runtime import Threads
 from tests.fixtures.processes import wait_until
 
@@ -29,7 +29,7 @@ class Trouble:
 
 def test_whatever_is_raised_every_loop_comes_round_again(caplog: pytest.LogCaptureFixture) -> None:
     trouble = Trouble()
-    periodic = Periodic(trouble, trouble, Threads())  # type: ignore[arg-type]
+    periodic = PeriodicLoops(trouble, trouble, Threads())  # type: ignore[arg-type]
     with caplog.at_level(logging.CRITICAL):
         periodic.start()
         wait_until(lambda: len(periodic.last_tick) == 11, 'every loop has begun')

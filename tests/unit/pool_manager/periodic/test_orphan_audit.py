@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from designate_pool.model import Action, AuditKind, Outcome, Status
-from designate_pool.pool_manager.periodic.orphan_audit import Extras
+from designate_pool.pool_manager.periodic.orphan_audit import OrphanAudit
 from designate_pool.storage.operations import sweeps
 from tests.unit.pool_manager.test_manager import SERVERS, Clock, clock  # noqa: F401  fixture
 from tests.unit.pool_manager.test_server_lives import A, B, Listed, Town, some
@@ -28,14 +28,14 @@ def town(tmp_path: pathlib.Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) 
     made.storage.close()
 
 
-def look(town: Town) -> Extras:
+def look(town: Town) -> OrphanAudit:
     """One round over all servers."""
-    extras = Extras(town.manager)
+    extras = OrphanAudit(town.manager)
     look_again(town, extras)
     return extras
 
 
-def look_again(town: Town, extras: Extras) -> None:
+def look_again(town: Town, extras: OrphanAudit) -> None:
     town.storage.run(lambda tx: tx.execute(sweeps.TABLE.update().values(next_at=None)))
     for _ in range(10):
         extras.run()

@@ -13,9 +13,9 @@ from designate_pool import metrics
 from designate_pool.errors import ServiceUnavailable
 from designate_pool.model import Action, Audit, AuditKind, Counts, Outcome, Status
 from designate_pool.pool_manager.periodic import audit_schedule, finding_recorder, loops
-from designate_pool.pool_manager.periodic.gauges import Measuring
-from designate_pool.pool_manager.periodic.loops import Periodic
-from designate_pool.pool_manager.periodic.serial_audit import Auditing
+from designate_pool.pool_manager.periodic.gauges import Gauges
+from designate_pool.pool_manager.periodic.loops import PeriodicLoops
+from designate_pool.pool_manager.periodic.serial_audit import SerialAudit
 from designate_pool.storage.operations import sweeps
 from designate_pool.storage.reporting import audit_findings
 from tests.unit.pool_manager.test_manager import (CONTEXT, SERVERS, Clock, World, all_needed, clock,  # noqa: F401
@@ -37,7 +37,7 @@ def present(world: World) -> Audit:  # noqa: F811
     return found
 
 
-def turns(auditing: Auditing, clock: Clock, count: int) -> None:  # noqa: F811
+def turns(auditing: SerialAudit, clock: Clock, count: int) -> None:  # noqa: F811
     """So many times it is time for something."""
     for _ in range(count):
         clock.offset += timedelta(seconds=auditing.run())
@@ -71,7 +71,7 @@ def test_a_round_counts_what_it_asked_and_found(world: World, clock: Clock, doma
 
 
 def test_two_pool_managers_share_one_round(world: World, clock: Clock, domains: list[str]) -> None:  # noqa: F811
-    first, second = (Auditing(each, world.runtime) for each in (world.manager, world.new_manager('two')))
+    first, second = (SerialAudit(each, world.runtime) for each in (world.manager, world.new_manager('two')))
     for _ in range(40):
         first.run()
         clock.offset += timedelta(seconds=second.run())
@@ -86,7 +86,7 @@ def test_one_of_two_pool_managers_looks_again_at_what_has_not_come_to_rest(world
     monkeypatch.setattr(loops, 'PAGE', 2)
     world.lose_casts = True
     made = sorted(world.create(name).id for name in NAMES)
-    both = [Periodic(each, world.registrar, world.runtime) for each in (world.manager, world.new_manager('two'))]
+    both = [PeriodicLoops(each, world.registrar, world.runtime) for each in (world.manager, world.new_manager('two'))]
     for each in (world.manager, both[1]._manager):
         monkeypatch.setattr(each, 'change', lambda ids: looked.extend(ids))
     for _ in range(3):  # the pages of a round
@@ -106,7 +106,7 @@ def test_one_of_two_pool_managers_looks_again_at_what_has_not_come_to_rest(world
 
 def test_the_page_of_a_pool_manager_that_died_is_taken_by_another(
         world: World, clock: Clock, domains: list[str], monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
-    first, second = (Auditing(each, world.runtime) for each in (world.manager, world.new_manager('two')))
+    first, second = (SerialAudit(each, world.runtime) for each in (world.manager, world.new_manager('two')))
     turns(first, clock, 2)
     assert asked(world) == domains[:2]
     with monkeypatch.context() as patched, pytest.raises(SystemExit):
@@ -119,7 +119,7 @@ def test_the_page_of_a_pool_manager_that_died_is_taken_by_another(
 
 def test_a_page_that_was_taken_over_is_not_written_by_who_was_late(world: World, clock: Clock,  # noqa: F811
                                                                    domains: list[str]) -> None:
-    auditing = Auditing(world.manager, world.runtime)
+    auditing = SerialAudit(world.manager, world.runtime)
     auditing.run()
     read = present(world)
     late = world.storage.run(sweeps.claim, read, 'late', clock(), clock() + timedelta(seconds=30))
@@ -133,8 +133,8 @@ def test_a_page_that_was_taken_over_is_not_written_by_who_was_late(world: World,
 
 
 def test_a_restart_goes_on_where_the_round_was(world: World, clock: Clock, domains: list[str]) -> None:  # noqa: F811
-    turns(Auditing(world.manager, world.runtime), clock, 2)
-    turns(Auditing(world.new_manager('reborn'), world.runtime), clock, 60)
+    turns(SerialAudit(world.manager, world.runtime), clock, 2)
+    turns(SerialAudit(world.new_manager('reborn'), world.runtime), clock, 60)
     assert asked(world)[:5] == domains
 
 
@@ -211,7 +211,7 @@ def test_without_a_broker_it_is_said_once_and_the_round_goes_on(
 def test_what_nobody_answers_is_written_off(world: World, clock: Clock, domains: list[str],  # noqa: F811
                                             monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_schedule, 'MOST_SENT', 1)
-    auditing = Auditing(world.manager, world.runtime)
+    auditing = SerialAudit(world.manager, world.runtime)
     turns(auditing, clock, 2)
     clock.offset += timedelta(seconds=65)
     assert present(world).sent - present(world).heard == 1
@@ -221,7 +221,7 @@ def test_what_nobody_answers_is_written_off(world: World, clock: Clock, domains:
 
 def test_a_round_that_does_not_fit_is_told_once(world: World, clock: Clock, domains: list[str],  # noqa: F811
                                                 caplog: pytest.LogCaptureFixture) -> None:
-    auditing = Auditing(world.manager, world.runtime)
+    auditing = SerialAudit(world.manager, world.runtime)
 
     def slow_round() -> None:
         started: datetime | None = present(world).last_started_at
@@ -241,7 +241,7 @@ def test_the_last_round_is_among_the_metrics(world: World, clock: Clock, domains
     del world.servers[SERVERS[0]].zones['b.example.com.']
     world.sweep()
     object.__setattr__(world.manager.settings, 'measured', True)
-    Measuring(world.manager).run()
+    Gauges(world.manager).run()
     labels = {'pool': 'default', 'kind': 'SERIALS'}
     read = metrics.REGISTRY.get_sample_value
     assert {name: read(f'designate_pool_audit_{name}', labels) for name in (
@@ -283,8 +283,8 @@ def test_what_is_found_is_kept_and_told_with_an_id_of_its_own(world: World, cloc
     assert mended == dataclasses.replace(found, mended=True)
     told = [record.getMessage() for record in caplog.records]
     label = world.servers[SERVERS[0]].server.label
-    assert told[0] == (f'{domain.name} on {label}: the audit of serials found that another; {finding_recorder.MADE_AGAIN} '
-                       f'[{found.request_id}]')
+    assert told[0] == (f'{domain.name} on {label}: the audit of serials found that another; '
+                       f'{finding_recorder.MADE_AGAIN} [{found.request_id}]')
     created = [each for each in told if each.startswith('CREATE of')]
     assert len(created) == 1 and created[0].endswith(f'[{found.request_id}]') and found.request_id != request_id
     # What comes of a change is told with the request's own id again.

@@ -15,7 +15,7 @@ from designate_pool.cmd.compose import services
 from designate_pool.config import load
 from designate_pool.errors import InvalidField
 from designate_pool.model import Action, Context, Outcome, Report, Status
-from designate_pool.pool_manager.periodic.loops import Periodic
+from designate_pool.pool_manager.periodic.loops import PeriodicLoops
 from tests.unit.pool_manager.test_manager import (CONTEXT, SERVERS, Clock, World, all_needed, clock,  # noqa: F401
                                                   later, world)
 
@@ -181,7 +181,7 @@ def test_a_server_that_is_behind_is_notified_again_and_no_other(world: World, cl
     world.asked.clear()
     world.endpoint.update_statuses(CONTEXT, heard)
     clock.offset += timedelta(seconds=60)
-    assert Periodic(world.manager, world.registrar, world.runtime).run_due() == 0
+    assert PeriodicLoops(world.manager, world.registrar, world.runtime).run_due() == 0
     assert asked_meanwhile(world) == {(domain.id, B, changed.serial, True)}
     world.deliver()
     assert world.get(domain).status is Status.ACTIVE
@@ -193,7 +193,7 @@ def test_a_change_of_which_nothing_was_heard_is_found(world: World, clock: Clock
     changed = world.central.update_domain(CONTEXT, domain.id, {'ttl': 60})
     assert not world.asked
     clock.offset += timedelta(seconds=10)
-    Periodic(world.manager, world.registrar, world.runtime).run_unsettled()
+    PeriodicLoops(world.manager, world.registrar, world.runtime).run_unsettled()
     assert asked_meanwhile(world) == {(domain.id, server, changed.serial, True) for server in SERVERS}
     world.deliver()
     assert world.get(domain).status is Status.ACTIVE
@@ -219,7 +219,7 @@ def test_the_domains_of_another_pool_are_left_alone(world: World, clock: Clock) 
                                                    'pool_name': 'gold'})
     world.endpoint.create_domain(CONTEXT, domain)
     clock.offset += timedelta(seconds=10)
-    periodic = Periodic(world.manager, world.registrar, world.runtime)
+    periodic = PeriodicLoops(world.manager, world.registrar, world.runtime)
     for _ in range(2):
         periodic.run_unsettled()
         world.sweep()

@@ -11,7 +11,7 @@ import pytest
 from designate_pool.model import Action, Domain, Outcome, PoolServer, ServerState, ServerStatus, Status, utcnow
 from designate_pool.pool_manager.reconcile.membership import Members
 from designate_pool.pool_manager.verify import invariants
-from designate_pool.storage.reporting.invariants import Kept
+from designate_pool.storage.reporting.invariants import DomainRows
 
 NOW = utcnow()
 LONG_AGO = NOW - timedelta(hours=1)
@@ -36,7 +36,7 @@ def deleted(server: str, status: Outcome | None = Outcome.SUCCESS, **values: Any
 
 
 def told(domain: Domain, *rows: ServerStatus, newest: int = 1, undone: int = 0) -> list[str]:
-    return list(invariants.breaches(Kept(domain, rows, newest, undone), MEMBERS, 100, timedelta(seconds=60), NOW))
+    return list(invariants.breaches(DomainRows(domain, rows, newest, undone), MEMBERS, 100, timedelta(seconds=60), NOW))
 
 
 WAITING = right('b', status=None, serial_number=9, next_attempt_at=NOW)

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from designate_pool.pool_manager.verify import server_compare
-from designate_pool.pool_manager.verify.server_compare import ABREAST, Comparing
+from designate_pool.pool_manager.verify.server_compare import ABREAST, ServerCompare
 from designate_pool.pool_manager.verify.zone_compare import Match
 from designate_pool.runtime import Threads
 from tests.unit.pool_manager.test_server_lives import D, Town, clock, some, town  # noqa: F401
@@ -31,8 +31,8 @@ def test_as_many_zones_are_compared_at_a_time_as_may(town: Town, monkeypatch: py
         return (Match.OTHER, 'other ones') if domain.name == names[3] else (
             Match.SILENT, 'no answer') if domain.name in (names[1], names[0]) else (Match.SAME, '')
 
-    monkeypatch.setattr(Comparing, '_match', match)
-    found = Comparing(town.manager, Threads()).compare(D, fix=False, delete_extra=None, contents=True)
+    monkeypatch.setattr(ServerCompare, '_match', match)
+    found = ServerCompare(town.manager, Threads()).compare(D, fix=False, delete_extra=None, contents=True)
     assert found.other == ((names[3], 'other ones'),)
     assert found.unchecked == ((names[0], 'no answer'), (names[1], 'no answer'))
 
@@ -45,9 +45,9 @@ def test_what_fails_ends_the_comparison(town: Town, monkeypatch: pytest.MonkeyPa
         begun.append(domain.name)
         raise RuntimeError('the database is gone')
 
-    monkeypatch.setattr(Comparing, '_match', match)
+    monkeypatch.setattr(ServerCompare, '_match', match)
     with pytest.raises(RuntimeError, match='the database is gone'):
-        Comparing(town.manager, Threads()).compare(D, fix=False, delete_extra=None, contents=True)
+        ServerCompare(town.manager, Threads()).compare(D, fix=False, delete_extra=None, contents=True)
     assert len(begun) <= ABREAST
 
 
@@ -55,5 +55,5 @@ def test_when_the_time_is_over_the_rest_is_not_compared(town: Town,  # noqa: F81
                                                         monkeypatch: pytest.MonkeyPatch) -> None:
     names = filled(town, 3)
     monkeypatch.setattr(server_compare, 'SECONDS', 0.0)
-    found = Comparing(town.manager, Threads()).compare(D, fix=False, delete_extra=None, contents=True)
+    found = ServerCompare(town.manager, Threads()).compare(D, fix=False, delete_extra=None, contents=True)
     assert found.unchecked == tuple((name, '0 s were over') for name in names)

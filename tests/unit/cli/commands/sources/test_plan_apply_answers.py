@@ -13,7 +13,7 @@ import dns.rrset
 import pytest
 
 from designate_pool.cli import dns_check
-from designate_pool.cli.dns_check import Asked, Question
+from designate_pool.cli.dns_check import Asked, DnsQuestion
 from designate_pool.planner import master
 
 ZONE = 'example.com.'
@@ -90,13 +90,14 @@ def ask(server: Server, with_serial: bool = True, timeout: float = 5.0) -> dns_c
 
 def test_what_is_asked_for() -> None:
     assert dns_check.questions(ZONE, PAIRS) == [
-        Question(r'a\.b.example.com.', 'TXT', '300 "one" "two"'),
-        Question('example.com.', 'NS', '300 ns1.example.org.'),
-        Question('old.example.com.', 'DNAME', '300 new.example.org.'),
-        Question('sub.example.com.', 'DS', '300 12345 13 2 0123456789abcdef0123456789abcdef0123456789abcdef0123456789'
-                                           'abcdef'),
-        Question('sub.example.com.', 'NS', '300 ns.sub.example.com.', referral=True),
-        Question('www.example.com.', 'A', '60 192.0.2.1, 192.0.2.2'),
+        DnsQuestion(r'a\.b.example.com.', 'TXT', '300 "one" "two"'),
+        DnsQuestion('example.com.', 'NS', '300 ns1.example.org.'),
+        DnsQuestion('old.example.com.', 'DNAME', '300 new.example.org.'),
+        DnsQuestion('sub.example.com.', 'DS',
+                    '300 12345 13 2 0123456789abcdef0123456789abcdef0123456789abcdef0123456789'
+                    'abcdef'),
+        DnsQuestion('sub.example.com.', 'NS', '300 ns.sub.example.com.', referral=True),
+        DnsQuestion('www.example.com.', 'A', '60 192.0.2.1, 192.0.2.2'),
     ]
     assert dns_check.serial_of(ZONE, PAIRS) == 7
 
@@ -178,7 +179,7 @@ def test_a_lost_question_is_asked_again(server: Server) -> None:
 
 def test_one_that_stops_answering_is_given_up(server: Server) -> None:
     server.script = lambda query: truly(query) if query.question[0].rdtype == dns.rdatatype.SOA else None
-    many = [Question(f'h{number}.example.com.', 'A', '60 192.0.2.1') for number in range(500)]
+    many = [DnsQuestion(f'h{number}.example.com.', 'A', '60 192.0.2.1') for number in range(500)]
     found = dns_check.ask('127.0.0.1', server.port, Asked(ZONE, 7, many), 0.1)
     assert found.trouble is not None and found.trouble.startswith('it stopped answering')
     assert found.asked == len(found.differences) < 100

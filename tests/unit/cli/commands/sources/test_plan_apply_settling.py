@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from designate_pool.cli.http.client import Failure, Refused
+from designate_pool.cli.http.client import ApiRefusal, CliError
 from designate_pool.cli.wait import apply_wait
 from designate_pool.model import PlanState, StoredPlan
 
@@ -77,10 +77,10 @@ def test_the_time_is_over() -> None:
 
 
 def test_the_api_is_away_for_a_while() -> None:
-    assert wait([Failure('away'), plan('APPLIED')], [zone('ACTIVE', True)])[0] == 0
-    assert wait([Failure('It is away.')], [], seconds=0.2)[1].endswith('after 0.2 s: It is away.\n')
+    assert wait([CliError('away'), plan('APPLIED')], [zone('ACTIVE', True)])[0] == 0
+    assert wait([CliError('It is away.')], [], seconds=0.2)[1].endswith('after 0.2 s: It is away.\n')
 
 
 def test_the_plan_is_gone_with_its_zone() -> None:
-    with pytest.raises(Refused, match='There is no plan'):
-        wait([Refused(404, {'type': 'plan_not_found', 'message': 'There is no plan 3f2a'})], [])
+    with pytest.raises(ApiRefusal, match='There is no plan'):
+        wait([ApiRefusal(404, {'type': 'plan_not_found', 'message': 'There is no plan 3f2a'})], [])

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 from designate_pool.api.app import create_app
-from designate_pool.api.auth.middleware import Gate, NoAuth
-from designate_pool.api.auth.policy import Everything
+from designate_pool.api.auth.middleware import AuthMiddleware, NoAuth
+from designate_pool.api.auth.policy import AllowAll
 from designate_pool.api.http.rate_limits import RateLimits
 from designate_pool.api.http.server import ApiServer
 from designate_pool.cli.app import Shell
@@ -27,7 +27,7 @@ ZONE = b'$ORIGIN example.com.\n' + b'; a comment, for a file that no buffer hold
 def url() -> Iterator[str]:
     """Of an API that takes one request a second."""
     central = StandIn()
-    gate = Gate(NoAuth(), Everything(), RateLimits(1, 1))
+    gate = AuthMiddleware(NoAuth(), AllowAll(), RateLimits(1, 1))
     server = ApiServer(create_app(central, POOL, pool_managers=StandInPoolManager(), tasks=StandInTasks(central),
                                   gate=gate), Endpoint('127.0.0.1', 0), judges_heads=True)
     server.start()
