@@ -1,13 +1,15 @@
 """The concurrency room: green threads, native threads, or none.
 
-Only this file imports eventlet, and only programs (``cmd``) import this file; services are handed one of
+Only this file imports eventlet, and only programs (``cmd``) import this file; services are handed
+one of
 
 * :class:`Green`, eventlet's green threads, after :func:`patch`;
 * :class:`Threads`, native threads;
 * :class:`Inline`, no concurrency at all: work is done when it is handed in, for tests.
 
 Services take locks, events and queues from the standard library: after :func:`patch` those are green as well.  What
-must not wait for green threads gets a thread of the operating system, see :class:`Native`.
+must not wait for green threads gets a thread of the operating system, see
+:class:`~designate_pool.concurrency.NativeThread`.
 """
 
 from __future__ import annotations
@@ -21,14 +23,12 @@ import socket
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
+from designate_pool.concurrency import Handle, LoopTask, NativeThread, Runtime, Work, Workers, WorkQueue
 from designate_pool.errors import PoolError
 
 LOG = logging.getLogger(__name__)
-
-Work = Callable[..., Any]
-Handle = Callable[[list[Any]], None]
 
 #: What becomes of a batch that was not handled: whoever put it has written before what is to be done.
 _NEXT = 'what it was about stands in the database, and is taken up again from there when it comes due'
@@ -37,48 +37,7 @@ _NEXT = 'what it was about stands in the database, and is taken up again from th
 _MOST_POSTED = 1000
 
 
-class Task(Protocol):
-    """Something that was started."""
-
-    def join(self, timeout: float | None = None) -> None:
-        """Wait until it ended, *timeout* seconds at most."""
-
-
-class Workers(Protocol):
-    """A bounded number of workers for short pieces of work."""
-
-    def submit(self, work: Work, *args: Any) -> concurrent.futures.Future[Any]:
-        """Have a worker do *work*; its result or exception is in the future."""
-
-    def stop(self) -> None:
-        """Finish what was submitted and end the workers."""
-
-
-class Native(Protocol):
-    """A thread of the operating system beside whatever concurrency the program has.
-
-    Locks of the standard library may be green, and a green lock must not be touched from that thread: it takes its
-    modules from here, does not log or count, and :meth:`post` s what it has to say.
-
-    :ivar socket: these modules as the system has them, unpatched
-    """
-
-    socket: Any
-    select: Any
-    time: Any
-    threading: Any
-
-    def spawn(self, work: Work, *args: Any) -> Task:
-        """Start the thread, once.  ``Task.join`` blocks no other thread, green or not."""
-
-    def post(self, *items: Any) -> None:
-        """From that thread: have *items* handled in the runtime's own world, in order, in batches."""
-
-    def stop(self) -> None:
-        """Handle what was posted, and end; when the thread has ended."""
-
-
-class Batches:
+class _WorkQueue:
     """Hands whatever is waiting to *handle*, in order: one item at once when one waits, many together when more do.
 
     :param handle: gets a list of 1 to *most* items; what it raises is its own to deal with, the loop goes on
@@ -86,7 +45,7 @@ class Batches:
     :param name: what people read
     """
 
-    def __init__(self, handle: Handle, most: int, spawn: Callable[[Work], Task] | None, name: str = '') -> None:
+    def __init__(self, handle: Handle, most: int, spawn: Callable[[Work], LoopTask] | None, name: str = '') -> None:
         self._handle = handle
         self._name = name
         self._most = most
@@ -139,35 +98,6 @@ def _attempt(handle: Handle, items: list[Any], name: str) -> None:
         LOG.exception('%s: a batch of %d failed; %s', name, len(items), _NEXT)
 
 
-class Runtime(Protocol):
-    """How a service gets things done at the same time."""
-
-    name: str
-
-    def batches(self, handle: Handle, most: int, name: str) -> Batches:
-        """See :class:`Batches`."""
-
-    def spawn(self, work: Work, *args: Any, name: str) -> Task:
-        """Start a long-lived loop of its own."""
-
-    def workers(self, size: int, name: str) -> Workers:
-        """*size* workers that share one queue."""
-
-    def native(self, name: str, handle: Handle) -> Native:
-        """See :class:`Native`.
-
-        :param handle: gets 1 to 1,000 of the things posted; what it raises is logged, and the next go on
-        """
-
-    def compute(self, work: Work, *args: Any) -> Any:
-        """What *work* returns: long work of the processor alone, beside which all others have their turns.
-
-        It may run in a thread of the operating system, so it takes no locks, does not log, and does no I/O.
-        """
-
-    def sleep(self, seconds: float) -> None: ...
-
-
 class _ThreadWorkers:
     def __init__(self, size: int, name: str) -> None:
         self._executor = concurrent.futures.ThreadPoolExecutor(size, thread_name_prefix=name)
@@ -191,11 +121,11 @@ class _ThreadNative(_Unpatched):
     def __init__(self, name: str, handle: Handle) -> None:
         super().__init__()
         self._name = name
-        self._batches = Batches(handle, _MOST_POSTED, lambda loop: _started(loop, (), f'{name}-posted'), name)
+        self._batches = _WorkQueue(handle, _MOST_POSTED, lambda loop: _started(loop, (), f'{name}-posted'), name)
         self.post = self._batches.put
         self.stop = self._batches.stop
 
-    def spawn(self, work: Work, *args: Any) -> Task:
+    def spawn(self, work: Work, *args: Any) -> LoopTask:
         return _started(work, args, self._name)
 
 
@@ -206,20 +136,20 @@ def _started(work: Work, args: tuple[Any, ...], name: str) -> threading.Thread:
 
 
 class Threads:
-    """Native threads."""
+    """NativeThread threads."""
 
     name = 'threading'
 
-    def spawn(self, work: Work, *args: Any, name: str) -> Task:
+    def spawn(self, work: Work, *args: Any, name: str) -> LoopTask:
         return _started(work, args, name)
 
-    def batches(self, handle: Handle, most: int, name: str) -> Batches:
-        return Batches(handle, most, lambda loop: self.spawn(loop, name=name), name)
+    def batches(self, handle: Handle, most: int, name: str) -> WorkQueue:
+        return _WorkQueue(handle, most, lambda loop: self.spawn(loop, name=name), name)
 
     def workers(self, size: int, name: str) -> Workers:
         return _ThreadWorkers(size, name)
 
-    def native(self, name: str, handle: Handle) -> Native:
+    def native(self, name: str, handle: Handle) -> NativeThread:
         return _ThreadNative(name, handle)
 
     def compute(self, work: Work, *args: Any) -> Any:
@@ -282,7 +212,7 @@ class _GreenNative:
         self._end = eventlet.event.Event()
         self._reader = _GreenTask(self._read, ())
 
-    def spawn(self, work: Work, *args: Any) -> Task:
+    def spawn(self, work: Work, *args: Any) -> LoopTask:
         self.threading.Thread(target=self._run, args=(work, args), name=self._name, daemon=True).start()
         return _GreenEnd(self._end)
 
@@ -339,16 +269,16 @@ class Green:
 
     name = 'eventlet'
 
-    def spawn(self, work: Work, *args: Any, name: str) -> Task:
+    def spawn(self, work: Work, *args: Any, name: str) -> LoopTask:
         return _GreenTask(work, args)
 
-    def batches(self, handle: Handle, most: int, name: str) -> Batches:
-        return Batches(handle, most, lambda loop: self.spawn(loop, name=name), name)
+    def batches(self, handle: Handle, most: int, name: str) -> WorkQueue:
+        return _WorkQueue(handle, most, lambda loop: self.spawn(loop, name=name), name)
 
     def workers(self, size: int, name: str) -> Workers:
         return _GreenWorkers(size)
 
-    def native(self, name: str, handle: Handle) -> Native:
+    def native(self, name: str, handle: Handle) -> NativeThread:
         return _GreenNative(name, handle)
 
     def compute(self, work: Work, *args: Any) -> Any:
@@ -378,9 +308,9 @@ class _InlineWorkers:
 class _InlineNative(_Unpatched):
     def __init__(self, handle: Handle) -> None:
         super().__init__()
-        self.post = Batches(handle, _MOST_POSTED, None).put
+        self.post = _WorkQueue(handle, _MOST_POSTED, None).put
 
-    def spawn(self, work: Work, *args: Any) -> Task:
+    def spawn(self, work: Work, *args: Any) -> LoopTask:
         work(*args)
         return _Done()
 
@@ -393,17 +323,17 @@ class Inline:
 
     name = 'inline'
 
-    def spawn(self, work: Work, *args: Any, name: str) -> Task:
+    def spawn(self, work: Work, *args: Any, name: str) -> LoopTask:
         work(*args)
         return _Done()
 
-    def batches(self, handle: Handle, most: int, name: str) -> Batches:
-        return Batches(handle, most, None)
+    def batches(self, handle: Handle, most: int, name: str) -> WorkQueue:
+        return _WorkQueue(handle, most, None)
 
     def workers(self, size: int, name: str) -> Workers:
         return _InlineWorkers()
 
-    def native(self, name: str, handle: Handle) -> Native:
+    def native(self, name: str, handle: Handle) -> NativeThread:
         return _InlineNative(handle)
 
     def compute(self, work: Work, *args: Any) -> Any:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterable
-from typing import Any, Protocol
 
+from designate_pool.concurrency import Runtime
 from designate_pool.model import Action, Context, Domain
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.serial import newer
@@ -20,14 +20,6 @@ LOG = logging.getLogger(__name__)
 CHUNK = 200
 #: Domains that wait at most; beyond that they are dropped.
 MOST_WAITING = 20000
-
-
-class Runtime(Protocol):
-    """See :class:`designate_pool.runtime.Runtime`."""
-
-    def spawn(self, work: Any, *args: Any, name: str) -> Any: ...
-
-    def compute(self, work: Any, *args: Any) -> Any: ...
 
 
 class CastQueue:

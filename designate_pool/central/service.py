@@ -13,7 +13,7 @@ from datetime import datetime, timezone
 from typing import Any, TypeVar
 
 from designate_pool.central import events, queries, transactions
-from designate_pool.central.cast_queue import CastQueue, Runtime
+from designate_pool.central.cast_queue import CastQueue
 from designate_pool.central.domain_counts import DomainCounts
 from designate_pool.central.purger import Purger
 from designate_pool.central.rules import plans, pools
@@ -30,6 +30,7 @@ from designate_pool.central.validation.ids import service_id as _service_id
 from designate_pool.central.validation.ids import tsigkey_id as _tsigkey_id
 from designate_pool.central.validation.requests import NewDomain, WantedRecordSet
 from designate_pool.central.zone_tasks import export_check, import_worker, zonefile_parser
+from designate_pool.concurrency import Runtime
 from designate_pool.errors import DomainNotFound, LostRace
 from designate_pool.model import (Context, Domain, Outcome, PlanState, Pool, PoolServer, RecordChange, RecordSet,
                                   Report, ServerReport, ServerStatus, ServiceStatus, StoredPlan, StoredTsigKey, new_id)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from oslo_config import cfg
 
-from designate_pool.config import metrics
+from designate_pool.config import process
 from designate_pool.config.section import Section
 from designate_pool.model import Endpoint
 
@@ -62,7 +62,7 @@ OPTIONS: list[cfg.Opt] = [
                help='The most bytes that the bodies of all requests may have together, of those over 1048576 bytes; '
                     'one that would be too much is answered 503. What is over 524288 bytes of a body is in a temporary '
                     'file until the request is carried out.'),
-    metrics.option(),
+    process.metrics_option(),
 ]
 
 
@@ -117,7 +117,7 @@ def read(section: Section) -> ApiSettings:
                            waits_per_project=section['waits_per_project'],
                            pending_imports=section['pending_imports'],
                            max_body=section['max_body'],
-                           max_bodies=section['max_bodies'], metrics=metrics.read(section))
+                           max_bodies=section['max_bodies'], metrics=process.read_metrics(section))
     if settings.max_bodies < settings.max_body:
         section.wrong('max_bodies', f'it is less than max_body, {settings.max_body}; such a body would never be taken')
     if settings.auth == TOKEN and not settings.tokens_file:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from oslo_config import cfg
 
-from designate_pool.config import metrics
+from designate_pool.config import process
 from designate_pool.config.section import Section
 from designate_pool.model import Endpoint
 
@@ -43,7 +43,7 @@ OPTIONS: list[cfg.Opt] = [
                     'which has room for 65535 octets.'),
     cfg.IntOpt('quota_api_export_size', default=-1, min=-1, max=MOST,
                help='Recordsets that a zone may have to be exported; -1 is without limit.'),
-    metrics.option(),
+    process.metrics_option(),
 ]
 
 
@@ -81,6 +81,6 @@ def read(section: Section) -> CentralSettings:
     return CentralSettings(default_pool_name=section['default_pool_name'],
                            deleted_retention=section['deleted_retention'],
                            task_retention=section['task_retention'], journal_records=section['journal_records'],
-                           journal_age=section['journal_age'], metrics=metrics.read(section),
+                           journal_age=section['journal_age'], metrics=process.read_metrics(section),
                            quotas={option.name.removeprefix('quota_'): section[option.name]
                                    for option in OPTIONS if option.name.startswith('quota_')})

@@ -6,7 +6,7 @@ import dataclasses
 
 from oslo_config import cfg
 
-from designate_pool.config import metrics
+from designate_pool.config import process
 from designate_pool.config.section import Section
 from designate_pool.model import Endpoint
 
@@ -26,7 +26,7 @@ OPTIONS: list[cfg.Opt] = [
     cfg.IntOpt('packed_zones_bytes', default=268435456, min=0,
                help='Bytes of memory for zones in wire form, kept so that the next server costs a copy. A zone that '
                     'is larger is read from the database while it is sent, for each server anew.'),
-    metrics.option(),
+    process.metrics_option(),
 ]
 
 
@@ -57,4 +57,4 @@ def list_opts() -> list[tuple[cfg.OptGroup, list[cfg.Opt]]]:
 def read(section: Section) -> MiniDnsSettings:
     return MiniDnsSettings(listen=section.endpoints('listen', PORT), reuse_port=section['reuse_port'],
                            tcp_connections=section['tcp_connections'],
-                           packed_zones_bytes=section['packed_zones_bytes'], metrics=metrics.read(section))
+                           packed_zones_bytes=section['packed_zones_bytes'], metrics=process.read_metrics(section))

@@ -6,7 +6,7 @@ import dataclasses
 
 from oslo_config import cfg
 
-from designate_pool.config import metrics, values
+from designate_pool.config import process, values
 from designate_pool.config.section import Section
 from designate_pool.model import Endpoint
 
@@ -66,7 +66,7 @@ OPTIONS: list[cfg.Opt] = [
     cfg.StrOpt('catalog_zone',
                help='Name of the catalog zone (RFC 9432) that MiniDNS serves for the pool, for servers of the driver '
                     'catalog. Not set: there is none.'),
-    metrics.option(),
+    process.metrics_option(),
 ]
 
 
@@ -108,7 +108,7 @@ def list_opts() -> list[tuple[cfg.OptGroup, list[cfg.Opt]]]:
 
 def read(section: Section) -> PoolManagerSettings:
     fields = [field.name for field in dataclasses.fields(PoolManagerSettings) if field.name != 'metrics']
-    settings = PoolManagerSettings(**{name: section[name] for name in fields}, metrics=metrics.read(section))
+    settings = PoolManagerSettings(**{name: section[name] for name in fields}, metrics=process.read_metrics(section))
     if settings.pool_name is not None and not 1 <= len(settings.pool_name) <= 50:
         section.wrong('pool_name', 'a name has 1 to 50 characters')
     if settings.catalog_zone is not None:

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from designate_pool.concurrency import Runtime, Task
+from designate_pool.concurrency import LoopTask, Runtime
 from designate_pool.errors import PoolError
 from designate_pool.model import Pool
 from designate_pool.storage.operations import pool_servers
@@ -43,7 +43,7 @@ class ConfigWatcher:
         self._complaint = ''
         self._outage = self._is_there = False
         self._over = threading.Event()
-        self._task: Task | None = None
+        self._task: LoopTask | None = None
 
     def start(self, runtime: Runtime) -> None:
         self._task = runtime.spawn(self._loop, name='minidns-following')

@@ -9,21 +9,14 @@ from __future__ import annotations
 
 import logging
 import threading
-from typing import Any, Protocol
+from typing import Any
 
+from designate_pool.concurrency import Workers
 from designate_pool.errors import PoolError, ServiceUnavailable
 from designate_pool.model import Context
 from designate_pool.rpc import metrics
 
 LOG = logging.getLogger(__name__)
-
-
-class Workers(Protocol):
-    """See :class:`designate_pool.runtime.Workers`."""
-
-    def submit(self, work: Any, *args: Any) -> Any: ...
-
-    def stop(self) -> None: ...
 
 
 class Direct:

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from designate_pool.concurrency import Runtime
 from designate_pool.errors import ServiceUnavailable
-from designate_pool.runtime import Inline, Runtime, Threads
+from designate_pool.runtime import Inline, Threads
 from tests.fixtures.processes import wait_until
 
 

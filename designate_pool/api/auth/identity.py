@@ -1,8 +1,13 @@
-"""Who a request is from, as far as the API is concerned."""
+"""Who a request is from, and what of that resources ask."""
 
 from __future__ import annotations
 
 import dataclasses
+
+import falcon
+
+from designate_pool.errors import Forbidden
+from designate_pool.model import Context
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -21,3 +26,21 @@ class Identity:
     user: str
     key: str
     needs_project: bool = True
+
+
+def pool_asker(req: falcon.Request) -> Context:
+    """Who asks, for what concerns the pool as a whole and names zones of any project.
+
+    It sees the names of all projects' zones where the policy lets it ask for all projects.
+    """
+    asker: Context = req.context.asker
+    return dataclasses.replace(asker, all_projects=asker.all_projects or req.context.sees_pool)
+
+
+def check_rule(req: falcon.Request, rule: str, what: str) -> None:
+    """
+    :param what: is wanted that the operation's own rule says nothing of
+    :raises Forbidden: when the policy is against it
+    """
+    if not req.context.allows(rule):
+        raise Forbidden(what=what, why=f'the policy {rule} is against it')

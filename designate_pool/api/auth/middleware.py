@@ -147,24 +147,6 @@ class AuthMiddleware:
 NOBODY = Identity('', (), user='', key='')
 
 
-def pool_asker(req: falcon.Request) -> Context:
-    """Who asks, for what concerns the pool as a whole and names zones of any project.
-
-    It sees the names of all projects' zones where the policy lets it ask for all projects.
-    """
-    asker: Context = req.context.asker
-    return dataclasses.replace(asker, all_projects=asker.all_projects or req.context.sees_pool)
-
-
-def check_rule(req: falcon.Request, rule: str, what: str) -> None:
-    """
-    :param what: is wanted that the operation's own rule says nothing of
-    :raises Forbidden: when the policy is against it
-    """
-    if not req.context.allows(rule):
-        raise Forbidden(what=what, why=f'the policy {rule} is against it')
-
-
 def header_project(req: falcon.Request, header: str) -> str:
     """The project that *header* names; '' when it is not there."""
     value = req.get_header(header)

@@ -1,8 +1,8 @@
 """Whether a request's body is taken at all, decided when no more than its headers are there.
 
 The HTTP server (:mod:`designate_pool.api.http.server`) passes a request with a body through the application
-twice: first its headers alone, with :data:`HEAD` in the environment, and once more when the body is there.  So whoever may not ask,
-and who sends more than the operation takes, is answered before the body costs memory or disk.
+twice: first its headers alone, with :data:`HEAD` in the environment, and once more when the body is there.  So whoever
+may not ask, and who sends more than the operation takes, is answered before the body costs memory or disk.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@
   took longer than ``request_timeout`` to arrive, however steadily it drips.
 * Of a request with a body the headers are judged by themselves (:mod:`designate_pool.api.http.admission`); the body is
   read when they were found good, and as far as the operation and the limit of all bodies allow.
-* Those who ask have turns (:mod:`designate_pool.api.http.fair_queue`), so that nobody waits behind all that another asks for;
-  and none of them holds all workers, however long its requests take.
+* Those who ask have turns (:mod:`designate_pool.api.http.fair_queue`), so that nobody waits behind all that another
+  asks for; and none of them holds all workers, however long its requests take.
 * When all places for connections are taken, the address that holds most of them gives one up.
 * What waitress itself refuses (not HTTP, too large) is answered in the same form as every other error.
 """

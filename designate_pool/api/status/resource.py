@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import falcon
 
-from designate_pool.api.auth.middleware import pool_asker
+from designate_pool.api.auth.identity import pool_asker
 from designate_pool.api.http import request
 from designate_pool.api.resources.zones.zone_servers import StatusReader
 from designate_pool.api.schema import request_fields

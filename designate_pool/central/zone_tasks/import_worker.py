@@ -16,11 +16,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Protocol, TypeVar
 
-from designate_pool.central.cast_queue import Runtime
 from designate_pool.central.rules.quotas import ProjectQuotas
 from designate_pool.central.validation.requests import NewDomain, WantedRecordSet
 from designate_pool.central.zone_tasks import zonefile_parser
 from designate_pool.central.zone_tasks.zonefile_lines import LONGEST_RECORD
+from designate_pool.concurrency import Runtime
 from designate_pool.errors import InvalidField, PoolError
 from designate_pool.model import Context, Domain, ZoneTask, ZoneTaskStatus, new_id
 from designate_pool.storage.sql.database import Storage, Tx

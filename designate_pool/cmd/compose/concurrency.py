@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Sequence
 
 from designate_pool import runtime
+from designate_pool.concurrency import Runtime
 from designate_pool.config import concurrency_choice
 
 
@@ -18,7 +19,7 @@ def quieten() -> None:
     warnings.filterwarnings('ignore', message='(?s).*Eventlet is deprecated')
 
 
-def prepare(argv: Sequence[str]) -> runtime.Runtime:
+def prepare(argv: Sequence[str]) -> Runtime:
     """The runtime that ``[DEFAULT] concurrency`` asks for, the process patched if it is eventlet's."""
     quieten()
     name = concurrency_choice.concurrency(argv)

@@ -13,16 +13,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from designate_pool import __version__
+from designate_pool.concurrency import Runtime
 from designate_pool.errors import LostRace
 from designate_pool.model import utcnow
-from designate_pool.runtime import Runtime
 from designate_pool.storage.operations import heartbeats
 from designate_pool.storage.sql.database import Storage, Tx
 
 LOG = logging.getLogger(__name__)
 #: Services that work for one pool.
 _OF_A_POOL = {'minidns', 'pool_manager'}
-#: Seconds; the reader takes three times as long for silence (:data:`designate_pool.storage.operations.heartbeats.SILENCE`).
+#: Seconds; the reader takes three times as long for silence
+#: (:data:`designate_pool.storage.operations.heartbeats.SILENCE`).
 EVERY = 10.0
 
 

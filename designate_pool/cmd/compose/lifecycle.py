@@ -18,13 +18,13 @@ from designate_pool.cmd.compose import services
 from designate_pool.cmd.compose.garbage_collector import GarbageCollector
 from designate_pool.cmd.compose.heartbeat import Heartbeat
 from designate_pool.cmd.compose.metrics_endpoint import MetricsEndpoint
+from designate_pool.concurrency import Runtime
 from designate_pool.config import load, pools
 from designate_pool.errors import PoolError
 from designate_pool.model import Pool
 from designate_pool.rpc.direct import Direct
 from designate_pool.rpc.messaging import Messaging
 from designate_pool.rpc.notifications import SILENT, Sink, notifications
-from designate_pool.runtime import Runtime
 from designate_pool.storage.sql import migrate
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import pools as stored_pools

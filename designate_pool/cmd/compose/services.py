@@ -19,6 +19,7 @@ from designate_pool.api.services.zone_watcher import ZoneWatcher
 from designate_pool.central.rules.quotas import ProjectQuotas
 from designate_pool.central.service import Central
 from designate_pool.cmd.compose.api_guards import ApiGuard
+from designate_pool.concurrency import Runtime
 from designate_pool.config.load import Settings
 from designate_pool.config.server_settings_cache import ServerSettingsCache
 from designate_pool.minidns.service import MiniDns
@@ -31,7 +32,6 @@ from designate_pool.pool_manager.service import PoolManager
 from designate_pool.pool_manager.settings import ManagerSettings
 from designate_pool.rpc import central, minidns, pool_manager
 from designate_pool.rpc.notifications import SILENT, Sink
-from designate_pool.runtime import Runtime
 from designate_pool.storage.sql.database import Storage
 
 

@@ -17,10 +17,8 @@ from designate_pool import backends
 from designate_pool.backends import file_permissions
 from designate_pool.backends.base import Backend
 from designate_pool.cmd.compose import concurrency
-from designate_pool.cmd.manage import api_tokens
-from designate_pool.cmd.manage import config_check
-from designate_pool.cmd.manage import invariants_check
-from designate_pool.config import clear_text, concurrency_choice, load, pools, source
+from designate_pool.cmd.manage import api_tokens, clear_text, config_check, invariants_check
+from designate_pool.config import concurrency_choice, load, pools, source
 from designate_pool.config.errors import ConfigErrors
 from designate_pool.errors import BadConfiguration, InvalidField, PoolError, PoolNotFound
 from designate_pool.minidns.access import acl

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 
 import dns.name
 
-from designate_pool.concurrency import Runtime, Task
+from designate_pool.concurrency import LoopTask, Runtime
 from designate_pool.minidns.access.acl import TsigGrant
 from designate_pool.protocol import tsig
 from designate_pool.storage.sql.database import Storage, Tx
@@ -31,7 +31,7 @@ class TsigGrants:
         self._changes: int | None = None
         self._outage = False
         self._over = threading.Event()
-        self._task: Task | None = None
+        self._task: LoopTask | None = None
         self.visitors: Mapping[dns.name.Name, TsigGrant] = {}
 
     def start(self, runtime: Runtime) -> None:

@@ -20,7 +20,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from designate_pool.concurrency import Native, Runtime, Task
+from designate_pool.concurrency import LoopTask, NativeThread, Runtime
 from designate_pool.minidns.client.mailbox import Mailbox
 from designate_pool.minidns.client.peer_channel import MOST_STREAMS, PeerChannel
 from designate_pool.minidns.client.query import FIRST_RESEND, NextStep, RetryingQuery, Step
@@ -56,8 +56,8 @@ class ClientLoop:
         self._sockets: dict[int, socket.socket] = {}
         self._streams: dict[int, tuple[RetryingQuery, TcpQuery]] = {}
         self._waiting: NativeSelector | None = None
-        self._native: Native | None = None
-        self._task: Task | None = None
+        self._native: NativeThread | None = None
+        self._task: LoopTask | None = None
 
     def open(self, runtime: Runtime) -> None:
         """Open the sockets.
@@ -110,7 +110,7 @@ class ClientLoop:
 
     def begin(self, errand: RetryingQuery) -> None:
         """Start an errand."""
-        errand.lane = self._lane(errand)
+        errand.channel = self._lane(errand)
         self._apply(errand, errand.begin(self._now))
 
     def hurry(self, errand: RetryingQuery) -> None:
@@ -184,7 +184,7 @@ class ClientLoop:
         """Do what *errand* wants done."""
         if errand.ended:
             return
-        lane = errand.lane
+        lane = errand.channel
         if step is NextStep.END:
             errand.ended, errand.wake = True, None
             self._release(errand, lane)
@@ -361,7 +361,7 @@ class ClientLoop:
     def _go_on(self, number: int) -> None:
         """Something can be done with a connection."""
         errand, stream = self._streams[number]
-        lane, was_writing = errand.lane, stream.writing
+        lane, was_writing = errand.channel, stream.writing
         assert self._waiting is not None and lane is not None
         try:
             reply = stream.go_on()

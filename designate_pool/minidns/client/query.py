@@ -9,14 +9,11 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from typing import TYPE_CHECKING
+from typing import Any
 
 from designate_pool.minidns.access.acl import AllowedPeer
 from designate_pool.model import Answer
 from designate_pool.protocol.soa_query import SoaReply
-
-if TYPE_CHECKING:
-    from designate_pool.minidns.client.peer_channel import PeerChannel
 
 FIRST_RESEND = 1.0
 
@@ -52,7 +49,7 @@ class RetryingQuery:
     """
 
     __slots__ = ('peer', 'name', 'template', 'asked', 'doubt', 'schedule', 'tries', 'try_ends', 'in_try', 'gap', 'wake',
-                 'message', 'id', 'mac', 'queued', 'counted', 'sends', 'sent_at', 'by_tcp', 'ended', 'lane')
+                 'message', 'id', 'mac', 'queued', 'counted', 'sends', 'sent_at', 'by_tcp', 'ended', 'channel')
 
     def __init__(self, peer: AllowedPeer, name: str, template: bytes, schedule: RetrySchedule) -> None:
         self.peer = peer
@@ -64,10 +61,10 @@ class RetryingQuery:
         self.try_ends: float | None = None
         self.in_try = False
         self.gap = FIRST_RESEND
-        # The exchange's notes: whom it goes to, when to come back, the try's message, its id and MAC, how many
-        # datagrams were sent and when the last, and whether it is waiting to be sent, counts as under way, is asked
-        # over TCP, and is over.
-        self.lane: PeerChannel | None = None
+        # The loop's notes: its PeerChannel, when to come back, the try's message, its id and MAC, how many datagrams
+        # were sent and when the last, and whether it is waiting to be sent, counts as under way, is asked over TCP,
+        # and is over.
+        self.channel: Any = None
         self.wake: float | None = None
         self.message: bytes | None = None
         self.id = 0

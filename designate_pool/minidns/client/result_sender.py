@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import logging
 
-from designate_pool.concurrency import Batches, Runtime
+from designate_pool.concurrency import Runtime, WorkQueue
 from designate_pool.minidns.client.soa_poller import Found, ToAsker, ToPool
 from designate_pool.rpc.pool_manager import PoolManagerClient
 
@@ -19,7 +19,7 @@ class ResultSender:
 
     def __init__(self, pool_managers: PoolManagerClient) -> None:
         self._pool_managers = pool_managers
-        self._batches: Batches | None = None
+        self._batches: WorkQueue | None = None
         self._outage = False
 
     def put(self, *found: Found) -> None:

@@ -13,7 +13,7 @@ import struct
 from collections.abc import Iterable
 from typing import Any
 
-from designate_pool.concurrency import Native
+from designate_pool.concurrency import NativeThread
 
 # Linux's names for "tell me of ICMP errors, and whose datagram each was about" (ip(7), ipv6(7)).
 _IP_RECVERR, _IPV6_RECVERR = 11, 25
@@ -126,7 +126,7 @@ class NativeSelector:
     :param native: has the modules
     """
 
-    def __init__(self, native: Native) -> None:
+    def __init__(self, native: NativeThread) -> None:
         self._poll = native.select.poll()
         self._reading, self._writing = native.select.POLLIN, native.select.POLLOUT
         self._inner, self._outer = native.socket.socketpair()

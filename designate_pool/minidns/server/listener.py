@@ -14,7 +14,7 @@ import struct
 import time
 from collections.abc import Callable, Sequence
 
-from designate_pool.concurrency import Runtime, Task
+from designate_pool.concurrency import LoopTask, Runtime
 from designate_pool.minidns.client.sockets import Address, SocketSelector, udp_socket
 from designate_pool.minidns.server.query_handler import QueryHandler
 from designate_pool.minidns.server.tcp import Served, TcpServer, listen
@@ -103,7 +103,7 @@ class UdpServer:
         self._answering = answering
         self._waiting = SocketSelector([sock])
         self._stopping = False
-        self._task: Task | None = None
+        self._task: LoopTask | None = None
         # Where any local address is listened on, an answer must leave from the one that the query came to.
         if ipaddress.ip_address(sock.getsockname()[0]).is_unspecified:
             if sock.family == socket.AF_INET6:

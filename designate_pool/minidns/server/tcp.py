@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 
-from designate_pool.concurrency import Runtime, Task
+from designate_pool.concurrency import LoopTask, Runtime
 from designate_pool.minidns import counters
 from designate_pool.minidns.access.acl import AllowedPeer
 from designate_pool.minidns.server.query_handler import QueryHandler
@@ -130,7 +130,7 @@ class TcpServer:
         self._waiting: dict[str, collections.deque[ClientConnection]] = {}
         self._changed = threading.Condition()
         self._listeners: list[socket.socket] = []
-        self._tasks: list[Task] = []
+        self._tasks: list[LoopTask] = []
         self._runtime: Runtime | None = None
         self._stopping = False
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from designate_pool.concurrency import Native, Runtime, Task
+from designate_pool.concurrency import LoopTask, NativeThread, Runtime
 from designate_pool.minidns import counters
 from designate_pool.minidns.access.acl import AllowedPeer
 from designate_pool.minidns.client.poll_handover import hand_back_pages
@@ -43,9 +43,9 @@ class SweepService:
     def __init__(self, pool_managers: PoolManagerClient, sources: dict[int, str]) -> None:
         self._pool_managers = pool_managers
         self._sources = sources
-        self._native: Native | None = None
+        self._native: NativeThread | None = None
         self._survey: SoaSweep | None = None
-        self._task: Task | None = None
+        self._task: LoopTask | None = None
         self._outage = False
 
     def start(self, runtime: Runtime) -> None:

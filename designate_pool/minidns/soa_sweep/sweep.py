@@ -22,7 +22,7 @@ from typing import Any
 
 from dns.tsig import Key
 
-from designate_pool.concurrency import Native
+from designate_pool.concurrency import NativeThread
 from designate_pool.minidns.access.acl import AllowedPeer
 from designate_pool.minidns.client import udp_gso
 from designate_pool.minidns.client.congestion_window import MOST
@@ -59,7 +59,7 @@ class SoaSweep:
     :param sources: the address to send from, by family; any where it is missing
     """
 
-    def __init__(self, native: Native, sources: dict[int, str] | None = None) -> None:
+    def __init__(self, native: NativeThread, sources: dict[int, str] | None = None) -> None:
         self._native = native
         self._sources = sources or {}
         self._clock = native.time.monotonic

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import falcon
 
-from designate_pool.api.auth.middleware import pool_asker
+from designate_pool.api.auth.identity import pool_asker
 from designate_pool.api.http import request
 from designate_pool.api.http.envelope import answer, asker
 from designate_pool.api.schema import request_fields

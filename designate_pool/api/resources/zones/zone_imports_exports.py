@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import falcon
 
-from designate_pool.api.auth.middleware import check_rule
+from designate_pool.api.auth.identity import check_rule
 from designate_pool.api.http import request
 from designate_pool.api.http.envelope import answer, asker
 from designate_pool.api.schema import request_fields

@@ -33,8 +33,8 @@ def test_what_commands_a_terminal_is_shown_as_what_it_is_not():
     assert live.harmless('zwölf\t区域\n') == 'zwölf\t区域\n'
     table, told = io.StringIO(), io.StringIO()
     names, data = ('name', 'found'), ('example.com.', [{'last_error': text}])
-    formats.Table().emit_one(names, [formats.cell(each, 'table') for each in data], table, Namespace(max_width=0,
-                                                                                                     fit_width=False, print_empty=False))
+    formats.Table().emit_one(names, [formats.cell(each, 'table') for each in data], table,
+                             Namespace(max_width=0, fit_width=False, print_empty=False))
     formats.Text(lambda found: f'{found["found"][0]["last_error"]}\n').emit_one(names, data, told,
                                                                                 Namespace(columns=[]))
     formats.Text(str).emit_one(names, data, told, Namespace(columns=['found']))

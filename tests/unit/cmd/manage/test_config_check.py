@@ -15,8 +15,9 @@ from designate_pool import backends
 from designate_pool.backends.base import Backend
 from designate_pool.cmd.manage import config_check
 from designate_pool.cmd.manage.config_check import ConfigReport
+from designate_pool.concurrency import Runtime
 from designate_pool.model import Endpoint, Finding, Pool, Server, new_id, utcnow
-from designate_pool.runtime import Inline, Runtime, Threads
+from designate_pool.runtime import Inline, Threads
 from designate_pool.storage.sql import migrate
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import pools
