@@ -171,7 +171,7 @@ def test_a_program_of_a_pool_that_does_not_exist_does_not_start(pools: Pools, tm
     wrong = tmp_path / 'wrong.conf'
     wrong.write_text(text.replace('pool_name = silver', 'pool_name = sliver'))
     for module in ('manager', 'minidns'):
-        ended = warm.run(f'designate_pool.cmd.{module}', '--config-file', str(wrong))
+        ended = warm.run(f'designate_pool.cmd.programs.{module}', '--config-file', str(wrong))
         assert ended.returncode == 1
         assert ('[service:pool_manager] pool_name is sliver: no such pool (there are: default, silver); correct it, or '
                 "'designate-pool-manage pool create sliver'.") in ended.stderr
