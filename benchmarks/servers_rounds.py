@@ -143,8 +143,9 @@ def timed(asker: concurrent.futures.Executor, server: Any, names: Sequence[str],
 
 def _calls(driver: Backend, domains: Sequence[Domain]) -> Callable[[], None]:
     """All calls of *driver* that create *domains*, as many at once as a pool manager makes."""
-    batches = [domains[start:start + driver.batch_size] for start in range(0, len(domains), driver.batch_size)]
-    callers = min(driver.server.max_in_flight, driver.most_in_flight)
+    size = driver.capabilities.batch_size
+    batches = [domains[start:start + size] for start in range(0, len(domains), size)]
+    callers = min(driver.server.max_in_flight, driver.capabilities.most_in_flight)
 
     def call() -> None:
         with concurrent.futures.ThreadPoolExecutor(callers) as executor:

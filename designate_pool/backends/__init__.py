@@ -50,7 +50,7 @@ def build_for(pool: model.Pool, server: model.Server) -> Backend:
 
     :raises InvalidField: also when the pool lacks what the driver needs of it
     """
-    if driver_class(server.driver).reads_catalog and pool.catalog_zone is None:
+    if driver_class(server.driver).capabilities.reads_catalog and pool.catalog_zone is None:
         raise InvalidField(field='driver', why='it needs the option catalog_zone of [service:pool_manager]')
     return build(server)
 

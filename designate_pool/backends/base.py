@@ -6,8 +6,9 @@ zone anew that it has already.  They either return, which is success, or raise
 :class:`BackendError` (anything else).  Creating what exists and deleting what does not are successes; creating what
 exists with other settings (primaries, key) gives it the settings that the server's section has now.
 
-A driver that can do many domains in one go sets ``batch_size``, and writes ``_create_many`` and ``_delete_many`` in the
-place of the first two, and ``_refetch_many`` if it can do that in one go as well.
+A driver that can do many domains in one go has a ``batch_size`` above 1 among its :class:`Capabilities`, and writes
+``_create_many`` and ``_delete_many`` in the place of the first two, and ``_refetch_many`` if it can do that in one go
+as well.  Each is given the :class:`Deadline` by which its call has to end.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ from typing import ClassVar
 
 from designate_pool import model
 from designate_pool.backends import file_permissions
-from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, PoolError
+from designate_pool.backends.capabilities import Capabilities
+from designate_pool.deadline import Deadline
+from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, InvalidField, PoolError
 
 LOG = logging.getLogger(__name__)
 
@@ -38,35 +41,19 @@ class Backend:
     """One server, acted on through its driver.  Any number of calls may be under way at once.
 
     :cvar OPTIONS: the driver's own options; whoever reads the configuration puts their values in ``server.options``
-    :cvar fetches_on_create: whether the server goes to fetch a zone as soon as it was created, without a NOTIFY
-    :cvar serves_on_create: whether a successful create means that the zone's contents are served already; without it
-        a create only announces the zone, and a poll must see it served
-    :cvar fed_by_records: whether it gets a zone's records from the pool manager (see
-        :class:`designate_pool.backends.records.base.RecordBackend`), since it cannot transfer them
-    :cvar keeps_serial: whether it has a zone at the serial that the zone has here
-    :cvar reads_catalog: whether the server learns its zones from the pool's catalog zone (RFC 9432)
-    :cvar tries_key: whether :meth:`check` finds out that the server does not take the ``tsig_key``; without it that is
-        seen by its answer for a zone that it has not
-    :cvar batch_size: how many domains one call takes
-    :cvar gathers_below: calls for fewer domains than these, but for more than one, are followed by a rest in which more
-        gather; for servers that each call costs time for every zone that they hold
-    :cvar most_in_flight: how many calls the server takes at once, whatever ``server.max_in_flight`` says
+    :cvar capabilities: how the server behaves; one that depends on options is set in the driver's ``__init__``
+    :raises InvalidField: when ``server.options`` lacks one that is required
     """
 
     OPTIONS: ClassVar[tuple[model.Option, ...]] = ()
-    fetches_on_create = False
-    serves_on_create = False
-    fed_by_records = False
-    keeps_serial = True
-    reads_catalog = False
-    tries_key = False
-    batch_size: ClassVar[int] = 1
-    gathers_below: ClassVar[int] = 0
-    most_in_flight: ClassVar[int] = 1000
+    capabilities = Capabilities()
 
     def __init__(self, server: model.Server) -> None:
         self.server = server
         self.options = {option.name: option.default for option in self.OPTIONS} | dict(server.options)
+        for option in self.OPTIONS:
+            if option.required and self.options[option.name] in (None, ''):
+                raise InvalidField(field=option.name, why='it must be given')
         self._complaints = _Complaints(server.label)
 
     def create_domain(self, domain: model.Domain) -> model.CallResult:
@@ -108,7 +95,7 @@ class Backend:
         :param names: those that it should have; a server that cannot list its zones is asked for each of these
         """
         found: list[tuple[Mapping[str, int | None], bool]] = []
-        result = self._call('list', lambda timeout: found.append(self._list(names, timeout)), LISTING_SECONDS)
+        result = self._call('list', lambda deadline: found.append(self._list(names, deadline)), LISTING_SECONDS)
         return model.Listing(result, *(found[0] if found else ({}, False)))
 
     def check(self) -> list[model.Finding]:
@@ -152,37 +139,37 @@ class Backend:
     def close(self) -> None:
         """Let go of what is kept between calls; a later call opens it again."""
 
-    def _create(self, domain: model.Domain, timeout: float) -> None:
+    def _create(self, domain: model.Domain, deadline: Deadline) -> None:
         raise NotImplementedError
 
-    def _delete(self, domain: model.Domain, timeout: float) -> None:
+    def _delete(self, domain: model.Domain, deadline: Deadline) -> None:
         raise NotImplementedError
 
-    def _create_many(self, domains: Sequence[model.Domain], timeout: float) -> Outcomes:
+    def _create_many(self, domains: Sequence[model.Domain], deadline: Deadline) -> Outcomes:
         raise NotImplementedError
 
-    def _delete_many(self, domains: Sequence[model.Domain], timeout: float) -> Outcomes:
+    def _delete_many(self, domains: Sequence[model.Domain], deadline: Deadline) -> Outcomes:
         raise NotImplementedError
 
-    def _refetch(self, domain: model.Domain, timeout: float) -> None:
+    def _refetch(self, domain: model.Domain, deadline: Deadline) -> None:
         raise BackendRefused(why=f'the driver {self.server.driver} cannot have the server transfer a zone that it has '
                                  'already; do it on the server by hand')
 
-    def _refetch_many(self, domains: Sequence[model.Domain], timeout: float) -> Outcomes:
+    def _refetch_many(self, domains: Sequence[model.Domain], deadline: Deadline) -> Outcomes:
         outcomes: list[BackendError | None] = []
         for domain in domains:
             try:
-                self._refetch(domain, timeout)
+                self._refetch(domain, deadline)
                 outcomes.append(None)
             except BackendError as error:
                 outcomes.append(error)
         return outcomes
 
-    def _list(self, names: Collection[str], timeout: float) -> tuple[Mapping[str, int | None], bool]:
+    def _list(self, names: Collection[str], deadline: Deadline) -> tuple[Mapping[str, int | None], bool]:
         """Names, lower case and absolute, with their serials (None where none is served yet); whether these are all."""
         raise NotImplementedError
 
-    def _ping(self, timeout: float) -> None:
+    def _ping(self, deadline: Deadline) -> None:
         raise NotImplementedError
 
     def _advice(self, result: model.CallResult) -> str:
@@ -191,18 +178,18 @@ class Backend:
             return f'see whether {self.server.label} runs and can be reached from here, and what its section says of it'
         return f'see the page of the driver {self.server.driver} in the documentation for what the server needs'
 
-    def _refuse_key(self, timeout: float) -> None:
+    def _refuse_key(self, deadline: Deadline) -> None:
         raise BackendRefused(why=f'the driver {self.server.driver} does not manage TSIG keys; set them on the server')
 
-    def _each(self, verb: str, domains: Sequence[model.Domain], one: Callable[[model.Domain, float], None],
-              many: Callable[[Sequence[model.Domain], float], Outcomes]) -> list[model.CallResult]:
-        if self.batch_size == 1:
+    def _each(self, verb: str, domains: Sequence[model.Domain], one: Callable[[model.Domain, Deadline], None],
+              many: Callable[[Sequence[model.Domain], Deadline], Outcomes]) -> list[model.CallResult]:
+        if self.capabilities.batch_size == 1:
             return [self._call(f'{verb} {domain.name}', functools.partial(one, domain)) for domain in domains]
         if not domains:
             return []
         what = f'{verb} {domains[0].name}' + (f' and {len(domains) - 1} more' if len(domains) > 1 else '')
         outcomes: list[BackendError | None] = []
-        whole = self._call(what, lambda timeout: outcomes.extend(many(domains, timeout)))
+        whole = self._call(what, lambda deadline: outcomes.extend(many(domains, deadline)))
         if not whole.ok:
             return [whole] * len(domains)
         return [self._one_of_many(f'{verb} {domain.name}', outcome, whole.seconds)
@@ -215,11 +202,11 @@ class Backend:
         self._complaints.failed(what, result, error)
         return result
 
-    def _call(self, what: str, work: Callable[[float], None], seconds: float | None = None) -> model.CallResult:
+    def _call(self, what: str, work: Callable[[Deadline], None], seconds: float | None = None) -> model.CallResult:
         started = time.monotonic()
         allowed = self.server.call_timeout if seconds is None else seconds
         try:
-            work(allowed)
+            work(Deadline(allowed))
         except (SystemExit, KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as error:  # eventlet's Timeout is no Exception, and a driver may raise anything

@@ -12,6 +12,7 @@ from collections.abc import Collection, Sequence
 from designate_pool import model
 from designate_pool.backends import soa_check
 from designate_pool.backends.base import Backend, Outcomes
+from designate_pool.backends.capabilities import Capabilities
 from designate_pool.backends.soa_check import SoaAnswer, SoaOutcome
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendUnreachable
@@ -23,31 +24,29 @@ _PATIENCE = 5.0
 class Catalog(Backend):
     """A consumer of the catalog zone."""
 
-    fetches_on_create = True
-    reads_catalog = True
-    batch_size = 500
+    capabilities = Capabilities(fetches_on_create=True, reads_catalog=True, batch_size=500)
 
     def check(self) -> list[model.Finding]:
         """Ask whether the server answers; whether it reads the catalog, only a domain shows."""
         result = self.ping()
         return [] if result.ok else [model.Finding(f'it does not answer: {result.error}', self._advice(result))]
 
-    def _create_many(self, domains: Sequence[model.Domain], timeout: float) -> Outcomes:
+    def _create_many(self, domains: Sequence[model.Domain], deadline: Deadline) -> Outcomes:
         return [None] * len(domains)
 
-    def _delete_many(self, domains: Sequence[model.Domain], timeout: float) -> Outcomes:
-        said = soa_check.ask(self.server, {domain.name for domain in domains}, Deadline(timeout),
+    def _delete_many(self, domains: Sequence[model.Domain], deadline: Deadline) -> Outcomes:
+        said = soa_check.ask(self.server, {domain.name for domain in domains}, deadline,
                              lambda said: said.answer is SoaOutcome.ABSENT)
         if not any(said.values()):
-            raise BackendUnreachable(why=f'no answer within {timeout:g} s')
+            raise BackendUnreachable(why=f'no answer within {deadline.seconds:g} s')
         return [_still_there(domain.name, said[domain.name]) for domain in domains]
 
-    def _list(self, names: Collection[str], timeout: float) -> tuple[dict[str, int | None], bool]:
+    def _list(self, names: Collection[str], deadline: Deadline) -> tuple[dict[str, int | None], bool]:
         found: dict[str, int | None] = {}
         asked = sorted(names)
-        deadline = Deadline(timeout)
-        for start in range(0, len(asked), self.batch_size):
-            part = asked[start:start + self.batch_size]
+        size = self.capabilities.batch_size
+        for start in range(0, len(asked), size):
+            part = asked[start:start + size]
             for name, said in soa_check.ask(self.server, part, Deadline(min(_PATIENCE, deadline.left()))).items():
                 if said is None:
                     raise BackendUnreachable(why=f'no answer when asked for {name}')
@@ -55,8 +54,8 @@ class Catalog(Backend):
                     found[name] = said.serial
         return found, False
 
-    def _ping(self, timeout: float) -> None:
-        if soa_check.ask(self.server, ['.'], Deadline(timeout))['.'] is None:
+    def _ping(self, deadline: Deadline) -> None:
+        if soa_check.ask(self.server, ['.'], deadline)['.'] is None:
             raise TimeoutError
 
     def _advice(self, result: model.CallResult) -> str:

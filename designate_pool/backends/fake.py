@@ -16,6 +16,7 @@ from typing import ClassVar
 
 from designate_pool import model
 from designate_pool.backends.base import Backend
+from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, InvalidField
 
 BEHAVIOURS = ('succeed', 'fail', 'refuse', 'unreachable', 'hang', 'lie')
@@ -45,7 +46,7 @@ class Fake(Backend):
 
     def __init__(self, server: model.Server) -> None:
         super().__init__(server)
-        self.serves_on_create = bool(self.options['serves'])
+        self.capabilities = dataclasses.replace(self.capabilities, serves_on_create=bool(self.options['serves']))
         self.calls: list[FakeCall] = []
         self.zones: set[str] = set()
         self._lock = threading.Lock()
@@ -77,28 +78,28 @@ class Fake(Backend):
         self._awake.set()
         self._awake = threading.Event()
 
-    def _create(self, domain: model.Domain, timeout: float) -> None:
-        if self._effective(FakeCall('create', domain.name, domain.generation), timeout):
+    def _create(self, domain: model.Domain, deadline: Deadline) -> None:
+        if self._effective(FakeCall('create', domain.name, domain.generation), deadline):
             with self._lock:
                 self.zones.add(domain.name)
 
-    def _delete(self, domain: model.Domain, timeout: float) -> None:
-        if self._effective(FakeCall('delete', domain.name, domain.generation), timeout):
+    def _delete(self, domain: model.Domain, deadline: Deadline) -> None:
+        if self._effective(FakeCall('delete', domain.name, domain.generation), deadline):
             with self._lock:
                 self.zones.discard(domain.name)
 
-    def _refetch(self, domain: model.Domain, timeout: float) -> None:
-        self._effective(FakeCall('refetch', domain.name, domain.generation), timeout)
+    def _refetch(self, domain: model.Domain, deadline: Deadline) -> None:
+        self._effective(FakeCall('refetch', domain.name, domain.generation), deadline)
 
-    def _list(self, names: Collection[str], timeout: float) -> tuple[dict[str, int | None], bool]:
-        self._effective(FakeCall('list'), timeout)
+    def _list(self, names: Collection[str], deadline: Deadline) -> tuple[dict[str, int | None], bool]:
+        self._effective(FakeCall('list'), deadline)
         with self._lock:
             return dict.fromkeys(self.zones), True
 
-    def _ping(self, timeout: float) -> None:
-        self._effective(FakeCall('ping'), timeout)
+    def _ping(self, deadline: Deadline) -> None:
+        self._effective(FakeCall('ping'), deadline)
 
-    def _effective(self, call: FakeCall, timeout: float) -> bool:
+    def _effective(self, call: FakeCall, deadline: Deadline) -> bool:
         """Record *call* and behave; whether it is to have an effect."""
         behaviour = self._record(call)
         if behaviour == 'fail':
@@ -108,7 +109,7 @@ class Fake(Backend):
         if behaviour == 'unreachable':
             raise BackendUnreachable(why='the fake server cannot be reached, as it was told')
         if behaviour == 'hang':
-            self._awake.wait(timeout)
+            self._awake.wait(deadline.left())
             raise TimeoutError
         return behaviour == 'succeed'
 

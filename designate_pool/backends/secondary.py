@@ -13,9 +13,10 @@ from typing import Any, ClassVar
 
 from designate_pool import model
 from designate_pool.backends.base import Backend
+from designate_pool.backends.capabilities import Capabilities
 from designate_pool.backends.connection_pool import ConnectionPool
 from designate_pool.deadline import Deadline
-from designate_pool.errors import BackendError, BackendRefused, InvalidField
+from designate_pool.errors import BackendError, BackendRefused
 
 LONGEST_ANSWER = 1 << 24
 PERMANENT = ('secret', 'request')
@@ -24,7 +25,7 @@ PERMANENT = ('secret', 'request')
 class Secondary(Backend):
     """A ``designate-pool-nameserver``."""
 
-    fetches_on_create = True
+    capabilities = Capabilities(fetches_on_create=True)
 
     OPTIONS: ClassVar[tuple[model.Option, ...]] = (
         model.Option('control_host', "Address of the control socket; the server's host when not set."),
@@ -34,9 +35,6 @@ class Secondary(Backend):
 
     def __init__(self, server: model.Server) -> None:
         super().__init__(server)
-        for option in self.OPTIONS:
-            if option.required and self.options[option.name] is None:
-                raise InvalidField(field=option.name, why='it must be given')
         self._address = (self.options['control_host'] or server.host, int(self.options['control_port']))
         self._secret = self.options['control_secret']
         key = server.tsig_key
@@ -47,25 +45,25 @@ class Secondary(Backend):
     def close(self) -> None:
         self._connections.close()
 
-    def _create(self, domain: model.Domain, timeout: float) -> None:
-        self._ask(timeout, 'add_zone', name=domain.name, primaries=self._primaries, key=self._key)
+    def _create(self, domain: model.Domain, deadline: Deadline) -> None:
+        self._ask(deadline, 'add_zone', name=domain.name, primaries=self._primaries, key=self._key)
 
-    def _delete(self, domain: model.Domain, timeout: float) -> None:
-        self._ask(timeout, 'delete_zone', name=domain.name)
+    def _delete(self, domain: model.Domain, deadline: Deadline) -> None:
+        self._ask(deadline, 'delete_zone', name=domain.name)
 
-    def _refetch(self, domain: model.Domain, timeout: float) -> None:
-        if not self._ask(timeout, 'refetch', name=domain.name):
+    def _refetch(self, domain: model.Domain, deadline: Deadline) -> None:
+        if not self._ask(deadline, 'refetch', name=domain.name):
             raise BackendError(why=f'refetch: it does not have {domain.name}')
 
-    def _list(self, names: Collection[str], timeout: float) -> tuple[dict[str, int | None], bool]:
-        return {each['name'].lower(): each['serial'] for each in self._ask(timeout, 'list_zones')}, True
+    def _list(self, names: Collection[str], deadline: Deadline) -> tuple[dict[str, int | None], bool]:
+        return {each['name'].lower(): each['serial'] for each in self._ask(deadline, 'list_zones')}, True
 
-    def _ping(self, timeout: float) -> None:
-        self._ask(timeout, 'ping')
+    def _ping(self, deadline: Deadline) -> None:
+        self._ask(deadline, 'ping')
 
-    def _ask(self, timeout: float, verb: str, **arguments: Any) -> Any:
+    def _ask(self, deadline: Deadline, verb: str, **arguments: Any) -> Any:
         line = json.dumps({'secret': self._secret, 'verb': verb, **arguments}).encode() + b'\n'
-        answer = self._connections.use(lambda connection, deadline: connection.ask(line, deadline), Deadline(timeout))
+        answer = self._connections.use(lambda connection, deadline: connection.ask(line, deadline), deadline)
         if not isinstance(answer, dict) or 'ok' not in answer:
             raise BackendError(why=f'what answers at {self._address[0]} port {self._address[1]} is no control socket')
         if not answer['ok']:

@@ -120,7 +120,7 @@ class Manager:
         or with another driver: that may be another machine.
         """
         return [result for result in results if (lane := self.lanes.get(result.server_id)) is not None
-                and lane.backend.keeps_serial and result.label in (None, lane.server.label)]
+                and lane.backend.capabilities.keeps_serial and result.label in (None, lane.server.label)]
 
     def stop(self) -> None:
         """Finish what is under way and give back what was only taken."""
@@ -138,7 +138,7 @@ class Manager:
     def _begin(self, domain_ids: Sequence[str]) -> None:
         now = utcnow()
         self._outcomes.begun(domain_ids)
-        fed = [key for key, lane in self.all_lanes.items() if lane.backend.fed_by_records]
+        fed = [key for key, lane in self.all_lanes.items() if lane.backend.capabilities.fed_by_records]
         with self.deciding:
             found = self.situations(domain_ids)
             for situation in found.values():
@@ -360,7 +360,7 @@ class Manager:
     def _reads_catalog(self, server_id: str) -> bool:
         """Whether the server learns its zones from the pool's catalog zone."""
         lane = self.lanes.get(server_id)
-        return self.pool.catalog_zone is not None and lane is not None and lane.backend.reads_catalog
+        return self.pool.catalog_zone is not None and lane is not None and lane.backend.capabilities.reads_catalog
 
     def _announce(self, works: Sequence[Operation]) -> None:
         """Notify those who read the catalog zone of it.
@@ -381,7 +381,7 @@ class Manager:
 
     def _fetching_time(self, server_id: str) -> float:
         """Seconds in which a server may fetch a new zone by itself before it is told to."""
-        patience = CATALOG_PATIENCE if self.lanes[server_id].backend.reads_catalog else 1
+        patience = CATALOG_PATIENCE if self.lanes[server_id].backend.capabilities.reads_catalog else 1
         return self.settings.tries.retry_interval * patience
 
     def _order(self, orders: Decision, situation: DomainState, row: ServerStatus, delay: float, now: datetime) -> None:
@@ -460,7 +460,7 @@ class Manager:
         server, action = called.work.row.server_id, called.work.row.action
         if mine:
             situation.change(row_transitions.cancel(situation.rows[server, action]))
-        makes = action is Action.CREATE or self.all_lanes[server].backend.fed_by_records
+        makes = action is Action.CREATE or self.all_lanes[server].backend.capabilities.fed_by_records
         if makes and called.result.ok:
             delete = situation.rows.get((server, Action.DELETE))
             if delete is None:
@@ -476,11 +476,11 @@ class Manager:
         update, backend = situation.rows.get((server, Action.UPDATE)), self.all_lanes[server].backend
         if update is None:
             return
-        if backend.serves_on_create:
+        if backend.capabilities.serves_on_create:
             self._after_feed(situation, called, now)
         elif update.status is not Outcome.SUCCESS and update.next_attempt_at is None:
             situation.change(row_transitions.ready(update, now))
-            if backend.fetches_on_create:
+            if backend.capabilities.fetches_on_create:
                 situation.fetching.add(server)
 
     def _after_feed(self, situation: DomainState, called: CallOutcome, now: datetime) -> None:

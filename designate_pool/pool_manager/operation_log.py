@@ -55,5 +55,5 @@ def _cause(row: ServerStatus, request_id: str) -> str:
 
 
 def _is_silent(lane: ServerWorker, action: Action) -> bool:
-    by_dns = action is Action.UPDATE and not lane.backend.fed_by_records
+    by_dns = action is Action.UPDATE and not lane.backend.capabilities.fed_by_records
     return (lane.dns if by_dns else lane.control).is_open

@@ -230,7 +230,7 @@ def told(done: Reloaded) -> str:
 def _lets_go(was: Server, new: Server) -> bool:
     """Whether the same machine got another driver, and the former one has to delete what it made there."""
     return (was.driver != new.driver and was.host == new.host
-            and not backends.driver_class(was.driver).reads_catalog)
+            and not backends.driver_class(was.driver).capabilities.reads_catalog)
 
 
 def _warn(backend: Backend) -> None:

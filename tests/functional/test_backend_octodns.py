@@ -86,7 +86,7 @@ def test_a_zone_is_fed_changed_listed_and_deleted(powerdns: Start) -> None:
             assert backend.delete_domain(a_domain()).ok
             assert server.texts('www.example.com.', 'A') == []
         assert backend.delete_domain(a_domain('never.example.com.')).ok
-        assert not backend.keeps_serial and backend.fed_by_records
+        assert not backend.capabilities.keeps_serial and backend.capabilities.fed_by_records
 
 
 def test_a_server_that_dies_and_comes_back_empty(powerdns: Start) -> None:

@@ -25,6 +25,7 @@ import dns.name
 from designate_pool import model
 from designate_pool.backends.base import Backend
 from designate_pool.backends.bind9 import named_conf, rndc, statistics
+from designate_pool.backends.capabilities import Capabilities
 from designate_pool.backends.connection_pool import ConnectionPool
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused, InvalidField
@@ -66,7 +67,7 @@ _SECONDARY = re.compile(r'^type: (secondary|slave)$', re.MULTILINE)
 class Bind9(Backend):
     """A BIND server."""
 
-    fetches_on_create = True
+    capabilities = Capabilities(fetches_on_create=True)
 
     OPTIONS: ClassVar[tuple[model.Option, ...]] = (
         model.Option('rndc_host', "Address of named's control channel; the server's host when not set."),
@@ -119,10 +120,9 @@ class Bind9(Backend):
                 " allows this host's address"))
         return findings
 
-    def _create(self, domain: model.Domain, timeout: float) -> None:
+    def _create(self, domain: model.Domain, deadline: Deadline) -> None:
         if not self._primaries:
             raise BackendRefused(why=f'server {self.server.label} has no primaries to transfer zones from')
-        deadline = Deadline(timeout)
         zone = _name(domain.name)
         file = self._folder + named_conf.file_name(zone, self._view, domain.generation)
         settings = named_conf.secondary(self._primaries, file)
@@ -160,8 +160,7 @@ class Bind9(Backend):
         if refreshed.result:
             raise _trouble('refresh', zone, refreshed)
 
-    def _delete(self, domain: model.Domain, timeout: float) -> None:
-        deadline = Deadline(timeout)
+    def _delete(self, domain: model.Domain, deadline: Deadline) -> None:
         zone = _name(domain.name)
         held = self._added(zone, self._ask(f'showzone {self._where(zone)}', deadline), deadline)
         if held is not None:
@@ -173,14 +172,13 @@ class Bind9(Backend):
         if not _is_absent('delzone', zone, deleted) and CONFIGURED in deleted.text:
             raise _configured(zone)
 
-    def _refetch(self, domain: model.Domain, timeout: float) -> None:
+    def _refetch(self, domain: model.Domain, deadline: Deadline) -> None:
         zone = _name(domain.name)
-        answer = self._ask(f'retransfer {self._where(zone)}', Deadline(timeout))
+        answer = self._ask(f'retransfer {self._where(zone)}', deadline)
         if answer.result:
             raise _trouble('retransfer', zone, answer)
 
-    def _list(self, names: Collection[str], timeout: float) -> tuple[Mapping[str, int | None], bool]:
-        deadline = Deadline(timeout)
+    def _list(self, names: Collection[str], deadline: Deadline) -> tuple[Mapping[str, int | None], bool]:
         if self._statistics is None:
             found = ((name.lower(), *self._status(name, deadline)) for name in names)
             return {name: serial for name, there, serial in found if there}, False
@@ -191,8 +189,8 @@ class Bind9(Backend):
                                    " 'zone-statistics none'")
         return serials, True
 
-    def _ping(self, timeout: float) -> None:
-        answer = self._ask('null', Deadline(timeout))
+    def _ping(self, deadline: Deadline) -> None:
+        answer = self._ask('null', deadline)
         if answer.result:
             raise BackendError(why=f'the control channel answered: {answer.words}')
 
@@ -250,12 +248,12 @@ class Bind9(Backend):
         serial = _SERIAL.search(answer.text)
         return True, int(serial[1]) if serial else None
 
-    def _see_key(self, timeout: float) -> None:
+    def _see_key(self, deadline: Deadline) -> None:
         """Raise BackendRefused when named has no key of the name that the transfers are signed with."""
         key = self.server.tsig_key
         if key is None:
             return
-        answer = self._ask('tsig-list', Deadline(timeout))
+        answer = self._ask('tsig-list', deadline)
         if answer.result:
             raise BackendError(why=f'tsig-list: {answer.words}')
         known = re.findall(f'^view "{self._view}";.* key "(.*)";$', answer.text, re.MULTILINE)

@@ -27,6 +27,7 @@ import dns.name
 from designate_pool import model
 from designate_pool.backends import soa_check
 from designate_pool.backends.base import Backend, Outcomes, a_probe
+from designate_pool.backends.capabilities import Capabilities
 from designate_pool.backends.knot import config_transaction
 from designate_pool.backends.knot.config_transaction import Change, Refused, Settings, TransactionIsOpen
 from designate_pool.backends.knot.control_protocol import Block, KnotControl, error_in
@@ -67,11 +68,9 @@ _ADVICE = {
 class Knot(Backend):
     """A Knot DNS server."""
 
-    fetches_on_create = True
-    tries_key = True
-    batch_size = 1000
-    gathers_below = 100
-    most_in_flight = 1  # there is one transaction in all of a knotd
+    # There is one transaction in all of a knotd.
+    capabilities = Capabilities(fetches_on_create=True, tries_key=True, batch_size=1000, gathers_below=100,
+                                most_in_flight=1)
 
     OPTIONS: ClassVar[tuple[model.Option, ...]] = (
         model.Option('control_socket', "The unix socket of knotd's control interface.", 'path', '/run/knot/knot.sock',
@@ -103,21 +102,20 @@ class Knot(Backend):
             findings.append(model.Finding(f'{self._key[0]}: {tried.error}', self._advice(tried)))
         return findings
 
-    def _create_many(self, domains: Sequence[model.Domain], timeout: float) -> Outcomes:
+    def _create_many(self, domains: Sequence[model.Domain], deadline: Deadline) -> Outcomes:
         if not self._primaries:
             raise BackendRefused(why=f'server {self.server.label} has no primaries to transfer zones from')
-        return self._each_named(domains, self._hold, timeout)
+        return self._each_named(domains, self._hold, deadline)
 
-    def _delete_many(self, domains: Sequence[model.Domain], timeout: float) -> Outcomes:
-        return self._each_named(domains, self._drop, timeout)
+    def _delete_many(self, domains: Sequence[model.Domain], deadline: Deadline) -> Outcomes:
+        return self._each_named(domains, self._drop, deadline)
 
-    def _refetch_many(self, domains: Sequence[model.Domain], timeout: float) -> Outcomes:
+    def _refetch_many(self, domains: Sequence[model.Domain], deadline: Deadline) -> Outcomes:
         return self._each_named(domains, lambda control, names, deadline: _each_told(
-            control, names, [[{'command': 'zone-retransfer', 'zone': name}] for name in names], deadline), timeout)
+            control, names, [[{'command': 'zone-retransfer', 'zone': name}] for name in names], deadline), deadline)
 
-    def _list(self, names: Collection[str], timeout: float) -> tuple[Mapping[str, int | None], bool]:
+    def _list(self, names: Collection[str], deadline: Deadline) -> tuple[Mapping[str, int | None], bool]:
         serials: dict[str, int | None] = {}
-        deadline = Deadline(timeout)
         with self._connected(deadline) as control:
             own = ''
             for unit in control.ask({'command': 'zone-status', 'filters': 'rs'}, deadline):
@@ -132,16 +130,15 @@ class Knot(Backend):
                 serials[name if plain else config_transaction.absolute(name)] = _serial(unit.get('data'))
         return serials, True
 
-    def _ping(self, timeout: float) -> None:
-        deadline = Deadline(timeout)
+    def _ping(self, deadline: Deadline) -> None:
         with self._connected(deadline) as control:
             trouble = error_in(list(control.ask({'command': 'status'}, deadline)))
         if trouble is not None:
             raise BackendError(why=f"status: {trouble['error']}")
 
-    def _try_key(self, timeout: float) -> None:
-        probe, deadline = a_probe(), Deadline(timeout)
-        self._create_many([probe], deadline.left())
+    def _try_key(self, deadline: Deadline) -> None:
+        probe = a_probe()
+        self._create_many([probe], deadline)
         try:
             # It may take a moment until the zone is there; it is answered with SERVFAIL then, having no contents.
             soa_check.ask(self.server, [probe.name], Deadline(min(KEY_SECONDS, deadline.left())),
@@ -149,7 +146,7 @@ class Knot(Backend):
         except OSError as error:  # whether it answers at all is not the question here
             LOG.debug('%s: %s', self.server.label, error)
         finally:
-            self._delete_many([probe], deadline.left())
+            self._delete_many([probe], deadline)
 
     def _advice(self, result: model.CallResult) -> str:
         for words, advice in _ADVICE.items():
@@ -214,7 +211,7 @@ class Knot(Backend):
         return _each_told(control, empty, [[{'command': 'zone-refresh', 'zone': name}] for name in empty], deadline)
 
     def _each_named(self, domains: Sequence[model.Domain],
-                    act: Callable[[KnotControl, Sequence[str], Deadline], Refused], timeout: float) -> Outcomes:
+                    act: Callable[[KnotControl, Sequence[str], Deadline], Refused], deadline: Deadline) -> Outcomes:
         names: dict[str, str] = {}
         outcomes: dict[str, BackendError] = {}
         for domain in domains:
@@ -223,17 +220,16 @@ class Knot(Backend):
             except (dns.exception.DNSException, ValueError) as error:
                 outcomes[domain.id] = BackendRefused(why=f'{domain.name!r} is not a domain name ({error})')
         distinct = [*dict.fromkeys(names.values())]
-        refused = self._patiently(lambda control, deadline: act(control, distinct, deadline), timeout)
+        refused = self._patiently(lambda control, deadline: act(control, distinct, deadline), deadline)
         outcomes |= {id: refused[name] for id, name in names.items() if name in refused}
         return [outcomes.get(domain.id) for domain in domains]
 
-    def _patiently(self, work: Callable[[KnotControl, Deadline], T], timeout: float) -> T:
+    def _patiently(self, work: Callable[[KnotControl, Deadline], T], deadline: Deadline) -> T:
         """Do *work* on a connection of its own, again as long as somebody else has a transaction open.
 
         That somebody is let in meanwhile: knotd does not serve a second connection beside ours.
         """
-        deadline = Deadline(timeout)
-        until = time.monotonic() + timeout * PATIENCE
+        until = time.monotonic() + deadline.left() * PATIENCE
         while True:
             try:
                 with self._connected(deadline) as control:

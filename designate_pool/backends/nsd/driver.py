@@ -15,6 +15,7 @@ from typing import ClassVar, TypeVar
 
 from designate_pool import model
 from designate_pool.backends.base import Backend, Outcomes
+from designate_pool.backends.capabilities import Capabilities
 from designate_pool.backends.nsd import config_check, zone_status
 from designate_pool.backends.nsd.control_protocol import NsdAnswer, NsdControl, Tls
 from designate_pool.deadline import Deadline
@@ -54,11 +55,9 @@ _FILES = ('server_cert_file', 'control_key_file', 'control_cert_file')
 class Nsd(Backend):
     """An NSD server."""
 
-    fetches_on_create = True
-    #: Each of a batch's zones that is there already costs a connection, with TLS 12 ms.
-    batch_size = 100
-    #: NSD has ten connections for control at most, and works on one at a time.
-    most_in_flight = 4
+    # Each of a batch's zones that is there already costs a connection, with TLS 12 ms.
+    # NSD has ten connections for control at most, and works on one at a time.
+    capabilities = Capabilities(fetches_on_create=True, batch_size=100, most_in_flight=4)
 
     OPTIONS: ClassVar[tuple[model.Option, ...]] = (
         model.Option('pattern', 'Pattern in nsd.conf that the zones are added with: what they are fetched from, with'
@@ -76,7 +75,7 @@ class Nsd(Backend):
 
     def __init__(self, server: model.Server) -> None:
         super().__init__(server)
-        self._pattern = self.options['pattern'] or ''
+        self._pattern = self.options['pattern']
         if not _PATTERN.fullmatch(self._pattern):
             raise InvalidField(field='pattern', why='the name of a pattern in nsd.conf is needed, without spaces')
         path, files = self.options['control_socket'], [self.options[name] for name in _FILES]
@@ -94,13 +93,12 @@ class Nsd(Backend):
         findings = super().check()
         if any(finding.serious for finding in findings):
             return findings
-        result = self._call('look at the pattern', lambda timeout: findings.extend(self._look(Deadline(timeout))))
+        result = self._call('look at the pattern', lambda deadline: findings.extend(self._look(deadline)))
         if not result.ok:
             findings.append(model.Finding(f'the pattern cannot be looked at: {result.error}', self._advice(result)))
         return findings
 
-    def _create_many(self, domains: Sequence[model.Domain], timeout: float) -> Outcomes:
-        deadline = Deadline(timeout)
+    def _create_many(self, domains: Sequence[model.Domain], deadline: Deadline) -> Outcomes:
         moved: set[str] = set()
         outcomes = self._batch('addzones', domains, f' {self._pattern}', deadline,
                                lambda name, said: self._after_create(name, said, moved, deadline))
@@ -113,8 +111,7 @@ class Nsd(Backend):
                 if outcome is None and zone_status.escaped(domain.name) in moved else outcome
                 for domain, outcome in zip(domains, outcomes, strict=True)]
 
-    def _delete_many(self, domains: Sequence[model.Domain], timeout: float) -> Outcomes:
-        deadline = Deadline(timeout)
+    def _delete_many(self, domains: Sequence[model.Domain], deadline: Deadline) -> Outcomes:
         foreign: dict[str, BackendError] = {}
         if len(domains) <= LOOKED_AT or not self._control.speaks_tls:
             foreign = {domain.id: error for domain in domains if (error := self._foreign(domain, deadline)) is not None}
@@ -122,23 +119,21 @@ class Nsd(Backend):
         outcomes = iter(self._batch('delzones', rest, '', deadline, self._after_delete) if rest else ())
         return [foreign[domain.id] if domain.id in foreign else next(outcomes) for domain in domains]
 
-    def _refetch_many(self, domains: Sequence[model.Domain], timeout: float) -> Outcomes:
-        deadline = Deadline(timeout)
+    def _refetch_many(self, domains: Sequence[model.Domain], deadline: Deadline) -> Outcomes:
         return [_caught(self._transfer, domain.name, deadline) for domain in domains]
 
-    def _list(self, names: Collection[str], timeout: float) -> tuple[dict[str, int | None], bool]:
-        deadline = Deadline(timeout)
+    def _list(self, names: Collection[str], deadline: Deadline) -> tuple[dict[str, int | None], bool]:
         before = self._control.incarnation()
         zones = {zone.name: zone.serial for zone in zone_status.statuses(self._control.lines('zonestatus', deadline))
                  if not self._is_foreign(zone)}
         # A list that ended since NSD died looks like a whole one: the same NSD must still be there.
-        self._ping(deadline.left())
+        self._ping(deadline)
         if self._control.incarnation() != before:
             raise BackendError(why='NSD was started anew while it listed its zones')
         return zones, True
 
-    def _ping(self, timeout: float) -> None:
-        answer = self._control.ask('status', Deadline(timeout))
+    def _ping(self, deadline: Deadline) -> None:
+        answer = self._control.ask('status', deadline)
         if not answer or not answer[0].startswith('version:'):
             raise BackendError(why=f'what answers on the control channel is no NSD: {" ".join(answer)[:200]}')
 

@@ -18,6 +18,7 @@ import dns.name
 
 from designate_pool import model
 from designate_pool.backends.base import Backend
+from designate_pool.backends.capabilities import Capabilities
 from designate_pool.backends.pdns import settings_check
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused, InvalidField
@@ -43,7 +44,7 @@ API_OPTIONS = (
 class Pdns(Backend):
     """A PowerDNS Authoritative Server."""
 
-    fetches_on_create = True
+    capabilities = Capabilities(fetches_on_create=True)
 
     OPTIONS: ClassVar[tuple[model.Option, ...]] = (
         *API_OPTIONS,
@@ -52,8 +53,6 @@ class Pdns(Backend):
 
     def __init__(self, server: model.Server) -> None:
         super().__init__(server)
-        if not self.options['api_key']:
-            raise InvalidField(field='api_key', why='it must be given')
         api = PdnsApi(api_url(server), self.options['api_key'], self.options['ca_file'])
         self._api = PdnsServer(api, self.options['server_id'])
         self._primaries = [_primary(endpoint) for endpoint in server.primaries]
@@ -68,15 +67,14 @@ class Pdns(Backend):
         findings = super().check()
         if any(finding.serious for finding in findings):
             return findings
-        result = self._call('read the settings', lambda timeout: findings.extend(self._misfits(Deadline(timeout))))
+        result = self._call('read the settings', lambda deadline: findings.extend(self._misfits(deadline)))
         if not result.ok:
             findings.append(model.Finding(f'its settings cannot be read: {result.error}', self._advice(result), False))
         return findings
 
-    def _create(self, domain: model.Domain, timeout: float) -> None:
+    def _create(self, domain: model.Domain, deadline: Deadline) -> None:
         if not self._primaries:
             raise BackendRefused(why=f'server {self.server.label} has no primaries to transfer zones from')
-        deadline = Deadline(timeout)
         name = _name(domain)
         answer = self._api.ask('POST', '/zones?rrsets=false', deadline, {'name': api_text(name)} | self._settings)
         if answer.status == 409:
@@ -89,8 +87,7 @@ class Pdns(Backend):
             self._have_it_fetched_whole(name, domain, deadline)
         self._retrieve(name, domain, deadline)
 
-    def _delete(self, domain: model.Domain, timeout: float) -> None:
-        deadline = Deadline(timeout)
+    def _delete(self, domain: model.Domain, deadline: Deadline) -> None:
         path = f'/zones/{api_id(_name(domain))}'
         held = self._api.ask('GET', f'{path}?rrsets=false', deadline)
         if held.status == 200:
@@ -106,8 +103,7 @@ class Pdns(Backend):
         elif answer.status != 204:
             raise self._api.trouble(f'delete {domain.name}', answer)
 
-    def _refetch(self, domain: model.Domain, timeout: float) -> None:
-        deadline = Deadline(timeout)
+    def _refetch(self, domain: model.Domain, deadline: Deadline) -> None:
         path = f'/zones/{api_id(_name(domain))}'
         # It would ask for what has changed since the serial that it has; so changes come whole from now on.
         asked = [('DELETE', _ixfr_of(_name(domain)))] if self.options['ixfr'] else []
@@ -119,8 +115,8 @@ class Pdns(Backend):
             if answer.status not in (200, 204):
                 raise self._api.trouble(f'retrieve {domain.name}', answer)
 
-    def _list(self, names: Collection[str], timeout: float) -> tuple[dict[str, int | None], bool]:
-        answer = self._api.ask('GET', '/zones?dnssec=false', Deadline(timeout))
+    def _list(self, names: Collection[str], deadline: Deadline) -> tuple[dict[str, int | None], bool]:
+        answer = self._api.ask('GET', '/zones?dnssec=false', deadline)
         if answer.status != 200:
             raise self._api.trouble('list', answer)
         try:
@@ -130,8 +126,8 @@ class Pdns(Backend):
         except (TypeError, KeyError, AttributeError, dns.exception.DNSException) as error:
             raise self._api.stranger() from error
 
-    def _ping(self, timeout: float) -> None:
-        self._api.greet(Deadline(timeout))
+    def _ping(self, deadline: Deadline) -> None:
+        self._api.greet(deadline)
 
     def _advice(self, result: model.CallResult) -> str:
         error = result.error or ''

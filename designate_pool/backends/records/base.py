@@ -13,6 +13,8 @@ import dns.rdatatype
 
 from designate_pool import model
 from designate_pool.backends.base import Backend
+from designate_pool.backends.capabilities import Capabilities
+from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendRefused, InvalidField
 from designate_pool.planner.plan import policy
 from designate_pool.planner.providers.base import ServerProvider
@@ -27,7 +29,6 @@ class RecordBackend(Backend):
 
     A create or update feeds it, and is verified by reading back: so a success means that the contents are served.
 
-    :cvar keeps_serial: whether the zone there has the serial that it has here, so that asking DNS for it says something
     :ivar provider: what plans for the server and applies to it
     :ivar policy: what may be done there
     :ivar managed_types: of records that are kept in step; empty for all
@@ -60,9 +61,7 @@ class RecordBackend(Backend):
         model.Option('audit_interval', 'Seconds after which a zone that is at rest is read and compared again; 0 '
                                        'never.', 'float', 3600.0, minimum=0),
     )
-    fed_by_records = True
-    serves_on_create = True
-    keeps_serial = True
+    capabilities = Capabilities(fed_by_records=True, serves_on_create=True)
 
     def __init__(self, server: model.Server) -> None:
         super().__init__(server)
@@ -83,7 +82,7 @@ class RecordBackend(Backend):
 
     def feed(self, domain: model.Domain, work: Callable[[ServerProvider], None]) -> model.CallResult:
         """Have *work* bring *domain* up to date through the provider; what it raises is the result."""
-        return self._call(f'feed {domain.name}', lambda timeout: work(self.provider))
+        return self._call(f'feed {domain.name}', lambda deadline: work(self.provider))
 
     def close(self) -> None:
         self.provider.close()
@@ -91,24 +90,24 @@ class RecordBackend(Backend):
     def _new_provider(self) -> ServerProvider:
         raise NotImplementedError
 
-    def _create(self, domain: model.Domain, timeout: float) -> None:
+    def _create(self, domain: model.Domain, deadline: Deadline) -> None:
         """For checks alone: a zone with nothing but a SOA."""
         zone = Zone(domain.name)
         zone.add_record(rrset(domain.name, 'SOA', domain.ttl, [f'{domain.name} hostmaster.invalid. '
                                                                f'{domain.serial} 3600 600 86400 300']))
         self.provider.create_zone(zone)
 
-    def _delete(self, domain: model.Domain, timeout: float) -> None:
+    def _delete(self, domain: model.Domain, deadline: Deadline) -> None:
         """For checks alone: the whole zone.  What is deleted for the pool is deleted by a plan, as it is fed."""
         if 'delete' not in self.policy.verbs:
             raise BackendRefused(why=f'the policy {self.policy.name} of {self.server.label} does not let '
                                      f'{domain.name} be deleted there')
         self.provider.delete_zone(domain.name)
 
-    def _list(self, names: Collection[str], timeout: float) -> tuple[Mapping[str, int | None], bool]:
+    def _list(self, names: Collection[str], deadline: Deadline) -> tuple[Mapping[str, int | None], bool]:
         return self.provider.zones(names)
 
-    def _ping(self, timeout: float) -> None:
+    def _ping(self, deadline: Deadline) -> None:
         self.provider.ping()
 
 

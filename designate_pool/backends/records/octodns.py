@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from typing import ClassVar
 
 from designate_pool import model
 from designate_pool.backends.records.base import RecordBackend
-from designate_pool.errors import InvalidField
 from designate_pool.planner.octodns.adapter import adapt_server
 from designate_pool.planner.providers.base import ServerProvider
 
@@ -15,7 +15,7 @@ from designate_pool.planner.providers.base import ServerProvider
 class Octodns(RecordBackend):
     """What an octoDNS provider reaches.  Its zones have serials of their own, which octoDNS does not tell."""
 
-    keeps_serial = False
+    capabilities = dataclasses.replace(RecordBackend.capabilities, keeps_serial=False)
 
     OPTIONS: ClassVar[tuple[model.Option, ...]] = (
         *RecordBackend.OPTIONS,
@@ -32,7 +32,4 @@ class Octodns(RecordBackend):
         return [model.Finding(f'the provider does not answer: {result.error}', self._advice(result))]
 
     def _new_provider(self) -> ServerProvider:
-        path = self.options['class']
-        if not path:
-            raise InvalidField(field='class', why='it must be given')
-        return adapt_server(self.server.label, path, self.options['settings'] or '', os.environ)
+        return adapt_server(self.server.label, self.options['class'], self.options['settings'] or '', os.environ)

@@ -29,7 +29,7 @@ class PdnsNative(RecordBackend):
         findings = super().check()
         if any(finding.serious for finding in findings):
             return findings
-        result = self._call('read the settings', lambda timeout: findings.extend(
+        result = self._call('read the settings', lambda deadline: findings.extend(
             settings_check.misfits_of_primary(self.provider.settings(), self.options['kind'])))
         if not result.ok:
             findings.append(model.Finding(f'its settings cannot be read: {result.error}', self._advice(result), False))

@@ -105,7 +105,8 @@ def check(pool: Pool, backends: Mapping[str, Backend], about_files: list[Finding
     with quiet_drivers():
         looks = [(_look_at_control(runtime, backends[server.id], CALLS * server.call_timeout),
                   _look_at_dns(runtime,
-                               functools.partial(dns_probe.check_server, server, backends[server.id].tries_key),
+                               functools.partial(dns_probe.check_server, server,
+                                                 backends[server.id].capabilities.tries_key),
                                min(server.call_timeout, poll_timeout)))
                  for server in pool.servers]
         at_primaries = [_look_at_dns(runtime, functools.partial(dns_probe.check_minidns, primary),

@@ -167,7 +167,7 @@ class InvariantCheck:
         found = [] if server.is_filling or server.state is not ServerState.ACTIVE else [
             Breach(server.label, f'{name} {what}', self._pool.name) for page in self._pages()
             for name, what in self._differences(server.id, backend, page, listing.serials)]
-        if listing.complete and not backend.fed_by_records:
+        if listing.complete and not backend.capabilities.fed_by_records:
             strangers = sorted(set(listing.serials) - set(names) - {self._pool.catalog_zone})
             explained = {*self._storage.read(domain_store.live_by_name, strangers),
                          *self._storage.read(server_store.names_on, server.id, strangers)}
@@ -189,7 +189,7 @@ class InvariantCheck:
                      serials: Mapping[str, int | None]) -> Iterator[tuple[str, str]]:
         """Zones of which the rows say that the server is right, and it is not."""
         wrong = [domain.id for domain in page if domain.name not in serials
-                 or backend.keeps_serial and serials[domain.name] != domain.serial]
+                 or backend.capabilities.keeps_serial and serials[domain.name] != domain.serial]
         for kept in self._storage.read(store.kept, wrong) if wrong else ():
             row = next((row for row in kept.rows if row.server_id == server_id and row.action is Action.UPDATE), None)
             if row is None or not row_transitions.is_at_rest(row) or kept.domain.is_going:

@@ -84,14 +84,14 @@ class ServerWorker:
         self._works: dict[int, tuple[int, Operation]] = {}
         self._began: dict[int, float] = {}
         self._lock = threading.Lock()
-        self._lines = [PriorityQueue() for _ in range(min(server.max_in_flight, backend.most_in_flight))]
+        self._lines = [PriorityQueue() for _ in range(min(server.max_in_flight, backend.capabilities.most_in_flight))]
         # A queue counts what waits in its line: which of it comes next is seen when it is taken.
-        self._queues = [runtime.batches(functools.partial(self._call_next, number), backend.batch_size,
+        self._queues = [runtime.batches(functools.partial(self._call_next, number), backend.capabilities.batch_size,
                                         name=f'{server.label}/{number}') for number in range(len(self._lines))]
 
     def takes(self, row: ServerStatus) -> bool:
         """Whether what is due for *row* is work for this lane, not a poll."""
-        return row.action is not Action.UPDATE or row.diverged or self.backend.fed_by_records
+        return row.action is not Action.UPDATE or row.diverged or self.backend.capabilities.fed_by_records
 
     def room(self, current: bool) -> int:
         """How much more work of one kind may wait here."""
@@ -151,7 +151,7 @@ class ServerWorker:
                 self._began.pop(number, None)
                 for work in works:
                     self._works.pop(id(work), None)
-        if 1 < done < self.backend.gathers_below:
+        if 1 < done < self.backend.capabilities.gathers_below:
             self._stopping.wait(min(REST * (time.monotonic() - began), LONGEST_REST))
 
     def _carry_out(self, works: Sequence[Operation], deletes: bool, mends: bool) -> int:
@@ -186,7 +186,7 @@ class ServerWorker:
         if self.control.is_open:
             silent = CallResult(error=f'{self.server.label} has not answered its control channel', unreachable=True)
             return [(silent, None)] * len(works)
-        if self.backend.fed_by_records:
+        if self.backend.capabilities.fed_by_records:
             done = [self._feed(self.backend, work.domain) for work in works]
             self._count(works, done, together=False)
             return done

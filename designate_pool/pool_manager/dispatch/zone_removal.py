@@ -30,7 +30,7 @@ def remove(manager: Manager, backend: Backend, zones: Sequence[Domain], is_known
     :returns: how it ended for each that was come to; None for one that is spared, or that others are at work on
     """
     done: Removals = []
-    size = 1 if backend.fed_by_records else backend.batch_size
+    size = 1 if backend.capabilities.fed_by_records else backend.capabilities.batch_size
     for start in range(0, len(zones), size):
         some = zones[start:start + size]
         with claimed(manager, backend.server, {zone.name for zone in some}) as names:
@@ -63,7 +63,7 @@ def claimed(manager: Manager, server: Server, names: Collection[str]) -> Iterato
 def _delete(manager: Manager, backend: Backend, zones: Sequence[Domain],
             is_known: bool) -> Iterator[tuple[str, Removal]]:
     """How it ended, by id."""
-    if backend.fed_by_records:
+    if backend.capabilities.fed_by_records:
         yield from ((zone.id, manager.feeder.delete(backend, zone, is_known)) for zone in zones)
     elif zones:
         results = backend.delete_domains(zones)

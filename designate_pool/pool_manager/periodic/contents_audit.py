@@ -175,7 +175,8 @@ class ContentsAudit:
         return {server: row for (server, action), row in situation.rows.items()
                 if action is Action.UPDATE and row_transitions.is_at_rest(row)
                 and row.serial_number == situation.domain.serial
-                and (lane := self._manager.lanes.get(server)) is not None and not lane.backend.fed_by_records
+                and (lane := self._manager.lanes.get(server)) is not None
+                and not lane.backend.capabilities.fed_by_records
                 and not lane.dns.is_open and members[server].state is ServerState.ACTIVE}
 
     def _diverged(self, seen: DomainState, answers: Mapping[str, Found]) -> int:

@@ -74,7 +74,7 @@ class OrphanAudit:
                   if each.state is ServerState.ACTIVE and not each.is_filling}
         return [lane for server_id, lane in sorted(self._manager.lanes.items())
                 if server_id > after_id and server_id in active and not lane.control.is_open
-                and not lane.backend.fed_by_records and not lane.backend.reads_catalog]
+                and not lane.backend.capabilities.fed_by_records and not lane.backend.capabilities.reads_catalog]
 
     def _find(self, lane: ServerWorker) -> list[str]:
         """The extra zones of one server; those that the pool made are on their way out then."""

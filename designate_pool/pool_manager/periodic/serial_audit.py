@@ -86,7 +86,7 @@ class SerialAudit:
         # Whoever was to forget them did not come to it, or never heard that Central was told.
         manager.change(page.unfinished)
         watched = [lane for server_id, lane in manager.lanes.items()
-                   if server_id in holding and lane.backend.keeps_serial]
+                   if server_id in holding and lane.backend.capabilities.keeps_serial]
         sent = self._ask(audit, page, [lane for lane in watched if not lane.dns.is_open])
         now = utcnow()
         next_at = audit_schedule.next_page_at(audit, manager.settings.periodic_sync_interval, bool(page.last_id), now)
@@ -102,7 +102,7 @@ class SerialAudit:
         """Begin the domains of *page* on servers that have no row for them, and have those read again that are fed."""
         manager, now = self._manager, utcnow()
         before = {server_id: now - timedelta(seconds=interval) for server_id, lane in manager.lanes.items()
-                  if lane.backend.fed_by_records and (interval := lane.backend.options['audit_interval'])}
+                  if lane.backend.capabilities.fed_by_records and (interval := lane.backend.options['audit_interval'])}
         old = manager.storage.read(sweeps.quiet, before, audit.after_id, page.last_id or '~') if before else []
         if not page.lacking and not old:
             return

@@ -82,7 +82,7 @@ class ServerCompare:
 
     def _as_now(self, lane: ServerWorker, wanted: dict[str, Domain], listing: Listing) -> dict[str, Domain]:
         """*wanted*, with those read again that the server has at a newer serial: they may have changed meanwhile."""
-        if not lane.backend.keeps_serial:
+        if not lane.backend.capabilities.keeps_serial:
             return wanted
         ahead = [name for name, domain in wanted.items()
                  if (serial := listing.serials.get(name)) is not None and newer(serial, domain.serial)]
@@ -94,11 +94,11 @@ class ServerCompare:
         for name, domain in wanted.items():
             if name not in listing.serials:
                 missing.append(name)
-            elif lane.backend.keeps_serial and (
+            elif lane.backend.capabilities.keeps_serial and (
                     (serial := listing.serials[name]) is None or serial != domain.serial):
                 behind.append((name, serial, domain.serial))
         extra = None
-        if listing.complete or not lane.backend.fed_by_records:
+        if listing.complete or not lane.backend.capabilities.fed_by_records:
             strangers = set(listing.serials) - set(wanted) - {self._manager.pool.catalog_zone}
             extra = tuple(sorted(strangers - self._known(lane.server.id, strangers)))
         return Comparison(lane.server.id, len(wanted), tuple(sorted(missing)), tuple(sorted(behind)), extra,
@@ -109,7 +109,7 @@ class ServerCompare:
 
         :raises WrongServerState: for a server that is fed by records
         """
-        if lane.backend.fed_by_records:
+        if lane.backend.capabilities.fed_by_records:
             raise WrongServerState(server=lane.server.label, state='fed by records',
                                    why='its contents are compared by the plans that are made for it')
         other, unchecked = [], []
@@ -197,7 +197,7 @@ class ServerCompare:
     def _mend(self, lane: ServerWorker, missing: set[str], behind: set[str]) -> int:
         """Have what is *missing* made, and what is *behind* fetched (ids of domains); how many that were."""
         manager, server_id = self._manager, lane.server.id
-        if missing and lane.backend.reads_catalog:
+        if missing and lane.backend.capabilities.reads_catalog:
             # What its catalog holds it believes to have: only as new members are the zones made again.
             manager.storage.run(server_store.raise_epoch, server_id, utcnow())
         mended, ids = 0, iter(sorted(missing | behind))

@@ -201,7 +201,7 @@ class Contract:
         with opened(rig.server()) as backend:
             assert backend.create_domain(a_domain('there.example.com.')).ok
             batch = [a_domain(f'{word}.example.com.') for word in ('before', 'there', 'after')]
-            batches = [batch] if backend.batch_size > 1 else [[each] for each in batch]
+            batches = [batch] if backend.capabilities.batch_size > 1 else [[each] for each in batch]
             assert all(result.ok for each in batches for result in backend.create_domains(each))
             assert all(rig.holds(each.name) for each in batch)
             assert backend.delete_domain(batch[1]).ok
@@ -304,8 +304,8 @@ class RemoteContract(Contract):
     def test_a_thousand_at_once(self, rig: RemoteRig) -> None:
         domains = [a_domain(f'zone{number}.example.com.') for number in range(1000)]
         with opened(rig.server(max_in_flight=4)) as backend:
-            callers = min(4, backend.most_in_flight)
-            size = min(backend.batch_size, 250)
+            callers = min(4, backend.capabilities.most_in_flight)
+            size = min(backend.capabilities.batch_size, 250)
             batches = [domains[start:start + size] for start in range(0, len(domains), size)]
             with concurrent.futures.ThreadPoolExecutor(callers) as pool:
                 results = list(itertools.chain.from_iterable(pool.map(backend.create_domains, batches)))

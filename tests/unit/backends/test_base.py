@@ -26,10 +26,10 @@ class Raises(Backend):
     def __init__(self, *errors: BaseException | None) -> None:
         super().__init__(Server(new_id(), 'raises', '192.0.2.1', call_timeout=7, options={'size': 4}))
         self.errors = list(errors)
-        self.timeouts: list[float] = []
+        self.deadlines: list[Deadline] = []
 
-    def _create(self, domain: Domain, timeout: float) -> None:
-        self.timeouts.append(timeout)
+    def _create(self, domain: Domain, deadline: Deadline) -> None:
+        self.deadlines.append(deadline)
         error = self.errors.pop(0)
         if error is not None:
             raise error
@@ -75,7 +75,7 @@ import time, eventlet
 from designate_pool import model
 from designate_pool.backends.base import Backend
 class Slow(Backend):
-    def _ping(self, timeout):
+    def _ping(self, deadline):
         with eventlet.Timeout(0.05):
             time.sleep(10)
 print(Slow(model.Server('0' * 32, 'slow', '192.0.2.1')).ping().error)
@@ -84,12 +84,12 @@ print(Slow(model.Server('0' * 32, 'slow', '192.0.2.1')).ping().error)
     assert ended.stdout == 'no answer within 10 s\n', ended.stderr
 
 
-def test_success_is_timed_and_gets_the_servers_timeout() -> None:
+def test_success_is_timed_and_gets_a_deadline_by_the_servers_timeout() -> None:
     driver = Raises(None)
     result = driver.create_domain(a_domain())
     assert result == CallResult(seconds=result.seconds)
     assert result.ok
-    assert driver.timeouts == [7]
+    assert [deadline.seconds for deadline in driver.deadlines] == [7]
 
 
 def test_options_are_the_servers_over_the_defaults() -> None:
@@ -160,3 +160,12 @@ def test_every_driver_says_its_options() -> None:
         names = [option.name for option in found]
         assert len(names) == len(set(names))
         assert all(option.help.endswith('.') for option in found), driver
+
+
+@pytest.mark.parametrize(('driver', 'option'), [
+    (driver, option.name) for driver, found in backends.options().items() for option in found if option.required])
+def test_whoever_builds_a_driver_has_to_give_what_is_required(driver: str, option: str) -> None:
+    given = {each.name: '1' for each in backends.options()[driver] if each.required}
+    for missing in (None, ''):
+        with pytest.raises(InvalidField, match=f'{option}: it must be given'):
+            backends.build(Server(new_id(), driver, '192.0.2.1', options={**given, option: missing}))

@@ -42,7 +42,7 @@ def test_a_create_has_nothing_to_do() -> None:
     with opened(Server(new_id(), 'catalog', '127.0.0.1', free_port())) as backend:
         results = backend.create_domains([a_domain(f'{number}.example.com.') for number in range(500)])
     assert len(results) == 500 and all(result.ok for result in results)
-    assert backend.reads_catalog and backend.fetches_on_create
+    assert backend.capabilities.reads_catalog and backend.capabilities.fetches_on_create
 
 
 def no_soa(query: dns.message.Message) -> dns.message.Message:

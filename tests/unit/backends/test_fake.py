@@ -93,8 +93,8 @@ def test_close_ends_a_call_that_hangs() -> None:
 
 
 def test_may_serve_on_create() -> None:
-    assert not a_fake().serves_on_create
-    assert a_fake(serves=True).serves_on_create
+    assert not a_fake().capabilities.serves_on_create
+    assert a_fake(serves=True).capabilities.serves_on_create
 
 
 def test_unknown_behaviour_names_the_option() -> None:

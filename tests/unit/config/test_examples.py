@@ -55,7 +55,7 @@ def test_the_example_for_a_catalog_is_a_whole_configuration() -> None:
     assert pool.catalog_zone == 'catalog.pool.example.'
     assert [(server.host, bool(server.tsig_key)) for server in pool.servers] == [
         ('192.0.2.1', True), ('192.0.2.2', True), ('198.51.100.1', False)]
-    assert all(backends.build(server).reads_catalog for server in pool.servers)
+    assert all(backends.build(server).capabilities.reads_catalog for server in pool.servers)
 
 
 def test_the_profile_goes_on_top() -> None:

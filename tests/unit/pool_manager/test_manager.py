@@ -15,6 +15,7 @@ import pytest
 
 from designate_pool.backends.base import Backend
 from designate_pool.central.service import Central
+from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendRefused, BackendUnreachable, ServiceUnavailable
 from designate_pool.model import (Action, Answer, AuditKind, Context, Domain, Outcome, PollRequest, PollResult, Pool,
                                   Server, ServerStatus, Status, utcnow)
@@ -66,13 +67,13 @@ class ScriptedServer(Backend):
         if hook:
             hook()
 
-    def _create(self, domain: Domain, timeout: float) -> None:
+    def _create(self, domain: Domain, deadline: Deadline) -> None:
         self._act('create', domain)
 
-    def _delete(self, domain: Domain, timeout: float) -> None:
+    def _delete(self, domain: Domain, deadline: Deadline) -> None:
         self._act('delete', domain)
 
-    def _ping(self, timeout: float) -> None:
+    def _ping(self, deadline: Deadline) -> None:
         if self.dead:
             raise BackendUnreachable(why='connection refused')
 

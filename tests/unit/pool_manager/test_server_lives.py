@@ -16,6 +16,7 @@ import pytest
 from designate_pool import backends
 from designate_pool.backends.base import Backend
 from designate_pool.config.server_settings_cache import ServerSettingsCache
+from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendUnreachable, BadConfiguration, InvalidField, ServerNotFound, WrongServerState
 from designate_pool.model import (Action, Answer, Domain, Endpoint, Outcome, PollResult, Pool, PoolServer, Server,
                                   ServerState, Status, TsigKey, utcnow)
@@ -40,7 +41,7 @@ D = 'd' * 32
 class Listed(ScriptedServer):
     """A server that can be asked for its zones."""
 
-    def _list(self, names: Collection[str], timeout: float) -> tuple[Mapping[str, int | None], bool]:
+    def _list(self, names: Collection[str], deadline: Deadline) -> tuple[Mapping[str, int | None], bool]:
         if self.dead:
             raise BackendUnreachable(why='connection refused')
         return dict(self.zones), True

@@ -88,7 +88,7 @@ def test_an_answer_that_is_no_zonestatus_is_an_error(line: bytes) -> None:
 
 
 @pytest.mark.parametrize('options, said', [
-    ({}, 'pattern: the name of a pattern in nsd.conf is needed'),
+    ({}, 'pattern: it must be given'),
     ({'pattern': 'two words'}, 'pattern: the name of a pattern'),
     ({'pattern': 'a\nb'}, 'pattern: the name of a pattern'),
     ({'pattern': 'pool'}, 'control_socket: either it is needed, or server_cert_file'),

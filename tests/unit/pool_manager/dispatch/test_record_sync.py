@@ -399,8 +399,8 @@ def test_a_driver_whose_serials_say_nothing_is_not_polled(world: FedWorld, clock
                                                           monkeypatch: pytest.MonkeyPatch) -> None:
     world.create()
     for keeps in (True, False):
-        monkeypatch.setattr(Backend, 'keeps_serial', keeps)
-        monkeypatch.setattr(RecordBackend, 'keeps_serial', keeps)
+        for driver in (Backend, RecordBackend):
+            monkeypatch.setattr(driver, 'capabilities', dataclasses.replace(driver.capabilities, keeps_serial=keeps))
         world.pages.clear()
         world.sweep(answered=False)
         assert any(FED in server_ids for _, server_ids, _ in world.pages) is keeps
@@ -408,7 +408,7 @@ def test_a_driver_whose_serials_say_nothing_is_not_polled(world: FedWorld, clock
 
 def test_what_a_poll_says_of_a_server_that_counts_serials_of_its_own_means_nothing(
         world: FedWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(FedServer, 'keeps_serial', False)
+    monkeypatch.setattr(FedServer, 'capabilities', dataclasses.replace(FedServer.capabilities, keeps_serial=False))
     domain = world.create()
     for server, counts in ((FED, False), (SERVERS[0], True)):
         before = world.rows(domain)[server, Action.UPDATE]

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from designate_pool.backends.base import Backend, Outcomes
+from designate_pool.backends.capabilities import Capabilities
+from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendUnreachable, ServiceUnavailable
 from designate_pool.model import Action, CallResult, Domain, PollRequest, Server, ServerStatus, utcnow
 from designate_pool.pool_manager.dispatch import server_worker as lane_module
@@ -30,18 +32,17 @@ KEY = 'a' * 32
 class Bulky(Backend):
     """Takes three domains in one call; one named "wrong" fails alone, one named "dead" takes all with it."""
 
-    batch_size = 3
-    most_in_flight = 1
+    capabilities = Capabilities(batch_size=3, most_in_flight=1)
 
     def __init__(self, server: Server) -> None:
         super().__init__(server)
         self.calls: list[tuple[str, list[str]]] = []
         self.before: Callable[[], object] = bool
 
-    def _create_many(self, domains: Sequence[Domain], timeout: float) -> Outcomes:
+    def _create_many(self, domains: Sequence[Domain], deadline: Deadline) -> Outcomes:
         return self._act('create', domains)
 
-    def _delete_many(self, domains: Sequence[Domain], timeout: float) -> Outcomes:
+    def _delete_many(self, domains: Sequence[Domain], deadline: Deadline) -> Outcomes:
         return self._act('delete', domains)
 
     def _act(self, verb: str, domains: Sequence[Domain]) -> Outcomes:
@@ -184,7 +185,7 @@ def test_what_is_behind_a_call_that_is_stuck_is_left_to_others(
 
 
 def test_few_are_mended_at_a_time(backend: Bulky, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backend, 'batch_size', 1000)
+    monkeypatch.setattr(backend, 'capabilities', Capabilities(batch_size=1000, most_in_flight=1))
     most, together, done = lane_module.MOST_MENDED, list[int](), list[CallOutcome]()
 
     def mend(backend: Backend, domains: Sequence[Domain]) -> list[tuple[CallResult, int | None]]:
@@ -230,7 +231,7 @@ def test_a_change_of_now_has_room_and_goes_before_all_that_waits(backend: Bulky)
 class TestWhereCallsAreDear:
     @pytest.fixture
     def backend(self, backend: Bulky, monkeypatch: pytest.MonkeyPatch) -> Bulky:
-        monkeypatch.setattr(backend, 'gathers_below', 3)
+        monkeypatch.setattr(backend, 'capabilities', dataclasses.replace(backend.capabilities, gathers_below=3))
         monkeypatch.setattr(lane_module, 'REST', 1e9)
         return backend
 
@@ -320,7 +321,7 @@ def test_a_catalog_that_cannot_be_announced_holds_nothing_back(world: World,  # 
 
 def read_catalog(world: World, server_id: str) -> None:  # noqa: F811
     world.manager.pool = dataclasses.replace(world.pool, catalog_zone='catalog.example.')
-    world.servers[server_id].reads_catalog = True
+    world.servers[server_id].capabilities = Capabilities(reads_catalog=True)
     world.storage.run(lambda tx: catalog.establish(tx, default_pool_id(tx), utcnow()))
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from oslo_config import cfg
 
+from designate_pool.backends.capabilities import Capabilities
 from designate_pool.cmd.compose import services
 from designate_pool.config import load
 from designate_pool.errors import InvalidField
@@ -72,7 +73,7 @@ def test_a_server_that_refuses_a_zone_is_in_error_alone(world: World) -> None:  
 def test_what_a_driver_puts_in_place_itself_needs_no_poll(world: World,  # noqa: F811
                                                           told: list[tuple[Outcome, int]]) -> None:
     for server in world.servers.values():
-        server.serves_on_create = True
+        server.capabilities = Capabilities(serves_on_create=True)
     domain = world.central.create_domain(CONTEXT, {'name': 'example.com.', 'email': 'hostmaster@example.com'})
     assert world.get(domain).status is Status.ACTIVE and told == [(Outcome.SUCCESS, domain.serial)]
     assert not world.asked
