@@ -72,13 +72,13 @@ def url(tmp_path: pathlib.Path) -> str:
 
 
 @pytest.fixture
-def database(url: str) -> Iterator[Storage]:
+def sqlite(url: str) -> Iterator[Storage]:
     """A SQLite file with the tables and the zone example.com."""
-    database = Storage(url, patience=0.2)
-    metadata.create_all(database.engine)
-    database.run(insert_zone)
-    yield database
-    database.close()
+    sqlite = Storage(url, patience=0.2)
+    metadata.create_all(sqlite.engine)
+    sqlite.run(insert_zone)
+    yield sqlite
+    sqlite.close()
 
 
 class World:
@@ -103,8 +103,8 @@ class World:
 
 
 @pytest.fixture
-def world(database: Storage) -> Iterator[World]:
-    world = World(database)
+def world(sqlite: Storage) -> Iterator[World]:
+    world = World(sqlite)
     yield world
     world.stop()
 

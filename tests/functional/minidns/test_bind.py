@@ -22,7 +22,7 @@ from tests.functional.minidns.conftest import KEY, zone_of
 
 
 @pytest.fixture(params=['threading', 'eventlet'])
-def bind_world(request: pytest.FixtureRequest, database: Storage, url: str, tmp_path: pathlib.Path,
+def bind_world(request: pytest.FixtureRequest, sqlite: Storage, url: str, tmp_path: pathlib.Path,
                named: Callable[..., Named]) -> Iterator[Callable[..., tuple[Named, MiniDnsProcess]]]:
     """Starts a MiniDNS process and a BIND that has example.com. as its secondary."""
     started: list[MiniDnsProcess] = []
@@ -52,7 +52,7 @@ def poll(minidns: MiniDnsProcess, serial: int, retry_interval: float = 60) -> No
 @pytest.mark.parametrize(('host', 'key'), [('127.0.0.1', None), ('127.0.0.1', KEY), ('::1', None)],
                          ids=['plain', 'TSIG', 'IPv6'])
 def test_bind_transfers_and_a_change_is_confirmed_without_waiting_for_a_timed_poll(
-        bind_world: Callable[..., tuple[Named, MiniDnsProcess]], database: Storage, host: str,
+        bind_world: Callable[..., tuple[Named, MiniDnsProcess]], sqlite: Storage, host: str,
         key: TsigKey | None) -> None:
     bind, minidns = bind_world(host, key)
     # BIND was there first and may have given up on its primary; the NOTIFY calls it back.
@@ -61,7 +61,7 @@ def test_bind_transfers_and_a_change_is_confirmed_without_waiting_for_a_timed_po
     wait_until(lambda: minidns.results(), 'MiniDNS knows')
     assert {result.status for result in minidns.results()} == {Outcome.SUCCESS}
 
-    database.run(lambda tx: tx.execute(domains.update().values(serial=8)) and None)
+    sqlite.run(lambda tx: tx.execute(domains.update().values(serial=8)) and None)
     started = time.monotonic()
     poll(minidns, 8)
     wait_until(lambda: [each for each in minidns.results() if each.serial_number == 8], 'the change is confirmed')

@@ -25,7 +25,7 @@ Send = Callable[[], object]
 
 
 @pytest.fixture
-def minidns(tmp_path: pathlib.Path, url: str, database: Storage) -> Iterator[MiniDnsProcess]:
+def minidns(tmp_path: pathlib.Path, url: str, sqlite: Storage) -> Iterator[MiniDnsProcess]:
     running = MiniDnsProcess(tmp_path / 'minidns', url, [SERVER], 'eventlet').start()
     yield running
     running.stop()

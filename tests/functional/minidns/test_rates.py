@@ -26,7 +26,7 @@ def counted(server: Nsd) -> dict[str, int]:
 
 
 @pytest.mark.parametrize('concurrency', ['threading', 'eventlet'])
-def test_many_more_than_the_limit_are_all_answered(concurrency: str, database: Storage, url: str,
+def test_many_more_than_the_limit_are_all_answered(concurrency: str, sqlite: Storage, url: str,
                                                    tmp_path: pathlib.Path, nsd: Callable[..., Nsd]) -> None:
     server = nsd('limited', statements=LIMITED)
     minidns = MiniDnsProcess(tmp_path, url, [{'id': SERVER, 'driver': 'nsd', 'host': server.host,

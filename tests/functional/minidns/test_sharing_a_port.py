@@ -20,10 +20,10 @@ NAMES = [f'z{number}.example.' for number in range(40)]
 
 
 @pytest.fixture
-def many_zones(database: Storage) -> Storage:
+def many_zones(sqlite: Storage) -> Storage:
     for name in NAMES:
-        database.run(lambda tx, name=name: insert_zone(tx, EXAMPLE, name=name))
-    return database
+        sqlite.run(lambda tx, name=name: insert_zone(tx, EXAMPLE, name=name))
+    return sqlite
 
 
 def call(minidns: MiniDnsProcess, serial: int) -> None:

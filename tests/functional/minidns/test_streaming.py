@@ -114,9 +114,9 @@ def test_memory_does_not_follow_the_zone(world: World) -> None:
     assert peaks[2] < 1.5 * peaks[1], peaks
 
 
-def test_bind_takes_a_large_zone_and_the_next_one(database: Storage, url: str, tmp_path: pathlib.Path,
+def test_bind_takes_a_large_zone_and_the_next_one(sqlite: Storage, url: str, tmp_path: pathlib.Path,
                                                   named: Callable[..., Named]) -> None:
-    database.run(lambda tx: insert_zone(tx, big_zone(COUNT), name='example.org.'))
+    sqlite.run(lambda tx: insert_zone(tx, big_zone(COUNT), name='example.org.'))
     minidns = MiniDnsProcess(tmp_path, url, [], 'eventlet', packed_zones_bytes=BUDGET)
     bind = named(keys=[KEY], statements=f'''
         zone "example.org" {{ type secondary; file "large.db"; masterfile-format text;
@@ -127,7 +127,7 @@ def test_bind_takes_a_large_zone_and_the_next_one(database: Storage, url: str, t
     minidns.start()
     try:
         for serial in (7, 8):
-            database.run(lambda tx: tx.execute(domains.update().values(serial=serial)) and None)
+            sqlite.run(lambda tx: tx.execute(domains.update().values(serial=serial)) and None)
             minidns.cast('notify_and_poll', pool_name='default', timeout=30, retry_interval=60, max_retries=1,
                          requests=[PollRequest('d1', 'example.org.', serial, 'e' * 32)])
             wait_until(lambda serial=serial: bind.serial('example.org') == serial, 'BIND serves the zone')

@@ -1,0 +1,235 @@
+"""What the check of a BIND finds and advises, and the example's two files, run against a real BIND."""
+
+from __future__ import annotations
+
+import pathlib
+import socket
+import subprocess
+import threading
+import time
+import types
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from oslo_config import cfg
+
+from designate_pool import backends
+from designate_pool.backends import base
+from designate_pool.backends.bind9 import rndc
+from designate_pool.config import load, pools
+from designate_pool.model import Finding, TsigKey
+from tests.fixtures.bind import Named
+from tests.fixtures.nameservers import Primary, zone_text
+from tests.fixtures.processes import binary, free_port, wait_until
+from tests.unit.backends.contract import NOWHERE, a_domain, opened
+
+Start = Callable[..., Named]
+ETC = pathlib.Path(__file__).resolve().parents[3] / 'etc'
+KEY = TsigKey('transfer.example.', 'hmac-sha256', 'dHJhbnNmZXIga2V5IGZvciB0ZXN0cyBvbmx5')
+
+
+def check(server: Named, **facts: Any) -> Finding:
+    """The one finding."""
+    with opened(server.server([NOWHERE], **facts)) as backend:
+        findings = backend.check()
+    assert len(findings) == 1
+    assert findings[0].serious
+    return findings[0]
+
+
+def passes(server: Named, **facts: Any) -> bool:
+    with opened(server.server([NOWHERE], **facts)) as backend:
+        return backend.check() == []
+
+
+def test_named_does_not_run(named: Start) -> None:
+    server = named()
+    server.stop()
+    finding = check(server)
+    assert finding.what == 'the control channel does not answer: connection failed: Connection refused'
+    assert f'in its named.conf has it listen at 127.0.0.1 port {server.rndc_port}' in finding.advice
+
+
+@pytest.mark.parametrize('view', [None, 'inside'])
+def test_new_zones_are_not_allowed(named: Start, view: str | None) -> None:
+    server = named(allow_new_zones=False, statements=f'view "{view}" {{ }};' if view else '')
+    finding = check(server, view=view)
+    assert 'permission denied: Not allowing new zones' in finding.what
+    assert "put 'allow-new-zones yes;' into the options" in finding.advice
+    with opened(server.server([NOWHERE], view=view)) as backend:
+        assert not backend.create_domain(a_domain()).retryable
+    server.reconfigure('allow-new-zones no', 'allow-new-zones yes')
+    assert passes(server, view=view)
+
+
+def test_a_view_that_is_not_there(named: Start) -> None:
+    finding = check(named(), view='outside')
+    assert "no matching view found for 'outside'" in finding.what
+    assert "correct 'view'" in finding.advice
+
+
+def test_a_view_is_needed_where_there_are_views(named: Start) -> None:
+    server = named(statements='view "inside" { };')
+    assert 'has no default view' in check(server).advice
+    assert passes(server, view='inside')
+
+
+def test_a_view_that_is_not_there_is_permanent(named: Start) -> None:
+    with opened(named().server([NOWHERE], view='outside')) as backend:
+        for result in (backend.create_domain(a_domain()), backend.delete_domain(a_domain()),
+                       backend.list_zones(['example.com.']).result):
+            assert 'no matching view' in str(result.error)
+            assert not result.retryable
+
+
+@pytest.mark.parametrize('secret', [{'rndc_key_secret': 'bm90IHRoZSBrZXk='}, {'rndc_key_algorithm': 'hmac-sha512'}])
+def test_the_key_is_refused(named: Start, secret: dict[str, str]) -> None:
+    server = named()
+    finding = check(server, rndc_key_file=None, **{'rndc_key_secret': server.rndc_secret} | secret)
+    assert "does not accept the key 'rndc-key'" in finding.what
+    assert "for 'bad auth' give the section the algorithm and secret" in finding.advice
+    assert 'bad auth' in server.log
+
+
+def test_the_clocks_are_too_far_apart(named: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = named()
+    monkeypatch.setattr(rndc, 'time', types.SimpleNamespace(time=lambda: time.time() + 1000))
+    finding = check(server)
+    assert 'its clock and ours are more than 5 minutes apart' in finding.what
+    assert "for 'clock skew' set the clocks" in finding.advice
+    assert 'clock skew' in server.log
+
+
+def test_the_address_is_refused(named: Start) -> None:
+    port = free_port()
+    control = f'inet 127.0.0.1 port {port} allow {{ 192.0.2.1; }} keys {{ "rndc-key"; }};'
+    server = named(statements=f'controls {{ {control} }};')
+    finding = check(server, rndc_port=port)
+    assert "or this host's address" in finding.what
+    assert finding.advice.startswith("add this host's address to 'allow'")
+
+
+def test_the_key_of_the_transfers_is_unknown(named: Start) -> None:
+    server = named()
+    finding = check(server, tsig_key=KEY)
+    assert finding.what == "named has no TSIG key 'transfer.example.' in view '_default'"
+    assert "add a 'key' statement" in finding.advice
+    statement = f'key "TRANSFER.example" {{ algorithm {KEY.algorithm}; secret "{KEY.secret}"; }};'
+    server.reconfigure('options {', f'{statement}\noptions {{')
+    assert passes(server, tsig_key=KEY)
+
+
+def test_the_statistics_are_shown(named: Start) -> None:
+    server = named(statistics=True)
+    assert passes(server, statistics_url=server.statistics_url)
+
+
+def test_the_statistics_are_not_shown(named: Start) -> None:
+    server = named()
+    finding = check(server, statistics_url=server.statistics_url)
+    assert finding.what == 'the zones cannot be listed: connection failed: Connection refused'
+    assert "has a 'statistics-channels' statement" in finding.advice
+
+
+def test_the_statistics_are_for_others(named: Start) -> None:
+    port = free_port()
+    server = named(statements=f'statistics-channels {{ inet 127.0.0.1 port {port} allow {{ 192.0.2.1; }}; }};')
+    assert "allows this host's address" in check(server, statistics_url=f'http://127.0.0.1:{port}').advice
+
+
+def test_the_statistics_are_elsewhere(named: Start) -> None:
+    server = named(statistics=True)
+    assert 'answered 404' in check(server, statistics_url=f'{server.statistics_url}/elsewhere').what
+
+
+@pytest.mark.parametrize('said, error', [
+    (b'', 'no answer within'),
+    (b'HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{"views":', 'it is cut short'),
+    (b'HTTP/1.1 200 OK\r\n\r\n\xff', 'cannot be read'),
+    (b'SSH-2.0-something\r\n', 'cannot be read'),
+])
+def test_something_else_listens_for_statistics(named: Start, monkeypatch: pytest.MonkeyPatch, said: bytes,
+                                               error: str) -> None:
+    monkeypatch.setattr(base, 'LISTING_SECONDS', 0.5)
+    with socket.create_server(('127.0.0.1', 0)) as other:
+        thread = threading.Thread(target=_say, args=(other, said), daemon=True)
+        thread.start()
+        started = time.monotonic()
+        finding = check(named(), statistics_url=f'http://127.0.0.1:{other.getsockname()[1]}')
+        assert time.monotonic() - started < 5
+        thread.join()
+    assert error in finding.what
+
+
+def _say(listening: socket.socket, said: bytes) -> None:
+    """Say it to whoever connects first and hang up, or wait until he does when there is nothing to say."""
+    connection, _ = listening.accept()
+    with connection:
+        connection.settimeout(10)
+        connection.recv(4096)
+        connection.sendall(said)
+        if not said:
+            connection.recv(1)
+
+
+def test_the_key_file_is_open_to_everybody(named: Start) -> None:
+    server = named()
+    (server.folder / 'rndc.key').chmod(0o644)
+    with opened(server.server([NOWHERE])) as backend:
+        findings = backend.check()
+    assert [finding.serious for finding in findings] == [False]
+    assert findings[0].advice == f'chmod o= {server.folder / "rndc.key"}'
+
+
+def test_the_example_of_named_conf_has_no_mistake(tmp_path: pathlib.Path) -> None:
+    text = (ETC / 'example-bind9.named.conf').read_text()
+    (tmp_path / 'named.conf').write_text(text.replace('/var/cache/bind', str(tmp_path)))
+    done = subprocess.run([binary('named-checkconf'), str(tmp_path / 'named.conf')], capture_output=True, text=True,
+                          timeout=30, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, '', '')
+
+
+def test_the_example_works(tmp_path: pathlib.Path) -> None:
+    primary = Primary(keys=[TsigKey('transfer.example.com.', 'hmac-sha256', 'bm90IGEgc2VjcmV0LCBhbiBleGFtcGxl')])
+    primary.start()
+    server = Named(tmp_path / 'ns1')
+    server.configuration = _put_in((ETC / 'example-bind9.named.conf').read_text(), {
+        'directory "/var/cache/bind";': f'directory "{server.folder}"; pid-file "named.pid"; lock-file none;'
+                                        ' session-keyfile "session.key";',
+        'listen-on { 192.0.2.1; };': f'listen-on port {server.port} {{ 127.0.0.1; }};',
+        '192.0.2.1 port 953': f'127.0.0.1 port {server.rndc_port}',
+        '192.0.2.1 port 8053': f'127.0.0.1 port {server.statistics_port}',
+        'allow { 192.0.2.10; }': 'allow { 127.0.0.1; }'}) + 'logging { category default { default_stderr; }; };\n'
+    (tmp_path / 'pool.conf').write_text(_put_in((ETC / 'example-bind9.conf').read_text(), {
+        'listen = 192.0.2.10:5354': f'listen = {primary.endpoint}',
+        'host = 192.0.2.1\n': f'host = 127.0.0.1\nport = {server.port}\n',
+        'rndc_port = 953': f'rndc_port = {server.rndc_port}',
+        'http://192.0.2.1:8053': server.statistics_url}))
+    try:
+        server.start()
+        conf = cfg.ConfigOpts()
+        load.load(conf, [f'--config-file={tmp_path / "pool.conf"}'], config_files=[])
+        first = pools.read_pool(conf, backends.options()).servers[0]
+        primary.publish('example.org.', zone_text(1, 'www A 192.0.2.80'))
+        with opened(first) as backend:
+            assert backend.check() == []
+            assert backend.create_domain(a_domain('example.org.')).ok
+            wait_until(lambda: server.serial('example.org.') == 1, 'the zone is served')
+            assert "TSIG 'transfer.example.com'" in server.log
+            primary.publish('example.org.', zone_text(2, 'www A 192.0.2.81'))
+            server.notify('example.org.', 2, key=first.tsig_key)
+            wait_until(lambda: server.texts('www.example.org.', 'A') == ['192.0.2.81'], 'it follows')
+            assert dict(backend.list_zones(['example.org.']).serials) == {'example.org.': 2}
+            assert backend.delete_domain(a_domain('example.org.')).ok
+            wait_until(lambda: server.serial('example.org.') is None, 'it is gone')
+    finally:
+        server.stop()
+        primary.stop()
+
+
+def _put_in(text: str, pairs: dict[str, str]) -> str:
+    for shown, here in pairs.items():
+        assert shown in text
+        text = text.replace(shown, here)
+    return text

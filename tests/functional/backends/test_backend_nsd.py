@@ -1,0 +1,421 @@
+"""The nsd driver against real NSDs."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import pathlib
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import dns.rcode
+import pytest
+from oslo_config import cfg
+
+from designate_pool import backends
+from designate_pool.config import load, pools
+from designate_pool.model import Endpoint, Server, TsigKey
+from tests.fixtures.asking import Asked
+from tests.fixtures.nameservers import Primary, zone_text
+from tests.fixtures.nsd import Nsd, tls_files
+from tests.fixtures.processes import binary, free_port, listens, running, wait_until
+from tests.unit.backends.contract import (NOWHERE, ODD_NAMES, KeyedContract, KeyedRig, RemoteContract, TcpRig, UnixRig,
+                                          a_domain, opened)
+
+ETC = pathlib.Path(__file__).resolve().parents[3] / 'etc'
+Start = Callable[..., Nsd]
+Keys = Callable[[str], pathlib.Path]
+KEY = TsigKey('transfer.example.', 'hmac-sha256', 'dHJhbnNmZXIga2V5IGZvciB0ZXN0cyBvbmx5')
+#: The name that takes most characters to write down: 250 octets that are escaped.
+ESCAPES = '.'.join(['\\001' * 63] * 3 + ['\\001' * 61]) + '.'
+
+
+class _NsdRig:
+    """What both kinds of control channel have in common."""
+
+    def __init__(self, nsd: Nsd) -> None:
+        self.nsd = nsd
+
+    def server(self, **facts: Any) -> Server:
+        return self.nsd.server([NOWHERE], **facts)
+
+    def holds(self, name: str) -> bool:
+        return self.nsd.holds(name)
+
+    def restart(self) -> None:
+        self.nsd.restart()
+
+    def stop(self) -> None:
+        self.nsd.stop()
+
+    def start(self) -> None:
+        self.nsd.start()
+
+
+class SocketRig(_NsdRig, UnixRig):
+    path_option = 'control_socket'
+
+    @property
+    def folder(self) -> pathlib.Path:  # type: ignore[override]
+        return self.nsd.control_socket.parent
+
+
+class TlsRig(_NsdRig, TcpRig, KeyedRig):
+    port_option = 'control_port'
+
+    def __init__(self, nsd: Nsd, foreign: pathlib.Path) -> None:
+        super().__init__(nsd)
+        self.wrong_key = {name: tls_files(foreign)[name] for name in ('control_key_file', 'control_cert_file')}
+
+
+class TestOverTheSocket(RemoteContract):
+    @pytest.fixture
+    def rig(self, nsd: Start) -> Iterator[SocketRig]:
+        rig = SocketRig(nsd())
+        yield rig
+        assert 'Assertion' not in rig.nsd.log
+
+
+class TestOverTls(RemoteContract, KeyedContract):
+    @pytest.fixture
+    def rig(self, nsd: Start, nsd_keys: Keys) -> TlsRig:
+        return TlsRig(nsd(tls=nsd_keys('own')), nsd_keys('foreign'))
+
+
+def test_zone_is_transferred_at_once_and_follows(nsd: Start, primary: Primary) -> None:
+    primary.publish('example.com.', zone_text(1, 'www A 192.0.2.1'))
+    server = nsd()
+    with opened(server.server([primary.endpoint])) as backend:
+        assert backend.create_domain(a_domain()).ok
+        wait_until(lambda: server.serial('example.com.') == 1, 'the first contents are served')
+        assert server.texts('www.example.com.', 'A') == ['192.0.2.1']
+        primary.publish('example.com.', zone_text(2, 'www A 192.0.2.2'))
+        server.notify('example.com.', 2)
+        wait_until(lambda: server.serial('example.com.') == 2, 'the second contents are served')
+        assert server.texts('www.example.com.', 'A') == ['192.0.2.2']
+        wait_until(lambda: backend.list_zones([]).serials == {'example.com.': 2}, 'it is listed with its serial')
+        assert backend.list_zones([]).complete
+
+
+def test_transfer_with_a_key(nsd: Start) -> None:
+    keyed = Primary(keys=[KEY])
+    keyed.start()
+    try:
+        keyed.publish('example.com.', zone_text(7))
+        server = nsd(keys=[KEY])
+        with opened(server.server([keyed.endpoint], tsig_key=KEY)) as backend:
+            assert backend.create_domain(a_domain()).ok
+            assert backend.check() == []
+        wait_until(lambda: server.serial('example.com.') == 7, 'the contents are served')
+    finally:
+        keyed.stop()
+
+
+def test_create_again_with_another_pattern_takes_effect_and_with_the_same_changes_nothing(
+        nsd: Start, primary: Primary) -> None:
+    other = Primary()
+    other.start()
+    try:
+        primary.publish('example.com.', zone_text(5))
+        other.publish('example.com.', zone_text(3))
+        server = nsd()
+        with opened(server.server([primary.endpoint])) as before, opened(server.server([other.endpoint])) as after:
+            assert before.create_domain(a_domain()).ok
+            wait_until(lambda: server.serial('example.com.') == 5, 'the first contents are served')
+            assert after.create_domain(a_domain()).ok
+            wait_until(lambda: server.serial('example.com.') == 3, "the other primary's contents are served")
+            assert after.create_domain(a_domain()).ok
+            assert server.log.count('control cmd: changezone') == 1
+    finally:
+        other.stop()
+
+
+def test_a_pattern_changed_in_nsd_conf_changes_its_zones_while_they_are_served(nsd: Start, primary: Primary) -> None:
+    other = Primary()
+    other.start()
+    try:
+        primary.publish('example.com.', zone_text(5))
+        other.publish('example.com.', zone_text(6))
+        server = nsd()
+        with opened(server.server(pattern=server.pattern([primary.endpoint], name='pool'))) as backend:
+            assert backend.create_domain(a_domain()).ok
+        wait_until(lambda: server.serial('example.com.') == 5, 'the first contents are served')
+        server.pattern([other.endpoint], name='pool')
+        server.notify('example.com.', 6)
+        seen: list[int | None] = []
+
+        def served() -> int | None:
+            seen.append(server.serial('example.com.'))
+            return seen[-1]
+
+        wait_until(lambda: served() == 6, 'the change is served')
+        assert set(seen) <= {5, 6}
+    finally:
+        other.stop()
+
+
+def test_zones_survive_a_restart_whatever_their_names(nsd: Start, primary: Primary) -> None:
+    names = {*ODD_NAMES.values(), ESCAPES}
+    for name in names:
+        primary.publish(name, zone_text(1))
+    server = nsd()
+    pattern = server.pattern([primary.endpoint], name='pool')
+    with opened(server.server(pattern=pattern)) as backend:
+        assert all(result.ok for result in backend.create_domains([a_domain(name) for name in names]))
+        wait_until(lambda: all(server.serial(name) == 1 for name in names), 'all are served')
+        primary.stop()
+        server.restart()
+        assert [name for name in names if server.serial(name) != 1] == []
+        listed = backend.list_zones([]).serials
+        assert set(listed.values()) == {1}
+        assert len(listed) == len(names)
+        server.kill()
+        server.start()
+        assert backend.list_zones([]).serials == dict.fromkeys(listed)  # a killed NSD has lost their contents
+
+
+def test_lost_zones_are_created_again(nsd: Start) -> None:
+    server = nsd()
+    with opened(server.server([NOWHERE])) as backend:
+        assert backend.create_domain(a_domain()).ok
+        server.forget_zones()
+        assert backend.list_zones(['example.com.']).serials == {}
+        assert backend.create_domain(a_domain()).ok
+        assert backend.list_zones(['example.com.']).serials == {'example.com.': None}
+
+
+def test_contents_lost_in_a_restart_are_not_listed_though_nsd_remembers_their_serial(
+        nsd: Start, primary: Primary) -> None:
+    primary.publish('example.com.', zone_text(4))
+    server = nsd(database=False)
+    with opened(server.server([primary.endpoint])) as backend:
+        assert backend.create_domain(a_domain()).ok
+        wait_until(lambda: server.serial('example.com.') == 4, 'the contents are served')
+        wait_until(lambda: 'served-serial: "4 since' in server.control('zonestatus', 'example.com'), 'NSD notes that')
+        primary.stop()
+        server.restart()
+        assert server.query('example.com.').rcode() == dns.rcode.SERVFAIL
+        assert 'served-serial: "4 since' in server.control('zonestatus', 'example.com')
+        assert backend.list_zones([]).serials == {'example.com.': None}
+
+
+def test_a_name_that_comes_back_does_not_bring_its_old_contents(nsd: Start, primary: Primary) -> None:
+    primary.publish('example.com.', zone_text(4))
+    server = nsd()
+    with opened(server.server([primary.endpoint])) as backend:
+        assert backend.create_domain(a_domain()).ok
+        wait_until(lambda: server.serial('example.com.') == 4, 'the contents are served')
+        primary.stop()
+        assert backend.delete_domain(a_domain()).ok
+        wait_until(lambda: server.query('example.com.').rcode() == dns.rcode.REFUSED, 'the zone is gone')
+        assert backend.create_domain(a_domain(generation=2)).ok
+        wait_until(lambda: server.query('example.com.').rcode() == dns.rcode.SERVFAIL, 'the zone is there, empty')
+        server.restart()
+        assert server.query('example.com.').rcode() == dns.rcode.SERVFAIL
+
+
+def test_a_zone_in_nsd_conf_is_refused_and_its_neighbours_in_the_batch_are_done(nsd: Start) -> None:
+    server = nsd(statements='zone:\n    name: "example.com"\n    request-xfr: 127.0.0.1@9 NOKEY')
+    batch = [a_domain(name) for name in ('before.example.com.', 'example.com.', 'after.example.com.')]
+    with opened(server.server([NOWHERE])) as backend:
+        for verb in (backend.create_domains, backend.delete_domains):
+            first, second, third = verb(batch)
+            assert first.ok and third.ok
+            assert 'nsd.conf' in str(second.error)
+            assert not second.retryable
+        assert backend.list_zones([]).serials == {'example.com.': None}
+
+
+@pytest.mark.parametrize('tls', [False, True])
+def test_a_primary_zone_of_the_operators_is_left_alone(nsd: Start, nsd_keys: Keys, tmp_path: pathlib.Path,
+                                                       tls: bool) -> None:
+    file = tmp_path / 'own.zone'
+    file.write_text('@ 300 IN SOA ns1.example.org. hostmaster.example.com. 7 3600 600 86400 300\n'
+                    '@ 300 IN NS ns1.example.org.\n')
+    server = nsd(statements=f'pattern:\n    name: "own"\n    zonefile: "{file}"',
+                 **{'tls': nsd_keys('own')} if tls else {})
+    server.control('addzone', 'example.com', 'own')
+    wait_until(lambda: server.serial('example.com.') == 7, 'it is served')
+    batch = [a_domain(name) for name in ('before.example.com.', 'example.com.', 'after.example.com.')]
+    with opened(server.server([NOWHERE])) as backend:
+        for verb in (backend.create_domains, backend.delete_domains):
+            first, second, third = verb(batch)
+            assert first.ok and third.ok
+            assert 'a primary zone that was added by hand' in str(second.error)
+        assert backend.list_zones([]).serials == {}
+    assert 'pattern: own' in server.control('zonestatus', 'example.com') and server.serial('example.com.') == 7
+
+
+def test_the_longest_name_there_and_not_there_and_with_another_pattern(nsd: Start) -> None:
+    server = nsd()
+    names = [a_domain(name) for name in ('one.example.', ESCAPES, 'two.example.', '\\000' + ESCAPES[4:])]
+    short, other = server.pattern([NOWHERE], name='pool'), server.pattern([NOWHERE], name='a-longer-name')
+    with opened(server.server(pattern=short)) as backend, opened(server.server(pattern=other)) as another:
+        for _ in range(2):
+            assert [result.error for result in backend.create_domains(names)] == [None] * 4
+        assert len(backend.list_zones([]).serials) == 4
+        errors = [result.error for result in another.create_domains(names)]
+        assert errors[0] is errors[2] is None
+        assert all('no command of more than 1022 octets' in str(error) for error in errors[1::2])
+        for _ in range(2):
+            assert [result.error for result in backend.delete_domains(names)] == [None] * 4
+        assert backend.list_zones([]).serials == {}
+
+
+def test_a_name_that_would_be_forgotten_in_a_restart_is_refused(nsd: Start) -> None:
+    with opened(nsd().server([NOWHERE])) as backend:
+        kept, lost = backend.create_domains([a_domain('example.com.'), a_domain(ESCAPES)])
+        assert kept.ok
+        assert 'would forget the zone' in str(lost.error) and not lost.retryable
+        assert set(backend.list_zones([]).serials) == {'example.com.'}
+
+
+def test_a_pattern_that_is_not_there_is_permanent_and_the_check_says_what_to_do(nsd: Start) -> None:
+    with opened(nsd().server(pattern='absent')) as backend:
+        result = backend.create_domain(a_domain())
+        finding, = backend.check()
+    assert result.error == 'addzones example.com: error pattern absent does not exist'
+    assert not result.retryable
+    assert 'nsd-control reconfig' in finding.advice
+    assert finding.serious
+
+
+def test_check_finds_a_pattern_without_primaries(nsd: Start) -> None:
+    server = nsd()
+    empty = server.pattern([], name='empty')
+    with opened(server.server([Endpoint('192.0.2.10', 5354)], pattern=empty)) as backend:
+        finding, = backend.check()
+    assert finding.what == 'the pattern empty has no request-xfr: its zones would never be fetched'
+    assert 'request-xfr and allow-notify for 192.0.2.10@5354' in finding.advice and finding.serious
+
+
+def test_check_finds_a_pattern_that_fetches_from_elsewhere(nsd: Start) -> None:
+    server = nsd()
+    with socket.create_server(('127.0.0.1', 0)) as silent:
+        port = silent.getsockname()[1]
+        elsewhere = server.pattern([Endpoint('127.0.0.1', port)], name='elsewhere')
+        with opened(server.server([Endpoint('192.0.2.10', 5354)], pattern=elsewhere)) as backend:
+            finding, = backend.check()
+            assert backend.list_zones([]).serials == {}
+    assert finding.what == (f'the pattern elsewhere has zones fetched from 127.0.0.1:{port}, which is none of the'
+                            ' primaries')
+    assert not finding.serious
+
+
+def test_check_finds_a_tsig_key_that_is_missing_or_another(nsd: Start) -> None:
+    server = nsd(keys=[KEY])
+    pattern = server.pattern([NOWHERE], KEY.name)
+    for key, said in [(KEY, None), (TsigKey('other.example.', KEY.algorithm, KEY.secret), 'NSD has no TSIG key other'),
+                      (TsigKey(KEY.name, KEY.algorithm, 'YW5vdGhlcg=='), 'NSD has another secret or algorithm'),
+                      (TsigKey(KEY.name, 'hmac-sha512', KEY.secret), 'NSD has another secret or algorithm')]:
+        with opened(server.server([NOWHERE], tsig_key=key, pattern=pattern)) as backend:
+            findings = backend.check()
+        assert [each.what.startswith(str(said)) for each in findings] == ([True] if said else [])
+        assert key.secret not in str(findings)
+
+
+def test_tls_is_spoken_on_the_socket_too_where_an_address_stands_first(nsd: Start, nsd_keys: Keys) -> None:
+    server = nsd(tls=nsd_keys('own'))
+    path, without = str(server.control_socket), dict.fromkeys(tls_files(nsd_keys('own')))
+    with opened(server.server([NOWHERE], control_socket=path)) as backend:
+        assert backend.create_domain(a_domain()).ok
+        assert backend.list_zones([]).serials == {'example.com.': None}
+    with opened(server.server([NOWHERE], control_socket=path, **without)) as backend:
+        result = backend.create_domain(a_domain())
+        finding, = backend.check()
+    assert 'it may ask for TLS' in str(result.error) and not result.retryable
+    assert 'server_cert_file' in finding.advice
+
+
+def test_a_server_with_another_certificate_is_not_talked_to(nsd: Start, nsd_keys: Keys) -> None:
+    server = nsd(tls=nsd_keys('own'))
+    foreign = tls_files(nsd_keys('foreign'))['server_cert_file']
+    with opened(server.server([NOWHERE], server_cert_file=foreign)) as backend:
+        result = backend.create_domain(a_domain())
+    assert 'is not the one in server_cert_file' in str(result.error) and not result.retryable
+    assert not server.holds('example.com.')
+
+
+def test_other_files_are_used_from_the_next_call(nsd: Start, nsd_keys: Keys, tmp_path: pathlib.Path) -> None:
+    files = tmp_path / 'files'
+    server = nsd(tls=nsd_keys('own'))
+    with opened(server.server([NOWHERE], **tls_files(files))) as backend:
+        assert 'server_cert_file' in str(backend.ping().error)
+        shutil.copytree(nsd_keys('foreign'), files, dirs_exist_ok=True)
+        assert not backend.ping().ok
+        shutil.copytree(nsd_keys('own'), files, dirs_exist_ok=True)
+        assert backend.ping().ok
+
+
+_UNDER_EVENTLET = '''
+import json, sys
+from designate_pool import runtime
+runtime.patch()
+from designate_pool import backends, model
+from tests.unit.backends.contract import a_domain
+backend = backends.build(model.Server(model.new_id(), 'nsd', '127.0.0.1', options=json.loads(sys.argv[1])))
+domains = [a_domain(f'zone{number}.example.') for number in range(100)]
+for verb in (backend.create_domains, backend.create_domains):
+    assert all(result.ok for result in verb(domains))
+assert len(backend.list_zones([]).serials) == 100
+assert all(result.ok for result in backend.delete_domains(domains))
+print('done')
+'''
+
+
+@pytest.mark.parametrize('tls', [False, True])
+def test_under_eventlet(nsd: Start, nsd_keys: Keys, tls: bool) -> None:
+    options = dict(nsd(tls=nsd_keys('own') if tls else None).server([NOWHERE]).options)
+    done = subprocess.run([sys.executable, '-c', _UNDER_EVENTLET, json.dumps(options)], capture_output=True, text=True,
+                          timeout=60, check=False, cwd=ETC.parent)
+    assert done.stdout == 'done\n', done.stderr
+
+
+def test_the_example_runs(nsd_keys: Keys, tmp_path: pathlib.Path) -> None:
+    example = (ETC / 'example-nsd.conf').read_text()
+    server_side = (ETC / 'example-nsd.nsd.conf').read_text()
+    (tmp_path / 'pool.conf').write_text(example.replace('/etc/designate-pool/ns1', str(nsd_keys('own'))))
+    conf = cfg.ConfigOpts()
+    load.load(conf, [f'--config-file={tmp_path / "pool.conf"}'], config_files=[])
+    first, second = pools.read_pool(conf, backends.options()).servers
+    assert first.tsig_key is not None
+    primary = Primary(keys=[first.tsig_key])
+    primary.start()
+    port, control_port = free_port(), free_port()
+    for old, new in {'192.0.2.1@53': f'127.0.0.1@{port}', 'interface: 192.0.2.1': 'interface: 127.0.0.1',
+                     'control-port: 8952': f'control-port: {control_port}', 'username: "nsd"': 'username: ""',
+                     '/var/lib/nsd': str(tmp_path), '/run/nsd': str(tmp_path), '/etc/nsd': str(nsd_keys('own')),
+                     '192.0.2.10@5354': f'127.0.0.1@{primary.port}', 'notify: 192.0.2.10': 'notify: 127.0.0.1'}.items():
+        assert old in server_side, old
+        server_side = server_side.replace(old, new)
+    (tmp_path / 'nsd.conf').write_text(server_side)
+    here = dataclasses.replace(first, host='127.0.0.1', port=port, primaries=(primary.endpoint,),
+                               options={**first.options, 'control_port': control_port})
+    asked = Asked()
+    asked.host, asked.port = here.host, here.port
+    try:
+        primary.publish('example.com.', zone_text(1))
+        with (running([binary('nsd'), '-d', '-c', str(tmp_path / 'nsd.conf')], tmp_path / 'log',
+                      lambda: listens(control_port)), opened(here) as backend, opened(second)):
+            assert backend.check() == []
+            assert backend.create_domain(a_domain()).ok
+            wait_until(lambda: asked.serial('example.com.') == 1, 'the zone is served')
+            primary.publish('example.com.', zone_text(2))
+            asked.notify('example.com.', 2, key=first.tsig_key)
+            wait_until(lambda: asked.serial('example.com.') == 2, 'the change is served')
+            assert backend.delete_domain(a_domain()).ok
+            wait_until(lambda: asked.query('example.com.').rcode() == dns.rcode.REFUSED, 'the zone is gone')
+    finally:
+        primary.stop()
+
+
+def test_over_ipv6(nsd: Start, nsd_keys: Keys) -> None:
+    server = nsd(host='::1', tls=nsd_keys('own'))
+    with opened(server.server([Endpoint('::1', 9)])) as backend:
+        assert backend.check() == []
+        assert backend.create_domain(a_domain()).ok
+        wait_until(lambda: server.query('example.com.').rcode() == dns.rcode.SERVFAIL, 'the zone is there')

@@ -1,0 +1,227 @@
+"""The octodns driver: real servers behind octoDNS's own providers, alone and in a running pool."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from oslo_config import cfg
+
+from designate_pool import backends
+from designate_pool.backends.base import Backend
+from designate_pool.backends.records.base import RecordBackend
+from designate_pool.config import load, pools
+from designate_pool.errors import InvalidField
+from designate_pool.model import CallResult, Server, new_id
+from designate_pool.planner.plan.plan import ApplyResult
+from designate_pool.planner.providers.base import ServerProvider
+from designate_pool.planner.targets.fake import zone_of
+from designate_pool.planner.zone.zone import Zone
+from tests.fixtures.bind import Named
+from tests.fixtures.pdns import PowerDns
+from tests.fixtures.processes import wait_until
+from tests.fixtures.stack import Stack
+from tests.fixtures.updates import KEY, NEW, named_with
+from tests.unit.backends.contract import a_domain, opened
+
+Start = Callable[..., PowerDns]
+#: octodns-bind and octodns-powerdns use what octoDNS 1.22 calls old.
+pytestmark = pytest.mark.filterwarnings('ignore::DeprecationWarning')
+NAME = 'example.com.'
+ETC = pathlib.Path(__file__).resolve().parents[3] / 'etc'
+PDNS = 'octodns_powerdns.PowerDnsProvider'
+SOA = '@ 300 SOA ns1.example.net. hostmaster.example.com. 7 3600 600 86400 300\n@ 300 NS ns1.example.net.\n'
+
+
+def settings(server: PowerDns) -> str:
+    return f'{{host: {server.host}, port: {server.api_port}, api_key: {server.api_key}}}'
+
+
+def fed(server: PowerDns, **options: Any) -> Server:
+    """A PowerDNS as a server of a pool, through octoDNS."""
+    return Server(id=new_id(), driver='octodns', host=server.host, port=server.port, call_timeout=10,
+                  options={'class': PDNS, 'settings': settings(server)} | options)
+
+
+def section(server: PowerDns, server_id: str, **options: object) -> str:
+    lines = [f'[backend:octodns:{server_id}]', f'host = {server.host}', f'port = {server.port}', f'class = {PDNS}',
+             f'settings = {settings(server)}', 'call_timeout = 4',
+             *(f'{name} = {text}' for name, text in options.items())]
+    return '\n'.join(lines) + '\n'
+
+
+def feed(backend: Backend, desired: Zone) -> tuple[CallResult, ApplyResult | None]:
+    """Plan and apply through the driver; None where there was nothing to do."""
+    assert isinstance(backend, RecordBackend)
+    done: list[ApplyResult] = []
+
+    def work(provider: ServerProvider) -> None:
+        plan = provider.plan(desired)
+        if plan is not None:
+            done.append(provider.apply(plan))
+
+    return backend.feed(a_domain(desired.name), work), done[0] if done else None
+
+
+def zone(text: str) -> Zone:
+    return zone_of(NAME, SOA + text)
+
+
+def test_a_zone_is_fed_changed_listed_and_deleted(powerdns: Start) -> None:
+    server = powerdns()
+    with opened(fed(server)) as backend:
+        assert backend.list_zones([NAME]).serials == {}
+        for number in (1, 2):
+            result, done = feed(backend, zone(f'www 60 A 192.0.2.{number}\n'))
+            assert result.ok and done is not None and done.ok
+            assert feed(backend, zone(f'www 60 A 192.0.2.{number}\n'))[1] is None
+            assert server.texts('www.example.com.', 'A') == [f'192.0.2.{number}']
+        listing = backend.list_zones([NAME])
+        assert listing.complete and listing.serials == {NAME: None}
+        for _ in ('once', 'again'):
+            assert backend.delete_domain(a_domain()).ok
+            assert server.texts('www.example.com.', 'A') == []
+        assert backend.delete_domain(a_domain('never.example.com.')).ok
+        assert not backend.capabilities.keeps_serial and backend.capabilities.fed_by_records
+
+
+def test_a_server_that_dies_and_comes_back_empty(powerdns: Start) -> None:
+    server = powerdns()
+    with opened(fed(server)) as backend:
+        assert feed(backend, zone('www 60 A 192.0.2.1\n'))[0].ok
+        server.kill()
+        result, done = feed(backend, zone('www 60 A 192.0.2.1\n'))
+        assert result.unreachable and result.retryable and done is None
+        assert backend.ping().unreachable and backend.list_zones([NAME]).result.unreachable
+        assert backend.delete_domain(a_domain()).unreachable
+        server.start()
+        assert backend.ping().ok
+        assert feed(backend, zone('www 60 A 192.0.2.1\n'))[1] is None
+        server.forget_zones()
+        assert feed(backend, zone('www 60 A 192.0.2.1\n'))[0].ok
+        assert server.texts('www.example.com.', 'A') == ['192.0.2.1']
+
+
+def test_a_server_that_cannot_list_its_zones_is_asked_for_each(
+        named: Callable[..., Named], tmp_path: pathlib.Path) -> None:
+    server = named_with(named, tmp_path, {NAME: NEW.format(serial=5)})
+    text = (f'{{host: {server.host}, port: {server.port}, key_name: {KEY.name}, key_secret: "{KEY.secret}", '
+            f'key_algorithm: {KEY.algorithm}}}')
+    known = Server(id=new_id(), driver='octodns', host=server.host, port=server.port, call_timeout=5,
+                   options={'class': 'octodns_bind.Rfc2136Provider', 'settings': text})
+    with opened(known) as backend:
+        assert backend.ping().ok
+        result, done = feed(backend, zone('www 60 A 192.0.2.1\n'))
+        assert result.ok and done is not None and done.ok
+        listing = backend.list_zones([NAME])
+        assert not listing.complete and listing.serials == {NAME: None}
+        assert backend.ping().ok
+        server.stop()
+        assert backend.ping().unreachable
+        result, _ = feed(backend, zone('www 60 A 192.0.2.2\n'))
+        assert result.unreachable
+        server.start()
+        assert feed(backend, zone('www 60 A 192.0.2.2\n'))[0].ok
+        assert server.texts('www.example.com.', 'A') == ['192.0.2.2']
+
+
+def test_records_that_octodns_cannot_hold(powerdns: Start) -> None:
+    server = powerdns()
+    text = 'www 60 A 192.0.2.1\nh 60 HINFO "PC" "Linux"\n'
+    with opened(fed(server)) as backend:
+        result, _ = feed(backend, zone(text))
+        assert 'cannot hold h.example.com. HINFO' in str(result.error)
+        assert server.texts('www.example.com.', 'A') == []
+    with opened(fed(server, lenient_supports=True)) as backend:
+        assert feed(backend, zone(text))[0].ok
+        assert feed(backend, zone(text))[1] is None
+        assert server.texts('www.example.com.', 'A') == ['192.0.2.1']
+
+
+def test_check_asks_whether_the_provider_answers(powerdns: Start) -> None:
+    server = powerdns()
+    with opened(fed(server)) as backend:
+        assert backend.check() == []
+        server.stop()
+        found, = backend.check()
+        assert 'refused' in found.what and 'runs' in found.advice
+    server.start()
+    with opened(fed(server, settings=settings(server).replace(server.api_key, 'another'))) as backend:
+        found, = backend.check()
+        assert found.what.startswith('the provider does not answer: 401') and 'the page of the driver' in found.advice
+        assert 'another' not in found.what
+
+
+@pytest.mark.parametrize(('options', 'why'), [
+    ({'class': None}, 'class: it must be given'), ({'class': 'octodns_nowhere.Provider'}, 'octodns_nowhere'),
+    ({'class': 'octodns.processor.acme.AcmeManagingProcessor'}, 'cannot be imported|no BaseProvider'),
+    ({'class': 'octodns_bind.AxfrSource'}, 'no BaseProvider of octoDNS'),
+    ({'settings': '{host: 192.0.2.1}'}, 'api_key'), ({'settings': '{api_key: "half'}, 'settings: it is not YAML'),
+    ({'settings': '{api_key: env/NOTHING_OF_THE_KIND}'}, 'no variable NOTHING_OF_THE_KIND'),
+    ({'policy': 'whatever'}, 'policy')])
+def test_options_that_cannot_be_used(options: dict[str, Any], why: str) -> None:
+    server = Server(id='1' * 32, driver='octodns', host='192.0.2.1',
+                    options={'class': PDNS, 'settings': '{host: 192.0.2.1, api_key: x}'} | options)
+    with pytest.raises(InvalidField, match=why):
+        backends.build(server)
+
+
+def test_a_pool_with_an_octodns_server_from_create_to_delete(
+        powerdns: Start, named: Callable[..., Named], tmp_path: pathlib.Path) -> None:
+    bind, pdns = named(), powerdns('ns2')
+    sections = [bind.section(str(uuid.uuid4()), call_timeout=2), section(pdns, str(uuid.uuid4()))]
+    with Stack(tmp_path / 'stack', sections, f'sqlite:///{tmp_path}/database.sqlite') as stack:
+        def both(name: str, rtype: str, *expected: str) -> bool:
+            return all(server.texts(name, rtype) == list(expected) for server in (bind, pdns))
+
+        zone_id = stack.create_zone(NAME)['id']
+        www = stack.create_recordset(zone_id, f'www.{NAME}', 'A', '192.0.2.1', '192.0.2.2')['id']
+        stack.wait_for(zone_id)
+        assert both(f'www.{NAME}', 'A', '192.0.2.1', '192.0.2.2')
+        assert both(NAME, 'NS', 'ns1.example.org.', 'ns2.example.org.')
+        pdns.stop()
+        stack.set_recordset(zone_id, www, '192.0.2.3')
+        stack.wait_for(zone_id, 'ERROR')
+        pdns.start()
+        stack.wait_for(zone_id)
+        assert both(f'www.{NAME}', 'A', '192.0.2.3')
+        stack.request('DELETE', f'/v2/zones/{zone_id}/recordsets/{www}', 202)
+        stack.create_recordset(zone_id, f'www.{NAME}', 'CNAME', 'www.example.net.')
+        wait_until(lambda: both(f'www.{NAME}', 'CNAME', 'www.example.net.'), 'the alias is served')
+        stack.wait_for(zone_id)
+        stack.delete_zone(zone_id)
+        stack.wait_for(zone_id, 'gone')
+        assert pdns.texts(f'www.{NAME}', 'CNAME') == [] and bind.serial(NAME) is None
+
+
+def test_the_example_runs(powerdns: Start, named: Callable[..., Named], tmp_path: pathlib.Path,
+                          monkeypatch: pytest.MonkeyPatch) -> None:
+    """A zone is fed to both of its servers, served and deleted."""
+    pdns = powerdns()
+    text = (ETC / 'example-octodns.named.conf').read_text()
+    (tmp_path / 'ns2').mkdir()
+    zone_file = tmp_path / 'ns2' / 'example.com.zone'
+    zone_file.write_text(NEW.format(serial=1))
+    statements = text[text.index('key "'):].replace('/var/lib/bind/example.com.zone', str(zone_file))
+    bind = named('ns2', statements=statements)
+    monkeypatch.setitem(os.environ, 'PDNS_API_KEY', pdns.api_key)
+    shown = (ETC / 'example-octodns.conf').read_text()
+    shown = shown.replace('{host: 192.0.2.1, ', f'{{host: {pdns.host}, port: {pdns.api_port}, ')
+    shown = shown.replace('{host: 198.51.100.1, ', f'{{host: {bind.host}, port: {bind.port}, ')
+    (tmp_path / 'pool.conf').write_text(shown)
+    conf = cfg.ConfigOpts()
+    load.load(conf, [f'--config-file={tmp_path / "pool.conf"}'], config_files=[])
+    configured = pools.read_pool(conf, backends.options()).servers
+    assert [each.host for each in configured] == ['192.0.2.1', '198.51.100.1']
+    for each, server in zip(configured, (pdns, bind), strict=True):
+        with opened(each) as backend:
+            assert backend.check() == []
+            result, done = feed(backend, zone('www 60 A 192.0.2.1\n'))
+            assert result.ok and done is not None and done.ok, result
+            assert server.texts('www.example.com.', 'A') == ['192.0.2.1']
+            assert backend.delete_domain(a_domain()).ok
+            assert server.texts('www.example.com.', 'A') == []

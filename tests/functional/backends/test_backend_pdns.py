@@ -1,0 +1,358 @@
+"""The pdns driver against real PowerDNS servers."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import logging
+import pathlib
+import socket
+import sqlite3
+import subprocess
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import dns.message
+import dns.name
+import dns.opcode
+import dns.query
+import dns.rcode
+import pytest
+from oslo_config import cfg
+
+from designate_pool import backends
+from designate_pool.backends.base import Backend
+from designate_pool.config import load, pools
+from designate_pool.model import Endpoint, Server, TsigKey
+from tests.fixtures.nameservers import Primary, zone_text
+from tests.fixtures.pdns import PowerDns
+from tests.fixtures.processes import binary, free_port, wait_until
+from tests.unit.backends.contract import (NOWHERE, ODD_NAMES, KeyedContract, KeyedRig, RemoteContract, RemoteRig,
+                                          a_domain, opened)
+
+Start = Callable[..., PowerDns]
+KEY = TsigKey('transfer.example.', 'hmac-sha256', 'dHJhbnNmZXIga2V5IGZvciB0ZXN0cyBvbmx5')
+ETC = pathlib.Path(__file__).resolve().parents[3] / 'etc'
+
+#: The API takes names of letters, digits, hyphens, underscores and slashes only.
+UNSUPPORTED = [ODD_NAMES[what] for what in (
+    '63 octets of escapes', 'escaped dot', 'quotation mark', 'end of a statement', 'backslash', 'trailing backslash',
+    'newline', 'null octet', 'high octet', 'slashes', 'at sign')] + ['a\\.b.example.com.']
+
+
+class PdnsRig(RemoteRig, KeyedRig):
+    wrong_key = {'api_key': 'another'}
+    refused = dict.fromkeys(UNSUPPORTED, 'contains unsupported characters')
+
+    def __init__(self, powerdns: PowerDns) -> None:
+        self.powerdns = powerdns
+
+    def server(self, **facts: Any) -> Server:
+        return self.powerdns.server([NOWHERE], **facts)
+
+    def holds(self, name: str) -> bool:
+        return dns.name.from_text(name) in self.powerdns.zones()
+
+    def nowhere(self) -> dict[str, Any]:
+        return {'api_url': f'http://127.0.0.1:{free_port()}'}
+
+    def listening(self) -> tuple[socket.socket, dict[str, Any]]:
+        listening = socket.create_server(('127.0.0.1', 0))
+        return listening, {'api_url': f'http://127.0.0.1:{listening.getsockname()[1]}'}
+
+    def restart(self) -> None:
+        self.powerdns.restart()
+
+    def stop(self) -> None:
+        self.powerdns.stop()
+
+    def start(self) -> None:
+        self.powerdns.start()
+
+
+@pytest.fixture
+def rig(powerdns: Start) -> PdnsRig:
+    return PdnsRig(powerdns())
+
+
+class TestContract(RemoteContract, KeyedContract):
+    pass
+
+
+@pytest.fixture
+def keyed() -> Iterator[Primary]:
+    """A primary that knows the key."""
+    server = Primary(keys=[KEY])
+    server.start()
+    yield server
+    server.stop()
+
+
+def holding(server: PowerDns, name: str = 'example.com.') -> tuple[str, str]:
+    """Kind and primaries of a zone that the server has."""
+    return server.zones()[dns.name.from_text(name)]
+
+
+def by_hand(server: PowerDns, statement: str, *values: str) -> None:
+    """Change the server's database without the driver."""
+    with contextlib.closing(sqlite3.connect(server.database, timeout=10)) as database, database:
+        database.execute(statement, values)
+
+
+def wait_for(server: PowerDns, backend: Backend, serial: int, seconds: float = 30) -> None:
+    """Create the zone until its contents are served: PowerDNS drops a retrieval while another one of the zone ends."""
+    wait_until(lambda: backend.create_domain(a_domain()).ok and server.serial('example.com.') == serial,
+               f'serial {serial} is served', seconds)
+
+
+def test_zone_is_transferred_and_follows(powerdns: Start, primary: Primary) -> None:
+    primary.publish('example.com.', zone_text(1, 'www A 192.0.2.1'))
+    server = powerdns()
+    with opened(server.server([primary.endpoint])) as backend:
+        assert backend.create_domain(a_domain()).ok
+        wait_until(lambda: server.serial('example.com.') == 1, 'the first contents are served')
+        assert server.texts('www.example.com.', 'A') == ['192.0.2.1']
+        primary.publish('example.com.', zone_text(2, 'www A 192.0.2.2'))
+        server.notify('example.com.', 2)
+        wait_until(lambda: server.serial('example.com.') == 2, 'the second contents are served')
+        assert server.texts('www.example.com.', 'A') == ['192.0.2.2']
+
+
+def test_a_zone_that_was_asked_for_before_it_was_there_is_served_at_once(powerdns: Start, primary: Primary) -> None:
+    """PowerDNS's caches, left at their defaults, hide neither a new zone nor a change nor a deletion made by itself."""
+    primary.publish('example.com.', zone_text(1))
+    server = powerdns()
+    with opened(server.server([primary.endpoint])) as backend:
+        for serial in range(1, 4):
+            assert server.query('example.com.').rcode() == dns.rcode.REFUSED
+            wait_for(server, backend, serial, 5)
+            primary.publish('example.com.', zone_text(serial + 1))
+            wait_for(server, backend, serial + 1, 5)
+            assert backend.delete_domain(a_domain()).ok
+
+
+def test_transfer_with_a_key(powerdns: Start, keyed: Primary) -> None:
+    keyed.publish('example.com.', zone_text(7))
+    server = powerdns(keys=[KEY])
+    with opened(server.server([keyed.endpoint], tsig_key=KEY)) as backend:
+        assert backend.create_domain(a_domain()).ok
+        wait_until(lambda: server.serial('example.com.') == 7, 'the contents are served')
+        keyed.publish('example.com.', zone_text(8))
+        assert server.notify('example.com.', 8, key=KEY).rcode() == dns.rcode.NOERROR
+        wait_until(lambda: server.serial('example.com.') == 8, 'the change is served')
+
+
+def test_a_key_that_the_server_does_not_know_is_permanent_until_it_is_made(powerdns: Start, keyed: Primary) -> None:
+    keyed.publish('example.com.', zone_text(7))
+    server = powerdns()
+    with opened(server.server([keyed.endpoint], tsig_key=KEY)) as backend:
+        for _ in range(2):  # PowerDNS has made the zone, without the key, when it is asked the second time
+            result = backend.create_domain(a_domain())
+            assert "TSIG key with the name 'transfer.example' does not exist" in str(result.error)
+            assert not result.retryable
+        findings = backend.check()
+        assert [finding.advice for finding in findings] == [
+            'on its host: pdnsutil import-tsig-key transfer.example hmac-sha256 SECRET']
+        server.keys.append(KEY)
+        server.restart()
+        assert backend.create_domain(a_domain()).ok
+        wait_until(lambda: server.serial('example.com.') == 7, 'the contents are served')
+        assert backend.check() == []
+
+
+def test_create_again_gives_other_primaries_and_another_key(powerdns: Start, primary: Primary, keyed: Primary) -> None:
+    primary.publish('example.com.', zone_text(1))
+    keyed.publish('example.com.', zone_text(9))
+    server = powerdns(keys=[KEY])
+    with opened(server.server([Endpoint('127.0.0.2', 53), Endpoint('::1', 53)])) as backend:
+        assert backend.create_domain(a_domain()).ok
+        assert holding(server) == ('SLAVE', '127.0.0.2, ::1')
+    for endpoint, key, serial in ((keyed.endpoint, KEY, 9), (primary.endpoint, None, 1), (keyed.endpoint, KEY, 9)):
+        with opened(server.server([endpoint], tsig_key=key)) as backend:
+            wait_for(server, backend, serial)
+        assert holding(server) == ('SLAVE', str(endpoint))
+
+
+@pytest.mark.parametrize('primaries', [
+    [Endpoint('127.0.0.1', 53), Endpoint('127.0.0.1', 9)],
+    [Endpoint('::1', 53), Endpoint('::1', 9), Endpoint('127.0.0.2', 53)]])
+def test_create_again_with_the_same_settings_changes_nothing(
+        powerdns: Start, primaries: list[Endpoint], monkeypatch: pytest.MonkeyPatch) -> None:
+    server = powerdns(keys=[KEY])
+    with opened(server.server(primaries, tsig_key=KEY)) as backend:
+        assert backend.create_domain(a_domain()).ok
+        before = holding(server)
+        asked: list[tuple[str, str]] = []
+        api = backend._api  # type: ignore[attr-defined]
+        ask = api.ask
+        monkeypatch.setattr(api, 'ask', lambda verb, path, *rest: asked.append((verb, path)) or ask(verb, path, *rest))
+        assert backend.create_domain(a_domain()).ok
+    assert holding(server) == before
+    assert asked == [('POST', '/zones?rrsets=false'), ('GET', '/zones/example.com.?rrsets=false'),
+                     ('GET', '/zones/example.com./metadata/IXFR'), ('PUT', '/zones/example.com./axfr-retrieve')]
+
+
+def test_a_zone_of_another_kind_is_an_operator_s_own(powerdns: Start) -> None:
+    server = powerdns()
+    by_hand(server, "INSERT INTO domains (name, type) VALUES (?, 'NATIVE')", 'example.com')
+    server.restart()  # it would come upon the zone by itself only when its zone cache is made anew
+    with opened(server.server([NOWHERE])) as backend:
+        for result in (backend.create_domain(a_domain()), backend.delete_domain(a_domain())):
+            assert "example.com. is there already, as a Native zone: take it away with 'pdnsutil" in str(result.error)
+            assert result.retryable
+        assert backend.list_zones([]).serials == {}
+    assert list(server.zones()) == [dns.name.from_text('example.com')]
+
+
+def test_retrieval_that_fails_does_not_fail_the_create(powerdns: Start, monkeypatch: pytest.MonkeyPatch,
+                                                       caplog: pytest.LogCaptureFixture) -> None:
+    server = powerdns()
+    with opened(server.server([NOWHERE])) as backend:
+        api = backend._api  # type: ignore[attr-defined]
+        ask = api.ask
+
+        def ask_but_stop_the_server_first(verb: str, path: str, *rest: Any) -> Any:
+            if path.endswith('/axfr-retrieve'):
+                server.kill()
+            return ask(verb, path, *rest)
+
+        monkeypatch.setattr(api, 'ask', ask_but_stop_the_server_first)
+        with caplog.at_level(logging.DEBUG):
+            assert backend.create_domain(a_domain()).ok
+    assert holding(server) == ('SLAVE', str(NOWHERE))
+    said = [record.levelname for record in caplog.records if 'retrieve example.com.' in record.getMessage()]
+    assert said == ['DEBUG']
+
+
+def test_zones_and_contents_survive_a_restart_and_a_kill(powerdns: Start, primary: Primary) -> None:
+    primary.publish('example.com.', zone_text(3))
+    server = powerdns()
+    with opened(server.server([primary.endpoint])) as backend:
+        assert backend.create_domain(a_domain()).ok
+        wait_until(lambda: server.serial('example.com.') == 3, 'the contents are served')
+        server.restart()
+        assert server.serial('example.com.') == 3
+        server.kill()
+        server.start()
+        assert server.serial('example.com.') == 3
+        assert backend.delete_domain(a_domain()).ok
+        server.restart()
+        assert server.query('example.com.').rcode() == dns.rcode.REFUSED
+
+
+def test_lost_zones_are_created_again(powerdns: Start, primary: Primary) -> None:
+    primary.publish('example.com.', zone_text(3))
+    server = powerdns()
+    with opened(server.server([primary.endpoint])) as backend:
+        assert backend.create_domain(a_domain()).ok
+        wait_until(lambda: server.serial('example.com.') == 3, 'the contents are served')
+        server.forget_zones()
+        assert server.query('example.com.').rcode() == dns.rcode.REFUSED
+        assert backend.list_zones([]).serials == {}
+        assert backend.create_domain(a_domain()).ok
+        wait_until(lambda: server.serial('example.com.') == 3, 'the contents are served again')
+
+
+def test_primary_that_comes_late_is_followed_from_its_notify(powerdns: Start, primary: Primary) -> None:
+    server = powerdns()
+    with opened(server.server([primary.endpoint])) as backend:
+        assert backend.create_domain(a_domain()).ok
+    wait_until(lambda: 'unable to xfr zone' in server.log, 'the first transfer has failed')
+    primary.publish('example.com.', zone_text(1))
+    assert server.notify('example.com.', 1).rcode() == dns.rcode.NOERROR
+    wait_until(lambda: server.serial('example.com.') == 1, 'the contents are served', 10)
+
+
+def test_list_tells_what_is_served(powerdns: Start, primary: Primary) -> None:
+    serials = {'zero.example.': 0, 'largest.example.': 4294967295, '0/26.2.0.192.in-addr.arpa.': 7}
+    for name, serial in serials.items():
+        primary.publish(name, zone_text(serial))
+    server = powerdns()
+    by_hand(server, "INSERT INTO domains (name, type) VALUES (?, 'SLAVE')", 'a"b.by\\.hand.example')
+    expected = serials | {'empty.example.': None, 'a\\"b.by\\.hand.example.': None}
+    with opened(server.server([primary.endpoint])) as backend:
+        for name in [*serials, 'empty.example.']:
+            assert backend.create_domain(a_domain(name)).ok
+        wait_until(lambda: backend.list_zones([]).serials == expected, 'the list has the serials')
+        assert backend.list_zones([]).complete
+
+
+def test_zones_that_were_made_by_hand_are_deleted_whatever_their_names(powerdns: Start) -> None:
+    server = powerdns()
+    pdnsutil = [binary('pdnsutil'), f'--config-dir={server.folder}', 'create-secondary-zone']
+    with opened(server.server([NOWHERE])) as backend:
+        for name in UNSUPPORTED:
+            subprocess.run([*pdnsutil, name, '127.0.0.1'], check=True, capture_output=True)
+            assert list(server.zones()) == [dns.name.from_text(name)]
+            assert backend.list_zones([]).serials == {dns.name.from_text(name).to_text().lower(): None}
+            assert backend.delete_domain(a_domain(name)).ok
+            assert server.zones() == {}
+
+
+def test_over_ipv6(powerdns: Start) -> None:
+    server = powerdns(host='::1')
+    with opened(server.server([Endpoint('::1', 9)])) as backend:
+        assert backend.create_domain(a_domain()).ok
+        assert backend.check() == []
+    assert holding(server) == ('SLAVE', '[::1]:9')
+
+
+def test_another_server_id_is_permanent_for_create_and_for_delete(powerdns: Start) -> None:
+    server = powerdns().server([NOWHERE])
+    options = {**server.options, 'server_id': 'elsewhere'}
+    with opened(dataclasses.replace(server, options=options)) as backend:
+        assert "no API for a server 'elsewhere'" in backend.check()[0].what
+        for result in (backend.create_domain(a_domain()), backend.delete_domain(a_domain()), backend.ping()):
+            assert "no API for a server 'elsewhere'" in str(result.error)
+            assert not result.retryable
+
+
+def test_notify_from_an_address_that_is_no_primary_needs_a_trusted_proxy(powerdns: Start) -> None:
+    notify = dns.message.make_query('example.com.', 'SOA', flags=0)
+    notify.set_opcode(dns.opcode.NOTIFY)
+    for settings, answer in (({}, dns.rcode.REFUSED), ({'trusted-notification-proxy': '127.0.0.2'}, dns.rcode.NOERROR)):
+        server = powerdns(f'ns{len(settings)}', settings=settings)
+        with opened(server.server([NOWHERE])) as backend:
+            assert backend.create_domain(a_domain()).ok
+        said = dns.query.udp(notify, server.host, port=server.port, source='127.0.0.2', timeout=5)
+        assert said.rcode() == answer
+
+
+def test_trouble_inside_the_server_is_tried_again(powerdns: Start) -> None:
+    server = powerdns()
+    by_hand(server, 'ALTER TABLE domains RENAME TO hidden')
+    with opened(server.server([NOWHERE])) as backend:
+        result = backend.create_domain(a_domain())
+        assert result.error == 'create example.com.: Internal Server Error (500)'
+        assert result.retryable and not result.unreachable
+        by_hand(server, 'ALTER TABLE hidden RENAME TO domains')
+        assert backend.create_domain(a_domain()).ok
+
+
+def test_the_example_runs(powerdns: Start, tmp_path: pathlib.Path) -> None:
+    """Both files together: a zone is created, transferred with the example's key, and deleted."""
+    text = (ETC / 'example-pdns.conf').read_text()
+    key = TsigKey('transfer.example.com.', 'hmac-sha256', 'bm90IGEgc2VjcmV0LCBhbiBleGFtcGxl')
+    primary = Primary(keys=[key])
+    primary.start()
+    try:
+        primary.publish('example.com.', zone_text(4))
+        servers = [powerdns(name, keys=[key]) for name in ('ns1', 'ns2')]
+        text = text.replace('listen = 192.0.2.10:5354', f'listen = {primary.endpoint}')
+        text = text.replace('api_url = https://ns2.example.com:8443', f'api_url = {servers[1].api_url}')
+        text = text.replace('host = 192.0.2.1\n',
+                            f'host = 127.0.0.1\nport = {servers[0].port}\napi_url = {servers[0].api_url}\n')
+        text = text.replace('host = 198.51.100.1\n', f'host = 127.0.0.1\nport = {servers[1].port}\n')
+        (tmp_path / 'pool.conf').write_text(text)
+        conf = cfg.ConfigOpts()
+        load.load(conf, [f'--config-file={tmp_path / "pool.conf"}'], config_files=[])
+        pool = pools.read_pool(conf, backends.options())
+        for configured, server in zip(pool.servers, servers, strict=True):
+            with opened(configured) as backend:
+                assert backend.check() == []
+                assert backend.create_domain(a_domain()).ok
+                wait_until(lambda server=server: server.serial('example.com.') == 4, 'the contents are served')
+                assert backend.delete_domain(a_domain()).ok
+            assert server.zones() == {}
+    finally:
+        primary.stop()

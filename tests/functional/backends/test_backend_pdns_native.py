@@ -1,0 +1,195 @@
+"""The pdns-native driver against real PowerDNS servers."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import dns.name
+import pytest
+from oslo_config import cfg
+
+from designate_pool import backends
+from designate_pool.backends.base import Backend
+from designate_pool.backends.records.base import RecordBackend
+from designate_pool.config import load, pools
+from designate_pool.errors import InvalidField
+from designate_pool.model import CallResult, Server
+from designate_pool.planner.plan.plan import ApplyResult
+from designate_pool.planner.providers.base import ServerProvider
+from designate_pool.planner.zone.zone import Zone
+from tests.fixtures.pdns import PowerDns
+from tests.fixtures.processes import free_port
+from tests.functional.backends.test_backend_pdns import UNSUPPORTED
+from tests.functional.planner.test_target_pdns import a_zone, ask, there
+from tests.unit.backends.contract import KeyedContract, KeyedRig, RemoteContract, RemoteRig, a_domain, opened
+
+Start = Callable[..., PowerDns]
+ETC = pathlib.Path(__file__).resolve().parents[3] / 'etc'
+
+
+def native(powerdns: PowerDns, **facts: Any) -> Server:
+    return dataclasses.replace(powerdns.server(**facts), driver='pdns-native')
+
+
+class NativeRig(RemoteRig, KeyedRig):
+    wrong_key = {'api_key': 'another'}
+    refused = dict.fromkeys(UNSUPPORTED, 'contains unsupported characters')
+
+    def __init__(self, powerdns: PowerDns) -> None:
+        self.powerdns = powerdns
+
+    def server(self, **facts: Any) -> Server:
+        return native(self.powerdns, **facts)
+
+    def holds(self, name: str) -> bool:
+        return dns.name.from_text(name) in self.powerdns.zones()
+
+    def nowhere(self) -> dict[str, Any]:
+        return {'api_url': f'http://127.0.0.1:{free_port()}'}
+
+    def listening(self) -> tuple[socket.socket, dict[str, Any]]:
+        listening = socket.create_server(('127.0.0.1', 0))
+        return listening, {'api_url': f'http://127.0.0.1:{listening.getsockname()[1]}'}
+
+    def restart(self) -> None:
+        self.powerdns.restart()
+
+    def stop(self) -> None:
+        self.powerdns.stop()
+
+    def start(self) -> None:
+        self.powerdns.start()
+
+
+@pytest.fixture
+def rig(powerdns: Start) -> NativeRig:
+    return NativeRig(powerdns())
+
+
+class TestContract(RemoteContract, KeyedContract):
+    pass
+
+
+def feed(backend: Backend, desired: Zone) -> tuple[CallResult, ApplyResult | None]:
+    """Plan and apply through the driver; None where there was nothing to do."""
+    assert isinstance(backend, RecordBackend)
+    done: list[ApplyResult] = []
+
+    def work(provider: ServerProvider) -> None:
+        plan = provider.plan(desired)
+        if plan is not None:
+            done.append(provider.apply(plan))
+
+    return backend.feed(a_domain(desired.name), work), done[0] if done else None
+
+
+def test_a_zone_is_fed_changed_listed_and_deleted(powerdns: Start) -> None:
+    server = powerdns(settings={'secondary': None})
+    with opened(native(server)) as backend:
+        for number in (1, 2):
+            result, done = feed(backend, a_zone(f'www A 192.0.2.{number}\n', number))
+            assert result.ok and done is not None and done.ok
+            assert feed(backend, a_zone(f'www A 192.0.2.{number}\n', number))[1] is None
+            assert server.texts('www.example.com.', 'A') == [f'192.0.2.{number}']
+            assert server.serial('example.com.') == number
+        listing = backend.list_zones(['example.com.'])
+        assert listing.complete and listing.serials == {'example.com.': 2}
+        assert backend.delete_domain(a_domain()).ok
+        assert server.serial('example.com.') is None
+        assert backend.list_zones(['example.com.']).serials == {}
+
+
+def test_a_server_that_dies_and_comes_back_empty(powerdns: Start) -> None:
+    server = powerdns()
+    desired = a_zone('www A 192.0.2.1\n', 4)
+    with opened(native(server)) as backend:
+        assert feed(backend, desired)[0].ok
+        server.kill()
+        result, done = feed(backend, desired)
+        assert result.unreachable and result.retryable and done is None
+        server.start()
+        assert feed(backend, desired)[1] is None
+        server.forget_zones()
+        assert feed(backend, desired)[0].ok
+        assert server.serial('example.com.') == 4
+
+
+def test_a_policy_without_delete_keeps_the_zone(powerdns: Start) -> None:
+    server = powerdns()
+    with opened(native(server, policy='upsert-only')) as backend:
+        assert feed(backend, a_zone())[0].ok
+        result = backend.delete_domain(a_domain())
+        assert 'the policy upsert-only' in str(result.error) and not result.retryable
+    assert server.serial('example.com.') == 1
+
+
+def test_options_of_the_section_reach_the_zones(powerdns: Start) -> None:
+    server = powerdns()
+    with opened(native(server, kind='Primary', delete_pcent_threshold=0.1)) as backend:
+        assert feed(backend, a_zone('www A 192.0.2.1\n'))[0].ok
+        assert isinstance(backend, RecordBackend) and backend.provider.delete_pcent_threshold == 0.1
+    assert ask(server, 'GET', '/zones/example.com.?rrsets=false')['kind'] == 'Master'
+    assert there(server, 'A')['records'] == [{'content': '192.0.2.1', 'disabled': False}]
+
+
+@pytest.mark.parametrize(('options', 'field'), [
+    ({'kind': 'Slave'}, 'kind'), ({'api_key': ''}, 'api_key'), ({'api_key': 'a b'}, 'api_key'),
+    ({'server_id': 'a/b'}, 'server_id'), ({'api_url': 'ftp://192.0.2.1'}, 'api_url'),
+    ({'ca_file': '/nowhere'}, 'ca_file'), ({'policy': 'whatever'}, 'policy')])
+def test_options_that_cannot_be_used(options: dict[str, Any], field: str) -> None:
+    server = Server(id='1' * 32, driver='pdns-native', host='192.0.2.1', options={'api_key': 'only-for-us'} | options)
+    with pytest.raises(InvalidField, match=f'^{field}: '):
+        backends.build(server)
+
+
+@pytest.mark.parametrize(('settings', 'kind', 'what', 'advice'), [
+    ({'cache-ttl': '20'}, 'Native', 'cache-ttl=20: PowerDNS may give old answers', 'query-cache-ttl=0'),
+    ({'primary': 'no'}, 'Primary', 'primary=no: the secondaries of its zones are not told', 'set primary=yes'),
+])
+def test_check_reads_the_settings(powerdns: Start, settings: dict[str, str], kind: str, what: str, advice: str) -> None:
+    with opened(native(powerdns(settings=settings), kind=kind)) as backend:
+        found, = backend.check()
+    assert found.what.startswith(what) and advice in found.advice
+    assert found.serious == (kind == 'Primary')
+
+
+def test_check_of_an_api_that_is_off_or_shut(powerdns: Start) -> None:
+    with opened(native(powerdns(settings={'api': 'no'}))) as backend:
+        assert 'api=yes is missing' in backend.check()[0].what
+    with opened(native(powerdns('ns2'), api_key='another')) as backend:
+        assert backend.check()[0].advice == 'give the section the api-key of its pdns.conf'
+    with opened(native(powerdns('ns3', settings={'webserver-allow-from': '192.0.2.10'}))) as backend:
+        assert 'webserver-allow-from' in backend.check()[0].advice
+
+
+def test_the_example_runs(powerdns: Start, tmp_path: pathlib.Path) -> None:
+    """Both files together: a zone is made, fed, served and deleted."""
+    text = (ETC / 'example-pdns-native.pdns.conf').read_text()
+    shown = (line.partition('#')[0].strip() for line in text.splitlines())
+    settings = {name.strip(): value.strip() for name, _, value in (line.partition('=') for line in shown if line)}
+    ours = ('gsqlite3-database', 'local-', 'setuid', 'setgid', 'webserver-address', 'webserver-port',
+            'webserver-allow-from')
+    kept: dict[str, str | None] = {
+        name: value for name, value in settings.items() if not name.startswith(ours)}
+    kept |= dict.fromkeys(('secondary', 'retrieval-threads'))
+    servers = [powerdns(name, settings=kept) for name in ('ns1', 'ns2')]
+    text = (ETC / 'example-pdns-native.conf').read_text()
+    text = text.replace('host = 192.0.2.1\n',
+                        f'host = 127.0.0.1\nport = {servers[0].port}\napi_url = {servers[0].api_url}\n')
+    text = text.replace('host = 198.51.100.1\n', f'host = 127.0.0.1\nport = {servers[1].port}\n')
+    text = text.replace('api_url = https://ns2.example.com:8443', f'api_url = {servers[1].api_url}')
+    (tmp_path / 'pool.conf').write_text(text)
+    conf = cfg.ConfigOpts()
+    load.load(conf, [f'--config-file={tmp_path / "pool.conf"}'], config_files=[])
+    for configured, server in zip(pools.read_pool(conf, backends.options()).servers, servers, strict=True):
+        with opened(configured) as backend:
+            assert backend.check() == []
+            assert feed(backend, a_zone('www A 192.0.2.1\nold DNAME example.org.\n', 4))[0].ok
+            assert server.serial('example.com.') == 4
+            assert server.texts('a.old.example.com.', 'CNAME') == ['a.example.org.']
+            assert backend.delete_domain(a_domain()).ok
+        assert server.zones() == {}

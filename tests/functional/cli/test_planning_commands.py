@@ -1,0 +1,414 @@
+"""Zones kept in files, from the user's side: the command, the real programs of a pool, and real servers behind it."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+import shutil
+import textwrap
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import dns.query
+import dns.rcode
+import dns.tsig
+import dns.update
+import pytest
+
+from designate_pool.planner.config import reader
+from tests.fixtures.bind import Named
+from tests.fixtures.commands import Folder, Ran
+from tests.fixtures.processes import wait_until
+from tests.fixtures.stack import Stack
+from tests.fixtures.updates import KEY, NEW, named_with
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+CONFIG = '''
+providers:
+  files: {class: zonefile, directory: zones, file_extension: .zone, check_origin: false}
+  pool: {class: pool, url: env/DESIGNATE_POOL_URL}
+zones:
+  '*': {sources: [files], targets: [pool]}
+'''
+CONTENTS = '''
+$TTL 3600
+@        MX    10 mail
+@        TXT   "v=spf1 mx -all"
+www  300 A     192.0.2.10
+www  300 A     192.0.2.11
+mail     A     192.0.2.25
+ftp      CNAME www
+'''
+PAGE = ROOT / 'doc' / 'source' / 'zones-in-git.rst'
+HOSTS = ''.join(f'host{number} 3600 IN A 192.0.2.{number}\n' for number in range(100, 112))
+
+
+class Pool:
+    """A pool of one BIND."""
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self.named = Named(folder / 'named')
+        self.stack = Stack(folder / 'stack', [self.named.section(str(uuid.uuid4()), call_timeout=2)],
+                           f'sqlite:///{folder}/database.sqlite')
+
+    def served(self, name: str, rtype: str) -> list[str] | None:
+        """What the BIND answers; None while it does not have the zone."""
+        answer = self.named.query(name, rtype)
+        if answer.rcode() not in (dns.rcode.NOERROR, dns.rcode.NXDOMAIN):
+            return None
+        return sorted(rdata.to_text() for rrset in answer.answer for rdata in rrset)
+
+
+@pytest.fixture(scope='module')
+def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
+    made = Pool(tmp_path_factory.mktemp('planning'))
+    made.named.start()
+    try:
+        with made.stack:
+            yield made
+    finally:
+        made.named.stop()
+
+
+class Repository(Folder):
+    """A folder with zone files; its zones are in no other test."""
+
+    def __init__(self, path: pathlib.Path, url: str) -> None:
+        super().__init__(path, url)
+        self.zone = f'z{uuid.uuid4().hex[:10]}.example.com'
+        self.file = f'zones/{self.zone}.zone'
+
+    def plan(self, *words: str, code: int = 2) -> str:
+        """The id of a plan."""
+        return self.run('plan', '--detailed-exitcode', *words, code=code).plan
+
+    def state(self, plan_id: str) -> str:
+        return str(self.run('plan', 'show', plan_id, '-f', 'json').json['state'])
+
+
+@pytest.fixture
+def git(pool: Pool, tmp_path: pathlib.Path) -> Repository:
+    made = Repository(tmp_path, pool.stack.url)
+    made.write('designate-pool-sync.yaml', CONFIG)
+    made.write(made.file, CONTENTS)
+    return made
+
+
+class TestRounds:
+    def test_a_folder_is_planned_reviewed_applied_and_served_and_then_there_is_nothing_to_do(
+            self, pool: Pool, git: Repository) -> None:
+        ran = git.run('plan', '--detailed-exitcode', code=2)
+        assert f'{git.zone}. on pool: 5 to create, 0 to update, 0 to delete; 0 RRsets there now\n' in ran.out
+        assert f'    + www.{git.zone}. 300 A 192.0.2.10; 192.0.2.11\n' in ran.out
+        assert pool.served(f'www.{git.zone}', 'A') is None
+        assert git.state(ran.plan) == 'STORED'
+        shown = git.run('plan', 'show', ran.plan).out
+        assert f'    + www.{git.zone}. 300 A 192.0.2.10; 192.0.2.11\n' in shown and f'apply {ran.plan}' in shown
+
+        applied = git.run('apply', ran.plan, '--wait', '30')
+        assert applied.out.endswith(f'{git.zone}. on pool: 5 of 5 changes applied\n5 changes applied.\n')
+        assert f'{git.zone}. is ACTIVE at serial' in applied.err
+        assert pool.served(f'www.{git.zone}', 'A') == ['192.0.2.10', '192.0.2.11']
+        assert pool.served(f'ftp.{git.zone}', 'CNAME') == [f'www.{git.zone}.']
+
+        again = git.run('plan', '--detailed-exitcode')
+        assert (again.out, again.err) == ('Nothing to do; zones compared with a target: 1.\n', '')
+        refused = git.run('apply', ran.plan, code=1)
+        assert 'is APPLIED since' in refused.err and "'designate-pool plan' makes a new one" in refused.err
+        (listed,) = (each for each in git.run('plan', 'list', '-f', 'json').json if each['id'].startswith(ran.plan))
+        assert (listed['state'], listed['zone'], listed['creates']) == ('APPLIED', f'{git.zone}.', 5)
+
+    def test_all_changes_of_a_plan_come_at_one_serial(self, pool: Pool, git: Repository) -> None:
+        git.run('apply', '--yes', '--wait', '30')
+        before = git.run('zone', 'show', git.zone, '-f', 'json').json['serial']
+        git.change(git.file, '192.0.2.25', '192.0.2.26')
+        git.change(git.file, 'ftp      CNAME www', 'ftp 60 A 192.0.2.21')
+        git.run('apply', git.plan(), '--wait', '30')
+        assert pool.served(f'mail.{git.zone}', 'A') == ['192.0.2.26']
+        assert pool.served(f'ftp.{git.zone}', 'A') == ['192.0.2.21']
+        assert git.run('zone', 'show', git.zone, '-f', 'json').json['serial'] > before
+        git.run('plan', '--detailed-exitcode')
+
+    def test_a_repository_of_octodns_works_unchanged(self, pool: Pool, git: Repository) -> None:
+        git.write('designate-pool-sync.yaml', f'''
+            providers:
+              config: {{class: octodns.provider.yaml.YamlProvider, directory: ./config, default_ttl: 3600,
+                        enforce_order: true}}
+              pool: {{class: pool, url: env/DESIGNATE_POOL_URL}}
+            zones:
+              {git.zone}.: {{sources: [config], targets: [pool]}}
+            ''')
+        git.write(f'config/{git.zone}.yaml',
+                  "'':\n  type: MX\n  value: {exchange: mail, preference: 10}\n".replace('mail,', f'mail.{git.zone}.,')
+                  + 'www:\n  ttl: 60\n  type: A\n  values: [192.0.2.1, 192.0.2.2]\n')
+        git.run('apply', git.plan(), '--wait', '30')
+        assert pool.served(f'www.{git.zone}', 'A') == ['192.0.2.1', '192.0.2.2']
+        assert pool.served(git.zone, 'MX') == [f'10 mail.{git.zone}.']
+        git.run('plan', '--detailed-exitcode')
+
+
+class TestRefused:
+    def test_a_file_that_was_changed_after_the_plan(self, pool: Pool, git: Repository) -> None:
+        plan = git.plan()
+        git.change(git.file, '192.0.2.25', '192.0.2.26')
+        refused = git.run('apply', plan, code=1)
+        assert f'{git.zone}. on pool: the sources have moved' in refused.err
+        assert "make a new plan with 'designate-pool plan'" in refused.err
+        assert git.state(plan) == 'DROPPED'
+        assert pool.served(f'mail.{git.zone}', 'A') is None
+        # Changing it back does not bring the plan back.
+        git.change(git.file, '192.0.2.26', '192.0.2.25')
+        assert 'is DROPPED' in git.run('apply', plan, code=1).err
+        git.run('apply', git.plan(), '--wait', '30')
+
+    def test_a_pool_that_was_changed_after_the_plan(self, pool: Pool, git: Repository) -> None:
+        git.run('apply', '--yes', '--wait', '30')
+        git.change(git.file, '192.0.2.25', '192.0.2.26')
+        plan = git.plan()
+        git.run('recordset', 'create', git.zone, 'by-hand', 'A', '--record', '192.0.2.99', '--wait', '30')
+        refused = git.run('apply', plan, code=1)
+        assert 'the target has moved' in refused.err
+        assert git.state(plan) == 'DROPPED'
+        assert pool.served(f'mail.{git.zone}', 'A') == ['192.0.2.25']
+        assert pool.served(f'by-hand.{git.zone}', 'A') == ['192.0.2.99']
+
+    def test_an_unsafe_plan_until_it_is_forced(self, pool: Pool, git: Repository) -> None:
+        git.write(git.file, CONTENTS + HOSTS)
+        git.run('apply', '--yes', '--wait', '30')
+        git.write(git.file, CONTENTS)
+        ran = git.run('plan', '--detailed-exitcode', code=2)
+        assert 'Unsafe: ' in ran.out and f'if it is meant, add --force {git.zone}\n' in ran.err
+        refused = git.run('apply', ran.plan, code=1)
+        assert '12 of 17 RRsets would be deleted' in refused.err
+        assert f'If it is meant: designate-pool apply {ran.plan} --force {git.zone}\n' in refused.err
+        assert pool.served(f'host100.{git.zone}', 'A') == ['192.0.2.100']
+        assert git.state(ran.plan) == 'STORED'
+        other = git.run('apply', ran.plan, '--force', 'example.org', code=1)
+        assert 'does not change example.org.' in other.err
+        git.run('apply', ran.plan, '--force', git.zone, '--wait', '30')
+        assert pool.served(f'host100.{git.zone}', 'A') == []
+        git.run('plan', '--detailed-exitcode')
+
+    def test_one_unsafe_zone_keeps_all_from_being_changed(self, pool: Pool, git: Repository) -> None:
+        git.write(git.file, CONTENTS + HOSTS)
+        git.run('apply', '--yes', '--wait', '30')
+        git.write(git.file, CONTENTS)
+        git.write(f'zones/new-{git.zone}.zone', CONTENTS)
+        refused = git.run('apply', '--yes', code=1)
+        assert f'If it is meant: designate-pool apply --yes --force {git.zone}\n' in refused.err
+        assert pool.served(f'www.new-{git.zone}', 'A') is None
+        git.run('apply', '--yes', f'new-{git.zone}', '--wait', '30')
+        assert pool.served(f'www.new-{git.zone}', 'A') == ['192.0.2.10', '192.0.2.11']
+        assert pool.served(f'host100.{git.zone}', 'A') == ['192.0.2.100']
+
+    def test_nothing_is_applied_without_an_id_or_a_yes(self, pool: Pool, git: Repository) -> None:
+        assert 'Name one plan' in git.run('apply', code=1).err
+        assert 'Name one plan' in git.run('apply', git.plan(), git.plan(), code=1).err
+        assert "There is no plan" in git.run('apply', uuid.uuid4().hex, code=1).err
+        assert pool.served(f'www.{git.zone}', 'A') is None
+
+    def test_a_plan_that_was_dropped(self, pool: Pool, git: Repository) -> None:
+        plan = git.plan()
+        for _ in range(2):
+            assert git.run('plan', 'drop', plan, '-f', 'json').json['state'] == 'DROPPED'
+        assert 'is DROPPED' in git.run('apply', plan, code=1).err
+        assert pool.served(f'www.{git.zone}', 'A') is None
+
+
+class TestWaiting:
+    def test_until_the_time_is_over(self, pool: Pool, git: Repository) -> None:
+        git.run('apply', '--yes', '--wait', '30')
+        pool.named.stop()
+        try:
+            git.change(git.file, '192.0.2.25', '192.0.2.26')
+            late = git.run('apply', git.plan(), '--wait', '0.5', code=4)
+            assert f'{git.zone}. is not ACTIVE at serial' in late.err
+            assert '1 change applied.' in late.out
+            # The second round: the pool goes on to say ERROR when the tries are used up.
+            git.change(git.file, '192.0.2.26', '192.0.2.27')
+            assert f'{git.zone}. is in ERROR' in git.run('apply', git.plan(), '--wait', '30', code=3).err
+        finally:
+            pool.named.start()
+        wait_until(lambda: pool.served(f'mail.{git.zone}', 'A') == ['192.0.2.27'], 'the server has caught up')
+
+
+class TestOutputs:
+    def test_for_a_review(self, git: Repository) -> None:
+        git.write('zones/broken.example.zone', 'www A x\n')
+        ran = git.run('plan', '-o', 'json', code=1)
+        assert [each['zone'] for each in ran.json['plans']] == [f'{git.zone}.']
+        assert [each['zone'] for each in ran.json['failed']] == ['broken.example.']
+        assert 'line 1' in ran.json['failed'][0]['error']
+        assert git.run('plan', 'show', ran.json['plan_id'], '-f', 'json').json['id'] == ran.json['plan_id']
+        (git.path / 'zones/broken.example.zone').unlink()
+        git.run('plan', '-o', 'markdown', '--output', 'plan.md')
+        text = (git.path / 'plan.md').read_text()
+        assert f'## {git.zone}. on pool\n' in text and 'designate-pool apply ' in text
+        assert f'<h2>{git.zone}. on pool</h2>' in git.run('plan', '-o', 'html').out
+
+    def test_without_keeping_it(self, git: Repository) -> None:
+        before = git.run('plan', 'list', '-f', 'json').json
+        assert git.run('plan', '--no-store', '--detailed-exitcode', code=2).err == ''
+        assert git.run('plan', 'list', '-f', 'json').json == before
+
+    def test_only_some_zones(self, git: Repository) -> None:
+        git.write(f'zones/other-{git.zone}.zone', CONTENTS)
+        for words in ([git.zone], [git.zone, '--source', 'files'], [git.zone.upper(), '--target', 'pool']):
+            ran = git.run('plan', '--no-store', '-o', 'json', *words)
+            assert [each['zone'] for each in ran.json['plans']] == [f'{git.zone}.']
+        assert 'there is no nothing.example. in the configuration' in git.run('plan', 'nothing.example', code=1).err
+
+
+class TestBeside:
+    def test_dumped_from_the_pool_it_plans_nothing(self, git: Repository) -> None:
+        git.run('apply', '--yes', '--wait', '30')
+        git.run('dump', git.zone, '--source', 'pool', '--output', 'zones')
+        assert f'www.{git.zone}. 300 IN A 192.0.2.10\n' in (git.path / git.file).read_text()
+        assert git.run('plan', '--detailed-exitcode').out.startswith('Nothing to do')
+        git.run('dump', git.zone, '--output', 'yaml', '--format', 'yaml')
+        git.change('designate-pool-sync.yaml', '{class: zonefile, directory: zones, file_extension: .zone, '
+                                               'check_origin: false}', '{class: yaml, directory: yaml}')
+        assert git.run('plan', '--detailed-exitcode').out.startswith('Nothing to do')
+
+    def test_comparing(self, git: Repository) -> None:
+        git.run('apply', '--yes', '--wait', '30')
+        assert 'is the same' in git.run('compare', 'files', 'pool', git.zone).out
+        git.write('by-hand.zone', CONTENTS.replace('192.0.2.25', '192.0.2.26'))
+        ran = git.run('compare', 'by-hand.zone', 'pool', git.zone, code=2)
+        assert ran.out.endswith(f'  Update mail.{git.zone}. A\n    - mail.{git.zone}. 3600 A 192.0.2.25\n'
+                                f'    + mail.{git.zone}. 3600 A 192.0.2.26\n')
+        (git.path / 'designate-pool-sync.yaml').unlink()
+        assert git.run('compare', 'by-hand.zone', 'pool', git.zone, '-f', 'json', code=2).json['changes']
+
+    def test_the_example_works(self, pool: Pool, tmp_path: pathlib.Path) -> None:
+        for name in ('example-sync.yaml', 'example-sync-zones'):
+            copy = shutil.copytree if (ROOT / 'etc' / name).is_dir() else shutil.copy
+            copy(ROOT / 'etc' / name, tmp_path / name)  # type: ignore[operator]
+        folder = Folder(tmp_path, pool.stack.url)
+        ran = folder.run('plan', '--config', 'example-sync.yaml')
+        folder.run('apply', ran.plan, '--config', 'example-sync.yaml', '--wait', '30')
+        assert pool.served('ftp.example.com', 'CNAME') == ['www.example.com.']
+        assert pool.served('www.example.net', 'CNAME') == ['www.example.com.']
+        folder.change('example-sync-zones/example.net.zone', 'www         IN CNAME www.example.com.\n', '')
+        ran = folder.run('plan', '--config', 'example-sync.yaml', '--detailed-exitcode')
+        assert 'Kept back (policy): Delete www.example.net.' in ran.out
+        for name in ('example.com', 'example.net'):
+            folder.run('zone', 'delete', name, '--wait', '30')
+
+
+class Mixed:
+    """A pool of a BIND that transfers, *ns1*, and one that is fed by records, *ns2*; and a folder of its zone."""
+
+    def __init__(self, stack: Stack, ns1: Named, ns2: Named, folder: Folder) -> None:
+        self.stack = stack
+        self.ns1 = ns1
+        self.ns2 = ns2
+        self.folder = folder
+
+    def bring(self, text: str, *words: str, code: int = 0) -> Ran:
+        """Have the zone be *text* in the pool, however unsafe."""
+        self.folder.write('zones/example.com.zone', text)
+        return self.folder.run('apply', '--yes', *words, code=code)
+
+    def plans(self, *words: str) -> list[Any]:
+        return list(self.folder.run('plan', 'list', *words, '-f', 'json').json)
+
+    def by_hand(self, name: str, address: str) -> None:
+        """Change an address on the server that is fed, behind the pool's back, and have the server take nothing more.
+
+        The pool would mend it within seconds, as the serial that the server raises is none of its own.
+        """
+        update = dns.update.UpdateMessage('example.com.')
+        update.use_tsig(dns.tsig.Key(KEY.name, KEY.secret, KEY.algorithm))
+        update.replace(name, 3600, 'A', address)
+        assert dns.query.tcp(update, self.ns2.host, 5, self.ns2.port).rcode() == dns.rcode.NOERROR
+        self.ns2.command('freeze example.com')
+
+
+@pytest.fixture
+def mixed(named: Callable[..., Named], tmp_path: pathlib.Path) -> Iterator[Mixed]:
+    ns1, ns2 = named('ns1'), named_with(named, tmp_path, {'example.com.': NEW.format(serial=1)}, name='ns2')
+    section = (f'[backend:rfc2136:{uuid.uuid4()}]\nhost = {ns2.host}\nport = {ns2.port}\ncall_timeout = 2\n'
+               f'tsig_key = {KEY.name}:{KEY.algorithm}:{KEY.secret}\n')
+    with Stack(tmp_path / 'stack', [ns1.section(str(uuid.uuid4()), call_timeout=2), section],
+               f'sqlite:///{tmp_path}/database.sqlite') as stack:
+        folder = Folder(tmp_path / 'git', stack.url)
+        folder.write('designate-pool-sync.yaml', CONFIG)
+        yield Mixed(stack, ns1, ns2, folder)
+
+
+def test_a_parked_plan_is_found_looked_at_and_approved(mixed: Mixed) -> None:
+    mixed.bring(CONTENTS + HOSTS, '--wait', '30')
+    assert mixed.ns2.texts('host100.example.com.', 'A') == ['192.0.2.100']
+    told = mixed.bring(CONTENTS, '--force', 'example.com', '--wait', '30', code=3)
+    (plan,) = mixed.plans('--state', 'parked')
+    assert f"'designate-pool apply {plan['id'].replace('-', '')}' has it done" in told.err
+    short = plan['id'][:8]
+    explained = mixed.folder.run('zone', 'explain', 'example.com').out
+    assert f"decide on the plan: 'designate-pool plan show {short}' shows it" in explained
+    shown = mixed.folder.run('plan', 'show', short).out
+    assert '    - host100.example.com. 3600 A 192.0.2.100\n' in shown and 'RRsets would be deleted' in shown
+    assert "--force is for plans of your own" in mixed.folder.run('apply', short, '--force', 'example.com', code=1).err
+
+    # Dropped, it is looked at anew, and is another plan that waits.
+    mixed.folder.run('plan', 'drop', short)
+    (again,) = wait_until(lambda: mixed.plans('--state', 'parked'), 'the plan is parked anew')
+    assert again['id'] != plan['id']
+    assert mixed.ns2.texts('host100.example.com.', 'A') == ['192.0.2.100']
+
+    done = mixed.folder.run('apply', again['id'], '--wait', '30')
+    assert f'Plan {again["id"]} is approved' in done.out
+    assert 'example.com. is ACTIVE at serial' in done.err and 'on 2 of 2 servers' in done.err
+    assert mixed.ns2.texts('host100.example.com.', 'A') == []
+    refused = mixed.folder.run('apply', again['id'], code=1)
+    assert 'only a parked plan can be approved' in refused.err
+
+    # Without a configuration, too: what is parked needs none.
+    (mixed.folder.path / 'designate-pool-sync.yaml').unlink()
+    assert {each['state'] for each in mixed.plans()} == {'APPLIED', 'DROPPED'}
+
+
+def test_a_report_of_what_every_server_answers(mixed: Mixed) -> None:
+    long = ' '.join([f'"{"x" * 200}"'] * 9)  # more than one UDP message takes
+    mixed.bring(CONTENTS + HOSTS + f'sub NS ns.sub\nns.sub A 192.0.2.53\nlong TXT {long}\n', '--wait', '30')
+    ran = mixed.folder.run('report', 'example.com')
+    assert 'Not asked for: 1 below delegations' in ran.out
+    assert ran.out.count(' 0 answers differ') == 2
+
+    mixed.by_hand('www.example.com.', '192.0.2.66')
+    told = mixed.folder.run('report', 'example.com', '-f', 'json', code=2).json
+    by_name = {server['name'].partition(':')[0]: server for server in told['servers']}
+    assert by_name['bind9']['differences'] == []
+    differing = {(each['name'], each['type']): each for each in by_name['rfc2136']['differences']}
+    assert differing['www.example.com.', 'A'] == {
+        'name': 'www.example.com.', 'type': 'A', 'expected': '300 192.0.2.10, 192.0.2.11',
+        'answered': '3600 192.0.2.66'}
+    # The update by hand has raised the serial there.
+    assert differing.keys() == {('www.example.com.', 'A'), ('example.com.', 'SOA')}
+    assert by_name['rfc2136']['asked'] == told['asked'] == told['rrsets'] - 1
+
+    cut = mixed.folder.run('report', 'example.com', '--limit', '3', '--no-serial')
+    assert 'more; --limit asks for more than 3.' in cut.out
+
+    mixed.ns1.stop()
+    silent = mixed.folder.run('report', 'example.com', '--timeout', '0.3', code=1)
+    assert 'no serial, 0 questions asked' in silent.out
+    assert '    + 3600 192.0.2.66\n' in silent.out
+    assert 'There is no zone example.org.' in mixed.folder.run('report', 'example.org', code=1).err
+
+
+def blocks(language: str) -> list[str]:
+    """The pieces of the page that are in a language."""
+    pattern = rf'^\.\. code-block:: {language}\n(?:   :.*\n)*\n((?:[ ]+.*\n|\n)+)'
+    found = re.findall(pattern, PAGE.read_text(), re.MULTILINE)
+    return [textwrap.dedent(each) for each in found]
+
+
+def test_every_configuration_of_the_page_can_be_read(tmp_path: pathlib.Path) -> None:
+    assert blocks('yaml')
+    for text in blocks('yaml'):
+        path = tmp_path / 'config.yaml'
+        path.write_text(text)
+        found = reader.read(path, {'UPDATE_SECRET': 'c2VjcmV0'})
+        assert found.zones and found.providers

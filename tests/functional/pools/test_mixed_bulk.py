@@ -1,0 +1,25 @@
+"""A thousand domains at once on a mixed pool: over RabbitMQ and PostgreSQL, a process for each service."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.fixtures.databases import PostgreSQL
+from tests.fixtures.mixed import Mixed
+from tests.fixtures.rabbitmq import RabbitMq
+from tests.functional.pools.mixed_contract import BulkContract
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope='module')
+def pool(tmp_path_factory: pytest.TempPathFactory, rabbitmq: RabbitMq, postgresql: PostgreSQL) -> Iterator[Mixed]:
+    with Mixed(tmp_path_factory.mktemp('mixed'), postgresql.create_database(), rabbitmq.url) as running:
+        yield running
+        running.stack.must_be_sound()
+
+
+class TestMixedBulk(BulkContract):
+    imports = 1000

@@ -1,0 +1,99 @@
+"""A BIND, an NSD, a Knot and a PowerDNS in one pool: over RabbitMQ and PostgreSQL, a process for each service."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.fixtures.databases import PostgreSQL
+from tests.fixtures.mixed import MAKES, Mixed
+from tests.fixtures.processes import wait_until
+from tests.fixtures.rabbitmq import RabbitMq
+from tests.functional.pools.mixed_contract import MixedContract
+
+
+@pytest.fixture(scope='module')
+def pool(tmp_path_factory: pytest.TempPathFactory, rabbitmq: RabbitMq, postgresql: PostgreSQL) -> Iterator[Mixed]:
+    with Mixed(tmp_path_factory.mktemp('mixed'), postgresql.create_database(), rabbitmq.url,
+               manager={'delete_zones_of_removed_servers': 'true', 'contents_audit_interval': '4'}) as running:
+        yield running
+        running.stack.must_be_sound()
+
+
+class TestMixedPoolServices(MixedContract):
+    """All that holds for such a pool."""
+
+
+@pytest.fixture(scope='module')
+def second_manager(pool: Mixed) -> Iterator[str]:
+    pool.stack.launch('manager', key='second')
+    yield 'second'
+    pool.stack.stop('second')
+
+
+def test_two_pool_managers_compare_the_contents_of_each_zone_once_in_a_round(pool: Mixed, second_manager: str) -> None:
+    zone, _ = pool.create('compared.example.com.')
+    domains = len(pool.expected())
+    pairs = domains * len(MAKES)
+    pool.stack.wait_for_round('CONTENTS', domains=domains, asked=pairs, unanswered=0, findings=0)
+    pool.servers['pdns'].alter('compared.example.com.', '192.0.2.254')
+    wait_until(lambda: any('DIVERGED' in process.log.read_text() for process in pool.stack.processes.values()),
+               'one of them has found it', 60)
+    wait_until(lambda: pool.row(zone, 'pdns')['current'], 'it is mended', 60)
+    pool.all_serve('compared.example.com.', '192.0.2.1')
+    pool.stack.stop('manager')
+    pool.stack.wait_for_round('CONTENTS', domains=domains, asked=pairs, unanswered=0, findings=0)
+    pool.stack.launch('manager')
+
+
+def test_what_one_pool_manager_has_read_anew_the_other_follows(pool: Mixed, second_manager: str) -> None:
+    zone, recordset = pool.create('follow.example.com.')
+    others = [make for make in MAKES if make != 'knot']
+    pool.stack.reload(pool.sections(others), 'manager')
+    pool.wait_for_state('knot', 'removed')
+    pool.wait_until_gone(['follow.example.com.'], ['knot'])
+    pool.stack.stop('manager')
+    pool.stack.set_recordset(zone, recordset, '192.0.2.2')
+    pool.stack.wait_for(zone)
+    pool.all_serve('follow.example.com.', '192.0.2.2', others)
+    created, _ = pool.create('only-second.example.com.', makes=others)
+    assert pool.ids['knot'] not in pool.stack.servers(created)
+
+    pool.stack.launch('manager')
+    pool.stack.reload(pool.sections(), second_manager)
+    pool.wait_for_state('knot', 'active')
+    pool.stack.stop(second_manager)
+    pool.all_serve('follow.example.com.', '192.0.2.2')
+    pool.stack.set_recordset(zone, recordset, '192.0.2.3')
+    pool.stack.wait_for(zone)
+    pool.all_serve('follow.example.com.', '192.0.2.3')
+    pool.create('only-first.example.com.')
+    pool.stack.launch('manager', key=second_manager)
+
+
+def test_a_pool_manager_killed_while_it_empties_or_fills_a_server_is_replaced_by_the_other(
+        pool: Mixed, second_manager: str) -> None:
+    # A kill amid the work on the others is in test_mixed_joining.
+    make = 'pdns'
+    names = [f'{make}{number}.example.net.' for number in range(100)]
+    pool.import_all(names)
+    pool.wait_for_all()
+    pool.stack.reload(pool.sections(each for each in MAKES if each != make), 'manager')
+    wait_until(lambda: pool.server_state(make)['state'] in ('draining', 'removed'), f'{make} leaves')
+    pool.stack.kill('manager')
+    try:
+        pool.wait_for_state(make, 'removed')
+        pool.wait_until_gone(names[::10], [make], 10)
+        assert pool.listed(make, names) == {}
+    finally:
+        pool.stack.launch('manager')
+        pool.stack.reload(pool.sections(), 'manager')
+    pool.wait_for_joining(make)
+    pool.stack.kill('manager')
+    try:
+        pool.wait_for_state(make, 'active')
+        expected = pool.expected()
+        assert pool.serials(make, expected) == expected
+    finally:
+        pool.stack.launch('manager')

@@ -1,0 +1,286 @@
+"""Transactions on real servers that deadlock, restart and cut connections; many threads; green threads."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import ssl
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from psycopg2.extensions import TRANSACTION_STATUS_IDLE
+
+from designate_pool import errors, metrics
+from designate_pool.storage.sql.database import Storage, Tx
+from tests.fixtures.databases import DatabaseServer, MariaDB
+from tests.fixtures.processes import binary, free_port
+
+TABLE = sa.Table('counters', sa.MetaData(), sa.Column('id', sa.Integer, primary_key=True, autoincrement=False),
+                 sa.Column('n', sa.Integer, nullable=False))
+
+
+@pytest.fixture(params=['mariadb', 'postgresql'])
+def server(request: pytest.FixtureRequest) -> DatabaseServer:
+    found: DatabaseServer = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture
+def storage(server: DatabaseServer) -> Iterator[Storage]:
+    storage = Storage(server.create_database())
+    storage.run(prepare)
+    yield storage
+    storage.close()
+
+
+def prepare(tx: Tx) -> None:
+    TABLE.create(tx)
+    tx.execute(TABLE.insert(), [{'id': 1, 'n': 0}, {'id': 2, 'n': 0}])
+
+
+def add(tx: Tx, *ids: int, between: Callable[[], object] = int) -> None:
+    for each in ids:
+        tx.execute(TABLE.update().where(TABLE.c.id == each).values(n=TABLE.c.n + 1))
+        between()
+
+
+def values(tx: Tx) -> list[int]:
+    return list(tx.execute(sa.select(TABLE.c.n).order_by(TABLE.c.id)).scalars())
+
+
+def test_transactions_are_read_committed(storage: Storage) -> None:
+    question = ('SELECT @@tx_isolation' if storage.engine.dialect.name == 'mysql' else 'SHOW transaction_isolation')
+    for verb in (storage.run, storage.read):
+        level = verb(lambda tx: tx.exec_driver_sql(question).scalar_one())
+        assert level.replace('-', ' ').lower() == 'read committed'
+
+
+def test_what_is_asked_leaves_no_transaction_to_end(storage: Storage, server: DatabaseServer) -> None:
+    """So that it is one way to the server and back, not two or three."""
+    def is_in_one(tx: Tx) -> bool:
+        assert values(tx) == [0, 0]
+        connection: Any = tx.connection.dbapi_connection
+        if storage.engine.dialect.name == 'postgresql':
+            return bool(connection.get_transaction_status() != TRANSACTION_STATUS_IDLE)
+        return not connection.get_autocommit()
+
+    def rollbacks() -> int:
+        question = ("SHOW GLOBAL STATUS LIKE 'Com_rollback'" if isinstance(server, MariaDB) else
+                    "SELECT '', count(*) FROM pg_stat_activity "
+                    "WHERE query = 'ROLLBACK' AND datname = current_database()")
+        return int(storage.ask(lambda tx: tx.exec_driver_sql(question).one()[1]))
+
+    before = rollbacks()
+    assert not storage.ask(is_in_one) and not storage.ask(is_in_one)
+    assert rollbacks() == before
+    assert storage.read(is_in_one)
+    assert rollbacks() == before + 1
+
+
+def test_what_is_asked_is_of_now_and_is_counted(storage: Storage) -> None:
+    with storage.count_statements() as counter:
+        for number in range(3):
+            assert storage.ask(values) == [number, number]
+            storage.run(add, 1, 2)
+    assert counter.total() == 3 + 6
+
+
+def test_a_deadlock_costs_neither_of_the_two_its_transaction(storage: Storage) -> None:
+    both_have_one = threading.Barrier(2)
+    tries: list[int] = []
+
+    def work(tx: Tx, first: int, second: int) -> None:
+        tries.append(first)
+        add(tx, first)
+        if tries.count(first) == 1:
+            both_have_one.wait(10)
+        add(tx, second)
+
+    with ThreadPoolExecutor(2) as pool:
+        for future in [pool.submit(storage.run, work, 1, 2), pool.submit(storage.run, work, 2, 1)]:
+            future.result(30)
+    assert storage.read(values) == [2, 2]
+    assert len(tries) == 3
+
+
+def test_a_server_that_restarts_in_mid_transaction(storage: Storage, server: DatabaseServer) -> None:
+    restarts = iter([server.restart])
+    storage.run(add, 1, 2, between=lambda: next(restarts, int)())
+    assert storage.read(values) == [1, 1]
+
+
+def test_a_server_that_is_killed_in_mid_transaction(storage: Storage, server: DatabaseServer) -> None:
+    def fail() -> None:
+        server.kill()
+        server.start()
+
+    failures = iter([fail])
+    storage.run(add, 1, 2, between=lambda: next(failures, int)())
+    assert storage.read(values) == [1, 1]
+
+
+def test_a_connection_that_was_cut_while_it_lay_in_the_pool(storage: Storage, server: DatabaseServer) -> None:
+    storage.run(add, 1)
+    server.restart()
+    assert storage.read(values) == [1, 0]
+    assert storage.ask(values) == [1, 0]
+    server.restart()
+    storage.run(add, 1)
+    assert storage.read(values) == [2, 0] == storage.ask(values)
+
+
+def test_a_connection_that_the_administrator_cuts_in_mid_transaction(storage: Storage, server: DatabaseServer) -> None:
+    tries = []
+
+    def work(tx: Tx) -> None:
+        add(tx, 1)
+        tries.append(1)
+        if len(tries) == 1:
+            number, cut = (('connection_id()', 'KILL {}') if isinstance(server, MariaDB) else
+                           ('pg_backend_pid()', 'SELECT pg_terminate_backend({})'))
+            server.execute(cut.format(tx.exec_driver_sql(f'SELECT {number}').scalar_one()))
+        add(tx, 2)
+
+    storage.run(work)
+    assert len(tries) == 2
+    assert storage.read(values) == [1, 1]
+
+
+def test_a_server_that_is_away_for_a_while_is_waited_for(storage: Storage, server: DatabaseServer) -> None:
+    server.stop()
+    with ThreadPoolExecutor(2) as pool:
+        reading, writing = pool.submit(storage.read, values), pool.submit(storage.run, add, 1)
+        server.start()
+        assert reading.result(30) in ([0, 0], [1, 0])
+        writing.result(30)
+    assert storage.read(values) == [1, 0]
+
+
+def test_a_server_that_stays_away_is_an_error_when_patience_ends(storage: Storage, server: DatabaseServer) -> None:
+    hasty = Storage(storage.engine.url.render_as_string(hide_password=False), patience=0.5)
+    assert hasty.read(values) == [0, 0]
+    server.stop()
+    try:
+        began = time.monotonic()
+        with pytest.raises(errors.ServiceUnavailable):
+            hasty.run(add, 1)
+        assert 0.5 <= time.monotonic() - began < 5
+    finally:
+        server.start()
+    assert hasty.read(values) == [0, 0]
+    hasty.close()
+
+
+def test_a_lock_that_is_held_too_long_is_an_error_when_patience_ends(storage: Storage) -> None:
+    hasty = Storage(storage.engine.url.render_as_string(hide_password=False), patience=1)
+    with storage.engine.begin() as holder:
+        add(holder, 1)
+        began = time.monotonic()
+        with pytest.raises(errors.ServiceUnavailable):
+            hasty.run(add, 1)
+        assert time.monotonic() - began < 8
+    hasty.run(add, 1)
+    assert storage.read(values) == [2, 0]
+    hasty.close()
+
+
+def contexts() -> int:
+    """TLS contexts that are in memory, the garbage among them."""
+    return sum(isinstance(each, ssl.SSLContext) for each in gc.get_objects())
+
+
+def retries() -> int:
+    return int(metrics.REGISTRY.get_sample_value('designate_pool_database_retries_total') or 0)
+
+
+@pytest.fixture
+def uncollected() -> Iterator[None]:
+    """What is garbage from now on stays, as it does for long in a program that is let alone."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def test_connections_that_cannot_be_made_do_not_each_leave_the_system_s_certificates_in_memory(
+        uncollected: None) -> None:
+    """They are 0.8 MiB, and a program that has many connections to make tries hundreds of times a minute."""
+    before, retries_before = contexts(), retries()
+    with contextlib.closing(Storage(f'mysql://root@127.0.0.1:{free_port()}/none', patience=1)) as storage:
+        with pytest.raises(errors.ServiceUnavailable):
+            storage.read(values)
+    assert retries() - retries_before > 2
+    assert contexts() - before <= 1
+
+
+class MariaDBWithTls(MariaDB):
+    """One that speaks TLS, with a certificate that nobody has signed."""
+
+    def _initialise(self) -> None:
+        super()._initialise()
+        self._run(binary('openssl'), 'req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes',
+                  '-subj', '/CN=localhost', '-keyout', self.data / 'tls.key', '-out', self.data / 'tls.pem')
+
+    def _command(self) -> list[str]:
+        return [*super()._command(), f'--ssl-cert={self.data}/tls.pem', f'--ssl-key={self.data}/tls.key']
+
+
+def test_connections_speak_tls_where_the_server_does_and_share_what_they_need_for_it() -> None:
+    with (MariaDBWithTls() as server, contextlib.closing(Storage(server.create_database())) as storage,
+          contextlib.ExitStack() as end):
+        connections: list[Any] = [end.enter_context(storage.engine.connect()) for _ in range(3)]
+        assert {each.exec_driver_sql("SHOW STATUS LIKE 'Ssl_cipher'").one()[1] for each in connections} != {''}
+        assert len({id(each.connection.dbapi_connection.ctx) for each in connections}) == 1
+
+
+GREEN = '''
+import sys
+from designate_pool import runtime
+runtime.patch()
+import threading
+from designate_pool.storage.sessions import Storage
+from tests.functional.storage.test_sessions import add, prepare, values
+
+storage = Storage(sys.argv[1], patience=20)
+storage.run(prepare)
+workers = runtime.Green().workers(20, 'test')
+
+def work():
+    for _ in range(5):
+        storage.run(add, 1, 2, between=lambda: runtime.Green().sleep(0))
+        storage.read(values)
+
+futures = [workers.submit(work) for _ in range(12)]
+workers.stop()
+[future.result() for future in futures]
+print(storage.read(values))
+'''
+
+
+def test_green_threads_share_the_connections(empty_database_url: str) -> None:
+    done = subprocess.run([sys.executable, '-c', GREEN, empty_database_url], capture_output=True, text=True,
+                          timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == '[60, 60]\n'
+
+
+def test_threads_share_the_connections(empty_database_url: str) -> None:
+    storage = Storage(empty_database_url)
+    storage.run(prepare)
+
+    def work(number: int) -> None:
+        for _ in range(10):
+            storage.run(add, 1, 2)
+            storage.read(values)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(8)))
+    assert storage.read(values) == [80, 80]
+    storage.close()
