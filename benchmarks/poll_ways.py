@@ -91,23 +91,23 @@ def by_polls(running: Any, host: str, port: int, names: Sequence[str], seconds: 
         right = sum(result.serial_number == SERIAL for _, result in found)
         counter.count(right, len(found) - right)
 
-    exchange = ClientLoop()
-    poller = SoaPoller(exchange, told)
+    loop = ClientLoop()
+    poller = SoaPoller(loop, told)
     peer = AllowedPeer('s', f'server:{host}:{port}', (host,), port)
     schedule, numbers = RetrySchedule(30.0, 2.0, 3), itertools.count()
 
     def ask(page: Sequence[str]) -> None:
         # A pool of its own for each page: who asks once more for what is under way is told as well then.
         pool = ToPool(f'pool{next(numbers)}', Context())
-        poller.request([PollOrder(peer, name, name, SERIAL, pool, notify=False) for name in page], schedule)
+        poller.start_polls([PollOrder(peer, name, name, SERIAL, pool, notify=False) for name in page], schedule)
 
     counter = Counter(names, seconds, ask)
-    exchange.open(running)
-    exchange.start()
+    loop.open(running)
+    loop.start()
     try:
         return counter.run()
     finally:
-        exchange.stop()
+        loop.stop()
 
 
 def by_survey(running: Any, host: str, port: int, names: Sequence[str], seconds: float) -> Asked:

@@ -18,10 +18,10 @@ from designate_pool.minidns.access.acl import AllowedPeer
 from designate_pool.minidns.access.servers import roster
 from designate_pool.minidns.access.tsig_grants import TsigGrants
 from designate_pool.minidns.client.event_loop import ClientLoop
-from designate_pool.minidns.client.poll_handover import hand_back
+from designate_pool.minidns.client.poll_handover import hand_over_polls
 from designate_pool.minidns.client.query import RetrySchedule
 from designate_pool.minidns.client.result_sender import ResultSender
-from designate_pool.minidns.client.soa_poller import PollOrder, SoaPoller, ToAsker, ToPool
+from designate_pool.minidns.client.soa_poller import PollOrder, SoaPoller, ToCaller, ToPool
 from designate_pool.minidns.config_watch import ConfigWatcher
 from designate_pool.minidns.server.listener import Listener
 from designate_pool.minidns.server.query_handler import QueryHandler
@@ -99,7 +99,7 @@ class MiniDns:
         self._server.stop()
         self._exchange.stop()
         if self._others is not None:
-            hand_back(self._poller.under_way(), self._poller.notifying(), self._others)
+            hand_over_polls(self._poller.polls_in_progress(), self._poller.notifies_in_progress(), self._others)
         self._surveying.stop(self._others)
         self._reports.stop()
 
@@ -116,7 +116,7 @@ class MiniDns:
             self._roster = new
             changed = {key: new.peers.get(key) for key, peer in former.peers.items() if new.peers.get(key) != peer}
             if changed:
-                self._poller.replace(changed)
+                self._poller.replace_peers(changed)
         if new.peers != former.peers or new.catalog_zone != former.catalog_zone:
             LOG.info('the servers are now %s', ', '.join(peer.label for peer in new.peers.values()) or 'none')
 
@@ -159,7 +159,7 @@ class MiniDns:
             else:
                 known.append(PollOrder(peer, request.domain_id, request.name, request.serial, recipient, request.notify,
                                        request.poll, request.delay, request.seen, request.incarnation))
-        self._poller.request(known, RetrySchedule(timeout, retry_interval, max_retries))
+        self._poller.start_polls(known, RetrySchedule(timeout, retry_interval, max_retries))
 
     def audit_serials(self, context: Context, pool_name: str, started_at: datetime, server_ids: Sequence[str],
                       domains: Sequence[tuple[str, str, int]]) -> None:
@@ -211,12 +211,12 @@ class MiniDns:
         self._check_pool(domain.pool_name)
         _check_name(domain.name)
         request = PollOrder(self._roster.find(destination), domain.id, domain.name, domain.serial,
-                            ToAsker(context, domain, destination), notify=not poll, poll=poll)
-        self._poller.request([request], schedule)
+                            ToCaller(context, domain, destination), notify=not poll, poll=poll)
+        self._poller.start_polls([request], schedule)
 
     def _served(self, peers: tuple[AllowedPeer, ...], zone: PackedZone | StreamedZone) -> None:
         """A transfer has been sent: see whether its receiver serves it."""
-        self._poller.transferred(peers, zone.domain_id, zone.name, zone.serial, zone.pool_name)
+        self._poller.start_post_transfer_polls(peers, zone.domain_id, zone.name, zone.serial, zone.pool_name)
 
 
 def _check_name(name: str) -> None:

@@ -1,46 +1,49 @@
-"""How many questions one server may have before it, from how it answers.
+"""How many queries to one server may be in flight: additive increase, multiplicative decrease.
 
-It grows by one for as many answers as it is wide, and halves when a datagram was lost or cut short: what a server's
-response rate limiting does to those who ask too much, and a full receive buffer too.  All that was sent before it
-was last halved tells of that same crowding, and halves it no more.  A server that answers nothing at all does not
-become quicker by being asked less, and the questions to it have to come to their ends: silence halves it once.
+The window grows by one for each window of replies.  It halves when a datagram was lost or its reply truncated, which
+response rate limiting and a full receive buffer both cause.  Losses of what was sent before the last halving belong to
+the same congestion and do not halve it again.  A server that answers nothing at all halves it only once: asking it less
+would not help, and the queries to it have to end in their time.
 """
 
 from __future__ import annotations
 
-#: More overflow a server's default receive buffer.
-MOST = 128
+#: More than this overflow a server's default receive buffer.
+MAX_SIZE = 128
 
 
 class CongestionWindow:
     """
-    :ivar size: from 1 to *most*
+    :ivar size: queries that may be in flight, 1 to *max_size*
     """
 
-    __slots__ = ('size', '_most', '_width', '_heard', '_halved_at')
+    __slots__ = ('size', '_max_size', '_width', '_answered_since_halved', '_halved_at')
 
-    def __init__(self, most: int = MOST) -> None:
-        self.size = most
-        self._most = most
-        self._width = float(most)
-        self._heard = True
+    def __init__(self, max_size: int = MAX_SIZE) -> None:
+        self.size = max_size
+        self._max_size = max_size
+        self._width = float(max_size)
+        self._answered_since_halved = True
         self._halved_at = float('-inf')
 
     def answered(self) -> None:
-        """A question was answered in full; while it is as wide as can be, that need not be told."""
-        self._heard = True
-        if self.size < self._most:
-            self._width = min(self._most, self._width + 1 / self._width)
+        """A query got a complete reply; the call may be left out while *size* is at its maximum."""
+        self._answered_since_halved = True
+        if self.size < self._max_size:
+            self._width = min(self._max_size, self._width + 1 / self._width)
             self.size = int(self._width)
 
     def truncated(self, sent_at: float, now: float) -> None:
-        """The answer was to come over TCP; the times are in seconds of one clock."""
-        self._heard = True
+        """The reply was truncated.
+
+        :param sent_at: seconds of the same clock as *now*
+        """
+        self._answered_since_halved = True
         self.lost(sent_at, now)
 
     def lost(self, sent_at: float, now: float) -> None:
-        """What was sent at *sent_at* has not been answered in its time."""
-        if self._heard and sent_at >= self._halved_at:
-            self._heard, self._halved_at = False, now
+        """The query sent at *sent_at* got no reply in time."""
+        if self._answered_since_halved and sent_at >= self._halved_at:
+            self._answered_since_halved, self._halved_at = False, now
             self._width = max(1.0, self._width / 2)
             self.size = int(self._width)

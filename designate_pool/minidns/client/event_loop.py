@@ -1,11 +1,11 @@
-"""The loop that carries all errands: one UDP socket for each address family, and a heap of times.
+"""The I/O loop of all queries that MiniDNS sends: one UDP socket for each address family, and timers.
 
-It has a thread of the operating system for itself, so that a reply does not wait until everything else has had its
-turn.  Everything of an errand happens in this one loop; nothing in it logs, counts or takes a lock.  What is to be done
-with what it finds is posted, and done in batches in the runtime's world.
+It has an operating system thread for itself, so that a reply is read at once, however busy the other threads are.  All
+of a query happens in this loop; nothing in it logs, counts or takes a lock.  Results are posted, and handled in batches
+in the runtime's threads.
 
-A server has at most a :class:`~designate_pool.minidns.client.congestion_window.CongestionWindow` of unanswered
-datagrams of the last second; what is to be sent beyond that waits its turn.
+At most a :class:`~designate_pool.minidns.client.congestion_window.CongestionWindow` of a server's queries are in flight
+(sent in the last second, no reply yet); more wait in the queue.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from typing import Any, TypeVar
 
 from designate_pool.concurrency import LoopTask, NativeThread, Runtime
 from designate_pool.minidns.client.mailbox import Mailbox
-from designate_pool.minidns.client.peer_channel import MOST_STREAMS, PeerChannel
+from designate_pool.minidns.client.peer_channel import MAX_TCP_QUERIES, PeerChannel
 from designate_pool.minidns.client.query import FIRST_RESEND, NextStep, RetryingQuery, Step
-from designate_pool.minidns.client.sockets import (Address, NativeSelector, drain, refusals, udp_socket, want_errors,
-                                                   words)
+from designate_pool.minidns.client.sockets import (Address, NativeSelector, enable_icmp_errors, error_text, icmp_errors,
+                                                   receive_datagrams, udp_socket)
 from designate_pool.minidns.client.tcp_query import TcpQuery
 
 LOG = logging.getLogger(__name__)
@@ -36,368 +36,372 @@ T = TypeVar('T')
 
 
 class ClientLoop:
-    """Sends errands and hands them their replies.
+    """Sends queries and hands them their replies.
 
-    :param sources: the address to send from, by family; any where it is missing
+    :param sources: the address to send from, by family; any address where it is missing
     """
 
     def __init__(self, sources: dict[int, str] | None = None) -> None:
-        self._sources = sources or {}
-        self._inbox = Mailbox(self._wake)
+        self._source_addresses = sources or {}
+        self._mailbox = Mailbox(self._wake)
         self._posts: list[tuple[Callable[[list[Any]], None], Any]] = []
-        self._lanes: dict[tuple[str, int], PeerChannel] = {}
+        self._channels: dict[tuple[str, int], PeerChannel] = {}
         self._ready: dict[PeerChannel, None] = {}
-        # Times in any order, and those a second ahead of when they were set: these come in order by themselves.
-        self._times: list[tuple[float, int, RetryingQuery | PeerChannel]] = []
-        self._second: collections.deque[tuple[float, RetryingQuery | PeerChannel]] = collections.deque()
+        # A heap of timers, and those set to one second ahead: these come in order and need no heap.
+        self._timers: list[tuple[float, int, RetryingQuery | PeerChannel]] = []
+        self._one_second_timers: collections.deque[tuple[float, RetryingQuery | PeerChannel]] = collections.deque()
         self._order = itertools.count()
         self._now = time.monotonic()
         self._stopping = False
         self._sockets: dict[int, socket.socket] = {}
-        self._streams: dict[int, tuple[RetryingQuery, TcpQuery]] = {}
-        self._waiting: NativeSelector | None = None
+        self._tcp_queries: dict[int, tuple[RetryingQuery, TcpQuery]] = {}
+        self._selector: NativeSelector | None = None
         self._native: NativeThread | None = None
         self._task: LoopTask | None = None
 
     def open(self, runtime: Runtime) -> None:
         """Open the sockets.
 
-        :raises OSError: when a source address cannot be had
+        :raises OSError: when a source address cannot be bound
         """
-        self._native = runtime.native('minidns-exchange', _handle)
-        self._waiting = NativeSelector(self._native)
+        self._native = runtime.native('minidns-client', _dispatch_posts)
+        self._selector = NativeSelector(self._native)
         for family in (socket.AF_INET, socket.AF_INET6):
             try:
-                sock = udp_socket(family, self._sources.get(family), sockets=self._native.socket)
+                sock = udp_socket(family, self._source_addresses.get(family), sockets=self._native.socket)
             except OSError:
-                if family in self._sources:
+                if family in self._source_addresses:
                     raise
-                continue  # a host without this family has no servers in it either
-            want_errors(sock)
+                continue  # a host without this address family has no servers in it either
+            enable_icmp_errors(sock)
             self._sockets[family] = sock
-            self._waiting.want(sock.fileno())
+            self._selector.watch(sock.fileno())
 
     def start(self) -> None:
         assert self._native is not None
-        self._task = self._native.spawn(self._loop)
+        self._task = self._native.spawn(self._run)
 
     def stop(self) -> None:
-        """End the loop, having begun what was submitted; errands that are not over stay so, what they found is told."""
+        """End the loop.  Work that was submitted is begun, results are posted, queries in progress stay so."""
         self._stopping = True
         self._wake()
         if self._task is not None:
             self._task.join(10)
-        for work in self._inbox.take(time.monotonic()):
+        for work in self._mailbox.take(time.monotonic()):
             work()
         if self._native is not None:
             self._native.stop()
-        if self._waiting is not None:
-            self._waiting.close()
-        for _, stream in self._streams.values():
-            stream.close()
+        if self._selector is not None:
+            self._selector.close()
+        for _, tcp_query in self._tcp_queries.values():
+            tcp_query.close()
         for sock in self._sockets.values():
             sock.close()
 
-    def submit(self, work: Callable[[], None], hurried: bool = True) -> None:
-        """Have *work* done in the loop, at once or, if it is not hurried, within a beat; from any thread."""
-        self._inbox.put(work, hurried)
+    def submit(self, work: Callable[[], None], urgent: bool = True) -> None:
+        """Have *work* done in the loop, at once or, if it is not urgent, within ``mailbox.POLL_INTERVAL``; any thread.
+        """
+        self._mailbox.put(work, urgent)
 
     def _wake(self) -> None:
-        if self._waiting is not None:
-            self._waiting.wake()
+        if self._selector is not None:
+            self._selector.wake()
 
     # What follows is called in the loop alone.
 
-    def begin(self, errand: RetryingQuery) -> None:
-        """Start an errand."""
-        errand.channel = self._lane(errand)
-        self._apply(errand, errand.begin(self._now))
+    def start_query(self, query: RetryingQuery) -> None:
+        """Start a query."""
+        query.channel = self._channel_of(query)
+        self._apply(query, query.begin_try(self._now))
 
-    def hurry(self, errand: RetryingQuery) -> None:
-        """Have the time come now that *errand* waits for."""
-        errand.wake = None
-        self._apply(errand, errand.due(self._now))
+    def run_timer_now(self, query: RetryingQuery) -> None:
+        """Fire the timer of *query* now."""
+        query.wake_at = None
+        self._apply(query, query.on_timer(self._now))
 
-    def end(self, errand: RetryingQuery) -> None:
-        """Drop an errand."""
-        self._apply(errand, NextStep.END)
+    def cancel(self, query: RetryingQuery) -> None:
+        """End a query without a result."""
+        self._apply(query, NextStep.END)
 
     def post(self, handle: Callable[[list[T]], None], item: T) -> None:
-        """Have *handle* called with *item*, and with what follows it for the same, in the runtime's world."""
+        """Have *handle* called in the runtime's threads, with *item* and what is posted for *handle* next after it."""
         self._posts.append((handle, item))
 
-    def _loop(self) -> None:
-        assert self._waiting is not None and self._native is not None
+    def _run(self) -> None:
+        assert self._selector is not None and self._native is not None
         while not self._stopping:
-            ready = self._waiting.wait(self._until_next())
+            ready = self._selector.wait(self._seconds_to_next_timer())
             self._now = time.monotonic()
             try:
-                self._turn(ready)
-            except Exception:  # one errand's fault must not stop all the others
-                self.post(_stumbled, traceback.format_exc())
+                self._run_once(ready)
+            except Exception:  # an error in one query must not stop the others
+                self.post(_log_errors, traceback.format_exc())
             if self._posts:
                 posts, self._posts = self._posts, []
                 self._native.post(*posts)
 
-    def _turn(self, ready: list[int]) -> None:
+    def _run_once(self, ready: list[int]) -> None:
         for number in ready:
-            if number in self._streams:
-                self._go_on(number)
+            if number in self._tcp_queries:
+                self._continue_tcp(number)
         for sock in self._sockets.values():
             if sock.fileno() in ready:
                 self._receive(sock)
-        for work in self._inbox.take(self._now):
+        for work in self._mailbox.take(self._now):
             work()
-        self._fire()
+        self._fire_timers()
         while self._ready:
-            lane, _ = self._ready.popitem()
-            self._flush(lane)
+            channel, _ = self._ready.popitem()
+            self._send_queued(channel)
 
-    def _until_next(self) -> float | None:
+    def _seconds_to_next_timer(self) -> float | None:
         if self._ready:
             return 0.0
-        while self._times and self._times[0][2].wake != self._times[0][0]:
-            heapq.heappop(self._times)
-        while self._second and self._second[0][1].wake != self._second[0][0]:
-            self._second.popleft()
-        first = [times[0][0] for times in (self._times, self._second) if times]
-        return self._inbox.patience(max(0.0, min(first) - time.monotonic()) if first else None)
+        while self._timers and self._timers[0][2].wake_at != self._timers[0][0]:
+            heapq.heappop(self._timers)
+        while self._one_second_timers and self._one_second_timers[0][1].wake_at != self._one_second_timers[0][0]:
+            self._one_second_timers.popleft()
+        first = [times[0][0] for times in (self._timers, self._one_second_timers) if times]
+        return self._mailbox.wait_seconds(max(0.0, min(first) - time.monotonic()) if first else None)
 
-    def _fire(self) -> None:
+    def _fire_timers(self) -> None:
         now = self._now
-        while self._second and self._second[0][0] <= now:
-            self._come(*self._second.popleft())
-        while self._times and self._times[0][0] <= now:
-            at, _, what = heapq.heappop(self._times)
-            self._come(at, what)
+        while self._one_second_timers and self._one_second_timers[0][0] <= now:
+            self._fire_timer(*self._one_second_timers.popleft())
+        while self._timers and self._timers[0][0] <= now:
+            at, _, timer = heapq.heappop(self._timers)
+            self._fire_timer(at, timer)
 
-    def _come(self, at: float, what: RetryingQuery | PeerChannel) -> None:
-        if what.wake != at:
-            return  # it has been given another time since
-        what.wake = None
-        if isinstance(what, PeerChannel):
-            self._ready[what] = None
+    def _fire_timer(self, at: float, timer: RetryingQuery | PeerChannel) -> None:
+        if timer.wake_at != at:
+            return  # the timer has been set to another time since
+        timer.wake_at = None
+        if isinstance(timer, PeerChannel):
+            self._ready[timer] = None
         else:
-            self._apply(what, what.due(self._now))
+            self._apply(timer, timer.on_timer(self._now))
 
-    def _apply(self, errand: RetryingQuery, step: Step) -> None:
-        """Do what *errand* wants done."""
-        if errand.ended:
+    def _apply(self, query: RetryingQuery, step: Step) -> None:
+        """Do the step that *query* has returned."""
+        if query.ended:
             return
-        lane = errand.channel
+        channel = query.channel
         if step is NextStep.END:
-            errand.ended, errand.wake = True, None
-            self._release(errand, lane)
+            query.ended, query.wake_at = True, None
+            self._end_current_try(query, channel)
         elif step is NextStep.SEND:
-            if lane is None:
-                self._apply(errand, errand.refused(errand.peer.trouble or 'the server has no address', self._now))
-            elif not errand.queued:
-                errand.queued = True
-                lane.queue.append(errand)
-                self._ready[lane] = None
+            if channel is None:
+                self._apply(query, query.on_failure(query.peer.trouble or 'the server has no address', self._now))
+            elif not query.queued:
+                query.queued = True
+                channel.queue.append(query)
+                self._ready[channel] = None
         elif step is NextStep.TCP:
-            assert lane is not None and errand.try_ends is not None
-            self._wake_at(errand, errand.try_ends)
-            if not errand.by_tcp:
-                errand.by_tcp = True
-                lane.by_tcp.append(errand)
-                self._ready[lane] = None
+            assert channel is not None and query.try_deadline is not None
+            self._set_timer(query, query.try_deadline)
+            if not query.over_tcp:
+                query.over_tcp = True
+                channel.tcp_queue.append(query)
+                self._ready[channel] = None
         elif isinstance(step, float):
-            if not errand.in_try:
-                self._release(errand, lane)
-            self._wake_at(errand, step)
+            if not query.in_try:
+                self._end_current_try(query, channel)
+            self._set_timer(query, step)
 
-    def _release(self, errand: RetryingQuery, lane: PeerChannel | None) -> None:
-        """The try is over: its id is free, and replies to it are nobody's."""
-        if lane is not None:
-            lane.settle(errand)
-            if errand.message is not None:
-                del lane.pending[errand.id]
-            if errand in lane.streams:
-                self._close(errand, lane)
-            if lane.queue or lane.by_tcp:
-                self._ready[lane] = None
-        errand.message, errand.by_tcp = None, False
+    def _end_current_try(self, query: RetryingQuery, channel: PeerChannel | None) -> None:
+        """The try has ended: free its id; replies that come later are ignored."""
+        if channel is not None:
+            channel.leave_flight(query)
+            if query.message is not None:
+                del channel.pending[query.id]
+            if query in channel.tcp_queries:
+                self._close_tcp(query, channel)
+            if channel.queue or channel.tcp_queue:
+                self._ready[channel] = None
+        query.message, query.over_tcp = None, False
 
-    def _wake_at(self, what: RetryingQuery | PeerChannel, at: float) -> None:
-        if what.wake == at:
+    def _set_timer(self, timer: RetryingQuery | PeerChannel, at: float) -> None:
+        if timer.wake_at == at:
             return
-        what.wake = at
+        timer.wake_at = at
         if at == self._now + FIRST_RESEND:
-            self._second.append((at, what))
+            self._one_second_timers.append((at, timer))
         else:
-            heapq.heappush(self._times, (at, next(self._order), what))
+            heapq.heappush(self._timers, (at, next(self._order), timer))
 
-    def _lane(self, errand: RetryingQuery) -> PeerChannel | None:
-        peer = errand.peer
+    def _channel_of(self, query: RetryingQuery) -> PeerChannel | None:
+        peer = query.peer
         if not peer.addresses:
             return None
         address = peer.addresses[0], peer.port
-        lane = self._lanes.get(address)
-        if lane is None:
+        channel = self._channels.get(address)
+        if channel is None:
             sock = self._sockets.get(socket.AF_INET6 if ':' in address[0] else socket.AF_INET)
             if sock is None:
                 return None
-            lane = self._lanes[address] = PeerChannel(sock, address)
-        return lane
+            channel = self._channels[address] = PeerChannel(sock, address)
+        return channel
 
-    def _flush(self, lane: PeerChannel) -> None:
-        """Send what waits, as far as the server can take it."""
-        while lane.by_tcp and len(lane.streams) < MOST_STREAMS:
-            self._connect(lane, lane.by_tcp.popleft())
-        lane.forget_old(self._now)
-        while lane.queue and lane.in_flight < lane.window.size:
-            left = self._send(lane, lane.take())
-            if left:
-                lane.give_back(left)
-                self._wake_at(lane, self._now + _FULL_BUFFER_PAUSE)
+    def _send_queued(self, channel: PeerChannel) -> None:
+        """Send what is queued, as far as the window allows."""
+        while channel.tcp_queue and len(channel.tcp_queries) < MAX_TCP_QUERIES:
+            self._ask_over_tcp(channel, channel.tcp_queue.popleft())
+        channel.expire_lost(self._now)
+        while channel.queue and channel.in_flight < channel.window.size:
+            unsent = self._send(channel, channel.take_batch())
+            if unsent:
+                channel.requeue(unsent)
+                self._set_timer(channel, self._now + _FULL_BUFFER_PAUSE)
                 return
-        if lane.queue:
-            self._wake_at(lane, lane.recent[0][0] + FIRST_RESEND)
+        if channel.queue:
+            self._set_timer(channel, channel.recent[0][0] + FIRST_RESEND)
 
-    def _send(self, lane: PeerChannel, errands: list[RetryingQuery]) -> list[RetryingQuery]:
-        """Send the errands' datagrams, which have one length; those that the socket does not take just now."""
-        messages = [errand.message for errand in errands if errand.message is not None]
+    def _send(self, channel: PeerChannel, queries: list[RetryingQuery]) -> list[RetryingQuery]:
+        """Send the queries' datagrams, which have one length.
+
+        :returns: the queries for which the socket's buffer had no room
+        """
+        messages = [query.message for query in queries if query.message is not None]
         try:
-            if len(errands) > 1 and lane.bursts.cut(messages):
-                for errand in errands:
-                    self._has_sent(lane, errand)
+            if len(queries) > 1 and channel.gso.send_segmented(messages):
+                for query in queries:
+                    self._mark_sent(channel, query)
                 return []
         except BlockingIOError:
-            return errands
+            return queries
         except OSError:
-            pass  # each by itself gets its own error
-        for number, errand in enumerate(errands):
-            if not self._send_one(lane, errand):
-                return errands[number:]
+            pass  # sent one by one, each gets its own error
+        for number, query in enumerate(queries):
+            if not self._send_one(channel, query):
+                return queries[number:]
         return []
 
-    def _send_one(self, lane: PeerChannel, errand: RetryingQuery) -> bool:
-        """Send an errand's datagram; False when the socket takes no more just now."""
-        message = errand.message
+    def _send_one(self, channel: PeerChannel, query: RetryingQuery) -> bool:
+        """Send a query's datagram; False when the socket's buffer has no room."""
+        message = query.message
         for attempt in (1, 2):
-            if message is None or errand.message is not message:  # the news of another one's datagram has ended the try
-                errand.queued = False
+            if message is None or query.message is not message:  # an ICMP error for another datagram has ended the try
+                query.queued = False
                 return True
             try:
-                lane.sock.sendto(message, lane.address)
+                channel.sock.sendto(message, channel.address)
                 break
             except BlockingIOError:
                 return False
             except OSError as error:
-                # It may be the news of an earlier datagram to another server; reading the news makes way for this one.
-                self._hear_refusals(lane.sock)
+                # It may be a pending ICMP error for an earlier datagram to another server; reading it clears it.
+                self._handle_icmp_errors(channel.sock)
                 if attempt == 2:
-                    errand.queued = False
-                    self._apply(errand, errand.refused(words(error.errno), self._now))
+                    query.queued = False
+                    self._apply(query, query.on_failure(error_text(error.errno), self._now))
                     return True
-        self._has_sent(lane, errand)
+        self._mark_sent(channel, query)
         return True
 
-    def _has_sent(self, lane: PeerChannel, errand: RetryingQuery) -> None:
-        errand.queued = False
-        errand.sends += 1
-        errand.sent_at = self._now
-        if not errand.counted:
-            errand.counted = True
-            lane.in_flight += 1
-        lane.recent.append((self._now, errand, errand.sends))
-        self._wake_at(errand, errand.sent(self._now))
+    def _mark_sent(self, channel: PeerChannel, query: RetryingQuery) -> None:
+        query.queued = False
+        query.datagrams_sent += 1
+        query.sent_at = self._now
+        if not query.is_in_flight:
+            query.is_in_flight = True
+            channel.in_flight += 1
+        channel.recent.append((self._now, query, query.datagrams_sent))
+        self._set_timer(query, query.on_sent(self._now))
 
     def _receive(self, sock: socket.socket) -> None:
         for _ in range(16):
-            datagrams = drain(sock, _BATCH)
-            wall = int(time.time())
+            datagrams = receive_datagrams(sock, _BATCH)
+            unix_time = int(time.time())
             for message, address in datagrams:
-                self._hear(message, address, wall)
-            if not datagrams:  # it was ready, so there is news; the error may have gone to a send
-                self._hear_refusals(sock)
+                self._handle_datagram(message, address, unix_time)
+            if not datagrams:  # the socket was ready, so there is an ICMP error; a send may have got it already
+                self._handle_icmp_errors(sock)
             if len(datagrams) < _BATCH:
                 return
 
-    def _hear(self, message: bytes, address: Address, wall: int) -> None:
-        lane = self._lanes.get(address[:2])
-        if lane is None:
+    def _handle_datagram(self, message: bytes, address: Address, unix_time: int) -> None:
+        channel = self._channels.get(address[:2])
+        if channel is None:
             return
-        errand = lane.pending.get(int.from_bytes(message[:2], 'big'))
-        if errand is None:
+        query = channel.pending.get(int.from_bytes(message[:2], 'big'))
+        if query is None:
             return
-        said = errand.read(message, wall)
-        if said is not None:
-            lane.settle(errand)
-            if said.truncated:
-                lane.window.truncated(errand.sent_at, self._now)
+        reply = query.read_reply(message, unix_time)
+        if reply is not None:
+            channel.leave_flight(query)
+            if reply.truncated:
+                channel.window.truncated(query.sent_at, self._now)
             else:
-                lane.window.answered()
-            if lane.queue:
-                self._ready[lane] = None
-            self._apply(errand, errand.heard(said, self._now))
+                channel.window.answered()
+            if channel.queue:
+                self._ready[channel] = None
+            self._apply(query, query.on_reply(reply, self._now))
 
-    def _hear_refusals(self, sock: socket.socket) -> None:
-        """End the tries that are under way to where a datagram could not be delivered.
+    def _handle_icmp_errors(self, sock: socket.socket) -> None:
+        """End the tries to each address and port that an ICMP error says is unreachable.
 
-        All of them: a host tells this for a few datagrams a second at most.
+        All of them, because a host limits the ICMP errors it sends to a few a second.
         """
-        for address, number, quoted in refusals(sock):
-            lane = self._lanes.get(address[:2])
-            for errand in list(lane.pending.values()) if lane is not None and lane.has_asked(quoted) else ():
-                if errand.sends:
-                    self._apply(errand, errand.refused(words(number), self._now))
+        for address, number, quoted in icmp_errors(sock):
+            channel = self._channels.get(address[:2])
+            for query in list(channel.pending.values()) if channel is not None and channel.is_pending(quoted) else ():
+                if query.datagrams_sent:
+                    self._apply(query, query.on_failure(error_text(number), self._now))
 
-    def _connect(self, lane: PeerChannel, errand: RetryingQuery) -> None:
-        """Ask over TCP, unless the try was over before its turn came."""
-        if not errand.by_tcp or errand.message is None or errand in lane.streams:
+    def _ask_over_tcp(self, channel: PeerChannel, query: RetryingQuery) -> None:
+        """Ask over TCP, unless the try ended while the query waited for a connection."""
+        if not query.over_tcp or query.message is None or query in channel.tcp_queries:
             return
-        assert self._waiting is not None and self._native is not None
+        assert self._selector is not None and self._native is not None
         try:
-            stream = TcpQuery(self._native.socket, lane.address, errand.message)
+            tcp_query = TcpQuery(self._native.socket, channel.address, query.message)
         except OSError as error:
-            self._apply(errand, errand.refused(f'over TCP: {words(error.errno)}', self._now))
+            self._apply(query, query.on_failure(f'over TCP: {error_text(error.errno)}', self._now))
             return
-        lane.streams[errand] = stream
-        self._streams[stream.fileno()] = errand, stream
-        self._waiting.want(stream.fileno(), writing=True)
+        channel.tcp_queries[query] = tcp_query
+        self._tcp_queries[tcp_query.fileno()] = query, tcp_query
+        self._selector.watch(tcp_query.fileno(), writing=True)
 
-    def _go_on(self, number: int) -> None:
-        """Something can be done with a connection."""
-        errand, stream = self._streams[number]
-        lane, was_writing = errand.channel, stream.writing
-        assert self._waiting is not None and lane is not None
+    def _continue_tcp(self, number: int) -> None:
+        """A TCP connection can be read or written."""
+        query, tcp_query = self._tcp_queries[number]
+        channel, was_writing = query.channel, tcp_query.writing
+        assert self._selector is not None and channel is not None
         try:
-            reply = stream.go_on()
+            reply = tcp_query.advance()
         except OSError as error:
-            self._close(errand, lane)
-            self._apply(errand, errand.refused(f'over TCP: {words(error.errno)}', self._now))
+            self._close_tcp(query, channel)
+            self._apply(query, query.on_failure(f'over TCP: {error_text(error.errno)}', self._now))
             return
         if reply is not None:
-            self._close(errand, lane)
-            self._hear_by_tcp(errand, reply)
-        elif stream.writing is not was_writing:
-            self._waiting.want(number, stream.writing)
+            self._close_tcp(query, channel)
+            self._handle_tcp_reply(query, reply)
+        elif tcp_query.writing is not was_writing:
+            self._selector.watch(number, tcp_query.writing)
 
-    def _hear_by_tcp(self, errand: RetryingQuery, reply: bytes) -> None:
-        is_its = reply[:2] == errand.id.to_bytes(2, 'big')
-        said = errand.read(reply, int(time.time()), over_tcp=True) if is_its else None
-        if said is None or said.truncated:
-            self._apply(errand, errand.refused('over TCP: no answer to the question', self._now))
+    def _handle_tcp_reply(self, query: RetryingQuery, message: bytes) -> None:
+        id_matches = message[:2] == query.id.to_bytes(2, 'big')
+        reply = query.read_reply(message, int(time.time()), over_tcp=True) if id_matches else None
+        if reply is None or reply.truncated:
+            self._apply(query, query.on_failure('over TCP: no answer to the question', self._now))
         else:
-            self._apply(errand, errand.heard(said, self._now))
+            self._apply(query, query.on_reply(reply, self._now))
 
-    def _close(self, errand: RetryingQuery, lane: PeerChannel) -> None:
-        assert self._waiting is not None
-        stream = lane.streams.pop(errand)
-        del self._streams[stream.fileno()]
-        self._waiting.forget(stream.fileno())
-        stream.close()
-        self._ready[lane] = None
+    def _close_tcp(self, query: RetryingQuery, channel: PeerChannel) -> None:
+        assert self._selector is not None
+        tcp_query = channel.tcp_queries.pop(query)
+        del self._tcp_queries[tcp_query.fileno()]
+        self._selector.unwatch(tcp_query.fileno())
+        tcp_query.close()
+        self._ready[channel] = None
 
 
-def _handle(posts: list[tuple[Callable[[list[Any]], None], Any]]) -> None:
-    """What was posted, in order, that for one handler together."""
+def _dispatch_posts(posts: list[tuple[Callable[[list[Any]], None], Any]]) -> None:
+    """Call the handlers in the order of the posts, once for consecutive posts to the same one."""
     for handle, some in itertools.groupby(posts, key=lambda post: post[0]):
         handle([item for _, item in some])
 
 
-def _stumbled(errors: list[str]) -> None:
+def _log_errors(errors: list[str]) -> None:
     for error in errors:
-        LOG.error('the exchange stumbled: %s', error)
+        LOG.error('the client loop failed on a query: %s', error)

@@ -1,7 +1,7 @@
-"""Work for the exchange's loop, from other threads.
+"""Work that other threads hand to the client loop.
 
-To wake a thread costs more than the small work that it is woken for, all the more as both threads then want the
-interpreter.  So as long as work keeps coming the loop looks for it on its own, and what does not hurry wakes nobody.
+Waking a thread costs more than a small piece of work, and both threads then compete for the interpreter.  So while work
+keeps coming the loop polls the mailbox, and work that is not urgent does not wake it.
 """
 
 from __future__ import annotations
@@ -10,43 +10,46 @@ import collections
 import time
 from collections.abc import Callable, Iterator
 
-#: Seconds from one look to the next, and how long the loop goes on looking after it has found something.
-BEAT, AFTERWARDS = 0.002, 0.02
+#: Seconds between two polls of the mailbox, and how long the loop goes on polling after it has found work.
+POLL_INTERVAL, POLL_DURATION = 0.002, 0.02
 
 Work = Callable[[], None]
 
 
 class Mailbox:
     """
-    :param wake: ends what the loop waits in
+    :param wake: ends the loop's wait
     """
 
     def __init__(self, wake: Callable[[], None]) -> None:
         self._wake = wake
         self._work: collections.deque[Work] = collections.deque()
-        self._looking_until = 0.0
+        self._polling_until = 0.0
 
-    def put(self, work: Work, hurried: bool) -> None:
-        """From any thread.
+    def put(self, work: Work, urgent: bool) -> None:
+        """Add *work*; from any thread.
 
-        :param hurried: whether it is to be begun at once; else that may be a beat later
+        :param urgent: begin it at once; otherwise it may begin :data:`POLL_INTERVAL` later
         """
         self._work.append(work)
-        if hurried or time.monotonic() >= self._looking_until:
+        if urgent or time.monotonic() >= self._polling_until:
             self._wake()
 
     # What follows is called in the loop alone.
 
     def take(self, now: float) -> Iterator[Work]:
-        """What has come until now."""
+        """The work that has come until now."""
         if self._work:
-            self._looking_until = now + AFTERWARDS
+            self._polling_until = now + POLL_DURATION
         for _ in range(len(self._work)):
             yield self._work.popleft()
 
-    def patience(self, seconds: float | None) -> float | None:
-        """How long to wait, when nothing else comes to pass for so many seconds, or ever."""
-        if time.monotonic() < self._looking_until:
-            seconds = BEAT if seconds is None else min(seconds, BEAT)
-        # Last: what is put in after this look finds out by the clock that nobody would look again.
+    def wait_seconds(self, seconds: float | None) -> float | None:
+        """Seconds that the loop may wait; None for no limit.
+
+        :param seconds: until the loop's next timer; None when there is none
+        """
+        if time.monotonic() < self._polling_until:
+            seconds = POLL_INTERVAL if seconds is None else min(seconds, POLL_INTERVAL)
+        # Check last: a put that comes later sees the expired deadline and wakes the loop.
         return 0.0 if self._work else seconds

@@ -1,4 +1,4 @@
-"""NOTIFY (RFC 1996): tell a server that a zone has changed, again until it says that it has understood."""
+"""NOTIFY (RFC 1996): tell a server that a zone has changed, repeated until it acknowledges."""
 
 from __future__ import annotations
 
@@ -21,80 +21,80 @@ LOG = logging.getLogger(__name__)
 class NotifyQuery(RetryingQuery):
     """One NOTIFY.
 
-    :param wanted_by: what it is sent for
-    :param refused: told of the server's id and the zone whenever the answer is no
-    :param over: told at the end, with why the server did not accept it; None when it did
+    :param order: the order that it is sent for
+    :param on_refused: called with the server's id and the zone's name whenever the server refuses it
+    :param on_end: called at the end, with why the server did not accept it; None when it did
     """
 
-    __slots__ = ('serial', 'wanted_by', '_refused', '_over')
+    __slots__ = ('serial', 'order', '_on_refused', '_on_end')
 
-    def __init__(self, peer: AllowedPeer, name: str, serial: int, schedule: RetrySchedule, wanted_by: Any,
-                 refused: Callable[[str, str], None], over: Callable[[NotifyQuery, str | None], None]) -> None:
+    def __init__(self, peer: AllowedPeer, name: str, serial: int, schedule: RetrySchedule, order: Any,
+                 on_refused: Callable[[str, str], None], on_end: Callable[[NotifyQuery, str | None], None]) -> None:
         super().__init__(peer, name, soa_query.notify(wire.wire_of(name)), schedule)
         self.serial = serial
-        self.wanted_by = wanted_by
-        self._refused = refused
-        self._over = over
+        self.order = order
+        self._on_refused = on_refused
+        self._on_end = on_end
 
-    def read(self, message: bytes, now: int, over_tcp: bool = False) -> SoaReply | None:
+    def read_reply(self, message: bytes, now: int, over_tcp: bool = False) -> SoaReply | None:
         return soa_query.read_notify(message, self.template, self.peer.key, self.mac, now)
 
-    def take(self, said: SoaReply) -> bool:
-        if said.answer is not Answer.SERIAL:
-            self._refused(self.peer.id, self.name)
+    def accept(self, reply: SoaReply) -> bool:
+        if reply.answer is not Answer.SERIAL:
+            self._on_refused(self.peer.id, self.name)
             return False
-        self._over(self, None)
+        self._on_end(self, None)
         return True
 
-    def give_up(self, said: SoaReply) -> None:
-        self._over(self, said.reason or said.answer.value)
+    def fail(self, reply: SoaReply) -> None:
+        self._on_end(self, reply.reason or reply.answer.value)
 
 
 class Notifier:
-    """The NOTIFYs under way, one for a server and zone.
+    """The NOTIFYs in progress, one for a server and zone.
 
-    The log tells when a server begins and when it ceases to refuse them, not of each zone.
+    What is logged at INFO is when a server begins and when it ceases to refuse them, not each zone.
 
-    :param refused: told in the exchange's loop of the server's id and the zone, when the answer to a NOTIFY is no
+    :param on_refused: called in the loop with the server's id and the zone's name when the server refuses a NOTIFY
     """
 
-    def __init__(self, exchange: ClientLoop, refused: Callable[[str, str], None]) -> None:
-        self._exchange = exchange
-        self._refused = refused
-        self._under_way: dict[tuple[str, str], NotifyQuery] = {}
+    def __init__(self, loop: ClientLoop, on_refused: Callable[[str, str], None]) -> None:
+        self._loop = loop
+        self._on_refused = on_refused
+        self._in_progress: dict[tuple[str, str], NotifyQuery] = {}
         self._refusing: set[str] = set()
 
-    def under_way(self) -> list[NotifyQuery]:
-        """What the exchange has left when it was stopped."""
-        return list(self._under_way.values())
+    def in_progress(self) -> list[NotifyQuery]:
+        """The NOTIFYs that have not ended when the loop was stopped."""
+        return list(self._in_progress.values())
 
-    def send(self, peer: AllowedPeer, name: str, serial: int, schedule: RetrySchedule, wanted_by: Any) -> None:
-        """Notify *peer* of zone *name* at *serial*.  Called in the exchange's loop."""
-        former = self._under_way.get((peer.id, name))
-        if former is not None:
-            just_sent = former.in_try and former.gap <= 2 * FIRST_RESEND
-            if just_sent and serials.at_least(former.serial, serial):
+    def send(self, peer: AllowedPeer, name: str, serial: int, schedule: RetrySchedule, order: Any) -> None:
+        """Notify *peer* of zone *name* at *serial*.  Called in the loop."""
+        previous = self._in_progress.get((peer.id, name))
+        if previous is not None:
+            just_sent = previous.in_try and previous.resend_interval <= 2 * FIRST_RESEND
+            if just_sent and serials.at_least(previous.serial, serial):
                 return
-            self._exchange.end(former)
-        notify = NotifyQuery(peer, name, serial, schedule, wanted_by, self._refused, self._end)
-        self._under_way[peer.id, name] = notify
-        self._exchange.begin(notify)
+            self._loop.cancel(previous)
+        notify = NotifyQuery(peer, name, serial, schedule, order, self._on_refused, self._query_ended)
+        self._in_progress[peer.id, name] = notify
+        self._loop.start_query(notify)
 
-    def drop(self, peer_ids: Collection[str]) -> None:
-        """End what is under way to these.  Called in the exchange's loop."""
-        self._exchange.post(self._forget, peer_ids)
-        for key in [key for key in self._under_way if key[0] in peer_ids]:
-            self._exchange.end(self._under_way.pop(key))
+    def cancel_peers(self, peer_ids: Collection[str]) -> None:
+        """End the NOTIFYs to these servers.  Called in the loop."""
+        self._loop.post(self._forget_refusing, peer_ids)
+        for key in [key for key in self._in_progress if key[0] in peer_ids]:
+            self._loop.cancel(self._in_progress.pop(key))
 
-    def _end(self, notify: NotifyQuery, why: str | None) -> None:
+    def _query_ended(self, notify: NotifyQuery, why: str | None) -> None:
         key = notify.peer.id, notify.name
-        if self._under_way.get(key) is notify:
-            del self._under_way[key]
-        self._exchange.post(self._tell, (notify.peer, notify.name, why))
+        if self._in_progress.get(key) is notify:
+            del self._in_progress[key]
+        self._loop.post(self._log_ended, (notify.peer, notify.name, why))
 
-    # In the runtime's world.
+    # What follows is called in the runtime's threads.
 
-    def _tell(self, ended: Sequence[tuple[AllowedPeer, str, str | None]]) -> None:
+    def _log_ended(self, ended: Sequence[tuple[AllowedPeer, str, str | None]]) -> None:
         for peer, name, why in ended:
             counters.notified(peer, why is None)
             if why is not None:
@@ -105,5 +105,5 @@ class Notifier:
                 self._refusing.discard(peer.id)
                 LOG.info('NOTIFYs are accepted by %s again', peer.label)
 
-    def _forget(self, dropped: Sequence[Collection[str]]) -> None:
+    def _forget_refusing(self, dropped: Sequence[Collection[str]]) -> None:
         self._refusing.difference_update(*dropped)

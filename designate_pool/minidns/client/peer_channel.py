@@ -1,4 +1,4 @@
-"""What is under way to one server, by its address and port."""
+"""The queries to one server (address and port): waiting, in flight, or over TCP."""
 
 from __future__ import annotations
 
@@ -14,103 +14,103 @@ from designate_pool.minidns.client.query import FIRST_RESEND, RetryingQuery
 from designate_pool.minidns.client.tcp_query import TcpQuery
 from designate_pool.protocol import tsig
 
-#: Connections at a time; servers have few for everybody.
-MOST_STREAMS = 8
+#: TCP connections to one server at a time; servers allow few in all.
+MAX_TCP_QUERIES = 8
 _IDS = struct.Struct('!2048H')
 
 
 class PeerChannel:
     """
-    :ivar sock: of the address's family; *bursts* sends on it to the address
-    :ivar pending: errands whose datagram may still be answered, by the message's id
-    :ivar queue: errands that wait to be sent
-    :ivar recent: the datagrams of the last second: when, whose, and which of its errand's
-    :ivar in_flight: the errands among them that are not answered
-    :ivar by_tcp: errands that wait for a connection
-    :ivar streams: errands that have one
+    :ivar sock: the UDP socket of the address's family; *gso* sends batches on it
+    :ivar pending: queries that may still get a reply, by message id
+    :ivar queue: queries that wait to be sent
+    :ivar recent: datagrams of the last second: (time sent, query, its ``datagrams_sent`` then)
+    :ivar in_flight: how many queries were sent in the last second and have no reply yet
+    :ivar tcp_queue: queries that wait for a connection
+    :ivar tcp_queries: queries that have one
     """
 
-    __slots__ = ('sock', 'address', 'bursts', 'window', 'pending', 'queue', 'recent', 'in_flight', 'by_tcp', 'streams',
-                 'wake', '_ids')
+    __slots__ = ('sock', 'address', 'gso', 'window', 'pending', 'queue', 'recent', 'in_flight', 'tcp_queue',
+                 'tcp_queries', 'wake_at', '_ids')
 
     def __init__(self, sock: Any, address: tuple[str, int]) -> None:
         self.sock = sock
         self.address = address
-        self.bursts = udp_gso.UdpGso(sock, address)
+        self.gso = udp_gso.UdpGso(sock, address)
         self.window = CongestionWindow()
         self.pending: dict[int, RetryingQuery] = {}
         self.queue: collections.deque[RetryingQuery] = collections.deque()
         self.recent: collections.deque[tuple[float, RetryingQuery, int]] = collections.deque()
         self.in_flight = 0
-        self.by_tcp: collections.deque[RetryingQuery] = collections.deque()
-        self.streams: dict[RetryingQuery, TcpQuery] = {}
-        self.wake: float | None = None
+        self.tcp_queue: collections.deque[RetryingQuery] = collections.deque()
+        self.tcp_queries: dict[RetryingQuery, TcpQuery] = {}
+        self.wake_at: float | None = None
         self._ids: list[int] = []
 
-    def take(self) -> list[RetryingQuery]:
-        """Errands whose turn has come, with their messages: as many as there is room for and can be sent in one go."""
-        most = min(self.window.size - self.in_flight, udp_gso.MOST) if self.bursts.can_cut else 1
-        found: list[RetryingQuery] = []
+    def take_batch(self) -> list[RetryingQuery]:
+        """Take the next queries from the queue and make their messages: as many as the window and one call allow."""
+        limit = min(self.window.size - self.in_flight, udp_gso.MAX_SEGMENTS) if self.gso.can_segment else 1
+        batch: list[RetryingQuery] = []
         length = 0
-        while self.queue and len(found) < most:
-            errand = self.queue[0]
-            if not errand.ended:
-                message = errand.message or self._compose(errand)
-                if found and len(message) != length:
+        while self.queue and len(batch) < limit:
+            query = self.queue[0]
+            if not query.ended:
+                message = query.message or self._compose(query)
+                if batch and len(message) != length:
                     break
                 length = len(message)
-                found.append(errand)
+                batch.append(query)
             self.queue.popleft()
-        return found
+        return batch
 
-    def give_back(self, errands: list[RetryingQuery]) -> None:
-        """Have *errands* wait in the queue as before."""
-        self.queue.extendleft(reversed(errands))
+    def requeue(self, queries: list[RetryingQuery]) -> None:
+        """Put *queries* back at the head of the queue."""
+        self.queue.extendleft(reversed(queries))
 
-    def has_asked(self, quoted: bytes) -> bool:
-        """Whether *quoted* begins with a question that may still be answered, its id and the spelling of its name."""
-        errand = self.pending.get(int.from_bytes(quoted[:2], 'big'))
-        if errand is None or errand.message is None:
+    def is_pending(self, quoted: bytes) -> bool:
+        """Whether *quoted* begins with a pending query, the same in id and in the case of the name's letters."""
+        query = self.pending.get(int.from_bytes(quoted[:2], 'big'))
+        if query is None or query.message is None:
             return False
-        length = 2 + len(errand.asked)
-        return quoted[:length] == errand.message[:length]
+        length = 2 + len(query.sent_template)
+        return quoted[:length] == query.message[:length]
 
-    def _compose(self, errand: RetryingQuery) -> bytes:
-        """The message of a new try."""
-        number = self._free_id()
-        errand.asked = errand.compose()
-        message = number.to_bytes(2, 'big') + errand.asked
-        if errand.peer.key is not None:
-            signer = tsig.Signer(errand.peer.key)
+    def _compose(self, query: RetryingQuery) -> bytes:
+        """Make the message of a new try."""
+        message_id = self._unused_id()
+        query.sent_template = query.compose()
+        message = message_id.to_bytes(2, 'big') + query.sent_template
+        if query.peer.key is not None:
+            signer = tsig.Signer(query.peer.key)
             message = signer.sign(message, int(time.time()))
-            errand.mac = signer.mac
-        errand.id, errand.message = number, message
-        self.pending[number] = errand
+            query.mac = signer.mac
+        query.id, query.message = message_id, message
+        self.pending[message_id] = query
         return message
 
-    def _free_id(self) -> int:
-        """A message id that is not in use, and that nobody can guess."""
+    def _unused_id(self) -> int:
+        """A random message id that no pending query has."""
         while True:
             if not self._ids:
                 self._ids = list(_IDS.unpack(os.urandom(_IDS.size)))
-            number = self._ids.pop()
-            if number not in self.pending:
-                return number
+            message_id = self._ids.pop()
+            if message_id not in self.pending:
+                return message_id
 
-    def settle(self, errand: RetryingQuery) -> None:
-        """*errand* is no longer under way."""
-        if errand.counted:
-            errand.counted = False
+    def leave_flight(self, query: RetryingQuery) -> None:
+        """Count *query* as in flight no longer."""
+        if query.is_in_flight:
+            query.is_in_flight = False
             self.in_flight -= 1
 
-    def forget_old(self, now: float) -> None:
-        """A datagram that was not answered for a second is lost, and no longer in the server's buffer."""
+    def expire_lost(self, now: float) -> None:
+        """Count as lost what was sent a second ago and got no reply: it is no longer in the server's buffer."""
         recent = self.recent
         while recent:
-            sent_at, errand, number = recent[0]
-            if errand.counted and errand.sends == number:
+            sent_at, query, count = recent[0]
+            if query.is_in_flight and query.datagrams_sent == count:
                 if sent_at + FIRST_RESEND > now:
                     return
-                self.settle(errand)
+                self.leave_flight(query)
                 self.window.lost(sent_at, now)
             recent.popleft()

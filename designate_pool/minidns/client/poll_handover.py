@@ -1,4 +1,5 @@
-"""What is under way when MiniDNS stops: cast again, for another MiniDNS of the pool or the next that starts."""
+"""Casts polls, NOTIFYs and sweep pages that are in progress when MiniDNS stops, for another MiniDNS of the pool to do.
+"""
 
 from __future__ import annotations
 
@@ -16,50 +17,52 @@ from designate_pool.rpc.minidns import MiniDnsClient
 LOG = logging.getLogger(__name__)
 
 
-def hand_back(polls: Iterable[SoaPoll], notifying: Iterable[tuple[PollOrder, RetrySchedule]],
-              others: MiniDnsClient) -> None:
-    """Cast *polls*, and NOTIFYs that go without one, with the tries that each has left.
+def hand_over_polls(polls: Iterable[SoaPoll], notifies: Iterable[tuple[PollOrder, RetrySchedule]],
+                    other_minidns: MiniDnsClient) -> None:
+    """Cast *polls*, and NOTIFYs that have no poll, with the tries that each has left.
 
-    What the broker does not take is lost here; the pool manager's rows come due again when their round is over.
+    What the broker does not take is lost here; the pool manager's rows come due again at the end of their round.
     """
-    together: dict[tuple[ToPool, RetrySchedule], list[PollRequest]] = collections.defaultdict(list)
+    batches: dict[tuple[ToPool, RetrySchedule], list[PollRequest]] = collections.defaultdict(list)
     try:
         for poll in polls:
-            request = poll.request
-            again = PollRequest(poll.domain_id, poll.name, poll.serial, poll.peer.id, request.notify,
-                                0.0 if poll.tries else request.delay, request.seen if poll.seen is None else poll.seen,
-                                incarnation=request.incarnation)
-            for each in poll.recipients:
-                left = poll.left
-                if isinstance(each, ToPool):
-                    together[each, left].append(again)
+            order = poll.order
+            request = PollRequest(poll.domain_id, poll.name, poll.serial, poll.peer.id, order.notify,
+                                  0.0 if poll.tries else order.delay, order.seen if poll.seen is None else poll.seen,
+                                  incarnation=order.incarnation)
+            for recipient in poll.recipients:
+                left = poll.remaining_schedule
+                if isinstance(recipient, ToPool):
+                    batches[recipient, left].append(request)
                 else:
-                    others.poll_for_serial_number(each.context, each.domain, each.destination, left.timeout,
-                                                  left.retry_interval, left.max_retries)
-        for request, left in notifying:
-            to = request.recipient
-            if isinstance(to, ToPool):
-                together[to, left].append(PollRequest(request.domain_id, request.name, request.serial, request.peer.id,
-                                                      poll=False))
+                    other_minidns.poll_for_serial_number(recipient.context, recipient.domain, recipient.destination,
+                                                         left.timeout, left.retry_interval, left.max_retries)
+        for order, left in notifies:
+            recipient = order.recipient
+            if isinstance(recipient, ToPool):
+                batches[recipient, left].append(PollRequest(order.domain_id, order.name, order.serial, order.peer.id,
+                                                            poll=False))
             else:
-                others.notify_zone_changed(to.context, to.domain, to.destination, left.timeout, left.retry_interval,
-                                           left.max_retries)
-        for (pool, left), requests in together.items():
-            others.notify_and_poll(pool.context, pool.pool_name, requests, left.timeout, left.retry_interval,
-                                   left.max_retries)
+                other_minidns.notify_zone_changed(recipient.context, recipient.domain, recipient.destination,
+                                                  left.timeout, left.retry_interval, left.max_retries)
+        for (pool, left), requests in batches.items():
+            other_minidns.notify_and_poll(pool.context, pool.pool_name, requests, left.timeout, left.retry_interval,
+                                          left.max_retries)
     except PoolError as error:
         LOG.warning('polls under way were not handed to another MiniDNS, they are due again later: %s', error)
 
 
-def hand_back_pages(pages: Iterable[SweepPage], others: MiniDnsClient) -> list[SweepPage]:
-    """Cast what audits of serials had not come to the end of, each page as a whole; those that the broker did not take.
+def hand_over_sweep_pages(pages: Iterable[SweepPage], other_minidns: MiniDnsClient) -> list[SweepPage]:
+    """Cast the pages of audits that have not ended, each as a whole.
+
+    :returns: the pages that the broker did not take
     """
     left = collections.deque(pages)
     try:
         while left:
             page = left[0]
-            others.audit_serials(page.note.context, page.note.pool_name, page.note.started_at,
-                                 [tally.peer.id for tally in page.tallies], page.domains)
+            other_minidns.audit_serials(page.note.context, page.note.pool_name, page.note.started_at,
+                                        [tally.peer.id for tally in page.tallies], page.domains)
             left.popleft()
     except PoolError as error:
         LOG.warning('an audit under way was not handed to another MiniDNS, it goes on in the next round: %s', error)

@@ -1,8 +1,9 @@
-"""Something to ask a server until it gives the wanted answer: what to do next, and when.
+"""A query that is repeated until the server gives the expected answer, or the tries are used up.
 
-An errand is a state machine without a socket and without a clock.  It makes 1 + *max_retries* tries, *retry_interval*
-seconds apart.  A try lasts until the first reply, or *timeout* seconds; within it the same datagram is sent again
-after 1, 2, 4, ... seconds, because datagrams get lost.
+It is a state machine without socket and clock: :class:`~designate_pool.minidns.client.event_loop.ClientLoop` calls it
+with what happened and the time, and does the step that it returns.  It makes 1 + *max_retries* tries,
+*retry_interval* seconds apart.  A try lasts until the first reply, or *timeout* seconds; within it the same datagram
+is sent again after 1, 2, 4, ... seconds, because datagrams get lost.
 """
 
 from __future__ import annotations
@@ -19,20 +20,20 @@ FIRST_RESEND = 1.0
 
 
 class NextStep(enum.Enum):
-    """What an errand wants done."""
+    """What the loop is to do for a query."""
 
     SEND = 'send'
     TCP = 'tcp'
     END = 'end'
 
 
-#: What to do, or at which time to come back.
+#: What to do now, or the time of the next timer.
 Step = NextStep | float
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RetrySchedule:
-    """Seconds, and how many tries follow the first."""
+    """Times in seconds, and how many tries follow the first."""
 
     timeout: float
     retry_interval: float
@@ -40,102 +41,108 @@ class RetrySchedule:
 
 
 class RetryingQuery:
-    """One question to one server.
+    """One query to one server.
 
-    :param name: the zone's
+    :param name: the zone's name
     :param template: the message without its id
-    :ivar asked: as it was sent
-    :ivar doubt: what the server is asked over TCP for, as it may have come from somebody else
+    :ivar sent_template: the message without its id as it was sent in this try
+    :ivar unproven_reply: a reply that may be forged; the server is asked again over TCP because of it
     """
 
-    __slots__ = ('peer', 'name', 'template', 'asked', 'doubt', 'schedule', 'tries', 'try_ends', 'in_try', 'gap', 'wake',
-                 'message', 'id', 'mac', 'queued', 'counted', 'sends', 'sent_at', 'by_tcp', 'ended', 'channel')
+    __slots__ = ('peer', 'name', 'template', 'sent_template', 'unproven_reply', 'schedule', 'tries', 'try_deadline',
+                 'in_try', 'resend_interval', 'wake_at', 'message', 'id', 'mac', 'queued', 'is_in_flight',
+                 'datagrams_sent', 'sent_at', 'over_tcp', 'ended', 'channel')
 
     def __init__(self, peer: AllowedPeer, name: str, template: bytes, schedule: RetrySchedule) -> None:
         self.peer = peer
         self.name = name
-        self.template = self.asked = template
-        self.doubt: SoaReply | None = None
+        self.template = self.sent_template = template
+        self.unproven_reply: SoaReply | None = None
         self.schedule = schedule
         self.tries = 0
-        self.try_ends: float | None = None
+        self.try_deadline: float | None = None
         self.in_try = False
-        self.gap = FIRST_RESEND
-        # The loop's notes: its PeerChannel, when to come back, the try's message, its id and MAC, how many datagrams
-        # were sent and when the last, and whether it is waiting to be sent, counts as under way, is asked over TCP,
-        # and is over.
+        self.resend_interval = FIRST_RESEND
+        # The loop's state: the PeerChannel; the time of the next timer; the try's message, its id and its MAC; how many
+        # datagrams were sent, and when the last one; whether the query waits to be sent, counts as in flight, is asked
+        # over TCP, and has ended.
         self.channel: Any = None
-        self.wake: float | None = None
+        self.wake_at: float | None = None
         self.message: bytes | None = None
         self.id = 0
         self.mac = b''
-        self.queued = self.counted = self.by_tcp = self.ended = False
-        self.sends = 0
+        self.queued = self.is_in_flight = self.over_tcp = self.ended = False
+        self.datagrams_sent = 0
         self.sent_at = 0.0
 
     @property
-    def left(self) -> RetrySchedule:
-        """The schedule of the tries that are left, the present one among them."""
+    def remaining_schedule(self) -> RetrySchedule:
+        """The schedule of the remaining tries, with the current one."""
         done = self.tries - 1 if self.in_try else self.tries
         return dataclasses.replace(self.schedule, max_retries=max(0, self.schedule.max_retries - done))
 
     def compose(self) -> bytes:
-        """What is sent in a new try, without its id."""
+        """The message for a new try, without its id."""
         return self.template
 
-    def read(self, message: bytes, now: int, over_tcp: bool = False) -> SoaReply | None:
-        """What *message* says; None when it does not answer this errand."""
+    def read_reply(self, message: bytes, now: int, over_tcp: bool = False) -> SoaReply | None:
+        """Read *message*; None when it is no reply to this query.
+
+        :param now: seconds since 1970
+        """
         raise NotImplementedError
 
-    def take(self, said: SoaReply) -> bool:
-        """Whether this is what was wanted; the errand is over then."""
+    def accept(self, reply: SoaReply) -> bool:
+        """Take a valid reply; True when it is the expected one, which ends the query."""
         raise NotImplementedError
 
-    def give_up(self, said: SoaReply) -> None:
-        """The last try ended with *said*."""
+    def fail(self, reply: SoaReply) -> None:
+        """The last try has failed with *reply*."""
         raise NotImplementedError
 
-    def begin(self, now: float) -> Step:
+    def begin_try(self, now: float) -> Step:
+        """Begin the next try."""
         self.tries += 1
-        self.in_try, self.try_ends, self.gap, self.doubt = True, None, FIRST_RESEND, None
+        self.in_try, self.try_deadline, self.resend_interval, self.unproven_reply = True, None, FIRST_RESEND, None
         return NextStep.SEND
 
-    def sent(self, now: float) -> float:
-        """The datagram has been sent; when to come back."""
-        if self.try_ends is None:
-            self.try_ends = now + self.schedule.timeout
-        wake = min(now + self.gap, self.try_ends)
-        self.gap *= 2
-        return wake
+    def on_sent(self, now: float) -> float:
+        """The datagram has been sent; the time of the next timer."""
+        if self.try_deadline is None:
+            self.try_deadline = now + self.schedule.timeout
+        wake_at = min(now + self.resend_interval, self.try_deadline)
+        self.resend_interval *= 2
+        return wake_at
 
-    def due(self, now: float) -> Step:
-        """The time has come that was asked for."""
+    def on_timer(self, now: float) -> Step:
+        """The time of the timer has come: begin a try, end it, or send the datagram again."""
         if not self.in_try:
-            return self.begin(now)
-        if self.try_ends is not None and now >= self.try_ends:
-            return self.refused(f'no answer within {self.schedule.timeout:g} s', now)
+            return self.begin_try(now)
+        if self.try_deadline is not None and now >= self.try_deadline:
+            return self.on_failure(f'no answer within {self.schedule.timeout:g} s', now)
         return NextStep.SEND
 
-    def heard(self, said: SoaReply, now: float) -> Step:
-        """The server has answered."""
-        if said.truncated or said.doubtful:
-            self.doubt = said if said.doubtful else None
+    def on_reply(self, reply: SoaReply, now: float) -> Step:
+        """The server has replied."""
+        if reply.truncated or reply.doubtful:
+            self.unproven_reply = reply if reply.doubtful else None
             return NextStep.TCP
-        self.doubt = None
-        if self.take(said):
+        self.unproven_reply = None
+        if self.accept(reply):
             return NextStep.END
-        return self.end_try(said, now)
+        return self.end_try(reply, now)
 
-    def refused(self, why: str, now: float) -> Step:
+    def on_failure(self, why: str, now: float) -> Step:
         """The datagram could not be delivered, or nothing came back."""
-        if self.doubt is not None:  # it was heard, though not from where it could be believed
-            why, self.doubt = f'{self.doubt.reason or "there was an answer"}, but without proof; {why}', None
-            return self.end_try(SoaReply(Answer.BAD, reason=why), now)
+        if self.unproven_reply is not None:  # there was a reply over UDP, and TCP could not confirm it
+            unproven, self.unproven_reply = self.unproven_reply.reason or 'there was an answer', None
+            return self.end_try(SoaReply(Answer.BAD, reason=f'{unproven}, but without proof; {why}'), now)
         return self.end_try(SoaReply(Answer.TIMEOUT, reason=why), now)
 
-    def end_try(self, said: SoaReply, now: float) -> Step:
+    def end_try(self, reply: SoaReply, now: float) -> Step:
+        """The try has ended without the expected answer: the time of the next try, or the end of the query."""
         self.in_try = False
         if self.tries > self.schedule.max_retries:
-            self.give_up(said)
+            self.fail(reply)
             return NextStep.END
         return now + self.schedule.retry_interval

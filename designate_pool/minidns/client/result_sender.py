@@ -1,4 +1,4 @@
-"""Telling the pool managers: one loop that sends whatever is waiting, one result at once or many in one message."""
+"""Sends results of polls to the pool managers, in batches."""
 
 from __future__ import annotations
 
@@ -6,50 +6,51 @@ import itertools
 import logging
 
 from designate_pool.concurrency import Runtime, WorkQueue
-from designate_pool.minidns.client.soa_poller import Found, ToAsker, ToPool
+from designate_pool.minidns.client.soa_poller import AddressedResult, ToCaller, ToPool
 from designate_pool.rpc.pool_manager import PoolManagerClient
 
 LOG = logging.getLogger(__name__)
 
-_MOST = 1000
+_BATCH_SIZE = 1000
 
 
 class ResultSender:
-    """The way of results to the pool managers."""
+    """A queue of results, cast to the pool managers by one worker."""
 
     def __init__(self, pool_managers: PoolManagerClient) -> None:
         self._pool_managers = pool_managers
-        self._batches: WorkQueue | None = None
+        self._queue: WorkQueue | None = None
         self._outage = False
 
-    def put(self, *found: Found) -> None:
-        """Tell, once :meth:`start` has been called."""
-        assert self._batches is not None
-        self._batches.put(*found)
+    def put(self, *results: AddressedResult) -> None:
+        """Send results; after :meth:`start`."""
+        assert self._queue is not None
+        self._queue.put(*results)
 
     def start(self, runtime: Runtime) -> None:
-        self._batches = runtime.batches(self._send, _MOST, 'minidns-reports')
+        self._queue = runtime.batches(self._send, _BATCH_SIZE, 'minidns-reports')
 
     def stop(self) -> None:
-        """Send what is waiting, and end."""
-        if self._batches is not None:
-            self._batches.stop(10)
+        """Send what is queued, and end."""
+        if self._queue is not None:
+            self._queue.stop(10)
 
-    def _send(self, batch: list[Found]) -> None:
-        pools = [(to, result) for to, result in batch if isinstance(to, ToPool)]
+    def _send(self, batch: list[AddressedResult]) -> None:
+        pools = [(recipient, result) for recipient, result in batch if isinstance(recipient, ToPool)]
         pools.sort(key=lambda each: each[0].pool_name)
-        for pool_name, waiting in itertools.groupby(pools, key=lambda each: each[0].pool_name):
-            several = list(waiting)
-            self._try('update_statuses', several[0][0].context, pool_name, [result for _, result in several])
-        for to, result in batch:
-            if isinstance(to, ToAsker):
-                self._try('update_status', to.context, to.domain, to.destination, result.status, result.serial_number)
+        for pool_name, group in itertools.groupby(pools, key=lambda each: each[0].pool_name):
+            pool_results = list(group)
+            self._cast('update_statuses', pool_results[0][0].context, pool_name, [result for _, result in pool_results])
+        for recipient, result in batch:
+            if isinstance(recipient, ToCaller):
+                self._cast('update_status', recipient.context, recipient.domain, recipient.destination, result.status,
+                           result.serial_number)
 
-    def _try(self, method: str, *arguments: object) -> None:
-        """Send; what cannot be sent is dropped, because the pool manager asks again."""
+    def _cast(self, method: str, *arguments: object) -> None:
+        """Cast a message; one that cannot be sent is dropped, because the pool manager polls again."""
         try:
             getattr(self._pool_managers, method)(*arguments)
-        except Exception as error:  # whatever the transport raises, the next result has its own chance
+        except Exception as error:  # whatever the transport raises; the next message is tried anyway
             if not self._outage:
                 LOG.error('the pool manager cannot be told of poll results: %s', error)
             self._outage = True

@@ -1,6 +1,6 @@
-"""UDP sockets that never block, and waiting for any of them.
+"""Non-blocking UDP sockets, and selectors that wait for any of them.
 
-They may be the runtime's, which are green or not, or the system's own, for a native thread.
+The sockets are the runtime's (green or not), or the operating system's for a native thread.
 """
 
 from __future__ import annotations
@@ -15,24 +15,23 @@ from typing import Any
 
 from designate_pool.concurrency import NativeThread
 
-# Linux's names for "tell me of ICMP errors, and whose datagram each was about" (ip(7), ipv6(7)).
+# Linux socket options: queue ICMP errors, each with the datagram it is about (ip(7), ipv6(7)).
 _IP_RECVERR, _IPV6_RECVERR = 11, 25
 _EXTENDED_ERROR = struct.Struct('=IBBBBII')
 _BUFFER = 4 << 20
-#: Octets that an answer to one of our questions may have: none of them offers to take more than 512 over UDP, but a
-#: signature comes on top of that.
-_LARGEST = 4096
+#: Octets of the largest reply: our queries allow 512 over UDP, and a TSIG record may come on top.
+_MAX_DATAGRAM = 4096
 
 Address = tuple[Any, ...]
 
 
 def udp_socket(family: int, source: str | None = None, port: int = 0, sockets: Any = socket,
                reuse_port: bool = False) -> socket.socket:
-    """A UDP socket that does not block, bound to *source* or any address.
+    """A non-blocking UDP socket, bound to *source* or any address.
 
-    :param sockets: the module ``socket``
-    :param reuse_port: whether others may have the same address and port
-    :raises OSError: when the address or port cannot be had
+    :param sockets: the module ``socket``, green or not
+    :param reuse_port: whether other sockets may bind the same address and port
+    :raises OSError: when the address or port cannot be bound
     """
     sock: socket.socket = sockets.socket(family, socket.SOCK_DGRAM)
     try:
@@ -49,8 +48,8 @@ def udp_socket(family: int, source: str | None = None, port: int = 0, sockets: A
     return sock
 
 
-def want_errors(sock: socket.socket) -> None:
-    """Have ICMP errors kept for :func:`refusals`; where the system cannot, a refusing port looks like a silent one."""
+def enable_icmp_errors(sock: socket.socket) -> None:
+    """Queue ICMP errors for :func:`icmp_errors`; where the system cannot, a closed port looks like a silent one."""
     with contextlib.suppress(OSError):
         if sock.family == socket.AF_INET6:
             sock.setsockopt(socket.IPPROTO_IPV6, _IPV6_RECVERR, 1)
@@ -58,41 +57,42 @@ def want_errors(sock: socket.socket) -> None:
             sock.setsockopt(socket.IPPROTO_IP, _IP_RECVERR, 1)
 
 
-def refusals(sock: socket.socket) -> list[tuple[Address, int, bytes]]:
-    """The (destination, errno, octets) of datagrams that came back as ICMP errors; octets as far as they are quoted.
+def icmp_errors(sock: socket.socket) -> list[tuple[Address, int, bytes]]:
+    """The queued ICMP errors: (destination, errno, as much of the datagram as the error quotes).
 
-    Anybody may send such errors who guesses the ports; who quotes what was sent has seen it.
+    Anybody who guesses the ports can forge such an error; only who has seen the datagram can quote it.
     """
-    found: list[tuple[Address, int, bytes]] = []
-    while len(found) < 4096:
+    results: list[tuple[Address, int, bytes]] = []
+    while len(results) < 4096:
         try:
             quoted, ancillary, _, address = sock.recvmsg(512, 512, socket.MSG_ERRQUEUE)
         except OSError:
             break
         for _, _, data in ancillary:
             if len(data) >= _EXTENDED_ERROR.size:
-                found.append((address, _EXTENDED_ERROR.unpack_from(data)[0], quoted))
-    return found
+                results.append((address, _EXTENDED_ERROR.unpack_from(data)[0], quoted))
+    return results
 
 
-def words(number: int | None) -> str:
-    """What an errno says."""
-    return os.strerror(number or 0).lower()
+def error_text(fd: int | None) -> str:
+    """The operating system's text for an errno."""
+    return os.strerror(fd or 0).lower()
 
 
-def drain(sock: socket.socket, most: int) -> list[tuple[bytes, Address]]:
-    """What has arrived, *most* datagrams at the utmost, with their source addresses; the rest after an ICMP error, of
-    which :func:`refusals` tells, is left to the next call.
+def receive_datagrams(sock: socket.socket, limit: int) -> list[tuple[bytes, Address]]:
+    """Read up to *limit* datagrams with their source addresses.
+
+    A pending ICMP error ends the reading early: the next call reads on, :func:`icmp_errors` gives the error.
     """
-    found: list[tuple[bytes, Address]] = []
+    results: list[tuple[bytes, Address]] = []
     with contextlib.suppress(OSError):
-        while len(found) < most:
-            found.append(sock.recvfrom(_LARGEST))
-    return found
+        while len(results) < limit:
+            results.append(sock.recvfrom(_MAX_DATAGRAM))
+    return results
 
 
 class SocketSelector:
-    """Waits until something has arrived on some of the sockets, or somebody calls :meth:`wake`."""
+    """Waits until one of the sockets can be read, or :meth:`wake` is called."""
 
     def __init__(self, sockets: Iterable[socket.socket]) -> None:
         self._selector = selectors.DefaultSelector()
@@ -104,14 +104,14 @@ class SocketSelector:
             self._selector.register(sock, selectors.EVENT_READ)
 
     def wait(self, seconds: float | None) -> None:
-        """Return when there may be something to do; which socket has it, only reading shows."""
+        """Wait; the caller reads all sockets, as it is not told which can be read."""
         self._selector.select(seconds)
         with contextlib.suppress(BlockingIOError):
             while self._inner.recv(4096):
                 pass
 
     def wake(self) -> None:
-        with contextlib.suppress(OSError):  # a full pipe wakes as well, a closed one has nobody to wake
+        with contextlib.suppress(OSError):  # a full socket pair wakes the waiter too, a closed one has none
             self._outer.send(b'.')
 
     def close(self) -> None:
@@ -121,9 +121,9 @@ class SocketSelector:
 
 
 class NativeSelector:
-    """Waits in a native thread until something can be done on some of the sockets, or somebody calls :meth:`wake`.
+    """Waits in a native thread until one of the sockets can be read or written, or :meth:`wake` is called.
 
-    :param native: has the modules
+    :param native: gives the modules ``select`` and ``socket`` that are not green
     """
 
     def __init__(self, native: NativeThread) -> None:
@@ -132,31 +132,31 @@ class NativeSelector:
         self._inner, self._outer = native.socket.socketpair()
         self._inner.setblocking(False)
         self._outer.setblocking(False)
-        self._rung = False
-        self.want(self._inner.fileno())
+        self._is_woken = False
+        self.watch(self._inner.fileno())
 
-    def want(self, number: int, writing: bool = False) -> None:
-        """Look at the socket with this file number, in place of what was wanted from it before."""
-        self._poll.register(number, self._writing if writing else self._reading)
+    def watch(self, fd: int, writing: bool = False) -> None:
+        """Wait for the socket with this file descriptor from now on, to write or to read it, not both."""
+        self._poll.register(fd, self._writing if writing else self._reading)
 
-    def forget(self, number: int) -> None:
-        self._poll.unregister(number)
+    def unwatch(self, fd: int) -> None:
+        self._poll.unregister(fd)
 
     def wait(self, seconds: float | None) -> list[int]:
-        """The file numbers of those with which there may be something to do."""
-        ready = [number for number, _ in self._poll.poll(None if seconds is None else seconds * 1000)]
+        """Wait; the file descriptors that may be read or written."""
+        ready = [fd for fd, _ in self._poll.poll(None if seconds is None else seconds * 1000)]
         if self._inner.fileno() in ready:
             ready.remove(self._inner.fileno())
             with contextlib.suppress(BlockingIOError):
                 self._inner.recv(4096)
-        self._rung = False  # before the caller looks at what he is woken for: what comes later rings once more
+        self._is_woken = False  # before the caller takes its work, so that work added later wakes again
         return ready
 
     def wake(self) -> None:
-        """From any thread, when there is something for the one that waits."""
-        if not self._rung:
-            self._rung = True
-            with contextlib.suppress(OSError):  # a full pipe wakes as well, a closed one has nobody to wake
+        """End the wait; from any thread."""
+        if not self._is_woken:
+            self._is_woken = True
+            with contextlib.suppress(OSError):  # a full socket pair wakes the waiter too, a closed one has none
                 self._outer.send(b'.')
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""One question over TCP (RFC 7766), on a socket that never blocks."""
+"""One query over TCP (RFC 7766), on a non-blocking socket."""
 
 from __future__ import annotations
 
@@ -7,34 +7,34 @@ import os
 import socket
 from typing import Any
 
-_LENGTH = 2
+_LENGTH_OCTETS = 2
 
 
 class TcpQuery:
-    """A connection that sends *message* and takes one reply.
+    """A connection that sends *message* and reads one reply.
 
-    :param sockets: the module ``socket``
-    :ivar writing: whether it waits to send, or for the connection, rather than to receive
+    :param sockets: the module ``socket``, green or not
+    :ivar writing: True while it connects or sends, False while it receives
     """
 
-    __slots__ = ('writing', '_sock', '_left', '_received')
+    __slots__ = ('writing', '_sock', '_unsent', '_received')
 
     def __init__(self, sockets: Any, address: tuple[str, int], message: bytes) -> None:
         family = socket.AF_INET6 if ':' in address[0] else socket.AF_INET
         self._sock = sockets.socket(family, socket.SOCK_STREAM)
-        self._left = len(message).to_bytes(_LENGTH, 'big') + message
+        self._unsent = len(message).to_bytes(_LENGTH_OCTETS, 'big') + message
         self._received = b''
         self.writing = True
         self._sock.setblocking(False)
-        self._sock.connect_ex(address)  # how it went is told when the socket can be written to
+        self._sock.connect_ex(address)  # the result is read when the socket becomes writable
 
     def fileno(self) -> int:
         return int(self._sock.fileno())
 
-    def go_on(self) -> bytes | None:
-        """Do what can be done now; the reply, or None while it is not there in full.
+    def advance(self) -> bytes | None:
+        """Send or receive what is possible now; the reply, or None while it is incomplete.
 
-        :raises OSError: when there will be none
+        :raises OSError: when the connection has failed
         """
         try:
             if self.writing:
@@ -51,17 +51,17 @@ class TcpQuery:
         error = self._sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if error:
             raise OSError(error, os.strerror(error))
-        self._left = self._left[self._sock.send(self._left):]
-        self.writing = bool(self._left)
+        self._unsent = self._unsent[self._sock.send(self._unsent):]
+        self.writing = bool(self._unsent)
 
     def _receive(self) -> bytes | None:
-        wanted = _LENGTH
-        if len(self._received) >= _LENGTH:
-            wanted += int.from_bytes(self._received[:_LENGTH], 'big')
-        more = self._sock.recv(wanted - len(self._received))
-        if not more:
+        expected_length = _LENGTH_OCTETS
+        if len(self._received) >= _LENGTH_OCTETS:
+            expected_length += int.from_bytes(self._received[:_LENGTH_OCTETS], 'big')
+        chunk = self._sock.recv(expected_length - len(self._received))
+        if not chunk:
             raise ConnectionResetError(errno.ECONNRESET, 'the server closed the connection')
-        self._received += more
-        if len(self._received) == wanted > _LENGTH:
-            return self._received[_LENGTH:]
+        self._received += chunk
+        if len(self._received) == expected_length > _LENGTH_OCTETS:
+            return self._received[_LENGTH_OCTETS:]
         return None

@@ -1,7 +1,7 @@
-"""Sending many datagrams of one length in one system call, and one walk through the network stack.
+"""UDP generic segmentation offload: many datagrams of one length in one system call.
 
-Linux takes them as one buffer and cuts it into datagrams itself (UDP_SEGMENT, udp(7)), which costs it a fraction of
-what as many single ones do.  Where the system does not know this, or the network device refuses, they go one by one.
+Linux takes them as one buffer and segments it into datagrams itself (UDP_SEGMENT, udp(7)), at a fraction of the cost of
+single sends.  Where the system or the network device does not support it, they are sent one by one.
 """
 
 from __future__ import annotations
@@ -12,56 +12,56 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-#: Datagrams that the system takes in one go.
-MOST = 64
+#: Datagrams that the system takes in one call.
+MAX_SEGMENTS = 64
 
 _UDP_SEGMENT = 103
 _SIZE = struct.Struct('=H')
-#: What the system says where it could send each of the datagrams, but cannot cut: the device computes no checksums, or
-#: the path takes only smaller ones.
-_CANNOT_CUT = {errno.EIO, errno.EINVAL, errno.EMSGSIZE, errno.ENOPROTOOPT, errno.EOPNOTSUPP}
+#: Errors of a system that could send single datagrams but cannot segment: the device computes no checksums, or the path
+#: has a smaller MTU.
+_NO_SEGMENTATION = {errno.EIO, errno.EINVAL, errno.EMSGSIZE, errno.ENOPROTOOPT, errno.EOPNOTSUPP}
 
 
 class UdpGso:
-    """Sends on a UDP socket that does not block.
+    """Sends batches on a non-blocking UDP socket.
 
-    :param address: where to; None for a socket that is connected
-    :ivar can_cut: whether more than one at a time can be sent
+    :param address: the destination; None for a connected socket
+    :ivar can_segment: whether the system segments; False after the first failure
     """
 
     def __init__(self, sock: Any, address: tuple[str, int] | None = None) -> None:
         self._sock = sock
         self._to = () if address is None else (0, address)
-        self.can_cut = _knows_segments(sock)
+        self.can_segment = _supports_segmentation(sock)
 
     def send(self, messages: Sequence[bytes]) -> int:
-        """Send *messages*, at least one and all of one length; how many of them, from the first, have gone out.
+        """Send *messages*, at least one and all of one length; how many of them, from the first, were sent.
 
-        :raises OSError: when none has, but for want of room in the socket's buffer
+        :raises OSError: when none was sent, unless the socket's buffer was full (then 0 is returned)
         """
-        some = messages[:MOST]
+        batch = messages[:MAX_SEGMENTS]
         try:
-            if len(some) > 1 and self.cut(some):
-                return len(some)
+            if len(batch) > 1 and self.send_segmented(batch):
+                return len(batch)
         except BlockingIOError:
             return 0
         return self._one_by_one(messages)
 
-    def cut(self, messages: Sequence[bytes]) -> bool:
-        """Send *messages*, 2 to :data:`MOST` and all of one length, in one go; False when the system cannot do that.
+    def send_segmented(self, messages: Sequence[bytes]) -> bool:
+        """Send *messages*, 2 to :data:`MAX_SEGMENTS` and all of one length, in one call; False when that is impossible.
 
-        :raises OSError: when none has gone out
+        :raises OSError: when none was sent
         """
-        if not self.can_cut:
+        if not self.can_segment:
             return False
         size = socket.IPPROTO_UDP, _UDP_SEGMENT, _SIZE.pack(len(messages[0]))
         try:
             self._sock.sendmsg(messages, (size,), *self._to)
         except OSError as error:
-            if error.errno not in _CANNOT_CUT:
+            if error.errno not in _NO_SEGMENTATION:
                 raise
-            self.can_cut = False
-        return self.can_cut
+            self.can_segment = False
+        return self.can_segment
 
     def _one_by_one(self, messages: Sequence[bytes]) -> int:
         sent = 0
@@ -77,8 +77,8 @@ class UdpGso:
         return sent
 
 
-def _knows_segments(sock: Any) -> bool:
-    """Asked for, because a system that does not know it sends the whole buffer as one datagram."""
+def _supports_segmentation(sock: Any) -> bool:
+    """Ask first, because a system without the option would send the whole buffer as one datagram."""
     try:
         sock.getsockopt(socket.IPPROTO_UDP, _UDP_SEGMENT)
     except OSError:

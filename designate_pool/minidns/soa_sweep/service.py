@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from designate_pool.concurrency import LoopTask, NativeThread, Runtime
 from designate_pool.minidns import counters
 from designate_pool.minidns.access.acl import AllowedPeer
-from designate_pool.minidns.client.poll_handover import hand_back_pages
+from designate_pool.minidns.client.poll_handover import hand_over_sweep_pages
 from designate_pool.minidns.soa_sweep.page import PeerResult, SweepPage
 from designate_pool.minidns.soa_sweep.sweep import SoaSweep
 from designate_pool.model import Answer, Context, Outcome, PollResult
@@ -63,7 +63,7 @@ class SweepService:
             self._task.join(10)
             self._native.stop()
             left = self._survey.left()
-            for page in left if others is None else hand_back_pages(left, others):
+            for page in left if others is None else hand_over_sweep_pages(left, others):
                 self._tell(page)
 
     def ask(self, context: Context, pool_name: str, started_at: datetime, peers: Sequence[AllowedPeer],

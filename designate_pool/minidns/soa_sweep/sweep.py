@@ -25,8 +25,8 @@ from dns.tsig import Key
 from designate_pool.concurrency import NativeThread
 from designate_pool.minidns.access.acl import AllowedPeer
 from designate_pool.minidns.client import udp_gso
-from designate_pool.minidns.client.congestion_window import MOST
-from designate_pool.minidns.client.sockets import NativeSelector, udp_socket, words
+from designate_pool.minidns.client.congestion_window import MAX_SIZE
+from designate_pool.minidns.client.sockets import NativeSelector, error_text, udp_socket
 from designate_pool.minidns.client.udp_gso import UdpGso
 from designate_pool.minidns.soa_sweep.page import PeerResult, SweepPage
 from designate_pool.minidns.soa_sweep.peer_channel import WAITS, SweepChannel
@@ -160,7 +160,7 @@ class SoaSweep:
             if lane.sock is not None:
                 lane.bursts = UdpGso(lane.sock)
                 self._by_number[lane.sock.fileno()] = lane
-                self._waiting.want(lane.sock.fileno())
+                self._waiting.watch(lane.sock.fileno())
         return lane
 
     def _connected(self, peer: AllowedPeer) -> Any:
@@ -196,7 +196,7 @@ class SoaSweep:
         except BlockingIOError:
             return  # the look that comes next sends it
         except OSError as error:
-            self._give_up(lane, SoaReply(Answer.TIMEOUT, reason=words(error.errno)))
+            self._give_up(lane, SoaReply(Answer.TIMEOUT, reason=error_text(error.errno)))
 
     def _send_again(self, lane: SweepChannel, key: bytes, question: int) -> None:
         """
@@ -214,7 +214,7 @@ class SoaSweep:
         :raises OSError: when none could be sent
         """
         start, queries = tally.next, tally.page.queries
-        stop = tally.page.end_of_length(start, min(len(queries), start + lane.room, start + udp_gso.MOST))
+        stop = tally.page.end_of_length(start, min(len(queries), start + lane.room, start + udp_gso.MAX_SEGMENTS))
         keys = lane.free_ids(stop - start)
         messages = list(map(operator.add, keys, queries[start:start + len(keys)]))
         signed = [] if lane.peer.key is None else self._sign(messages, lane.peer.key)
@@ -242,7 +242,7 @@ class SoaSweep:
         except BlockingIOError:
             pass
         except OSError as error:
-            self._give_up(lane, SoaReply(Answer.TIMEOUT, reason=words(error.errno)))
+            self._give_up(lane, SoaReply(Answer.TIMEOUT, reason=error_text(error.errno)))
         if lane.heard != heard:
             lane.heard_at, lane.silent = self._now, False
 
@@ -282,7 +282,7 @@ class SoaSweep:
             else:
                 lane.in_flight -= 1
             lane.heard += 1
-            if window.size < MOST:
+            if window.size < MAX_SIZE:
                 window.answered()
             tally.answered += 1
             tally.left -= 1
@@ -370,7 +370,7 @@ class SoaSweep:
 
     def _close(self, lane: SweepChannel) -> None:
         if lane.sock is not None:
-            self._waiting.forget(lane.sock.fileno())
+            self._waiting.unwatch(lane.sock.fileno())
             del self._by_number[lane.sock.fileno()]
             lane.sock.close()
             lane.sock = None

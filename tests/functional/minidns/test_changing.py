@@ -142,7 +142,7 @@ def test_a_poll_follows_a_server_that_moves(world: World) -> None:
 def settle(service: MiniDns) -> None:
     """Wait until the loop has done all that was handed in so far."""
     done: list[bool] = []
-    service._exchange.submit(lambda: done.append(True))
+    service._loop.submit(lambda: done.append(True))
     wait_until(lambda: done, 'the loop is there')
 
 

@@ -119,10 +119,10 @@ def test_a_zone_of_another_pool_is_refused_as_one_that_does_not_exist(world: Wor
             assert ask(endpoint, name, key=key, over=over).rcode() == dns.rcode.REFUSED
         with pytest.raises(dns.xfr.TransferError, match='NOTAUTH'):
             transfer(endpoint, name, key)
-        former = zone_of(EXAMPLE.replace(' 7 3600', ' 6 3600'), name)
-        query, _ = dns.xfr.make_query(former, keyring=None if key is None else keyring(key))
+        previous = zone_of(EXAMPLE.replace(' 7 3600', ' 6 3600'), name)
+        query, _ = dns.xfr.make_query(previous, keyring=None if key is None else keyring(key))
         with pytest.raises(dns.xfr.TransferError, match='NOTAUTH'):
-            dns.query.inbound_xfr(endpoint.host, former, query, port=endpoint.port, timeout=10, lifetime=20)
+            dns.query.inbound_xfr(endpoint.host, previous, query, port=endpoint.port, timeout=10, lifetime=20)
     assert ask(endpoint, key=key).rcode() == dns.rcode.NOERROR
 
 

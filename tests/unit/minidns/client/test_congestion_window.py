@@ -7,14 +7,14 @@ import collections
 from hypothesis import given
 from hypothesis import strategies as st
 
-from designate_pool.minidns.client.congestion_window import MOST, CongestionWindow
+from designate_pool.minidns.client.congestion_window import MAX_SIZE, CongestionWindow
 
 
 def test_it_is_wide_until_something_is_lost() -> None:
     window = CongestionWindow()
     for _ in range(1000):
         window.answered()
-    assert window.size == MOST
+    assert window.size == MAX_SIZE
 
 
 def test_a_loss_halves_it_and_answers_widen_it_by_one_a_window() -> None:

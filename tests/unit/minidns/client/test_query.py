@@ -1,4 +1,4 @@
-"""When an errand sends, sends again, and gives up; in a time of its own."""
+"""When a query sends, sends again, and gives up; in a time of its own."""
 
 from __future__ import annotations
 
@@ -20,64 +20,64 @@ class Wanting7(RetryingQuery):
 
     result: SoaReply | None = None
 
-    def take(self, said: SoaReply) -> bool:
-        if said.serial == 7:
-            self.result = said
-        return said.serial == 7
+    def accept(self, reply: SoaReply) -> bool:
+        if reply.serial == 7:
+            self.result = reply
+        return reply.serial == 7
 
-    def give_up(self, said: SoaReply) -> None:
-        self.result = said
+    def fail(self, reply: SoaReply) -> None:
+        self.result = reply
 
 
 def play(schedule: RetrySchedule, answer: Callable[[int], SoaReply | None],
          delay: float = 0.01) -> tuple[list[float], Wanting7, float]:
-    """Run an errand against a server that says ``answer(number of the datagram)``: times sent, errand, its end."""
-    errand = Wanting7(UNKEYED, 'example.com.', b'', schedule)
+    """Run a query against a server that replies ``answer(number of the datagram)``: times sent, query, its end."""
+    query = Wanting7(UNKEYED, 'example.com.', b'', schedule)
     sent: list[float] = []
     events: list[tuple[float, int, SoaReply | None]] = []
     now, wake = 0.0, None
-    step: Step = errand.begin(now)
+    step: Step = query.begin_try(now)
     for _ in range(1000):
         if step is NextStep.END:
-            return sent, errand, now
+            return sent, query, now
         if step is NextStep.SEND:
-            said = answer(len(sent))
-            if said is not None:
-                heapq.heappush(events, (now + delay, len(sent), said))
+            reply = answer(len(sent))
+            if reply is not None:
+                heapq.heappush(events, (now + delay, len(sent), reply))
             sent.append(now)
-            step = errand.sent(now)
+            step = query.on_sent(now)
         assert isinstance(step, float)
         wake = step
         if events and events[0][0] <= wake:
             now, _, heard = heapq.heappop(events)
-            if errand.in_try and heard is not None:
-                step = errand.heard(heard, now)
+            if query.in_try and heard is not None:
+                step = query.on_reply(heard, now)
             continue
-        now, step = wake, errand.due(wake)
+        now, step = wake, query.on_timer(wake)
     raise AssertionError('it never ends')
 
 
 def test_the_right_answer_ends_it_at_once() -> None:
-    sent, errand, end = play(RetrySchedule(30, 2, 3), lambda number: RIGHT)
-    assert (sent, errand.result, end) == ([0], RIGHT, 0.01)
+    sent, query, end = play(RetrySchedule(30, 2, 3), lambda number: RIGHT)
+    assert (sent, query.result, end) == ([0], RIGHT, 0.01)
 
 
 def test_lost_datagrams_are_sent_again_after_1_2_4_8_seconds() -> None:
-    sent, errand, end = play(RetrySchedule(30, 2, 0), lambda number: None)
+    sent, query, end = play(RetrySchedule(30, 2, 0), lambda number: None)
     assert sent == [0, 1, 3, 7, 15]
-    assert end == 30 and errand.result is not None and errand.result.answer is Answer.TIMEOUT
+    assert end == 30 and query.result is not None and query.result.answer is Answer.TIMEOUT
 
 
 def test_a_loss_costs_a_second() -> None:
-    sent, errand, end = play(RetrySchedule(30, 2, 0), lambda number: RIGHT if number == 1 else None)
-    assert sent == [0, 1] and errand.result == RIGHT and end == pytest.approx(1.01)
+    sent, query, end = play(RetrySchedule(30, 2, 0), lambda number: RIGHT if number == 1 else None)
+    assert sent == [0, 1] and query.result == RIGHT and end == pytest.approx(1.01)
 
 
 @pytest.mark.parametrize('retries', [0, 1, 3])
 def test_a_stale_serial_is_asked_for_again_max_retries_times(retries: int) -> None:
-    sent, errand, _ = play(RetrySchedule(30, 2, retries), lambda number: STALE)
+    sent, query, _ = play(RetrySchedule(30, 2, retries), lambda number: STALE)
     assert sent == pytest.approx([number * 2.01 for number in range(1 + retries)])
-    assert errand.result == STALE
+    assert query.result == STALE
 
 
 def test_every_try_has_its_own_timeout() -> None:
@@ -91,18 +91,18 @@ def test_a_try_of_the_default_time_is_five_datagrams_at_most() -> None:
 
 
 def test_a_truncated_answer_sends_it_to_tcp() -> None:
-    errand = Wanting7(UNKEYED, 'example.com.', b'', RetrySchedule(3, 2, 1))
-    errand.begin(0)
-    errand.sent(0)
-    assert errand.heard(TRUNCATED, 0.1) is NextStep.TCP
+    query = Wanting7(UNKEYED, 'example.com.', b'', RetrySchedule(3, 2, 1))
+    query.begin_try(0)
+    query.on_sent(0)
+    assert query.on_reply(TRUNCATED, 0.1) is NextStep.TCP
 
 
 def test_an_undeliverable_datagram_ends_the_try() -> None:
-    errand = Wanting7(UNKEYED, 'example.com.', b'', RetrySchedule(30, 2, 1))
-    errand.begin(0)
-    errand.sent(0)
-    assert errand.refused('connection refused', 0.1) == 2.1
-    assert errand.due(2.1) is NextStep.SEND
-    errand.sent(2.1)
-    assert errand.refused('connection refused', 2.2) is NextStep.END
-    assert errand.result == SoaReply(Answer.TIMEOUT, reason='connection refused')
+    query = Wanting7(UNKEYED, 'example.com.', b'', RetrySchedule(30, 2, 1))
+    query.begin_try(0)
+    query.on_sent(0)
+    assert query.on_failure('connection refused', 0.1) == 2.1
+    assert query.on_timer(2.1) is NextStep.SEND
+    query.on_sent(2.1)
+    assert query.on_failure('connection refused', 2.2) is NextStep.END
+    assert query.result == SoaReply(Answer.TIMEOUT, reason='connection refused')

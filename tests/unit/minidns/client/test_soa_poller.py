@@ -18,7 +18,7 @@ from designate_pool.minidns.access.acl import AllowedPeer
 from designate_pool.minidns.client import udp_gso
 from designate_pool.minidns.client.event_loop import ClientLoop
 from designate_pool.minidns.client.query import RetrySchedule
-from designate_pool.minidns.client.soa_poller import PollOrder, Recipient, SoaPoller, ToAsker, ToPool
+from designate_pool.minidns.client.soa_poller import PollOrder, Recipient, SoaPoller, ToCaller, ToPool
 from designate_pool.minidns.client.udp_gso import UdpGso
 from designate_pool.model import Answer, Context, Domain, Outcome, PollResult
 from designate_pool.protocol import tsig
@@ -38,10 +38,10 @@ class Polling:
     def __init__(self) -> None:
         self.results: list[tuple[Recipient, PollResult]] = []
         self._servers: list[Scripted] = []
-        self._exchange = ClientLoop()
-        self.poller = SoaPoller(self._exchange, lambda *found: self.results.extend(found))
-        self._exchange.open(Threads())
-        self._exchange.start()
+        self._loop = ClientLoop()
+        self.poller = SoaPoller(self._loop, lambda *found: self.results.extend(found))
+        self._loop.open(Threads())
+        self._loop.start()
 
     def server(self, script: Script, host: str = '127.0.0.1', keyed: bool = False) -> tuple[Scripted, AllowedPeer]:
         key = dns_key(KEY) if keyed else None
@@ -56,7 +56,7 @@ class Polling:
             notify: bool = False, to: Recipient = POOL, domain_id: str = 'd1', delay: float = 0.0,
             seen: int | None = None, incarnation: int | None = None) -> None:
         request = PollOrder(peer, domain_id, name, serial, to, notify, delay=delay, seen=seen, incarnation=incarnation)
-        self.poller.request([request], schedule)
+        self.poller.start_polls([request], schedule)
 
     def result(self, peer: AllowedPeer) -> PollResult:
         """The result for *peer*, when there is one."""
@@ -66,11 +66,11 @@ class Polling:
     def settled(self) -> None:
         """Wait until the loop has done all that was handed in so far, and what it found is told."""
         done = threading.Event()
-        self._exchange.submit(lambda: self._exchange.post(lambda _: done.set(), None))
+        self._loop.submit(lambda: self._loop.post(lambda _: done.set(), None))
         assert done.wait(10)
 
     def close(self) -> None:
-        self._exchange.stop()
+        self._loop.stop()
         for server in self._servers:
             server.close()
 
@@ -158,7 +158,7 @@ def test_an_answer_from_another_address_is_not_heard(polling: Polling) -> None:
     silent, peer = polling.server(lambda query, over_tcp: [])
     polling.ask(peer)
     query = wait_until(lambda: silent.queries, 'a query')[0]
-    port = polling._exchange._sockets[socket.AF_INET].getsockname()[1]
+    port = polling._loop._sockets[socket.AF_INET].getsockname()[1]
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
         stranger.sendto(soa_answer(query, 7).to_wire(), ('127.0.0.1', port))
     assert polling.result(peer).answer is Answer.TIMEOUT
@@ -204,8 +204,8 @@ def test_a_refusal_that_comes_while_others_are_asked_ends_the_try_at_once(pollin
     _, good = polling.server(serving(7), keyed=True)
     bad = polling.peer(free_port(), keyed=True)
     before_it_is_sent_again = RetrySchedule(0.9, 0.01, 0)
-    polling.poller.request([PollOrder(peer, 'd1', name, 7, POOL) for peer in (good, bad)
-                            for name in ('one.example.com.', 'two.example.com.')], before_it_is_sent_again)
+    polling.poller.start_polls([PollOrder(peer, 'd1', name, 7, POOL) for peer in (good, bad)
+                                for name in ('one.example.com.', 'two.example.com.')], before_it_is_sent_again)
     wait_until(lambda: len(polling.results) == 4, 'all results', 10)
     assert {result.reason for _, result in polling.results if result.server_id == bad.id} == {'connection refused'}
 
@@ -216,7 +216,7 @@ def test_a_refusal_that_quotes_none_of_our_questions_ends_nothing(polling: Polli
     polling.ask(peer, schedule=before_it_is_sent_again)
     wait_until(lambda: silent.queries, 'a query')
     silent.close()
-    polling._exchange._sockets[socket.AF_INET].sendto(bytes(40), (silent.host, silent.port))
+    polling._loop._sockets[socket.AF_INET].sendto(bytes(40), (silent.host, silent.port))
     assert polling.result(peer).reason == 'no answer within 0.9 s'
 
 
@@ -242,11 +242,11 @@ def test_an_answer_that_is_truncated_over_tcp_too_is_none(polling: Polling) -> N
 def test_more_truncated_answers_than_connections_are_fetched_one_after_the_other(polling: Polling) -> None:
     server, peer = polling.server(lambda query, over_tcp: [
         soa_answer(query, 7, flags=dns.flags.AA | (0 if over_tcp else dns.flags.TC))])
-    polling.poller.request([PollOrder(peer, f'd{number}', f'd{number}.example.com.', 7, POOL, False)
-                            for number in range(50)], RetrySchedule(30, 1, 0))
+    polling.poller.start_polls([PollOrder(peer, f'd{number}', f'd{number}.example.com.', 7, POOL, False)
+                                for number in range(50)], RetrySchedule(30, 1, 0))
     wait_until(lambda: len(polling.results) == 50, 'all are told')
     assert {result.status for _, result in polling.results} == {Outcome.SUCCESS} and len(server.queries) == 100
-    assert not polling._exchange._streams
+    assert not polling._loop._tcp_queries
 
 
 def test_a_server_that_asks_for_tcp_and_closes_it(polling: Polling) -> None:
@@ -270,7 +270,7 @@ def test_a_server_that_asks_for_tcp_and_is_silent_there(polling: Polling) -> Non
     over.set()
     assert (result.answer, result.reason) == (Answer.TIMEOUT, 'no answer within 0.25 s')
     polling.settled()
-    assert not polling._exchange._streams
+    assert not polling._loop._tcp_queries
 
 
 # TSIG
@@ -343,14 +343,14 @@ def cut_off(query: dns.message.Message, over_tcp: bool) -> Answers:
     return [guessed(query).to_wire()[:-9]]
 
 
-@pytest.mark.parametrize(('said', 'keyed'), [
+@pytest.mark.parametrize(('reply', 'keyed'), [
     (bare(dns.rcode.SERVFAIL), False), (bare(dns.rcode.FORMERR), False), (bare(dns.rcode.NOTIMP), False),
     (cut_off, False), (bare(dns.rcode.SERVFAIL), True), (signed_otherwise, True), (unsigned, True), (bad_key, True),
 ], ids=['SERVFAIL', 'FORMERR', 'NOTIMP', 'malformed', 'unsigned SERVFAIL', 'another signature', 'no signature',
         'BADKEY'])
-def test_an_error_that_was_guessed_is_asked_again_over_tcp(polling: Polling, said: Script, keyed: bool) -> None:
+def test_an_error_that_was_guessed_is_asked_again_over_tcp(polling: Polling, reply: Script, keyed: bool) -> None:
     def script(query: dns.message.Message, over_tcp: bool) -> Answers:
-        return serving(7)(query, True) if over_tcp else said(query, False)
+        return serving(7)(query, True) if over_tcp else reply(query, False)
 
     _, peer = polling.server(script, keyed=keyed)
     polling.ask(peer, name=LONG_NAME, schedule=RetrySchedule(5, 1, 0))
@@ -410,13 +410,13 @@ def test_a_refusal_of_a_server_that_takes_no_connections_proves_nothing(polling:
 
 def test_an_equal_request_joins(polling: Polling) -> None:
     server, peer = polling.server(lambda query, over_tcp: [soa_answer(query, 6)])
-    asker = ToAsker(Context(), Domain('d1', 'example.com.', 'p', 'default', 'a@example.com', 300, 7), '192.0.2.1')
+    caller = ToCaller(Context(), Domain('d1', 'example.com.', 'p', 'default', 'a@example.com', 300, 7), '192.0.2.1')
     schedule = RetrySchedule(5, 0.2, 1)
     polling.ask(peer, schedule=schedule)
     polling.ask(peer, schedule=schedule)
-    polling.ask(peer, schedule=schedule, to=asker)
+    polling.ask(peer, schedule=schedule, to=caller)
     wait_until(lambda: len(polling.results) >= 2, 'both are told')
-    assert [to for to, _ in polling.results] == [POOL, asker]
+    assert [to for to, _ in polling.results] == [POOL, caller]
     assert len(server.queries) == 2
 
 
@@ -441,14 +441,14 @@ def test_an_older_serial_joins_the_newer(polling: Polling) -> None:
 
 
 def test_a_poll_from_before_the_server_lost_the_zone_is_begun_anew(polling: Polling) -> None:
-    asker = ToAsker(Context(), Domain('d1', 'example.com.', 'p', 'default', 'a@example.com', 300, 7), '192.0.2.1')
+    caller = ToCaller(Context(), Domain('d1', 'example.com.', 'p', 'default', 'a@example.com', 300, 7), '192.0.2.1')
     silent, slow = polling.server(lambda query, over_tcp: [soa_answer(query, 7)] if len(silent.queries) > 1 else [])
     polling.ask(slow, 7, RetrySchedule(30, 30, 0), incarnation=1)
-    polling.ask(slow, 7, RetrySchedule(30, 30, 0), to=asker)
+    polling.ask(slow, 7, RetrySchedule(30, 30, 0), to=caller)
     wait_until(lambda: silent.queries, 'the first query')
     polling.ask(slow, 7, RetrySchedule(30, 30, 0), incarnation=2)
     wait_until(lambda: len(polling.results) >= 2, 'both are told')
-    assert {(to, result.incarnation) for to, result in polling.results} == {(POOL, 2), (asker, 2)}
+    assert {(to, result.incarnation) for to, result in polling.results} == {(POOL, 2), (caller, 2)}
 
 
 @pytest.mark.parametrize('late', [1, None])
@@ -486,9 +486,9 @@ def test_notify_comes_first_and_the_poll_at_once(polling: Polling) -> None:
 def test_notify_is_sent_until_it_is_acknowledged(polling: Polling) -> None:
     server, peer = polling.server(lambda query, over_tcp: [soa_answer(query, 7)] if len(server.notifies()) > 2 else [])
     request = PollOrder(peer, 'd1', 'example.com.', 7, POOL, notify=True, poll=False)
-    polling.poller.request([request], RetrySchedule(0.1, 0.02, 5))
+    polling.poller.start_polls([request], RetrySchedule(0.1, 0.02, 5))
     polling.settled()
-    wait_until(lambda: not polling.poller._notifier._under_way, 'it is acknowledged')
+    wait_until(lambda: not polling.poller._notifier._in_progress, 'it is acknowledged')
     assert len(server.queries) == 3 and not polling.results
 
 
@@ -523,9 +523,9 @@ def test_a_server_that_is_only_looked_at_is_never_notified(polling: Polling) -> 
 def test_notify_is_given_up_without_a_word(polling: Polling) -> None:
     server, peer = polling.server(lambda query, over_tcp: [soa_answer(query, 7, rcode=dns.rcode.NOTAUTH)])
     request = PollOrder(peer, 'd1', 'example.com.', 7, POOL, notify=True, poll=False)
-    polling.poller.request([request], RetrySchedule(5, 0.02, 2))
+    polling.poller.start_polls([request], RetrySchedule(5, 0.02, 2))
     wait_until(lambda: len(server.queries) == 3, 'all tries')
-    wait_until(lambda: not polling.poller._notifier._under_way, 'it is given up')
+    wait_until(lambda: not polling.poller._notifier._in_progress, 'it is given up')
     assert not polling.results
 
 
@@ -543,7 +543,7 @@ def test_a_server_that_fetches_by_itself_is_left_to_it_and_confirmed_by_its_tran
     polling.ask(peer, notify=True, delay=30)
     polling.settled()
     assert not server.queries and not server.notifies()
-    polling.poller.transferred([peer], 'd1', 'example.com.', 7, 'default')
+    polling.poller.start_post_transfer_polls([peer], 'd1', 'example.com.', 7, 'default')
     assert polling.result(peer).status is Outcome.SUCCESS
     assert server.queries and not server.notifies(), 'it may be looked at more than once'
 
@@ -569,18 +569,18 @@ def test_a_transfer_confirms_without_waiting_for_the_timed_poll(polling: Polling
     server, peer = polling.server(lambda query, over_tcp: [soa_answer(query, 6 if loading[0] else 7)])
     polling.ask(peer, schedule=RetrySchedule(30, 30, 3))
     wait_until(lambda: server.queries, 'the first poll')
-    polling.poller.transferred([peer], 'd1', 'example.com.', 7, 'default')
+    polling.poller.start_post_transfer_polls([peer], 'd1', 'example.com.', 7, 'default')
     wait_until(lambda: len(server.queries) >= 4, 'it is looked at again and again')
     loading[0] = False
     assert polling.result(peer) == PollResult('d1', peer.id, Outcome.SUCCESS, Answer.SERIAL, 7, None, 7,
                                               peer.label)
     polling.settled()
-    assert len(polling.results) == 1 and not polling.poller._polls and not polling.poller._glances
+    assert len(polling.results) == 1 and not polling.poller._polls and not polling.poller._post_polls
 
 
 def test_a_transfer_nobody_asked_about_is_told_too(polling: Polling) -> None:
     _, peer = polling.server(serving(7))
-    polling.poller.transferred([peer], 'd1', 'example.com.', 7, 'gold')
+    polling.poller.start_post_transfer_polls([peer], 'd1', 'example.com.', 7, 'gold')
     assert polling.result(peer).status is Outcome.SUCCESS
     assert polling.results[0][0] == ToPool('gold', Context())
 
@@ -588,18 +588,18 @@ def test_a_transfer_nobody_asked_about_is_told_too(polling: Polling) -> None:
 def test_servers_that_share_an_address_are_all_looked_at(polling: Polling) -> None:
     _, one = polling.server(serving(7))
     behind, two = polling.server(serving(6))
-    polling.poller.transferred([one, two], 'd1', 'example.com.', 7, 'default')
+    polling.poller.start_post_transfer_polls([one, two], 'd1', 'example.com.', 7, 'default')
     assert polling.result(one).status is Outcome.SUCCESS
-    wait_until(lambda: not polling.poller._glances, 'the looks are over')
+    wait_until(lambda: not polling.poller._post_polls, 'the looks are over')
     assert len(polling.results) == 1 and len(behind.queries) > 3
 
 
 def test_looks_do_not_use_up_the_tries(polling: Polling) -> None:
     server, peer = polling.server(serving(6))
     polling.ask(peer, schedule=RetrySchedule(5, 1.5, 1))
-    polling.poller.transferred([peer], 'd1', 'example.com.', 7, 'default')
+    polling.poller.start_post_transfer_polls([peer], 'd1', 'example.com.', 7, 'default')
     polling.settled()
-    wait_until(lambda: not polling.poller._glances, 'the looks are over')
+    wait_until(lambda: not polling.poller._post_polls, 'the looks are over')
     assert not polling.results and polling.poller._polls
     assert polling.result(peer).status is Outcome.ERROR
 
@@ -627,11 +627,11 @@ class Fetching:
     def fetch(self, serial: int) -> None:
         """It has fetched *serial*, and serves it."""
         self.serves = serial
-        self.polling.poller.transferred([self.peer], 'd1', 'example.com.', serial, 'default')
+        self.polling.poller.start_post_transfer_polls([self.peer], 'd1', 'example.com.', serial, 'default')
 
     def notified(self, times: int) -> None:
         wait_until(lambda: len(self.server.notifies()) >= times, f'{times} NOTIFYs')
-        wait_until(lambda: not self.polling.poller._notifier._under_way, 'they are acknowledged')
+        wait_until(lambda: not self.polling.poller._notifier._in_progress, 'they are acknowledged')
         assert len(self.server.notifies()) == times
 
     @property
@@ -675,7 +675,7 @@ def test_the_next_change_after_that_is_told_at_once(fetching: Fetching) -> None:
 
 
 def test_a_change_after_the_transfer_is_told_at_once_though_the_server_still_loads(fetching: Fetching) -> None:
-    fetching.polling.poller.transferred([fetching.peer], 'd1', 'example.com.', 7, 'default')
+    fetching.polling.poller.start_post_transfer_polls([fetching.peer], 'd1', 'example.com.', 7, 'default')
     fetching.change(8)
     fetching.notified(2)
 
@@ -732,20 +732,20 @@ def test_the_same_again_is_not_told_again(fetching: Fetching) -> None:
 
 def test_who_waits_for_an_older_serial_is_told_with_the_newer(fetching: Fetching) -> None:
     domain = Domain('d1', 'example.com.', 'p', 'default', 'a@example.com', 300, 7)
-    askers = [ToAsker(Context(), domain, f'192.0.2.{number}') for number in range(2)]
-    for serial, asker in zip((7, 8), askers):
-        fetching.polling.ask(fetching.peer, serial, PATIENT, notify=True, to=asker)
+    callers = [ToCaller(Context(), domain, f'192.0.2.{number}') for number in range(2)]
+    for serial, caller in zip((7, 8), callers):
+        fetching.polling.ask(fetching.peer, serial, PATIENT, notify=True, to=caller)
     fetching.fetch(8)
     wait_until(lambda: len(fetching.polling.results) == 3, 'all are told')
-    assert [to for to, _ in fetching.polling.results] == [POOL, *askers] and set(fetching.serials) == {8}
+    assert [to for to, _ in fetching.polling.results] == [POOL, *callers] and set(fetching.serials) == {8}
 
 
 # Many
 
 def test_a_thousand_zones_on_a_server_that_can_hold_128(polling: Polling) -> None:
     server, peer = polling.server(serving(7))
-    polling.poller.request([PollOrder(peer, f'd{number}', f'd{number}.example.com.', 7, POOL, False)
-                            for number in range(1000)], RetrySchedule(30, 1, 0))
+    polling.poller.start_polls([PollOrder(peer, f'd{number}', f'd{number}.example.com.', 7, POOL, False)
+                                for number in range(1000)], RetrySchedule(30, 1, 0))
     wait_until(lambda: len(polling.results) == 1000, 'all are told')
     assert {result.status for _, result in polling.results} == {Outcome.SUCCESS}
     assert {result.domain_id for _, result in polling.results} == {f'd{number}' for number in range(1000)}
@@ -754,8 +754,8 @@ def test_a_thousand_zones_on_a_server_that_can_hold_128(polling: Polling) -> Non
 def ask_of_many(polling: Polling, *peers: AllowedPeer) -> None:
     """Zones with names of several lengths, on every one of *peers*, which are right."""
     names = [f'{"n" * (number % 7)}{number}.example.com.' for number in range(300)]
-    polling.poller.request([PollOrder(peer, name, name, 7, POOL, notify=number % 2 == 0)
-                            for number, name in enumerate(names) for peer in peers], RetrySchedule(30, 30, 0))
+    polling.poller.start_polls([PollOrder(peer, name, name, 7, POOL, notify=number % 2 == 0)
+                                for number, name in enumerate(names) for peer in peers], RetrySchedule(30, 30, 0))
     wait_until(lambda: len(polling.results) == len(names) * len(peers), 'all are told')
     assert {(result.server_id, result.domain_id, result.status) for _, result in polling.results} == {
         (peer.id, name, Outcome.SUCCESS) for peer in peers for name in names}
@@ -764,7 +764,7 @@ def ask_of_many(polling: Polling, *peers: AllowedPeer) -> None:
 @pytest.mark.parametrize('knows', [True, False])
 def test_names_of_many_lengths_on_two_servers(polling: Polling, monkeypatch: pytest.MonkeyPatch, knows: bool) -> None:
     if not knows:
-        monkeypatch.setattr(udp_gso, '_knows_segments', lambda sock: False)
+        monkeypatch.setattr(udp_gso, '_supports_segmentation', lambda sock: False)
     (one, right), (other, signed) = polling.server(serving(7)), polling.server(serving(8), '::1', keyed=True)
     ask_of_many(polling, right, signed)
     for server in one, other:
@@ -775,14 +775,14 @@ def test_names_of_many_lengths_on_two_servers(polling: Polling, monkeypatch: pyt
 @pytest.mark.parametrize('error', [BlockingIOError(), PermissionError(errno.EPERM, 'as the test says')])
 def test_what_cannot_be_sent_together_just_now(polling: Polling, monkeypatch: pytest.MonkeyPatch,
                                                error: OSError) -> None:
-    cut, is_bad = UdpGso.cut, itertools.cycle([True, False])
+    cut, is_bad = UdpGso.send_segmented, itertools.cycle([True, False])
 
     def sometimes(self: UdpGso, messages: Sequence[bytes]) -> bool:
         if next(is_bad):
             raise error
         return cut(self, messages)
 
-    monkeypatch.setattr(UdpGso, 'cut', sometimes)
+    monkeypatch.setattr(UdpGso, 'send_segmented', sometimes)
     _, peer = polling.server(serving(7))
     ask_of_many(polling, peer)
 
@@ -790,8 +790,8 @@ def test_what_cannot_be_sent_together_just_now(polling: Polling, monkeypatch: py
 def test_a_silent_server_delays_no_other(polling: Polling) -> None:
     _, dead = polling.server(lambda query, over_tcp: [])
     _, good = polling.server(serving(7))
-    polling.poller.request([PollOrder(dead, f'd{number}', f'd{number}.example.com.', 7, POOL, False)
-                            for number in range(500)], RetrySchedule(30, 1, 0))
+    polling.poller.start_polls([PollOrder(dead, f'd{number}', f'd{number}.example.com.', 7, POOL, False)
+                                for number in range(500)], RetrySchedule(30, 1, 0))
     polling.ask(good)
     assert polling.result(good).status is Outcome.SUCCESS
     assert len(polling.results) == 1

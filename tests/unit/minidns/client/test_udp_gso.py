@@ -72,8 +72,8 @@ def ends(request: pytest.FixtureRequest) -> Iterator[Ends]:
 def test_each_datagram_arrives_by_itself_and_many_take_one_call(ends: Ends) -> None:
     sock = Fussy(ends.near)
     sender = UdpGso(sock)
-    assert sender.send(MESSAGES) == udp_gso.MOST
-    assert sender.send(MESSAGES[udp_gso.MOST:]) == len(MESSAGES) - udp_gso.MOST
+    assert sender.send(MESSAGES) == udp_gso.MAX_SEGMENTS
+    assert sender.send(MESSAGES[udp_gso.MAX_SEGMENTS:]) == len(MESSAGES) - udp_gso.MAX_SEGMENTS
     assert ends.arrived(len(MESSAGES)) == MESSAGES
     assert sock.calls == ['getsockopt', 'sendmsg', 'sendmsg']
 

@@ -95,7 +95,7 @@ def serving(serial: int, flags: int = dns.flags.AA, rcode: int = 0) -> Script:
 
 
 def counts(tally: PeerResult) -> tuple[int, int, list[Answer]]:
-    return tally.answered, tally.unanswered, [said.answer for _, said in tally.findings]
+    return tally.answered, tally.unanswered, [reply.answer for _, reply in tally.findings]
 
 
 @pytest.mark.parametrize('host', ['127.0.0.1', '::1'])
@@ -111,7 +111,7 @@ def test_a_newer_serial_is_a_finding_as_an_older_one_is(surveyed: Surveyed, seri
     _, another = surveyed.server(serving(serial))
     wrong, = surveyed.ask(another)
     assert counts(wrong) == (3, 0, [Answer.SERIAL] * 3)
-    assert sorted((number, said.serial) for number, said in wrong.findings) == [(n, serial) for n in range(3)]
+    assert sorted((number, reply.serial) for number, reply in wrong.findings) == [(n, serial) for n in range(3)]
 
 
 @pytest.mark.parametrize(('script', 'answer'), [
@@ -144,7 +144,7 @@ def test_a_finding_is_of_its_zone_whatever_the_lengths_of_the_names(surveyed: Su
     _, server = surveyed.server(answers)
     tally = surveyed.ask(server, serial=5, names=names)[0]
     assert tally.answered == 5
-    assert sorted((number, said.serial) for number, said in tally.findings) == [(n, n) for n in range(4)]
+    assert sorted((number, reply.serial) for number, reply in tally.findings) == [(n, n) for n in range(4)]
 
 
 def test_an_answer_with_much_besides_is_as_good(surveyed: Surveyed) -> None:
@@ -224,7 +224,7 @@ def test_a_port_that_refuses_is_given_up_at_once(surveyed: Surveyed, monkeypatch
     monkeypatch.setattr(sweep, 'WAITS', (60.0,))
     tally = surveyed.ask(peer(free_port()))[0]
     assert tally.answered == 0 and tally.unanswered > 0
-    assert {(said.answer, said.reason) for _, said in tally.findings} == {(Answer.TIMEOUT, 'connection refused')}
+    assert {(reply.answer, reply.reason) for _, reply in tally.findings} == {(Answer.TIMEOUT, 'connection refused')}
 
 
 @pytest.mark.parametrize('keyed', [False, True])
@@ -248,7 +248,7 @@ def test_what_finds_no_room_in_the_socket_goes_out_later(surveyed: Surveyed, mon
 
 def test_a_system_that_takes_datagrams_one_by_one_loses_none(surveyed: Surveyed,
                                                              monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(udp_gso, '_knows_segments', lambda sock: False)
+    monkeypatch.setattr(udp_gso, '_supports_segmentation', lambda sock: False)
     monkeypatch.setattr(sweep, 'WAITS', PATIENT)
     names = tuple(f'z{number}.example.com.' for number in range(300))
     (_, one), (_, other) = surveyed.server(serving(7)), surveyed.server(serving(6), '::1')
