@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
+from tests.fixtures import contributor_pages
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 #: Past 400 lines a file had better be one thing; past this many it is not.
 LONGEST = 700
@@ -291,3 +293,15 @@ def test_a_trespass_is_seen(module: str, source: str) -> None:
 ])
 def test_what_is_allowed_is_no_trespass(module: str, source: str) -> None:
     assert trespasses(module, source) == []
+
+
+def test_every_package_says_what_it_is_for() -> None:
+    said = {module: ast.get_docstring(ast.parse(path.read_text())) or '' for module, path in files().items()
+            if path.name == '__init__.py'}
+    assert len(said) > 20
+    assert [module for module, docstring in said.items() if not docstring.strip()] == []
+
+
+@pytest.mark.parametrize('page', sorted(contributor_pages.PAGES.glob('*.rst')), ids=lambda page: page.name)
+def test_what_the_pages_for_contributors_name_is_there(page: pathlib.Path) -> None:
+    assert [name for name in contributor_pages.names(page) if contributor_pages.resolve(name) is None] == []

@@ -1,0 +1,1 @@
+"""Owns domains, recordsets and pools: rules, transactions, and the casts that follow a change."""

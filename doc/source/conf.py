@@ -12,7 +12,7 @@ project = 'designate-pool'
 author = 'the designate-pool authors'
 copyright = author
 version = release = __version__
-extensions = ['oslo_config.sphinxext', 'reno.sphinxext', 'references', 'server_options']
+extensions = ['oslo_config.sphinxext', 'reno.sphinxext', 'references', 'server_options', 'stories']
 # What is to be typed stands in help texts too.
 smartquotes = False
 html_theme = 'alabaster'

@@ -16,13 +16,17 @@
     Every rule of the policy with its default.
 ``.. metrics-reference::``
     Every metric of the programs.
+``.. package-map::``
+    Every package with the first paragraph of its docstring.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import importlib
 import inspect
+import pathlib
 import re
 import textwrap
 from collections.abc import Iterator
@@ -32,6 +36,8 @@ import sqlalchemy as sa
 from docutils import nodes
 from docutils.parsers.rst import Directive
 from docutils.statemachine import StringList
+
+import designate_pool
 
 Lines = Iterator[str]
 
@@ -280,9 +286,22 @@ class Metrics(Written):
              ', '.join(f'``{name}``' for name in each._labelnames), _plain(each._documentation)) for each in found])
 
 
+class PackageMap(Written):
+    def lines(self) -> Lines:
+        for package, docstring in packages().items():
+            yield from (f'``{package}``', *indented(docstring.partition('\n\n')[0]), '')
+
+
+def packages() -> dict[str, str]:
+    """The docstrings of all packages below ``designate_pool``, by name."""
+    folder = pathlib.Path(designate_pool.__path__[0])
+    return {'.'.join(path.parent.relative_to(folder).parts): ast.get_docstring(ast.parse(path.read_text())) or ''
+            for path in sorted(folder.rglob('*/__init__.py'))}
+
+
 def setup(app: Any) -> dict[str, bool]:
     for name, directive in (('schema-reference', Schema), ('rpc-reference', Rpc), ('command-reference', Commands),
                             ('program-reference', Program), ('api-reference', Api), ('shapes-reference', Shapes),
-                            ('policy-reference', Policy), ('metrics-reference', Metrics)):
+                            ('policy-reference', Policy), ('metrics-reference', Metrics), ('package-map', PackageMap)):
         app.add_directive(name, directive)
     return {'parallel_read_safe': True}
