@@ -1,40 +1,61 @@
-"""Drivers: one per kind of server, each behind :class:`designate_pool.backends.base.Backend`."""
+"""Drivers: one per kind of server, each behind :class:`designate_pool.backends.base.Backend`.
+
+Ours are in the table DRIVERS; packages of others name theirs as entry points of the group ``designate_pool.backends``.
+A driver is imported when it is first wanted.
+"""
 
 from __future__ import annotations
 
-import importlib
+import functools
+import importlib.metadata
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from designate_pool import model
 from designate_pool.backends.base import Backend
 from designate_pool.errors import BadConfiguration, InvalidField
 
-#: The user's word in ``[backend:<driver>:<uuid>]``, and where its class is; imported when it is first wanted.
-DRIVERS: dict[str, tuple[str, str]] = {
-    'bind9': ('designate_pool.backends.bind9.driver', 'Bind9'),
-    'catalog': ('designate_pool.backends.catalog', 'Catalog'),
-    'fake': ('designate_pool.backends.fake', 'Fake'),
-    'knot': ('designate_pool.backends.knot.driver', 'Knot'),
-    'nsd': ('designate_pool.backends.nsd.driver', 'Nsd'),
-    'octodns': ('designate_pool.backends.records.octodns', 'Octodns'),
-    'pdns': ('designate_pool.backends.pdns.driver', 'Pdns'),
-    'pdns-native': ('designate_pool.backends.records.pdns_native', 'PdnsNative'),
-    'rfc2136': ('designate_pool.backends.records.rfc2136', 'Rfc2136'),
-    'secondary': ('designate_pool.backends.secondary', 'Secondary'),
+GROUP = 'designate_pool.backends'
+OUR_PACKAGE = 'designate-pool'
+
+#: The user's word in ``[backend:<driver>:<uuid>]``, and where its class is.  A table and no entry points of our own, so
+#: that a checkout runs whatever was installed of it, and programs that have no driver need not look through packages.
+DRIVERS = {
+    'bind9': 'designate_pool.backends.bind9.driver:Bind9',
+    'catalog': 'designate_pool.backends.catalog:Catalog',
+    'fake': 'designate_pool.backends.fake:Fake',
+    'knot': 'designate_pool.backends.knot.driver:Knot',
+    'nsd': 'designate_pool.backends.nsd.driver:Nsd',
+    'octodns': 'designate_pool.backends.records.octodns:Octodns',
+    'pdns': 'designate_pool.backends.pdns.driver:Pdns',
+    'pdns-native': 'designate_pool.backends.records.pdns_native:PdnsNative',
+    'rfc2136': 'designate_pool.backends.records.rfc2136:Rfc2136',
+    'secondary': 'designate_pool.backends.secondary:Secondary',
 }
 
 
 def driver_class(driver: str) -> type[Backend]:
     """The class behind the word *driver*.
 
-    :raises InvalidField: when there is none
+    :raises InvalidField: when there is none, when several packages have one, or when it cannot be imported
     """
-    if driver not in DRIVERS:
-        raise InvalidField(field='driver', why=f"'{driver}' is unknown; there are {', '.join(sorted(DRIVERS))}")
-    module, name = DRIVERS[driver]
-    found: type[Backend] = getattr(importlib.import_module(module), name)
-    return found
+    found = _entry_points()
+    if driver not in found:
+        raise InvalidField(field='driver', why=f"'{driver}' is unknown; there are {', '.join(sorted(found))}")
+    packages = sorted(package for package, _ in found[driver])
+    if len(packages) > 1:
+        raise InvalidField(field='driver', why=f"several packages have a driver '{driver}': {', '.join(packages)}; one "
+                                               'alone may be installed')
+    [(package, entry_point)] = found[driver]
+    where = f"the driver '{driver}' of the package {package} ({entry_point.value})"
+    try:
+        loaded = entry_point.load()
+    except Exception as error:  # a module may raise anything when it is imported
+        why = f'{where} cannot be imported: {type(error).__name__}: {error}'
+        raise InvalidField(field='driver', why=why) from error
+    if not (isinstance(loaded, type) and issubclass(loaded, Backend)):
+        raise InvalidField(field='driver', why=f'{where} is no subclass of {Backend.__module__}.Backend')
+    return loaded
 
 
 def build(server: model.Server) -> Backend:
@@ -76,6 +97,35 @@ def build_all(pool: model.Pool, kept: Mapping[str, Backend] | None = None) -> di
     return built
 
 
-def options() -> dict[str, tuple[model.Option, ...]]:
-    """What each driver takes in its sections of the configuration, by the driver's word."""
-    return {driver: driver_class(driver).OPTIONS for driver in DRIVERS}
+def options() -> Mapping[str, tuple[model.Option, ...]]:
+    """What each driver takes in its sections of the configuration, by the driver's word.
+
+    To look up a driver is to import it, so it raises what :func:`driver_class` does.
+    """
+    return _Options()
+
+
+class _Options(Mapping[str, tuple[model.Option, ...]]):
+    def __getitem__(self, driver: str) -> tuple[model.Option, ...]:
+        if driver not in _entry_points():
+            raise KeyError(driver)
+        return driver_class(driver).OPTIONS
+
+    def __contains__(self, driver: object) -> bool:
+        return driver in _entry_points()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(_entry_points()))
+
+    def __len__(self) -> int:
+        return len(_entry_points())
+
+
+@functools.cache
+def _entry_points() -> dict[str, list[tuple[str, importlib.metadata.EntryPoint]]]:
+    """By the driver's word, the packages that have one, and where."""
+    found = {driver: [(OUR_PACKAGE, importlib.metadata.EntryPoint(driver, where, GROUP))]
+             for driver, where in DRIVERS.items()}
+    for each in importlib.metadata.entry_points(group=GROUP):
+        found.setdefault(each.name, []).append((each.dist.name if each.dist else 'without a name', each))
+    return found

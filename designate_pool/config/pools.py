@@ -14,6 +14,7 @@ from designate_pool.config import source, values
 from designate_pool.config.errors import ConfigErrors, hint
 from designate_pool.config.load import Settings, collect_settings
 from designate_pool.config.section import DOLLAR
+from designate_pool.errors import InvalidField
 from designate_pool.model import LONGEST_LABEL, Endpoint, Option, Pool, Server, TsigKey
 
 LOG = logging.getLogger(__name__)
@@ -43,7 +44,8 @@ _TSIG = (Option('algorithm', 'For example hmac-sha256.', required=True),
 def read_pool(conf: cfg.ConfigOpts, drivers: Drivers, with_servers: bool = True) -> Pool:
     """The pool of ``[service:pool_manager]`` with its servers, in the order of the files.
 
-    :param drivers: by the name of each driver, the options that it takes beside the generic ones
+    :param drivers: by the name of each driver, the options that it takes beside the generic ones; InvalidField for one
+        that cannot be used
     :param with_servers: whether it is a mistake to have none
     :raises BadConfiguration: with every mistake of the whole configuration
     """
@@ -133,6 +135,11 @@ class _Reader:
         if driver not in self._drivers:
             self._mistakes.add(section, None, f'there is no driver {driver}{hint(driver, self._drivers)} '
                                               f'(there are: {", ".join(sorted(self._drivers))})')
+            return '', name
+        try:
+            self._drivers[driver]
+        except InvalidField as error:
+            self._mistakes.add(section, None, error.kwargs['why'])
             return '', name
         return driver, name
 

@@ -118,11 +118,8 @@ def check(conf: cfg.ConfigOpts) -> int:
 def config_options(conf: cfg.ConfigOpts) -> None:
     """Print what the sections of servers take: those of every driver, or of one beside."""
     tables: dict[str, Sequence[Option]] = {'every server': pools.GENERIC}
-    tables |= {f'the driver {name}': found for name, found in backends.options().items()
-               if conf.command.driver in (None, name)}
-    if len(tables) == 1:
-        raise InvalidField(field='driver', why=f"'{conf.command.driver}' is unknown; there are "
-                                               f"{', '.join(backends.DRIVERS)}")
+    tables |= {f'the driver {name}': backends.driver_class(name).OPTIONS
+               for name in ([conf.command.driver] if conf.command.driver else backends.options())}
     for whose, options in tables.items():
         print(f'# Options of {whose}')
         for option in options:
