@@ -59,6 +59,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     'webhook': VALUES | SHARED | {'planner', 'metrics'},
     'octodns_provider': VALUES | SHARED | {'planner'},
     'migrations': VALUES | {'storage'},
+    'testing': VALUES | {'backends'},
 }
 
 #: Roles that several rooms have a class for, each its own.
@@ -83,6 +84,7 @@ KEPT = {
     'keystonemiddleware': {'api'},
     'keystoneauth1': {'api'},
     'asyncio': set(),
+    'pytest': {'testing'},
 }
 
 #: What a pure file has no business with: clocks, chance, logs, sockets, threads, files.

@@ -23,7 +23,8 @@ def setup() -> configparser.ConfigParser:
 def requirements() -> dict[str, str]:
     """Version ranges by the distribution's name, of what our code needs, or can make use of."""
     extras = setup()['options.extras_require']
-    parts = setup()['options']['install_requires'], extras['keystone'], extras['octodns'], extras['secrets']
+    parts = [setup()['options']['install_requires'],
+             *(extras[name] for name in ('keystone', 'octodns', 'secrets', 'testing'))]
     lines = [line for part in parts for line in part.strip().splitlines()]
     return {re.split(r'[ <>=]', line)[0].lower().replace('_', '-'): line for line in lines}
 

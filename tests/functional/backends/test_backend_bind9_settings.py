@@ -9,10 +9,10 @@ import dns.rcode
 import pytest
 
 from designate_pool.model import CallResult, Endpoint, Server, TsigKey
+from designate_pool.testing import NOWHERE, ODD_NAMES, a_domain, opened
 from tests.fixtures.bind import Named
 from tests.fixtures.nameservers import Primary, zone_text
 from tests.fixtures.processes import wait_until
-from tests.unit.backends.contract import NOWHERE, ODD_NAMES, a_domain, opened
 
 Start = Callable[..., Named]
 KEY = TsigKey('transfer.example.', 'hmac-sha256', 'dHJhbnNmZXIga2V5IGZvciB0ZXN0cyBvbmx5')

@@ -19,12 +19,12 @@ from oslo_config import cfg
 from designate_pool import backends
 from designate_pool.config import load, pools
 from designate_pool.model import Endpoint, Server, TsigKey
+from designate_pool.testing import (NOWHERE, ODD_NAMES, KeyedContract, KeyedRig, RemoteContract, TcpRig, UnixRig,
+                                    a_domain, opened)
 from tests.fixtures.asking import Asked
 from tests.fixtures.nameservers import Primary, zone_text
 from tests.fixtures.nsd import Nsd, tls_files
 from tests.fixtures.processes import binary, free_port, listens, running, wait_until
-from tests.unit.backends.contract import (NOWHERE, ODD_NAMES, KeyedContract, KeyedRig, RemoteContract, TcpRig, UnixRig,
-                                          a_domain, opened)
 
 ETC = pathlib.Path(__file__).resolve().parents[3] / 'etc'
 Start = Callable[..., Nsd]
@@ -356,7 +356,7 @@ import json, sys
 from designate_pool import runtime
 runtime.patch()
 from designate_pool import backends, model
-from tests.unit.backends.contract import a_domain
+from designate_pool.testing import a_domain
 backend = backends.build(model.Server(model.new_id(), 'nsd', '127.0.0.1', options=json.loads(sys.argv[1])))
 domains = [a_domain(f'zone{number}.example.') for number in range(100)]
 for verb in (backend.create_domains, backend.create_domains):

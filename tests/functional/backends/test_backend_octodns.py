@@ -21,12 +21,12 @@ from designate_pool.planner.plan.plan import ApplyResult
 from designate_pool.planner.providers.base import ServerProvider
 from designate_pool.planner.targets.fake import zone_of
 from designate_pool.planner.zone.zone import Zone
+from designate_pool.testing import a_domain, opened
 from tests.fixtures.bind import Named
 from tests.fixtures.pdns import PowerDns
 from tests.fixtures.processes import wait_until
 from tests.fixtures.stack import Stack
 from tests.fixtures.updates import KEY, NEW, named_with
-from tests.unit.backends.contract import a_domain, opened
 
 Start = Callable[..., PowerDns]
 #: octodns-bind and octodns-powerdns use what octoDNS 1.22 calls old.

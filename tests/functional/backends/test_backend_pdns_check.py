@@ -8,8 +8,8 @@ import dns.rcode
 import pytest
 
 from designate_pool.model import TsigKey
+from designate_pool.testing import NOWHERE, a_domain, opened
 from tests.fixtures.pdns import PowerDns
-from tests.unit.backends.contract import NOWHERE, a_domain, opened
 
 Start = Callable[..., PowerDns]
 KEY = TsigKey('transfer.example.', 'hmac-sha256', 'dHJhbnNmZXIga2V5IGZvciB0ZXN0cyBvbmx5')

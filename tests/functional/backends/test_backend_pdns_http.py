@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from designate_pool.model import Server
+from designate_pool.testing import NOWHERE, a_domain, opened
 from tests.fixtures.processes import binary
-from tests.unit.backends.contract import NOWHERE, a_domain, opened
 
 
 class Elsewhere(http.server.BaseHTTPRequestHandler):

@@ -21,11 +21,11 @@ from designate_pool.model import CallResult, Server
 from designate_pool.planner.plan.plan import ApplyResult
 from designate_pool.planner.providers.base import ServerProvider
 from designate_pool.planner.zone.zone import Zone
+from designate_pool.testing import KeyedContract, KeyedRig, RemoteContract, RemoteRig, a_domain, opened
 from tests.fixtures.pdns import PowerDns
 from tests.fixtures.processes import free_port
 from tests.functional.backends.test_backend_pdns import UNSUPPORTED
 from tests.functional.planner.test_target_pdns import a_zone, ask, there
-from tests.unit.backends.contract import KeyedContract, KeyedRig, RemoteContract, RemoteRig, a_domain, opened
 
 Start = Callable[..., PowerDns]
 ETC = pathlib.Path(__file__).resolve().parents[3] / 'etc'

@@ -13,11 +13,11 @@ from oslo_config import cfg
 from designate_pool.cmd.manage import app as program
 from designate_pool.model import Endpoint, Server, TsigKey
 from designate_pool.storage.sql import migrate
+from designate_pool.testing import opened
 from tests.fixtures.knot import Knotd
 from tests.fixtures.nsd import Nsd
 from tests.fixtures.pdns import PowerDns
 from tests.fixtures.processes import free_port
-from tests.unit.backends.contract import opened
 
 KEY = TsigKey('transfer.example.', 'hmac-sha256', 'dHJhbnNmZXIga2V5IGZvciB0ZXN0cyBvbmx5')
 OTHER = 'YW5vdGhlciBrZXkgZm9yIHRlc3RzIG9ubHk='

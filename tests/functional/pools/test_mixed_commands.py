@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
+from designate_pool.testing import a_domain, opened
 from tests.fixtures.mixed import MAKES, Mixed
 from tests.fixtures.processes import wait_until
-from tests.unit.backends.contract import a_domain, opened
 
 
 @pytest.fixture(scope='module')

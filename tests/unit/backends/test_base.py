@@ -15,7 +15,7 @@ from designate_pool.deadline import Deadline
 from designate_pool.errors import (BackendError, BackendRefused, BackendUnreachable, BadConfiguration, DomainNotFound,
                                    InvalidField)
 from designate_pool.model import CallResult, Domain, Option, Pool, Server, new_id
-from tests.unit.backends.contract import a_domain
+from designate_pool.testing import a_domain
 
 
 class Raises(Backend):

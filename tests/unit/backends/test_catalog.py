@@ -18,9 +18,9 @@ import pytest
 from designate_pool.backends import soa_check
 from designate_pool.backends.base import Backend
 from designate_pool.model import Server, TsigKey, new_id
+from designate_pool.testing import ODD_NAMES, a_domain, opened
 from tests.fixtures.answering import Answers, Scripted, soa_answer
 from tests.fixtures.processes import free_port
-from tests.unit.backends.contract import ODD_NAMES, a_domain, opened
 
 KEY = TsigKey('transfer.example.', 'hmac-sha256', 'dHJhbnNmZXIga2V5IGZvciB0ZXN0cyBvbmx5')
 Script = Callable[[dns.message.Message, bool], Answers]

@@ -11,7 +11,7 @@ from designate_pool import backends
 from designate_pool.backends.fake import Fake, FakeCall
 from designate_pool.errors import InvalidField
 from designate_pool.model import CallResult, Server, new_id
-from tests.unit.backends.contract import Contract, Rig, a_domain
+from designate_pool.testing import Contract, Rig, a_domain
 
 
 def a_fake(call_timeout: float = 0.05, **options: Any) -> Fake:

@@ -14,7 +14,7 @@ from designate_pool import backends
 from designate_pool.backends.bind9 import named_conf
 from designate_pool.errors import BackendError, InvalidField
 from designate_pool.model import Endpoint, Server, TsigKey, new_id
-from tests.unit.backends.contract import ODD_NAMES, a_domain
+from designate_pool.testing import ODD_NAMES, a_domain
 
 LABELS = st.lists(st.binary(min_size=1, max_size=63), min_size=0, max_size=3)
 NAMES = LABELS.map(lambda labels: dns.name.Name([*labels, b'']))

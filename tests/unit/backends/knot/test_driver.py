@@ -10,7 +10,7 @@ from designate_pool.backends.knot.config_transaction import Settings, absolute, 
 from designate_pool.backends.knot.driver import Knot
 from designate_pool.errors import InvalidField
 from designate_pool.model import Endpoint, Server, TsigKey, new_id
-from tests.unit.backends.contract import NOWHERE, a_domain
+from designate_pool.testing import NOWHERE, a_domain
 
 WANTED: Settings = {'template': ['pool'], 'master': ['minidns']}
 

@@ -26,7 +26,7 @@ from designate_pool.backends.nsd.zone_status import ZoneStatus
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, InvalidField
 from designate_pool.model import Endpoint, Server, TsigKey, new_id
-from tests.unit.backends.contract import a_domain
+from designate_pool.testing import a_domain
 
 LABELS = st.lists(st.binary(min_size=1, max_size=63), min_size=1, max_size=3)
 NAMES = LABELS.map(lambda labels: dns.name.Name([*labels, b'']))

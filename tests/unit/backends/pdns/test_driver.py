@@ -15,7 +15,7 @@ from designate_pool.backends.pdns.settings_check import misfit_of_key, misfits
 from designate_pool.errors import InvalidField
 from designate_pool.model import Endpoint, Server, TsigKey
 from designate_pool.powerdns import api_id, api_text
-from tests.unit.backends.contract import ODD_NAMES, a_domain
+from designate_pool.testing import ODD_NAMES, a_domain
 
 PRIMARIES = (Endpoint('192.0.2.10', 53),)
 KEY = TsigKey('transfer.example.', 'hmac-sha256', 'c2VjcmV0')

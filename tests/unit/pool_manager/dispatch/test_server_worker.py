@@ -21,9 +21,9 @@ from designate_pool.pool_manager.dispatch.server_worker import CallOutcome, Serv
 from designate_pool.pool_manager.dispatch.work_queue import Operation
 from designate_pool.runtime import Threads
 from designate_pool.storage.serving import catalog
+from designate_pool.testing import a_domain
 from tests.fixtures.processes import wait_until
 from tests.fixtures.rows import default_pool_id
-from tests.unit.backends.contract import a_domain
 from tests.unit.pool_manager.test_manager import CONTEXT, SERVERS, World, clock, world  # noqa: F401  fixtures
 
 KEY = 'a' * 32

@@ -13,7 +13,7 @@ from designate_pool.pool_manager.dispatch import work_queue
 from designate_pool.pool_manager.dispatch.work_queue import FRESH, Operation, PollsInFlight, PriorityQueue, is_current
 from designate_pool.pool_manager.periodic.loops import PeriodicLoops
 from designate_pool.storage.operations import server_statuses
-from tests.unit.backends.contract import a_domain
+from designate_pool.testing import a_domain
 from tests.unit.pool_manager.test_manager import CONTEXT, SERVERS, Clock, World, clock, world  # noqa: F401
 
 NOW = utcnow()

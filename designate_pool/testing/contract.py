@@ -18,7 +18,7 @@ import pytest
 from designate_pool import backends
 from designate_pool.backends.base import Backend
 from designate_pool.model import CallResult, Domain, Endpoint, Server, TsigKey, new_id
-from tests.fixtures.processes import free_port, wait_until
+from designate_pool.testing.processes import free_port, wait_until
 
 LABEL = 'abcdefghijklmnopqrstuvwxyz0123456789-abcdefghijklmnopqrstuvwxyz'
 LONGEST = f'{LABEL}.{LABEL}.{LABEL}.{LABEL[:61]}.'

@@ -1,0 +1,53 @@
+"""What tests of servers need: a port that is free, and waiting for a condition with a deadline."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import socket
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar('T')
+
+#: From 32768 on the system gives ports to clients; the rest is shared out among the processes that run tests.
+_WORKER = int(os.environ.get('PYTEST_XDIST_WORKER', 'gw0').removeprefix('gw')) % 8
+_PORTS = range(10000 + _WORKER, 32768, 8)
+_given: set[int] = set()
+
+
+def wait_until(condition: Callable[[], T], what: str, seconds: float = 30.0, pause: float = 0.02) -> T:
+    """The first true value of *condition*; AssertionError that names *what* after *seconds*.
+
+    An exception of OSError's kind counts as "not yet" and is named at the end.
+    """
+    end = time.monotonic() + seconds
+    last: object = None
+    while True:
+        try:
+            last = value = condition()
+            if value:
+                return value
+        except OSError as error:
+            last = error
+        if time.monotonic() > end:
+            raise AssertionError(f'not within {seconds:g} s: {what} (last seen: {last!r})')
+        pause = min(pause * 1.2, 0.25)
+        time.sleep(pause)
+
+
+def free_port(host: str = '127.0.0.1') -> int:
+    """A port that is free for both UDP and TCP on *host*, and that nobody else gets who asks for one."""
+    family = socket.AF_INET6 if ':' in host else socket.AF_INET
+    for port in random.SystemRandom().sample(_PORTS, len(_PORTS)):
+        if port in _given:
+            continue
+        with socket.socket(family, socket.SOCK_STREAM) as tcp, socket.socket(family, socket.SOCK_DGRAM) as udp:
+            with contextlib.suppress(OSError):
+                tcp.bind((host, port))
+                udp.bind((host, port))
+                _given.add(port)
+                return port
+    raise AssertionError('no port is free for both UDP and TCP')
