@@ -55,7 +55,7 @@ class BodyTooLarge(BadInput):
 
 
 class TooManyBodies(PoolError):
-    """Requests with bodies of {limit} bytes together are arriving already; try again in a moment."""
+    """The request bodies that are being received already take {limit} bytes together; try again in a moment."""
 
     code = 503
     type = 'too_many_bodies'
@@ -69,7 +69,7 @@ class Unauthorized(PoolError):
 
 
 class Forbidden(PoolError):
-    """{what} is not allowed: {why}."""
+    """You may not {what}: {why}."""
 
     code = 403
     type = 'forbidden'
@@ -90,7 +90,7 @@ class NotFound(PoolError):
 
 
 class DomainNotFound(NotFound):
-    """There is no domain {domain}."""
+    """There is no zone {domain}."""
 
     type = 'domain_not_found'
 
@@ -142,33 +142,33 @@ class ZoneExportNotFound(NotFound):
 
 
 class OverQuota(PoolError):
-    """The quota {quota} allows {limit}, and it would be {found}."""
+    """The quota {quota} allows {limit}; this would make it {found}."""
 
     code = 413
     type = 'over_quota'
 
 
 class Conflict(PoolError):
-    """The request does not fit what is there: {why}."""
+    """The request conflicts with what exists: {why}."""
 
     code = 409
     type = 'conflict'
 
 
 class DuplicateDomain(Conflict):
-    """The domain {domain} exists already."""
+    """The zone {domain} exists already."""
 
     type = 'duplicate_domain'
 
 
 class NameTaken(Conflict):
-    """{domain} cannot be made: this name, or one above or below it, is in use."""
+    """The zone {domain} cannot be created: this name, or one above or below it, is in use."""
 
     type = 'name_taken'
 
 
 class RecordsInTheWay(Conflict):
-    """{domain} cannot be made, for what is in a domain above it would be in this one: {records}."""
+    """The zone {domain} cannot be created: delete these records of a zone above it first: {records}."""
 
     type = 'records_in_the_way'
 
@@ -198,31 +198,31 @@ class LostRace(Conflict):
 
 
 class PoolInUse(Conflict):
-    """Programs of the pool {pool} live: {programs}. Stop them first; one that was killed lives {seconds} s longer."""
+    """Programs of the pool {pool} are running: {programs}. Stop them; a killed one counts for {seconds} s."""
 
     type = 'pool_in_use'
 
 
 class PoolNotEmpty(Conflict):
-    """The pool {pool} still has {count} domains."""
+    """The pool {pool} still has {count} zones."""
 
     type = 'pool_not_empty'
 
 
 class DomainBeingDeleted(Conflict):
-    """The domain {domain} is being deleted."""
+    """The zone {domain} is being deleted."""
 
     type = 'domain_being_deleted'
 
 
 class ManagedRecordSet(Conflict):
-    """The recordset {name} {rtype} is made from the pool and cannot be changed by hand."""
+    """The recordset {name} {rtype} is generated from the pool's settings and cannot be changed by hand."""
 
     type = 'managed_recordset'
 
 
 class PoolWithoutNameServers(Conflict):
-    """The pool {pool} has no name servers to make SOA and NS from; set them first."""
+    """The pool {pool} has no name servers for the SOA and NS records; set them first."""
 
     type = 'pool_without_name_servers'
 
@@ -234,7 +234,7 @@ class WrongServerState(Conflict):
 
 
 class SerialMoved(Conflict):
-    """The domain {domain} is at serial {found}, not {wanted}: it was changed meanwhile."""
+    """The zone {domain} is at serial {found}, not {wanted}: it was changed meanwhile."""
 
     type = 'serial_moved'
 
@@ -259,7 +259,7 @@ class DatabaseNotReady(PoolError):
 
 
 class DatabaseTooNew(PoolError):
-    """The database is at revision {found}, which this program ({wanted}) is too old for; install a newer version."""
+    """The database is at revision {found}, newer than this program knows ({wanted}); install a newer version."""
 
     type = 'database_too_new'
 
@@ -323,7 +323,7 @@ class BackendUnreachable(BackendError):
 
 
 class ZoneError(BadInput):
-    """A zone cannot be so."""
+    """The zone is not valid."""
 
     type = 'invalid_zone'
 
@@ -333,11 +333,11 @@ class RRsetOutsideZone(ZoneError):
 
 
 class RRsetInSubZone(ZoneError):
-    """{name} {rtype} belongs to the zone {sub_zone}, which is kept elsewhere."""
+    """{name} {rtype} belongs to the zone {sub_zone}, which is configured on its own."""
 
 
 class RRsetBesideCname(ZoneError):
-    """{name} has a CNAME and {rtype}, and a CNAME must be alone at its name."""
+    """{name} has a CNAME and {rtype}; a CNAME must be the only record at its name."""
 
 
 class DuplicateRRset(ZoneError):
@@ -376,37 +376,37 @@ class WrongSource(SourceError):
 
 
 class UnsafePlan(Conflict):
-    """{zone} on {target}: {why}; it needs force."""
+    """{zone} on {target}: {why}."""
 
     type = 'unsafe_plan'
 
 
 class TooManyUpdates(UnsafePlan):
-    """{zone} on {target}: {count} of {existing} RRsets would be updated, over {limit} ({names}); it needs force."""
+    """{zone} on {target}: {count} of {existing} RRsets would be updated, over {limit} ({names})."""
 
 
 class TooManyDeletes(UnsafePlan):
-    """{zone} on {target}: {count} of {existing} RRsets would be deleted, over {limit} ({names}); it needs force."""
+    """{zone} on {target}: {count} of {existing} RRsets would be deleted, over {limit} ({names})."""
 
 
 class EverythingDeleted(UnsafePlan):
-    """{zone} on {target}: all of its {existing} RRsets would be deleted ({names}); it needs force."""
+    """{zone} on {target}: all of its {existing} RRsets would be deleted ({names})."""
 
 
 class ApexDeleted(UnsafePlan):
-    """{zone} on {target}: {names} would be deleted at the apex; it needs force."""
+    """{zone} on {target}: {names} would be deleted at the apex."""
 
 
 class RootNsChange(UnsafePlan):
-    """{zone} on {target}: the NS records of the zone itself would change ({names}); it needs force."""
+    """{zone} on {target}: the NS records of the zone itself would change ({names})."""
 
 
 class EmptySource(UnsafePlan):
-    """{zone} on {target}: the sources have nothing, the target has {existing} RRsets; it needs force."""
+    """{zone} on {target}: the sources have nothing, the target has {existing} RRsets."""
 
 
 class TooManyDeletesInHour(UnsafePlan):
-    """{zone} on {target}: {count} deletes after {before} in the last hour are more than {limit}; it needs force."""
+    """{zone} on {target}: {count} deletes, after {before} in the last hour, are more than {limit}."""
 
 
 class UnreadableSecret(PoolError):

@@ -51,7 +51,7 @@ class CastQueue:
         with self._changed:
             self._stopped = True
             if not self._changed.wait_for(lambda: not self._sending, seconds):
-                LOG.warning('%d changes were not sent to their pool managers, which will find them in the database',
+                LOG.warning('%d changes were not sent to their pool managers; they will find them in the database',
                             len(self._waiting))
                 self._waiting.clear()
 
@@ -95,7 +95,7 @@ class CastQueue:
         except Exception as error:  # whatever the transport raises: the user's change is safe in the database
             if pool_name not in self._unreachable:
                 self._unreachable.add(pool_name)
-                LOG.warning('cannot tell the pool manager of %s about changes; it will find them by itself: %s',
+                LOG.warning('the pool manager of %s was not told about changes and will find them in the database: %s',
                             pool_name, error)
             return
         if pool_name in self._unreachable:

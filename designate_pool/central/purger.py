@@ -61,7 +61,7 @@ class Purger:
                 self.settle_estates()
                 self._resume()
             except Exception:  # the loop outlives whatever ails the database
-                LOG.exception('housekeeping failed; it goes on in %g s', INTERVAL)
+                LOG.exception('housekeeping failed; tried again in %g s', INTERVAL)
 
     def turn(self) -> int:
         """Take a few bites, going on where the last turn ended; how many rows were removed."""
@@ -93,7 +93,7 @@ class Purger:
             while not self._stopping.is_set() and self._storage.run(nesting.fill, BITE) == BITE:
                 pass
         except Exception:  # names are looked up without it, only more slowly
-            LOG.exception('the names of domains could not be completed; that goes on in %g s', INTERVAL)
+            LOG.exception('housekeeping could not complete the table of zone names; tried again in %g s', INTERVAL)
 
     def settle_estates(self) -> None:
         """Have what dead domains own on servers that are fed by records belong to who has their names now."""
@@ -107,4 +107,5 @@ class Purger:
                 if not self._next_dead or self._stopping.is_set():
                     break
         except Exception:  # what is left stays as it is
-            LOG.exception('what deleted domains own on servers was not settled; that goes on in %g s', INTERVAL)
+            LOG.exception('housekeeping could not clear what deleted zones own on servers; tried again in %g s',
+                          INTERVAL)

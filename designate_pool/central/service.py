@@ -326,13 +326,13 @@ class Central:
 
     def update_statuses(self, context: Context, reports: Sequence[Report]) -> None:
         if unknown := self._take(*requests.reports(reports)):
-            LOG.warning('reports about domains that do not exist: %s', ', '.join(unknown))
+            LOG.warning('ignored: reports about zones that do not exist: %s', ', '.join(unknown))
 
     def outrun_serial(self, context: Context, domain_id: str, serial: int) -> Domain:
         fields.serial_number('serial', serial)
         domain, changed = self._run(transactions.outrun_serial, context, _domain_id(domain_id), serial, self._now())
         if changed:
-            LOG.warning('%s has got serial %d, since one of its servers serves %d, which was never issued', domain.name,
+            LOG.warning('%s got the new serial %d: one of its servers serves %d, which was never issued', domain.name,
                         domain.serial, serial)
             self._telling.zone(events.UPDATE, domain)
         return self._cast(context, domain, changed)

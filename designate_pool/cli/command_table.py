@@ -90,8 +90,7 @@ _GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
                           'Take a server out of maintenance, have one that joins count as it '
                           'is, or take a drained one back'),
         'server drain': ('commands.pools.servers:DrainServer',
-                         'Take a server out of the pool, and keep it out though its section is '
-                         'still there'),
+                         'Drain a server: take it out of the pool, and keep it out though its section is still there'),
         'server resync': ('commands.pools.servers:ResyncServer',
                           'Compare what a server has with what it should have, and mend it if '
                           'told to'),

@@ -171,7 +171,7 @@ def _number(text: str) -> float:
 
 def _truth(text: str) -> bool:
     if text.lower() not in _TRUE | _FALSE:
-        raise ValueError(f'{text!r} is neither true nor false')
+        raise ValueError(f'{text!r} is not true or false')
     return text.lower() in _TRUE
 
 

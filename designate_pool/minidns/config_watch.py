@@ -98,7 +98,7 @@ class ConfigWatcher:
             self._use(self._read_pool())
         except Exception as error:  # whatever a reader of files may raise
             if str(error) != self._complaint:
-                LOG.error('the servers stay as they were: %s', error, exc_info=not isinstance(error, PoolError))
+                LOG.error('the old list of servers is still used: %s', error, exc_info=not isinstance(error, PoolError))
             self._complaint = str(error)
             return False
         self._complaint = ''

@@ -99,7 +99,7 @@ class AuditFinding:
 
     @property
     def request_id(self) -> str:
-        """By which the log tells what is done about it."""
+        """The request id under which the logs show what is done about it."""
         return self.request_id_of(self.id)
 
     @staticmethod

@@ -201,7 +201,7 @@ def _notes(part: TargetResult) -> Iterator[tuple[str, str]]:
         if part.plan.meta:
             yield 'Meta', json.dumps(part.plan.meta, sort_keys=True, default=str)
     for danger in part.dangers:
-        yield 'Unsafe but forced' if part.forced else 'Unsafe', _line(str(danger))
+        yield 'Unsafe, forced by you' if part.forced else 'Unsafe, needs --force', _line(str(danger))
     if part.only_planned and part.plan is not None:
         yield 'Note', 'the zone is only planned, never applied'
     if part.error is not None:

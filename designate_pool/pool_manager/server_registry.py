@@ -74,11 +74,11 @@ class ServerRegistry:
             lanes = self._lanes(pool)
             last = {key: lane.server for key, lane in self._manager.all_lanes.items()}
             done = self._register(pool, last, self._former_settings, on_command=True, lanes=lanes)
-        LOG.info('the configuration was read anew: %s', told(done) or 'the servers are the same')
+        LOG.info('the configuration was read again: %s', told(done) or 'the servers are the same')
         return done
 
     def refresh(self) -> None:
-        """See where the servers stand now, and whether the configuration was read anew elsewhere."""
+        """See where the servers stand now, and whether the configuration was read again elsewhere."""
         with self._lock:
             roll = self._manager.storage.read(server_store.of_pool, self._manager.pool.name)
             if not roll.pool_id:
@@ -141,7 +141,7 @@ class ServerRegistry:
             pool = self._read_pool()
             lanes = self._lanes(pool)
         except PoolError as error:
-            LOG.error('the configuration was read anew elsewhere, and is wrong here: %s', error)
+            LOG.error('the configuration was read again elsewhere, and is wrong here: %s', error)
             return
         last = {key: lane.server for key, lane in self._manager.all_lanes.items()}
         self._manager.pool = pool

@@ -42,7 +42,7 @@ class PoolManager:
         try:
             self._registrar.reload()
         except PoolError as error:
-            LOG.error('the servers stay as they are: %s', error)
+            LOG.error('the old list of servers is still used: %s', error)
 
     def stop(self) -> None:
         self._periodic.stop()
@@ -67,7 +67,7 @@ class PoolManager:
         if server_id is None:
             raise InvalidField(field='name_server', why=f'{name_server!r} is no server of the pool')
         if status not in (Outcome.SUCCESS, Outcome.ERROR):
-            raise InvalidField(field='status', why=f'{status!r} is neither SUCCESS nor ERROR')
+            raise InvalidField(field='status', why=f'{status!r} is not SUCCESS or ERROR')
         answer = Answer.TIMEOUT if serial_number is None else Answer.SERIAL
         reason = None if status == Outcome.SUCCESS else 'the server did not come to serve the serial'
         self._manager.heard([PollResult(domain.id, server_id, Outcome(status), answer, serial_number, reason,

@@ -29,4 +29,4 @@ def password(method: str, path: str, authorization: str | None) -> str:
     try:
         return base64.b64decode(rest.strip(), validate=True).decode('utf-8').partition(':')[2]
     except (binascii.Error, ValueError):
-        raise Unauthorized(why='what was sent is no HTTP Basic') from None
+        raise Unauthorized(why='what was sent is not HTTP Basic') from None

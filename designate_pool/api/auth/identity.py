@@ -43,4 +43,4 @@ def check_rule(req: falcon.Request, rule: str, what: str) -> None:
     :raises Forbidden: when the policy is against it
     """
     if not req.context.allows(rule):
-        raise Forbidden(what=what, why=f'the policy {rule} is against it')
+        raise Forbidden(what=what, why=f'the policy {rule} does not allow your role')

@@ -39,12 +39,12 @@ class KeystoneAuth:
     def identify(self, req: falcon.Request) -> Identity | None:
         if not req.env.get(_PASSED):
             # Without the filter anybody could have written the headers.
-            raise Unauthorized(why='the request did not come by way of Keystone')
+            raise Unauthorized(why="the request did not come through Keystone's middleware")
         if req.env.get(_DOWN):
             raise ServiceUnavailable(service='Keystone', why=str(req.env[_DOWN]))
         if req.get_header('X-Identity-Status') != 'Confirmed':
             if req.get_header('X-Auth-Token'):
-                raise Unauthorized(why='Keystone does not know this one, or it has expired')
+                raise Unauthorized(why='Keystone does not know the one sent, or it has expired')
             return None
         roles = tuple(role.strip().lower() for role in (req.get_header('X-Roles') or '').split(',') if role.strip())
         project, user = req.get_header('X-Project-Id') or '', req.get_header('X-User-Id') or ''
@@ -117,7 +117,7 @@ class _KeystoneDown(Exception):
 
 
 def _reason(error: BaseException) -> str:
-    LOG.error('Keystone could not be asked: %s', error)
+    LOG.error('Keystone did not check a token: %s', error)
     return f'the token could not be checked ({type(error).__name__})'
 
 

@@ -93,7 +93,7 @@ class AuthMiddleware:
         if operation is not None:
             self._check(operation, who)
             if operation.role != ANYONE and who.needs_project and not (context.project_id or context.all_projects):
-                raise Forbidden(what=operation.summary, why='the token is of no project')
+                raise Forbidden(what=_verb(operation), why='it needs a project, and the token has none')
 
     def _who(self, req: falcon.Request, resp: falcon.Response, operation: ApiOperation | None) -> Identity | None:
         try:
@@ -116,8 +116,8 @@ class AuthMiddleware:
     def _check(self, operation: ApiOperation, who: Identity) -> None:
         if not self._rules.allow(operation.name, who):
             roles = ', '.join(who.roles) or 'none'
-            raise Forbidden(what=operation.summary,
-                            why=f'the policy {operation.name} asks for another role than the token has ({roles})')
+            raise Forbidden(what=_verb(operation),
+                            why=f'the policy {operation.name} does not allow your role ({roles})')
 
     def _context(self, req: falcon.Request, who: Identity) -> Context:
         """
@@ -127,12 +127,13 @@ class AuthMiddleware:
         sudo = header_project(req, SUDO)
         if sudo:
             if not self._rules.allow(policy.USE_SUDO, who):
-                raise Forbidden(what=f'The header {SUDO}', why=f'the policy {policy.USE_SUDO} is against it')
+                raise Forbidden(what=f'use the header {SUDO}', why=f'the policy {policy.USE_SUDO} does not allow your '
+                                                                   'role')
             found = dataclasses.replace(found, project_id=sudo)
         if _flag(req, ALL):
             rule = policy.ALL_PROJECTS if req.method in _READING else policy.CHANGE_ALL_PROJECTS
             if not self._rules.allow(rule, who):
-                raise Forbidden(what=f'The header {ALL}', why=f'the policy {rule} is against it')
+                raise Forbidden(what=f'use the header {ALL}', why=f'the policy {rule} does not allow your role')
             found = dataclasses.replace(found, all_projects=True)
         elif not who.needs_project and not found.project_id:
             found = dataclasses.replace(found, all_projects=True)
@@ -145,6 +146,11 @@ class AuthMiddleware:
 
 #: Who sends no token.
 NOBODY = Identity('', (), user='', key='')
+
+
+def _verb(operation: ApiOperation) -> str:
+    """What *operation* does, as it stands in a sentence."""
+    return operation.summary[0].lower() + operation.summary[1:]
 
 
 def header_project(req: falcon.Request, header: str) -> str:

@@ -49,13 +49,13 @@ class AllowAll:
 def list_rules() -> list[oslo.RuleDefault]:
     """Every rule with its default, for the generator of the sample (entry point ``oslo.policy.policies``)."""
     roles = [
-        oslo.RuleDefault('is_admin', 'role:admin', 'Who may do everything.'),
+        oslo.RuleDefault('is_admin', 'role:admin', 'Administrators: may do everything.'),
         oslo.RuleDefault('is_operator', 'rule:is_admin or role:operator',
-                         'Who looks after the pool: sees all of it, and commands its servers.'),
+                         'Operators: see all of the pool, and command its servers.'),
         oslo.RuleDefault('is_member', 'rule:is_operator or role:member',
-                         'Who changes the zones of a project.'),
+                         'Members: change the zones of a project.'),
         oslo.RuleDefault('is_reader', 'rule:is_member or role:reader',
-                         'Who sees the zones of a project.'),
+                         'Readers: see the zones of a project.'),
     ]
     headers = [
         _documented(ALL_PROJECTS, OPERATOR, 'See the zones of all projects: X-Auth-All-Projects: true', 'GET'),
@@ -63,10 +63,10 @@ def list_rules() -> list[oslo.RuleDefault]:
                     'PUT', 'PATCH', 'DELETE'),
         _documented(NEST_ZONES, ADMIN, 'Create zones above or below those of other projects, of one label, or at the '
                     'name of a name server: X-Auth-All-Projects: true', 'POST'),
-        _documented(USE_SUDO, ADMIN, 'Say for which project to act: X-Auth-Sudo-Project-ID', 'GET', 'POST', 'PUT',
+        _documented(USE_SUDO, ADMIN, 'Act for another project: X-Auth-Sudo-Project-ID', 'GET', 'POST', 'PUT',
                     'PATCH', 'DELETE', former='sudo_project'),
     ]
-    choosing = oslo.DocumentedRuleDefault(CREATE_IN_POOL, _RULES[ADMIN], 'Say which pool a new zone goes to',
+    choosing = oslo.DocumentedRuleDefault(CREATE_IN_POOL, _RULES[ADMIN], 'Choose the pool of a new zone',
                                           [{'path': '/v2/zones', 'method': 'POST'}])
     return [*roles, *headers, choosing, *(
         oslo.DocumentedRuleDefault(each.name, _RULES[each.role], each.summary,
@@ -119,9 +119,9 @@ class OsloPolicy:
             self._stamp = stamp
             try:
                 self._enforcer = self._read()
-                LOG.info('the policy was read anew')
+                LOG.info('the policy was read again')
             except BadConfiguration as error:
-                LOG.error('the policy stays as it was: %s', error)
+                LOG.error('the new policy file is not used, the old one still is: %s', error)
         self._looked = time.monotonic()
 
     def _read(self) -> oslo.Enforcer:
@@ -182,7 +182,7 @@ def _note_unknown(enforcer: oslo.Enforcer) -> None:
     for name in enforcer.file_rules:
         known = name in enforcer.registered_rules or name in former or name == enforcer.default_rule
         if not known and f'rule:{name}' not in used:
-            LOG.warning('the policy has a rule %s that nothing asks for', name)
+            LOG.warning('the policy file has a rule %s that no operation uses; check its name', name)
 
 
 def _wrong(why: str) -> BadConfiguration:

@@ -171,9 +171,9 @@ class TokenAuth:
         wanted = digest(secret.strip())
         found = self._tokens.get(wanted)
         if found is None or not hmac.compare_digest(found.digest, wanted):
-            raise Unauthorized(why='this one is not known')
+            raise Unauthorized(why='the one sent is not known')
         if found.expired(self._clock()):
-            raise Unauthorized(why='this one has expired')
+            raise Unauthorized(why='the one sent has expired')
         return Identity(found.project, found.roles, user=found.name, key=f'project {found.project}')
 
     def reload(self) -> None:
@@ -194,7 +194,7 @@ class TokenAuth:
                 self._tokens = _by_digest(read(self._path))
                 LOG.info('the tokens were read anew, %d of them', len(self._tokens))
             except BadConfiguration as error:
-                LOG.error('the tokens stay as they were: %s', error)
+                LOG.error('the new token file is not used, the old tokens still are: %s', error)
 
 
 def _by_digest(tokens: list[Token]) -> Mapping[str, Token]:

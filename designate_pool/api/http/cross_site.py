@@ -52,7 +52,7 @@ class CrossSiteGuard:
     def _fault(self, environ: Mapping[str, Any]) -> PoolError | None:
         why = self._sign_of_page(environ)
         if why is not None:
-            return Forbidden(what='what a web page from elsewhere asks for', why=why)
+            return Forbidden(what='send requests from a web page of another site', why=why)
         kind = environ.get('CONTENT_TYPE', '').partition(';')[0].strip().lower()
         if kind in _OF_FORMS and environ['REQUEST_METHOD'] not in _READING:
             return WrongContentType(wanted='of a type that no web form has', found=shown(kind))

@@ -84,7 +84,7 @@ def _of_falcon(req: falcon.Request, resp: falcon.Response, error: falcon.HTTPErr
         Envelope().process_request(req, resp)
     missing = not_implemented.find(req.method, req.path)
     if isinstance(error, falcon.HTTPRouteNotFound):
-        what = 'such address; the API begins at /v2, and /openapi.json has all of it'
+        what = 'such address; the API begins at /v2, and /openapi.json describes it'
         return _of_ours(req, resp, missing or NotFound(what=what), params)
     phrase = http.HTTPStatus(error.status_code).phrase
     if isinstance(error, falcon.HTTPMethodNotAllowed):

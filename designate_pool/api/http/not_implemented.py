@@ -10,12 +10,12 @@ import re
 from designate_pool.errors import NotImplementedHere
 
 _ANY = ('GET', 'POST', 'PUT', 'PATCH', 'DELETE')
-_OWNERSHIP = ('Zones are not transferred between projects',
+_OWNERSHIP = ('Zone transfers between projects are not supported',
               'export the zone, delete it, and import it in the other project')
 _ABSENT: tuple[tuple[tuple[str, ...], str, tuple[str, str]], ...] = (
     (_ANY, '/v2/reverse(/.*)?', ('There are no floating IPs',
                                  'create the reverse zone and its PTR recordsets as any other')),
-    (_ANY, '/v2/tlds(/.*)?', ('Top-level domains are not kept in a list', 'let the policy say who may create zones')),
+    (_ANY, '/v2/tlds(/.*)?', ('There is no list of top-level domains', 'let the policy say who may create zones')),
     (_ANY, '/v2/blacklists(/.*)?', ('There are no blacklists', 'let the policy say who may create zones')),
     (_ANY, '/v2/zones/tasks/transfer_(requests|accepts)(/.*)?', _OWNERSHIP),
     (_ANY, '/v2/zones/[^/]+/tasks/transfer_requests(/.*)?', _OWNERSHIP),
@@ -23,7 +23,7 @@ _ABSENT: tuple[tuple[tuple[str, ...], str, tuple[str, str]], ...] = (
                                             'give the other project a token of this one')),
     (_ANY, '/v2/zones/[^/]+/tasks/abandon', ('A zone cannot be abandoned', 'put the servers that are to keep it into '
                                              'maintenance or drain them, then delete the zone')),
-    (_ANY, '/v2/zones/[^/]+/tasks/xfr', ('There are no secondary zones, so nothing is transferred in',
+    (_ANY, '/v2/zones/[^/]+/tasks/xfr', ('Secondary zones are not supported',
                                          'import the zone, or have designate-pool-sync read it from its primary')),
     (_ANY, '/v2/zones/[^/]+/tasks/pool_move', ('A zone is not moved between pools',
                                                'export it, delete it, and import it in the other pool')),

@@ -156,7 +156,7 @@ class ApiServer:
         try:
             wasyncore.loop(timeout=seconds, use_poll=True, map=self._map, count=1)
         except Exception:  # one connection's trouble, or too many files open: the others are still to be served
-            LOG.exception('the API server stumbled')
+            LOG.exception("the API server's loop failed; it goes on")
             time.sleep(0.1)
 
 

@@ -34,24 +34,24 @@ HEADERS = {
                                                            'pattern': '^[A-Za-z0-9_.-]{0,36}$'})),
 }
 _ERRORS = {
-    400: 'Something is wrong with the request; errors names the fields.',
+    400: 'The request is wrong; errors names the fields.',
     401: 'The token is missing or wrong.',
-    403: 'The policy is against it.',
+    403: 'The policy does not allow it.',
     404: 'There is no such thing, or it is another project\'s.',
-    406: 'The client takes neither what is answered here nor JSON.',
-    409: 'It does not fit what is there.',
+    406: "The client accepts neither this answer's type nor JSON.",
+    409: 'It conflicts with what exists.',
     413: 'The body is too long, or a quota is used up.',
-    415: 'The body is of another type.',
+    415: 'The body has the wrong type.',
     429: 'Too many requests; Retry-After says when to come again.',
-    500: 'Something failed; the logs have it under the request id.',
-    503: 'Something that is needed does not answer.',
+    500: 'Something failed; the logs show it with the request id.',
+    503: 'A service or the database does not answer.',
 }
-_ABOUT = '''DNS zones and where each of them stands on every server of the pool.
+_ABOUT = '''DNS zones, and the state of each on every server of the pool.
 
 The resources of Designate v2 are as its API reference has them; servers, plans and what begins with a zone's servers,
 explain, wait and changes are additions. Lists are read in pages: follow links.next. How many entries there are in all
 is not told, since to count them takes the longer the more there are.'''
-_REQUEST_ID = {'description': 'What the logs have the request under.', 'schema': {'type': 'string'}}
+_REQUEST_ID = {'description': 'The id of the request in the logs.', 'schema': {'type': 'string'}}
 
 
 def make_document(operations: Iterable[tuple[str, ApiOperation]], schemas: Mapping[str, Schema]) -> dict[str, Any]:

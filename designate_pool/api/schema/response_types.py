@@ -54,9 +54,9 @@ def listed(name: str, of: str) -> Schema:
 
 
 FAULT = shape({
-    'code': {'type': 'integer', 'minimum': 400, 'maximum': 599, 'description': 'The status again.'},
-    'type': {'type': 'string', 'description': 'A word to switch on.'},
+    'code': {'type': 'integer', 'minimum': 400, 'maximum': 599, 'description': 'The HTTP status.'},
+    'type': {'type': 'string', 'description': 'The kind of error, for programs.'},
     'message': {'type': 'string', 'description': 'What is wrong, as a sentence.'},
-    'request_id': {'type': 'string', 'description': 'What the logs have it under.'},
+    'request_id': {'type': 'string', 'description': 'The id of the request in the logs.'},
     'errors': shape({'errors': {'type': 'array', 'items': shape({'path': TEXTS, 'message': TEXT})}}),
 }, 'errors', description='An error.')

@@ -123,7 +123,7 @@ class ZoneWatcher:
                 stumbled = False
             except Exception:  # whatever the database has, those who wait have their own end, and it may be back before
                 if not stumbled:
-                    LOG.exception('the zones that are waited for could not be looked at')
+                    LOG.exception('waiting requests: the state of their zones could not be read')
                 stumbled = True
                 time.sleep(PACES[-1][1])
 

@@ -33,16 +33,19 @@ _CHOICE = {'pool': request_fields.RequestField(request_fields.some_text)}
 _SEARCH = {'name': request_fields.RequestField(request_fields.some_text, required=True)}
 
 OPERATIONS = (
-    ApiOperation('show_status', 'GET', '/status', 'Show a pool as a page', OPERATOR, {200: None},
+    ApiOperation('show_status', 'GET', '/status', 'Show the status page of a pool', OPERATOR, {200: None},
                  query=_CHOICE, answer_media='text/html'),
-    ApiOperation('find_status_of_zone', 'GET', '/status/zones', "Go to a zone's page", READER, {303: None},
+    ApiOperation('find_status_of_zone', 'GET', '/status/zones', "Redirect to a zone's status page", READER, {303: None},
                  query=_SEARCH),
-    ApiOperation('show_status_of_zone', 'GET', '/status/zones/{zone}', 'Show a zone as a page, by its name or id',
+    ApiOperation('show_status_of_zone', 'GET', '/status/zones/{zone}', 'Show the status page of a zone, by its name or '
+                                                                       'id',
                  READER,
                  {200: None}, answer_media='text/html'),
-    ApiOperation('show_status_style', 'GET', '/status/style.css', 'How the pages look', ANYONE, {200: None},
+    ApiOperation('show_status_style', 'GET', '/status/style.css', 'Fetch the style sheet of the status pages',
+                 ANYONE, {200: None},
                  answer_media='text/css'),
-    ApiOperation('show_status_script', 'GET', '/status/refresh.js', 'What fetches the pages again', ANYONE, {200: None},
+    ApiOperation('show_status_script', 'GET', '/status/refresh.js', 'Fetch the script that refreshes the status pages',
+                 ANYONE, {200: None},
                  answer_media='text/javascript'),
 )
 

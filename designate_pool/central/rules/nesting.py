@@ -32,8 +32,8 @@ def looked(tx: Tx, context: Context, name: str, project_id: str) -> Around:
     :raises NameTaken: when it may not
     """
     if not context.may_nest and not names.above(name):
-        raise InvalidField(field='name', why='one label only, and all names below it would be this project\'s; who may '
-                                             'have that is for the policy nest_zones')
+        raise InvalidField(field='name', why='a name of one label would give this project all names below it; the '
+                                             'policy nest_zones says who may create it')
     around = nesting.around(tx, name, None if context.may_nest else project_id)
     if not context.may_nest:
         if around.is_server:
@@ -55,7 +55,7 @@ def keep(tx: Tx, context: Context, name: str, project_id: str, seen: Around) -> 
         if found:
             is_seen = all(context.sees(each.project_id) for each in seen.above)
             raise RecordsInTheWay(domain=name, records=', '.join(map(' '.join, found)) if is_seen else
-                                  'records of a domain above it')
+                                  'records of a zone above it')
     hold(tx, context, name, project_id, seen)
 
 
@@ -78,8 +78,8 @@ def refuse_inside(context: Context, domain: Domain, below: Iterable[nesting.Neig
     for each in wanted:
         found = next((name for name in _inside(domain, each.name, each.type) if name in owners), None)
         if found is not None:
-            raise InvalidField(field=f'{each.prefix}name', why=f'it lies in the domain {found} and belongs there'
-                               if context.sees(owners[found]) else 'it lies in another domain, below this one')
+            raise InvalidField(field=f'{each.prefix}name', why=f'it lies in the zone {found} and belongs there'
+                               if context.sees(owners[found]) else 'it lies in another zone, below this one')
 
 
 def refuse_new_inside(tx: Tx, context: Context, domain: Domain, new: Sequence[RecordSet],

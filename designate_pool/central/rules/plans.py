@@ -45,7 +45,7 @@ def checked(plan: Any, default_pool_name: str) -> StoredPlan:
     if plan_id is None:
         raise InvalidField(field='id', why='not 32 hexadecimal digits')
     if plan.state is not PlanState.STORED or plan.domain_id is not None or plan.server_id is not None:
-        raise InvalidField(field='state', why='only plans of operators are taken: STORED, of no domain and no server')
+        raise InvalidField(field='state', why='only plans of operators can be stored: STORED, of no zone and no server')
     for name, longest in _LENGTHS.items():
         value = fields.text(name, getattr(plan, name), longest)
         if name in _ASCII and not value.isascii():
@@ -91,7 +91,7 @@ def approve(tx: Tx, context: Context, given: Any, now: datetime) -> tuple[Stored
     """The plan, and the domain that its pool manager is to be told of.  Approving twice is approving once."""
     plan = _locked(tx, context, given)
     if plan.state is PlanState.STORED:
-        raise WrongPlanState(plan=plan.id, state=plan.state, why='it is applied by whoever stored it, not approved')
+        raise WrongPlanState(plan=plan.id, state=plan.state, why='a stored plan is applied by its author, not approved')
     if plan.state not in store.LIVE or plan.domain_id is None or plan.server_id is None:
         raise WrongPlanState(plan=plan.id, state=plan.state, why='only a parked plan can be approved')
     if plan.state is PlanState.PARKED and plan.expires_at is not None and plan.expires_at <= now:
@@ -128,7 +128,7 @@ def settle(tx: Tx, context: Context, given: Any, state: PlanState, why: str | No
     """Telling the same twice is telling it once; one that failed may be applied again."""
     plan = _locked(tx, context, given)
     if plan.domain_id is not None:
-        raise WrongPlanState(plan=plan.id, state=plan.state, why='it is for its pool manager to say what became of it')
+        raise WrongPlanState(plan=plan.id, state=plan.state, why='its pool manager records how it ends')
     if plan.state not in (*_APPLICABLE, state):
         raise WrongPlanState(plan=plan.id, state=plan.state, why=f'it cannot become {state}')
     store.settle(tx, plan.id, _APPLICABLE, state, why, now, _who(context))
@@ -164,7 +164,7 @@ def _resolved(tx: Tx, context: Context, given: Any) -> str:
     if not ids:
         raise PlanNotFound(plan=given)
     if len(ids) > 1:
-        raise InvalidField(field='plan_id', why=f'{given} may be any of several plans; give more of it')
+        raise InvalidField(field='plan_id', why=f'{given} fits several plans; give more digits')
     return ids[0]
 
 

@@ -45,7 +45,8 @@ def update(tx: Tx, pool_id: str, given: Mapping[str, Any], now: datetime, run: s
     if new.name != old.name and pools.share(tx, name=new.name) is not None:
         raise DuplicatePool(pool=new.name)
     if old.name_servers and not new.name_servers and pools.count_domains(tx, pool_id):
-        raise InvalidField(field='name_servers', why='the pool has domains, whose SOA and NS are made from these')
+        raise InvalidField(field='name_servers', why='the pool has zones, whose SOA and NS records are generated from '
+                                                     'these')
     if new.also_notifies != old.also_notifies:
         _check_keys(tx, new)
     pools.save(tx, new, now)
@@ -82,7 +83,7 @@ def delete(tx: Tx, pool_id: str, now: datetime) -> None:
         programs = ', '.join(f'{each.service_name} on {each.hostname}' for each in live)
         raise PoolInUse(pool=pool.name, programs=programs, seconds=f'{heartbeats.SILENCE:g}')
     if not pools.delete(tx, pool_id):
-        raise Conflict(why='the last pool keeps the serials of the domains that were deleted')
+        raise Conflict(why='the last pool cannot be deleted: it keeps the serials of deleted zones')
 
 
 def _check_keys(tx: Tx, pool: Pool) -> None:

@@ -176,8 +176,8 @@ def check_asker(context: Context, project_id: str) -> None:
     :raises Forbidden: when it is another project's, and the asker did not say that this is meant
     """
     if context.project_id != project_id and not context.all_projects:
-        raise Forbidden(what='looking at or changing the quotas of another project',
-                        why='the header X-Auth-All-Projects is not true')
+        raise Forbidden(what='see or change the quotas of another project',
+                        why='it needs the header X-Auth-All-Projects: true')
 
 
 def project(given: Any) -> str:

@@ -76,7 +76,7 @@ def plan(domain: Domain, present: Iterable[RecordSet], wanted: Sequence[WantedRe
 def _check_place(domain: Domain, wanted: WantedRecordSet) -> None:
     at_apex = wanted.name == domain.name
     if not lies_in(wanted.name, domain.name):
-        raise InvalidField(field=f'{wanted.prefix}name', why=f'not inside the domain {domain.name}')
+        raise InvalidField(field=f'{wanted.prefix}name', why=f'not inside the zone {domain.name}')
     if wanted.type == 'SOA' and not at_apex:
         raise InvalidField(field=f'{wanted.prefix}type', why='an SOA is at the apex only')
     if wanted.type == 'SOA' or (wanted.type == 'NS' and at_apex):
@@ -142,4 +142,4 @@ def _check_cnames(present: dict[tuple[str, str], RecordSet], wanted: Sequence[Wa
         if each.rdatas != () and 'CNAME' in at_name and len(at_name) > 1:
             others = ', '.join(sorted(at_name - {each.type}))
             raise InvalidField(field=f'{each.prefix}type',
-                               why=f'{each.name} has {others} already, and a CNAME must be alone at its name')
+                               why=f'{each.name} has {others} already; a CNAME must be the only record at its name')

@@ -39,7 +39,7 @@ def rest(tx: Tx, server_id: str, now: datetime) -> PoolServer:
     if server.state is ServerState.MAINTENANCE:
         return server
     if server.state in _LEAVING:
-        raise WrongServerState(server=server.label, state=server.state, why='it is no longer worked on')
+        raise WrongServerState(server=server.label, state=server.state, why='it is being removed')
     return _save(tx,
                  pool_servers.in_state(server, ServerState.MAINTENANCE, now, note='put into maintenance by command'),
                  now)
@@ -55,8 +55,7 @@ def resume(tx: Tx, server_id: str, now: datetime) -> PoolServer:
         return _save(tx, pool_servers.in_state(server, state, now, note='resumed by command'), now)
     if server.state is ServerState.JOINING:
         return _save(tx, pool_servers.in_state(server, ServerState.ACTIVE, now, joined_at=now,
-                                               note=f'made to count by command, {server.filled} domains having been '
-                                                    'begun'),
+                                               note=f'made to count by command, with {server.filled} zones begun'),
                      now)
     if not server.dismissed:
         raise WrongServerState(server=server.label, state=server.state,

@@ -120,7 +120,7 @@ def _secret(field: str, value: Any) -> str:
         if not base64.b64decode(found, validate=True):
             raise ValueError
     except (binascii.Error, ValueError):
-        raise InvalidField(field=field, why='not Base64 of something') from None
+        raise InvalidField(field=field, why='not Base64, or empty') from None
     return found
 
 

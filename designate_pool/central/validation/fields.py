@@ -44,7 +44,7 @@ def optional_text(field: str, value: Any, longest: int) -> str | None:
 
 def boolean(field: str, value: Any) -> bool:
     if not isinstance(value, bool):
-        raise InvalidField(field=field, why='neither true nor false')
+        raise InvalidField(field=field, why='not true or false')
     return value
 
 
@@ -79,7 +79,7 @@ def outcome(field: str, value: Any) -> Outcome:
     try:
         return Outcome(value)
     except ValueError:
-        raise InvalidField(field=field, why='neither SUCCESS nor ERROR') from None
+        raise InvalidField(field=field, why='not SUCCESS or ERROR') from None
 
 
 def serial_number(field: str, value: Any) -> int:

@@ -48,7 +48,7 @@ def _reverse(network: _Network) -> str:
     first = _name(next(parts), step)
     count = 1 << (upper - network.prefixlen)
     if count > _MOST_NAMED:
-        return f'its reverse names are in {count} domains, of which {first} is the first'
+        return f'its reverse names are in {count} zones, of which {first} is the first'
     return f'create {" and ".join([first, *(_name(each, step) for each in parts)])} for its reverse names'
 
 

@@ -36,7 +36,7 @@ class Rdata(NamedTuple):
 def domain_name(field: str, value: Any) -> str:
     found = name(field, value)
     if found == '.' or found.startswith('*.'):
-        raise InvalidField(field=field, why='neither the root nor a wildcard can be a domain')
+        raise InvalidField(field=field, why='neither the root nor a wildcard can be a zone')
     mistake = implausible_names.why(found)
     if mistake is not None:
         raise InvalidField(field=field, why=mistake)

@@ -224,7 +224,7 @@ _POOL_CHECKS: dict[str, Any] = {
 def report(domain: Any, status: Any, serial_number: Any) -> Report:
     """A report in the form of ``update_status``."""
     if not isinstance(domain, Domain):
-        raise InvalidField(field='domain', why='not a domain')
+        raise InvalidField(field='domain', why='not a zone')
     return Report(domain.id, domain.action, domain.generation, fields.outcome('status', status),
                   fields.serial_number('serial_number', serial_number))
 
@@ -235,6 +235,6 @@ def reports(given: Any) -> list[Report]:
         if not isinstance(each, Report):
             raise InvalidField(field=f'reports[{index}]', why='not a report')
         if not isinstance(each.status, Outcome):
-            raise InvalidField(field=f'reports[{index}].status', why='neither SUCCESS nor ERROR')
+            raise InvalidField(field=f'reports[{index}].status', why='not SUCCESS or ERROR')
         fields.serial_number(f'reports[{index}].serial_number', each.serial_number)
     return list(given)

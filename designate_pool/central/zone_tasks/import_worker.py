@@ -144,7 +144,7 @@ class ImportWorker:
             LOG.exception('import %s failed', task.id)
             if tries >= MOST_TRIES:
                 self._end(task, claim,
-                          f'Central failed at it {tries} times ({type(error).__name__}); its log says more.')
+                          f'Central failed {tries} times to import it ({type(error).__name__}); its log says more.')
             else:
                 self._try_later(task, claim, tries, error)
 
@@ -194,7 +194,7 @@ class ImportWorker:
                 while self.turn(largest):
                     pass
             except Exception:  # the loop outlives whatever ails the database
-                LOG.exception('imports could not be looked for; that goes on in %g s', INTERVAL)
+                LOG.exception('waiting imports could not be read; tried again in %g s', INTERVAL)
             with self._changed:
                 self._changed.wait_for(lambda: self._asked != seen or self._stopping.is_set(), INTERVAL)
 
@@ -205,7 +205,8 @@ class ImportWorker:
                     self._storage.run(zone_tasks.keep_claim, task_id, claim,
                                       self._now() + timedelta(seconds=LEASE))
                 except Exception:  # a claim that lapses meanwhile costs a second try of the import, no more
-                    LOG.exception('the claim on import %s could not be renewed', task_id)
+                    LOG.exception('the claim on import %s could not be renewed; another Central may take it over',
+                                  task_id)
 
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self._clock(), timezone.utc)

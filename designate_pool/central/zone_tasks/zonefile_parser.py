@@ -168,7 +168,7 @@ def _check(sets: dict[str, _Set], domain: NewDomain, mistakes: ZoneFileErrors) -
         ttl, line, data = found
         name, _, rtype = key.partition('\t')
         if not lies_in(name, domain.name):
-            mistakes.add(line_field(line), f'{name} is not inside the domain {domain.name}', _first(key, found))
+            mistakes.add(line_field(line), f'{name} is not inside the zone {domain.name}', _first(key, found))
         if rtype in names_and_rdata.SINGLE:
             if isinstance(data, dict) and len(data) > 1:
                 mistakes.add(line_field(line), f'{name} has more than one {rtype} record', _first(key, found))
@@ -192,7 +192,8 @@ def _check_aliases(sets: dict[str, _Set], aliases: set[str], mistakes: ZoneFileE
         if len(types.get(name, ())) > 1:
             others = ', '.join(sorted(types[name] - {rtype}))
             mistakes.add(f'{line_field(found[1])}, type',
-                         f'{name} has {others} already, and a CNAME must be alone at its name', _first(key, found))
+                         f'{name} has {others} already; a CNAME must be the only record at its name',
+                         _first(key, found))
 
 
 def _first(key: str, found: _Set) -> str:

@@ -175,7 +175,7 @@ class Client:
             raise ApiRefusal(404, {'type': 'server_not_found', 'message': f'There is no server {given}.'})
         if len(found) > 1:
             which = ', '.join(f'{each["name"]} {each["id"]}' for each in found)
-            raise CliError(f'{given} may be any of several servers ({which}); give the name or more of the id.')
+            raise CliError(f'{given} fits several servers ({which}); give the name or more of the id.')
         return found[0]
 
     def pool(self, given: str) -> Json:
@@ -206,7 +206,7 @@ class Client:
             raise ApiRefusal(404, {'type': f'{what}_not_found', 'message': f'There is no {called} {given}.'})
         if len(found) > 1:
             which = ', '.join(f'{each["name"]} {each["id"]}' for each in found)
-            raise CliError(f'{given} may be any of several ({which}); give more of the id.')
+            raise CliError(f'{given} fits several ({which}); give more of the id.')
         return found[0]
 
     def _json(self, answer: requests.Response) -> Json:

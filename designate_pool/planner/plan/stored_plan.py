@@ -148,15 +148,15 @@ def _moved(kept: KeptPart, part: TargetResult | None) -> str | None:
     if part is None or part.desired is None or part.existing is None:
         return 'it is not configured any more'
     if part.desired.digest() != kept.source_digest:
-        return 'the sources have moved'
+        return 'the sources have changed since planning'
     before, after = _states(kept.changes)
     now = {key: part.existing.get(*_split(key)) for key in before}
     neither = [key for key, state in now.items()
                if _told(state) not in (_told(before[key]), _told(after[key])) and not _is_soa(key)]
     if neither:
-        return f'the target has moved ({_names(neither)})'
+        return f'the zone has changed since planning ({_names(neither)})'
     if _with(part.existing, before).digest() != kept.existing_digest:
-        return 'the target has moved, in what the plan leaves as it is'
+        return 'the zone has changed since planning, in records the plan does not touch'
     due = {key: _told(after[key]) for key, state in now.items()
            if _told(state) != _told(after[key]) and not _is_soa(key)}
     planned = {key: _told(state) for key, state in _states(_changes(kept, part))[1].items() if not _is_soa(key)}

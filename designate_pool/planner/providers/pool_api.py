@@ -99,7 +99,7 @@ class PoolApi:
         return self._json('POST', f'/v2/plans/{_quoted(plan_id)}/approve')
 
     def settle_plan(self, plan_id: str, state: str, why: str | None = None) -> Json:
-        """Say what became of a stored plan."""
+        """Record how a stored plan ended."""
         return self._json('POST', f'/v2/plans/{_quoted(plan_id)}/settle', {'state': state, 'why': why})
 
     def drop_plan(self, plan_id: str) -> Json:

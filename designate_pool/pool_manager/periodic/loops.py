@@ -9,7 +9,7 @@ Loops, none of which ever ends by itself:
   reports that were lost; by one of the pool's managers at a time;
 * *sweep*: every domain is asked for on every server once per ``periodic_sync_interval``, by whichever pool manager
   comes to it, see :mod:`designate_pool.pool_manager.periodic.serial_audit`;
-* *members*: where the servers stand is read from the database, and whether the configuration was read anew elsewhere;
+* *members*: where the servers stand is read from the database, and whether the configuration was read again elsewhere;
 * *filling*: servers that join are given every domain, those that leave are emptied;
 * *contents*: what the servers serve under the right serial is compared with the database; *keeping*: what is being
   compared is kept from being taken for abandoned;

@@ -43,7 +43,7 @@ class Roll:
     """A pool's servers.
 
     :ivar pool_id: empty when there is no such pool
-    :ivar reloads: how often the configuration was read anew on command; whoever knows a smaller number reads it too
+    :ivar reloads: how often the configuration was read again on command; whoever knows a smaller number reads it too
     """
 
     pool_id: str = ''

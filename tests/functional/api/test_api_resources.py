@@ -202,7 +202,7 @@ def test_quotas_are_those_of_the_configuration_until_they_are_set(stack: Stack) 
     for number in (1, 2):
         create('red', number, 202)
     fault = create('red', 3, 413)
-    assert (fault['type'], fault['message']) == ('over_quota', 'The quota zones allows 2, and it would be 3.')
+    assert (fault['type'], fault['message']) == ('over_quota', 'The quota zones allows 2; this would make it 3.')
     create('blue', 1, 202)
     assert stack.request('GET', '/v2/quotas/red', 403, headers={'X-Auth-Sudo-Project-ID': 'blue'})['code'] == 403
     both = {'X-Auth-Sudo-Project-ID': 'blue', 'X-Auth-All-Projects': 'true'}

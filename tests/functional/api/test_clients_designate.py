@@ -190,7 +190,7 @@ def test_the_life_of_recordsets(place: Place) -> None:
     place.wait_for('sets.example.com.')
     assert place.server.texts('www.sets.example.com.', 'A') == []
     managed = place.user.run('recordset', 'list', zone['id'], '--type', 'NS')[0]['id']
-    assert 'is made from the pool' in place.user.complaint('recordset', 'delete', zone['id'], managed)
+    assert 'is generated from the pool' in place.user.complaint('recordset', 'delete', zone['id'], managed)
     with pytest.raises(exceptions.Conflict):
         place.user.client().recordsets.create(zone['id'], 'sets.example.com.', 'MX', ['20 mail.example.com.'])
     with pytest.raises(exceptions.BadRequest):

@@ -131,7 +131,7 @@ def test_one_domain(stack: Stack, zone: str, page: Browser, servers: list[Second
 
 def test_a_domain_that_is_not_there(stack: Stack, zone: str, page: Browser) -> None:
     show(page, stack, '/status/zones/%3Cb%3Enowhere')
-    assert 'There is no domain <b>nowhere.' in page.text()
+    assert 'There is no zone <b>nowhere.' in page.text()
     answer = requests.get(f'{stack.url}/status/zones/nowhere', timeout=60)
     assert (answer.status_code, answer.json()['type']) == (404, 'domain_not_found')
 

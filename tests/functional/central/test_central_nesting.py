@@ -28,7 +28,7 @@ RED, BLUE = Context(project_id='red'), Context(project_id='blue')
 CHIEF = Context(project_id='chief', all_projects=True, may_nest=True)
 RED_WHO_SEES = Context(project_id='red', all_projects=True)
 ZONE_FILE = '$ORIGIN {}\n@ 60 IN SOA ns1.example.net. host.example.com. 1 2 3 4 5\n'
-TAKEN = '{} cannot be made: this name, or one above or below it, is in use.'
+TAKEN = 'The zone {} cannot be created: this name, or one above or below it, is in use.'
 
 
 def refused(work: Callable[..., Any], *arguments: Any) -> str:
@@ -46,7 +46,7 @@ def test_the_same_parents_and_children_of_others_are_refused_in_the_same_words(
         central: Central, there: str, wanted: str) -> None:
     create(central, there, who=RED)
     assert refused(create, central, wanted) == (
-        'The domain example.com. exists already.' if there == wanted else TAKEN.format(wanted))  # WHO sees all
+        'The zone example.com. exists already.' if there == wanted else TAKEN.format(wanted))  # WHO sees all
     for work in (lambda: create(central, wanted, who=BLUE),
                  lambda: central.import_zone(BLUE, ZONE_FILE.format(wanted))):
         assert refused(work) == TAKEN.format(wanted)
@@ -99,9 +99,9 @@ def test_records_at_or_below_a_childs_name_are_refused(central: Central) -> None
     parent = create(central, 'example.com.', ('old.example.com.', 'A', ['192.0.2.1']), who=RED)
     create(central, 'sub.example.com.', who=RED)
     create(central, 'theirs.example.com.', who=dataclasses.replace(CHIEF, project_id='blue'))
-    for name, why in (('sub.example.com.', 'it lies in the domain sub.example.com. and belongs there'),
-                      ('a.b.sub.example.com.', 'it lies in the domain sub.example.com. and belongs there'),
-                      ('www.theirs.example.com.', 'it lies in another domain, below this one')):
+    for name, why in (('sub.example.com.', 'it lies in the zone sub.example.com. and belongs there'),
+                      ('a.b.sub.example.com.', 'it lies in the zone sub.example.com. and belongs there'),
+                      ('www.theirs.example.com.', 'it lies in another zone, below this one')):
         given = {'name': name, 'type': 'A', 'records': ['192.0.2.2']}
         assert refused(central.create_recordset, RED, parent.id, given) == f'name: {why}.'
         assert refused(central.apply_changes, RED, parent.id, [
@@ -119,12 +119,12 @@ def test_a_child_over_records_of_its_parent_is_refused_and_they_are_named_to_the
     parent = create(central, 'example.com.', ('sub.example.com.', 'NS', ['ns.example.net.']),
                     ('sub.example.com.', 'TXT', ['"x"']), ('a.sub.example.com.', 'A', ['192.0.2.1']),
                     ('asub.example.com.', 'A', ['192.0.2.1']), who=RED)
-    begin = 'sub.example.com. cannot be made, for what is in a domain above it would be in this one:'
+    begin = 'The zone sub.example.com. cannot be created: delete these records of a zone above it first:'
     for work in (lambda: create(central, 'sub.example.com.', who=RED),
                  lambda: central.import_zone(RED, ZONE_FILE.format('sub.example.com.'))):
         assert refused(work) == f'{begin} a.sub.example.com. A, sub.example.com. TXT.'
     hidden = Context(project_id='blue', may_nest=True)
-    assert refused(lambda: create(central, 'sub.example.com.', who=hidden)) == f'{begin} records of a domain above it.'
+    assert refused(lambda: create(central, 'sub.example.com.', who=hidden)) == f'{begin} records of a zone above it.'
     central.apply_changes(RED, parent.id, [RecordChange('sub.example.com.', 'TXT'),
                                            RecordChange('a.sub.example.com.', 'A')])
     create(central, 'sub.example.com.', who=RED)
@@ -142,9 +142,9 @@ def test_names_with_escaped_dots_hide_no_record_that_is_in_a_childs_way(central:
 
 def test_a_parent_with_records_that_lie_in_a_child_is_refused(central: Central) -> None:
     create(central, 'sub.example.com.', who=RED)
-    assert 'it lies in the domain sub.example.com.' in refused(
+    assert 'it lies in the zone sub.example.com.' in refused(
         lambda: create(central, 'example.com.', ('www.sub.example.com.', 'A', ['192.0.2.1']), who=RED))
-    assert 'it lies in the domain sub.example.com.' in refused(
+    assert 'it lies in the zone sub.example.com.' in refused(
         central.import_zone, RED, ZONE_FILE.format('example.com.') + 'www.sub 60 IN A 192.0.2.1\n')
     create(central, 'example.com.', ('sub.example.com.', 'DS', ['1 8 2 ' + 64 * 'A']), who=RED)
 
@@ -298,4 +298,4 @@ def test_a_record_that_comes_while_its_child_is_being_committed_is_refused(
         record = threads.submit(write)
         wanted = requests.new_domain({'name': 'sub.example.com.', 'email': 'hostmaster@example.com'})
         central._make(RED, wanted, [()], also=hold)
-        assert 'it lies in the domain sub.example.com.' in record.result(120)
+        assert 'it lies in the zone sub.example.com.' in record.result(120)

@@ -47,7 +47,7 @@ def refused(quota: str, found: int, work: Any, *arguments: Any) -> None:
 def test_zones_of_a_project(limited: Central) -> None:
     first = create(limited, 'one.example.', who=RED)
     create(limited, 'two.example.', who=RED)
-    with pytest.raises(errors.OverQuota, match='The quota zones allows 2, and it would be 3'):
+    with pytest.raises(errors.OverQuota, match='The quota zones allows 2; this would make it 3'):
         create(limited, 'three.example.', who=RED)
     create(limited, 'three.example.', who=Context(project_id='blue'))
     for number in range(4):

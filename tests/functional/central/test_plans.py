@@ -552,7 +552,7 @@ class TestWhoSeesWhat:
         assert central.get_plan(WHO, 'ABCD1') == one
         assert central.get_plan(WHO, '-'.join(('abcd2000', '0000'))) == two
         assert central.drop_plan(WHO, 'abcd1').id == one.id
-        with pytest.raises(errors.InvalidField, match='plan_id: abcd may be any of several'):
+        with pytest.raises(errors.InvalidField, match='plan_id: abcd fits several'):
             central.get_plan(WHO, 'abcd')
         for unknown in ('abc', 'abcd3', 'f' * 32, '%%%%', 'abcd1' + '0' * 28, '', None):
             with pytest.raises(errors.PlanNotFound):

@@ -141,8 +141,8 @@ def test_a_pool_with_zones_stays_and_one_whose_zones_are_gone_goes_with_its_serv
         two.storage.run(heartbeats.say, service, 'one.example.com', 'silver', 'UP', {}, utcnow())
     refused = two.ask(path, 'DELETE')
     assert (refused.status_code, refused.json['type'], refused.json['message']) == (
-        409, 'pool_in_use', 'Programs of the pool silver live: minidns on one.example.com, pool_manager on '
-        'one.example.com. Stop them first; one that was killed lives 30 s longer.')
+        409, 'pool_in_use', 'Programs of the pool silver are running: minidns on one.example.com, pool_manager on '
+        'one.example.com. Stop them; a killed one counts for 30 s.')
     two.storage.run(heartbeats.say, 'pool_manager', 'one.example.com', 'silver', 'DOWN', {}, utcnow())
     two.storage.run(heartbeats.say, 'minidns', 'one.example.com', 'silver', 'UP', {}, utcnow() - timedelta(seconds=40))
     assert two.api.simulate_delete(path, headers={'X-Auth-Token': token('alpha', 'admin')}).status_code == 204
@@ -154,7 +154,7 @@ def test_who_may_choose_the_pool_of_a_zone(two: Two) -> None:
     for role in ('member', 'operator'):
         refused = two.ask('/v2/zones', 'POST', wanted, role)
         assert (refused.status_code, refused.json['message']) == (
-            403, 'To choose the pool of a zone is not allowed: the policy create_zone_in_pool is against it.')
+            403, 'You may not choose the pool of a zone: the policy create_zone_in_pool does not allow your role.')
     zone = two.ask('/v2/zones', 'POST', wanted)
     assert zone['pool_id'] == str(uuid.UUID(two.silver.id))
     [nameserver] = two.ask(f'/v2/zones/{zone["id"]}/nameservers')['nameservers']
@@ -173,7 +173,7 @@ def test_who_may_choose_the_pool_of_an_import(two: Two) -> None:
     for role in ('member', 'operator'):
         refused = take_in(two.silver.id, role)
         assert (refused.status_code, refused.json['message']) == (
-            403, 'To choose the pool of a zone is not allowed: the policy create_zone_in_pool is against it.')
+            403, 'You may not choose the pool of a zone: the policy create_zone_in_pool does not allow your role.')
     assert [take_in(where, 'admin').status_code for where in (str(uuid.uuid4()), 'silver')] == [404, 400]
     task = take_in(two.silver.id, 'admin')
     assert task.status_code == 202

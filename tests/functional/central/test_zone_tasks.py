@@ -245,7 +245,7 @@ class TestSeveralCentrals:
             pass
         ended = sorted((tasks.get(IMPORT, RED, each.id) for each in both), key=lambda task: task.status)
         assert [each.status for each in ended] == [ZoneTaskStatus.COMPLETE, ZoneTaskStatus.ERROR]
-        assert ended[1].message == 'The domain example.com. exists already.'
+        assert ended[1].message == 'The zone example.com. exists already.'
         assert len(central.find_domains(RED)) == 1
 
     def test_one_that_is_deleted_meanwhile_comes_to_nothing(self, central: Central, database: Storage,

@@ -225,7 +225,7 @@ def test_a_zone_file_goes_in_and_comes_out(system: System, tmp_path: pathlib.Pat
     assert found == wanted
     again = system.command('zone', 'import', '-', stdin=exported)
     assert (again.returncode, again.stdout) == (1, '')
-    assert again.stderr == '- was not imported: The domain example.net. exists already.\n'
+    assert again.stderr == '- was not imported: The zone example.net. exists already.\n'
     broken = system.command('zone', 'import', '-', stdin=ZONE_FILE.replace('192.0.2.10', '192.0.2.310'))
     assert broken.returncode == 1
     assert '192.0.2.310' in broken.stderr or 'line 7' in broken.stderr

@@ -184,7 +184,7 @@ def test_a_value_is_kept_whole_or_refused(place: Place, zone: str) -> None:
 
 def test_a_name_whose_dot_is_in_a_label_lies_in_another_zone(place: Place, zone: str) -> None:
     ran = place.run('recordset', 'create', 'example.com', 'a\\.example.com.', 'A', '--record', '192.0.2.1', code=1)
-    assert 'not inside the domain example.com.' in ran.err
+    assert 'not inside the zone example.com.' in ran.err
 
 
 def test_why_a_zone_is_not_active(place: Place, zone: str) -> None:

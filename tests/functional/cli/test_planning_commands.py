@@ -153,7 +153,7 @@ class TestRefused:
         plan = git.plan()
         git.change(git.file, '192.0.2.25', '192.0.2.26')
         refused = git.run('apply', plan, code=1)
-        assert f'{git.zone}. on pool: the sources have moved' in refused.err
+        assert f'{git.zone}. on pool: the sources have changed since planning' in refused.err
         assert "make a new plan with 'designate-pool plan'" in refused.err
         assert git.state(plan) == 'DROPPED'
         assert pool.served(f'mail.{git.zone}', 'A') is None
@@ -168,7 +168,7 @@ class TestRefused:
         plan = git.plan()
         git.run('recordset', 'create', git.zone, 'by-hand', 'A', '--record', '192.0.2.99', '--wait', '30')
         refused = git.run('apply', plan, code=1)
-        assert 'the target has moved' in refused.err
+        assert 'the zone has changed since planning' in refused.err
         assert git.state(plan) == 'DROPPED'
         assert pool.served(f'mail.{git.zone}', 'A') == ['192.0.2.25']
         assert pool.served(f'by-hand.{git.zone}', 'A') == ['192.0.2.99']
@@ -178,7 +178,7 @@ class TestRefused:
         git.run('apply', '--yes', '--wait', '30')
         git.write(git.file, CONTENTS)
         ran = git.run('plan', '--detailed-exitcode', code=2)
-        assert 'Unsafe: ' in ran.out and f'if it is meant, add --force {git.zone}\n' in ran.err
+        assert 'Unsafe, needs --force: ' in ran.out and f'if it is meant, add --force {git.zone}\n' in ran.err
         refused = git.run('apply', ran.plan, code=1)
         assert '12 of 17 RRsets would be deleted' in refused.err
         assert f'If it is meant: designate-pool apply {ran.plan} --force {git.zone}\n' in refused.err

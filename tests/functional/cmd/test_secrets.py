@@ -65,7 +65,7 @@ def test_a_new_secret_is_read_with_the_configuration_and_none_is_ever_shown(plac
 
     place.put(place.wrong_secret)
     os.kill(stack.processes['all'].pid, signal.SIGHUP)
-    wait_until(lambda: 'the configuration was read anew' in stack.logs(), 'it is read')
+    wait_until(lambda: 'the configuration was read again' in stack.logs(), 'it is read')
     late = stack.create_zone('late.example.com.')['id']
     stack.wait_for(late, 'ERROR')
     for words in (('zone', 'explain', 'late.example.com.'), ('server', 'list'), ('server', 'show', place.id[:8]),

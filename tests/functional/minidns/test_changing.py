@@ -213,7 +213,7 @@ def test_a_wrong_configuration_is_told_of_once_and_changes_nothing(world: World,
     wait_until(lambda: configuration.read >= 3, 'it is tried again')
     assert serves(world, service)()
     assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == [
-        'the servers stay as they were: The configuration has mistakes (1): it is wrong']
+        'the old list of servers is still used: The configuration has mistakes (1): it is wrong']
     configuration.says = a_pool(KEYED)
     wait_until(lambda: not serves(world, service)(), 'it is followed when it is mended')
 

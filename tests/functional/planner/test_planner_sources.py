@@ -324,8 +324,8 @@ def test_one_mistake_is_told_in_a_line(tmp_path: pathlib.Path) -> None:
     with pytest.raises(SourceError) as caught:
         ZoneFileSource('files', str(tmp_path), '.zone').populate(Zone(ZONE, sub_zones=[f'below.{ZONE}']))
     assert str(caught.value) == (
-        f'{tmp_path}/example.com.zone, line 15 cannot be read: below.example.com. A belongs to the zone '
-        "below.example.com., which is kept elsewhere: 'below.example.com. 60 A 192.0.2.1'.")
+        f"{tmp_path}/example.com.zone, line 15 cannot be read: below.example.com. A belongs to the zone "
+        "below.example.com., which is configured on its own: 'below.example.com. 60 A 192.0.2.1'.")
 
 
 def test_a_file_of_mistakes_is_not_read_to_its_end(tmp_path: pathlib.Path) -> None:

@@ -61,7 +61,7 @@ def wait_for_answer(client: CentralClient) -> None:
 def test_calls_are_answered_again_after_the_broker_was_killed(broker: RabbitMq) -> None:
     with serving(broker.url) as client:
         wait_for_answer(client)
-        with pytest.raises(DomainNotFound, match='There is no domain none'):
+        with pytest.raises(DomainNotFound, match='There is no zone none'):
             client.export_zone(Context(), 'none')
         broker.kill()
         broker.restart()

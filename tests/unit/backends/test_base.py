@@ -50,7 +50,7 @@ Timeout = type('Timeout', (BaseException,), {})
     (Timeout(), 'no answer within 7 s', True, True),
     (ConnectionRefusedError(111, 'Connection refused'), 'connection failed: Connection refused', True, True),
     (OSError('gone'), 'connection failed: gone', True, True),
-    (DomainNotFound(domain='x'), 'There is no domain x.', True, False),
+    (DomainNotFound(domain='x'), 'There is no zone x.', True, False),
     (ZeroDivisionError('by zero'), 'the driver failed: ZeroDivisionError: by zero', True, False),
     (Cancelled('now'), 'the driver failed: Cancelled: now', True, False),
 ])

@@ -102,7 +102,7 @@ def test_a_name_with_several_types_needs_one(run, zone):
     (('zone', 'show', 'example.org'),
      "There is no zone example.org. 'designate-pool zone list' shows the zones there are."),
     (('zone', 'create', 'example.com', '--email', 'a@example.com'),
-     "The domain example.com. exists already. Change it with 'designate-pool zone set', or delete it first."),
+     "The zone example.com. exists already. Change it with 'designate-pool zone set', or delete it first."),
     (('zone', 'create', 'example.org', '--email', ' '), 'email: must not be empty.'),
     (('zone', 'set', 'example.com'), 'Nothing to change; give --email, --ttl, --description or --no-description.'),
     (('zone', 'set', 'example.com', '--ttl', '-5'), 'ttl: must be from 0 to 2147483647.'),

@@ -328,7 +328,7 @@ def test_zones_below_are_their_own_and_come_first() -> None:
     assert [part.zone for part in run.sync(dry_run=False).parts] == ['a.example.com.', ORIGIN, 'xexample.com.']
     source.has(f'{TWO}\nwww.a 300 A 192.0.2.9\na 300 NS ns.example.net.')
     assert run.sync().failed[0].error == \
-        'www.a.example.com. A belongs to the zone a.example.com., which is kept elsewhere.'
+        'www.a.example.com. A belongs to the zone a.example.com., which is configured on its own.'
 
 
 def test_what_a_source_has_of_zones_below_can_be_left_out() -> None:

@@ -137,14 +137,16 @@ def test_an_interruption_before_the_plan_was_settled_is_finished_without_changes
 
 
 @pytest.mark.parametrize(('side', 'text', 'why'), [
-    ('source', f'{AFTER}\nmore 60 A 192.0.2.7', 'example.com. on a: the sources have moved; '
-                                                'example.com. on b: the sources have moved'),
-    ('a', BEFORE.replace('192.0.2.1', '192.0.2.77'), 'example.com. on a: the target has moved (www.example.com. A)'),
-    ('b', f'{BEFORE}\nnew 300 TXT "other"', 'example.com. on b: the target has moved (new.example.com. TXT)'),
+    ('source', f'{AFTER}\nmore 60 A 192.0.2.7', 'example.com. on a: the sources have changed since planning; '
+                                                'example.com. on b: the sources have changed since planning'),
+    ('a', BEFORE.replace('192.0.2.1', '192.0.2.77'), 'example.com. on a: the zone has changed since planning '
+                                                     '(www.example.com. A)'),
+    ('b', f'{BEFORE}\nnew 300 TXT "other"', 'example.com. on b: the zone has changed since planning (new.example.com. '
+                                            'TXT)'),
     ('b', BEFORE.replace('192.0.2.4', '192.0.2.5'),
-     'example.com. on b: the target has moved, in what the plan leaves as it is'),
+     'example.com. on b: the zone has changed since planning, in records the plan does not touch'),
     ('a', f'{BEFORE}\nstranger 60 A 192.0.2.7',
-     'example.com. on a: the target has moved, in what the plan leaves as it is'),
+     'example.com. on a: the zone has changed since planning, in records the plan does not touch'),
 ])
 def test_a_side_that_moved_is_named_and_nothing_is_applied(store: FolderStore, side: str, text: str,
                                                            why: str) -> None:

@@ -66,7 +66,7 @@ def test_all_that_there_is_to_know_is_in_each(word: str) -> None:
     for each in ('example.com.', 'good', 'new.example.com.', 'v=1', 'alias.example.com.', 'Replace', 'Delete', 'Create',
                  '192.0.2.1', '192.0.2.9', '60', '300', 'an answer',
                  'the policy create-delete-only does not allow update', 'example.com. MX would be deleted at the apex',
-                 'it needs force', 'note', '1 kept back', '1 failed',
+                 'needs --force', 'note', '1 kept back', '1 failed',
                  '1 to create, 1 to update, 2 to delete', '1 unsafe', '1 with nothing to do', there):
         assert each in plain, each
     assert SECRET not in told and 'WithSecret' not in told
@@ -96,7 +96,7 @@ def test_the_log_has_it_line_by_line(caplog: pytest.LogCaptureFixture) -> None:
         '  Create new.example.com. TXT',
         '    + new.example.com. 300 TXT "v=1"',
         f'  Meta: {{"note": "a <b> | note", "when": "{zone}"}}',
-        '  Unsafe: example.com. on good: example.com. MX would be deleted at the apex; it needs force.',
+        '  Unsafe, needs --force: example.com. on good: example.com. MX would be deleted at the apex.',
         'In all 1 to create, 2 to update, 2 to delete, 1 unsafe, 1 failed, 1 with nothing to do.',
     ]
 
@@ -189,7 +189,7 @@ def test_a_zone_that_is_made_and_what_is_forced_are_said(word: str) -> None:
     source.has('more 300 A 192.0.2.1')
     forced = list(manager(source, target).sync(force=[ORIGIN]).parts)
     told = text(OUTPUTS[word](word), forced)
-    assert ('"forced": true' if word == 'json' else 'Unsafe but forced') in told
+    assert ('"forced": true' if word == 'json' else 'Unsafe, forced by you') in told
 
 
 def test_a_file_is_written_anew_by_each_run(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -55,7 +55,7 @@ def test_values_and_context_arrive_as_they_were_sent(messaging: Messaging, endpo
 def test_an_error_comes_back_as_its_own_class(messaging: Messaging, endpoint: Endpoint) -> None:
     with pytest.raises(DomainNotFound) as caught:
         CentralClient(messaging).get_domain(CONTEXT, 'x')
-    assert caught.value.kwargs == {'domain': 'x'} and str(caught.value) == 'There is no domain x.'
+    assert caught.value.kwargs == {'domain': 'x'} and str(caught.value) == 'There is no zone x.'
 
 
 def test_a_cast_arrives(messaging: Messaging, endpoint: Endpoint) -> None:

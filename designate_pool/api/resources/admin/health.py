@@ -66,7 +66,7 @@ class HealthResource:
         except PoolError as error:
             return str(error)
         except Exception as error:  # whatever keeps Central from answering is what this check is to tell
-            LOG.exception('Central failed at a health check')
+            LOG.exception('Central failed the health check')
             return f'it failed ({type(error).__name__})'
         return None
 

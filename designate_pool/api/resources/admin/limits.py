@@ -13,7 +13,7 @@ from designate_pool.rpc.central import CentralClient
 #: Of a domain name as text, with its final dot (RFC 1035, 3.1).
 LONGEST_NAME = 255
 OPERATIONS = (
-    ApiOperation('show_limits', 'GET', '/v2/limits', "Show the limits of the asker's project", READER, {200: 'Limits'}),
+    ApiOperation('show_limits', 'GET', '/v2/limits', "Show the limits of your project", READER, {200: 'Limits'}),
 )
 _LIMIT = {'type': 'integer', 'minimum': -1}
 SCHEMAS: dict[str, Schema] = {

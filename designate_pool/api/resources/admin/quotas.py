@@ -19,22 +19,22 @@ SET = {name: RequestField(_LIMIT)
                     'zones')}
 _OWN, _OF_PROJECT = '/v2/quotas', '/v2/quotas/{project_id}'
 OPERATIONS = (
-    ApiOperation('show_own_quotas', 'GET', _OWN, "Show the quotas of the asker's project", READER, {200: 'Quotas'}),
+    ApiOperation('show_own_quotas', 'GET', _OWN, "Show the quotas of your project", READER, {200: 'Quotas'}),
     ApiOperation('show_quotas', 'GET', _OF_PROJECT,
-                 'Show the quotas of a project: another one with X-Auth-All-Projects',
+                 'Show the quotas of a project; of another one with X-Auth-All-Projects',
                  READER, {200: 'Quotas'}),
     ApiOperation('set_quotas', 'PATCH', _OF_PROJECT, 'Set some quotas of a project', ADMIN, {200: 'Quotas'}, body=SET),
-    ApiOperation('reset_quotas', 'DELETE', _OF_PROJECT, 'Let the quotas of the configuration be those of a project',
+    ApiOperation('reset_quotas', 'DELETE', _OF_PROJECT, "Reset a project's quotas to those of the configuration",
                  ADMIN,
                  {204: None}),
 )
 _SHOWN = {'type': 'integer', 'minimum': -1}
 SCHEMAS: dict[str, Schema] = {
     'Quotas': shape({
-        'api_export_size': {**_SHOWN, 'description': 'Recordsets of a zone that is exported.'},
+        'api_export_size': {**_SHOWN, 'description': 'Recordsets of a zone that can be exported.'},
         'recordset_records': {**_SHOWN, 'description': 'Records of a recordset.'},
-        'zone_records': {**_SHOWN, 'description': 'Records of a zone, but for those made from its pool.'},
-        'zone_recordsets': {**_SHOWN, 'description': 'Recordsets of a zone, but for those made from its pool.'},
+        'zone_records': {**_SHOWN, 'description': 'Records of a zone, without those generated from its pool.'},
+        'zone_recordsets': {**_SHOWN, 'description': 'Recordsets of a zone, without those generated from its pool.'},
         'zones': {**_SHOWN, 'description': 'Zones of the project.'},
     }, description='What a project may have; -1 is without limit.'),
 }
@@ -53,7 +53,7 @@ class QuotasResource:
     def on_patch_of(self, req: falcon.Request, resp: falcon.Response, project_id: str) -> None:
         values = request.body(req, SET)
         if not values:
-            raise BadInput(why='the body names nothing to change')
+            raise BadInput(why='the body has nothing to change')
         answer(resp, self._central.set_quotas(asker(req), request_fields.project('project_id', project_id), values))
 
     def on_delete_of(self, req: falcon.Request, resp: falcon.Response, project_id: str) -> None:

@@ -90,7 +90,7 @@ class TsigKeyResource:
         key_id = request_fields.identifier('tsigkey_id', tsigkey_id)
         values = request.body(req, UPDATE)
         if not values:
-            raise BadInput(why='the body names nothing to change')
+            raise BadInput(why='the body has nothing to change')
         answer(resp, _shown(self._central.update_tsigkey(asker(req), key_id, values), req.prefix))
 
     def on_delete(self, req: falcon.Request, resp: falcon.Response, tsigkey_id: str) -> None:

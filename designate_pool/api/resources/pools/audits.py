@@ -22,7 +22,7 @@ from designate_pool.storage.sql.database import Storage
 SOME = 100
 OPERATIONS = (
     ApiOperation('list_audits', 'GET', '/v2/pools/{pool_id}/audits',
-                 'Show when all zones of a pool were looked at on all servers, and what was found', OPERATOR,
+                 'Show when all zones of a pool were last audited on all servers, and what was found', OPERATOR,
                  {200: 'Audits'}),
     ApiOperation('list_audit_findings', 'GET', '/v2/pools/{pool_id}/audits/findings',
                  'List what audits of a pool found lately, and what was done about it', OPERATOR,
@@ -33,7 +33,7 @@ _COUNTS = {'domains': COUNT, 'pairs': COUNT, 'asked': COUNT, 'unanswered': COUNT
 _ROUND = {'started_at': MOMENT, 'seconds': {'type': 'number', 'minimum': 0}, **_COUNTS}
 FINDING: dict[str, Schema] = {
     'id': {'type': 'string', 'format': 'uuid'},
-    'request_id': {'type': 'string', 'description': 'By which the log tells what is done about it.'},
+    'request_id': {'type': 'string', 'description': 'The request id under which the logs show what is done about it.'},
     'found_at': MOMENT,
     'kind': {'type': 'string', 'enum': [each.value for each in sweeps.SHOWN]},
     'zone_id': {'type': 'string', 'format': 'uuid'},
@@ -42,8 +42,8 @@ FINDING: dict[str, Schema] = {
     'server_name': {'type': 'string'},
     'found': {'type': 'string', 'description': 'In words.'},
     'done': {'type': 'string', 'description': 'What was begun about it, in words.'},
-    'mended': {'type': ['boolean', 'null'], 'description': 'Whether the server has the zone right by now; null where '
-                                                           'it is not to have it any more.'},
+    'mended': {'type': ['boolean', 'null'], 'description': 'Whether the server has the zone right now; null where it '
+                                                           'should not have it any more.'},
 }
 SCHEMAS: dict[str, Schema] = {
     'AuditRound': shape(_ROUND),

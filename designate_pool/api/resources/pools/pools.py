@@ -85,7 +85,7 @@ class PoolResource:
         found_id = request_fields.identifier('pool_id', pool_id)
         values = request.body(req, request_fields.POOL_UPDATE)
         if not values:
-            raise BadInput(why='the body names nothing to change')
+            raise BadInput(why='the body has nothing to change')
         answer(resp, _shown(self._central.update_pool(asker(req), {'id': found_id, **values}), req.prefix))
 
     def on_delete(self, req: falcon.Request, resp: falcon.Response, pool_id: str) -> None:

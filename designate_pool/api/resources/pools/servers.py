@@ -21,20 +21,23 @@ from designate_pool.rpc.pool_manager import PoolManagerClient
 _ONE = '/v2/servers/{server_id}'
 FILTERS = {'pool_id': RequestField(request_fields.identifier)}
 OPERATIONS = (
-    ApiOperation('list_servers', 'GET', '/v2/servers', 'Show the servers of all pools and how it goes with each',
+    ApiOperation('list_servers', 'GET', '/v2/servers', 'List the servers of all pools with their state',
                  OPERATOR,
                  {200: 'Servers'}, query=FILTERS),
     ApiOperation('reload_servers', 'POST', '/v2/servers/reload', "Read a pool's servers from its configuration again",
                  OPERATOR, {200: 'Reloaded'}, body=FILTERS, body_optional=True),
-    ApiOperation('show_server', 'GET', _ONE, 'Show a server and how it goes with it', OPERATOR, {200: 'ServerReport'}),
-    ApiOperation('rest_server', 'POST', _ONE + '/maintenance', 'Leave a server alone until it is resumed', OPERATOR,
+    ApiOperation('show_server', 'GET', _ONE, 'Show a server with its state and failures',
+                 OPERATOR, {200: 'ServerReport'}),
+    ApiOperation('rest_server', 'POST', _ONE + '/maintenance', 'Put a server into maintenance until it is resumed',
+                 OPERATOR,
                  {202: 'Server'}, body={}, body_optional=True),
-    ApiOperation('resume_server', 'POST', _ONE + '/resume', 'Take a server back, and have it catch up', OPERATOR,
+    ApiOperation('resume_server', 'POST', _ONE + '/resume', 'Resume a server: it catches up and counts again', OPERATOR,
                  {202: 'Server'}, body={}, body_optional=True),
-    ApiOperation('drain_server', 'POST', _ONE + '/drain', 'Take a server out of the pool', OPERATOR, {202: 'Server'},
+    ApiOperation('drain_server', 'POST', _ONE + '/drain', 'Drain a server: take it out of the pool',
+                 OPERATOR, {202: 'Server'},
                  body=request_fields.SERVER_DRAIN, body_optional=True),
     ApiOperation('resync_server', 'POST', _ONE + '/resync',
-                 'Compare a server with the database, and mend it if asked to', OPERATOR,
+                 'Compare a server with the database, and repair it if asked to', OPERATOR,
                  {200: 'Comparison', 202: 'Comparison'}, body=request_fields.SERVER_RESYNC, body_optional=True),
 )
 _SERVER = {

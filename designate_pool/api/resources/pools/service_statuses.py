@@ -22,10 +22,11 @@ FILTERS = {
     'status': RequestField(request_fields.one_of(*_STATUSES)),
 }
 OPERATIONS = (
-    ApiOperation('list_service_statuses', 'GET', '/v2/service_statuses', 'List services and whether they live',
+    ApiOperation('list_service_statuses', 'GET', '/v2/service_statuses', 'List the services and whether each is '
+                                                                         'running',
                  OPERATOR,
                  {200: 'ServiceStatuses'}, query=FILTERS, is_list=True),
-    ApiOperation('show_service_status', 'GET', '/v2/service_statuses/{service_id}', 'Show whether a service lives',
+    ApiOperation('show_service_status', 'GET', '/v2/service_statuses/{service_id}', 'Show whether a service is running',
                  OPERATOR, {200: 'ServiceStatus'}),
 )
 SCHEMAS: dict[str, Schema] = {

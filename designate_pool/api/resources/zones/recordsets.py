@@ -23,12 +23,13 @@ OPERATIONS = (
     ApiOperation('show_recordset', 'GET', _ONE, 'Show a recordset', READER, {200: 'RecordSet'}),
     ApiOperation('update_recordset', 'PUT', _ONE, "Change a recordset's records, TTL or description", MEMBER,
                  {202: 'RecordSet'}, body=request_fields.RECORDSET_UPDATE),
-    ApiOperation('patch_recordset', 'PATCH', _ONE, 'The same as PUT', MEMBER, {202: 'RecordSet'},
+    ApiOperation('patch_recordset', 'PATCH', _ONE, "Change a recordset's records, TTL or description (the same as "
+                                                   "PUT)", MEMBER, {202: 'RecordSet'},
                  body=request_fields.RECORDSET_UPDATE),
     ApiOperation('delete_recordset', 'DELETE', _ONE, 'Delete a recordset', MEMBER, {202: 'RecordSet'}),
     ApiOperation('list_all_recordsets', 'GET', '/v2/recordsets', 'List recordsets of all zones', READER,
                  {200: 'RecordSets'}, query=request_fields.RECORDSET_FILTERS, is_list=True),
-    ApiOperation('find_recordset', 'GET', '/v2/recordsets/{recordset_id}', 'Be sent to where a recordset is shown',
+    ApiOperation('find_recordset', 'GET', '/v2/recordsets/{recordset_id}', 'Redirect to a recordset',
                  READER,
                  {301: None}),
 )
@@ -113,7 +114,7 @@ class RecordSetResource:
         domain_id, found_id = _ids(zone_id, recordset_id)
         values = request.body(req, request_fields.RECORDSET_UPDATE)
         if not values:
-            raise BadInput(why='the body names nothing to change')
+            raise BadInput(why='the body has nothing to change')
         domain = self._central.get_domain(asker(req), domain_id)
         changed = self._central.update_recordset(asker(req), domain_id, found_id, values)
         answer(resp, designate.recordset(changed, domain, req.prefix), 202)

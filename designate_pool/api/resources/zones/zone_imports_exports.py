@@ -36,7 +36,7 @@ _IMPORT, _EXPORT = f'{_IMPORTS}/{{import_id}}', f'{_EXPORTS}/{{export_id}}'
 OPERATIONS = (
     ApiOperation('list_zone_imports', 'GET', _IMPORTS, 'List imports', READER, {200: 'ZoneImports'}, query=_FILTERS,
                  is_list=True),
-    ApiOperation('create_zone_import', 'POST', _IMPORTS, 'Make a zone of a zone file', MEMBER, {202: 'ZoneImport'},
+    ApiOperation('create_zone_import', 'POST', _IMPORTS, 'Create a zone from a zone file', MEMBER, {202: 'ZoneImport'},
                  media='text/dns', query=_WHERE, body_size=FILE),
     ApiOperation('show_zone_import', 'GET', _IMPORT, 'Show how far an import is, or how it ended', READER,
                  {200: 'ZoneImport'}),
@@ -44,11 +44,12 @@ OPERATIONS = (
                  {204: None}),
     ApiOperation('list_zone_exports', 'GET', _EXPORTS, 'List exports', READER, {200: 'ZoneExports'}, query=_FILTERS,
                  is_list=True),
-    ApiOperation('create_zone_export', 'POST', '/v2/zones/{zone_id}/tasks/export', 'Have a zone file made of a zone',
+    ApiOperation('create_zone_export', 'POST', '/v2/zones/{zone_id}/tasks/export', 'Export a zone as a zone file',
                  READER, {202: 'ZoneExport'}),
     ApiOperation('show_zone_export', 'GET', _EXPORT, 'Show an export', READER, {200: 'ZoneExport'}),
     ApiOperation('delete_zone_export', 'DELETE', _EXPORT, 'Forget an export', MEMBER, {204: None}),
-    ApiOperation('fetch_zone_export', 'GET', f'{_EXPORT}/export', 'Fetch the zone as a zone file', READER, {200: None},
+    ApiOperation('fetch_zone_export', 'GET', f'{_EXPORT}/export', 'Fetch the zone file of an export',
+                 READER, {200: None},
                  answer_media='text/dns'),
 )
 _STATUS: Schema = {'type': 'string', 'enum': _WORDS}
@@ -90,7 +91,7 @@ class ZoneImportsResource:
         who = asker(req)
         pool_id = request.query(req, _WHERE).get('pool_id')
         if pool_id is not None:
-            check_rule(req, CREATE_IN_POOL, 'To choose the pool of a zone')
+            check_rule(req, CREATE_IN_POOL, 'choose the pool of a zone')
             self._central.get_pool(who, pool_id)
         try:
             task = self._tasks.take_in(who, checked(_pieces(req, self._limit)), pool_id)
@@ -100,7 +101,7 @@ class ZoneImportsResource:
         try:
             self._central.look_for_imports(who)
         except ServiceUnavailable as error:
-            LOG.warning('no Central could be told of import %s, which it will find by itself: %s [%s]', task.id, error,
+            LOG.warning('Central was not told of import %s and will find it in the database: %s [%s]', task.id, error,
                         who.request_id)
         shown = designate.imported(self._tasks.wait_for(task), req.prefix)
         answer(resp, shown, 202, at=shown['links']['self'])

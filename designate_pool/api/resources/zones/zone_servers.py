@@ -25,7 +25,7 @@ OPERATIONS = (
                  READER,
                  {200: 'ZoneExplanation'}),
     ApiOperation('list_recordset_servers', 'GET', '/v2/zones/{zone_id}/recordsets/{recordset_id}/servers',
-                 'Show which servers serve what a recordset holds', READER, {200: 'RecordSetServers'}),
+                 'Show which servers serve a recordset as it is now', READER, {200: 'RecordSetServers'}),
 )
 _PAGE = 1000
 _ID = {'type': 'string', 'format': 'uuid'}

@@ -31,10 +31,11 @@ OPERATIONS = (
     ApiOperation('delete_zone', 'DELETE', '/v2/zones/{zone_id}', 'Delete a zone', MEMBER, {202: 'Zone'}),
     ApiOperation('give_zone', 'POST', '/v2/zones/{zone_id}/project', 'Give a zone to a project', ADMIN, {200: 'Zone'},
                  body=_GIVE),
-    ApiOperation('change_zone', 'POST', '/v2/zones/{zone_id}/changes', 'Make many changes of a zone at one serial',
+    ApiOperation('change_zone', 'POST', '/v2/zones/{zone_id}/changes', 'Make many changes of a zone under one new '
+                                                                       'serial',
                  MEMBER,
                  {202: 'Zone'}, body=request_fields.ZONE_CHANGES, body_size=ZONE),
-    ApiOperation('list_zone_servers', 'GET', '/v2/zones/{zone_id}/servers', 'Show where a zone stands on each server',
+    ApiOperation('list_zone_servers', 'GET', '/v2/zones/{zone_id}/servers', 'Show the state of a zone on each server',
                  READER, {200: 'ZoneServers'}),
 )
 SCHEMAS: dict[str, Schema] = {
@@ -120,7 +121,7 @@ class ZonesResource:
     def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
         given = request.body(req, request_fields.ZONE_CREATE, limit=self._limit)
         if given.get('pool_id') is not None:
-            check_rule(req, CREATE_IN_POOL, 'To choose the pool of a zone')
+            check_rule(req, CREATE_IN_POOL, 'choose the pool of a zone')
         recordsets = given.pop('recordsets', ())
         wanted = {name: value for name, value in given.items() if value is not None}
         created = self._central.create_domain(asker(req), wanted, recordsets)
@@ -139,7 +140,7 @@ class ZoneResource:
         domain_id = request_fields.identifier('zone_id', zone_id)
         values = request.body(req, request_fields.ZONE_UPDATE)
         if not values:
-            raise BadInput(why='the body names nothing to change')
+            raise BadInput(why='the body has nothing to change')
         changed = self._central.update_domain(asker(req), domain_id, values)
         answer(resp, designate.zone(changed, req.prefix), 202)
 

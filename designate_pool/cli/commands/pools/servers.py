@@ -125,7 +125,7 @@ class ResumeServer(_Command):
 
 
 class DrainServer(_Command):
-    """Take a server out of the pool, and keep it out though its section is still there."""
+    """Drain a server: take it out of the pool, and keep it out though its section is still there."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)

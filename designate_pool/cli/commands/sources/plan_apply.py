@@ -176,7 +176,11 @@ def _notes(outcome: RunReport, config: str | None, lifetime: timedelta) -> Itera
         for zone in dict.fromkeys(part.zone for part in outcome.unsafe):
             yield f'{zone} is unsafe to change; if it is meant, add --force {zone.removesuffix(".") or "."}'
     if outcome.failed:
-        yield f'{plural(len(outcome.failed), "zone")} could not be planned, and nothing is planned for them.'
+        yield f'{_skipped(len(outcome.failed))} could not be planned.'
+
+
+def _skipped(count: int) -> str:
+    return '1 zone was skipped: it' if count == 1 else f'{count} zones were skipped: they'
 
 
 def _command(words: str, config: str | None) -> str:

@@ -23,7 +23,7 @@ def refusal(name: str) -> str:
     ('192.0.2.1/32.', 'create 2.0.192.in-addr.arpa. for its reverse names'),
     ('198.51.100.0/23.', 'create 100.51.198.in-addr.arpa. and 101.51.198.in-addr.arpa. for its reverse names'),
     ('10.0.0.0/9.',
-     'its reverse names are in 128 domains, of which 0.10.in-addr.arpa. is the first'),
+     'its reverse names are in 128 zones, of which 0.10.in-addr.arpa. is the first'),
     ('2001:db8::/32.', 'create 8.b.d.0.1.0.0.2.ip6.arpa. for its reverse names'),
     ('2001:DB8:1::/48.', 'create 1.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa. for its reverse names'),
     ('2001:db8::/31.', 'create 8.b.d.0.1.0.0.2.ip6.arpa. and 9.b.d.0.1.0.0.2.ip6.arpa. for its reverse names')])

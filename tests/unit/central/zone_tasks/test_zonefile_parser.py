@@ -138,8 +138,8 @@ def test_numbers_in_generate_that_no_name_has_are_refused(line: str) -> None:
     (f'{HEAD}{"a" * 64} A 192.0.2.1\n', 'line 4'),
     (f'{HEAD}www A 192.0.2.1', ''),
     (f'{HEAD}$INCLUDE /etc/passwd\n', "line 4: zone file directive '$INCLUDE' is not allowed"),
-    (f'{HEAD}www.example.org. A 192.0.2.1\n', 'line 4: www.example.org. is not inside the domain example.com.'),
-    (f'{HEAD}a\\.example.com. A 192.0.2.1\n', 'line 4: a\\.example.com. is not inside the domain example.com.'),
+    (f'{HEAD}www.example.org. A 192.0.2.1\n', 'line 4: www.example.org. is not inside the zone example.com.'),
+    (f'{HEAD}a\\.example.com. A 192.0.2.1\n', 'line 4: a\\.example.com. is not inside the zone example.com.'),
     (f'{HEAD}@ SOA ns2 h 1 2 3 4 5\n', 'line 4: a second SOA record; the first is in line 3'),
     (f'{HEAD}www CNAME a\nwww CNAME b\n', 'line 4: www.example.com. has more than one CNAME'),
     (f'{HEAD}www RRSIG A 13 3 300 20260101000000 20250101000000 1 example.com. AAAA\n', 'line 4: RRSIG is made by'),
@@ -160,10 +160,10 @@ def test_files_that_are_refused_name_the_line(text: str, words: str) -> None:
 
 @pytest.mark.parametrize(('lines', 'all_told'), [
     ('www.example.org. A 192.0.2.1\nalias CNAME www\nalias 60 MX 10 www\n', [
-        ('line 4', "www.example.org. is not inside the domain example.com.: 'www.example.org. 300 A 192.0.2.1'"),
-        ('line 5, type', 'alias.example.com. has MX already, and a CNAME must be alone at its name: '
+        ('line 4', "www.example.org. is not inside the zone example.com.: 'www.example.org. 300 A 192.0.2.1'"),
+        ('line 5, type', "alias.example.com. has MX already; a CNAME must be the only record at its name: "
                          "'alias.example.com. 300 CNAME www.example.com.'"),
-        ('line 6, type', 'alias.example.com. has CNAME already, and a CNAME must be alone at its name: '
+        ('line 6, type', "alias.example.com. has CNAME already; a CNAME must be the only record at its name: "
                          "'alias.example.com. 60 MX 10 www.example.com.'")]),
     ('a CNAME b\na CNAME c\nb A 1.2\n', [
         ('line 6', "expected an IPv4 address: 'b A 1.2'"),

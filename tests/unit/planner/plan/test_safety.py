@@ -122,8 +122,7 @@ def test_sources_that_have_nothing_need_force(desired: str, size: int) -> None:
     """The empty-source guard; the worst comes first."""
     found = dangers(plan(zone(f'{SOA.format(1)}\n{NS}\n{hosts(size)}'), zone(desired)))
     assert kinds(found)[0] is EmptySource
-    assert str(found[0]) == (f'example.com. on target: the sources have nothing, the target has {size + 1} RRsets; '
-                             f'it needs force.')
+    assert str(found[0]) == (f'example.com. on target: the sources have nothing, the target has {size + 1} RRsets.')
 
 
 def test_sources_that_had_nothing_need_force_whatever_processors_added() -> None:
@@ -159,18 +158,18 @@ def test_all_that_is_wrong_is_told_the_worst_first() -> None:
 
 @pytest.mark.parametrize(('existing', 'desired', 'message'), [
     (hosts(10), hosts(5, first=5),
-     '5 of 10 RRsets would be deleted, over 30 % (h00.example.com. A, h01.example.com. A, h02.example.com. A and '
-     '2 more); it needs force.'),
+     '5 of 10 RRsets would be deleted, over 30 % (h00.example.com. A, h01.example.com. A, h02.example.com. A and 2 '
+     'more).'),
     (hosts(10), with_ttl(hosts(10), 4),
-     '4 of 10 RRsets would be updated, over 30 % (h00.example.com. A, h01.example.com. A, h02.example.com. A and '
-     '1 more); it needs force.'),
+     '4 of 10 RRsets would be updated, over 30 % (h00.example.com. A, h01.example.com. A, h02.example.com. A and 1 '
+     'more).'),
     (hosts(2), 'x 300 A 192.0.2.1',
-     'all of its 2 RRsets would be deleted (h00.example.com. A, h01.example.com. A); it needs force.'),
+     'all of its 2 RRsets would be deleted (h00.example.com. A, h01.example.com. A).'),
     ('@ 300 A 192.0.2.1\n' + hosts(1), hosts(1),
-     'example.com. A would be deleted at the apex; it needs force.'),
+     'example.com. A would be deleted at the apex.'),
     (f'{NS}\n{hosts(1)}', f'{NS.replace("300", "60")}\n{hosts(1)}',
      'the NS records of the zone itself would change (example.com. 300 NS ns.example.net., example.com. 60 NS '
-     'ns.example.net.); it needs force.'),
+     'ns.example.net.).'),
 ])
 def test_messages_give_counts_limits_and_names(existing: str, desired: str, message: str) -> None:
     (found,) = dangers(plan(zone(existing), zone(desired)))
@@ -215,7 +214,7 @@ def test_deletes_within_an_hour(deletes: int, before: int, limit: int, is_safe: 
     assert (found is None) is is_safe
     if found is not None:
         assert str(found) == (f'example.com. on target: {deletes} deletes after {before} in the last hour are more '
-                              f'than {limit}; it needs force.')
+                              f'than {limit}.')
 
 
 def test_only_deletes_count_for_the_hour() -> None:

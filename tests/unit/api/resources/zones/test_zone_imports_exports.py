@@ -27,7 +27,7 @@ def test_the_second_import_of_the_same_is_an_error_that_says_so(api):
     answer = api.simulate_post(IMPORTS, body=ZONE_FILE, headers=DNS)
     assert answer.status_code == 202
     assert (answer.json['status'], answer.json['zone_id']) == ('ERROR', None)
-    assert answer.json['message'] == 'The domain example.net. exists already.'
+    assert answer.json['message'] == 'The zone example.net. exists already.'
     assert 'href' not in answer.json['links']
 
 

@@ -51,8 +51,8 @@ def test_a_name_that_several_have(run, central):
     for given_text in ('1111', '192.0.2.1'):
         ran = run('server', 'show', given_text)
         assert ran.code == 1
-        assert ran.err == (f'{given_text} may be any of several servers ({ONE} {uuid.UUID(SERVER_IDS[0])}, '
-                           f'fake:192.0.2.1:54 {uuid.UUID(other.id)}); give the name or more of the id.\n')
+        assert ran.err == (f'{given_text} fits several servers ({ONE} {uuid.UUID(SERVER_IDS[0])}, fake:192.0.2.1:54 '
+                           f'{uuid.UUID(other.id)}); give the name or more of the id.\n')
     assert run('server', 'show', '1111a', '-f', 'json').json['name'] == 'fake:192.0.2.1:54'
 
 

@@ -57,7 +57,7 @@ class TestPlansInAFolder:
         git.change(FILE, '192.0.2.2', '192.0.2.3')
         plan = git.run('plan').plan
         git.change('out/example.com.yaml', '192.0.2.1', '192.0.2.9')
-        assert 'the target has moved' in git.run('apply', plan, code=1).err
+        assert 'the zone has changed since planning' in git.run('apply', plan, code=1).err
         assert state(git, plan) == 'DROPPED' and '192.0.2.2' in target(git)
 
     def test_one_that_is_too_old(self, git: Folder) -> None:
