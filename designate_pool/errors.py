@@ -406,7 +406,7 @@ class EmptySource(UnsafePlan):
 
 
 class TooManyDeletesInHour(UnsafePlan):
-    """{zone} on {target}: {count} deletes, after {before} in the last hour, are more than {limit}."""
+    """{zone} on {target}: {count} deletes after {before} in the last hour are more than {limit}."""
 
 
 class UnreadableSecret(PoolError):

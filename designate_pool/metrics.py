@@ -32,117 +32,119 @@ BUILD = Info('designate_pool_build', 'The version that runs, and the Python that
 BUILD.info({'version': __version__, 'python': platform.python_version()})
 
 # The pool manager, by what it does.
-OPERATIONS = Counter('designate_pool_operations', "Driver's calls, a call for many domains counting for each.",
+OPERATIONS = Counter('designate_pool_operations', "Driver calls; a call for many zones counts once for each zone.",
                      ('server', 'driver', 'action', 'outcome'))
-OPERATION_SECONDS = Histogram('designate_pool_operation_seconds', "How long a driver's call took, one for many domains "
-                              'counting once.', ('server', 'driver', 'action'), buckets=LONG)
+OPERATION_SECONDS = Histogram('designate_pool_operation_seconds', 'Duration of driver calls; a call for many zones '
+                              'counts once.', ('server', 'driver', 'action'), buckets=LONG)
 CONTENTS = Counter('designate_pool_contents_compared', "Zones whose contents on a server were compared with the "
-                   "database's, and what came of it.", ('server', 'match'))
-TICKED_AT = Gauge('designate_pool_last_tick_timestamp_seconds', 'When a loop of the pool manager last came round.',
+                   "database, by result.", ('server', 'match'))
+TICKED_AT = Gauge('designate_pool_last_tick_timestamp_seconds', 'When a loop of the pool manager last ran.',
                   ('loop',))
-LOOP_FAILURES = Counter('designate_pool_loop_failures', 'Turns of a loop of the pool manager that failed.', ('loop',))
-CIRCUIT_OPEN = Gauge('designate_pool_circuit_open', 'Whether a server is left in peace because it did not answer: its '
-                     'control channel (control) or its DNS (dns).', ('pool', 'server', 'channel'))
+LOOP_FAILURES = Counter('designate_pool_loop_failures', 'Runs of a loop of the pool manager that failed.', ('loop',))
+CIRCUIT_OPEN = Gauge('designate_pool_circuit_open', '1 while the circuit breaker is open, since the server did not '
+                     'answer: on its control channel (control) or over DNS (dns).', ('pool', 'server', 'channel'))
 CLOCK_AHEAD = Gauge('designate_pool_clock_ahead_seconds', "How far a pool manager's clock is ahead of the database's; "
                     'negative where it is behind.')
-QUEUE = Gauge('designate_pool_queue_length', 'What waits in a queue of the pool manager: casts, outcomes, reports, and '
-              'calls of drivers.', ('queue',))
+QUEUE = Gauge('designate_pool_queue_length', 'Entries in a queue of the pool manager: casts, outcomes, reports, and '
+              'driver calls.', ('queue',))
 
 # The pool manager, by what it reads from the database.  Counts of rows end at storage.measures.MOST.
-ROWS_WAITING = Gauge('designate_pool_rows_waiting', 'Operations that are due on a server or tried again later.',
+ROWS_WAITING = Gauge('designate_pool_rows_waiting', 'Operations that are due on a server or will be retried.',
                      _POOL_SERVER)
-ROWS_DUE = Gauge('designate_pool_rows_due', 'Operations whose time has come and that nobody has in hand.',
+ROWS_DUE = Gauge('designate_pool_rows_due', 'Operations that are due now and that no program is working on.',
                  _POOL_SERVER)
 ROWS_FAILING = Gauge('designate_pool_rows_failing', 'Waiting operations that are in ERROR.', _POOL_SERVER)
-ROWS_DIVERGED = Gauge('designate_pool_rows_diverged', 'Waiting operations whose server serves other contents under the '
-                      'right serial.', _POOL_SERVER)
-ROWS_IN_HAND = Gauge('designate_pool_rows_in_hand', 'Waiting operations that a pool manager or MiniDNS is at work on.',
+ROWS_DIVERGED = Gauge('designate_pool_rows_diverged', 'Waiting operations whose server serves different contents under '
+                      'the right serial.', _POOL_SERVER)
+ROWS_IN_HAND = Gauge('designate_pool_rows_in_hand', 'Waiting operations that a pool manager or MiniDNS is working on.',
                      _POOL_SERVER)
-DUE_AGE = Gauge('designate_pool_oldest_due_seconds', 'For how long the oldest operation has been due that nobody has '
-                'in hand.', _POOL_SERVER)
-BEHIND = Gauge('designate_pool_domains_behind', 'Domains whose newest change a server has yet to take.',
+DUE_AGE = Gauge('designate_pool_oldest_due_seconds', 'How long the oldest operation that no program is working on has '
+                'been due.', _POOL_SERVER)
+BEHIND = Gauge('designate_pool_domains_behind', 'Zones whose newest change a server lacks.',
                _POOL_SERVER)
-LAG = Gauge('designate_pool_serial_lag_seconds', 'For how long a server has been without the newest change of the '
-            'domain that changed first of those it is behind on.', _POOL_SERVER)
+LAG = Gauge('designate_pool_serial_lag_seconds', 'Age of the oldest change that this server lacks, in '
+            'seconds.', _POOL_SERVER)
 SERVER_STATE = Gauge('designate_pool_server_state', '1 for the state that a server is in, 0 for the others.',
                      ('pool', 'server', 'state'))
-DOMAINS = Gauge('designate_pool_domains', 'Domains by status.', ('pool', 'status'))
+DOMAINS = Gauge('designate_pool_domains', 'Zones by status.', ('pool', 'status'))
 PLANS_PARKED = Gauge('designate_pool_plans_parked', 'Plans that wait for an operator to approve or drop them.', _POOL)
 MEASURED_AT = Gauge('designate_pool_measured_timestamp_seconds', 'When the gauges that come from the database were '
                     'last set.', _POOL)
 
 # The rounds over all domains, by what they look at (kind).
-AUDIT_SECONDS = Gauge('designate_pool_audit_seconds', 'How long the last round took that looked at every domain of a '
+AUDIT_SECONDS = Gauge('designate_pool_audit_seconds', 'Duration of the last complete audit round over all zones of a '
                       'pool.', ('pool', 'kind'))
-AUDIT_ENDED_AT = Gauge('designate_pool_audit_timestamp_seconds', 'When that round had looked at everything.',
+AUDIT_ENDED_AT = Gauge('designate_pool_audit_timestamp_seconds', 'When the last audit round ended.',
                        ('pool', 'kind'))
-AUDIT_STARTED_AT = Gauge('designate_pool_audit_started_timestamp_seconds', 'When the present round began; later than '
-                         'now while it waits to begin.', ('pool', 'kind'))
-AUDIT_INTERVAL = Gauge('designate_pool_audit_interval_seconds', 'In which a round is to be done; 0 for never.',
+AUDIT_STARTED_AT = Gauge('designate_pool_audit_started_timestamp_seconds', 'When the present audit round started; in '
+                         'the future while it waits to start.', ('pool', 'kind'))
+AUDIT_INTERVAL = Gauge('designate_pool_audit_interval_seconds', 'The interval in which an audit round has to end; 0 '
+                                                                'for never.',
                        ('pool', 'kind'))
-AUDIT_DOMAINS = Gauge('designate_pool_audit_domains', 'Domains that it looked at.', ('pool', 'kind'))
-AUDIT_COVERAGE = Gauge('designate_pool_audit_coverage', 'Of these domains on all servers that should have them, the '
-                       'share that a server answered for, 0 to 1.', ('pool', 'kind'))
-AUDIT_UNANSWERED = Gauge('designate_pool_audit_unanswered', 'Questions of that round that no answer came to.',
+AUDIT_DOMAINS = Gauge('designate_pool_audit_domains', 'Zones that the last audit round covered.', ('pool', 'kind'))
+AUDIT_COVERAGE = Gauge('designate_pool_audit_coverage', 'Share of questions of the last audit round (each zone on each '
+                       'server that should have it) that were answered, 0 to 1.', ('pool', 'kind'))
+AUDIT_UNANSWERED = Gauge('designate_pool_audit_unanswered', 'Questions of the last audit round that were not answered.',
                          ('pool', 'kind'))
-AUDIT_FINDINGS = Gauge('designate_pool_audit_findings', 'What it found that was thought to be right and was not.',
+AUDIT_FINDINGS = Gauge('designate_pool_audit_findings', 'Findings of the last audit round: zones recorded as right '
+                                                        'that were not.',
                        ('pool', 'kind'))
 
 # MiniDNS.
-POLLS = Counter('designate_pool_polls', 'SOA polls that have come to their end, with all their tries.',
+POLLS = Counter('designate_pool_polls', 'SOA polls that ended, each with all its tries.',
                 ('server', 'outcome'))
-POLL_SECONDS = Histogram('designate_pool_poll_seconds', 'How long a poll took, with all its tries.', _SERVER,
+POLL_SECONDS = Histogram('designate_pool_poll_seconds', 'Duration of SOA polls, with all their tries.', _SERVER,
                          buckets=LONG)
 POLLS_IN_FLIGHT = Gauge('designate_pool_polls_in_flight', 'SOA polls under way.')
-AUDITED = Counter('designate_pool_audited', "What servers said to the audit's questions for serials.",
+AUDITED = Counter('designate_pool_audited', "Serials that the audit asked servers for, by how the question ended.",
                   ('server', 'outcome'))
-NOTIFIES = Counter('designate_pool_notifies', 'NOTIFYs that have come to their end, with all their tries.',
+NOTIFIES = Counter('designate_pool_notifies', 'NOTIFYs that ended, each with all its tries.',
                    ('server', 'outcome'))
-TRANSFERS = Counter('designate_pool_transfers', 'What servers asked MiniDNS for, AXFR, IXFR or SOA, and what became '
-                    'of it; ixfr_whole is an IXFR that was sent the whole zone.', ('server', 'kind', 'outcome'))
-TRANSFER_SECONDS = Histogram('designate_pool_transfer_seconds', 'How long a transfer took that was sent to its end.',
+TRANSFERS = Counter('designate_pool_transfers', 'Requests of servers to MiniDNS, AXFR, IXFR or SOA, by outcome; '
+                    'ixfr_whole is an IXFR answered with the whole zone.', ('server', 'kind', 'outcome'))
+TRANSFER_SECONDS = Histogram('designate_pool_transfer_seconds', 'Duration of complete transfers.',
                              ('server', 'kind'), buckets=LONG)
-TRANSFER_BYTES = Counter('designate_pool_transfer_bytes', 'Octets of answer sections in transfers that were sent to '
-                         'their end.', ('server', 'kind'))
-REFUSED = Counter('designate_pool_refused_queries', 'Queries of those who are not let in, by the reason.', ('reason',))
+TRANSFER_BYTES = Counter('designate_pool_transfer_bytes', 'Octets of the answer sections of complete transfers.',
+                         ('server', 'kind'))
+REFUSED = Counter('designate_pool_refused_queries', 'Queries that were refused, by reason.', ('reason',))
 
 # Central.
-TRANSITIONS = Counter('designate_pool_domain_transitions', 'Domains that have come into a status.',
+TRANSITIONS = Counter('designate_pool_domain_transitions', 'Changes of zones into a status.',
                       ('pool', 'status'))
-CONVERGENCE_SECONDS = Histogram('designate_pool_convergence_seconds', 'From a change of a domain until its pool '
-                                'agreed on it.', ('pool', 'action'), buckets=WAITING)
-NOTIFICATIONS = Counter('designate_pool_notifications', 'Notifications sent, failed, or dropped since too many '
-                        'waited.', ('outcome',))
+CONVERGENCE_SECONDS = Histogram('designate_pool_convergence_seconds', 'Time from a change of a zone until enough '
+                                'servers of its pool served it.', ('pool', 'action'), buckets=WAITING)
+NOTIFICATIONS = Counter('designate_pool_notifications', 'Notifications by outcome: sent, failed, or dropped because '
+                        'too many waited.', ('outcome',))
 
 # Between the services, and the database.
-RPC_CALLS = Counter('designate_pool_rpc_calls', 'Calls to another service that have come to their end.',
+RPC_CALLS = Counter('designate_pool_rpc_calls', 'Calls to another service that ended.',
                     ('service', 'method', 'outcome'))
-RPC_SECONDS = Histogram('designate_pool_rpc_call_seconds', 'How long a call to another service took.',
+RPC_SECONDS = Histogram('designate_pool_rpc_call_seconds', 'Duration of calls to another service.',
                         ('service', 'method'), buckets=LONG)
-RPC_CASTS = Counter('designate_pool_rpc_casts', 'Messages to another service that are not answered.',
+RPC_CASTS = Counter('designate_pool_rpc_casts', 'Messages to another service that expect no answer.',
                     ('service', 'method', 'outcome'))
 TRANSACTIONS = Counter('designate_pool_database_transactions', 'Transactions by kind, read or write.',
                        ('kind', 'outcome'))
-TRANSACTION_SECONDS = Histogram('designate_pool_database_transaction_seconds', 'How long a transaction took, with the '
-                                'waits for a connection and for locks, and with all its tries.', ('kind',),
+TRANSACTION_SECONDS = Histogram('designate_pool_database_transaction_seconds', 'Duration of transactions, including '
+                                'waits for a connection and for locks, and retries.', ('kind',),
                                 buckets=SHORT)
-TRANSACTION_RETRIES = Counter('designate_pool_database_retries', 'Transactions begun once more, since the database '
-                              'lost them for a reason that passes.')
+TRANSACTION_RETRIES = Counter('designate_pool_database_retries', 'Transactions that were retried after a transient '
+                              'failure of the database.')
 
 # The API.
-REQUESTS = Counter('designate_pool_api_requests', "Requests that were answered, by the document's operation.",
+REQUESTS = Counter('designate_pool_api_requests', "Answered requests, by operation of the OpenAPI document.",
                    ('operation', 'status'))
-REQUEST_SECONDS = Histogram('designate_pool_api_request_seconds', 'From a request that is there in full to its answer.',
+REQUEST_SECONDS = Histogram('designate_pool_api_request_seconds', 'Time from a complete request to its answer.',
                             ('operation',), buckets=LONG)
 
 # The webhook for external-dns.
 WEBHOOK_REQUESTS = Counter('designate_pool_webhook_requests', 'Requests of external-dns that were answered.',
                            ('request', 'status'))
-WEBHOOK_SECONDS = Histogram('designate_pool_webhook_request_seconds', 'How long the answer took, with what the API of '
-                            'the pool was asked.', ('request',), buckets=LONG)
-WEBHOOK_REFUSED = Gauge('designate_pool_webhook_endpoints_refused', 'Endpoints that external-dns wanted the last time '
-                        'and that were left out, since they cannot be; the log says why.')
-WEBHOOK_CHANGES = Counter('designate_pool_webhook_changes', 'Changes of RRsets that external-dns had made.')
+WEBHOOK_SECONDS = Histogram('designate_pool_webhook_request_seconds', 'Duration of requests, including calls to the '
+                            'API of the pool.', ('request',), buckets=LONG)
+WEBHOOK_REFUSED = Gauge('designate_pool_webhook_endpoints_refused', 'Endpoints of the last request of external-dns '
+                        'that were left out as invalid; the log says why.')
+WEBHOOK_CHANGES = Counter('designate_pool_webhook_changes', 'Changes of RRsets made for external-dns.')
 
 _OF_SERVER = (ROWS_WAITING, ROWS_DUE, ROWS_FAILING, ROWS_DIVERGED, ROWS_IN_HAND, DUE_AGE, BEHIND, LAG)
 

@@ -107,8 +107,8 @@ class ChangeCommand(ShowOne):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('--wait', nargs='?', type=seconds, const=60.0, metavar='SECONDS',
-                            help='wait until enough servers have the change, and show how it goes on standard error; '
-                                 '60 seconds if no number is given (then put it last)')
+                            help='wait until enough servers have the change, with progress on standard error; 60 '
+                                 'seconds if no number is given (then put it last)')
         return parser
 
     def run(self, parsed_args: argparse.Namespace) -> int:

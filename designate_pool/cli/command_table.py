@@ -37,13 +37,13 @@ _GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         'zone delete': ('commands.zones.zones:DeleteZone', 'Delete a zone, from the database and from every server'),
         'zone give': ('commands.zones.zones:GiveZones', 'Give zones to a project'),
         'zone explain': ('commands.zones.zone_status:ExplainZone',
-                         'Tell why a zone is not ACTIVE, or not on every server'),
-        'zone servers': ('commands.zones.zone_status:ListZoneServers', 'List where a zone stands on each server'),
+                         'Explain why a zone is not ACTIVE, or not on every server'),
+        'zone servers': ('commands.zones.zone_status:ListZoneServers', 'List the state of a zone on each server'),
         'zone nameservers': ('commands.pools.pools:ListNameservers', 'List the name servers of a zone'),
-        'zone wait': ('commands.zones.zone_status:WaitForZone', 'Wait until enough servers have a zone at its serial'),
+        'zone wait': ('commands.zones.zone_status:WaitForZone', 'Wait until enough servers serve a zone at its serial'),
         'zone import': ('commands.zones.zone_files:ImportZone', 'Create a zone from a zone file (RFC 1035)'),
         'zone import list': ('commands.zones.zone_files:ListImports', 'List the imports of zones'),
-        'zone import show': ('commands.zones.zone_files:ShowImport', 'Show how far an import is, or why it failed'),
+        'zone import show': ('commands.zones.zone_files:ShowImport', 'Show the state of an import, or why it failed'),
         'zone import delete': ('commands.zones.zone_files:DeleteImport',
                                'Forget an import; the zone that it made stays'),
         'zone export': ('commands.zones.zone_files:ExportZone', 'Write a zone as a zone file (RFC 1035)'),
@@ -75,30 +75,26 @@ _GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
                      'Change a pool; new name servers give every zone of it a new serial'),
         'pool delete': ('commands.pools.pools:DeletePool', 'Delete a pool that has no zones; stop its programs before'),
         'pool audit': ('commands.pools.pools:ShowAudits',
-                       'Show when all zones of a pool were last looked at on all servers, and what '
-                       'was found'),
+                       'Show when all zones of a pool were last audited on all servers, and what was found'),
         'pool audit findings': ('commands.pools.pools:ListFindings',
-                                'List what audits found lately, the newest first, and what '
-                                'was done about it'),
+                                'List what audits found lately, the newest first, and how it was repaired'),
         'server list': ('commands.pools.servers:ListServers', 'List the servers of all pools, or of one'),
         'server show': ('commands.pools.servers:ShowServer',
-                        'Show where a server stands, and some of what fails on it'),
+                        'Show a server with its state and some of the operations that fail on it'),
         'server maintenance': ('commands.pools.servers:RestServer',
                                'Put a server into maintenance: nothing is sent to it and it does '
                                'not count, until it is resumed'),
         'server resume': ('commands.pools.servers:ResumeServer',
-                          'Take a server out of maintenance, have one that joins count as it '
-                          'is, or take a drained one back'),
+                          'Take a server out of maintenance, let a joining one count at once, or take a drained one '
+                          'back'),
         'server drain': ('commands.pools.servers:DrainServer',
                          'Drain a server: take it out of the pool, and keep it out though its section is still there'),
         'server resync': ('commands.pools.servers:ResyncServer',
-                          'Compare what a server has with what it should have, and mend it if '
-                          'told to'),
+                          'Compare what a server has with what it should have, and repair it with --fix'),
         'server reload': ('commands.pools.servers:ReloadServers',
-                          "Have the pool's configuration read again: new servers join, those "
-                          'whose section is gone drain'),
+                          "Read the pool's configuration again: new servers join, those without a section are drained"),
         'service list': ('commands.pools.services:ListServices',
-                         'List the programs of designate-pool, and which of them live'),
+                         'List the programs of designate-pool, and which of them are running'),
         'tsigkey list': ('commands.pools.tsigkeys:ListKeys', 'List the TSIG keys that zones can be transferred with'),
         'tsigkey show': ('commands.pools.tsigkeys:ShowKey', 'Show a TSIG key; its secret is not shown'),
         'tsigkey create': ('commands.pools.tsigkeys:CreateKey', 'Create a TSIG key, for a pool or for one zone'),
@@ -106,38 +102,33 @@ _GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         'tsigkey delete': ('commands.pools.tsigkeys:DeleteKey', 'Delete a TSIG key'),
     },
     'Projects': {
-        'quota show': ('commands.pools.quotas:ShowQuotas', 'Show how much a project may have; -1 is without limit'),
-        'quota set': ('commands.pools.quotas:SetQuotas', 'Change how much a project may have; -1 is without limit'),
+        'quota show': ('commands.pools.quotas:ShowQuotas', 'Show the quotas of a project; -1 is without limit'),
+        'quota set': ('commands.pools.quotas:SetQuotas', 'Change the quotas of a project; -1 is without limit'),
         'quota unset': ('commands.pools.quotas:UnsetQuotas',
-                        'Have a project have the quotas of the configuration again'),
-        'limits': ('commands.pools.quotas:ShowLimits', 'Show what the API takes'),
+                        'Reset the quotas of a project to those of the configuration'),
+        'limits': ('commands.pools.quotas:ShowLimits', 'Show the limits of the API'),
     },
     'Zones that are kept in files': {
         'plan': ('commands.sources.plan_apply:MakePlan',
-                 'Show what would change so that zones are as their sources have them, and keep '
-                 'that plan to be applied'),
+                 "Show what has to change so that zones match their sources, and store that plan for 'apply'"),
         'plan list': ('commands.sources.plans:ListPlans',
-                      "List the plans that are kept, the newest first: an operator's, and those "
-                      'that pool managers have parked'),
+                      'List the stored plans, the newest first: those of operators, and those that pool managers have '
+                      'parked'),
         'plan show': ('commands.sources.plans:ShowPlan',
-                      'Show a plan that is kept: all that it would change, and why it waits'),
+                      'Show a stored plan: all that it would change, and why it waits'),
         'plan drop': ('commands.sources.plans:DropPlan',
-                      'Forget a plan: it is not applied any more.  A parked one is made anew if it '
-                      'is still needed'),
+                      'Drop a plan: it is not applied any more.  A parked one is made again if it is still needed'),
         'apply': ('commands.sources.plan_apply:ApplyPlan',
-                  'Make exactly the changes of a plan, or with --yes plan and apply in one go'),
+                  'Apply exactly the changes of a plan, or with --yes plan and apply in one go'),
         'compare': ('commands.sources.sources:CompareZones',
-                    'Show what would have to change in B so that a zone is there as it is in '
-                    'A'),
+                    'Show what has to change in B so that a zone is the same in A and B'),
         'dump': ('commands.sources.sources:DumpZones',
-                 'Write zones into files, as their sources and processors make them: one file for '
-                 'each zone'),
+                 'Write zones into files, as their sources and processors give them: one file for each zone'),
         'report': ('commands.sources.report:ReportZone',
-                   "Ask every server of the zone's pool over DNS for all that the pool holds, "
-                   'and show where answers differ'),
+                   "Ask every server of a zone's pool over DNS for all records of the zone, and show where answers "
+                   "differ"),
         'validate': ('commands.sources.sources:Validate',
-                     'Read the configuration and every zone from its sources, and tell every '
-                     'mistake; nothing is planned'),
+                     'Check the configuration, and every zone as its sources have it; nothing is planned'),
     },
     'The command itself': {
         'complete': ('args.completion:Complete', 'Print what a shell needs to complete the command'),

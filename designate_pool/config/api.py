@@ -23,12 +23,12 @@ OPTIONS: list[cfg.Opt] = [
         ('token', 'tokens from tokens_file, with project and roles'),
         ('keystone', 'tokens of OpenStack Identity, by the section [keystone_authtoken] of keystonemiddleware, which '
                      "pip install 'designate-pool[keystone]' brings"),
-        ('noauth', 'nobody: whoever reaches the API may change every domain. On addresses that other machines reach '
-                   'this has to be written here, and allow_remote = true too')],
-        help='Who says who asks. Not set: noauth, and then listen may only hold loopback addresses.'),
+        ('noauth', 'no authentication: whoever reaches the API may change every zone. On addresses that other machines '
+                   'reach this has to be written here, and allow_remote = true too')],
+        help='How users are authenticated. Not set: noauth, and then listen may only hold loopback addresses.'),
     cfg.BoolOpt('allow_remote', default=False,
                 help='With auth = noauth, which must be written as well: allow listen to hold addresses that other '
-                     'machines reach. The API asks nobody who they are: whoever reaches it may change every domain.'),
+                     'machines reach. The API asks nobody who they are: whoever reaches it may change every zone.'),
     cfg.ListOpt('hosts', default=[],
                 help='With auth = noauth: names by which users call the API, as in URLs, beside addresses, localhost '
                      'and the name of the machine. A request to another name is refused: '
@@ -42,7 +42,7 @@ OPTIONS: list[cfg.Opt] = [
                       'for itself. 0: no limit.'),
     cfg.IntOpt('rate_burst', default=500, min=1,
                help='With a rate_limit: requests that may come at once after a pause.'),
-    cfg.IntOpt('threads', default=16, min=1, max=1000, help='Requests handled at the same time.'),
+    cfg.IntOpt('threads', default=16, min=1, max=1000, help='Requests that one process handles at the same time.'),
     cfg.IntOpt('threads_per_client', default=0, min=0, max=1000,
                help='How many of these one project may have, or one address where no project is known; what it asks '
                     'beyond that waits, so that others find a thread at once. All clients of one address together may '

@@ -13,19 +13,19 @@ from designate_pool.model import Endpoint
 
 #: What a quota may be at most.
 MOST = 2147483647
-GROUP = cfg.OptGroup('service:central', help='Central, which owns domains and records.')
+GROUP = cfg.OptGroup('service:central', help='Central, which owns zones and records.')
 OPTIONS: list[cfg.Opt] = [
     cfg.StrOpt('default_pool_name', deprecated_for_removal=True, deprecated_since='0.1.0',
                deprecated_reason='[service:pool_manager] pool_name says it.',
-               help='The pool of a domain that is created without one. Not set: [service:pool_manager] pool_name.'),
+               help='The pool of a zone that is created without one. Not set: [service:pool_manager] pool_name.'),
     cfg.IntOpt('deleted_retention', default=604800, min=0,
-               help='Seconds that a deleted domain is kept in the database after its last server has confirmed the '
+               help='Seconds that a deleted zone is kept in the database after its last server has confirmed the '
                     'deletion.'),
     cfg.IntOpt('task_retention', default=604800, min=3600,
                help='Seconds that imports and exports of zones are kept after they ended. What was imported stays.'),
     cfg.IntOpt('journal_records', default=10000, min=0, max=1000000,
-               help='Changed records that are kept of a domain, so that servers need to fetch only what has changed '
-                    '(IXFR); the oldest go first. 0: servers always fetch whole zones.'),
+               help='Changed records that are kept for a zone, so that servers need to fetch only what has changed '
+                    '(IXFR); the oldest are dropped first. 0: servers always fetch whole zones.'),
     cfg.IntOpt('journal_age', default=604800, min=0,
                help='Seconds that changed records are kept for servers that are behind.'),
     cfg.IntOpt('quota_zones', default=1000, min=-1, max=MOST,

@@ -16,27 +16,28 @@ GROUP = cfg.OptGroup('service:pool_manager', help=(
     '``[backend:<driver>:*]`` holds what all servers of a driver have in common, and a server takes from there what '
     'its own section does not say.'))
 OPTIONS: list[cfg.Opt] = [
-    cfg.StrOpt('pool_name', default='default', help='The pool that this pool manager keeps in step.'),
+    cfg.StrOpt('pool_name', default='default', help='The pool that this pool manager keeps in step with the database.'),
     cfg.IntOpt('threshold_percentage', default=100, min=1, max=100,
-               help='How many of the servers, in percent, must serve a change before it is ACTIVE; rounded up to whole '
+               help='Percentage of the servers that must serve a change before it is ACTIVE; rounded up to whole '
                     'servers.'),
     cfg.FloatOpt('poll_timeout', default=30, min=0.01,
                  help='Seconds to wait for the answer to a NOTIFY or to a poll.'),
     cfg.FloatOpt('poll_retry_interval', default=2, min=0,
                  help='Seconds between two tries, of a NOTIFY, of a poll and of a driver call.'),
     cfg.IntOpt('poll_max_retries', default=3, min=0, max=1000,
-               help='How often something is tried again in a round: a round has one try more than this.'),
+               help='How often something is retried in a round; a round has one try more than this.'),
     cfg.FloatOpt('periodic_sync_interval', default=120, min=0.1, deprecated_name='period_sync_interval',
-                 help='Seconds in which every domain is looked at once on every server.'),
+                 help='Seconds in which every zone is checked once on every server.'),
     cfg.FloatOpt('contents_audit_interval', default=86400, min=0,
-                 help='Seconds in which the contents of every zone are compared once on every server that is fed by '
-                      'transfer; the servers have to let the pool manager transfer their zones. 0: never.'),
+                 help='Seconds in which the contents of every zone are compared once with the database on every server '
+                      'that is fed by transfer; the servers have to let the pool manager transfer their zones. 0: '
+                      'never.'),
     cfg.FloatOpt('contents_audit_rate', default=1000000, min=1000,
-                 help='How many octets a second are transferred from one server at most to compare contents.'),
+                 help='The most octets a second that are transferred from one server to compare contents.'),
     cfg.FloatOpt('extra_zones_interval', default=3600, min=0,
-                 help='Seconds in which every server that is fed by transfer is asked once for zones that no domain '
-                      'explains. Those that the pool made, of deleted domains, are deleted; others are told of in the '
-                      'log. 0: never.'),
+                 help='Seconds in which every server that is fed by transfer is asked once for zones that are not in '
+                      'the database. Those that the pool created and whose zone was deleted are deleted; others are '
+                      'only logged. 0: never.'),
     cfg.FloatOpt('retry_backoff_initial', default=5, min=0.01,
                  help='Seconds between the end of a failed round and the next try; doubled after each.'),
     cfg.FloatOpt('retry_backoff_maximum', default=300, min=0.01,
@@ -52,14 +53,14 @@ OPTIONS: list[cfg.Opt] = [
     cfg.IntOpt('batch_size', default=200, min=1, max=10000,
                help='How many due rows are claimed at a time.'),
     cfg.IntOpt('max_deletes_per_hour', default=1000, min=0,
-               help='How many RRsets may be deleted within an hour from the servers that are fed by records, those of '
-                    'domains that are deleted among them; beyond that, plans that delete are parked until an operator '
-                    'approves them. 0: any number.'),
+               help='How many RRsets may be deleted within an hour from the servers that are fed by records, including '
+                    'those of deleted zones; beyond that, plans that delete are parked until an operator approves '
+                    'them. 0: any number.'),
     cfg.FloatOpt('plan_lifetime', default=604800, min=60,
                  help='Seconds for which a parked plan can be approved.'),
     cfg.BoolOpt('count_joining_servers', default=False,
                 help='Whether a server counts in thresholds from the moment that it joins the pool; otherwise it '
-                     'counts as soon as it has every domain.'),
+                     'counts as soon as it has every zone.'),
     cfg.BoolOpt('delete_zones_of_removed_servers', default=False,
                 help='Whether the zones are deleted from a server whose section is gone from the configuration, if it '
                      'still answers.'),

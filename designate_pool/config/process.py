@@ -19,12 +19,12 @@ OPTIONS: list[cfg.Opt] = [
     cfg.StrOpt('concurrency', default='eventlet', choices=[
         ('eventlet', 'green threads: the standard library is made to cooperate'),
         ('threading', 'native threads')],
-        help='How a process does several things at the same time.'),
+        help='How a process runs several tasks at the same time.'),
     cfg.StrOpt('host', sample_default='<name of this machine>',
-               help='What this process is called among the others that serve the same topic. Not set: the name of '
-                    'the machine.'),
+               help='The name of this process among those that serve the same topic. Not set: the name of the '
+                    'machine.'),
     cfg.StrOpt('state_path', default='/var/lib/designate-pool',
-               help='The folder for what must outlive a process; the default database lies in it.'),
+               help='The folder for state that must survive a restart; the default database is in it.'),
 ]
 
 

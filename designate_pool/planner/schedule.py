@@ -25,7 +25,7 @@ class RunSchedule:
     The invariant: a run is due ``interval`` after the beginning of the last, or sooner when an event asked for it, and
     never sooner than ``min_event_sync_interval`` after that beginning.  An event never puts a run off.
 
-    :param interval: from the beginning of one run to the beginning of the next
+    :param interval: from the start of one run to the start of the next
     """
 
     def __init__(self, now: float, interval: float, min_event_sync_interval: float = 5.0) -> None:

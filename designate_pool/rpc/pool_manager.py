@@ -74,7 +74,7 @@ class PoolManagerClient:
                        delete_extra: int | None = None, contents: bool = False) -> Comparison:
         """Compare what a server really has with what it should have.
 
-        :param fix: have what is missing made and what is behind fetched; it is under way when this returns
+        :param fix: create missing zones and transfer outdated ones again; it is under way when this returns
         :param contents: compare the contents of its zones as well, for as long as :data:`LONG` lasts
         :param delete_extra: delete the zones that are no domain of any pool, if there are just so many
         :raises ServerNotFound: when this pool has no such server

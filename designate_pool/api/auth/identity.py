@@ -14,7 +14,7 @@ from designate_pool.model import Context
 class Identity:
     """Who asks.
 
-    :ivar project: whose zones it works on; '' is nobody's
+    :ivar project: the project whose zones it may use; '' is nobody's
     :ivar roles: in lower case, as they are called in the policy
     :ivar user: a name for people
     :ivar key: what its requests are counted under

@@ -52,7 +52,7 @@ def pool_page(found: PoolState, base: str, now: datetime) -> str:
         section('servers', 'Servers', _servers(found, now)),
         section('failing', 'What fails', table(
             'failing', 'Operations that failed and are tried again, of each server those that are due first',
-            ('Domain', 'Server', 'Operation', 'Serial there', 'Wanted', 'Tries', 'Reason', 'Next try'),
+            ('Zone', 'Server', 'Operation', 'Serial there', 'Wanted', 'Tries', 'Reason', 'Next try'),
             [(zone_link(each.name, each.domain_id, base), labels.get(each.server_id, each.server_id),
               each.action.value, number(each.serial),
               '–' if each.action is Action.DELETE else str(each.expected_serial), each.attempts, each.error or '–',
@@ -60,15 +60,15 @@ def pool_page(found: PoolState, base: str, now: datetime) -> str:
             numbers=(3, 4, 5), empty='Nothing fails.')),
         section('changes', 'Last changes', _changes(found.changes, base, now)),
         section('audits', 'Audits', table(
-            'audits', 'The rounds that look at every domain on every server',
-            ('What', 'Round', 'Began', 'Length', 'Domains', 'Asked', 'Not answered', 'Findings', 'Coverage'),
+            'audits', 'The audit rounds, each of which checks every zone on every server',
+            ('What', 'Round', 'Began', 'Length', 'Zones', 'Asked', 'Not answered', 'Findings', 'Coverage'),
             [line for each in found.audits for line in _audit(each, now)], numbers=(4, 5, 6, 7, 8),
             empty='No round has begun yet.')),
         section('programs', 'Programs', table(
-            'programs', 'What the programs said of themselves last', ('Program', 'Pool', 'Host', 'State', 'Heard'),
+            'programs', 'The programs and when each last reported', ('Program', 'Pool', 'Host', 'State', 'Heard'),
             [(each.service_name, each.pool_name, each.hostname, state(each.status),
               f'{age(each.heartbeated_at, now)} ago') for each in found.programs],
-            empty='No program has told of itself.')))
+            empty='No program has reported yet.')))
 
 
 def _others(found: PoolState, base: str) -> Html | None:
@@ -76,7 +76,7 @@ def _others(found: PoolState, base: str) -> Html | None:
     if not found.others:
         return None
     return section('pools', 'Other pools', table(
-        'pools', 'How it goes with the servers of the other pools', ('Pool', 'Servers'),
+        'pools', 'The state of the servers of the other pools', ('Pool', 'Servers'),
         [(el('a', name, href=f'{base}/status?pool={quote(name, "")}'), pool_summary(reports))
          for name, reports in found.others.items()], empty='There is no other pool.'))
 
@@ -90,7 +90,7 @@ def pool_summary(reports: Sequence[ServerReport]) -> str:
     behind = [each for each in reports if each.waiting]
     what = f'{len(active)} {"server is" if len(active) == 1 else "servers are"} active'
     domains = max(each.domains for each in active)
-    of = f'{domains} {"domain" if domains == 1 else "domains"}'
+    of = f'{domains} {"zone" if domains == 1 else "zones"}'
     if failing:
         count = sum(each.failing for each in failing)
         return (f'{what}; {count} {"operation fails" if count == 1 else "operations fail"} on '
@@ -107,8 +107,8 @@ def _has(servers: Sequence[ServerReport]) -> str:
 def _servers(found: PoolState, now: datetime) -> Html:
     errors = {each.server_id: each.error for each in reversed(found.failures)}
     return table(
-        'servers', 'The servers of the pool and how it goes with each',
-        ('Server', 'State', 'For', 'Domains', 'To do', 'Failing', 'Oldest due', 'Last error or note'),
+        'servers', 'The servers of the pool, with the state and the work of each',
+        ('Server', 'State', 'Since', 'Zones', 'To do', 'Failing', 'Oldest due', 'Last error or note'),
         [(each.server.label, _server_state(each), age(each.server.state_since, now), each.domains, each.waiting,
           el('span', each.failing, class_='bad' if each.failing else None), _oldest(each.oldest, now),
           errors.get(each.server.id) or each.server.note or '–')
@@ -135,8 +135,8 @@ def _changes(changes: Sequence[RecentChange], base: str, now: datetime) -> Conte
     return join(
         el('figure', plot.plot(points), el('figcaption', plot.summary(points),
                                            ' A full dot has converged, an empty one has not, a cross has failed.')),
-        table('changes', 'The last change of each domain, the newest first',
-              ('Domain', 'Serial', 'State', 'Changed', 'Converged after'),
+        table('changes', 'The last change of each zone, the newest first',
+              ('Zone', 'Serial', 'State', 'Changed', 'Converged after'),
               [(zone_link(each.name, each.domain_id, base) if each.status is not Status.DELETED else each.name,
                 each.serial, state(each.status.value), moment(each.changed_at),
                 span(_took(each, now)) if each.converged_at else f'not yet, since {span(_took(each, now))}')
@@ -188,7 +188,7 @@ def zone_page(domain: Domain, told: Mapping[str, Any], recordsets: int | None, b
         section('advice', 'What to do', el('ul', *(el('li', each) for each in told['advice']))
                 if told['advice'] else el('p', 'Nothing.')),
         section('servers', 'Servers', facts(*((each['name'], each['state_of']) for each in told['servers'])), table(
-            'servers', f'Where {domain.name} stands on each server',
+            'servers', f'The state of {domain.name} on each server',
             ('Server', 'State', 'Operation', 'Outcome', 'Serial there', 'Wanted', 'Tries', 'Next try', 'Last error'),
             [_on_server(each, now) for each in told['servers']], numbers=(4, 5, 6),
             empty='No server has anything of it.')),

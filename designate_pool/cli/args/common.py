@@ -22,10 +22,10 @@ def add_page(parser: argparse.ArgumentParser, keys: Sequence[str]) -> None:
 
     :param keys: what it can be sorted by
     """
-    parser.add_argument('--limit', type=_count, metavar='N', help='no more than so many')
-    parser.add_argument('--marker', metavar='ID', help='only what comes after the one of this id')
+    parser.add_argument('--limit', type=_count, metavar='N', help='at most this many')
+    parser.add_argument('--marker', metavar='ID', help='begin after the entry with this id')
     parser.add_argument('--sort', type=_order(keys), metavar='KEY[:desc]',
-                        help=f'have the API sort by one of {", ".join(keys)}; --sort-column sorts what was fetched')
+                        help=f'let the API sort by one of {", ".join(keys)}; --sort-column sorts what was fetched')
 
 
 def page(parsed_args: argparse.Namespace) -> dict[str, Any]:

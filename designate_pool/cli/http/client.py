@@ -118,7 +118,7 @@ class Client:
               **parameters: Any) -> Iterator[Json]:
         """All items of a list, page after page.
 
-        :param most: no more than so many
+        :param most: at most this many
         :param marker: only what comes after the item of this id
         """
         wanted = {name: value for name, value in parameters.items() if value is not None}

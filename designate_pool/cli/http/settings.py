@@ -41,15 +41,16 @@ class ApiConnection:
 def add_options(parser: argparse.ArgumentParser) -> None:
     # None is not the default address: who has a configuration that names a pool need not name it twice.
     parser.add_argument('--url', help=f'where the API is; DESIGNATE_POOL_URL if not given, else {DEFAULT_URL}')
-    parser.add_argument('--token', help='DESIGNATE_POOL_TOKEN if not given, which others on the host cannot see')
+    parser.add_argument('--token', help='the token; DESIGNATE_POOL_TOKEN if not given, which other users of the host '
+                                        'cannot see')
     parser.add_argument('--cloud', metavar='NAME',
                         help=f'take all of this from an entry of {clouds.PLACES[0]} or {clouds.PLACES[1]}, or of the '
                              f'file that {clouds.VARIABLE} names; {CLOUD} if not given')
     parser.add_argument('--project', metavar='ID',
-                        help="act for this project, which needs the right to; DESIGNATE_POOL_PROJECT if not given, "
-                             "else the token's")
+                        help="act for this project, if the policy allows it; DESIGNATE_POOL_PROJECT if not given, else "
+                             "the token's")
     parser.add_argument('--all-projects', action='store_true',
-                        help="show every project's zones, which needs the right to")
+                        help="show every project's zones, if the policy allows it")
 
 
 def gather(options: argparse.Namespace, environ: Mapping[str, str], warn: clouds.Warn) -> ApiConnection:

@@ -52,7 +52,7 @@ def _part(title: str, rows: Sequence[str], found: Json, key: str) -> list[str]:
 def _servers(servers: Sequence[Json] | None, now: datetime, width: int, paint: Paint) -> list[str]:
     if not servers:
         return ['none'] if servers is not None else []
-    rows = [('', 'state', 'domains', 'behind', 'failing', 'oldest due')]
+    rows = [('', 'state', 'zones', 'behind', 'failing', 'oldest due')]
     for each in servers:
         oldest = '-' if each['oldest_due_at'] is None else _due(each['oldest_due_at'], now)
         name = f'{each["pool"]}: {each["name"]}' if 'pool' in each else each['name']

@@ -41,9 +41,9 @@ def _lines(told: Json, limit: int | None) -> Iterator[str]:
     yield from _named('contents not checked', [_with_why(each) for each in told['unchecked']], limit)
     yield from _named('extra', extra or (), limit)
     if (missing or behind or other) and not told['mending']:
-        yield f'--fix mends what is missing{", " if other else " or "}behind{" or other" if other else ""}.'
+        yield f'--fix creates missing zones and has outdated{" or differing" if other else ""} ones transferred again.'
     elif told['mending']:
-        yield f'Begun to mend it: {told["mending"]} operations.'
+        yield f'Repair begun: {told["mending"]} operations.'
     if extra is None:
         yield 'It cannot list its zones, so extra ones are not known.'
     elif told['deleted']:
@@ -52,7 +52,7 @@ def _lines(told: Json, limit: int | None) -> Iterator[str]:
     elif extra:
         yield f'Extra zones stay; --delete-extra {len(extra)} deletes them.'
     if extra is not None and not told['extra_complete']:
-        yield 'It cannot list its zones: extra ones are known only if they were domains of the pool.'
+        yield 'It cannot list its zones: extra ones are known only if the pool had them before.'
 
 
 def _named(kind: str, names: Sequence[str], limit: int | None) -> Iterator[str]:

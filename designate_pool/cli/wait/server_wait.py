@@ -37,7 +37,7 @@ Measure = Callable[[Json | None], ServerProgress]
 def follow(client: Client, server: Json, measure: Measure, seconds: float, bar: Bar) -> WaitOutcome:
     """Wait until *measure* says that it is over, or *seconds* are."""
     end = time.monotonic() + seconds
-    told = 'nothing was heard from the API'
+    told = 'the API did not answer'
     pause = FIRST_PAUSE
     try:
         while True:
@@ -157,7 +157,7 @@ class Rested:
     def __call__(self, shown: Json | None) -> ServerProgress:
         if shown is None or shown['state'] != 'maintenance':
             return ServerProgress(0, 1, 'not in maintenance', WaitOutcome(
-                DELETED_MEANWHILE, f'{self._name} is not in maintenance any more: someone else has seen to that.'))
+                DELETED_MEANWHILE, f'{self._name} is not in maintenance any more: someone else resumed or drained it.'))
         self._most = max(self._most, shown['in_hand'])
         ending = None if shown['in_hand'] or self._clock() < self._known_at else WaitOutcome(
             DONE, f'{self._name} is in maintenance, and nothing is under way on it.')
@@ -166,7 +166,7 @@ class Rested:
 
 
 def filled(shown: Json) -> str:
-    return f'filled {shown["filled"]} of {shown["domains"]}'
+    return f'{shown["filled"]} of {shown["domains"]} zones begun'
 
 
 def standing(shown: Json) -> str:

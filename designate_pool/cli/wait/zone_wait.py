@@ -50,7 +50,7 @@ def follow(client: Client, change: PendingChange, seconds: float, tell: Callable
     end = change.began + seconds
     seen: dict[str, Any] = {}
     shown: Json | None = None
-    trouble = 'nothing was heard from the API'
+    trouble = 'the API did not answer'
     pause = FIRST_PAUSE
     while True:
         try:

@@ -305,23 +305,23 @@ def _add_commands(commands: Any) -> None:
     database = _group(commands, 'database', 'the tables')
     _command(database, 'upgrade', database_upgrade).add_argument('revision', nargs='?', default='head')
     _command(database, 'downgrade', database_downgrade).add_argument(
-        'revision', help='its name, -1 for the one before, base for no tables')
+        'revision', help='a revision; -1 for the one before, base for no tables')
     _command(database, 'version', database_version)
     configuration = _group(commands, 'config', 'the configuration')
     checks = _command(configuration, 'check', check_configuration)
     how = checks.add_mutually_exclusive_group()
-    how.add_argument('--offline', action='store_true', help='look at the files alone')
+    how.add_argument('--offline', action='store_true', help='check the files only, without connecting to anything')
     how.add_argument('--json', action='store_true', help='print what was found as one JSON document')
-    _command(configuration, 'options', config_options).add_argument('driver', nargs='?', help='one driver alone')
+    _command(configuration, 'options', config_options).add_argument('driver', nargs='?', help='only this driver')
     sound = _command(commands, 'check', check)
     sound.add_argument('--patience', type=float, default=30.0, metavar='SECONDS',
-                       help='for what is under way to come right; 30 if not given')
+                       help='how long to wait for operations under way to end; 30 if not given')
     sound.add_argument('--json', action='store_true', help='print what was found as one JSON document')
     _command(_group(commands, 'secrets', 'secrets in the database'), 'rotate', secrets_rotate)
     token = _group(commands, 'token', 'the tokens of the API')
     making = _command(token, 'create', token_create)
-    making.add_argument('token_name', metavar='name', help='whose it is, for logs and to revoke it')
-    making.add_argument('--project', required=True, help='whose zones it works on')
+    making.add_argument('token_name', metavar='name', help='a name for the token, for logs and to revoke it')
+    making.add_argument('--project', required=True, help='the project whose zones it may use')
     making.add_argument('--role', action='extend', nargs='+', required=True,
                         help='reader, member, operator or admin, each of which may do what those before it may; or one '
                              'that a policy file speaks of')
@@ -336,9 +336,11 @@ def _add_commands(commands: Any) -> None:
     for changing in (_command(pool, 'create', pool_create), _command(pool, 'set', pool_set)):
         changing.add_argument('pool_name', metavar='name')
         changing.add_argument('--name-server', action='extend', nargs='+', metavar='HOST',
-                              help='for the NS records, all of them anew; the first is also the primary of the SOA')
+                              help='for the NS records, all of them, in place of those before; the first is also the '
+                                   'primary of the SOA')
         changing.add_argument('--also-notify', action='extend', nargs='+', metavar='WHERE',
-                              help="who else is sent NOTIFYs, all of them anew, each as 'ADDRESS[:PORT] [key NAME]'")
+                              help="all other receivers of NOTIFYs, in place of those before, each as 'ADDRESS[:PORT] "
+                                   "[key NAME]'")
         changing.add_argument('--description')
     _command(pool, 'renew', pool_renew).add_argument('pool_name', metavar='name')
     _command(pool, 'delete', pool_delete).add_argument('pool_name', metavar='name')

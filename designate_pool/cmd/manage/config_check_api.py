@@ -18,7 +18,7 @@ def findings(settings: ApiSettings, conf: cfg.ConfigOpts) -> Iterator[Finding]:
     addresses = ', '.join(map(str, remote(settings.listen)))
     if addresses and settings.auth == NOAUTH:
         yield Finding(f'[service:api] auth: the API asks nobody who they are: whoever reaches {addresses} may change '
-                      'every domain', 'set auth to token or keystone, or let a proxy decide who comes', serious=False)
+                      'every zone', 'set auth to token or keystone, or let a proxy decide who comes', serious=False)
     elif addresses:
         yield Finding(f'[service:api] listen: tokens come to {addresses} in the clear',
                       'let the API listen on loopback, behind a proxy that speaks TLS', serious=False)

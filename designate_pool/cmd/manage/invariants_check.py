@@ -69,11 +69,11 @@ class InvariantReport:
             lines += [f'{label}{self._of(name)} has operations that fail: {what}'
                       for label, what in state.failing.items() if name != self.pool]
             lines += [f'No {service} of the pool {name} says that it lives.' for service in state.silent]
-        lines += [f'Of the pool {name} the rows alone were looked at ({state.domains} domains, {state.servers} servers '
-                  f'that were not asked): this configuration is of the pool {self.pool}.'
+        lines += [f'Of the pool {name} only the rows were checked ({state.domains} zones; its {state.servers} servers '
+                  f'were not asked): this configuration is of the pool {self.pool}.'
                   for name, state in self.states.items() if name != self.pool]
-        lines.append(f'{self.domains} domains, {self.servers} servers: '
-                     f'{len(self.breaches) or "no"} breach{"es" if len(self.breaches) != 1 else ""}.')
+        lines.append(f'{self.domains} zones, {self.servers} servers: {len(self.breaches) or "no"} '
+                     f'breach{"es" if len(self.breaches) != 1 else ""}.')
         return '\n'.join(lines)
 
     def json(self) -> str:
@@ -138,7 +138,7 @@ class InvariantCheck:
     def _strangers(self) -> list[Breach]:
         """Rows of servers that no pool has."""
         known = self._storage.read(server_store.all_ids)
-        return [Breach(f'server {server}', f'no pool has it, and it has rows, one of the domain {domain}')
+        return [Breach(f'server {server}', f'no pool has it, and it has rows, one of the zone {domain}')
                 for server, domain in self._storage.read(store.strange_rows, known, MOST)]
 
     def _on_servers(self, only: Iterable[str] | None = None) -> dict[str, list[Breach]]:

@@ -229,17 +229,17 @@ def _loop(runs: SyncRuns, interval: float, min_event_interval: float, events: bo
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog='designate-pool-sync',
-                                     description='Brings zones that are kept in files to the pool, and keeps at it.')
+                                     description='Keeps zones of the pool as they are in files: plans and applies '
+                                                 'again and again.')
     parser.add_argument('--config', required=True, metavar='FILE',
                         help='the configuration; it is read again when it has changed')
-    parser.add_argument('--once', action='store_true', help='one run; the exit code is 1 if anything in it failed')
+    parser.add_argument('--once', action='store_true', help='make one run; the exit code is 1 if anything in it failed')
     parser.add_argument('--interval', type=_seconds, default=INTERVAL, metavar='SECONDS',
-                        help=f'from the beginning of one run to the beginning of the next (default: {INTERVAL:g})')
+                        help=f'from the start of one run to the start of the next (default: {INTERVAL:g})')
     parser.add_argument('--events', action='store_true',
-                        help="run as soon as the sources' files, or the configuration, have changed, too")
+                        help="run also as soon as files of the sources or the configuration change")
     parser.add_argument('--min-event-interval', type=_seconds, default=MIN_EVENT_INTERVAL, metavar='SECONDS',
-                        help='between the beginnings of two runs, however much changes (default: '
-                             f'{MIN_EVENT_INTERVAL:g})')
+                        help=f'the least time between the starts of two runs (default: {MIN_EVENT_INTERVAL:g})')
     parser.add_argument('--dry-run', action='store_true', help='only show what would be done')
     parser.add_argument('--force', type=arguments.zone, action='append', default=[], metavar='ZONE',
                         help='a zone that may be changed though its plan is unsafe; may be given more than once')

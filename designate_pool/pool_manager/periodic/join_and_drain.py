@@ -133,7 +133,7 @@ class JoinAndDrain:
         return 0.0
 
     def _joined(self, server: PoolServer) -> None:
-        note = f'it has joined with {server.filled} domains'
+        note = f'it has joined with {server.filled} zones'
         now = utcnow()
         active = server_store.in_state(server, ServerState.ACTIVE, now, note=note, joined_at=now)
         if self._manager.storage.run(server_store.save, active, now):

@@ -69,12 +69,12 @@ def _of_row(kept: DomainRows, row: ServerStatus, labels: dict[str, str], late: t
         yield f'it is {row.status or Status.PENDING} and waits for nothing'
     if row.action is Action.DELETE:
         if not domain.is_going:
-            yield 'it is there, and the domain is not to be deleted'
+            yield 'it exists, and the zone is not being deleted'
         return
     if newer(row.expected_serial, domain.serial):
-        yield f'it expects serial {row.expected_serial}, which is ahead of the domain, {domain.serial}'
+        yield f'it expects serial {row.expected_serial}, which is ahead of the zone, {domain.serial}'
     if row.serial_number is not None and newer(row.serial_number, domain.serial) and not row.diverged:
-        yield f'serial {row.serial_number} was seen, which is ahead of the domain, {domain.serial}, and it counts'
+        yield f'serial {row.serial_number} was seen, which is ahead of the zone, {domain.serial}, and it counts'
     if (row_transitions.is_at_rest(row) and row.action is Action.UPDATE and not domain.is_going
             and row.serial_number is None):
         yield 'it is done, and no serial was ever seen'

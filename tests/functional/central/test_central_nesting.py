@@ -135,7 +135,7 @@ def test_names_with_escaped_dots_hide_no_record_that_is_in_a_childs_way(central:
     # With a dot inside the first label they end as what lies below the child does, and lie beside it.
     beside = [(rf'a{number}\.sub.example.com.', 'A', ['192.0.2.1']) for number in range(10)]
     parent = create(central, 'example.com.', *beside, (way, 'A', ['192.0.2.1']), who=RED)
-    assert refused(lambda: create(central, 'sub.example.com.', who=RED)).endswith(f'in this one: {way} A.')
+    assert refused(lambda: create(central, 'sub.example.com.', who=RED)).endswith(f'above it first: {way} A.')
     central.apply_changes(RED, parent.id, [RecordChange(way, 'A')])
     create(central, 'sub.example.com.', who=RED)
 

@@ -206,6 +206,6 @@ def test_the_status_page_shows_the_pool_asked_for_and_how_the_others_are(two: Tw
     first, second = page(''), page('?pool=silver')
     assert '<h1>Pool default</h1>' in first and 'fake:192.0.2.1:53' in first and 'fake:192.0.2.11:53' not in first
     assert 'href="/status?pool=silver"' in first
-    assert '2 servers are active, and every one has all of 0 domains.' in first
+    assert '2 servers are active, and every one has all of 0 zones.' in first
     assert '<h1>Pool silver</h1>' in second and 'fake:192.0.2.11:53' in second and 'pool=default' in second
     assert two.ask('/status?pool=none').json['type'] == 'pool_not_found'

@@ -102,7 +102,7 @@ def test_zones_are_given_to_projects(place: Place) -> None:
     storage.run(lambda tx: tx.execute(sa.update(domains).where(domains.c.name.like('%example.org.'))
                                       .values(project_id='')).close())
     storage.close()
-    assert 'not allowed' in place.run('zone', 'give', '--unowned', '--to', 'blue', code=1).err
+    assert 'You may not' in place.run('zone', 'give', '--unowned', '--to', 'blue', code=1).err
     given = place.run('--cloud', 'olga', 'zone', 'give', '--zone', 'other.example.org', '--to', 'red', '-f',
                       'json').json
     assert [(each['name'], each['project_id']) for each in given] == [('other.example.org.', 'red')]

@@ -77,8 +77,8 @@ def test_the_rows_of_other_pools_are_looked_at_and_their_servers_are_not(silver:
     assert (code, told.splitlines()) == (0, [
         'No minidns of the pool silver says that it lives.',
         'No pool_manager of the pool silver says that it lives.',
-        'Of the pool silver the rows alone were looked at (1 domains, 1 servers that were not asked): this '
-        'configuration is of the pool default.', '1 domains, 0 servers: no breaches.'])
+        'Of the pool silver only the rows were checked (1 zones; its 1 servers were not asked): this configuration is '
+        'of the pool default.', '1 zones, 0 servers: no breaches.'])
     Heartbeat(silver, ['minidns', 'pool_manager'], 'one.example.com', 'silver')._say('UP')
     long_ago = utcnow() - timedelta(hours=1)
     rows = pool_manager_status
@@ -97,8 +97,8 @@ def test_the_rows_of_other_pools_are_looked_at_and_their_servers_are_not(silver:
         'taken it.',
         'knot:192.0.2.53 of the pool silver has operations that fail: 1 in ERROR, the first silver.example.com.: '
         'UPDATE: no answer',
-        'Of the pool silver the rows alone were looked at (2 domains, 1 servers that were not asked): this '
-        'configuration is of the pool default.', '2 domains, 0 servers: 2 breaches.'])
+        'Of the pool silver only the rows were checked (2 zones; its 1 servers were not asked): this configuration is '
+        'of the pool default.', '2 zones, 0 servers: 2 breaches.'])
     found = json.loads(check_default(silver, tmp_path, '--json')[1])
     assert found['pool'] == 'default' and {each['pool'] for each in found['breaches']} == {'silver'}
     assert found['pools']['silver']['asked'] is False and found['pools']['default']['asked'] is True

@@ -427,7 +427,7 @@ def test_a_zone_is_dumped_as_sources_and_processors_make_it() -> None:
     with pytest.raises(InvalidField, match='zone: there is no example.org.'):
         run.dump('example.org.')
     source.has('www 60 A 192.0.2.8\nwww 60 CNAME mail.example.com.')
-    with pytest.raises(Exception, match='CNAME must be alone'):
+    with pytest.raises(Exception, match='CNAME must be the only record'):
         run.dump(ORIGIN)
     assert len(run.dump(ORIGIN, lenient=True)) == 2
 

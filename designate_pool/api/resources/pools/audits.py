@@ -25,7 +25,7 @@ OPERATIONS = (
                  'Show when all zones of a pool were last audited on all servers, and what was found', OPERATOR,
                  {200: 'Audits'}),
     ApiOperation('list_audit_findings', 'GET', '/v2/pools/{pool_id}/audits/findings',
-                 'List what audits of a pool found lately, and what was done about it', OPERATOR,
+                 'List what audits of a pool found lately, and how it was repaired', OPERATOR,
                  {200: 'AuditFindings'}, query={'limit': request.PAGING['limit']}),
 )
 _COUNTS = {'domains': COUNT, 'pairs': COUNT, 'asked': COUNT, 'unanswered': COUNT, 'findings': COUNT,

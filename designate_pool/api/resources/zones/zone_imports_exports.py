@@ -38,7 +38,7 @@ OPERATIONS = (
                  is_list=True),
     ApiOperation('create_zone_import', 'POST', _IMPORTS, 'Create a zone from a zone file', MEMBER, {202: 'ZoneImport'},
                  media='text/dns', query=_WHERE, body_size=FILE),
-    ApiOperation('show_zone_import', 'GET', _IMPORT, 'Show how far an import is, or how it ended', READER,
+    ApiOperation('show_zone_import', 'GET', _IMPORT, 'Show the state of an import', READER,
                  {200: 'ZoneImport'}),
     ApiOperation('delete_zone_import', 'DELETE', _IMPORT, 'Forget an import; the zone that it made stays', MEMBER,
                  {204: None}),

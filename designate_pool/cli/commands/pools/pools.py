@@ -56,7 +56,7 @@ class CreatePool(ShowOne):
         parser.add_argument('name', metavar='NAME', help="as its programs' configuration has it in pool_name")
         _add_facts(parser)
         parser.add_argument('--also-notify', action='extend', nargs='+', metavar='WHERE', dest='also_notifies',
-                            help="who else is sent NOTIFYs, each as 'ADDRESS[:PORT] [key NAME]'")
+                            help="other receivers of NOTIFYs, each as 'ADDRESS[:PORT] [key NAME]'")
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
@@ -73,7 +73,7 @@ class SetPool(ShowOne):
         _add_facts(parser)
         also = parser.add_mutually_exclusive_group()
         also.add_argument('--also-notify', action='extend', nargs='+', metavar='WHERE', dest='also_notifies',
-                          help="who else is sent NOTIFYs, all of them, each as 'ADDRESS[:PORT] [key NAME]'")
+                          help="all other receivers of NOTIFYs, each as 'ADDRESS[:PORT] [key NAME]'")
         also.add_argument('--no-also-notify', action='store_const', const=[], dest='also_notifies')
         return parser
 
@@ -105,10 +105,11 @@ def _shown(found: Json, formatter: str) -> Shown:
 
 
 class ShowAudits(Lister):
-    """Show when all zones of a pool were last looked at on all servers, and what was found.
+    """Show when all zones of a pool were last audited on all servers, and what was found.
 
     A round asks every server for the serial of every zone, or compares its contents. Coverage is the share of zones
-    and servers that an answer came for; findings are what was thought to be right and was not: it is mended unasked.
+    and servers that answered; findings are zones that were recorded as right and were not: they are repaired without
+    a command.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -126,7 +127,7 @@ class ShowAudits(Lister):
 
 
 class ListFindings(Lister):
-    """List what audits found lately, the newest first, and what was done about it."""
+    """List what audits found lately, the newest first, and how it was repaired."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)

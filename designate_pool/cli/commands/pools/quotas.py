@@ -32,7 +32,7 @@ def _all(found: Json) -> Shown:
 
 
 class ShowQuotas(ShowOne):
-    """Show how much a project may have; -1 is without limit."""
+    """Show the quotas of a project; -1 is without limit."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -46,7 +46,7 @@ class ShowQuotas(ShowOne):
 
 
 class SetQuotas(ShowOne):
-    """Change how much a project may have; -1 is without limit."""
+    """Change the quotas of a project; -1 is without limit."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -64,7 +64,7 @@ class SetQuotas(ShowOne):
 
 
 class UnsetQuotas(ApiCommand):
-    """Have a project have the quotas of the configuration again."""
+    """Reset the quotas of a project to those of the configuration."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -76,7 +76,7 @@ class UnsetQuotas(ApiCommand):
 
 
 class ShowLimits(ShowOne):
-    """Show what the API takes."""
+    """Show the limits of the API."""
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         return _all(self.client.get('/v2/limits'))

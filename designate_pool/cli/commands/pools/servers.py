@@ -32,8 +32,8 @@ def _add_server(parser: argparse.ArgumentParser) -> None:
 
 def _add_wait(parser: argparse.ArgumentParser, until: str) -> None:
     parser.add_argument('--wait', nargs='?', type=base.seconds, const=WAIT_SECONDS, metavar='SECONDS',
-                        help=f'wait until {until}, and show on standard error how far it is; {WAIT_SECONDS:g} seconds '
-                             'if no number is given (then put it last)')
+                        help=f'wait until {until}, with progress on standard error; {WAIT_SECONDS:g} seconds if no '
+                             'number is given (then put it last)')
 
 
 class ListServers(Lister):
@@ -56,7 +56,13 @@ class ListServers(Lister):
 
 
 class ShowServer(ShowOne):
-    """Show where a server stands, and some of what fails on it."""
+    """Show a server with its state and some of the operations that fail on it.
+
+    domains: zones of its pool. rows: operations on record for it, done ones too; waiting: those still to be done;
+    failing: the waiting ones in ERROR; in_hand: the waiting ones under way; oldest_due_at: when the oldest of them was
+    due. filled: zones begun on it while it joins. dismissed: drained by command, so that it stays out although its
+    section is still there. delete_zones: whether draining deletes its zones.
+    """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -109,7 +115,7 @@ class RestServer(_Command):
 
 
 class ResumeServer(_Command):
-    """Take a server out of maintenance, have one that joins count as it is, or take a drained one back."""
+    """Take a server out of maintenance, let a joining one count at once, or take a drained one back."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -143,7 +149,7 @@ class DrainServer(_Command):
 
 
 class ResyncServer(TextCommand, _Command):
-    """Compare what a server has with what it should have, and mend it if told to.
+    """Compare what a server has with what it should have, and repair it with --fix.
 
     The exit code is 0 when nothing is wrong or all was mended, 1 when differences are left or contents could not be
     checked.
@@ -155,17 +161,17 @@ class ResyncServer(TextCommand, _Command):
         parser = super().get_parser(prog_name)
         _add_server(parser)
         parser.add_argument('--fix', action='store_true',
-                            help='have what is missing made, and what is behind or other fetched')
+                            help='create missing zones; transfer outdated or differing ones again')
         parser.add_argument('--contents', action='store_true',
                             help='compare the contents of its zones as well, which transfers each of them')
         parser.add_argument('--delete-extra', type=int, metavar='N',
-                            help='delete the zones that are no domain of any pool, if there are just N of them')
+                            help='delete the zones that are in no pool of the database, if there are exactly N of them')
         parser.add_argument('--all', action='store_true',
                             help=f'name all zones, not only {server_compare.SOME} of each kind')
         wait = parser.add_mutually_exclusive_group()
         wait.add_argument('--wait', type=base.seconds, default=WAIT_SECONDS, metavar='SECONDS',
                           help=f'how long --fix waits until nothing is left to do; {WAIT_SECONDS:g} if not given')
-        wait.add_argument('--no-wait', action='store_true', help='leave what --fix has begun to go on by itself')
+        wait.add_argument('--no-wait', action='store_true', help='return at once; what --fix began goes on by itself')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
@@ -186,13 +192,13 @@ class ResyncServer(TextCommand, _Command):
 
 
 class ReloadServers(_Command):
-    """Have the pool's configuration read again: new servers join, those whose section is gone drain."""
+    """Read the pool's configuration again: new servers join, those without a section are drained."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('--pool', metavar='POOL', help="its name or id; not given: the pool of the API's "
                                                            'configuration')
-        _add_wait(parser, 'the servers that join have every domain')
+        _add_wait(parser, 'the joining servers have every zone')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:

@@ -10,7 +10,7 @@ COLUMNS = ('service_name', 'hostname', 'pool_name', 'status', 'heartbeated_at', 
 
 
 class ListServices(Lister):
-    """List the programs of designate-pool, and which of them live."""
+    """List the programs of designate-pool, and which of them are running."""
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         found = self.client.every('/v2/service_statuses', 'service_statuses')

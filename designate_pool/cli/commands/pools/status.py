@@ -46,7 +46,7 @@ class ShowStatus(TextCommand):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('--watch', nargs='?', type=seconds, const=WATCH_SECONDS, metavar='SECONDS',
-                            help=f'show it again every so often until q or Ctrl-C; {WATCH_SECONDS:g} seconds if no '
+                            help=f'refresh it at this interval until q or Ctrl-C; {WATCH_SECONDS:g} seconds if no '
                                  'number is given (then put it last)')
         return parser
 

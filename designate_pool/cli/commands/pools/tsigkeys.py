@@ -31,8 +31,9 @@ def _add_for(parser: argparse.ArgumentParser, required: bool) -> None:
 
 def _add_secret(parser: argparse.ArgumentParser, otherwise: str) -> None:
     given = parser.add_mutually_exclusive_group()
-    given.add_argument('--secret', metavar='BASE64', help=f'which others on the host can see for a moment; {otherwise}')
-    given.add_argument('--secret-file', metavar='FILE', help='has the secret in it; - is standard input')
+    given.add_argument('--secret', metavar='BASE64', help='visible to other users of the host for a moment; '
+                                                          f'{otherwise}')
+    given.add_argument('--secret-file', metavar='FILE', help='file with the secret; - is standard input')
 
 
 class ListKeys(Lister):
@@ -92,7 +93,7 @@ class CreateKey(_Writer):
         _add_for(parser, required=True)
         parser.add_argument('--algorithm', choices=ALGORITHMS, default=DEFAULT_ALGORITHM,
                             help=f'{DEFAULT_ALGORITHM} if not given')
-        _add_secret(parser, 'one is made and shown if none is given')
+        _add_secret(parser, 'one is generated and shown if none is given')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
@@ -112,7 +113,7 @@ class SetKey(_Writer):
         parser.add_argument('--name', help='another name')
         _add_for(parser, required=False)
         parser.add_argument('--algorithm', choices=ALGORITHMS)
-        _add_secret(parser, 'the one that there is stays if none is given')
+        _add_secret(parser, 'the secret is not changed if none is given')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:

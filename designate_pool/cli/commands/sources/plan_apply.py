@@ -41,7 +41,7 @@ class _Printed:
 
 
 class MakePlan(SyncCommand):
-    """Show what would change so that zones are as their sources have them, and keep that plan to be applied.
+    """Show what has to change so that zones match their sources, and store that plan for 'apply'.
 
     The exit code is 0 when all could be planned, 1 when something could not; with --detailed-exitcode 2 when all could
     be planned and there is something to do.
@@ -49,14 +49,14 @@ class MakePlan(SyncCommand):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        parser.add_argument('zones', nargs='*', metavar='ZONE', help='only these; the final dot may be left out')
+        parser.add_argument('zones', nargs='*', metavar='ZONE', help='only these zones; the final dot may be left out')
         add_choice(parser)
         parser.add_argument('-o', dest='form', choices=list(FORMS),
                             help="in this form, instead of the configuration's plan_outputs")
         parser.add_argument('--output', dest='file', metavar='FILE', help='where to; standard output if not given')
         parser.add_argument('--detailed-exitcode', action='store_true',
                             help='0 nothing to do, 1 something could not be planned, 2 there is something to do')
-        parser.add_argument('--no-store', action='store_true', help='do not keep the plan')
+        parser.add_argument('--no-store', action='store_true', help='do not store the plan')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
@@ -77,7 +77,7 @@ class MakePlan(SyncCommand):
 
 
 class ApplyPlan(SyncCommand):
-    """Make exactly the changes of a plan, or with --yes plan and apply in one go.
+    """Apply exactly the changes of a plan, or with --yes plan and apply in one go.
 
     A plan that 'designate-pool plan' kept is applied only while the sources and the targets are as they were; one that
     a pool manager has parked is approved.  The exit code is 0 when all was done, and when it was waited for, is served;
@@ -93,8 +93,8 @@ class ApplyPlan(SyncCommand):
                             help='change this zone though its plan is unsafe; may be given more than once')
         add_choice(parser)
         parser.add_argument('--wait', nargs='?', type=seconds, const=60.0, metavar='SECONDS',
-                            help='wait until the pool serves what was changed, and show how it goes on standard error; '
-                                 '60 seconds if no number is given (then put it last)')
+                            help='wait until the pool serves what was changed, with progress on standard error; 60 '
+                                 'seconds if no number is given (then put it last)')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:

@@ -30,7 +30,7 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
 
 
 class ListPlans(SyncCommand, Lister):
-    """List the plans that are kept, the newest first: an operator's, and those that pool managers have parked."""
+    """List the stored plans, the newest first: those of operators, and those that pool managers have parked."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -54,7 +54,7 @@ class ListPlans(SyncCommand, Lister):
 
 
 class ShowPlan(SyncCommand, TextCommand):
-    """Show a plan that is kept: all that it would change, and why it waits."""
+    """Show a stored plan: all that it would change, and why it waits."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -71,7 +71,7 @@ class ShowPlan(SyncCommand, TextCommand):
 
 
 class DropPlan(SyncCommand, ShowOne):
-    """Forget a plan: it is not applied any more.  A parked one is made anew if it is still needed."""
+    """Drop a plan: it is not applied any more.  A parked one is made again if it is still needed."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)

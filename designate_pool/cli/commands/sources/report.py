@@ -24,7 +24,7 @@ SOME = 20
 
 
 class ReportZone(TextCommand):
-    """Ask every server of the zone's pool over DNS for all that the pool holds, and show where answers differ.
+    """Ask every server of a zone's pool over DNS for all records of the zone, and show where answers differ.
 
     The exit code is 0 when all servers that count answer as the pool has it, 2 when one of them does not, 1 when one of
     them could not be asked.
@@ -38,7 +38,7 @@ class ReportZone(TextCommand):
         parser.add_argument('--timeout', type=seconds, default=TIMEOUT, metavar='SECONDS',
                             help=f'how long to wait for each answer; {TIMEOUT:g} if not given')
         parser.add_argument('--limit', type=_limit, default=LIMIT, metavar='N',
-                            help=f'ask for so many RRsets of the zone at most; {LIMIT} if not given')
+                            help=f'ask for at most this many RRsets of the zone; {LIMIT} if not given')
         parser.add_argument('--no-serial', action='store_true',
                             help='leave the SOA out of the comparison, for servers that count their own serials')
         return parser

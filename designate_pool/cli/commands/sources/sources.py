@@ -41,7 +41,7 @@ DUMP = 'dump'
 
 
 class DumpZones(SyncCommand):
-    """Write zones into files, as their sources and processors make them: one file for each zone."""
+    """Write zones into files, as their sources and processors give them: one file for each zone."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -49,9 +49,9 @@ class DumpZones(SyncCommand):
                             help='the final dot may be left out; all zones of the configuration if not given, or of '
                                  'the --source')
         parser.add_argument('--source', action='append', default=[], metavar='ID',
-                            help="read this instead of the zone's own sources, such as a target, also zones that the "
-                                 'configuration does not have; may be given more than once')
-        parser.add_argument('--output', required=True, metavar='FOLDER', help='made if it is not there')
+                            help="read this instead of the zone's own sources, for example a target; also for zones "
+                                 "that the configuration does not have; may be given more than once")
+        parser.add_argument('--output', required=True, metavar='FOLDER', help='created if it does not exist')
         parser.add_argument('--format', choices=list(FORMATS), default='zone', dest='form',
                             help="'zone' for zone files (RFC 1035), 'yaml' for octoDNS's; 'zone' if not given")
         return parser
@@ -83,7 +83,7 @@ class DumpZones(SyncCommand):
 
 
 class CompareZones(SyncCommand, TextCommand):
-    """Show what would have to change in B so that a zone is there as it is in A.
+    """Show what has to change in B so that a zone is the same in A and B.
 
     A and B are ids of the configuration, paths of zone files, or 'pool'.  The exit code is 0 when they are the same,
     2 when they differ.
@@ -137,7 +137,7 @@ class CompareZones(SyncCommand, TextCommand):
 
 
 class Validate(SyncCommand):
-    """Read the configuration and every zone from its sources, and tell every mistake; nothing is planned."""
+    """Check the configuration, and every zone as its sources have it; nothing is planned."""
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         manager = SyncEngine(self.setup(parsed_args))

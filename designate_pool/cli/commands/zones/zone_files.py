@@ -42,8 +42,7 @@ class ImportZone(ChangeCommand):
         parser.add_argument('--pool', metavar='POOL', help='the pool that the zone goes to, by name or id; not given: '
                                                            'the default one')
         parser.add_argument('--no-wait', action='store_true',
-                            help="only send the file, and show the import's id; 'zone import show' tells what became "
-                                 'of it')
+                            help="only send the file, and show the import's id; 'zone import show' tells how it ended")
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
@@ -95,7 +94,7 @@ class ListImports(Lister):
 
 
 class ShowImport(ShowOne):
-    """Show how far an import is, or why it failed."""
+    """Show the state of an import, or why it failed."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)

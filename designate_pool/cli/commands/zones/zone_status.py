@@ -26,7 +26,7 @@ PAUSE = 1.0
 
 
 class ExplainZone(TextCommand):
-    """Tell why a zone is not ACTIVE, or not on every server.
+    """Explain why a zone is not ACTIVE, or not on every server.
 
     For each server: its last operation, the serial seen and wanted, the error, the tries and the next one; then what
     the pool lacks, and what to do.
@@ -48,7 +48,7 @@ class ExplainZone(TextCommand):
 
 
 class ListZoneServers(Lister):
-    """List where a zone stands on each server."""
+    """List the state of a zone on each server."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -76,7 +76,7 @@ class ListRecordSetServers(Lister):
 
 
 class WaitForZone(ShowOne):
-    """Wait until enough servers have a zone at its serial.
+    """Wait until enough servers serve a zone at its serial.
 
     A zone that is being deleted is waited for until it is gone.  The exit code is 0 when it came so, 3 when the pool
     said ERROR (with --through-errors: still says so at the end), 4 when the time was over, 1 when it could not be
@@ -91,12 +91,12 @@ class WaitForZone(ShowOne):
         parser.add_argument('--serial', type=int, metavar='N',
                             help="this serial or a newer one; the zone's if not given")
         parser.add_argument('--servers', type=int, metavar='K',
-                            help="so many servers; as many as the pool's threshold needs if not given")
+                            help="this many servers; as many as the pool's threshold needs if not given")
         parser.add_argument('--timeout', type=seconds, default=WAIT_SECONDS, metavar='SECONDS',
                             help=f'how long to wait; {WAIT_SECONDS:g} if not given')
         parser.add_argument('--through-errors', action='store_true',
-                            help='go on waiting while the zone is in ERROR, since what failed is tried again; if not'
-                                 ' given the wait ends then, with 3')
+                            help='keep waiting while the zone is in ERROR, since failures are retried; if not given, '
+                                 'an ERROR ends the wait with exit code 3')
         return parser
 
     def run(self, parsed_args: argparse.Namespace) -> int:

@@ -67,7 +67,7 @@ def change(name='example.com.', seconds=None, status=Status.ACTIVE):
 @pytest.mark.parametrize(('reports', 'told'), [
     ([], 'No server of the pool is active.'),
     ([report(state=ServerState.MAINTENANCE)], 'No server of the pool is active.'),
-    ([report(0), report(1)], '2 servers are active, and every one has all of 7 domains.'),
+    ([report(0), report(1)], '2 servers are active, and every one has all of 7 zones.'),
     ([report(0), report(1, waiting=3)], '2 servers are active; fake:192.0.2.2:53 still has work to do.'),
     ([report(0, waiting=1, failing=1)], '1 server is active; 1 operation fails on fake:192.0.2.1:53.'),
 ])

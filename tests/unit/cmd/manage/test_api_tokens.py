@@ -125,7 +125,7 @@ class TestCheck:
 
     def test_nobody_is_asked_on_an_address_that_others_reach(self, tmp_path: pathlib.Path) -> None:
         [found] = findings(tmp_path, '[service:api]\nlisten = 192.0.2.1\nauth = noauth\nallow_remote = true\n')
-        assert found.startswith('warning: ') and 'whoever reaches 192.0.2.1:9001 may change every domain' in found
+        assert found.startswith('warning: ') and 'whoever reaches 192.0.2.1:9001 may change every zone' in found
 
     def test_tokens_in_the_clear(self, tmp_path: pathlib.Path) -> None:
         [found] = findings(tmp_path, '[service:api]\nlisten = 192.0.2.1\nauth = keystone\n')

@@ -142,7 +142,7 @@ def test_a_hook_may_change_what_is_there_and_break_a_rule_only_leniently(lenient
 
     target, desired = Adding(zone(f'{A}\nhidden 300 A 192.0.2.1')), zone(A)
     if not lenient:
-        with pytest.raises(Exception, match='CNAME must be alone'):
+        with pytest.raises(Exception, match='CNAME must be the only record'):
             target.plan(desired)
         return
     plan = target.plan(desired, lenient=True)
