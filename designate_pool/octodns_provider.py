@@ -89,7 +89,7 @@ class DesignatePoolProvider(BaseProvider):
         try:
             record = record_of(rrset, zone)
         except InvalidField as error:
-            self.log.warning('%s %s: %s; it is left alone', rrset.name, rrset.type, error.kwargs['why'])
+            self.log.warning('%s %s: %s; it is not changed', rrset.name, rrset.type, error.kwargs['why'])
             return None
         record.source = self
         return record

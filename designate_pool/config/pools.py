@@ -271,7 +271,8 @@ def _canonical(driver: str) -> str:
 def _warn_of_unsigned(servers: Sequence[Server]) -> None:
     unsigned = [server.label for server in servers if server.tsig_key is None and not _is_loopback(server.host)]
     if unsigned:
-        LOG.warning('Transfers and polls are not signed, since there is no tsig_key, for %s.', ', '.join(unsigned))
+        LOG.warning('Transfers and polls are not signed for these servers, which have no tsig_key: '
+                    '%s.', ', '.join(unsigned))
 
 
 def _is_loopback(host: str) -> bool:

@@ -36,7 +36,7 @@ class ServerSettingsCache:
         except FileNotFoundError:
             return {}, {}
         except (OSError, ValueError, KeyError, TypeError) as error:
-            LOG.warning('%s cannot be read, so zones of servers whose sections are gone cannot be removed: %s',
+            LOG.warning('%s cannot be read; zones cannot be deleted from servers whose sections are gone: %s',
                         self._path, error)
             return {}, {}
 
@@ -49,8 +49,8 @@ class ServerSettingsCache:
                 file.write(text)
             os.replace(beside, self._path)
         except OSError as error:
-            LOG.warning('%s cannot be written, so after a restart zones of servers whose sections are gone cannot be '
-                        'removed: %s', self._path, error)
+            LOG.warning('%s cannot be written; after a restart zones cannot be deleted from servers whose sections are '
+                        'gone: %s', self._path, error)
 
 
 def _plain(value: Any) -> dict[str, Any]:

@@ -70,7 +70,7 @@ class ConfigWatcher:
                 self._look()
             except Exception as error:  # the database's errors are storage's own; the next look has its own chance
                 if not self._outage:
-                    LOG.error('whether the servers have changed cannot be seen: %s', error)
+                    LOG.error('the servers cannot be read from the database, the known ones are still used: %s', error)
                 self._outage = True
             if self._over.wait(EVERY):
                 return
@@ -80,8 +80,8 @@ class ConfigWatcher:
         self._outage = False
         if reloads is None:
             if self._is_there:
-                LOG.error("there is no pool %s in the database any more: it was deleted, or has another name, and has "
-                          "no zones. Stop this program, correct pool_name, or 'designate-pool-manage pool create %s'",
+                LOG.error("the pool %s is not in the database any more: it was deleted or renamed, and this program "
+                          "serves no zones now. Stop it, correct pool_name, or 'designate-pool-manage pool create %s'",
                           self._pool_name, self._pool_name)
             self._is_there = False
             return

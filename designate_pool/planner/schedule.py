@@ -83,6 +83,6 @@ class RunController:
                 try:
                     self.once()
                 except Exception:  # whatever a provider raises, the loop goes on
-                    LOG.exception('A run failed; the next is due in %.0f seconds at most', self._schedule.interval)
+                    LOG.exception('A run failed; the next starts in at most %.0f seconds', self._schedule.interval)
             if stop.wait(self._tick):
                 return

@@ -141,7 +141,7 @@ def find_target(setup: Setup, id: str) -> BaseProvider:
 def told(error: Exception, what: str) -> str:
     """*error* in words; logged with its trace where it is none of those that are expected."""
     if not isinstance(error, (PoolError, OSError)):
-        LOG.error('%s: an error that nobody expected', what, exc_info=error)
+        LOG.error('%s: an unexpected error', what, exc_info=error)
         return f'{type(error).__name__}: {error}'
     LOG.error('%s: %s', what, ' '.join(str(error).split()))
     return str(error) or type(error).__name__

@@ -132,7 +132,7 @@ class Manager:
         try:
             self.storage.run(server_statuses.release, self.settings.name, list(self.all_lanes))
         except Exception as error:  # without its database a program is to end in good order all the same
-            LOG.warning('what this pool manager has claimed is left to the others after %g s: %s',
+            LOG.warning('claims could not be given back; other pool managers take them over after %g s: %s',
                         self.settings.claim_seconds, error)
 
     def _begin(self, domain_ids: Sequence[str]) -> None:
@@ -271,7 +271,7 @@ class Manager:
             self.minidns.notify_and_poll(NOBODY, self.pool.name, requests, tries.timeout, tries.retry_interval,
                                          tries.max_retries)
         except PoolError as error:
-            LOG.warning('%d polls were not sent, they are due again later: %s', len(requests), error)
+            LOG.warning('%d polls were not sent; they are sent again later: %s', len(requests), error)
 
     def wake(self, server_id: str) -> None:
         """The server answers again: all that waits for it is due now."""
@@ -373,7 +373,7 @@ class Manager:
         try:
             serial = self.storage.run(_raised, self.pool.name) if again else self.storage.ask(_present, self.pool.name)
         except Exception as error:  # the database's errors are storage's own; the servers look for themselves, if late
-            LOG.warning('the catalog zone is not announced: %s', error)
+            LOG.warning('the servers were not notified of the new catalog zone: %s', error)
             return
         readers = sorted({work.row.server_id for work in works})
         self.poll([PollRequest(CATALOG, self.pool.catalog_zone, serial, server) for server in readers],
@@ -578,7 +578,8 @@ class Manager:
         except PoolError as error:
             # The periodic pass finds what Central was not told and tells it again.
             if not self._central_is_silent:
-                LOG.warning('Central was not told about %d domains: %s', len(reports), error)
+                LOG.warning('results of %d zones were not reported to Central and are reported again later: %s',
+                            len(reports), error)
             self._central_is_silent = True
             return
         self._central_is_silent = False
@@ -592,7 +593,7 @@ class Manager:
             try:
                 self._central.outrun_serial(NOBODY, domain_id, serial)
             except PoolError as error:
-                LOG.warning('no serial above %d was issued for the domain %s: %s', serial, domain_id, error)
+                LOG.warning('no serial above %d was issued for the zone %s: %s', serial, domain_id, error)
 
     def _weigh_again(self, domain_ids: Sequence[str]) -> None:
         self.weigh(self.situations(domain_ids).values())

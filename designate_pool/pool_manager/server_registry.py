@@ -106,8 +106,8 @@ class ServerRegistry:
         """The pool was deleted while this program runs, or has another name: there is nothing to do any more."""
         if not self._is_lost:
             name = self._manager.pool.name
-            LOG.error("there is no pool %s in the database any more: it was deleted, or has another name, and nothing "
-                      "is done here. Stop this program, correct pool_name, or 'designate-pool-manage pool create %s'",
+            LOG.error("the pool %s is not in the database any more: it was deleted or renamed, and this program does "
+                      "nothing now. Stop it, correct pool_name, or 'designate-pool-manage pool create %s'",
                       name, name)
             self._seat((), self._manager.all_lanes)
         self._is_lost = True
@@ -116,7 +116,7 @@ class ServerRegistry:
         try:
             self._register(self._manager.pool, *self._kept.read(), on_command=False)
         except PoolError as error:
-            LOG.error('the pool %s is there again, and nothing is done here: %s', self._manager.pool.name, error)
+            LOG.error('the pool %s is in the database again but cannot be used yet: %s', self._manager.pool.name, error)
             return
         self._is_lost = False
         LOG.info('the pool %s is there again', self._manager.pool.name)
@@ -141,7 +141,8 @@ class ServerRegistry:
             pool = self._read_pool()
             lanes = self._lanes(pool)
         except PoolError as error:
-            LOG.error('the configuration was read again elsewhere, and is wrong here: %s', error)
+            LOG.error("another program read the configuration again, but this host's has mistakes and is not used: "
+                      "%s", error)
             return
         last = {key: lane.server for key, lane in self._manager.all_lanes.items()}
         self._manager.pool = pool

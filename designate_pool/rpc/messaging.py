@@ -148,7 +148,8 @@ def _within(seconds: float, *steps: Callable[[], Any]) -> None:
     thread.start()
     thread.join(seconds)
     if thread.is_alive():
-        LOG.warning('the broker did not let go within %g s; what it still holds comes again', seconds)
+        LOG.warning('the connection to the broker was not closed within %g s; messages under way will be delivered '
+                    'again', seconds)
 
 
 class _Contract:

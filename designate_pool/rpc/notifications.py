@@ -76,7 +76,7 @@ class Notifications:
             _DROPPED.inc()
             if not self._dropping and not self._stopped:
                 self._dropping = True
-                LOG.warning('%d notifications wait to be sent; until there is room, more are dropped',
+                LOG.warning('%d notifications wait to be sent, the most there may be; new ones are dropped',
                             self._most_waiting)
             return
         self._dropping = False

@@ -192,7 +192,7 @@ class TokenAuth:
             self._stamp = stamp
             try:
                 self._tokens = _by_digest(read(self._path))
-                LOG.info('the tokens were read anew, %d of them', len(self._tokens))
+                LOG.info('%d tokens were read again', len(self._tokens))
             except BadConfiguration as error:
                 LOG.error('the new token file is not used, the old tokens still are: %s', error)
 

@@ -68,7 +68,7 @@ class Heartbeat:
             return  # another process of the same service has said it first
         except Exception as error:  # the database's errors are storage's own; the next time has its own chance
             if not self._outage:
-                LOG.warning('it cannot be said in the database that the services here are %s: %s', status, error)
+                LOG.warning('the heartbeat that the services here are %s could not be written: %s', status, error)
             self._outage = True
             return
         self._outage = False

@@ -124,7 +124,7 @@ def _reload(running: Sequence[Any]) -> None:
             try:
                 reload()
             except Exception:  # of the database, say; the program goes on with what it had
-                LOG.exception('the configuration could not be read anew')
+                LOG.exception('the configuration could not be read again; the old one is still used')
 
 
 class _Reader:

@@ -113,16 +113,17 @@ class SyncRuns:
             return
         try:
             self.read()
-            LOG.info('%s was read anew', self.path)
+            LOG.info('%s was read again', self.path)
         except PoolError as error:
-            LOG.error('%s is left as it was: %s', self.path, error)
+            LOG.error('%s cannot be used, the old one still is: %s', self.path, error)
 
     def _apply(self, found: RunReport) -> None:
         """Plan again, and apply, what was found to be due and is not unsafe."""
         due: dict[str, list[str]] = {}
         for part in found.parts:
             if part.is_unsafe:
-                LOG.error('%s To have it done: designate-pool apply --yes %s --target %s --force %s --config %s',
+                LOG.error('%s Not applied. If it is meant: designate-pool apply --yes %s --target %s --force %s '
+                          '--config %s',
                           part.dangers[0], part.zone, part.target_id, part.zone, self.path)
             elif is_due(part):
                 due.setdefault(part.target_id, []).append(part.zone)
@@ -220,7 +221,7 @@ def _loop(runs: SyncRuns, interval: float, min_event_interval: float, events: bo
     stop.set()
     thread.join(GRACE)
     if thread.is_alive():
-        LOG.warning('a run is under way; what it leaves to be done, the next one does')
+        LOG.warning('stopped in the middle of a run; the next run does the rest')
         logging.shutdown()
         # Its workers would be waited for, however long they take.
         os._exit(0)

@@ -48,7 +48,7 @@ class TsigGrants:
             found = self._storage.read(_changed, self._changes)
         except Exception as error:  # the database's errors are storage's own; the next look has its own chance
             if not self._outage:
-                LOG.error('whether TSIG keys have changed cannot be seen: %s', error)
+                LOG.error('TSIG keys cannot be read from the database, the known ones are still used: %s', error)
             self._outage = True
             return
         self._outage = False
@@ -70,7 +70,8 @@ def visitors(grants: Iterable[tsigkeys.Grant]) -> dict[dns.name.Name, TsigGrant]
         try:
             key = tsig.key_from(grant.key)
         except ValueError:  # Central takes none that is not valid; its words could show the secret
-            LOG.error('the TSIG key %s is not valid, so nobody can use it', grant.key.name)
+            LOG.error('the TSIG key %s in the database is not valid and is not used; delete it and create it again',
+                      grant.key.name)
             continue
         found.setdefault(key.name, TsigGrant(key, grant.pool_name, grant.domain_id))
     return found

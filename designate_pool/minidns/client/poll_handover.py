@@ -49,7 +49,7 @@ def hand_over_polls(polls: Iterable[SoaPoll], notifies: Iterable[tuple[PollOrder
             other_minidns.notify_and_poll(pool.context, pool.pool_name, requests, left.timeout, left.retry_interval,
                                           left.max_retries)
     except PoolError as error:
-        LOG.warning('polls under way were not handed to another MiniDNS, they are due again later: %s', error)
+        LOG.warning('polls under way were not handed to another MiniDNS; they are sent again later: %s', error)
 
 
 def hand_over_sweep_pages(pages: Iterable[SweepPage], other_minidns: MiniDnsClient) -> list[SweepPage]:
@@ -65,5 +65,6 @@ def hand_over_sweep_pages(pages: Iterable[SweepPage], other_minidns: MiniDnsClie
                                         [tally.peer.id for tally in page.tallies], page.domains)
             left.popleft()
     except PoolError as error:
-        LOG.warning('an audit under way was not handed to another MiniDNS, it goes on in the next round: %s', error)
+        LOG.warning('an audit under way was not handed to another MiniDNS; its zones are audited in the next round: '
+                    '%s', error)
     return list(left)

@@ -52,7 +52,7 @@ class ResultSender:
             getattr(self._pool_managers, method)(*arguments)
         except Exception as error:  # whatever the transport raises; the next message is tried anyway
             if not self._outage:
-                LOG.error('the pool manager cannot be told of poll results: %s', error)
+                LOG.error('poll results could not be sent to the pool manager; it polls again: %s', error)
             self._outage = True
         else:
             if self._outage:

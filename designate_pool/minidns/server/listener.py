@@ -132,7 +132,7 @@ class UdpServer:
                     self._answer(batch)
                     time.sleep(0)  # a green thread to which somebody sends all the time would go on for ever
             except Exception:  # of one batch; the next has its own chance
-                LOG.exception('queries could not be answered')
+                LOG.exception('queries could not be answered because of an error')
 
     def _receive(self) -> list[tuple[bytes, Address, Ancillary]]:
         """What is waiting, but not more than is good for one statement."""

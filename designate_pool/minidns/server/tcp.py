@@ -266,7 +266,7 @@ class TcpServer:
                         self._rest(connection)
                     time.sleep(0)
         except Exception:  # of one connection; the others go on
-            LOG.exception('a connection from %s was given up', connection.address)
+            LOG.exception('a connection from %s was closed after an error', connection.address)
         finally:
             connection.sock.close()
             self._leave(connection)

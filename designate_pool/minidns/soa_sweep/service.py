@@ -80,7 +80,7 @@ class SweepService:
             if isinstance(item, SweepPage):
                 self._tell(item)
             else:
-                LOG.error('an audit stumbled, what it was at is left to the next round: %s', item)
+                LOG.error('an audit failed; its zones are audited in the next round: %s', item)
 
     def _tell(self, page: SweepPage) -> None:
         """Send; what cannot be sent is dropped, because the next round asks again."""
@@ -94,7 +94,7 @@ class SweepService:
             self._pool_managers.audited(note.context, note.pool_name, note.started_at, counts, findings)
         except Exception as error:  # whatever the transport raises, the next page has its own chance
             if not self._outage:
-                LOG.error('the pool manager cannot be told of audits: %s', error)
+                LOG.error('audit results could not be sent to the pool manager; the next round asks again: %s', error)
             self._outage = True
         else:
             self._outage = False

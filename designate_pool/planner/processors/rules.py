@@ -87,7 +87,7 @@ class ExcludeRootNsChanges(BaseProcessor):
         if self.error:
             raise ProcessorException(processor=self.id, why=f'{found[0]}: the NS records of {plan.zone} itself would '
                                                             f'change')
-        self.log.warning('%s: not made on %s: %s', self.id, plan.target_id, ', '.join(map(str, found)))
+        self.log.warning('%s: not created on %s: %s', self.id, plan.target_id, ', '.join(map(str, found)))
         left = dataclasses.replace(plan, changes=[change for change in plan.changes if change not in found])
         return None if left.is_empty else left
 

@@ -141,7 +141,7 @@ class YamlSource(BaseSource):
         data, rtype, name = entry.data, entry.type, entry.name
         try:
             if rtype in NOT_DNS and lenient:
-                self.log.warning('%s, line %d: %r has type %s, which DNS has not; it is left out', entry.path,
+                self.log.warning('%s, line %d: %r is left out, since its type %s is not a DNS type', entry.path,
                                  entry.line, name, rtype)
                 return None
             if 'type' not in data:

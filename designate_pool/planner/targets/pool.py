@@ -129,7 +129,7 @@ class PoolProvider(BaseProvider):
         root_ns = desired.root_ns
         if root_ns is not None:
             if self.root_ns_warnings:
-                self.log.warning('%s: the NS records of %s itself are made from the pool; those given are left out',
+                self.log.warning("%s: NS records given for %s itself are left out; the pool's settings make them",
                                  self.id, desired.name)
             desired.remove_record(root_ns)
 

@@ -94,7 +94,7 @@ class RecordSync:
             newest = self._storage.read(domain_store.newest, domain.name, self._pool.name) if late else None
             if newest is None:
                 break
-            LOG.warning('%s: %s was written when another pool manager had gone on with it; it is written again',
+            LOG.warning('%s: %s was changed by another pool manager at the same time; it is written again',
                         backend.server.label, domain.name)
             domain = newest
         return result, serial

@@ -37,8 +37,8 @@ class ClockOffset:
             return
         self._is_off = not self._is_off
         if self._is_off:
-            LOG.error("this host's clock is %.1f s %s the database's; more than %g s delays what a pool manager that "
-                      'dies leaves behind: keep the clocks of all hosts in step, with NTP', abs(ahead),
+            LOG.error("this host's clock is %.1f s %s the database's; more than %g s delays taking over the work of a "
+                      "dead pool manager: keep all clocks in step with NTP", abs(ahead),
                       'ahead of' if ahead > 0 else 'behind', MOST)
         else:
             LOG.info("this host's clock is in step with the database's again")

@@ -166,7 +166,8 @@ class ContentsAudit:
         try:
             return zone_compare.ours(self._manager.storage, domain.id)
         except ValueError as error:
-            LOG.warning('the contents of %s cannot be made, so they are compared with nothing: %s', domain.name, error)
+            LOG.warning('the contents of %s cannot be built from the database and are not compared: %s',
+                        domain.name, error)
             return None
 
     def _rows(self, situation: DomainState) -> dict[str, ServerStatus]:

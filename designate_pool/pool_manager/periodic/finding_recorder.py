@@ -69,7 +69,7 @@ class FindingRecorder:
                             domain=each.name, server=each.label, finding=each.id)
         for server_id, count in self._counts.items():
             if count > MOST:
-                LOG.warning('the audit of %s found %d more on %s, which are mended too', self._kind.value.lower(),
+                LOG.warning('the audit of %s found %d more on %s; they are repaired too', self._kind.value.lower(),
                             count - MOST, self._manager.all_lanes[server_id].server.label)
 
 

@@ -124,7 +124,7 @@ class JoinAndDrain:
         if waiting or failed and self._try_again(server):
             return REFUSED
         if failed:
-            LOG.warning('%s: %d zones could not be deleted by the driver that it had before: %s', server.label,
+            LOG.warning('%s: the driver that it had before could not delete %d zones: %s', server.label,
                         len(failed), failed[0].error)
         if len(page) == PAGE:
             self._save(server, filled_to=page[-1].id)

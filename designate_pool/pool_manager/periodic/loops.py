@@ -205,5 +205,5 @@ class PeriodicLoops:
                 raise
             except BaseException:  # eventlet's Timeout is no Exception; whatever happens, the loop goes on
                 metrics.LOOP_FAILURES.labels(name).inc()
-                LOG.exception('%s failed and is tried again', name)
+                LOG.exception('%s failed and is retried', name)
             self._stopping.wait(pause)

@@ -110,7 +110,7 @@ class OrphanAudit:
             for situation in found.values():
                 situation.change(*row_transitions.begin(situation.domain, situation.rows, [server_id], now))
             orders = manager.write(found.values(), now)
-        LOG.warning('%s: %d zones are there whose domains are deleted, and are deleted now: %s', lane.server.label,
+        LOG.warning('%s: deleting %d zones that were deleted from the database before: %s', lane.server.label,
                     len(ours), _named(sorted(ours)))
         manager.carry_out(orders)
         return set(ours)
@@ -120,8 +120,8 @@ class OrphanAudit:
         told, now = self._told.get(lane.server.id, frozenset()), frozenset(names)
         self._told[lane.server.id] = now
         if now - told:
-            LOG.warning("%s: %d zones are there that no domain explains, and that the pool did not make: %s; "
-                        "'designate-pool server resync %s' tells of them", lane.server.label, len(names),
+            LOG.warning("%s: %d zones are there that are not in the database and that the pool did not create: %s; "
+                        "'designate-pool server resync %s' shows them", lane.server.label, len(names),
                         _named(sorted(now - told)), lane.server.id)
 
     def _deleted_names(self) -> Iterator[str]:

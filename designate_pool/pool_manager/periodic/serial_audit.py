@@ -125,7 +125,7 @@ class SerialAudit:
                                                 [lane.server.id for lane in lanes], page.domains)
         except PoolError as error:
             if not self._is_mute:
-                LOG.warning('the servers are not asked for their serials: %s', error)
+                LOG.warning('the audit could not ask the servers for their serials: %s', error)
             self._is_mute = True
             return 0
         self._is_mute = False
@@ -135,10 +135,10 @@ class SerialAudit:
         """Say once that rounds do not fit, and once that they do again."""
         interval = self._manager.settings.periodic_sync_interval
         if seconds > interval and not self._is_late:
-            LOG.warning('an audit of all domains takes %.0f s, more than periodic_sync_interval, %g s', seconds,
+            LOG.warning('an audit of all zones takes %.0f s, longer than periodic_sync_interval, %g s', seconds,
                         interval)
         elif seconds <= interval and self._is_late:
-            LOG.info('an audit of all domains takes %.0f s, so it fits into periodic_sync_interval again', seconds)
+            LOG.info('an audit of all zones takes %.0f s and fits into periodic_sync_interval again', seconds)
         self._is_late = seconds > interval
 
     def _settle(self, heard: Sequence[SweepResult]) -> None:

@@ -184,7 +184,8 @@ class ServerCompare:
                                               is_known=False,
                                               spared=lambda names: self._known(lane.server.id, names)):
             if done is None:
-                LOG.info('%s: the extra zone %s stays: it is a domain by now, or somebody else is at work on it', label,
+                LOG.info('%s: the extra zone %s is not deleted: it is in the database by now, or another program works '
+                         'on it', label,
                          zone.name)
                 continue
             said = f'is not deleted: {done.result.error}' if not done.result.ok else \

@@ -141,12 +141,12 @@ def test_a_database_that_refuses_is_told_of_once_and_tried_again(tmp_path: objec
     database = Storage(f'sqlite:///{tmp_path}/database.sqlite', patience=0.1)
     heart = Heartbeat(database, ['api'], 'one.example.com', 'default')
     heart.start(Threads())
-    wait_until(lambda: 'cannot be said' in caplog.text, 'it is told')
+    wait_until(lambda: 'could not be written' in caplog.text, 'it is told')
     table = sa.text('CREATE TABLE service_statuses (id, created_at, updated_at, service_name, hostname, status, '
                     'heartbeated_at, stats, capabilities, pool_name)')
     database.run(lambda tx: tx.execute(table).close())
     wait_until(lambda: database.read(lambda tx: tx.execute(sa.text('SELECT 1 FROM service_statuses')).first()),
                'it goes on')
     heart.stop()
-    assert caplog.text.count('cannot be said') == 1
+    assert caplog.text.count('could not be written') == 1
     database.close()

@@ -198,8 +198,8 @@ def test_a_pool_that_is_gone_is_told_of_once(world: World, caplog: pytest.LogCap
     world.storage.read = lambda work, *args: looks.append(work) or read(work, *args)  # type: ignore[method-assign]
     wait_until(lambda: len(looks) >= 3, 'it has looked three times more')
     assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == [
-        'there is no pool default in the database any more: it was deleted, or has another name, and has no zones. '
-        "Stop this program, correct pool_name, or 'designate-pool-manage pool create default'"]
+        "the pool default is not in the database any more: it was deleted or renamed, and this program serves no "
+        "zones now. Stop it, correct pool_name, or 'designate-pool-manage pool create default'"]
     assert configuration.read == 1
 
 
@@ -223,7 +223,7 @@ def test_a_database_that_is_away_does_not_end_the_following(world: World, caplog
     service = world.start(KEYED, read_pool=configuration)
     wait_until(lambda: configuration.read == 1, 'it is read')
     world.storage.run(lambda tx: tx.execute(sa.text('ALTER TABLE pools RENAME TO away')) and None)
-    wait_until(lambda: [each for each in caplog.records if 'cannot be seen' in each.getMessage()], 'it is noticed')
+    wait_until(lambda: [each for each in caplog.records if 'cannot be read from the database' in each.getMessage()], 'it is noticed')
     world.storage.run(lambda tx: tx.execute(sa.text('ALTER TABLE away RENAME TO pools')) and None)
     configuration.says = a_pool(PLAIN)
     reload(world)

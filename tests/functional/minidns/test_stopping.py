@@ -86,7 +86,7 @@ def test_without_a_broker_it_ends_all_the_same(world: World, caplog: pytest.LogC
     request = PollRequest(new_id(), 'a.example.', 7, server.id, delay=60.0)
     first.notify_and_poll(Context(), 'default', [request], 5, 60, 9)
     first.stop()
-    assert 'they are due again later' in caplog.text
+    assert 'they are sent again later' in caplog.text
 
 
 PAGE = [(new_id(), f'{each}.example.', 7) for each in 'abc']

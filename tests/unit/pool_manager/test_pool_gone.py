@@ -50,7 +50,7 @@ def test_it_says_so_once_and_does_and_writes_nothing(town: Town, monkeypatch: py
     ticks = dict(periodic.last_tick)
     wait_until(lambda: len(periodic.last_tick) == len(periodic._tasks) and all(
         at > ticks.get(name, 0.0) for name, at in periodic.last_tick.items()), 'each loop came round')
-    wait_until(lambda: 'there is no pool default' in caplog.text, 'it is told')
+    wait_until(lambda: 'the pool default is not in the database' in caplog.text, 'it is told')
     town.endpoint.reload()
     town.manager.change([domain.id])
     town.endpoint.create_domain(CONTEXT, domain)
@@ -61,7 +61,7 @@ def test_it_says_so_once_and_does_and_writes_nothing(town: Town, monkeypatch: py
     periodic.stop()
     told = [each for each in caplog.records if each.levelno >= logging.ERROR]
     assert [each.exc_info for each in told] == [None] * len(told), caplog.text
-    assert caplog.text.count('there is no pool default') == 1
+    assert caplog.text.count('the pool default is not in the database') == 1
 
 
 def test_one_that_is_made_again_is_worked_for_again(town: Town) -> None:

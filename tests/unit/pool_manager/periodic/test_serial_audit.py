@@ -205,7 +205,7 @@ def test_without_a_broker_it_is_said_once_and_the_round_goes_on(
     world.sweep()
     audit = present(world)
     assert audit.last == Counts(domains=5, pairs=15) and audit.last.coverage == 0.0
-    assert caplog.text.count('are not asked for their serials') == 1
+    assert caplog.text.count('could not ask the servers for their serials') == 1
 
 
 def test_what_nobody_answers_is_written_off(world: World, clock: Clock, domains: list[str],  # noqa: F811
