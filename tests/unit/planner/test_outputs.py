@@ -66,7 +66,7 @@ def test_all_that_there_is_to_know_is_in_each(word: str) -> None:
     for each in ('example.com.', 'good', 'new.example.com.', 'v=1', 'alias.example.com.', 'Replace', 'Delete', 'Create',
                  '192.0.2.1', '192.0.2.9', '60', '300', 'an answer',
                  'the policy create-delete-only does not allow update', 'example.com. MX would be deleted at the apex',
-                 'needs --force', 'note', '1 kept back', '1 failed',
+                 '"forced": false' if word == 'json' else 'needs --force', 'note', '1 kept back', '1 failed',
                  '1 to create, 1 to update, 2 to delete', '1 unsafe', '1 with nothing to do', there):
         assert each in plain, each
     assert SECRET not in told and 'WithSecret' not in told

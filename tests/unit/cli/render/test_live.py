@@ -123,7 +123,7 @@ def drawn(*arguments, width=80, height=24, **values):
 def test_the_pool_on_one_screen():
     text = '\n'.join(drawn(failing=1))
     for part in ('designate-pool 1.0 at http://127.0.0.1:9001: ok', 'SERVERS  3, 3 active, 1 behind',
-                 'bind9:192.0.2.0:53  active     1000       1        1       1 min',
+                 'bind9:192.0.2.0:53  active   1000       1        1       1 min',
                  'example.com. UPDATE on bind9:192.0.2.0:53: connection refused',
                  'ZONES  1000 in all, 100+ PENDING, 1 ERROR', 'ERROR  b.example.', 'SERVICES  1 up, 1 down: central',
                  'DOWN  minidns on two, heard of 1 h ago', '0.example.com. ', '10 s ago  in 500 ms'):
