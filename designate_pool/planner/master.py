@@ -7,12 +7,14 @@ the file and the line: a file that was cut short is never a smaller zone.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
+from designate_pool.errors import SourceError, WrongSource
 from designate_pool.planner.zone.zone import Zone
-from designate_pool.protocol.zonefile.errors import ZoneFileErrors, line_field
-from designate_pool.protocol.zonefile.reader import ZoneFileRecords, no_record, source_error
+from designate_pool.protocol.rrset import normal_text
+from designate_pool.protocol.zonefile.errors import Mistake, ZoneFileErrors, line_field
+from designate_pool.protocol.zonefile.reader import ZoneFileRecords, no_record
 
 
 def read(lines: str | Iterable[str], origin: str, file: str = 'the zone file', require_soa: bool = True,
@@ -31,7 +33,7 @@ def read(lines: str | Iterable[str], origin: str, file: str = 'the zone file', r
     """
     found: dict[str, str] = {}
     several: dict[str, list[str]] = {}
-    records = ZoneFileRecords(lines, origin, file, outside)
+    records = _records(lines, origin, file, outside)
     for key, ttl, data in records:
         value = f'{ttl}\t{data}'
         if key not in found:
@@ -60,8 +62,8 @@ def refuse(lines: str | Iterable[str], zone: Zone, file: str, require_apex: bool
         :meth:`designate_pool.planner.zone.zone.Zone.fill` says
     :raises SourceError: with a line for each mistake
     """
-    mistakes = ZoneFileErrors(functools.partial(source_error, file))
-    records = ZoneFileRecords(lines, zone.name, file, _left_out if lenient else None, mistakes)
+    mistakes = ZoneFileErrors(functools.partial(_error, file))
+    records = ZoneFileRecords(lines, zone.name, mistakes, normal_text, _left_out if lenient else None)
     first: dict[str, tuple[str, int, str]] = {}
     for key, _, data in records:
         if first.setdefault(key, (data, records.number, records.line))[0] != data:
@@ -90,7 +92,7 @@ def stream(lines: str | Iterable[str], origin: str, file: str = 'the zone file',
     :param lines: and the others are those of :func:`read`
     :raises SourceError: also for a record that is out of order; what came before is no zone then
     """
-    records = ZoneFileRecords(lines, origin, file, outside)
+    records = _records(lines, origin, file, outside)
     soa_key = f'{records.zone}\tSOA'
     soa: str | None = None
     for key, value in _grouped(records):
@@ -129,7 +131,23 @@ def _lines(key: str, value: str) -> Iterator[str]:
         yield f'{name} {ttl} IN {rtype} {data}\n'
 
 
-def _grouped(records: ZoneFileRecords) -> Iterator[tuple[str, str]]:
+def _records(lines: str | Iterable[str], origin: str, file: str,
+             outside: Callable[[str], object] | None) -> ZoneFileRecords[str]:
+    """:raises SourceError: for the first mistake"""
+    return ZoneFileRecords(lines, origin, ZoneFileErrors(functools.partial(_error, file), 1), normal_text,
+                           outside and (lambda what: outside(f'{file}, {what}')))
+
+
+def _error(file: str, found: Sequence[Mistake]) -> SourceError:
+    """The error of all that is wrong with *file*; where is '' for the file as a whole."""
+    if len(found) > 1:
+        return WrongSource(source=file, why=''.join(
+            f'\n  {where}: {why}' if where else f'\n  {why}' for where, why in found))
+    [(where, why)] = found
+    return SourceError(source=f'{file}, {where}' if where else file, why=why)
+
+
+def _grouped(records: ZoneFileRecords[str]) -> Iterator[tuple[str, str]]:
     """Records one after the other that are of one RRset, as that; keys have to rise, but for the SOA's."""
     soa_key = f'{records.zone}\tSOA'
     soa = ''

@@ -186,12 +186,16 @@ def normal_rdata(rtype: str, text: str) -> str:
     if plain is not None and len(text) <= LONGEST.get(rtype, LONGEST_NAME) and plain(text):
         return text
     try:
-        parsed = parse_rdata(rtype, text)
-        parsed.to_wire()
+        return normal_text(rtype, parse_rdata(rtype, text))
     except dns.name.NeedAbsoluteNameOrOrigin:
         raise InvalidField(field=rtype, why=f'a name in {text!r} is not absolute: the final dot is missing') from None
     except (dns.exception.DNSException, ValueError) as error:
         raise InvalidField(field=rtype, why=f'{text!r} is not {rtype} data ({_sentence(error)})') from None
+
+
+def normal_text(rtype: str, parsed: dns.rdata.Rdata) -> str:
+    """:raises DNSException: for what has no wire form"""
+    parsed.to_wire()
     found = parsed.to_text()
     return found.lower() if rtype in LOWER else found
 

@@ -19,10 +19,10 @@ from typing import Protocol, TypeVar
 from designate_pool.central.rules.quotas import ProjectQuotas
 from designate_pool.central.validation.requests import NewDomain, WantedRecordSet
 from designate_pool.central.zone_tasks import zonefile_parser
-from designate_pool.central.zone_tasks.zonefile_lines import LONGEST_RECORD
 from designate_pool.concurrency import Runtime
 from designate_pool.errors import InvalidField, PoolError
 from designate_pool.model import Context, Domain, ZoneTask, ZoneTaskStatus, new_id
+from designate_pool.protocol.zonefile.reader import LONGEST_RECORD
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.zones import recordsets, zone_tasks
 

@@ -5,29 +5,32 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 import dns.name
 import dns.rdata
+from dns.rdtypes.ANY.SOA import SOA
 
 from designate_pool.central.rules.domains import soa_text
 from designate_pool.central.rules.quotas import ProjectQuotas, check
 from designate_pool.central.validation import fields, names_and_rdata
 from designate_pool.central.validation.names_and_rdata import Rdata
 from designate_pool.central.validation.requests import NewDomain, WantedRecordSet
-from designate_pool.central.zone_tasks.zonefile_lines import ZoneFileLines, invalid
 from designate_pool.errors import InvalidField
 from designate_pool.model import Domain
 from designate_pool.protocol.rrset import lies_in
 from designate_pool.protocol.zonefile import plain_rdata, writer
-from designate_pool.protocol.zonefile.errors import ZoneFileErrors, line_field
+from designate_pool.protocol.zonefile.errors import Mistake, ZoneFileErrors, line_field
+from designate_pool.protocol.zonefile.reader import ZoneFileRecords
 
 #: Records of a zone file, the SOA among them; a million take a third of a gigabyte of memory.
 MAX_RECORDS = 2_000_000
 #: Recordsets that are made at once.
 PART = 2000
+#: Records after which green threads that wait get their turn, and how many of them one that is not plain is worth.
+_TURN, _SLOW = 2000, 40
 
 #: The TTL of a recordset, the line of its first record, and its data: of one record, or of several by their text.
 #: Plain data is its text alone: a zone of a million records is held in memory so.
@@ -46,9 +49,8 @@ def parse(text: str | Iterable[str], limits: ProjectQuotas = ProjectQuotas()) ->
     :raises InvalidField: with the line, for what cannot be read or may not be in a zone; all of it as its ``all``
     :raises OverQuota: for more than *limits* allow
     """
-    zone, mistakes = _Zone(limits), ZoneFileErrors(invalid)
-    ZoneFileLines(fields.text('text', text).split('\n') if isinstance(text, str) else text, MAX_RECORDS, zone.take,
-                  zone.take_soa, mistakes).read()
+    zone, mistakes = _Zone(limits), ZoneFileErrors(_invalid)
+    zone.read(ZoneFileRecords(fields.text('text', text) if isinstance(text, str) else text, None, mistakes, _converted))
     if zone.soa is None:
         mistakes.refuse()
         raise InvalidField(field='text', why='there is no SOA record')
@@ -62,6 +64,24 @@ def parse(text: str | Iterable[str], limits: ProjectQuotas = ProjectQuotas()) ->
     _check(zone.sets, domain, mistakes)
     mistakes.refuse()
     return domain, ZoneFileContents(zone.sets, domain, [_text(each) for each in _each(servers)])
+
+
+def _invalid(found: Sequence[Mistake]) -> InvalidField:
+    """The error of what is wrong with a zone file: the first, and all of it as its ``all``."""
+    field, why = found[0]
+    return InvalidField(field=field, why=why, **({'all': found} if len(found) > 1 else {}))
+
+
+def _converted(rtype: str, parsed: dns.rdata.Rdata) -> Rdata | SOA:
+    if isinstance(parsed, SOA):
+        return parsed
+    _check_type(rtype)
+    return names_and_rdata.as_rdata('data', parsed)
+
+
+@functools.cache
+def _check_type(rtype: str) -> None:
+    names_and_rdata.record_type('type', rtype)
 
 
 def _domain(zone: _Zone) -> NewDomain:
@@ -110,17 +130,35 @@ class ZoneFileContents:
 
 
 class _Zone:
-    """Takes the records as they are read."""
+    """The recordsets of a file as far as it is read."""
 
     def __init__(self, limits: ProjectQuotas) -> None:
         self._limits = limits
         self._records = self._recordsets = 0
         self.sets: dict[str, _Set] = {}
-        self.soa: tuple[Any, int, int] | None = None
+        self.soa: tuple[SOA, int, int] | None = None
         self.apex = ''
 
-    def take(self, name: str, rtype: str, ttl: int, data: str | Rdata, line: int) -> None:
-        key = f'{name}\t{rtype}'
+    def read(self, records: ZoneFileRecords[Rdata | SOA]) -> None:
+        """
+        :raises InvalidField: for more records than there may be
+        :raises OverQuota: for more than the limits allow
+        """
+        count = work = 0
+        for key, ttl, data in records:
+            count += 1
+            if count > MAX_RECORDS:
+                raise InvalidField(field=line_field(records.number), why=f'more than {MAX_RECORDS} records')
+            work += 1 if isinstance(data, str) else _SLOW
+            if work >= _TURN:
+                work = 0
+                time.sleep(0)
+            if isinstance(data, SOA):
+                self._take_soa(key.removesuffix('\tSOA'), ttl, data, records)
+            else:
+                self.take(key, ttl, data, records.number)
+
+    def take(self, key: str, ttl: int, data: str | Rdata, line: int) -> None:
         found = self.sets.get(key)
         if found is None:
             self.sets[key] = (ttl, line, data)
@@ -145,13 +183,11 @@ class _Zone:
         check('zone_recordsets', self._limits.zone_recordsets, self._recordsets)
         check('zone_records', self._limits.zone_records, self._records)
 
-    def take_soa(self, name: str, ttl: int, parsed: dns.rdata.Rdata, line: int) -> None:
-        if self.soa is not None:
-            if self.soa[0] == parsed and name == self.apex:
-                return  # a transfer that was saved as text ends with the SOA that it began with
-            raise InvalidField(field=line_field(line), why=f'a second SOA record; the first is in line {self.soa[2]}')
-        self.soa = (parsed, ttl, line)
-        self.apex = name
+    def _take_soa(self, name: str, ttl: int, soa: SOA, records: ZoneFileRecords[Rdata | SOA]) -> None:
+        if self.soa is None:
+            self.soa, self.apex = (soa, ttl, records.number), name
+        elif (soa, name) != (self.soa[0], self.apex):  # a transfer that was saved as text has it at both ends
+            records.refuse(f'a second SOA record; the first is in line {self.soa[2]}')
 
 
 def _each(data: str | Rdata | dict[str, str | Rdata]) -> Iterable[str | Rdata]:
@@ -165,7 +201,7 @@ def _text(data: str | Rdata) -> str:
 def _check(sets: dict[str, _Set], domain: NewDomain, mistakes: ZoneFileErrors) -> None:
     aliases = set()
     for key, found in sets.items():
-        ttl, line, data = found
+        _, line, data = found
         name, _, rtype = key.partition('\t')
         if not lies_in(name, domain.name):
             mistakes.add(line_field(line), f'{name} is not inside the zone {domain.name}', _first(key, found))
@@ -174,8 +210,6 @@ def _check(sets: dict[str, _Set], domain: NewDomain, mistakes: ZoneFileErrors) -
                 mistakes.add(line_field(line), f'{name} has more than one {rtype} record', _first(key, found))
             if rtype == 'CNAME':
                 aliases.add(name)
-        if ttl > fields.MAX_TTL:
-            mistakes.add(line_field(line), f'its TTL {ttl} is more than {fields.MAX_TTL}', _first(key, found))
     if aliases:
         _check_aliases(sets, aliases, mistakes)
 

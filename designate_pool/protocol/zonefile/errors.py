@@ -14,10 +14,12 @@ Mistake = tuple[str, str]
 class ZoneFileErrors:
     """
     :param error: makes the error that tells them
+    :param most: after so many the rest is not read
     """
 
-    def __init__(self, error: Callable[[Sequence[Mistake]], Exception]) -> None:
+    def __init__(self, error: Callable[[Sequence[Mistake]], Exception], most: int = MOST_MISTAKES) -> None:
         self._error = error
+        self._most = most
         self._found: list[Mistake] = []
 
     def add(self, where: str, why: str, line: str | None = None) -> None:
@@ -25,9 +27,10 @@ class ZoneFileErrors:
         :param line: the text that it is about
         :raises Exception: that of :meth:`refuse`, when there are so many that the rest need not be read
         """
-        self._found.append((where, why if line is None else f'{why}: {shown(line)}'))
-        if len(self._found) == MOST_MISTAKES:
-            self._found.append(('zone file', f'after {MOST_MISTAKES} mistakes the rest was not read'))
+        self._found.append((where, why if line is None else f'{why}: {_shown(line)}'))
+        if len(self._found) >= self._most:
+            if self._most > 1:
+                self._found.append(('zone file', f'after {self._most} mistakes the rest was not read'))
             self.refuse()
 
     def mention(self, word: str) -> bool:
@@ -39,7 +42,7 @@ class ZoneFileErrors:
         :raises Exception: when there are any
         """
         if self._found:
-            raise self._error(self._found)
+            raise self._error(self._found) from None
 
 
 def line_field(number: int) -> str:
@@ -47,7 +50,7 @@ def line_field(number: int) -> str:
     return f'line {number}'
 
 
-def shown(line: str) -> str:
+def _shown(line: str) -> str:
     """*line*, or its beginning, in quotes."""
     line = line.strip()
     return repr(line if len(line) <= _SHOWN else f'{line[:_SHOWN]}…')

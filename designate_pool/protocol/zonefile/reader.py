@@ -9,8 +9,8 @@ is not certain to be plain is gathered to a whole record and left to dnspython.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Generic, TypeVar, cast
 
 import dns.exception
 import dns.name
@@ -21,85 +21,93 @@ import dns.tokenizer
 import dns.transaction
 import dns.zonefile
 
-from designate_pool.errors import InvalidField, SourceError, WrongSource
-from designate_pool.protocol.rrset import (LONGEST, LONGEST_NAME, LOWER, MAX_TTL, PLAIN, lies_in, normal_name,
-                                           normal_rdata)
-from designate_pool.protocol.zonefile.errors import Mistake, ZoneFileErrors, line_field, shown
+from designate_pool.errors import InvalidField
+from designate_pool.protocol.rrset import LONGEST, LONGEST_NAME, MAX_TTL, PLAIN, lies_in, normal_name, parse_rdata
+from designate_pool.protocol.zonefile.errors import ZoneFileErrors, line_field
 
-#: A record: its key, TTL and data.
-Record = tuple[str, int, str]
+#: What the data of a record becomes that is not plain.
+T = TypeVar('T')
 
+#: Characters of a record, also where it has several lines: rdata of 65535 octets, each written as four characters,
+#: takes a quarter of them.
+LONGEST_RECORD = 1 << 20
 #: What one $GENERATE may make; a line that asks for more is a mistake, or meant to fill the memory.
 MOST_GENERATED = 65_536
+#: How many of them are made before the first is handed on.
+_PORTION = 100
+_GENERATE = re.compile(r'(\$GENERATE[ \t]+)([0-9]{1,10})-([0-9]{1,10})(?:/([1-9][0-9]{0,9}))?([ \t].*)',
+                       re.IGNORECASE | re.DOTALL)
 #: In a $GENERATE: numbers beyond what any name has, and widths beyond the length of any.
 _IMMENSE = re.compile(r'\$GENERATE[ \t(]+\S*[0-9]{11}|\$\{[^}]*[0-9]{11}|\$\{[^},]*,[^},]*[0-9]{4}', re.IGNORECASE)
 #: Types of which a name has one record at most.
 _ALONE = ('\tCNAME', '\tDNAME', '\tSOA')
 
 #: Owner, TTL before or after the class, type, data.  It matches what may be plain; the rest tells whether it is.
-LINE = re.compile(r'([^\s"$();\\]+)?[ \t]+(?:([0-9]{1,10})[ \t]+(?:IN[ \t]+)?|IN[ \t]+(?:([0-9]{1,10})[ \t]+)?)?'
-                  r'(A|AAAA|CNAME|MX|NS|PTR|SRV|TXT)[ \t]+(.*[^ \t\r\n])')
+_LINE = re.compile(r'([^\s"$();\\]+)?[ \t]+(?:([0-9]{1,10})[ \t]+(?:IN[ \t]+)?|IN[ \t]+(?:([0-9]{1,10})[ \t]+)?)?'
+                   r'(A|AAAA|CNAME|MX|NS|PTR|SRV|TXT)[ \t]+(.*[^ \t\r\n])')
 _OWNER = PLAIN['NS']
 #: Words without quotes, escapes, parentheses and comments.
-WORDS = re.compile(r"[!#-'*-:<-\[\]-~ \t]+").fullmatch
+_WORDS = re.compile(r"[!#-'*-:<-\[\]-~ \t]+").fullmatch
 #: Types whose data ends with a name.
-NAME_LAST = frozenset({'CNAME', 'MX', 'NS', 'PTR', 'SRV'})
+_NAME_LAST = frozenset({'CNAME', 'MX', 'NS', 'PTR', 'SRV'})
 
 #: A line without a record.
-NOTHING = re.compile(r'[ \t\r\n]*(?:;.*)?[\r\n]*').fullmatch
-#: Whose parentheses are none.
-QUOTED = re.compile(r'\\.|"(?:[^"\\]|\\.)*"|;.*')
+_NOTHING = re.compile(r'[ \t\r\n]*(?:;.*)?[\r\n]*').fullmatch
+#: Where parentheses mean nothing.
+_QUOTED = re.compile(r'\\.|"(?:[^"\\]|\\.)*"|;.*')
 _WHERE = re.compile(r'\A<string>:\d+: ')
 
 
-class ZoneFileRecords:
+class ZoneFileRecords(Generic[T]):
     """The records of a zone file, in its order.
 
     :param lines: its text, or its lines
-    :param origin: the zone's name
-    :param file: what errors call it
+    :param origin: the zone's name; None for that of the SOA, and then nothing is outside the zone
+    :param mistakes: takes what is wrong with single records
+    :param convert: makes of a type and its data what is wanted for data that is not plain; InvalidField makes it a
+        mistake, and so does what dnspython raises
     :param outside: called with a sentence for a record that is outside the zone and left out; None makes it an error
-    :param mistakes: takes what is wrong with single records; without it the first is raised
-    :ivar zone: the zone's name in normal form
-    :ivar number: of the line of the record that came last
+    :ivar zone: the zone's name in normal form; the root's where it was not given
+    :ivar number: of the line in which the record that came last begins
     :ivar line: its text
     :ivar has_soa: whether the SOA has come
     """
 
-    def __init__(self, lines: str | Iterable[str], origin: str, file: str,
-                 outside: Callable[[str], object] | None = None, mistakes: ZoneFileErrors | None = None) -> None:
-        self.zone = normal_name(origin)
+    def __init__(self, lines: str | Iterable[str], origin: str | None, mistakes: ZoneFileErrors,
+                 convert: Callable[[str, dns.rdata.Rdata], T],
+                 outside: Callable[[str], object] | None = None) -> None:
+        self.zone = '.' if origin is None else normal_name(origin)
         self._lines = iter(lines.split('\n') if isinstance(lines, str) else lines)
-        self._file = file
-        self._outside = outside
         self._mistakes = mistakes
+        self._convert = convert
+        self._outside = outside
         self.number = 0
+        self._further = 0
         self.line = ''
         self.has_soa = False
-        self._made: list[tuple[dns.name.Name, int, dns.rdata.Rdata]] = []
+        self._any_zone = origin is None
+        self._made = _Collector()
         # To dnspython everything is inside the root: what is outside the zone it would drop without a word.
         self._reader: Any = dns.zonefile.Reader(
-            dns.tokenizer.Tokenizer(''), dns.rdataclass.IN, cast(dns.transaction.Transaction, _Collector(self._made)),
+            dns.tokenizer.Tokenizer(''), dns.rdataclass.IN, cast(dns.transaction.Transaction, self._made),
             allow_directives=('$GENERATE', '$ORIGIN', '$TTL'))
         self._reader.current_origin = self._reader.last_name = dns.name.from_text(self.zone)
 
-    def __iter__(self) -> Iterator[Record]:
-        """
-        :raises SourceError: for what cannot be read
-        """
+    def __iter__(self) -> Iterator[tuple[str, int, str | T]]:
+        """Key, TTL and data of each; data that is an entry of :data:`~designate_pool.protocol.rrset.PLAIN` is text."""
         reader, is_inside = self._reader, self._is_inside
-        suffix, default_ttl, last_ttl = suffix_of(self.zone), None, None
+        suffix, default_ttl, last_ttl = _suffix_of(self.zone), None, None
         owner, written, inside = self.zone, '', True
         for line in self._lines:
             self.number += 1
             self.line = line
-            found = LINE.match(line)
+            found = _LINE.match(line)
             if found is not None:
                 name, before, after, rtype, data = found.groups()
                 if name is None or name == written:
                     there = owner
                 else:
-                    there = plain_owner(name, suffix)
+                    there = _plain_owner(name, suffix)
                 digits = before or after
                 ttl = int(digits) if digits else last_ttl if default_ttl is None else default_ttl
                 if there and ttl is not None and ttl <= MAX_TTL:
@@ -114,106 +122,103 @@ class ZoneFileRecords:
                         elif plain:
                             yield f'{owner}\t{rtype}', ttl, plain
                         continue
-            if not NOTHING(line):
+            if not _NOTHING(line):
                 reader.last_name, reader.last_ttl = dns.name.from_text(owner), last_ttl or 0
                 reader.last_ttl_known = last_ttl is not None
                 yield from self._read(line)
                 owner, written = reader.last_name.canonicalize().to_text(), ''
-                inside, suffix = is_inside(owner), suffix_of(reader.current_origin.canonicalize().to_text())
+                inside, suffix = is_inside(owner), _suffix_of(reader.current_origin.canonicalize().to_text())
                 last_ttl = reader.last_ttl if reader.last_ttl_known else None
                 default_ttl = None
                 if reader.default_ttl_known and not getattr(reader, 'default_ttl_from_soa', False):
                     default_ttl = reader.default_ttl
 
     def check_soa(self) -> None:
-        """
-        :raises SourceError: when there was no SOA so far
-        """
+        """Say so when there was no SOA so far."""
         if not self.has_soa:
-            raise SourceError(source=self._file, why=no_record('SOA', self.zone))
+            self._mistakes.add('', no_record('SOA', self.zone))
 
     def check_alone(self, key: str) -> None:
-        """
-        :raises SourceError: as :meth:`refuse`, when there cannot be a second record of this key
-        """
+        """Say so when there cannot be a second record of this key."""
         if key.endswith(_ALONE):
             name, _, rtype = key.partition('\t')
             self.refuse(f'a second {rtype} record of {name}, and there can be one only')
 
     def refuse(self, why: str) -> None:
-        """Say what is wrong with the record that came last.
+        """Say what is wrong with the record that came last."""
+        self._mistakes.add(line_field(self.number), why, self.line)
 
-        :raises SourceError: where nobody takes all mistakes
-        """
-        self._wrong(why, self.number, self.line)
-
-    def _wrong(self, why: str, number: int, line: str) -> None:
-        if self._mistakes is None:
-            raise SourceError(source=f'{self._file}, {line_field(number)}', why=f'{why}: {shown(line)}') from None
-        self._mistakes.add(line_field(number), why, line)
-
-    def _plain_data(self, rtype: str, data: str, suffix: str) -> str | None:
-        """*data* in normal form; None for what is to be left to dnspython, and empty for what is wrong."""
+    def _plain_data(self, rtype: str, data: str, suffix: str) -> str | T | None:
+        """*data* with absolute names; None for what is to be left to dnspython, and empty for what is wrong."""
         if len(data) > LONGEST.get(rtype, LONGEST_NAME):
             return None
         if PLAIN[rtype](data):
             return data
         # Words without quotes are a string each here, and one string in a value that stands by itself.
-        absolute = None if rtype == 'TXT' else with_absolute_name(rtype, data, suffix)
+        absolute = None if rtype == 'TXT' else _with_absolute_name(rtype, data, suffix)
         if absolute is None:
             return None
+        if len(absolute) <= LONGEST_NAME and PLAIN[rtype](absolute):
+            return absolute
         try:
-            return normal_rdata(rtype, absolute)
-        except InvalidField as error:
-            self.refuse(str(error).rstrip('.'))
+            return self._convert(rtype, parse_rdata(rtype, absolute))
+        except (dns.exception.DNSException, ValueError, InvalidField) as error:
+            self.refuse(_why(error))
             return ''
 
-    def _read(self, line: str) -> Iterator[Record]:
+    def _read(self, line: str) -> Iterator[tuple[str, int, T]]:
         """What dnspython reads from *line* and those that belong to it."""
-        first, made = self.number, self._made
         try:
-            self._reader.tok = dns.tokenizer.Tokenizer(checked_generate(self._whole(line)))
-            self._reader.read()
-            for name, ttl, rdata in made:
-                rdata.to_wire()
-                if ttl > MAX_TTL:
-                    raise ValueError(f'its TTL {ttl} is more than {MAX_TTL}')
-                owner, rtype = name.canonicalize().to_text(), dns.rdatatype.to_text(rdata.rdtype)
-                if not self._is_inside(owner):
-                    self._leave_out(owner, rtype)
-                    continue
-                if rtype == 'SOA':
-                    self._check_apex(owner)
-                data = rdata.to_text()
-                yield f'{owner}\t{rtype}', ttl, data.lower() if rtype in LOWER else data
+            for text in _portions(self._whole(line)):
+                self._reader.tok = dns.tokenizer.Tokenizer(text)
+                self._reader.read()
+                for name, ttl, rdata in self._made.records:
+                    if ttl > MAX_TTL:
+                        raise ValueError(f'its TTL {ttl} is more than {MAX_TTL}')
+                    owner, rtype = name.canonicalize().to_text(), dns.rdatatype.to_text(rdata.rdtype)
+                    if not self._is_inside(owner):
+                        self._leave_out(owner, rtype)
+                        continue
+                    if rtype == 'SOA':
+                        self._check_apex(owner)
+                        if self._any_zone and not self._made.origin_is_said:
+                            self._reader.current_origin, self._made.origin_is_said = name, True
+                    yield f'{owner}\t{rtype}', ttl, self._convert(rtype, rdata)
+                self._made.records.clear()
         except _WrongLine as error:
-            self.refuse(str(error))
-        except (dns.exception.DNSException, ValueError) as error:
-            words = _WHERE.sub('', ' '.join(str(error).split()).rstrip('.'))
-            self._wrong(words or 'it is not the line of a zone file', first, line)
+            number, why, wrong = error.args
+            self._mistakes.add(line_field(number), why, wrong)
+        except (dns.exception.DNSException, ValueError, InvalidField) as error:
+            self.refuse(_why(error))
         finally:
-            made.clear()
+            self._made.records.clear()
+            self.number += self._further
+            self._further = 0
 
     def _whole(self, line: str) -> str:
         """*line* with those after it until all parentheses are closed."""
         parts: list[str] = []
-        deep = 0
+        deep = length = 0
         while True:
             line = line.rstrip('\r\n')
             parts.append(line)
-            bare = QUOTED.sub('', line)
+            length += len(line)
+            if length > LONGEST_RECORD:
+                raise ValueError(f'a record of more than {LONGEST_RECORD} characters; a parenthesis may not be closed')
+            bare, number = _QUOTED.sub('', line), self.number + self._further
             if '"' in bare:
-                raise _WrongLine('a quoted string has no end')
+                raise _WrongLine(number, 'a quoted string has no end', line)
             if not bare.isascii():
-                raise _WrongLine("it has letters that are not ASCII; write international names as 'xn--…'")
+                raise _WrongLine(number, "it has letters that are not ASCII; write international names as 'xn--…'",
+                                 line)
             deep += bare.count('(') - bare.count(')')
             if deep <= 0:
                 return '\n'.join(parts)
             following = next(self._lines, None)
             if following is None:
                 raise ValueError('a parenthesis is not closed before the file ends')
-            self.line = line = following
-            self.number += 1
+            line = following
+            self._further += 1
 
     def _is_inside(self, owner: str) -> bool:
         return lies_in(owner, self.zone)
@@ -223,16 +228,16 @@ class ZoneFileRecords:
         if self._outside is None:
             self.refuse(why)
         else:
-            self._outside(f'{self._file}, {line_field(self.number)}: {why} and is left out')
+            self._outside(f'{line_field(self.number)}: {why} and is left out')
 
     def _check_apex(self, owner: str) -> None:
-        if owner != self.zone:
+        if owner != self.zone and not self._any_zone:
             raise ValueError(f'a SOA record of {owner}, and the zone is {self.zone}')
         self.has_soa = True
 
 
 class _WrongLine(ValueError):
-    """A line that is wrong by itself, whatever record it belongs to."""
+    """A line that is wrong by itself, whatever record it belongs to: its number, why, and its text."""
 
 
 class _Collector:
@@ -240,9 +245,10 @@ class _Collector:
 
     manager: Any
 
-    def __init__(self, made: list[tuple[dns.name.Name, int, dns.rdata.Rdata]]) -> None:
+    def __init__(self) -> None:
         self.manager = self
-        self._made = made
+        self.records: list[tuple[dns.name.Name, int, dns.rdata.Rdata]] = []
+        self.origin_is_said = False
 
     def origin_information(self) -> tuple[dns.name.Name, bool, dns.name.Name]:
         return dns.name.root, False, dns.name.root
@@ -251,60 +257,64 @@ class _Collector:
         """What the zone checks is checked where the zone is."""
 
     def _set_origin(self, origin: dns.name.Name) -> None:
-        """The reader keeps it."""
+        self.origin_is_said = True
 
     def add(self, name: dns.name.Name, ttl: int, rdata: dns.rdata.Rdata) -> None:
-        if len(self._made) >= MOST_GENERATED:
-            raise ValueError(f'one $GENERATE makes more than {MOST_GENERATED} records')
-        self._made.append((name, ttl, rdata))
+        if len(self.records) >= _PORTION:
+            raise ValueError('a $GENERATE has to be written as $GENERATE FIRST-LAST[/STEP] NAME [TTL] TYPE DATA')
+        self.records.append((name, ttl, rdata))
 
 
-def source_error(file: str, found: Sequence[Mistake]) -> SourceError:
-    """The error of all that is wrong with *file*.
-
-    :param found: where and why; where is '' for the file as a whole
-    """
-    if len(found) > 1:
-        return WrongSource(source=file, why=''.join(
-            f'\n  {where}: {why}' if where else f'\n  {why}' for where, why in found))
-    [(where, why)] = found
-    return SourceError(source=f'{file}, {where}' if where else file, why=why)
+def _why(error: Exception) -> str:
+    if isinstance(error, InvalidField):
+        return str(error.kwargs['why'])
+    return _WHERE.sub('', ' '.join(str(error).split()).rstrip('.')) or 'it is not the line of a zone file'
 
 
 def no_record(rtype: str, zone: str) -> str:
     return f'it has no {rtype} record{"s" if rtype == "NS" else ""} of {zone}'
 
 
-def checked_generate(text: str) -> str:
-    """*text*, of one record or directive.
+def _portions(text: str) -> Iterator[str]:
+    """*text*, of one record or directive; a $GENERATE as several that make few records each.
 
-    :raises ValueError: when it is a $GENERATE with a number or a width that would cost memory, or have no end
+    :raises ValueError: for a $GENERATE of too many, or with a number or a width that would cost memory
     """
     if text.lstrip(' \t')[:9].upper() == '$GENERATE' and _IMMENSE.search(text):
         raise ValueError('a number in $GENERATE has more than 10 digits, or a width more than 3')
-    return text
+    found = _GENERATE.fullmatch(text)
+    if found is None or int(found[2]) > int(found[3]):
+        yield text
+        return
+    word, first, last, step, rest = found.groups()
+    numbers = range(int(first), int(last) + 1, int(step or 1))
+    if len(numbers) > MOST_GENERATED:
+        raise ValueError(f'one $GENERATE makes more than {MOST_GENERATED} records')
+    for at in range(0, len(numbers), _PORTION):
+        some = numbers[at:at + _PORTION]
+        yield f'{word}{some[0]}-{some[-1]}/{numbers.step}{rest}'
 
 
-def suffix_of(origin: str) -> str:
+def _suffix_of(origin: str) -> str:
     """What makes a relative name absolute."""
     return '.' if origin == '.' else f'.{origin}'
 
 
-def with_absolute_name(rtype: str, data: str, suffix: str) -> str | None:
+def _with_absolute_name(rtype: str, data: str, suffix: str) -> str | None:
     """*data* without its comment, the name at its end absolute; None for what is to be left to dnspython.
 
-    :param suffix: see :func:`suffix_of`
+    :param suffix: see :func:`_suffix_of`
     """
     data = data.partition(';')[0].rstrip(' \t')
-    if not WORDS(data):
+    if not _WORDS(data):
         return None
     words = data.split()
-    if rtype in NAME_LAST and words[-1][-1] != '.':
+    if rtype in _NAME_LAST and words[-1][-1] != '.':
         words[-1] = suffix[1:] or '.' if words[-1] == '@' else words[-1] + suffix
     return ' '.join(words)
 
 
-def plain_owner(name: str, suffix: str) -> str:
+def _plain_owner(name: str, suffix: str) -> str:
     """*name* absolute and in normal form; empty for what is to be left to dnspython."""
     if not _OWNER(name):
         if not name.isascii():

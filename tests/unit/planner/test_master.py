@@ -15,7 +15,6 @@ from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.rrset import rrset, unpack
 from designate_pool.protocol.zonefile import reader
-from designate_pool.protocol.zonefile.reader import ZoneFileRecords
 
 ZONE = 'example.com.'
 SOA = '@ 3600 IN SOA ns1.example.net. hostmaster.example.net. 1 3600 600 86400 300\n'
@@ -295,4 +294,4 @@ def test_two_files_are_compared_as_streams() -> None:
 
 def test_a_zone_name_that_is_none() -> None:
     with pytest.raises(InvalidField):
-        ZoneFileRecords('', 'example..com.', 'x')
+        master.read('', 'example..com.')

@@ -13,11 +13,12 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from designate_pool.central.validation.names_and_rdata import Rdata
-from designate_pool.central.zone_tasks.zonefile_lines import ZoneFileLines
+from designate_pool.central.zone_tasks import zonefile_parser
 from designate_pool.errors import InvalidField
 from designate_pool.protocol.rrset import LONGEST, LONGEST_NAME, PLAIN
 from designate_pool.protocol.zonefile import plain_rdata
+from designate_pool.protocol.zonefile.errors import ZoneFileErrors
+from designate_pool.protocol.zonefile.reader import ZoneFileRecords
 
 _LABEL = st.text('abcxyz0189_-', min_size=1, max_size=63)
 _NAME = st.builds(lambda star, labels: f'{star}{".".join(labels)}.', st.sampled_from(['', '*.']),
@@ -69,12 +70,12 @@ Read = list[tuple[str, str, int, str, bytes]]
 
 def ours(text: str) -> Read:
     found: Read = []
-
-    def take(name: str, rtype: str, ttl: int, data: str | Rdata, line: int) -> None:
-        data = Rdata(data, plain_rdata.of(rtype, data)) if isinstance(data, str) else data
-        found.append((name, rtype, ttl, *data))
-
-    ZoneFileLines(text.split('\n'), 1000, take, lambda *soa: None).read()
+    records = ZoneFileRecords(text, None, ZoneFileErrors(zonefile_parser._invalid, 1), zonefile_parser._converted)
+    for key, ttl, data in records:
+        name, rtype = key.split('\t')
+        if rtype != 'SOA':
+            text, wire = (data, plain_rdata.of(rtype, data)) if isinstance(data, str) else data  # type: ignore
+            found.append((name, rtype, ttl, text, wire))
     return found
 
 
@@ -123,3 +124,39 @@ def test_it_reads_what_dnspython_reads(ttl: str, lines: list[str]) -> None:
             ours(text)
         return
     assert ours(text) == expected
+
+
+def read(text: str, origin: str | None = None) -> list[tuple[str, int, str]]:
+    """What is read without conversion, the line of each with it."""
+    records = ZoneFileRecords(text, origin, ZoneFileErrors(zonefile_parser._invalid, 1), lambda rtype, data: str(data))
+    return [(key, records.number, data) for key, _, data in records]
+
+
+def test_a_record_of_several_lines_has_the_number_of_its_first() -> None:
+    assert read(SOA.format('60 ') + '\na TXT ( "x"\n"y"\n)\nb A 192.0.2.1\n')[1:] == [
+        ('a.example.com.\tTXT', 4, '"x" "y"'), ('b.example.com.\tA', 7, '192.0.2.1')]
+
+
+def test_a_generate_that_makes_many_is_read_in_portions_and_in_order() -> None:
+    assert [data for *_, data in read('$TTL 60\n$GENERATE 1-1000/3 h$ A 192.0.2.1\nx A 192.0.2.2')] == [
+        '192.0.2.1'] * 334 + ['192.0.2.2']
+    assert [key for key, *_ in read('$TTL 60\n$GENERATE 5-400 h$ 7 TXT $', 'example.com.')] == [
+        f'h{number}.example.com.\tTXT' for number in range(5, 401)]
+
+
+@pytest.mark.parametrize('line', ['( $GENERATE 1-999999999 h$ A 192.0.2.1 )', '$GENERATE "1-999999999" h$ A 192.0.2.1',
+                                  '$GENERATE (1-999999999 h$ A 192.0.2.1 )'])
+def test_a_generate_in_parentheses_makes_a_few_records_only(line: str) -> None:
+    with pytest.raises(InvalidField, match='line 2: a .GENERATE has to be written as'):
+        read(f'$TTL 60\n{line}')
+
+
+@pytest.mark.parametrize('owner', ['b\u00fccher', 'b.\u00fc.example.com.'])
+def test_letters_that_are_not_ascii_are_refused_in_names(owner: str) -> None:
+    with pytest.raises(InvalidField, match='not ASCII'):
+        read(f'{owner} 60 A 192.0.2.1')
+
+
+def test_a_ttl_of_any_record_of_a_set_is_checked() -> None:
+    with pytest.raises(InvalidField, match='line 2: its TTL 2147483648 is more than'):
+        read('a.example.com. 60 A 192.0.2.1\na.example.com. 2147483648 A 192.0.2.2\n')
