@@ -19,8 +19,9 @@ LONGEST = 700
 MOST_MODULES = 15
 
 VALUES = {'errors', 'serial', 'model'}
-#: DNS as it is on the wire and as text, and what is asked of a runtime: for every room but the values.
-SHARED = {'protocol', 'concurrency'}
+#: DNS as it is on the wire and as text, what servers agree on, and what is asked of a runtime: for every room but the
+#: values.
+SHARED = {'protocol', 'concurrency', 'consensus'}
 #: What speaks to servers from more than one room: the time left for it, and PowerDNS's API.
 TOOLS = {'deadline', 'powerdns'}
 #: What is seen of the programs: what they count, and the form of a line of the log.
@@ -38,8 +39,8 @@ PURE = {
     'planner.master', 'planner.plan.plan', 'planner.plan.policy', 'planner.plan.safety', 'planner.plan.stored_plan',
     'planner.processors.options', 'planner.processors.ownership_conflicts', 'planner.processors.registries',
     'planner.run_report', 'planner.targets.change_state', 'planner.targets.pdns_rdata',
-    'planner.targets.update_messages', 'planner.zone.changes', 'planner.zone.zone', 'pool_manager.consensus',
-    'pool_manager.reconcile.row_transitions',
+    'planner.targets.update_messages', 'planner.zone.changes', 'planner.zone.zone',
+    'consensus', 'pool_manager.reconcile.row_transitions',
 }
 
 #: The rooms from which each room may import, besides itself.  ``cmd`` is not here: it may see everything.
@@ -49,6 +50,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     **{room: VALUES | SHARED | SEEN | {'rpc', 'storage'} for room in SERVICES},
     **{room: VALUES | SHARED | SEEN for room in ('rpc', 'storage')},
     'protocol': VALUES | {'deadline'},
+    'consensus': VALUES,
     'backends': VALUES | SHARED | TOOLS | {'planner'},
     'pool_manager': VALUES | SHARED | TOOLS | SEEN | {'rpc', 'storage', 'backends', 'planner'},
     'powerdns': VALUES | TOOLS,
@@ -131,7 +133,7 @@ def _against_rooms(module: str, room: str, line: int, name: str) -> Iterator[str
     if is_pure(module):
         inside = other == room and any(target == each or target.startswith(each + '.') for each in PURE)
         with_system = any(target == each or target.startswith(each + '.') for each in WITH_SYSTEM)
-        if other not in VALUES and not inside and (other != 'protocol' or with_system):
+        if other not in VALUES | {'consensus'} and not inside and (other != 'protocol' or with_system):
             yield f'{module}:{line} is pure and imports {name}'
     elif room != 'cmd' and other not in MAY_IMPORT.get(room, set()) | {'', '__version__', room}:
         yield f'{module}:{line} imports {name}'
@@ -262,7 +264,7 @@ def test_every_room_has_a_rule() -> None:
     ('minidns.client.soa_poller', 'import asyncio'),
     ('central.events', 'from .service import Central'),
     ('api.app', 'from tests.fixtures import processes'),
-    ('pool_manager.consensus', 'import logging'),
+    ('consensus', 'import logging'),
     ('pool_manager.reconcile.row_transitions', 'from time import monotonic'),
     ('pool_manager.reconcile.row_transitions', 'from designate_pool.storage.operations import server_statuses'),
     ('pool_manager.reconcile.row_transitions', 'from designate_pool.pool_manager import manager'),
@@ -270,7 +272,7 @@ def test_every_room_has_a_rule() -> None:
     ('central.rules.status', 'from designate_pool.model import utcnow'),
     ('minidns.server.responder', 'import dns.query'),
     ('protocol.axfr_records', 'import os.path'),
-    ('pool_manager.consensus', 'from designate_pool.planner.plan.plan import Plan'),
+    ('consensus', 'from designate_pool.planner.plan.plan import Plan'),
     ('protocol.wire', 'from designate_pool.protocol.tcp_client import connect'),
     ('protocol.tcp_client', 'from designate_pool.planner.engine import SyncEngine'),
     ('storage.long', 'x = 1\n' * (LONGEST + 1)),
@@ -284,7 +286,7 @@ def test_a_trespass_is_seen(module: str, source: str) -> None:
     ('storage.zones.domains', 'import sqlalchemy as sa\nfrom designate_pool.model import Domain'),
     ('storage.zones.domains', 'from designate_pool.storage import schema'),
     ('pool_manager.manager', 'from designate_pool.backends.base import Backend\nimport logging, time'),
-    ('pool_manager.reconcile.row_transitions', 'from designate_pool.pool_manager.consensus import verdict\n'
+    ('pool_manager.reconcile.row_transitions', 'from designate_pool.consensus import verdict\n'
      'from datetime import timedelta'),
     ('minidns.service', 'from designate_pool.minidns.server.responder import reply\nfrom designate_pool import errors'),
     ('nameserver.server', 'from designate_pool.protocol.wire import Malformed'),

@@ -10,8 +10,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from designate_pool.model import Action, Domain, Outcome, Pool, PoolServer, ServerState, ServerStatus, Status
-from designate_pool.serial import at_least, newer
+from designate_pool import consensus
+from designate_pool.model import Domain, Pool, PoolServer, ServerStatus, Status
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -65,28 +65,21 @@ def judge(wanted: WaitTarget, standing: ZoneState) -> WaitVerdict:
         return WaitVerdict(done=wanted.deletion, failed=not wanted.deletion)
     if wanted.servers is not None and len(current(wanted, standing)) >= wanted.servers:
         return WaitVerdict(done=True)
-    if not wanted.deletion and wanted.servers is None and is_reached(domain, wanted.serial):
+    if not wanted.deletion and wanted.servers is None and consensus.is_reached(domain, wanted.serial):
         return WaitVerdict(done=True)
     if domain.is_going and not wanted.deletion:
         return WaitVerdict(failed=True)
-    return WaitVerdict(failed=domain.status is Status.ERROR and not is_reached(domain, wanted.serial))
-
-
-def is_reached(domain: Domain, serial: int) -> bool:
-    """Whether the pool was ever said to serve *serial* or a newer one."""
-    return domain.reported_serial is not None and at_least(domain.reported_serial, serial)
+    return WaitVerdict(failed=domain.status is Status.ERROR and not consensus.is_reached(domain, wanted.serial))
 
 
 def current(wanted: WaitTarget, standing: ZoneState) -> list[PoolServer]:
     """The servers that count and have what is waited for."""
-    rows: dict[str, dict[Action, ServerStatus]] = {}
-    for row in standing.rows:
-        rows.setdefault(row.server_id, {})[row.action] = row
-    if wanted.deletion:
-        return [each for each in counting(standing)
-                if (found := rows.get(each.id, {}).get(Action.DELETE)) and found.status is Outcome.SUCCESS]
-    return [each for each in counting(standing)
-            if serves(rows.get(each.id, {}).get(Action.UPDATE), wanted.serial)]
+    domain, rows = standing.domain, consensus.by_server(standing.rows)
+    if domain is None:
+        return []
+    return [each for each in counting(standing) if (
+        consensus.has_deleted(domain, rows.get(each.id, {})) if wanted.deletion else
+        consensus.serves(domain, rows.get(each.id, {}), wanted.serial))]
 
 
 def counting(standing: ZoneState) -> list[PoolServer]:
@@ -96,18 +89,7 @@ def counting(standing: ZoneState) -> list[PoolServer]:
 
 def counts(server: PoolServer, pool: Pool | None) -> bool:
     """Whether the threshold is about a server."""
-    return server.state is ServerState.ACTIVE or (
-        server.state is ServerState.JOINING and pool is not None and pool.count_joining_servers)
-
-
-def serves(row: ServerStatus | None, serial: int) -> bool:
-    """Whether the UPDATE row of a server says that it serves *serial* or a newer one.
-
-    One that was seen to serve it and failed a poll for it since does not, nor does one that serves other contents.
-    """
-    if row is None or row.diverged or row.serial_number is None or not at_least(row.serial_number, serial):
-        return False
-    return row.status is not Outcome.ERROR or newer(row.expected_serial, serial)
+    return consensus.counts(server, pool is not None and pool.count_joining_servers)
 
 
 def needed(standing: ZoneState) -> int | None:
@@ -117,5 +99,4 @@ def needed(standing: ZoneState) -> int | None:
 
 def needed_of(total: int, pool: Pool) -> int | None:
     """How many of *total* servers that count the threshold asks for; None where that was never published."""
-    # Of no servers none agrees on anything, so at least one is needed.
-    return None if pool.published_at is None else max(1, -(-total * pool.threshold_percentage // 100))
+    return None if pool.published_at is None else consensus.needed(total, pool.threshold_percentage)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
-from designate_pool import serial
+from designate_pool import consensus
 from designate_pool.api.services import wait_verdict
 from designate_pool.errors import InvalidField, PoolError
 from designate_pool.model import (Action, Comparison, Domain, Outcome, Pool, PoolServer, RecordSet, Reloaded,
@@ -91,9 +91,7 @@ def zone_servers(domain: Domain, servers: Sequence[PoolServer], rows: Iterable[S
     :param pool: of the domain; the counts are null where no pool manager has ever published its threshold
     :param parked: ids of the plans that wait for approval, by server
     """
-    by_server: dict[str, dict[Action, ServerStatus]] = {}
-    for row in rows:
-        by_server.setdefault(row.server_id, {})[row.action] = row
+    by_server = consensus.by_server(rows)
     shown = []
     for each in servers:
         counts = wait_verdict.counts(each, pool)
@@ -127,7 +125,7 @@ def _on_server(domain: Domain, server: PoolServer, rows: dict[Action, ServerStat
         'counts': counts,
         'action': (row.action if row else due).value,
         'status': row.status.value if row and row.status else 'PENDING',
-        'current': row is not None and is_current(domain, row),
+        'current': consensus.is_current(domain, rows),
         'serial': row.serial_number if row else None,
         'expected_serial': row.expected_serial if row else domain.serial,
         'diverged': row is not None and row.diverged,
@@ -164,15 +162,6 @@ def row_that_matters(domain: Domain, rows: dict[Action, ServerStatus]) -> Server
     if create and create.status is not Outcome.SUCCESS:
         return create
     return update or create
-
-
-def is_current(domain: Domain, row: ServerStatus) -> bool:
-    """Whether *row* says that its server has what is due for *domain*."""
-    if row.status is not Outcome.SUCCESS:
-        return False
-    if domain.action is Action.DELETE:
-        return row.action is Action.DELETE
-    return row.serial_number is not None and serial.at_least(row.serial_number, domain.serial)
 
 
 def server(found: PoolServer, base: str) -> Json:

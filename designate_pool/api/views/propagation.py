@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from designate_pool import consensus
 from designate_pool.api.services import wait_verdict
 from designate_pool.api.services.wait_verdict import WaitTarget, ZoneState
 from designate_pool.model import Action, Domain, RecordSet, ServerState
@@ -20,7 +21,7 @@ def spread(domain: Domain, found: RecordSet, serial: int, standing: ZoneState) -
     wanted = WaitTarget(domain.id, serial)
     counting = wait_verdict.counting(standing)
     ours = wait_verdict.needed(standing)
-    rows = {row.server_id: row for row in standing.rows if row.action is Action.UPDATE}
+    rows = consensus.by_server(standing.rows)
     return {
         'zone_id': domain.id,
         'zone_name': domain.name,
@@ -38,7 +39,7 @@ def spread(domain: Domain, found: RecordSet, serial: int, standing: ZoneState) -
             'name': each.label,
             'state': each.state.value,
             'counts': each in counting,
-            'serial': rows[each.id].serial_number if each.id in rows else None,
-            'served': wait_verdict.serves(rows.get(each.id), serial),
-        } for each in standing.servers if each.state not in _LEFT or each.id in rows],
+            'serial': row.serial_number if (row := rows.get(each.id, {}).get(Action.UPDATE)) else None,
+            'served': consensus.serves(domain, rows.get(each.id, {}), serial),
+        } for each in standing.servers if each.state not in _LEFT or Action.UPDATE in rows.get(each.id, {})],
     }

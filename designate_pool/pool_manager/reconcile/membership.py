@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 
+from designate_pool import consensus
 from designate_pool.model import PoolServer, ServerState
 
 #: Sent to.
@@ -38,8 +39,7 @@ class Members:
         :param count_joining: whether a server counts before it is filled
         """
         servers = tuple(servers)
-        counting = (ServerState.ACTIVE, ServerState.JOINING) if count_joining else (ServerState.ACTIVE,)
-        return cls(servers, tuple(each.id for each in servers if each.state in counting),
+        return cls(servers, tuple(each.id for each in servers if consensus.counts(each, count_joining)),
                    tuple(each.id for each in servers if each.state in _HOLDING),
                    frozenset(each.id for each in servers if each.state in _WORKING))
 

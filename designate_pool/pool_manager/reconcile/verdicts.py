@@ -10,8 +10,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Sequence
 
+from designate_pool import consensus
 from designate_pool.model import Domain, Report
-from designate_pool.pool_manager import consensus
 from designate_pool.pool_manager.reconcile.domain_state import DomainState
 from designate_pool.serial import at_least
 

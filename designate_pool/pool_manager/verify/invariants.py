@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
+from designate_pool import consensus
 from designate_pool.model import Action, Outcome, ServerStatus, Status
-from designate_pool.pool_manager import consensus
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.pool_manager.reconcile.membership import Members
 from designate_pool.serial import newer

@@ -245,7 +245,7 @@ import sys
 from designate_pool import runtime
 runtime.patch()
 import threading
-from designate_pool.storage.sessions import Storage
+from designate_pool.storage.sql.database import Storage
 from tests.functional.storage.test_sessions import add, prepare, values
 
 storage = Storage(sys.argv[1], patience=20)

@@ -17,7 +17,8 @@ from designate_pool import runtime
 runtime.patch()
 import io, json, sys, threading, time
 import falcon, falcon.testing
-from designate_pool.api import fields, reading
+from designate_pool.api.http import request
+from designate_pool.api.schema import request_fields
 from designate_pool.model import RecordChange
 from designate_pool.rpc.serializer import pack, unpack
 
@@ -40,7 +41,7 @@ def took(work, *arguments, **options):
 
 told = []
 environ = falcon.testing.create_environ(method='POST', body=body, headers={'Content-Type': 'application/json'})
-given = took(reading.body, falcon.Request(environ), fields.ZONE_CHANGES, limit=1 << 25)
+given = took(request.body, falcon.Request(environ), request_fields.ZONE_CHANGES, limit=1 << 25)
 assert given['changes'] == changes
 values = [RecordChange(each['name'], each['type'], tuple(each['records'])) for each in changes]
 packed = took(pack, values)

@@ -7,9 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from designate_pool.api.services import wait_verdict
+from designate_pool import consensus
 from designate_pool.model import Action, Answer, CallResult, Domain, Outcome, PollResult, ServerStatus, Status, utcnow
-from designate_pool.pool_manager import consensus
 from designate_pool.pool_manager.reconcile import row_transitions
 
 NOW = utcnow()
@@ -86,9 +85,10 @@ def test_it_does_not_count_and_what_was_reported_stays_reported() -> None:
 def test_a_newer_serial_of_it_is_not_agreed_on() -> None:
     rows = [CREATE, dataclasses.replace(FOUND, status=None, serial_number=11, expected_serial=11)]
     assert consensus.weigh(CHANGED, rows, ['a'], 100).status is None
-    assert not wait_verdict.serves(rows[1], 10) and not wait_verdict.serves(rows[1], 11)
+    assert not any(consensus.serves(CHANGED, {Action.UPDATE: rows[1]}, serial) for serial in (10, 11))
     whole = [CREATE, dataclasses.replace(rows[1], diverged=False)]
-    assert consensus.weigh(CHANGED, whole, ['a'], 100).serial == 11 and wait_verdict.serves(whole[1], 11)
+    assert consensus.weigh(CHANGED, whole, ['a'], 100).serial == 11
+    assert consensus.serves(CHANGED, {Action.UPDATE: whole[1]}, 11)
 
 
 def test_what_it_was_heard_to_serve_when_mending_failed_is_shown() -> None:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from designate_pool import consensus
 from designate_pool.model import Action, Answer, Domain, Outcome, PollResult, ServerStatus, Status, utcnow
-from designate_pool.pool_manager import consensus
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.serial import HALF, SPACE, at_least, newer
 
@@ -103,7 +103,7 @@ def test_rows_of_servers_that_have_left_do_not_count() -> None:
 
 
 def test_a_server_that_is_ahead_of_all_that_was_issued_does_not_count() -> None:
-    rows = [done('a'), done('b'), done('c', 11), done('d', 500)]
+    rows = [done('a'), done('b'), row('c', 11, Outcome.SUCCESS), row('d', 500, Outcome.SUCCESS)]
     verdict = consensus.weigh(domain(), rows, 'abcd', 75)
     assert (verdict.status, verdict.consensus_serial, verdict.behind) == (None, None, ('c', 'd'))
     assert consensus.weigh(domain(), rows, 'abcd', 50).serial == 10
