@@ -13,6 +13,8 @@ import venv
 
 import pytest
 
+from tests.fixtures import documentation
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 IMPORT_ALL = '''
 import importlib, pkgutil, sys
@@ -43,9 +45,31 @@ class Installed:
         (site / 'dependencies.pth').write_text(sysconfig.get_path('purelib') + '\n')
 
     def run(self, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        environment = {name: value for name, value in os.environ.items() if not name.startswith('PYTHON')}
-        return subprocess.run([self.venv / 'bin' / program, *arguments], cwd=self.folder, env=environment, timeout=120,
-                              capture_output=True, text=True)
+        return subprocess.run([self.venv / 'bin' / program, *arguments], cwd=self.folder, env=self.environment(),
+                              timeout=120, capture_output=True, text=True)
+
+    def environment(self) -> dict[str, str]:
+        return {name: value for name, value in os.environ.items() if not name.startswith(('PYTHON', 'PYTEST_'))}
+
+
+class Shell:
+    """A shell in a folder, with the programs of an environment, whose pip asks no index.
+
+    It takes the place of :class:`tests.fixtures.documentation.Shell`, which has the checkout's programs.
+    """
+
+    def __init__(self, installed: Installed, folder: pathlib.Path) -> None:
+        self._folder = folder
+        # PIP_NO_BUILD_ISOLATION is read the other way round: 0 is "no isolation".
+        self._environment = installed.environment() | {
+            'PATH': f'{installed.venv / "bin"}:/usr/bin:/bin', 'PIP_NO_INDEX': '1', 'PIP_NO_DEPS': '1',
+            'PIP_NO_BUILD_ISOLATION': '0', 'PIP_DISABLE_PIP_VERSION_CHECK': '1'}
+
+    def run(self, command: str) -> tuple[int, str]:
+        """The exit code of *command* and what it printed, on standard error too."""
+        done = subprocess.run(['bash', '-c', command], cwd=self._folder, env=self._environment, timeout=300, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        return done.returncode, done.stdout
 
 
 def pip(*arguments: object) -> None:
@@ -112,3 +136,8 @@ def test_every_command_has_its_program(installed: Installed) -> None:
         assert (installed.venv / 'bin' / command).exists()
         done = installed.run('python', '-c', f'from {module} import {function}; assert callable({function})')
         assert done.returncode == 0, f'{command}: {done.stderr}'
+
+
+def test_a_driver_of_another_package_is_made_by_its_page_alone(installed: Installed, tmp_path: pathlib.Path) -> None:
+    [page] = documentation.pages('driver')
+    assert documentation.tell(Shell(installed, tmp_path), tmp_path, page) == 4  # type: ignore[arg-type]

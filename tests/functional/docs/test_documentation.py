@@ -1,6 +1,7 @@
 """Every command of the documentation for users, run as a reader would, each page in a network of its own.
 
-Those for operators are in ``test_documentation_guide`` and ``test_documentation_servers``.
+Those for operators are in ``test_documentation_guide`` and ``test_documentation_servers``, the one for authors of
+drivers in ``tests/test_wheel.py``.
 """
 
 from __future__ import annotations
@@ -38,9 +39,10 @@ def test_what_stands_for_anything_stands_for_nothing_else() -> None:
 def test_every_page_is_run_by_one_of_the_tests() -> None:
     told = [ROOT / 'README.md', *(page for page in PAGES.rglob('*.rst')
                                   if any(block.kind == 'console' for block in blocks(page)))]
-    assert {part(page) for page in told} == {'use', 'guide', 'servers'}
-    files = '\n'.join(path.read_text() for path in pathlib.Path(__file__).parent.glob('test_documentation*.py'))
-    assert set(re.findall(r"documentation\.pages\('(\w+)'\)", files)) == {'use', 'guide', 'servers'}
+    assert {part(page) for page in told} == {'use', 'guide', 'servers', 'driver'}
+    tests = [*pathlib.Path(__file__).parent.glob('test_documentation*.py'), ROOT / 'tests' / 'test_wheel.py']
+    files = '\n'.join(path.read_text() for path in tests)
+    assert set(re.findall(r"documentation\.pages\('(\w+)'\)", files)) == {'use', 'guide', 'servers', 'driver'}
 
 
 def test_make_has_every_target_that_is_told_of() -> None:
