@@ -6,7 +6,7 @@ PYTEST_ARGS ?=
 BENCH ?= quick
 RESULTS ?= benchmarks/results
 BENCH_ARGS ?=
-CODE = designate_pool migrations tests benchmarks doc
+CODE = designate_pool migrations testing tests benchmarks doc
 SCRIPTS = tools/packages .ci/run devstack/settings $(wildcard devstack/*.sh tests/fixtures/*.sh)
 
 # The servers that the functional tests start are Debian packages; the rest needs Python alone.

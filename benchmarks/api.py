@@ -26,10 +26,10 @@ from benchmarks.api_clients import Answered, Connection, Neighbours, drive, prep
 from benchmarks.servers_zones import identifier, insert
 from benchmarks.system import names
 from designate_pool.storage.sql.database import Storage, Tx
-from tests.fixtures.databases import PostgreSQL
-from tests.fixtures.processes import free_port
-from tests.fixtures.rabbitmq import RabbitMq
-from tests.fixtures.stack import Stack
+from testing.databases import PostgreSQL
+from testing.processes import free_port
+from testing.rabbitmq import RabbitMq
+from testing.stack import Stack
 
 FEW = 1000
 PAGE = 20

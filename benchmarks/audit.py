@@ -29,11 +29,11 @@ from benchmarks.servers_zones import SERIAL
 from designate_pool.model import Audit, AuditKind
 from designate_pool.storage.operations import sweeps
 from designate_pool.storage.sql.database import Storage, Tx
-from tests.fixtures.databases import PostgreSQL
-from tests.fixtures.processes import wait_until
-from tests.fixtures.rabbitmq import RabbitMq
-from tests.fixtures.rows import default_pool_id
-from tests.fixtures.stack import Stack
+from testing.databases import PostgreSQL
+from testing.processes import wait_until
+from testing.rabbitmq import RabbitMq
+from testing.rows import default_pool_id
+from testing.stack import Stack
 
 MILLION, INTERVAL, CORES = 1_000_000, 120.0, 2
 #: What the work of a round is done by; the name servers' own work is not ours.

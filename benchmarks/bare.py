@@ -18,7 +18,7 @@ from benchmarks.serials import await_serials
 from benchmarks.servers_makes import MAKES, tell_bind
 from benchmarks.system import names
 from designate_pool.model import Endpoint
-from tests.fixtures.bind import Named
+from testing.bind import Named
 
 _SECONDS = 120.0
 #: More seconds for each zone.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from designate_pool.backends.bind9 import rndc
 from designate_pool.deadline import Deadline
 from designate_pool.model import Endpoint
-from tests.fixtures.bind import Named
+from testing.bind import Named
 
 #: Control channels to each server; the pool manager has as many by default.
 CHANNELS = 4

@@ -23,8 +23,8 @@ from benchmarks.load import Load
 from benchmarks.measure import Processors, ours, percentile
 from benchmarks.servers_zones import TEXT, insert
 from benchmarks.system import System, Watch, names
-from tests.fixtures.knot import Knotd
-from tests.fixtures.processes import wait_until
+from testing.knot import Knotd
+from testing.processes import wait_until
 
 MAKES = ('knot', 'knot')
 EMPTY = 'in an empty pool'

@@ -25,10 +25,10 @@ import requests
 
 from benchmarks import report
 from benchmarks.system import DATABASES
-from tests.fixtures.bind import Named
-from tests.fixtures.databases import DatabaseServer
-from tests.fixtures.rabbitmq import RabbitMq
-from tests.fixtures.stack import Stack
+from testing.bind import Named
+from testing.databases import DatabaseServer
+from testing.rabbitmq import RabbitMq
+from testing.stack import Stack
 
 ZONES, USERS, SERVERS = 10, 8, 2
 _MIB = 1 << 20

@@ -1,8 +1,8 @@
 """What the daily work costs with few domains and with many: the same work, on databases that grow.
 
-Each piece of work is what :mod:`tests.fixtures.hot_paths` does with a real Central and a real pool manager on a real
+Each piece of work is what :mod:`testing.hot_paths` does with a real Central and a real pool manager on a real
 database, whose servers agree to everything; its time is all that it takes in our code and in the database.  The
-databases are filled by themselves (:mod:`tests.fixtures.many_domains`).
+databases are filled by themselves (:mod:`testing.many_domains`).
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from benchmarks.growth_plot import plot
 from benchmarks.queries import DATABASES
 from designate_pool.storage.sql import migrate
 from designate_pool.storage.sql.database import Storage
-from tests.fixtures.hot_paths import HotPaths, everything
-from tests.fixtures.many_domains import domain_ids, fill
+from testing.hot_paths import HotPaths, everything
+from testing.many_domains import domain_ids, fill
 
-#: What is drawn, by what the drawing calls it; see :func:`tests.fixtures.hot_paths.everything`.
+#: What is drawn, by what the drawing calls it; see :func:`testing.hot_paths.everything`.
 DRAWN = {
     'Central: create a domain': 'create a domain',
     'Central: update a recordset': 'change a record',

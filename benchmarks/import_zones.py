@@ -30,7 +30,7 @@ from benchmarks.servers_zones import SERIAL
 from benchmarks.steps import most_seconds
 from benchmarks.system import DATABASES, System, Watch, names
 from designate_pool.model import Endpoint
-from tests.fixtures.knot import Knotd
+from testing.knot import Knotd
 
 LARGE = 'large-0.example.com.'
 MAKE = 'knot'

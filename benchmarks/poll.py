@@ -27,8 +27,8 @@ from benchmarks.poll_ways import WAYS, Asked, zone_names
 from benchmarks.servers_primary import StaticPrimary
 from benchmarks.servers_zones import TEXT
 from designate_pool.model import Endpoint
-from tests.fixtures.nsd import Nsd
-from tests.fixtures.processes import binary
+from testing.nsd import Nsd
+from testing.processes import binary
 
 PEER = 'dnsperf'
 CONCURRENCIES = ('threading', 'eventlet')

@@ -17,10 +17,10 @@ from collections.abc import Callable, Sequence
 from benchmarks import report
 from designate_pool.storage.sql import migrate
 from designate_pool.storage.sql.database import Storage
-from tests.fixtures.databases import MariaDB, PostgreSQL
-from tests.fixtures.hot_paths import EXEMPT, HotPaths, everything
-from tests.fixtures.many_domains import ROWS_PER_DOMAIN, domain_ids, fill
-from tests.fixtures.query_plans import Explained, Explaining
+from testing.databases import MariaDB, PostgreSQL
+from testing.hot_paths import EXEMPT, HotPaths, everything
+from testing.many_domains import ROWS_PER_DOMAIN, domain_ids, fill
+from testing.query_plans import Explained, Explaining
 
 #: Names of databases, and what makes an empty one.
 DATABASES: dict[str, Callable[[contextlib.ExitStack], str]] = {

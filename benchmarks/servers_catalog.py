@@ -14,9 +14,9 @@ from benchmarks.servers_rounds import SECONDS, Place, Round, serving, timed
 from benchmarks.servers_zones import SERIAL, insert, make_database
 from designate_pool.model import Endpoint, PollRequest, utcnow
 from designate_pool.storage.sql.database import Storage
-from tests.fixtures.bind import Named
-from tests.fixtures.knot import Knotd
-from tests.fixtures.rows import raise_catalog
+from testing.bind import Named
+from testing.knot import Knotd
+from testing.rows import raise_catalog
 
 _KNOT = '''
 server:

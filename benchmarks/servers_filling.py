@@ -20,10 +20,10 @@ from benchmarks.servers_zones import SERIAL, insert
 from designate_pool.model import Endpoint, ServerState, new_id
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.sql.schema import pool_servers
-from tests.fixtures.databases import MariaDB
-from tests.fixtures.processes import free_port
-from tests.fixtures.rabbitmq import RabbitMq
-from tests.fixtures.stack import Stack
+from testing.databases import MariaDB
+from testing.processes import free_port
+from testing.rabbitmq import RabbitMq
+from testing.stack import Stack
 
 _SECONDS = 900.0
 _WATCH_PAUSE = 0.05

@@ -15,10 +15,10 @@ from benchmarks import bare_channels
 from designate_pool.backends.knot.control_protocol import Block, KnotControl, error_in
 from designate_pool.deadline import Deadline
 from designate_pool.model import Endpoint, TsigKey, new_id
-from tests.fixtures.bind import Named
-from tests.fixtures.knot import Knotd
-from tests.fixtures.nsd import Nsd
-from tests.fixtures.pdns import PowerDns
+from testing.bind import Named
+from testing.knot import Knotd
+from testing.nsd import Nsd
+from testing.pdns import PowerDns
 
 #: Requests under way at once at PowerDNS's API.
 _REQUESTS = 8

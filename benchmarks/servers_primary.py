@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from benchmarks.servers_zones import TEXT, catalog_text
 from designate_pool.model import Endpoint
-from tests.fixtures.knot import Knotd
+from testing.knot import Knotd
 
 CATALOG = 'catalog.pool.example.'
 #: A zone that is served beside those that are asked for.

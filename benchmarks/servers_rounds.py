@@ -19,7 +19,7 @@ from benchmarks.servers_zones import SERIAL, domain
 from designate_pool import backends
 from designate_pool.backends.base import Backend
 from designate_pool.model import Domain, Endpoint, new_id
-from tests.fixtures.minidns import MiniDnsProcess
+from testing.minidns import MiniDnsProcess
 
 #: A round takes no longer than this.
 SECONDS = 180.0

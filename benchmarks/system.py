@@ -21,10 +21,10 @@ from designate_pool.rpc.central import CentralClient
 from designate_pool.rpc.messaging import Messaging
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.sql.schema import domains
-from tests.fixtures.databases import MariaDB, PostgreSQL
-from tests.fixtures.processes import free_port
-from tests.fixtures.rabbitmq import RabbitMq
-from tests.fixtures.stack import Stack
+from testing.databases import MariaDB, PostgreSQL
+from testing.processes import free_port
+from testing.rabbitmq import RabbitMq
+from testing.stack import Stack
 
 DATABASES = {'mariadb': MariaDB, 'postgresql': PostgreSQL}
 #: What most benchmarks have the system with.

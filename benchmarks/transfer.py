@@ -24,8 +24,8 @@ from benchmarks.transfer_data import BESIDE, change, fill, raise_serial, write_z
 from benchmarks.transfer_peers import LOADING, PEERS
 from designate_pool.model import Endpoint, TsigKey
 from designate_pool.storage.sql.database import Storage
-from tests.fixtures.minidns import MiniDnsProcess
-from tests.fixtures.processes import wait_until
+from testing.minidns import MiniDnsProcess
+from testing.processes import wait_until
 
 KEY = TsigKey('transfer-key.', 'hmac-sha256', base64.b64encode(b'a secret of thirty-two octets...').decode())
 SERVERS = ({'id': 'a' * 32, 'driver': 'fake', 'host': '127.0.0.1', 'port': 1},

@@ -11,7 +11,7 @@ from designate_pool.storage.sql import bulk_insert, migrate
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.sql.schema import domains, records, recordsets
 from designate_pool.storage.zones import journal
-from tests.fixtures.zones import big_zone, insert_zone
+from testing.zones import big_zone, insert_zone
 
 NAME = 'example.org.'
 #: Records beside those that are counted: the SOA twice, and an NS.
@@ -88,5 +88,5 @@ def _host(number: int) -> str:
 
 
 def _address(number: int) -> bytes:
-    """As :func:`tests.fixtures.zones.big_zone` has it."""
+    """As :func:`testing.zones.big_zone` has it."""
     return bytes((198, 51, number >> 8 & 255, number & 255))

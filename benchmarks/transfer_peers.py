@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 from benchmarks.transfer_data import NAME
 from designate_pool.model import TsigKey
-from tests.fixtures.bind import Named
-from tests.fixtures.knot import Knotd
-from tests.fixtures.nsd import Nsd
+from testing.bind import Named
+from testing.knot import Knotd
+from testing.nsd import Nsd
 
 #: Seconds that a server may take to load the zone.
 LOADING = 300.0

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import designate_pool  # noqa: F401  sets EVENTLET_NO_GREENDNS
-from tests.fixtures import warm
+from testing import warm
 
 pytest_plugins = tuple(f'tests.fixtures.{name}' for name in (
-    'bind', 'central', 'databases', 'knot', 'nameservers', 'nsd', 'pdns', 'rabbitmq'))
+    'central', 'databases', 'nameservers', 'servers'))
 
 # How long an example takes says more about who else uses the machine than about the code.
 settings.register_profile('shared machine', deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -109,7 +109,7 @@ def trespasses(module: str, source: str) -> list[str]:
             found.append(f'{module}:{line} imports relatively')
         elif library in ('designate_pool', 'migrations'):
             found.extend(_against_rooms(module, room, line, name))
-        elif library in ('tests', 'benchmarks'):
+        elif library in ('testing', 'tests', 'benchmarks'):
             found.append(f'{module}:{line} imports {name}')
         elif room not in KEPT.get(library, {room}):
             found.append(f'{module}:{line} imports {library}, which is kept in {" and ".join(sorted(KEPT[library]))}')
@@ -229,6 +229,13 @@ def test_every_file_keeps_the_rules() -> None:
     found = files()
     assert len(found) > 20 and 'model' in found
     assert [each for module, path in found.items() for each in trespasses(module, path.read_text())] == []
+
+
+def test_what_tests_and_benchmarks_share_knows_nothing_of_tests() -> None:
+    found = [(path.name, name) for folder in ('testing', 'benchmarks') for path in sorted((ROOT / folder).glob('*.py'))
+             for _, name in _imports(ast.parse(path.read_text()))]
+    assert ('system.py', 'testing.stack.Stack') in found
+    assert [each for each in found if each[1].partition('.')[0] in ('tests', 'pytest')] == []
 
 
 def test_every_pure_file_is_there() -> None:

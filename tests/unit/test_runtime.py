@@ -12,7 +12,7 @@ import pytest
 from designate_pool.concurrency import Runtime
 from designate_pool.errors import ServiceUnavailable
 from designate_pool.runtime import Inline, Threads
-from tests.fixtures.processes import wait_until
+from testing.processes import wait_until
 
 
 @pytest.mark.parametrize('runtime', [Threads(), Inline()], ids=lambda runtime: runtime.name)

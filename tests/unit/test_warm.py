@@ -7,8 +7,8 @@ import signal
 
 import pytest
 
-from tests.fixtures import warm
-from tests.fixtures.processes import wait_until
+from testing import warm
+from testing.processes import wait_until
 
 
 @pytest.mark.parametrize('words', [

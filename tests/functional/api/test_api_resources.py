@@ -13,9 +13,9 @@ import dns.tsig
 import pytest
 import requests
 
+from testing.processes import binary, wait_until
+from testing.stack import NAME_SERVERS, Stack
 from tests.fixtures.answering import Scripted, soa_answer
-from tests.fixtures.processes import binary, wait_until
-from tests.fixtures.stack import NAME_SERVERS, Stack
 
 SECRET = 'c2VjcmV0IG9mIHRoZSBmaXJzdCBrZXk='
 OTHER = 'c2VjcmV0IG9mIHRoZSBvdGhlciBrZXk='

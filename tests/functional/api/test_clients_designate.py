@@ -16,10 +16,10 @@ import openstack
 import pytest
 from designateclient import exceptions
 
+from testing.processes import wait_until
+from testing.stack import Stack
 from tests.fixtures.nameservers import SecondaryServer
 from tests.fixtures.openstack import OpenStack
-from tests.fixtures.processes import wait_until
-from tests.fixtures.stack import Stack
 
 ZONE_FILE = """\
 $ORIGIN {name}

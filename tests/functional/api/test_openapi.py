@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from tests.fixtures.stack import Stack
+from testing.stack import Stack
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 #: How many requests are made up for each operation in each phase; more by hand: SCHEMATHESIS_EXAMPLES=200 make test

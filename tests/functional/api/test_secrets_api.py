@@ -16,7 +16,7 @@ import requests
 
 from designate_pool.api import operation_registry
 from designate_pool.api.auth.token_file import digest
-from tests.fixtures.stack import Stack
+from testing.stack import Stack
 from tests.functional.api.test_authorisation import LINES, OPERATIONS, filled
 
 PROJECTS, ROLES = ('alpha', 'beta'), ('reader', 'member', 'operator', 'admin')

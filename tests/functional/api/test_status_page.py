@@ -16,10 +16,10 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from designate_pool.model import new_id
+from testing.processes import wait_until
+from testing.stack import Stack
 from tests.fixtures.browser import DARK, LIGHT, NARROW, USUAL, Browser, browser
 from tests.fixtures.nameservers import SecondaryServer
-from tests.fixtures.processes import wait_until
-from tests.fixtures.stack import Stack
 
 ZONE = 'example.com.'
 SCREENSHOTS = os.environ.get('DESIGNATE_POOL_SCREENSHOTS')

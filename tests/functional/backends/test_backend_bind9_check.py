@@ -20,9 +20,9 @@ from designate_pool.backends.bind9 import rndc
 from designate_pool.config import load, pools
 from designate_pool.model import Finding, TsigKey
 from designate_pool.testing import NOWHERE, a_domain, opened
-from tests.fixtures.bind import Named
+from testing.bind import Named
+from testing.processes import binary, free_port, wait_until
 from tests.fixtures.nameservers import Primary, zone_text
-from tests.fixtures.processes import binary, free_port, wait_until
 
 Start = Callable[..., Named]
 ETC = pathlib.Path(__file__).resolve().parents[3] / 'etc'

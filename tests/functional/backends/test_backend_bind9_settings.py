@@ -10,9 +10,9 @@ import pytest
 
 from designate_pool.model import CallResult, Endpoint, Server, TsigKey
 from designate_pool.testing import NOWHERE, ODD_NAMES, a_domain, opened
-from tests.fixtures.bind import Named
+from testing.bind import Named
+from testing.processes import wait_until
 from tests.fixtures.nameservers import Primary, zone_text
-from tests.fixtures.processes import wait_until
 
 Start = Callable[..., Named]
 KEY = TsigKey('transfer.example.', 'hmac-sha256', 'dHJhbnNmZXIga2V5IGZvciB0ZXN0cyBvbmx5')

@@ -16,8 +16,8 @@ from prometheus_client import REGISTRY
 from designate_pool.minidns.catalog import catalog_zone
 from designate_pool.model import Outcome
 from designate_pool.testing import ODD_NAMES, a_domain, opened
+from testing.processes import wait_until
 from tests.fixtures.catalog import KEY, ZONE, CatalogPool
-from tests.fixtures.processes import wait_until
 
 Start = Callable[..., tuple[CatalogPool, Any]]
 #: (server, whether it has the key of the example).  PowerDNS 4.7 signs no transfer of a member.

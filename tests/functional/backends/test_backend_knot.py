@@ -16,9 +16,9 @@ from designate_pool import backends
 from designate_pool.config import pools
 from designate_pool.model import Endpoint, Server, TsigKey
 from designate_pool.testing import NOWHERE, ODD_NAMES, RemoteContract, UnixRig, a_domain, opened
-from tests.fixtures.knot import Knotd
+from testing.knot import Knotd
+from testing.processes import wait_until
 from tests.fixtures.nameservers import Primary, zone_text
-from tests.fixtures.processes import wait_until
 from tests.unit.config.test_examples import ETC, read
 
 Start = Callable[..., Knotd]

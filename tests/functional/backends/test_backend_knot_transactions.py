@@ -15,8 +15,8 @@ from designate_pool.backends.knot.control_protocol import KnotControl
 from designate_pool.deadline import Deadline
 from designate_pool.model import Endpoint
 from designate_pool.testing import NOWHERE, a_domain, opened
-from tests.fixtures.knot import Knotd
-from tests.fixtures.processes import wait_until
+from testing.knot import Knotd
+from testing.processes import wait_until
 from tests.functional.backends.test_backend_knot import KEY
 
 Start = Callable[..., Knotd]

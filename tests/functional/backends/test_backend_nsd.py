@@ -21,10 +21,10 @@ from designate_pool.config import load, pools
 from designate_pool.model import Endpoint, Server, TsigKey
 from designate_pool.testing import (NOWHERE, ODD_NAMES, KeyedContract, KeyedRig, RemoteContract, TcpRig, UnixRig,
                                     a_domain, opened)
-from tests.fixtures.asking import Asked
+from testing.asking import Asked
+from testing.nsd import Nsd, tls_files
+from testing.processes import binary, free_port, listens, running, wait_until
 from tests.fixtures.nameservers import Primary, zone_text
-from tests.fixtures.nsd import Nsd, tls_files
-from tests.fixtures.processes import binary, free_port, listens, running, wait_until
 
 ETC = pathlib.Path(__file__).resolve().parents[3] / 'etc'
 Start = Callable[..., Nsd]

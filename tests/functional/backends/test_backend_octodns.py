@@ -22,10 +22,10 @@ from designate_pool.planner.providers.base import ServerProvider
 from designate_pool.planner.targets.fake import zone_of
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.testing import a_domain, opened
-from tests.fixtures.bind import Named
-from tests.fixtures.pdns import PowerDns
-from tests.fixtures.processes import wait_until
-from tests.fixtures.stack import Stack
+from testing.bind import Named
+from testing.pdns import PowerDns
+from testing.processes import wait_until
+from testing.stack import Stack
 from tests.fixtures.updates import KEY, NEW, named_with
 
 Start = Callable[..., PowerDns]

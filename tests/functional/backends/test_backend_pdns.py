@@ -26,9 +26,9 @@ from designate_pool.config import load, pools
 from designate_pool.model import Endpoint, Server, TsigKey
 from designate_pool.testing import (NOWHERE, ODD_NAMES, KeyedContract, KeyedRig, RemoteContract, RemoteRig, a_domain,
                                     opened)
+from testing.pdns import PowerDns
+from testing.processes import binary, free_port, wait_until
 from tests.fixtures.nameservers import Primary, zone_text
-from tests.fixtures.pdns import PowerDns
-from tests.fixtures.processes import binary, free_port, wait_until
 
 Start = Callable[..., PowerDns]
 KEY = TsigKey('transfer.example.', 'hmac-sha256', 'dHJhbnNmZXIga2V5IGZvciB0ZXN0cyBvbmx5')

@@ -9,7 +9,7 @@ import pytest
 
 from designate_pool.model import TsigKey
 from designate_pool.testing import NOWHERE, a_domain, opened
-from tests.fixtures.pdns import PowerDns
+from testing.pdns import PowerDns
 
 Start = Callable[..., PowerDns]
 KEY = TsigKey('transfer.example.', 'hmac-sha256', 'dHJhbnNmZXIga2V5IGZvciB0ZXN0cyBvbmx5')

@@ -17,7 +17,7 @@ import pytest
 
 from designate_pool.model import Server
 from designate_pool.testing import NOWHERE, a_domain, opened
-from tests.fixtures.processes import binary
+from testing.processes import binary
 
 
 class Elsewhere(http.server.BaseHTTPRequestHandler):

@@ -22,8 +22,8 @@ from designate_pool.planner.plan.plan import ApplyResult
 from designate_pool.planner.providers.base import ServerProvider
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.testing import KeyedContract, KeyedRig, RemoteContract, RemoteRig, a_domain, opened
-from tests.fixtures.pdns import PowerDns
-from tests.fixtures.processes import free_port
+from testing.pdns import PowerDns
+from testing.processes import free_port
 from tests.functional.backends.test_backend_pdns import UNSUPPORTED
 from tests.functional.planner.test_target_pdns import a_zone, ask, there
 

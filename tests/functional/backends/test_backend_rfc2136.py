@@ -20,8 +20,8 @@ from designate_pool.planner.providers.base import ServerProvider
 from designate_pool.planner.targets.fake import zone_of
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.testing import Contract, RemoteContract, RemoteRig, a_domain, opened
-from tests.fixtures.bind import Named
-from tests.fixtures.processes import free_port
+from testing.bind import Named
+from testing.processes import free_port
 from tests.fixtures.updates import KEY, NEW, SOA, LossyWay, named_with
 
 Start = Callable[..., Named]

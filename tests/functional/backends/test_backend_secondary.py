@@ -14,10 +14,10 @@ import pytest
 
 from designate_pool.model import Endpoint, Server, TsigKey
 from designate_pool.testing import NOWHERE, KeyedContract, KeyedRig, RemoteContract, TcpRig, a_domain, opened
-from tests.fixtures import warm
-from tests.fixtures.bind import Named
+from testing import warm
+from testing.bind import Named
+from testing.processes import wait_until
 from tests.fixtures.nameservers import SECRET, Primary, SecondaryServer, zone_text
-from tests.fixtures.processes import wait_until
 
 Start = Callable[..., SecondaryServer]
 KEY = TsigKey('transfer.example.', 'hmac-sha512', 'dHJhbnNmZXIga2V5IGZvciB0ZXN0cyBvbmx5')

@@ -13,12 +13,12 @@ from designate_pool.backends.base import Backend
 from designate_pool.backends.fake import Fake, FakeCall
 from designate_pool.model import Server, TsigKey, new_id
 from designate_pool.testing import a_domain
-from tests.fixtures.bind import Named
-from tests.fixtures.knot import Knotd
+from testing.bind import Named
+from testing.knot import Knotd
+from testing.nsd import Nsd
+from testing.pdns import PowerDns
+from testing.processes import wait_until
 from tests.fixtures.nameservers import Primary, SecondaryServer, zone_text
-from tests.fixtures.nsd import Nsd
-from tests.fixtures.pdns import PowerDns
-from tests.fixtures.processes import wait_until
 
 NAME = 'again.example.'
 KEY = TsigKey('again.example.com.', 'hmac-sha256', 'YWdhaW4gYWdhaW4gYWdhaW4=')

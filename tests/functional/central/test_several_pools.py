@@ -14,8 +14,8 @@ from designate_pool.errors import DuplicateTsigKey, InvalidField
 from designate_pool.model import Context, Outcome, Pool, PoolServer, ServerState, TsigKey, new_id, utcnow
 from designate_pool.storage.operations import heartbeats, pool_servers
 from designate_pool.storage.zones import pools
+from testing.processes import wait_until
 from tests.fixtures.api import EVERYBODY, Place, token
-from tests.fixtures.processes import wait_until
 
 SERVERS = [new_id(), new_id()]
 SECRET = 'c2VjcmV0IG9mIGEga2V5Lg=='

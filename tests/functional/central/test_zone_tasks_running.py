@@ -14,10 +14,10 @@ import sqlalchemy as sa
 
 from designate_pool.storage.sql import schema
 from designate_pool.storage.sql.database import Storage
-from tests.fixtures.databases import PostgreSQL
-from tests.fixtures.processes import wait_until
-from tests.fixtures.rabbitmq import RabbitMq
-from tests.fixtures.stack import Stack
+from testing.databases import PostgreSQL
+from testing.processes import wait_until
+from testing.rabbitmq import RabbitMq
+from testing.stack import Stack
 
 IMPORTS = '/v2/zones/tasks/imports'
 SERVER = '[backend:fake:2a1f6b7c-5f5e-4a57-9b0e-3f6a3b1f7d01]\nhost = 127.0.0.1\ncall_timeout = 2\n'

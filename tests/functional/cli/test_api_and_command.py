@@ -34,8 +34,8 @@ from designate_pool.rpc.pool_manager import PoolManagerClient, topic
 from designate_pool.storage.operations import pool_servers, server_statuses
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.zones import pools
-from tests.fixtures.databases import upgraded_sqlite
-from tests.fixtures.processes import wait_until
+from testing.databases import upgraded_sqlite
+from testing.processes import wait_until
 
 EVERYBODY = Context(all_projects=True)
 SERVERS = tuple(Server(id=digit * 32, driver='fake', host=f'192.0.2.{digit}') for digit in '123')

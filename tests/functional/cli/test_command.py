@@ -19,9 +19,9 @@ import sqlalchemy as sa
 
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.sql.schema import domains
+from testing.processes import wait_until
+from testing.stack import Stack
 from tests.fixtures.commands import Folder, Ran
-from tests.fixtures.processes import wait_until
-from tests.fixtures.stack import Stack
 
 IDS = [str(uuid.uuid4()) for _ in range(2)]
 SERVERS = [f'[backend:fake:{each}]\nhost = 127.0.0.1\nport = {9 + number}\ncall_timeout = 2\n'

@@ -17,10 +17,10 @@ import dns.update
 import pytest
 
 from designate_pool.planner.config import reader
-from tests.fixtures.bind import Named
+from testing.bind import Named
+from testing.processes import wait_until
+from testing.stack import Stack
 from tests.fixtures.commands import Folder, Ran
-from tests.fixtures.processes import wait_until
-from tests.fixtures.stack import Stack
 from tests.fixtures.updates import KEY, NEW, named_with
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]

@@ -19,13 +19,13 @@ from oslo_config import cfg
 
 from designate_pool.cmd.manage import app as program
 from designate_pool.model import TsigKey
-from tests.fixtures import warm
+from testing import warm
+from testing.bind import Named
+from testing.databases import upgraded_sqlite
+from testing.minidns import MiniDnsProcess
+from testing.processes import free_port
 from tests.fixtures.answering import Scripted, soa_answer
-from tests.fixtures.bind import Named
-from tests.fixtures.databases import upgraded_sqlite
-from tests.fixtures.minidns import MiniDnsProcess
 from tests.fixtures.nameservers import SecondaryServer
-from tests.fixtures.processes import free_port
 
 KEY = TsigKey('transfer.example.', 'hmac-sha256', 'dHJhbnNmZXIga2V5IGZvciB0ZXN0cyBvbmx5')
 OTHER = 'YW5vdGhlciBrZXkgZm9yIHRlc3RzIG9ubHk='

@@ -14,10 +14,10 @@ from designate_pool.cmd.manage import app as program
 from designate_pool.model import Endpoint, Server, TsigKey
 from designate_pool.storage.sql import migrate
 from designate_pool.testing import opened
-from tests.fixtures.knot import Knotd
-from tests.fixtures.nsd import Nsd
-from tests.fixtures.pdns import PowerDns
-from tests.fixtures.processes import free_port
+from testing.knot import Knotd
+from testing.nsd import Nsd
+from testing.pdns import PowerDns
+from testing.processes import free_port
 
 KEY = TsigKey('transfer.example.', 'hmac-sha256', 'dHJhbnNmZXIga2V5IGZvciB0ZXN0cyBvbmx5')
 OTHER = 'YW5vdGhlciBrZXkgZm9yIHRlc3RzIG9ubHk='

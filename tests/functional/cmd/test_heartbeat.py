@@ -18,8 +18,8 @@ from designate_pool.runtime import Threads
 from designate_pool.storage.operations.heartbeats import SILENCE
 from designate_pool.storage.sql import schema
 from designate_pool.storage.sql.database import Storage, Tx
+from testing.processes import wait_until
 from tests.fixtures.central import WHO, Clock
-from tests.fixtures.processes import wait_until
 
 
 def statuses(central: Central) -> dict[str, str]:

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 import pytest
 
 from designate_pool.model import TsigKey
+from testing.processes import wait_until
+from testing.stack import Stack
 from tests.fixtures import nameservers
 from tests.fixtures.nameservers import SecondaryServer
-from tests.fixtures.processes import wait_until
-from tests.fixtures.stack import Stack
 
 KEY = TsigKey('transfer.example.', 'hmac-sha256', base64.b64encode(b'a key for these tests, and no other').decode())
 

@@ -15,10 +15,10 @@ import requests
 from oslo_config import cfg
 from prometheus_client.parser import text_string_to_metric_families
 
+from testing.processes import free_port, wait_until
+from testing.rabbitmq import RabbitMq
+from testing.stack import Stack
 from tests.fixtures.nameservers import SECRET, SecondaryServer
-from tests.fixtures.processes import free_port, wait_until
-from tests.fixtures.rabbitmq import RabbitMq
-from tests.fixtures.stack import Stack
 
 SERVICES = ('central', 'minidns', 'pool_manager', 'api')
 MANY = 30

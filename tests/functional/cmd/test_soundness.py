@@ -21,10 +21,10 @@ from designate_pool.model import Action, Endpoint, Outcome, ServerState, Status,
 from designate_pool.nameserver.server import NameServer
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.sql.schema import domains, pool_manager_status, pool_servers, pools
-from tests.fixtures.databases import upgraded_sqlite
+from testing.databases import upgraded_sqlite
+from testing.processes import free_port, wait_until
+from testing.stack import Stack
 from tests.fixtures.nameservers import SECRET
-from tests.fixtures.processes import free_port, wait_until
-from tests.fixtures.stack import Stack
 
 NAMES = ('a.example.com.', 'b.example.com.', 'c.example.com.', 'sub.a.example.com.', 'gone.example.com.')
 

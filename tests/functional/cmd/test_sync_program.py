@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.fixtures import warm
+from testing import warm
+from testing.processes import wait_until
 from tests.fixtures.commands import Folder
-from tests.fixtures.processes import wait_until
 
 CONFIG = '''
 providers:

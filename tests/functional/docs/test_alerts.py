@@ -15,7 +15,7 @@ import yaml
 
 from designate_pool import metrics
 from designate_pool.cli.command_table import COMMANDS
-from tests.fixtures.processes import binary
+from testing.processes import binary
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 ALERTS = ROOT / 'etc' / 'prometheus' / 'alerts.yaml'

@@ -9,8 +9,8 @@ import subprocess
 
 import pytest
 
+from testing.processes import binary
 from tests.fixtures.devstack import BACKENDS, PLUGIN, PROGRAMS, ROOT, STACK, STUBS, Calls, Devstack, calls_of, commands
-from tests.fixtures.processes import binary
 
 SERVICES = ['designate-pool-server', 'designate-pool-central', 'designate-pool-minidns', 'designate-pool-manager',
             'designate-pool-api']

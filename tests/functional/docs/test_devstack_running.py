@@ -6,10 +6,10 @@ import pathlib
 
 import pytest
 
-from tests.fixtures.databases import MariaDB
+from testing.databases import MariaDB
+from testing.processes import binary, wait_until
+from testing.rabbitmq import RabbitMq
 from tests.fixtures.devstack import STACK, Devstack, commands
-from tests.fixtures.processes import binary, wait_until
-from tests.fixtures.rabbitmq import RabbitMq
 
 pytestmark = pytest.mark.slow
 

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from tests.fixtures.processes import binary
+from testing.processes import binary
 
 RULES = pathlib.Path(__file__).resolve().parents[3] / 'etc' / 'nftables'
 HOSTS = ('192.0.2.1', '2001:db8::1')

@@ -17,7 +17,7 @@ import requests
 from oslo_config import cfg
 
 from designate_pool.config import load
-from tests.fixtures.processes import binary, free_port, running, wait_until
+from testing.processes import binary, free_port, running, wait_until
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 ETC = ROOT / 'etc'

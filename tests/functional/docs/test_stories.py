@@ -24,9 +24,9 @@ from designate_pool.nameserver.server import NameServer
 from designate_pool.rpc.direct import Direct
 from designate_pool.runtime import Threads
 from designate_pool.storage.sql.database import Storage
+from testing.databases import upgraded_sqlite
+from testing.processes import free_port, wait_until
 from tests.fixtures.contributor_pages import resolve, story
-from tests.fixtures.databases import upgraded_sqlite
-from tests.fixtures.processes import free_port, wait_until
 
 SECRET = 'only for tests'
 

@@ -20,7 +20,7 @@ from designate_pool.model import Context, Endpoint, PollResult, Pool, Server, Ts
 from designate_pool.runtime import Threads
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.sql.schema import metadata
-from tests.fixtures.zones import insert_zone
+from testing.zones import insert_zone
 
 SECRET = base64.b64encode(b'a secret of thirty-two octets...').decode()
 KEY = TsigKey('pool-key.', 'hmac-sha256', SECRET)

@@ -14,8 +14,8 @@ from designate_pool.errors import InvalidField
 from designate_pool.minidns.service import MiniDns
 from designate_pool.model import Context, KeyScope, PollRequest, StoredTsigKey, new_id, utcnow
 from designate_pool.storage.zones import tsigkeys
+from testing.processes import wait_until
 from tests.fixtures.answering import Answers, Scripted, soa_answer
-from tests.fixtures.processes import wait_until
 from tests.functional.minidns.conftest import KEY, World, keyring
 
 GIVEN = 'given-out.example.com.'

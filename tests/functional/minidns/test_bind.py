@@ -14,10 +14,10 @@ import pytest
 from designate_pool.model import Answer, Outcome, PollRequest, TsigKey
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.sql.schema import domains
-from tests.fixtures.bind import Named
-from tests.fixtures.minidns import MiniDnsProcess
-from tests.fixtures.processes import wait_until
-from tests.fixtures.zones import EXAMPLE
+from testing.bind import Named
+from testing.minidns import MiniDnsProcess
+from testing.processes import wait_until
+from testing.zones import EXAMPLE
 from tests.functional.minidns.conftest import KEY, zone_of
 
 

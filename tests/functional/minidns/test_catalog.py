@@ -30,10 +30,10 @@ from designate_pool.storage.serving import catalog
 from designate_pool.storage.serving.catalog import CatalogHead, CatalogReading, Member
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.sql.schema import domains, pool_servers, pools
+from testing.processes import wait_until
+from testing.rows import insert_domains, raise_catalog, set_catalog
+from testing.zones import EXAMPLE, insert_zone
 from tests.fixtures.answering import Scripted, soa_answer
-from tests.fixtures.processes import wait_until
-from tests.fixtures.rows import insert_domains, raise_catalog, set_catalog
-from tests.fixtures.zones import EXAMPLE, insert_zone
 from tests.functional.minidns.conftest import KEY, KEYED, PLAIN, World, a_pool, ask, serial_of, transfer, zone_of
 
 NOW = datetime(2030, 1, 2, 3, 4, 5, tzinfo=timezone.utc)

@@ -17,7 +17,7 @@ from designate_pool.storage.serving import catalog as store
 from designate_pool.storage.serving.catalog import END, CatalogReading, Member
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.sql.schema import catalogs, domains
-from tests.fixtures.rows import default_pool_id, raise_catalog, set_catalog
+from testing.rows import default_pool_id, raise_catalog, set_catalog
 
 HEAD = ZoneHead(catalog_zone.CATALOG, 'catalog.example.', 'default', 'hostmaster@invalid', 0, 1, 60, 10, 0x7fffffff, 0,
                 ('invalid.',))

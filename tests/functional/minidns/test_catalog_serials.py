@@ -23,9 +23,9 @@ from designate_pool.storage.serving import catalog
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.sql.schema import domains as table
 from designate_pool.storage.zones import domains, pools
+from testing.processes import wait_until
+from testing.rows import default_pool_id
 from tests.fixtures.central import WHO, create
-from tests.fixtures.processes import wait_until
-from tests.fixtures.rows import default_pool_id
 
 ZONE = 'catalog.example.'
 ONE, TWO = (AllowedPeer(letter * 32, letter, ('127.0.0.1',), 53) for letter in 'ab')

@@ -19,9 +19,9 @@ from designate_pool.errors import BadConfiguration, InvalidField
 from designate_pool.minidns.service import MiniDns
 from designate_pool.model import Context, Outcome, PollRequest, Pool, Server, TsigKey, new_id
 from designate_pool.storage.sql.schema import pools
+from testing.processes import wait_until
+from testing.zones import EXAMPLE, insert_big_zone
 from tests.fixtures.answering import Scripted, soa_answer
-from tests.fixtures.processes import wait_until
-from tests.fixtures.zones import EXAMPLE, insert_big_zone
 from tests.functional.minidns.conftest import KEY, KEYED, PLAIN, WRONG, World, a_pool, ask, transfer, zone_of
 from tests.functional.minidns.test_connections import dial, framed, read_message
 

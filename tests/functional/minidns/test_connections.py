@@ -15,8 +15,8 @@ from designate_pool.minidns.service import MiniDns
 from designate_pool.model import Endpoint, KeyScope, StoredTsigKey, new_id, utcnow
 from designate_pool.runtime import Threads
 from designate_pool.storage.zones import tsigkeys
-from tests.fixtures.processes import wait_until
-from tests.fixtures.zones import EXAMPLE, insert_big_zone
+from testing.processes import wait_until
+from testing.zones import EXAMPLE, insert_big_zone
 from tests.functional.minidns.conftest import KEY, PLAIN, World, a_pool, ask, keyring, serial_of, transfer, zone_of
 
 

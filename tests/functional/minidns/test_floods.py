@@ -13,7 +13,7 @@ import dns.query
 import pytest
 
 from designate_pool.storage.sql.database import Storage
-from tests.fixtures.minidns import MiniDnsProcess
+from testing.minidns import MiniDnsProcess
 from tests.functional.minidns.conftest import PLAIN, serial_of
 
 SERVER = {'id': PLAIN.id, 'driver': PLAIN.driver, 'host': PLAIN.host, 'port': PLAIN.port}

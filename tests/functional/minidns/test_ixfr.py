@@ -24,9 +24,9 @@ from designate_pool.model import Endpoint, Outcome, PollRequest, Server, TsigKey
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.runtime import Inline
 from designate_pool.storage.sql.schema import record_changes
+from testing.processes import wait_until
 from tests.fixtures.answering import Scripted, soa_answer
 from tests.fixtures.central import WHO, Caller, Clock, create
-from tests.fixtures.processes import wait_until
 from tests.functional.minidns.conftest import KEY, KEYED, PLAIN, World, keyring, transfer
 
 NAME = 'example.org.'

@@ -23,13 +23,13 @@ from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.runtime import Inline, Threads
 from designate_pool.storage.sql import migrate
 from designate_pool.storage.sql.database import Storage
-from tests.fixtures.bind import Named
+from testing.bind import Named
+from testing.daemon import Daemon
+from testing.knot import Knotd
+from testing.nsd import Nsd
+from testing.pdns import PowerDns
+from testing.processes import binary, free_port, wait_until
 from tests.fixtures.central import SERVERS, WHO, Caller, Clock
-from tests.fixtures.daemon import Daemon
-from tests.fixtures.knot import Knotd
-from tests.fixtures.nsd import Nsd
-from tests.fixtures.pdns import PowerDns
-from tests.fixtures.processes import binary, free_port, wait_until
 
 #: NSD, once more, as it is told to ask over UDP.
 MAKES = ('bind9', 'nsd', 'nsd-udp', 'knot', 'pdns')

@@ -11,8 +11,8 @@ import pytest
 from designate_pool.errors import InvalidField
 from designate_pool.minidns.service import MiniDns
 from designate_pool.model import Context, Domain, Outcome, PollRequest, Server, new_id
+from testing.processes import wait_until
 from tests.fixtures.answering import Scripted, soa_answer
-from tests.fixtures.processes import wait_until
 from tests.functional.minidns.conftest import PLAIN, World, transfer
 
 

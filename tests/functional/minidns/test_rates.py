@@ -10,9 +10,9 @@ import pytest
 
 from designate_pool.model import Answer, PollRequest
 from designate_pool.storage.sql.database import Storage
-from tests.fixtures.minidns import MiniDnsProcess
-from tests.fixtures.nsd import Nsd
-from tests.fixtures.processes import wait_until
+from testing.minidns import MiniDnsProcess
+from testing.nsd import Nsd
+from testing.processes import wait_until
 
 SERVER = 'e' * 32
 #: Answers of one kind a second, which is to say of REFUSED; what is above gets no answer, or one time in two TC.

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from designate_pool.errors import InvalidField
 from designate_pool.model import Action, Context, Domain, Endpoint, PollRequest, Status, Task, TsigKey, new_id, utcnow
 from designate_pool.storage.sql.schema import domains, records
-from tests.fixtures.zones import EXAMPLE, big_zone, insert_zone
+from testing.zones import EXAMPLE, big_zone, insert_zone
 from tests.functional.minidns.conftest import (KEY, KEYED, PLAIN, SECRET, WRONG, World, ask, keyring, serial_of,
                                                transfer, zone_of)
 

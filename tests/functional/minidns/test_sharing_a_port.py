@@ -10,10 +10,10 @@ import pytest
 from designate_pool.model import Outcome, PollRequest
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.sql.schema import domains
-from tests.fixtures.bind import Named
-from tests.fixtures.minidns import MiniDnsProcess
-from tests.fixtures.processes import wait_until
-from tests.fixtures.zones import EXAMPLE, insert_zone
+from testing.bind import Named
+from testing.minidns import MiniDnsProcess
+from testing.processes import wait_until
+from testing.zones import EXAMPLE, insert_zone
 
 #: So many that both take part, unless somebody throws the same side of a coin forty times.
 NAMES = [f'z{number}.example.' for number in range(40)]

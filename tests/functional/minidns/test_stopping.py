@@ -12,8 +12,8 @@ import pytest
 from designate_pool.errors import ServiceUnavailable
 from designate_pool.minidns.service import MiniDns
 from designate_pool.model import Context, Domain, Outcome, PollRequest, Server, new_id, utcnow
+from testing.processes import wait_until
 from tests.fixtures.answering import Scripted, soa_answer
-from tests.fixtures.processes import wait_until
 from tests.functional.minidns.conftest import World
 
 

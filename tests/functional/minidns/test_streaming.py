@@ -25,10 +25,10 @@ from designate_pool.model import PollRequest, TsigKey
 from designate_pool.storage.serving import zone_snapshot
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.sql.schema import domains, records
-from tests.fixtures.bind import Named
-from tests.fixtures.minidns import MiniDnsProcess
-from tests.fixtures.processes import wait_until
-from tests.fixtures.zones import EXAMPLE, big_zone, insert_big_zone, insert_zone, set_serial
+from testing.bind import Named
+from testing.minidns import MiniDnsProcess
+from testing.processes import wait_until
+from testing.zones import EXAMPLE, big_zone, insert_big_zone, insert_zone, set_serial
 from tests.functional.minidns.conftest import KEY, World, ask, serial_of, transfer, zone_of
 from tests.functional.minidns.test_connections import dial, framed
 

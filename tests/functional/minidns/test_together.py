@@ -21,9 +21,9 @@ from designate_pool.minidns.zones import loader as minidns_zones
 from designate_pool.storage.serving import zone_snapshot
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.zones import journal
+from testing.processes import wait_until
+from testing.zones import EXAMPLE, big_zone, insert_zone
 from tests.fixtures.central import WHO, Clock, create
-from tests.fixtures.processes import wait_until
-from tests.fixtures.zones import EXAMPLE, big_zone, insert_zone
 from tests.functional.minidns.conftest import PLAIN, World, transfer, zone_of
 
 NAMES = [f'z{number}.example.' for number in range(20)]

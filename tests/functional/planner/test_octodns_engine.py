@@ -13,8 +13,8 @@ from designate_pool.errors import PlanMoved, UnsafePlan
 from designate_pool.planner.config.reader import read
 from designate_pool.planner.engine import SyncEngine
 from designate_pool.planner.plan.plan_store import FolderStore
-from tests.fixtures.pdns import PowerDns
-from tests.fixtures.processes import wait_until
+from testing.pdns import PowerDns
+from testing.processes import wait_until
 
 PAGE = pathlib.Path(__file__).resolve().parents[3] / 'doc' / 'source' / 'octodns.rst'
 NAME = 'example.com.'

@@ -19,10 +19,10 @@ from octodns.zone import Zone
 
 from designate_pool import errors
 from designate_pool.octodns_provider import DesignatePoolProvider
-from tests.fixtures.bind import Named
-from tests.fixtures.processes import free_port, wait_until
+from testing.bind import Named
+from testing.processes import free_port, wait_until
+from testing.stack import Stack
 from tests.fixtures.proxy import Proxy
-from tests.fixtures.stack import Stack
 
 RECORDS = r'''
 ? ''

@@ -18,9 +18,9 @@ from designate_pool.planner.providers.base import BaseProcessor
 from designate_pool.planner.targets.fake import FakeProvider, zone_of
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.rrset import rrset
-from tests.fixtures.bind import Named
-from tests.fixtures.pdns import PowerDns
-from tests.fixtures.processes import free_port
+from testing.bind import Named
+from testing.pdns import PowerDns
+from testing.processes import free_port
 from tests.fixtures.updates import KEY, NEW, named_with
 
 #: octodns-bind and octodns-powerdns use what octoDNS 1.22 calls old.

@@ -20,9 +20,9 @@ from designate_pool.planner.sources.zonefile import ZoneFileSource
 from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.rrset import rrset
-from tests.fixtures.bind import Named
-from tests.fixtures.knot import Knotd
-from tests.fixtures.processes import free_port, wait_until
+from testing.bind import Named
+from testing.knot import Knotd
+from testing.processes import free_port, wait_until
 from tests.fixtures.proxy import Proxy
 
 ZONE = 'example.com.'

@@ -16,8 +16,8 @@ from designate_pool.planner.targets.pdns import PdnsProvider
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.powerdns import PdnsAnswer, PdnsApi, PdnsServer
 from designate_pool.protocol.rrset import rrset
-from tests.fixtures.pdns import PowerDns
-from tests.fixtures.processes import binary
+from testing.pdns import PowerDns
+from testing.processes import binary
 
 Start = Callable[..., PowerDns]
 

@@ -15,8 +15,8 @@ from designate_pool.errors import BackendError, BackendRefused, PoolError
 from designate_pool.planner.plan.plan import ApplyResult
 from designate_pool.planner.targets.pdns import PdnsProvider
 from designate_pool.powerdns import PdnsAnswer
-from tests.fixtures.pdns import PowerDns
-from tests.fixtures.processes import free_port
+from testing.pdns import PowerDns
+from testing.processes import free_port
 from tests.functional.planner.test_target_pdns import a_zone, ask, many, provider_of, put, sync
 
 Start = Callable[..., PowerDns]

@@ -21,10 +21,10 @@ from designate_pool.planner.targets.pool import PoolProvider
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import plans
-from tests.fixtures.bind import Named
-from tests.fixtures.processes import free_port, wait_until
+from testing.bind import Named
+from testing.processes import free_port, wait_until
+from testing.stack import Stack
 from tests.fixtures.proxy import Proxy
-from tests.fixtures.stack import Stack
 
 CONTENTS = r"""
 @       300 IN NS    ns1.example.org.

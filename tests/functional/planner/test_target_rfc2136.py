@@ -21,9 +21,9 @@ from designate_pool.planner.providers.base import BaseProcessor, BaseProvider
 from designate_pool.planner.targets.fake import zone_of
 from designate_pool.planner.targets.rfc2136 import Rfc2136Provider
 from designate_pool.planner.zone.zone import Zone
-from tests.fixtures.bind import Named
-from tests.fixtures.daemon import Daemon
-from tests.fixtures.processes import free_port, wait_until
+from testing.bind import Named
+from testing.daemon import Daemon
+from testing.processes import free_port, wait_until
 from tests.fixtures.updates import KEY, NEW, SOA, LossyWay, knotd_with, named_with, provider
 
 NAME = 'example.com.'

@@ -18,11 +18,11 @@ import sqlalchemy as sa
 
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.sql.schema import domains, pool_manager_status
-from tests.fixtures.bind import Named
+from testing.bind import Named
+from testing.processes import binary, wait_until
+from testing.rows import default_pool_id
+from testing.stack import QUICK, Stack
 from tests.fixtures.nameservers import SecondaryServer
-from tests.fixtures.processes import binary, wait_until
-from tests.fixtures.rows import default_pool_id
-from tests.fixtures.stack import QUICK, Stack
 
 NAMES = ('a.example.com.', 'b.example.com.', 'c.example.com.')
 

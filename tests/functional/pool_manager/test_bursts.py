@@ -13,10 +13,10 @@ import requests
 from prometheus_client.parser import text_string_to_metric_families
 
 from designate_pool.model import Endpoint
+from testing.processes import free_port, wait_until
+from testing.stack import Stack
 from tests.fixtures.nameservers import SecondaryServer
-from tests.fixtures.processes import free_port, wait_until
 from tests.fixtures.road import Road
-from tests.fixtures.stack import Stack
 
 #: Nothing that a timer does comes into it.
 PATIENT = {'poll_timeout': '60', 'poll_retry_interval': '60', 'poll_max_retries': '3', 'claim_seconds': '600',

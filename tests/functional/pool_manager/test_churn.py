@@ -19,11 +19,11 @@ from designate_pool.model import Outcome
 from designate_pool.storage.operations import name_claims, server_statuses
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones.domains import get_many
-from tests.fixtures.bind import Named
-from tests.fixtures.databases import PostgreSQL
-from tests.fixtures.processes import free_port, wait_until
-from tests.fixtures.rabbitmq import RabbitMq
-from tests.fixtures.stack import Stack
+from testing.bind import Named
+from testing.databases import PostgreSQL
+from testing.processes import free_port, wait_until
+from testing.rabbitmq import RabbitMq
+from testing.stack import Stack
 
 pytestmark = pytest.mark.slow
 

@@ -11,8 +11,8 @@ from designate_pool import backends
 from designate_pool.backends.base import Backend
 from designate_pool.model import Domain, Endpoint, new_id
 from designate_pool.nameserver.server import NameServer
+from testing.processes import free_port
 from tests.fixtures.mixed import MAKES, Mixed, for_all
-from tests.fixtures.processes import free_port
 
 #: What the rogue puts in the place of every address.
 ALTERED = '192.0.2.254'

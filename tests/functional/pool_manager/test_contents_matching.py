@@ -13,7 +13,7 @@ import pytest
 from designate_pool.model import Server, TsigKey
 from designate_pool.pool_manager.verify.zone_compare import Match, Ours, compare
 from designate_pool.protocol.axfr_inbound import Pace
-from tests.fixtures.bind import Named
+from testing.bind import Named
 from tests.fixtures.digests import wire_zone
 
 KEY = TsigKey('transfers.example.com.', 'hmac-sha256', 'c2VjcmV0IHNlY3JldCBzZWNyZXQh')

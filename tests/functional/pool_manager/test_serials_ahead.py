@@ -10,9 +10,9 @@ import pytest
 
 from designate_pool.model import Endpoint
 from designate_pool.nameserver.server import NameServer
+from testing.processes import free_port, wait_until
+from testing.stack import QUICK, Stack
 from tests.fixtures.nameservers import SECRET, Primary, zone_text
-from tests.fixtures.processes import free_port, wait_until
-from tests.fixtures.stack import QUICK, Stack
 
 AHEAD = 1000
 

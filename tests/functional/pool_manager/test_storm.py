@@ -19,11 +19,11 @@ import pytest
 
 from designate_pool.model import Endpoint, new_id
 from designate_pool.storage.sql.database import Storage, Tx
-from tests.fixtures.bind import Named
-from tests.fixtures.knot import Knotd
-from tests.fixtures.processes import free_port, wait_until
-from tests.fixtures.stack import QUICK, Stack
-from tests.fixtures.zones import insert_zone
+from testing.bind import Named
+from testing.knot import Knotd
+from testing.processes import free_port, wait_until
+from testing.stack import QUICK, Stack
+from testing.zones import insert_zone
 
 pytestmark = pytest.mark.slow
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import dns.xfr
 import pytest
 
+from testing.processes import wait_until
 from tests.fixtures.mixed import MAKES, Mixed, for_all
-from tests.fixtures.processes import wait_until
 
 
 class MixedContract:

@@ -19,11 +19,11 @@ import pytest
 
 from designate_pool.deadline import Deadline
 from designate_pool.powerdns import PdnsApi
-from tests.fixtures.bind import Named
-from tests.fixtures.daemon import Daemon
-from tests.fixtures.pdns import PowerDns
-from tests.fixtures.processes import wait_until
-from tests.fixtures.stack import QUICK, Stack
+from testing.bind import Named
+from testing.daemon import Daemon
+from testing.pdns import PowerDns
+from testing.processes import wait_until
+from testing.stack import QUICK, Stack
 from tests.fixtures.updates import KEY, NEW, named_with
 
 NAME = 'example.com.'

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.fixtures.databases import PostgreSQL
+from testing.databases import PostgreSQL
+from testing.rabbitmq import RabbitMq
 from tests.fixtures.mixed import Mixed
-from tests.fixtures.rabbitmq import RabbitMq
 from tests.functional.pools.mixed_contract import BulkContract
 
 pytestmark = pytest.mark.slow

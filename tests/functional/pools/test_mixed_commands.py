@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from designate_pool.testing import a_domain, opened
+from testing.processes import wait_until
 from tests.fixtures.mixed import MAKES, Mixed
-from tests.fixtures.processes import wait_until
 
 
 @pytest.fixture(scope='module')

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from testing.processes import wait_until
 from tests.fixtures.mixed import MAKES, Mixed
-from tests.fixtures.processes import wait_until
 
 pytestmark = pytest.mark.slow
 

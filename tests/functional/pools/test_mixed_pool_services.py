@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.fixtures.databases import PostgreSQL
+from testing.databases import PostgreSQL
+from testing.processes import wait_until
+from testing.rabbitmq import RabbitMq
 from tests.fixtures.mixed import MAKES, Mixed
-from tests.fixtures.processes import wait_until
-from tests.fixtures.rabbitmq import RabbitMq
 from tests.functional.pools.mixed_contract import MixedContract
 
 

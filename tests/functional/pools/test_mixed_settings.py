@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from testing.processes import Log, wait_until
 from tests.fixtures.mixed import MAKES, Mixed
-from tests.fixtures.processes import Log, wait_until
 
 #: In the place of a key's secret.
 WRONG = 'YW5vdGhlciBrZXkgZm9yIHRlc3RzIG9ubHk='

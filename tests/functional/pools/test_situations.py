@@ -14,9 +14,9 @@ from collections.abc import Iterator
 import dns.rdatatype
 import pytest
 
-from tests.fixtures.databases import MariaDB
-from tests.fixtures.processes import wait_until
-from tests.fixtures.rabbitmq import RabbitMq
+from testing.databases import MariaDB
+from testing.processes import wait_until
+from testing.rabbitmq import RabbitMq
 from tests.fixtures.world import ALL, World
 
 ZONE_FILE = '''\

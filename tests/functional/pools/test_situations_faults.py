@@ -15,10 +15,10 @@ import dns.zone
 import pytest
 
 from designate_pool.model import TsigKey
-from tests.fixtures.bind import Named
+from testing.bind import Named
+from testing.processes import wait_until
+from testing.stack import Stack
 from tests.fixtures.nameservers import SecondaryServer
-from tests.fixtures.processes import wait_until
-from tests.fixtures.stack import Stack
 
 KEY = TsigKey('transfer.example.com.', 'hmac-sha512', 'bm90IGEgc2VjcmV0LCBhbiBleGFtcGxl')
 #: What the server does wrong, and what is to be read in its row.

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.fixtures.processes import wait_until
+from testing.processes import wait_until
 from tests.fixtures.world import ALL, World
 
 COMBINATIONS = {

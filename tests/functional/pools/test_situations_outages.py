@@ -12,10 +12,10 @@ import pytest
 
 from designate_pool.model import Endpoint
 from designate_pool.nameserver.server import NameServer
-from tests.fixtures.databases import MariaDB
-from tests.fixtures.processes import free_port, wait_until
-from tests.fixtures.rabbitmq import RabbitMq
-from tests.fixtures.stack import SERVICES
+from testing.databases import MariaDB
+from testing.processes import free_port, wait_until
+from testing.rabbitmq import RabbitMq
+from testing.stack import SERVICES
 from tests.fixtures.world import ALL, World
 
 pytestmark = pytest.mark.slow

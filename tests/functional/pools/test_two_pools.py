@@ -18,13 +18,13 @@ from prometheus_client.parser import text_string_to_metric_families
 from designate_pool.model import Context, Domain
 from designate_pool.rpc import minidns
 from designate_pool.rpc.messaging import Messaging
-from tests.fixtures import warm
-from tests.fixtures.bind import Named
-from tests.fixtures.databases import PostgreSQL
-from tests.fixtures.knot import Knotd
-from tests.fixtures.processes import free_port, wait_until
-from tests.fixtures.rabbitmq import RabbitMq
-from tests.fixtures.stack import QUICK, Stack
+from testing import warm
+from testing.bind import Named
+from testing.databases import PostgreSQL
+from testing.knot import Knotd
+from testing.processes import free_port, wait_until
+from testing.rabbitmq import RabbitMq
+from testing.stack import QUICK, Stack
 
 POOLS = ('default', 'silver')
 TRIES = {'timeout': 10.0, 'retry_interval': 1.0, 'max_retries': 3}

@@ -19,9 +19,9 @@ from designate_pool.errors import DomainNotFound, ServiceUnavailable
 from designate_pool.model import Context
 from designate_pool.rpc.central import TOPIC, CentralClient
 from designate_pool.rpc.messaging import Messaging
-from tests.fixtures.processes import wait_until
+from testing.processes import wait_until
+from testing.rabbitmq import RabbitMq
 from tests.fixtures.proxy import Proxy
-from tests.fixtures.rabbitmq import RabbitMq
 
 
 class Endpoint:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta, timezone
 from designate_pool.model import Audit, AuditKind, Counts
 from designate_pool.storage.operations import sweeps
 from designate_pool.storage.sql.database import Storage
-from tests.fixtures.rows import default_pool_id, insert_domains
+from testing.rows import default_pool_id, insert_domains
 
 SERIALS = AuditKind.SERIALS
 BEGAN = datetime(2030, 1, 2, 3, 4, 5, 678901, tzinfo=timezone.utc)

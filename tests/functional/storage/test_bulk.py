@@ -13,7 +13,7 @@ from designate_pool.model import Status, Task, new_ids
 from designate_pool.storage.sql import bulk_insert
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.sql.schema import ALIVE, records, recordsets
-from tests.fixtures.rows import insert_domains
+from testing.rows import insert_domains
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=timezone(timedelta(hours=2)))
 SETS = [{'name': 'a.example.com.', 'type': 'A', 'ttl': 60, 'description': None, 'managed': False},

@@ -17,8 +17,8 @@ from designate_pool.model import utcnow
 from designate_pool.storage.operations import rrset_ownership
 from designate_pool.storage.sql import migrate, schema
 from designate_pool.storage.sql.database import Storage, Tx
+from testing.processes import wait_until
 from tests.fixtures.central import Clock
-from tests.fixtures.processes import wait_until
 
 POOL, OTHER_POOL, A, B, C = (letter * 32 for letter in 'fedab')
 ONE, TWO = '1' * 32, '2' * 32

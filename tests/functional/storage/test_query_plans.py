@@ -13,9 +13,9 @@ import sqlalchemy as sa
 from designate_pool.storage.sql import migrate
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.sql.schema import pool_manager_status
-from tests.fixtures.hot_paths import EXEMPT, HotPaths, everything
-from tests.fixtures.many_domains import domain_ids, fill
-from tests.fixtures.query_plans import Explaining
+from testing.hot_paths import EXEMPT, HotPaths, everything
+from testing.many_domains import domain_ids, fill
+from testing.query_plans import Explaining
 
 DOMAINS, BATCH = 2500, 50
 

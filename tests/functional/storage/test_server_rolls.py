@@ -13,8 +13,8 @@ from designate_pool.model import Action, Outcome, Pool, PoolServer, Reloaded, Se
 from designate_pool.storage.operations import pool_servers, server_statuses
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import pools
-from tests.fixtures.rows import default_pool_id, insert_domains
-from tests.fixtures.zones import insert_zone
+from testing.rows import default_pool_id, insert_domains
+from testing.zones import insert_zone
 
 NOW = datetime(2030, 1, 2, 3, 4, 5, 678901, tzinfo=timezone.utc)
 MINUTE = timedelta(minutes=1)

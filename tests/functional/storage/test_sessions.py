@@ -19,8 +19,8 @@ from psycopg2.extensions import TRANSACTION_STATUS_IDLE
 
 from designate_pool import errors, metrics
 from designate_pool.storage.sql.database import Storage, Tx
-from tests.fixtures.databases import DatabaseServer, MariaDB
-from tests.fixtures.processes import binary, free_port
+from testing.databases import DatabaseServer, MariaDB
+from testing.processes import binary, free_port
 
 TABLE = sa.Table('counters', sa.MetaData(), sa.Column('id', sa.Integer, primary_key=True, autoincrement=False),
                  sa.Column('n', sa.Integer, nullable=False))

@@ -14,8 +14,8 @@ from sqlalchemy.engine.default import CacheStats
 
 from designate_pool.storage.sql import migrate
 from designate_pool.storage.sql.database import Storage
-from tests.fixtures.hot_paths import BATCH, HotPaths, change_one, everything, import_one
-from tests.fixtures.many_domains import domain_ids, fill
+from testing.hot_paths import BATCH, HotPaths, change_one, everything, import_one
+from testing.many_domains import domain_ids, fill
 
 #: By piece of work; a number at its end says how many domains, reports or changes it is about.
 MOST = {

@@ -17,7 +17,7 @@ from designate_pool.storage.operations import name_claims, server_statuses
 from designate_pool.storage.sql import migrate
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.sql.schema import pool_manager_status
-from tests.fixtures.rows import insert_domains
+from testing.rows import insert_domains
 
 NOW = datetime(2030, 1, 2, 3, 4, 5, 678901, tzinfo=timezone.utc)
 SECOND = timedelta(seconds=1)

@@ -15,8 +15,8 @@ from designate_pool.storage.serving import mariadb_packing, zone_snapshot
 from designate_pool.storage.sql import migrate
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.sql.schema import domains, records, recordsets
-from tests.fixtures.databases import MariaDB
-from tests.fixtures.zones import EXAMPLE, big_zone, insert_big_zone, insert_zone, set_serial
+from testing.databases import MariaDB
+from testing.zones import EXAMPLE, big_zone, insert_big_zone, insert_zone, set_serial
 
 ODD = EXAMPLE + r"""
 long    IN TXT {long}

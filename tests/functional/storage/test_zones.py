@@ -11,7 +11,7 @@ from designate_pool.model import Action, Status, Task, new_id
 from designate_pool.storage.serving import zone_snapshot
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.sql.schema import domains, records
-from tests.fixtures.zones import EXAMPLE, insert_zone, set_serial
+from testing.zones import EXAMPLE, insert_zone, set_serial
 
 
 def test_the_heads_of_many_zones_are_one_statement(storage: Storage) -> None:

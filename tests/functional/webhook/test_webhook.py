@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 import requests
 
-from tests.fixtures import warm
-from tests.fixtures.bind import Named
-from tests.fixtures.daemon import starter
-from tests.fixtures.processes import free_port, wait_until
-from tests.fixtures.stack import Stack
+from testing import warm
+from testing.bind import Named
+from testing.daemon import starter
+from testing.processes import free_port, wait_until
+from testing.stack import Stack
 
 MEDIA_TYPE = 'application/external.dns.webhook+json;version=1'
 ZONE = 'example.com.'

@@ -19,8 +19,8 @@ from designate_pool.backends import soa_check
 from designate_pool.backends.base import Backend
 from designate_pool.model import Server, TsigKey, new_id
 from designate_pool.testing import ODD_NAMES, a_domain, opened
+from testing.processes import free_port
 from tests.fixtures.answering import Answers, Scripted, soa_answer
-from tests.fixtures.processes import free_port
 
 KEY = TsigKey('transfer.example.', 'hmac-sha256', 'dHJhbnNmZXIga2V5IGZvciB0ZXN0cyBvbmx5')
 Script = Callable[[dns.message.Message, bool], Answers]

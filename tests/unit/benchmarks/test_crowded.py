@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks import converge, crowded
 from benchmarks.report import Report
-from tests.fixtures.knot import Knotd
+from testing.knot import Knotd
 
 PRINTED = 'mod-stats.server-operation[axfr] = 3\nmod-stats.server-operation[query] = 42\n'
 IDLE = {'polls a second': 100.0, 'processors, of one': 0.5, 'SQL statements a second': 9.0}

@@ -9,7 +9,7 @@ import psutil
 
 from benchmarks.faults import Sampler, paused, tell
 from benchmarks.report import Report
-from tests.fixtures.processes import wait_until
+from testing.processes import wait_until
 
 
 def test_a_process_stands_still_with_all_that_it_started_and_goes_on() -> None:

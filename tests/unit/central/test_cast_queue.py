@@ -15,7 +15,7 @@ from designate_pool.errors import ServiceUnavailable
 from designate_pool.model import Action, Context, Domain
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.runtime import Inline, Threads
-from tests.fixtures.processes import wait_until
+from testing.processes import wait_until
 
 DOMAIN = Domain(id='d', name='example.com.', pool_id='p', pool_name='default', email='a@example.com', ttl=60, serial=5)
 

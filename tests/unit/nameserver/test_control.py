@@ -16,8 +16,8 @@ from designate_pool.errors import BadInput, InvalidField
 from designate_pool.model import Endpoint
 from designate_pool.nameserver.control import ControlClient, ControlServer
 from designate_pool.nameserver.server import NameServer
+from testing.processes import wait_until
 from tests.fixtures.nameservers import Primary, zone_text
-from tests.fixtures.processes import wait_until
 
 NAME = 'example.com.'
 LOOPBACK = Endpoint('127.0.0.1', 0)

@@ -25,9 +25,9 @@ from designate_pool.nameserver.faults import Fault, Faults
 from designate_pool.nameserver.responder import Responder
 from designate_pool.nameserver.server import NameServer
 from designate_pool.nameserver.zones import ZoneTable
-from tests.fixtures.asking import Asked
+from testing.asking import Asked
+from testing.processes import free_port, wait_until
 from tests.fixtures.nameservers import Primary, zone_text
-from tests.fixtures.processes import free_port, wait_until
 
 NAME = 'example.com.'
 KEY = TsigKey('transfer.example.', 'hmac-sha256', 'dHJhbnNmZXIga2V5IGZvciB0ZXN0cyBvbmx5')

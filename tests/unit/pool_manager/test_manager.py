@@ -36,7 +36,7 @@ from designate_pool.runtime import Inline
 from designate_pool.storage.operations import pool_servers, server_statuses, sweeps
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import domains
-from tests.fixtures.databases import upgraded_sqlite
+from testing.databases import upgraded_sqlite
 
 CONTEXT = Context(all_projects=True)
 SERVERS = ('a' * 32, 'b' * 32, 'c' * 32)

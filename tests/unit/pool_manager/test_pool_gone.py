@@ -15,7 +15,7 @@ from designate_pool.runtime import Threads
 from designate_pool.storage.operations import pool_servers as server_store
 from designate_pool.storage.sql import schema
 from designate_pool.storage.zones import pools as pool_store
-from tests.fixtures.processes import wait_until
+from testing.processes import wait_until
 from tests.unit.pool_manager.test_manager import CONTEXT, SERVERS, clock
 from tests.unit.pool_manager.test_server_lives import Town, town
 

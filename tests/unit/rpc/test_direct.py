@@ -11,7 +11,7 @@ from designate_pool.errors import DomainNotFound, ServiceUnavailable
 from designate_pool.model import Context
 from designate_pool.rpc.direct import Direct
 from designate_pool.runtime import Inline, Threads
-from tests.fixtures.processes import wait_until
+from testing.processes import wait_until
 
 
 class Endpoint:

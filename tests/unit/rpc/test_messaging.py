@@ -12,7 +12,7 @@ from designate_pool.errors import DomainNotFound, InvalidField, ServiceFailed, S
 from designate_pool.model import Action, Context, Outcome, Report
 from designate_pool.rpc.central import TOPIC, CentralClient
 from designate_pool.rpc.messaging import Messaging
-from tests.fixtures.processes import wait_until
+from testing.processes import wait_until
 
 CONTEXT = Context(request_id='req-1', project_id='p1')
 REPORT = Report('d' * 32, Action.UPDATE, 4, Outcome.SUCCESS, 9)

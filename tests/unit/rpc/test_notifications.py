@@ -14,7 +14,7 @@ from prometheus_client import REGISTRY
 from designate_pool.errors import BadInput
 from designate_pool.rpc.notifications import SILENT, Notifications, notifications
 from designate_pool.runtime import Inline, Threads
-from tests.fixtures.processes import wait_until
+from testing.processes import wait_until
 
 
 class Notifier:

@@ -17,7 +17,7 @@ from designate_pool.api.http.cross_site import CrossSiteGuard
 from designate_pool.api.http.fair_queue import FairQueue
 from designate_pool.api.http.server import ApiServer
 from designate_pool.model import Endpoint
-from tests.fixtures.processes import wait_until
+from testing.processes import wait_until
 from tests.unit.api.http.test_server import served
 
 MIB = 1 << 20

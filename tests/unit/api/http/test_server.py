@@ -15,7 +15,7 @@ import requests
 
 from designate_pool.api.http.server import ApiServer
 from designate_pool.model import Endpoint
-from tests.fixtures.processes import wait_until
+from testing.processes import wait_until
 
 ROOT = pathlib.Path(__file__).parents[4]
 REQUEST = b'GET /v2/zones HTTP/1.1\r\nHost: x\r\n\r\n'

@@ -10,7 +10,7 @@ import requests
 
 from designate_pool.cmd.compose.metrics_endpoint import CLIENTS, MetricsEndpoint
 from designate_pool.model import Endpoint
-from tests.fixtures.processes import free_port, wait_until
+from testing.processes import free_port, wait_until
 
 
 @pytest.fixture

@@ -21,8 +21,8 @@ from designate_pool.runtime import Inline, Threads
 from designate_pool.storage.sql import migrate
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import pools
+from testing.databases import upgraded_sqlite
 from tests.fixtures.answering import Scripted, soa_answer
-from tests.fixtures.databases import upgraded_sqlite
 
 Check = Callable[..., ConfigReport]
 

@@ -23,8 +23,8 @@ from designate_pool.minidns.client.udp_gso import UdpGso
 from designate_pool.model import Answer, Context, Domain, Outcome, PollResult
 from designate_pool.protocol import tsig
 from designate_pool.runtime import Threads
+from testing.processes import free_port, wait_until
 from tests.fixtures.answering import Answers, Scripted, soa_answer
-from tests.fixtures.processes import free_port, wait_until
 from tests.unit.minidns.values import KEY, OTHER_KEY, dns_key
 
 POOL = ToPool('default', Context())

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from designate_pool.minidns.client.sockets import enable_icmp_errors, icmp_errors, receive_datagrams, udp_socket
-from tests.fixtures.processes import free_port, wait_until
+from testing.processes import free_port, wait_until
 
 
 @pytest.fixture

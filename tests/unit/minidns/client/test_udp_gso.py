@@ -11,7 +11,7 @@ import pytest
 
 from designate_pool.minidns.client import udp_gso
 from designate_pool.minidns.client.udp_gso import UdpGso
-from tests.fixtures.processes import free_port, wait_until
+from testing.processes import free_port, wait_until
 
 MESSAGES = [b'message %03d' % number for number in range(100)]
 

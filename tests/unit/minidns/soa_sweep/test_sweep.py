@@ -23,8 +23,8 @@ from designate_pool.minidns.soa_sweep.sweep import SoaSweep
 from designate_pool.model import Answer, TsigKey
 from designate_pool.protocol import tsig
 from designate_pool.runtime import Threads
+from testing.processes import free_port, wait_until
 from tests.fixtures.answering import Answers, Scripted, soa_answer
-from tests.fixtures.processes import free_port, wait_until
 
 Script = Callable[[dns.message.Message, bool], Answers]
 KEY = TsigKey('pool-key.', 'hmac-sha256', 'b25seSBmb3IgdGVzdHM=')

@@ -6,7 +6,7 @@ from collections.abc import Collection
 import pytest
 
 from designate_pool.minidns.zones.batch_loader import BatchLoader
-from tests.fixtures.processes import wait_until
+from testing.processes import wait_until
 
 
 class Source:

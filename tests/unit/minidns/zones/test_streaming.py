@@ -14,7 +14,7 @@ from designate_pool.minidns.zones import streaming
 from designate_pool.minidns.zones.packing import ROOM, Body, PackedZone, StreamedZone
 from designate_pool.minidns.zones.streaming import ZoneSource
 from designate_pool.minidns.zones.zone_cache import ZoneCache
-from tests.fixtures.processes import wait_until
+from testing.processes import wait_until
 
 BUDGET = 4 * ROOM
 

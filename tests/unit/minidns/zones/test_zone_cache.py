@@ -9,7 +9,7 @@ import pytest
 
 from designate_pool.minidns.zones.packing import PackedZone
 from designate_pool.minidns.zones.zone_cache import EACH, ZoneCache
-from tests.fixtures.processes import wait_until
+from testing.processes import wait_until
 
 
 def zone(domain_id: str, serial: int, size: int) -> PackedZone:

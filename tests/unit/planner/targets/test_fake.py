@@ -11,7 +11,7 @@ from designate_pool.errors import (BackendError, BackendRefused, BackendUnreacha
 from designate_pool.planner.targets.fake import FakeProvider, ProviderCall, zone_of
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.rrset import rrset
-from tests.fixtures.processes import wait_until
+from testing.processes import wait_until
 
 NAME = 'example.com.'
 SOA = '@ 300 SOA ns1.example.net. hostmaster.example.com. {} 3600 600 86400 300\n'

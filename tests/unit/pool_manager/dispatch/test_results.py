@@ -11,7 +11,7 @@ from designate_pool.model import Answer, Outcome, PollResult
 from designate_pool.pool_manager.dispatch import results
 from designate_pool.pool_manager.dispatch.results import Heard, OutcomeQueue, domain_of
 from designate_pool.runtime import Threads
-from tests.fixtures.processes import wait_until
+from testing.processes import wait_until
 
 
 class Settled:

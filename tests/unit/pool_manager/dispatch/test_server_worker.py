@@ -22,8 +22,8 @@ from designate_pool.pool_manager.dispatch.work_queue import Operation
 from designate_pool.runtime import Threads
 from designate_pool.storage.serving import catalog
 from designate_pool.testing import a_domain
-from tests.fixtures.processes import wait_until
-from tests.fixtures.rows import default_pool_id
+from testing.processes import wait_until
+from testing.rows import default_pool_id
 from tests.unit.pool_manager.test_manager import CONTEXT, SERVERS, World, clock, world  # noqa: F401  fixtures
 
 KEY = 'a' * 32

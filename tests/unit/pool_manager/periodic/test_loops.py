@@ -9,7 +9,7 @@ import pytest
 
 from designate_pool.pool_manager.periodic.loops import PeriodicLoops
 from designate_pool.runtime import Threads
-from tests.fixtures.processes import wait_until
+from testing.processes import wait_until
 
 
 class Timeout(BaseException):

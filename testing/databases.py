@@ -1,0 +1,225 @@
+"""Real database servers for tests and benchmarks::
+
+    with MariaDB() as server:
+        url = server.create_database()
+
+Each server has its own temporary folder and a free port of 127.0.0.1, which it keeps when it is started again.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import itertools
+import os
+import pathlib
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+from typing import Any, Self
+
+import psycopg2
+import pymysql
+
+from designate_pool.storage.sql import migrate
+from testing.processes import Process, binary, free_port, wait_until
+
+
+class DatabaseServer:
+    """What the servers have in common.
+
+    :param durable: whether a commit waits for the disk.  Without, it survives :meth:`kill` but not a power failure
+    """
+
+    user: str
+    port: int
+    _stop_signal = signal.SIGTERM
+    _kill_signal = signal.SIGKILL
+
+    def __init__(self, durable: bool = False) -> None:
+        self.durable = durable
+        self.port = 0
+        self._numbers = itertools.count(1)
+        self._process: Process | None = None
+        # Not pytest's folder: that is closed to every user but ours, and as root these servers run as another.
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix='designate-pool-db-'))
+        self.folder.chmod(0o755)
+        self.data = self.folder / 'data'
+        self.data.mkdir(mode=0o700)
+        self._account: dict[str, Any] = {'cwd': self.folder}
+        if os.geteuid() == 0:
+            account = pwd.getpwnam(self.user)
+            os.chown(self.data, account.pw_uid, account.pw_gid)
+            self._account.update(user=account.pw_uid, group=account.pw_gid, extra_groups=())
+
+    def __enter__(self) -> Self:
+        try:
+            self._initialise()
+            self._start_on_a_free_port()
+        except BaseException:
+            self._remove()
+            raise
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        self.kill()  # the folder goes anyway, so nothing need be written back
+        self._remove()
+
+    def start(self) -> None:
+        """Start it on the port that it had; returns when it takes connections."""
+        self._process = process = Process(self._command(), self.folder / 'log', **self._account).start()
+        try:
+            wait_until(lambda: process.running() and self._answers(), f'{type(self).__name__} is ready', 60)
+        except BaseException:
+            process.kill()
+            raise
+
+    def stop(self) -> None:
+        """End it in good order; clients lose their connections."""
+        if self._process is not None:
+            self._process.stop(self._stop_signal, 30)
+            self._process = None
+
+    def kill(self) -> None:
+        """End it at once, as a crash does."""
+        if self._process is not None:
+            self._process.stop(self._kill_signal, 30)
+            self._process = None
+
+    def restart(self) -> None:
+        self.stop()
+        self.start()
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def create_database(self) -> str:
+        """The URL of a new, empty database."""
+        name = f'test_{next(self._numbers)}'
+        self._create(name)
+        return self.url(name)
+
+    def url(self, database: str) -> str:
+        raise NotImplementedError
+
+    def execute(self, statement: str) -> None:
+        """Run one statement as the administrator, outside the databases of :meth:`create_database`."""
+        raise NotImplementedError
+
+    def _create(self, name: str) -> None:
+        raise NotImplementedError
+
+    def _initialise(self) -> None:
+        raise NotImplementedError
+
+    def _command(self) -> list[str]:
+        raise NotImplementedError
+
+    def _answers(self) -> bool:
+        try:
+            self.execute('SELECT 1')
+        except (psycopg2.OperationalError, pymysql.OperationalError):
+            return False
+        return True
+
+    def _start_on_a_free_port(self) -> None:
+        # Another process may take the port between our looking and the server's binding.
+        for _ in range(2):
+            self.port = free_port()
+            with contextlib.suppress(AssertionError):
+                return self.start()
+        self.port = free_port()
+        self.start()
+
+    def _run(self, *command: str | pathlib.Path) -> None:
+        done = subprocess.run([str(part) for part in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=120, **self._account)
+        assert done.returncode == 0, f'{command[0]} ended with {done.returncode}:\n{done.stdout[-4000:]}'
+
+    def _remove(self) -> None:
+        shutil.rmtree(self.folder)
+
+
+class MariaDB(DatabaseServer):
+    """A MariaDB with one administrator, root, without a password."""
+
+    user = 'mysql'
+
+    def url(self, database: str) -> str:
+        return f'mysql+pymysql://root@127.0.0.1:{self.port}/{database}'
+
+    def execute(self, statement: str) -> None:
+        with contextlib.closing(pymysql.connect(host='127.0.0.1', port=self.port, user='root')) as connection, \
+                connection.cursor() as cursor:
+            cursor.execute(statement)
+
+    def _create(self, name: str) -> None:
+        self.execute(f'CREATE DATABASE {name} CHARACTER SET utf8mb4')
+
+    def _initialise(self) -> None:
+        # A mariadbd that starts removes all temporary tables that it finds in tmpdir, those of others in /tmp too.
+        self._run(binary('mariadb-install-db'), '--no-defaults', f'--datadir={self.data}', f'--tmpdir={self.data}',
+                  '--skip-test-db', '--skip-name-resolve', '--auth-root-authentication-method=normal',
+                  '--innodb-log-file-size=32M')
+
+    def _command(self) -> list[str]:
+        return [binary('mariadbd'), '--no-defaults', f'--datadir={self.data}', f'--tmpdir={self.data}',
+                f'--port={self.port}', '--bind-address=127.0.0.1', f'--socket={self.data}/socket',
+                f'--pid-file={self.data}/pid', '--skip-name-resolve', '--innodb-log-file-size=32M',
+                '--innodb-buffer-pool-size=128M', f'--innodb-flush-log-at-trx-commit={1 if self.durable else 2}']
+
+
+class PostgreSQL(DatabaseServer):
+    """A PostgreSQL with one administrator, postgres, without a password."""
+
+    user = 'postgres'
+    _stop_signal = signal.SIGINT  # SIGTERM would wait until the clients have gone
+    _kill_signal = signal.SIGQUIT  # no more is written, and unlike SIGKILL it takes the server's children along
+
+    def url(self, database: str) -> str:
+        return f'postgresql+psycopg2://postgres@127.0.0.1:{self.port}/{database}'
+
+    def execute(self, statement: str) -> None:
+        with contextlib.closing(psycopg2.connect(host='127.0.0.1', port=self.port, user='postgres',
+                                                 dbname='postgres')) as connection:
+            connection.autocommit = True
+            with connection.cursor() as cursor:
+                cursor.execute(statement)
+
+    def _create(self, name: str) -> None:
+        self.execute(f'CREATE DATABASE {name}')
+
+    def _initialise(self) -> None:
+        self._run(_postgresql_binary('initdb'), '-D', self.data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8',
+                  '--locale=C.UTF-8', '--no-sync')
+
+    def _command(self) -> list[str]:
+        command = [_postgresql_binary('postgres'), '-D', str(self.data), '-p', str(self.port), '-k', str(self.data),
+                   '-c', 'listen_addresses=127.0.0.1']
+        return command if self.durable else [*command, '-c', 'fsync=off']
+
+
+def _postgresql_binary(name: str) -> str:
+    versions = pathlib.Path('/usr/lib/postgresql').glob('*/bin')
+    return binary(name, *map(str, sorted(versions, key=lambda path: float(path.parent.name), reverse=True)))
+
+
+def upgraded_sqlite(path: pathlib.Path) -> str:
+    """The URL of a new SQLite database with all tables and the pool 'default'."""
+    shutil.copy(_sqlite_template(), path)
+    return f'sqlite:///{path}'
+
+
+@functools.cache
+def _sqlite_template() -> pathlib.Path:
+    folder = pathlib.Path(tempfile.mkdtemp(prefix='designate-pool-template-'))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    path = folder / 'database.sqlite'
+    migrate.upgrade(f'sqlite:///{path}')
+    assert [each.name for each in folder.iterdir()] == [path.name], 'not all of it is in the one file'
+    return path
