@@ -1,4 +1,4 @@
-# make test | test-slow | demo | lint | audit | docs | sample | coverage | bench: each does its own set-up, and quickly the second time.
+# make test | test-quick | test-slow | demo | lint | audit | docs | sample | coverage | bench: each does its own set-up, and quickly the second time.
 VENV ?= .venv
 BIN = $(VENV)/bin
 PYTEST_ARGS ?=
@@ -13,13 +13,17 @@ SCRIPTS = tools/packages .ci/run devstack/settings $(wildcard devstack/*.sh test
 SERVERS = $(VENV)/.servers-installed
 PYTHON_PACKAGES = $(VENV)/.python-packages-installed
 
-.PHONY: help test test-slow demo lint audit docs sample coverage bench packages clean
+.PHONY: help test test-quick test-slow demo lint audit docs sample coverage bench packages clean
 
 help:
 	@sed -n '1s/^# //p' Makefile
 
 test: $(SERVERS) $(PYTHON_PACKAGES)
 	$(BIN)/pytest -n 3 --dist loadfile -m 'not slow' $(PYTEST_ARGS)
+
+# Unit tests and house rules, with what pip installs alone: no name server, database server or broker.
+test-quick: $(PYTHON_PACKAGES)
+	$(BIN)/pytest -n 2 --dist loadfile tests/unit tests/test_house.py $(PYTEST_ARGS)
 
 # What takes too long for every change: the two together are the whole suite.
 test-slow: $(SERVERS) $(PYTHON_PACKAGES)
