@@ -22,13 +22,12 @@ _TASKS = {'CREATE': 'creating the zone at serial {}', 'UPDATE': 'getting to seri
 KINDS: tuple[tuple[str, str], ...] = (
     (r'is parked', "decide on the plan: 'designate-pool plan show {plan}' shows it, "
                    "'designate-pool apply {plan}' has it done"),
-    (r'transfer a zone that it has already', 'have its server transfer the zone anew by hand, or take the zone away '
-                                             'there so that it is made again; the pool then compares it by itself'),
-    (r'DIVERGED', 'nothing, if it is mended soon: the pool has it transfer the zone anew; see who changes zones on it '
-                  'beside the pool'),
+    (r'transfer a zone that it has already', 'transfer the zone to the server again by hand, or delete it there so '
+                                             'that the pool creates it again; the pool then compares it by itself'),
+    (r'DIVERGED', 'nothing yet: the pool makes it transfer the zone again; find out who else changes zones on it'),
     (r'connection refused|unreachable|no route|reset by|cannot be reached|broken pipe',
-     'see whether the server runs and listens there, and whether a firewall is between; the tries go on by themselves'),
-    (r'permission denied', 'let the user that the pool manager runs as open what the error names'),
+     'check that the server runs and listens there, and that no firewall is between; retries go on by themselves'),
+    (r'permission denied', 'give the user that the pool manager runs as access to what the error names'),
     (r'BADTIME|clock', "set the server's clock right, or this machine's: they are too far apart for signed messages"),
     (r'BAD ?KEY|BAD ?SIG|\bTSIG\b|bad auth|api_key|does not accept the key|cannot be trusted',
      'compare the key of its section in the configuration with the one that the server has; the pool tries again by '
@@ -37,23 +36,23 @@ KINDS: tuple[tuple[str, str], ...] = (
     (r'not signed|wrong signature',
      'compare the key of its section in the configuration with the one that the server has, and the clocks; the pool '
      'tries again by itself'),
-    (r'is not the primary server', 'make the zone on the server, as a primary one'),
-    (r'without authority|\bNOTAUTH\b', 'see whether its copy of the zone has expired and whether it can transfer from '
-                                       'MiniDNS: its own log says why it could not'),
-    (r'not yet', 'see whether it can transfer from MiniDNS: its own log says why it could not'),
+    (r'is not the primary server', 'create the zone on the server as a primary zone'),
+    (r'without authority|\bNOTAUTH\b', 'check whether its copy of the zone has expired and whether it can transfer '
+                                       'from MiniDNS: its own log says why not'),
+    (r'not yet', 'check whether it can transfer from MiniDNS: its own log says why not'),
     (r'no such zone|not loaded|is not there any more',
-     "it lost the zone or never fetched it: its own log says why; 'designate-pool server resync {server}' compares and "
-     'mends all of its zones'),
-    (r'refuses the update', 'let it take updates (allow-update), or mend the record that its own log names: some '
+     "it lost the zone or never fetched it: its own log says why; 'designate-pool server resync {server} --fix' "
+     "repairs all of its zones"),
+    (r'refuses the update', 'let it accept updates (allow-update), or correct the record that its own log names: some '
                             'servers refuse name servers and mail hosts without an address in the zone'),
     (r'\bREFUSED\b', "let the server answer this machine's questions (its allow-query or access list)"),
     (r'\bSERVFAIL\b', 'its copy of the zone is broken or has expired: its own log says why'),
     (r'no answer|not answered|timed? ?out|within [0-9.]+ s',
-     'see whether the server runs, is overloaded or is behind a firewall; the tries go on by themselves'),
-    (r'no primaries', "give its section in the configuration 'primaries'"),
-    (r'is there already|stands in', 'do on the server what the error says; the tries go on by themselves'),
+     'check whether the server runs, is overloaded or is behind a firewall; retries go on by themselves'),
+    (r'no primaries', "set 'primaries' in its section of the configuration"),
+    (r'is there already|stands in', 'do on the server what the error says; retries go on by themselves'),
 )
-_OTHERWISE = 'mend what the error names; the tries go on by themselves'
+_OTHERWISE = 'correct what the error names; retries go on by themselves'
 
 
 def explain(shown: Mapping[str, Any], facts: Mapping[str, Any], now: datetime) -> Json:
@@ -105,7 +104,7 @@ def summary(shown: Mapping[str, Any]) -> str:
         return f'{name} is {status}, {what}.'
     more = shown['needed'] - shown['current']
     if more <= 0:
-        return f'{name} is {status}, {what}: enough servers are done, the report of it is under way.'
+        return f'{name} is {status}, {what}: enough servers are done, and the result is being reported.'
     return f'{name} is {status}, {what}: waiting for {more} more of {shown["total"]} servers.'
 
 
@@ -130,7 +129,7 @@ def state_of(each: Mapping[str, Any], shown: Mapping[str, Any], now: datetime) -
     if each['diverged']:
         return _diverged(each, resting, now)
     task = _TASKS[each['action']].format(each['expected_serial'])
-    seen = 'nothing was seen there yet' if each['serial'] is None else f'it serves serial {each["serial"]}'
+    seen = 'no serial was seen there yet' if each['serial'] is None else f'it serves serial {each["serial"]}'
     tries = f'{each["attempts"]} {"try" if each["attempts"] == 1 else "tries"}'
     if each['status'] == 'ERROR':
         error = (each['last_error'] or 'no reason was given').rstrip('.')
@@ -177,7 +176,7 @@ def what_to_do(each: Mapping[str, Any], shown: Mapping[str, Any]) -> str | None:
 def advice(shown: Mapping[str, Any], servers: Sequence[Mapping[str, Any]], now: datetime) -> list[str]:
     """What to do, a sentence each; empty when there is nothing to be done."""
     if not counting(shown):
-        return ["Have a server count: 'designate-pool server list' shows where each stands."]
+        return ["Make a server count: 'designate-pool server list' shows the state of each."]
     found: dict[str, list[str]] = {}
     for each in servers:
         if each['what_to_do']:
@@ -192,7 +191,7 @@ def advice(shown: Mapping[str, Any], servers: Sequence[Mapping[str, Any]], now: 
                 f'{max(asked.values())} s, then it is known what to do.']
     if shown['status'] == 'ACTIVE':
         return ['Nothing: the pool brings the rest up to date by itself.']
-    return ['Wait: the tries are under way.']
+    return ['Wait: retries are under way.']
 
 
 def age(since: str, now: datetime) -> str:

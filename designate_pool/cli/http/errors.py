@@ -10,16 +10,16 @@ Json = dict[str, Any]
 _HINTS = {
     'domain_not_found': "'designate-pool zone list' shows the zones there are.",
     'recordset_not_found': "'designate-pool recordset list ZONE' shows those there are.",
-    'name_taken': 'It, or a name above or below it, may be another project\'s. Who may make it so all the same says so '
-                  'with --all-projects.',
+    'name_taken': 'The name, or one above or below it, may belong to another project. With --all-projects an '
+                  'administrator can create it anyway.',
     'duplicate_domain': "Change it with 'designate-pool zone set', or delete it first.",
     'duplicate_recordset': "Change it with 'designate-pool recordset set'.",
     'domain_being_deleted': "'designate-pool zone explain' shows which servers have it yet; try again when it is gone.",
     'server_not_found': "'designate-pool server list' shows the servers there are.",
-    'wrong_server_state': "'designate-pool server list' shows where each stands.",
-    'bad_configuration': 'Nothing has changed; mend the file and reload again.',
+    'wrong_server_state': "'designate-pool server list' shows the state of each.",
+    'bad_configuration': 'Nothing has changed; correct the file and reload again.',
     'plan_not_found': "'designate-pool plan list' shows the plans there are.",
-    'wrong_plan_state': "'designate-pool plan list' shows where each stands; 'designate-pool plan' makes a new one.",
+    'wrong_plan_state': "'designate-pool plan list' shows the state of each; 'designate-pool plan' makes a new one.",
     'plan_moved': "Nothing was changed; make a new plan with 'designate-pool plan' and look at it.",
     'serial_moved': "Nothing was changed; make a new plan with 'designate-pool plan' and look at it.",
     'pool_not_found': "'designate-pool pool list' shows the pools there are.",
@@ -27,14 +27,14 @@ _HINTS = {
     'duplicate_tsigkey': "Change it with 'designate-pool tsigkey set', or delete it first.",
     'zone_import_not_found': "'designate-pool zone import list' shows the imports there are.",
     'zone_export_not_found': "'designate-pool zone export list' shows the exports there are.",
-    'service_unavailable': 'Look whether designate-pool-central and what it needs are running, then try again.',
+    'service_unavailable': 'Check that designate-pool-central, its database and broker are running, then try again.',
     'internal_error': "The API's log says more; look for {request_id}.",
     'unauthorized': "Give one as --token, in DESIGNATE_POOL_TOKEN or in a cloud; 'designate-pool-manage token create' "
                     'makes one.',
     'forbidden': 'Ask for a role that may do it, or name another project with --project.',
-    'over_quota': "'designate-pool quota show' shows what there may be; an administrator can raise it with "
-                  "'designate-pool quota set'.",
-    'too_many_waits': 'The pool goes on meanwhile.',
+    'over_quota': "'designate-pool quota show' shows the limits; an administrator can raise it with 'designate-pool "
+                  "quota set'.",
+    'too_many_waits': 'What was changed goes on by itself meanwhile.',
 }
 #: What to do, by the status of HTTP, where the type says nothing.
 _BY_STATUS = {401: 'unauthorized', 403: 'forbidden'}

@@ -155,7 +155,7 @@ def test_a_stopped_server_turns_up_and_so_does_its_return(stack: Stack, zone: st
         picture(page, 'status-pool')
         show(page, stack, f'/status/zones/{zone}')
         assert 'degraded' in page.driver.find_element(By.ID, 'summary').text
-        assert 'see whether' in page.driver.find_element(By.ID, 'advice').text, page.text()
+        assert 'check that the server runs' in page.driver.find_element(By.ID, 'advice').text, page.text()
         assert 'ERROR' in row(page, 'servers', label(stopped))
         assert f'{label(stopped)}\nIt failed at getting to serial' in page.driver.find_element(By.ID, 'servers').text
         assert no_faults(page)

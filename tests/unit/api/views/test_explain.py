@@ -53,7 +53,7 @@ def test_pending():
         'It serves serial 2026050100.',
         'It is getting to serial 2026050100, 1 try so far; it serves serial 2026050099; the next try is in 1.2 s.',
         'Nothing has been begun on it yet.']
-    assert told['advice'] == ['Wait: the tries are under way.']
+    assert told['advice'] == ['Wait: retries are under way.']
 
 
 def test_a_server_that_has_just_died_is_being_asked():
@@ -75,11 +75,11 @@ def test_an_error_and_the_round_after_it():
     assert words(told)[2] == ('It failed at getting to serial 2026050100 after 4 tries (connection refused); it serves '
                               'serial 2026050099; the next try is due now.')
     [advice] = told['advice']
-    assert advice.startswith('fake:192.0.2.3:53: see whether the server runs')
+    assert advice.startswith('fake:192.0.2.3:53: check that the server runs')
     again = explain([row(0, SUCCESS, 2026050100), row(1, SUCCESS, 2026050100), dataclasses.replace(
         failed, status=None, attempts=1)], status=Status.PENDING)
     assert words(again)[2].startswith('It is getting to serial 2026050100, 1 try so far (connection refused)')
-    assert again['advice'] == ['Wait: the tries are under way.']
+    assert again['advice'] == ['Wait: retries are under way.']
 
 
 def test_degraded():
@@ -119,7 +119,7 @@ def test_servers_that_need_the_same_are_told_together():
     told = explain([row(each, ERROR, None, last_error='no answer within 2 s') for each in range(3)],
                    status=Status.ERROR)
     [advice] = told['advice']
-    assert advice.startswith('fake:192.0.2.1:53, fake:192.0.2.2:53, fake:192.0.2.3:53: see whether')
+    assert advice.startswith('fake:192.0.2.1:53, fake:192.0.2.2:53, fake:192.0.2.3:53: check whether')
 
 
 @pytest.mark.parametrize(('error', 'help'), [
@@ -133,17 +133,17 @@ def test_servers_that_need_the_same_are_told_together():
     ('the answer is BADTIME', 'clock'),
     ('the answer is not signed (NOTAUTH)', 'and the clocks'),
     ('the answer has a wrong signature', 'compare the key'),
-    ('control_socket: /run/knot/knot.sock: permission denied', 'open what the error names'),
+    ('control_socket: /run/knot/knot.sock: permission denied', 'access to what the error names'),
     ('the server answers without authority for the zone', 'has expired'),
     ('the server has no such zone (REFUSED)', 'server resync fake:192.0.2.1:53'),
     ('the answer is REFUSED', 'allow-query'),
     ('the server refuses the update (REFUSED) and says why in its log', 'allow-update'),
-    ('the server is not the primary server of the zone (NOTAUTH)', 'as a primary one'),
+    ('the server is not the primary server of the zone (NOTAUTH)', 'as a primary zone'),
     ('the answer is SERVFAIL', 'broken or has expired'),
     ('it serves 2026050099, not yet 2026050100', 'transfer from MiniDNS'),
     ('example.com. is there already, as a primary zone', 'what the error says'),
-    ('something new', 'mend what the error names'),
-    ('', 'mend what the error names'),
+    ('something new', 'correct what the error names'),
+    ('', 'correct what the error names'),
 ])
 def test_each_kind_of_error_has_its_advice(error, help):
     told = explain([row(0, ERROR, None, last_error=error)], status=Status.ERROR)

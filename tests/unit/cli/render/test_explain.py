@@ -76,7 +76,7 @@ def test_pending():
     assert '  --  fake:192.0.2.3:53  CREATE  not begun  -           2026050100  0      -' in lines
     assert lines[-3:] == ['The pool needs 3 of 3 servers at serial 2026050100 (threshold 100 %), and has 1.',
                           'Changed last at 2026-05-01 11:59:58 UTC by request req-1, 2.0 s ago.',
-                          'To do: Wait: the tries are under way.']
+                          'To do: Wait: retries are under way.']
 
 
 def test_error():
@@ -89,7 +89,7 @@ def test_error():
     *_, title, first, second = told.splitlines()
     assert title == 'To do:'
     assert first.startswith('  - fake:192.0.2.2:53: compare the key')
-    assert second.startswith('  - fake:192.0.2.3:53: see whether the server runs')
+    assert second.startswith('  - fake:192.0.2.3:53: check that the server runs')
 
 
 def test_no_line_of_a_sentence_is_wider_than_the_terminal():

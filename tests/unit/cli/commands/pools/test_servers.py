@@ -110,7 +110,7 @@ def test_a_command_that_the_state_does_not_allow(run, central):
     central.put(SERVER_IDS[0], ServerState.REMOVED)
     ran = run('server', 'maintenance', ONE)
     assert (ran.code, ran.err) == (
-        1, f"Server {ONE} is removed: it is gone. 'designate-pool server list' shows where each stands.\n")
+        1, f"Server {ONE} is removed: it is gone. 'designate-pool server list' shows the state of each.\n")
 
 
 # resync
@@ -277,5 +277,5 @@ def test_a_wrong_configuration_is_told_mistake_by_mistake(run, pool_manager):
 The configuration has mistakes (2):
   [backend:x:1] host: missing
   [backend:x:1] port: no
-Nothing has changed; mend the file and reload again.
+Nothing has changed; correct the file and reload again.
 """
