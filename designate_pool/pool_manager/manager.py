@@ -1,8 +1,8 @@
-"""The pool manager's story: begin what a domain needs, have the servers do it, weigh what they did, tell Central.
+"""The pool manager's main loop: begin operations, have the servers execute them, apply the results, report to Central.
 
-Nothing here is remembered that the database does not know.  A cast, a driver's result and a poll's answer are hints of
-which domains to look at; each step reads the domains and their rows, decides with :mod:`due` and
-:mod:`consensus`, writes all rows in one statement, and only then acts.  Whatever is waiting is taken as one batch.
+All state is in the database.  A cast, a call's outcome and a poll's result only say which domains to look at; each step
+reads the domains and their rows, decides with :mod:`row_transitions` and :mod:`consensus`, writes all rows in one
+statement, and only then acts.  Whatever is queued is handled as one batch.
 """
 
 from __future__ import annotations
@@ -43,28 +43,28 @@ from designate_pool.storage.zones import domains as domain_store
 
 LOG = logging.getLogger(__name__)
 
-#: The pool manager acts for nobody in particular.
+#: The pool manager acts on behalf of no user.
 NOBODY = Context(request_id='pool-manager', all_projects=True)
-#: Stands for the catalog zone where a poll names a domain.
+#: The domain id of polls for the catalog zone.
 CATALOG = 'catalog'
-#: Seconds, about, until a server is looked at again that is at work on the same name.
+#: Seconds, on average, by which an operation is postponed while another call for the name is in flight.
 BUSY_SECONDS = 1.0
-#: Servers that read a catalog have so many retry intervals to find a zone in it and fetch it by themselves.
+#: Retry intervals within which a server that reads the catalog finds a new zone in it and fetches it.
 CATALOG_PATIENCE = 5
 
 
 class Manager:
     """One pool's servers, kept in step with the database.
 
-    Until :meth:`seat` says otherwise every server of *pool* is active.
+    Until :meth:`set_servers` is called every server of *pool* is active.
 
     :param pool: with its servers and threshold
     :param backends: a driver for each server, by server id
-    :ivar members: which servers count and which are sent to
-    :ivar lanes: of the servers that are sent to, by server id
-    :ivar all_lanes: of all that the configuration has
-    :ivar also_notifies: where a NOTIFY of each change goes, besides the servers
-    :ivar feeder: for servers that are fed by records
+    :ivar members: which servers count and which are in service
+    :ivar workers: of the servers in service, by server id
+    :ivar all_workers: of all configured servers
+    :ivar also_notifies: other destinations of a NOTIFY for each change
+    :ivar record_sync: for servers that are fed by records
     """
 
     def __init__(self, pool: Pool, backends: Mapping[str, Backend], storage: Storage, central: CentralClient,
@@ -76,197 +76,198 @@ class Manager:
         self._central = central
         self.minidns = minidns
         self._casts = runtime.batches(self._begin, settings.batch_size, name='casts')
-        self._outcomes = OutcomeQueue(runtime, self._settle, settings.batch_size)
-        self._open = runtime.batches(self._weigh_again, settings.batch_size, name='open')
-        self._reports = runtime.batches(self._report, settings.batch_size, name='reports')
-        self._outrun = runtime.batches(self._have_issued, settings.batch_size, name='outrun')
+        self._outcomes = OutcomeQueue(runtime, self._apply_results, settings.batch_size)
+        self._undecided = runtime.batches(self._reevaluate, settings.batch_size, name='open')
+        self._reports = runtime.batches(self._send_reports, settings.batch_size, name='reports')
+        self._serials_ahead = runtime.batches(self._issue_serials, settings.batch_size, name='outrun')
         self._central_is_silent = False
-        # From reading rows to writing them: whoever else is here would overtake, and have it done again.
-        self.deciding = threading.RLock()
-        self._alarms = DueTimer()
-        self.feeder = RecordSync(storage, pool, settings)
+        # Held from reading rows to writing them: a concurrent decision here would only cause a conflict and a retry.
+        self.decision_lock = threading.RLock()
+        self._due_timer = DueTimer()
+        self.record_sync = RecordSync(storage, pool, settings)
         self.also_notifies: tuple[str, ...] = ()
-        self.all_lanes: dict[str, ServerWorker] = {}
-        self.lanes: dict[str, ServerWorker] = {}
-        self.seat(Members.of(PoolServer(each.id, pool.id, each.label, each.driver, ServerState.ACTIVE)
-                             for each in pool.servers),
-                  {each.id: self.new_lane(each, backends[each.id]) for each in pool.servers})
+        self.all_workers: dict[str, ServerWorker] = {}
+        self.workers: dict[str, ServerWorker] = {}
+        self.set_servers(Members.of(PoolServer(each.id, pool.id, each.label, each.driver, ServerState.ACTIVE)
+                                    for each in pool.servers),
+                         {each.id: self.new_worker(each, backends[each.id]) for each in pool.servers})
 
-    def new_lane(self, server: Server, backend: Backend) -> ServerWorker:
+    def new_worker(self, server: Server, backend: Backend) -> ServerWorker:
         return ServerWorker(server, backend, self._circuit(), self._circuit(), 2 * self.settings.batch_size,
                             self._runtime,
-                            self.feeder.feed, self.feeder.mend, lambda called: self._outcomes.put(*called), utcnow,
-                            self._renew_claims)
+                            self.record_sync.sync, self.record_sync.retransfer,
+                            lambda outcomes: self._outcomes.put(*outcomes), utcnow, self._renew_claims)
 
-    def seat(self, members: Members, lanes: Mapping[str, ServerWorker]) -> None:
-        """From now on these are the servers."""
-        with self.deciding:
+    def set_servers(self, members: Members, workers: Mapping[str, ServerWorker]) -> None:
+        """Replace the servers and their workers."""
+        with self.decision_lock:
             self.members = members
-            self.all_lanes = dict(lanes)
-            self.lanes = {key: lane for key, lane in lanes.items() if key in members.working}
+            self.all_workers = dict(workers)
+            self.workers = {key: worker for key, worker in workers.items() if key in members.in_service}
 
     def change(self, domain_ids: Iterable[str]) -> None:
-        """Something may be due for these domains."""
+        """Look at these domains: something may be due."""
         self._casts.put(*domain_ids)
 
-    def heard(self, results: Iterable[PollResult]) -> None:
-        """MiniDNS has heard from servers."""
+    def handle_results(self, results: Iterable[PollResult]) -> None:
+        """Queue the results of polls."""
         self._outcomes.put(*self.relevant(results))
 
     def relevant(self, results: Iterable[PollResult]) -> list[PollResult]:
-        """Those of *results* that say something here.
+        """Those of *results* that can be used.
 
-        What a server says that counts serials of its own means nothing; neither does what one said at another address
-        or with another driver: that may be another machine.
+        A result is dropped if the server has serials of its own, or was polled at another address or with another
+        driver: that may be another machine.
         """
-        return [result for result in results if (lane := self.lanes.get(result.server_id)) is not None
-                and lane.backend.capabilities.keeps_serial and result.label in (None, lane.server.label)]
+        return [result for result in results if (worker := self.workers.get(result.server_id)) is not None
+                and worker.backend.capabilities.keeps_serial and result.label in (None, worker.server.label)]
 
     def stop(self) -> None:
-        """Finish what is under way and give back what was only taken."""
+        """Finish the calls in flight and release the other claims."""
         self._casts.stop()
-        for lane in self.all_lanes.values():
-            lane.stop()
-        for queue in (self._outcomes, self._open, self._reports, self._outrun):
+        for worker in self.all_workers.values():
+            worker.stop()
+        for queue in (self._outcomes, self._undecided, self._reports, self._serials_ahead):
             queue.stop()
         try:
-            self.storage.run(server_statuses.release, self.settings.name, list(self.all_lanes))
-        except Exception as error:  # without its database a program is to end in good order all the same
+            self.storage.run(server_statuses.release, self.settings.name, list(self.all_workers))
+        except Exception as error:  # the program must stop in good order without its database, too
             LOG.warning('claims could not be given back; other pool managers take them over after %g s: %s',
                         self.settings.claim_seconds, error)
 
     def _begin(self, domain_ids: Sequence[str]) -> None:
         now = utcnow()
-        self._outcomes.begun(domain_ids)
-        fed = [key for key, lane in self.all_lanes.items() if lane.backend.capabilities.fed_by_records]
-        with self.deciding:
-            found = self.situations(domain_ids)
-            for situation in found.values():
-                situation.change(*row_transitions.begin(situation.domain, situation.rows, self.members.holding, now,
-                                                        fed))
+        self._outcomes.mark_fresh(domain_ids)
+        fed = [key for key, worker in self.all_workers.items() if worker.backend.capabilities.fed_by_records]
+        with self.decision_lock:
+            found = self.read_states(domain_ids)
+            for state in found.values():
+                state.change(*row_transitions.begin(state.domain, state.rows, self.members.tracked, now,
+                                                    fed))
             self._supersede(found.values(), now)
-            orders = self.write(found.values(), now)
-        self.carry_out(orders)
-        self._also_notify(situation.domain for situation in found.values() if situation.changed)
-        self.weigh(found.values())
-        if orders.overtaken:
+            decision = self.write(found.values(), now)
+        self.carry_out(decision)
+        self._also_notify(state.domain for state in found.values() if state.changed)
+        self.evaluate(found.values())
+        if decision.conflicts:
             self._casts.put(*found)
 
-    def _settle(self, outcomes: Sequence[CallOutcome | PollResult]) -> None:
+    def _apply_results(self, outcomes: Sequence[CallOutcome | PollResult]) -> None:
         now = utcnow()
-        awake = {server for outcome in outcomes if (server := self._mind_circuit(outcome))}
-        with self.deciding:
-            found = self.situations([domain_of(outcome) for outcome in outcomes])
+        recovered = {server for outcome in outcomes if (server := self._update_circuit(outcome))}
+        with self.decision_lock:
+            found = self.read_states([domain_of(outcome) for outcome in outcomes])
             for outcome in outcomes:
-                situation = found.get(domain_of(outcome))
-                if situation is not None and isinstance(outcome, CallOutcome) and self._is_of_former(outcome):
-                    _let_go(situation, outcome)
+                state = found.get(domain_of(outcome))
+                if state is not None and isinstance(outcome, CallOutcome) and self._had_other_settings(outcome):
+                    _abandon_call(state, outcome)
                     continue
-                # What failed on a server that has just come back is due again already; one that rests cannot fail.
-                forgiven = server_of(outcome) in awake or server_of(outcome) not in self.lanes
-                if situation is None or (forgiven and not is_success(outcome)):
+                # After a recovery failed operations are due again already; a server out of service cannot fail.
+                excused = server_of(outcome) in recovered or server_of(outcome) not in self.workers
+                if state is None or (excused and not is_success(outcome)):
                     continue
                 if isinstance(outcome, CallOutcome):
-                    self._after_call(situation, outcome, now)
-                elif not situation.domain.is_going:
-                    self._after_poll(situation, outcome, now)
-            self._revive(found, outcomes, now)
-            self._supersede([each for each in found.values() if each.deletes_anew], now)
-            orders = self.write(found.values(), now)
-        self._outcomes.begun(key for key, situation in found.items() if is_current(situation.domain, now))
-        self.carry_out(orders)
-        self.weigh(found.values())
-        self._outrun.put(*((key, each.ahead) for key, each in found.items() if each.ahead is not None))
-        if orders.overtaken:
-            # A success heard twice is one; a failure that is not heard is due again when its round must be over.
+                    self._after_call(state, outcome, now)
+                elif not state.domain.is_going:
+                    self._after_poll(state, outcome, now)
+            self._recreate(found, outcomes, now)
+            self._supersede([each for each in found.values() if each.has_new_deletion], now)
+            decision = self.write(found.values(), now)
+        self._outcomes.mark_fresh(key for key, state in found.items() if is_current(state.domain, now))
+        self.carry_out(decision)
+        self.evaluate(found.values())
+        self._serials_ahead.put(*((key, each.serial_ahead) for key, each in found.items()
+                                  if each.serial_ahead is not None))
+        if decision.conflicts:
+            # A success may be applied twice; a lost failure is due again when its round must have ended.
             self._outcomes.put(*(outcome for outcome in outcomes if is_success(outcome)))
 
-    def situations(self, domain_ids: Iterable[str], server_ids: Collection[str] = ()) -> dict[str, DomainState]:
-        """How these domains stand now, on all servers unless some are named; unknown ones are left out."""
+    def read_states(self, domain_ids: Iterable[str], server_ids: Collection[str] = ()) -> dict[str, DomainState]:
+        """The present states of these domains, on all servers unless some are named; unknown ones are left out."""
         now = utcnow()
         return domain_state.read(self.storage, self.pool.name, list(domain_ids), server_ids,
-                                 lambda row: row_transitions.is_in_hand(row, now) and self._is_call(row))
+                                 lambda row: row_transitions.is_claimed(row, now) and self._is_call(row))
 
     def write(self, changed: Iterable[DomainState], now: datetime, claimed: Sequence[Operation] = ()) -> Decision:
-        """Write what has changed; what is to be done then, for :meth:`carry_out`.
+        """Write the changed rows; the decision for :meth:`carry_out`.
 
-        :param claimed: work whose rows were claimed and written before
+        :param claimed: operations whose rows were claimed before
         """
-        orders = Decision()
-        standing = {situation.domain.id: situation for situation in changed}
-        for work in claimed:
-            standing[work.domain.id].let_go(work.row.server_id, work.row.action)
-        for work in claimed:
-            situation = standing[work.domain.id]
-            if not self.all_lanes[work.row.server_id].takes(work.row):
-                self._order(orders, situation, work.row, 0.0, now)
-            elif situation.is_busy(work.row.server_id):
-                orders.writes.append(self._wait(work.row, now))
+        decision = Decision()
+        by_id = {state.domain.id: state for state in changed}
+        for operation in claimed:
+            by_id[operation.domain.id].remove_claim(operation.row.server_id, operation.row.action)
+        for operation in claimed:
+            state = by_id[operation.domain.id]
+            if not self.all_workers[operation.row.server_id].handles(operation.row):
+                self._decide_row(decision, state, operation.row, 0.0, now)
+            elif state.is_busy(operation.row.server_id):
+                decision.writes.append(self._postpone(operation.row, now))
             else:
-                situation.hold(work.row)
-                orders.calls.append(work)
-        for situation in standing.values():
-            for row in situation.changed.values():
-                if row_transitions.is_due(row, now) and row.server_id in self.lanes:
-                    delay = self._fetching_time(row.server_id) if row.server_id in situation.fetching else 0.0
-                    # As it was read: being taken in hand counts as its one change.
+                state.add_claim(operation.row)
+                decision.calls.append(operation)
+        for state in by_id.values():
+            for row in state.changed.values():
+                if row_transitions.is_due(row, now) and row.server_id in self.workers:
+                    delay = self._fetch_delay(row.server_id) if row.server_id in state.fetching else 0.0
+                    # Its version as read: the claim or poll counts as its one change.
                     read = dataclasses.replace(row, version=row.version - 1)
-                    self._order(orders, situation, read, delay, now)
+                    self._decide_row(decision, state, read, delay, now)
                 else:
-                    orders.writes.append(row)
-        if orders.writes:
-            orders.overtaken = self.storage.run(server_statuses.write, orders.writes, now)
-            self._alarms.set((row.next_attempt_at for row in orders.writes), now)
-            operation_log.written(orders.writes, standing, self.all_lanes)
-        return orders
+                    decision.writes.append(row)
+        if decision.writes:
+            decision.conflicts = self.storage.run(server_statuses.write, decision.writes, now)
+            self._due_timer.set((row.next_attempt_at for row in decision.writes), now)
+            operation_log.log_ended(decision.writes, by_id, self.all_workers)
+        return decision
 
     def until_next(self, now: datetime, most: float) -> float:
-        """Seconds until something that was written here is due, *most* at most."""
-        return self._alarms.until_next(now, most)
+        """Seconds until the next row written here is due, *most* at most."""
+        return self._due_timer.until_next(now, most)
 
-    def carry_out(self, orders: Decision) -> None:
-        """Hand what is due to the servers' lanes and to MiniDNS."""
-        self._yield_to_others(orders)
-        if orders.polls:
-            self.poll(orders.polls, self.settings.tries)
-        readers = [work for work in orders.calls if self._reads_catalog(work.row.server_id)]
-        self._hand_out(work for work in orders.calls if not self._reads_catalog(work.row.server_id))
-        # Last, since it may have to wait: what another server has to do does not wait with it.
+    def carry_out(self, decision: Decision) -> None:
+        """Queue the calls with the server workers and send the polls to MiniDNS."""
+        self._yield_claims(decision)
+        if decision.polls:
+            self.poll(decision.polls, self.settings.tries)
+        readers = [operation for operation in decision.calls if self._reads_catalog(operation.row.server_id)]
+        self._enqueue(operation for operation in decision.calls if not self._reads_catalog(operation.row.server_id))
+        # Last, since it may block: the other servers must not wait for it.
         if readers:
-            self._announce(readers)
-            self._hand_out(readers)
+            self._announce_catalog(readers)
+            self._enqueue(readers)
 
-    def weigh(self, changed: Iterable[DomainState]) -> None:
-        """Tell Central what the pool agrees on, where it does not know yet; forget deletions that are complete.
+    def evaluate(self, changed: Iterable[DomainState]) -> None:
+        """Report new verdicts to Central; delete the rows of complete deletions.
 
-        A server that was not weighed keeps its rows: it drains by them, or has just joined elsewhere.
+        Rows of servers that are not tracked here are kept: a draining server still needs them.
         """
         members = self.members
-        weighed = verdicts.weigh(changed, members.counting, self.pool.threshold_percentage, members.resting)
-        self._reports.put(*weighed.reports)
-        self._open.put(*weighed.open)
-        if weighed.finished:
-            self.storage.run(server_statuses.purge_domains, weighed.finished, members.holding)
+        found = verdicts.evaluate(changed, members.counting, self.pool.threshold_percentage, members.uncounted)
+        self._reports.put(*found.reports)
+        self._undecided.put(*found.undecided)
+        if found.finished:
+            self.storage.run(server_statuses.purge_domains, found.finished, members.tracked)
 
     def _supersede(self, found: Iterable[DomainState], now: datetime) -> None:
-        """Leave the zones to newer domains of their names that are to be deleted for older ones."""
-        for situation, generation in self.reborn(found):
-            situation.change(*(row_transitions.supersede(row, generation) for row in situation.rows.values()
-                               if row.action is Action.DELETE and row.status is not Outcome.SUCCESS
-                               and not row_transitions.is_in_hand(row, now)))
+        """End deletions of zones whose names belong to newer domains now."""
+        for state, generation in self.superseded(found):
+            state.change(*(row_transitions.supersede(row, generation) for row in state.rows.values()
+                           if row.action is Action.DELETE and row.status is not Outcome.SUCCESS
+                           and not row_transitions.is_claimed(row, now)))
 
-    def reborn(self, found: Iterable[DomainState]) -> list[tuple[DomainState, int]]:
-        """Of domains that are to be deleted those whose name lives again, with the newer generation.
+    def superseded(self, found: Iterable[DomainState]) -> list[tuple[DomainState, int]]:
+        """The domains being deleted whose name exists again, with the newer generation.
 
-        Their zones must not be deleted: the newer domain's contents take their place.
+        Their zones must not be deleted: the newer domain's contents replace them.
         """
         going = [each for each in found if each.domain.is_going]
-        living = self._living(each.domain.name for each in going)
-        return [(each, newer.generation) for each in going if (newer := living.get(each.domain.name)) is not None
+        live = self._live_domains(each.domain.name for each in going)
+        return [(each, newer.generation) for each in going if (newer := live.get(each.domain.name)) is not None
                 and newer.generation > each.domain.generation]
 
     def poll(self, requests: Sequence[PollRequest], tries: row_transitions.Tries) -> None:
-        """Have MiniDNS notify and poll; a broker that is down is no error here, the rows come due again."""
+        """Have MiniDNS notify and poll; if the broker is down, the rows are due again later."""
         try:
             self.minidns.notify_and_poll(NOBODY, self.pool.name, requests, tries.timeout, tries.retry_interval,
                                          tries.max_retries)
@@ -274,21 +275,21 @@ class Manager:
             LOG.warning('%d polls were not sent; they are sent again later: %s', len(requests), error)
 
     def wake(self, server_id: str) -> None:
-        """The server answers again: all that waits for it is due now."""
+        """The server answers again: make all its unfinished rows due now."""
         woken = self.storage.run(server_statuses.wake, server_id, utcnow())
-        label = self.all_lanes[server_id].server.label
+        label = self.all_workers[server_id].server.label
         logs.transition(LOG, logging.INFO, '%s answers again; %d operations are due', label, woken, server=label)
 
     def queues(self) -> dict[str, int]:
-        """How much waits in each queue."""
+        """Length of each queue."""
         return {'casts': len(self._casts), 'outcomes': len(self._outcomes), 'reports': len(self._reports),
-                'calls': sum(lane.waiting for lane in list(self.all_lanes.values()))}
+                'calls': sum(worker.waiting for worker in list(self.all_workers.values()))}
 
-    def keep_claims(self) -> float:
-        """Renew the claims of what waits in the lanes or is under way there; seconds until the next time."""
+    def extend_claims(self) -> float:
+        """Renew the claims of operations queued or in flight; seconds until the next time."""
         before = utcnow() + timedelta(seconds=self.settings.claim_seconds * 2 / 3)
-        for lane in list(self.all_lanes.values()):
-            lane.keep_claims(before)
+        for worker in list(self.all_workers.values()):
+            worker.extend_claims(before)
         return self.settings.claim_seconds / 6
 
     def _renew_claims(self, rows: Sequence[ServerStatus]) -> Sequence[ServerStatus]:
@@ -297,286 +298,290 @@ class Manager:
         return self.storage.run(server_statuses.renew_claims, rows, self.settings.name, now, until)
 
     def _is_call(self, row: ServerStatus) -> bool:
-        """Whether what is due for *row* is a driver's call, not a poll."""
-        lane = self.all_lanes.get(row.server_id)
-        return row.action is not Action.UPDATE or lane is not None and lane.takes(row)
+        """Whether *row* needs a driver call rather than a poll."""
+        worker = self.all_workers.get(row.server_id)
+        return row.action is not Action.UPDATE or worker is not None and worker.handles(row)
 
-    def _yield_to_others(self, orders: Decision) -> None:
-        """Give back what somebody else has claimed the same name on the same server for.
+    def _yield_claims(self, decision: Decision) -> None:
+        """Release the claims for names that somebody else has claimed on the same server.
 
-        Both have written their claims before either looks, so of two who claim at once at least one sees the other; a
-        claim stays until its call has ended.  What was not claimed after all, or whose domain was deleted meanwhile,
-        is let be.
+        Both write their claims before either reads, so of two that claim at once at least one sees the other; a claim
+        stays until its call has ended.  Calls without a valid claim, or whose domain was deleted meanwhile, are
+        dropped.
         """
-        if not orders.calls:
+        if not decision.calls:
             return
         now = utcnow()
         claimed: dict[tuple[str, str], list[server_statuses.Claimed]] = collections.defaultdict(list)
-        for each in self.storage.read(server_statuses.claimed_on_names, [work.domain.name for work in orders.calls],
-                                      now):
+        for each in self.storage.read(server_statuses.claimed_on_names,
+                                      [operation.domain.name for operation in decision.calls], now):
             claimed[each.server_id, each.name].append(each)
-        calls, orders.calls, given_back = orders.calls, [], []
-        # Of several here that claim one name the first goes on.
-        later = {_key_of(work.row) for work in calls}
-        for work in calls:
-            here = claimed[work.row.server_id, work.domain.name]
-            later.remove(_key_of(work.row))
-            mine = next((each for each in here if each.row is not None and _key_of(each.row) == _key_of(work.row)
-                         and _is_claim_of(each.row, work.row)), None)
-            if mine is None or mine.row is None:
+        calls, decision.calls, given_back = decision.calls, [], []
+        # Of several own claims of one name the first goes on.
+        later = {_key_of(operation.row) for operation in calls}
+        for operation in calls:
+            claims = claimed[operation.row.server_id, operation.domain.name]
+            later.remove(_key_of(operation.row))
+            own = next((each for each in claims if each.row is not None and _key_of(each.row) == _key_of(operation.row)
+                        and _is_claim_of(each.row, operation.row)), None)
+            if own is None or own.row is None:
                 continue
-            others = [each for each in here if each is not mine
+            others = [each for each in claims if each is not own
                       and (each.row is None or self._is_call(each.row) and _key_of(each.row) not in later)]
-            if mine.going and work.row.action is not Action.DELETE:
-                given_back.append(row_transitions.cancel(mine.row))
+            if own.going and operation.row.action is not Action.DELETE:
+                given_back.append(row_transitions.cancel(own.row))
             elif others:
-                given_back.append(self._wait(mine.row, now))
+                given_back.append(self._postpone(own.row, now))
             else:
-                orders.calls.append(work)
+                decision.calls.append(operation)
                 continue
-            here.remove(mine)
+            claims.remove(own)
         if given_back:
             self.storage.run(server_statuses.write, given_back, now)
-            self._alarms.set((row.next_attempt_at for row in given_back), now)
+            self._due_timer.set((row.next_attempt_at for row in given_back), now)
 
-    def _wait(self, row: ServerStatus, now: datetime) -> ServerStatus:
-        return row_transitions.wait(row, now + timedelta(seconds=BUSY_SECONDS * (0.5 + random.random())))
+    def _postpone(self, row: ServerStatus, now: datetime) -> ServerStatus:
+        return row_transitions.postpone(row, now + timedelta(seconds=BUSY_SECONDS * (0.5 + random.random())))
 
     def _circuit(self) -> CircuitBreaker:
         return CircuitBreaker(self.settings.circuit_failures, self.settings.circuit_probe_interval, monotonic)
 
     def _also_notify(self, changed: Iterable[Domain]) -> None:
-        """Have MiniDNS tell those who are no servers of the pool; whether they heed it, nobody asks."""
+        """Have MiniDNS notify the destinations that are no servers of the pool; they are not polled."""
         requests = [PollRequest(domain.id, domain.name, domain.serial, where, poll=False)
                     for domain in changed if not domain.is_going for where in self.also_notifies]
         if requests:
             self.poll(requests, self.settings.tries)
 
-    def _hand_out(self, works: Iterable[Operation]) -> None:
-        for work in works:
-            if (lane := self.lanes.get(work.row.server_id)) is not None:
-                lane.put(work)
+    def _enqueue(self, operations: Iterable[Operation]) -> None:
+        for operation in operations:
+            if (worker := self.workers.get(operation.row.server_id)) is not None:
+                worker.put(operation)
 
     def _reads_catalog(self, server_id: str) -> bool:
-        """Whether the server learns its zones from the pool's catalog zone."""
-        lane = self.lanes.get(server_id)
-        return self.pool.catalog_zone is not None and lane is not None and lane.backend.capabilities.reads_catalog
+        """Whether the server finds its zones in the pool's catalog zone."""
+        worker = self.workers.get(server_id)
+        return self.pool.catalog_zone is not None and worker is not None and worker.backend.capabilities.reads_catalog
 
-    def _announce(self, works: Sequence[Operation]) -> None:
-        """Notify those who read the catalog zone of it.
+    def _announce_catalog(self, operations: Sequence[Operation]) -> None:
+        """Notify the servers of these operations that the catalog zone has changed.
 
-        What came or went just now is in the catalog at its present serial.  For what is tried again a new one is made,
-        since there are servers that look at a member which they could not add only when the catalog has changed.
+        A new operation is in the catalog at its present serial.  For a retry the serial is raised, since some servers
+        retry a member that they could not add only when the catalog has changed.
         """
         assert self.pool.catalog_zone is not None
-        again = any(work.row.attempts or not work.current for work in works)
+        again = any(operation.row.attempts or not operation.current for operation in operations)
         try:
-            serial = self.storage.run(_raised, self.pool.name) if again else self.storage.ask(_present, self.pool.name)
-        except Exception as error:  # the database's errors are storage's own; the servers look for themselves, if late
+            serial = self.storage.run(_raise_catalog_serial,
+                                      self.pool.name) if again else self.storage.ask(_catalog_serial, self.pool.name)
+        except Exception as error:  # errors of the database vary; the servers refresh the catalog by themselves, later
             LOG.warning('the servers were not notified of the new catalog zone: %s', error)
             return
-        readers = sorted({work.row.server_id for work in works})
+        readers = sorted({operation.row.server_id for operation in operations})
         self.poll([PollRequest(CATALOG, self.pool.catalog_zone, serial, server) for server in readers],
                   self.settings.tries)
 
-    def _fetching_time(self, server_id: str) -> float:
-        """Seconds in which a server may fetch a new zone by itself before it is told to."""
-        patience = CATALOG_PATIENCE if self.lanes[server_id].backend.capabilities.reads_catalog else 1
+    def _fetch_delay(self, server_id: str) -> float:
+        """Seconds within which a server may fetch a new zone by itself before it is notified."""
+        patience = CATALOG_PATIENCE if self.workers[server_id].backend.capabilities.reads_catalog else 1
         return self.settings.tries.retry_interval * patience
 
-    def _order(self, orders: Decision, situation: DomainState, row: ServerStatus, delay: float, now: datetime) -> None:
-        """What is to be done for a row that is due.
+    def _decide_row(self, decision: Decision, state: DomainState, row: ServerStatus, delay: float,
+                    now: datetime) -> None:
+        """Decide on a due row: a call, a poll, or nothing now.
 
-        :param delay: seconds in which the server may fetch the zone by itself
+        :param delay: seconds within which the server may fetch the zone by itself
         """
-        domain, lane, tries = situation.domain, self.lanes[row.server_id], self.settings.tries
+        domain, worker, tries = state.domain, self.workers[row.server_id], self.settings.tries
         current = is_current(domain, now)
-        if lane.takes(row):
-            if situation.is_busy(row.server_id):
-                row = self._wait(row, now)
-            elif lane.room(current) > orders.taken[row.server_id, current]:
-                orders.taken[row.server_id, current] += 1
+        if worker.handles(row):
+            if state.is_busy(row.server_id):
+                row = self._postpone(row, now)
+            elif worker.room(current) > decision.slots_taken[row.server_id, current]:
+                decision.slots_taken[row.server_id, current] += 1
                 row = row_transitions.claim(row, self.settings.name,
                                             now + timedelta(seconds=self.settings.claim_seconds))
-                situation.hold(row)
-                orders.calls.append(Operation(domain, row, current))
+                state.add_claim(row)
+                decision.calls.append(Operation(domain, row, current))
             else:
-                row = row_transitions.unclaim(row)  # it stays due, and is taken when there is room
-            orders.writes.append(row)
-        elif lane.dns.is_open:
-            silent = CallResult(error=f'{lane.server.label} has not answered DNS', unreachable=True)
-            row = row_transitions.after_call(row, silent, now, tries, random.random())
-            situation.rows[row.server_id, row.action] = row
-            orders.writes.append(row)
-        elif not current and not lane.polls.room:
-            orders.writes.append(row_transitions.unclaim(row))
+                row = row_transitions.release_claim(row)  # it stays due until there is room
+            decision.writes.append(row)
+        elif worker.dns.is_open:
+            no_answer = CallResult(error=f'{worker.server.label} has not answered DNS', unreachable=True)
+            row = row_transitions.after_call(row, no_answer, now, tries, random.random())
+            state.rows[row.server_id, row.action] = row
+            decision.writes.append(row)
+        elif not current and not worker.polls.room:
+            decision.writes.append(row_transitions.release_claim(row))
         else:
-            lane.polls.asked(domain.id)
-            orders.writes.append(row_transitions.asked(row, now, tries))
-            orders.polls.append(PollRequest(domain.id, domain.name, row.expected_serial, row.server_id, delay=delay,
-                                            seen=row.serial_number, incarnation=row.incarnation))
+            worker.polls.add(domain.id)
+            decision.writes.append(row_transitions.poll_sent(row, now, tries))
+            decision.polls.append(PollRequest(domain.id, domain.name, row.expected_serial, row.server_id, delay=delay,
+                                              seen=row.serial_number, incarnation=row.incarnation))
 
-    def _is_of_former(self, called: CallOutcome) -> bool:
-        """Whether the server was called with other settings than it has now, or is gone: that says nothing of it."""
-        if called.server is None:
+    def _had_other_settings(self, outcome: CallOutcome) -> bool:
+        """Whether the call was made with former settings, or the server is gone: its outcome says nothing then."""
+        if outcome.server is None:
             return False
-        lane = self.all_lanes.get(called.server.id)
-        return lane is None or lane.server != called.server
+        worker = self.all_workers.get(outcome.server.id)
+        return worker is None or worker.server != outcome.server
 
-    def _after_call(self, situation: DomainState, called: CallOutcome, now: datetime) -> None:
-        work, domain = called.work, situation.domain
-        server, action = work.row.server_id, work.row.action
-        row = situation.rows.get((server, action))
-        # A row that was taken by somebody else is not this call's; what was put in place is there anyway, unless the
-        # server has lost it since.
-        mine = row is not None and _is_claim_of(row, work.row)
-        if mine:
-            situation.let_go(server, action)
+    def _after_call(self, state: DomainState, outcome: CallOutcome, now: datetime) -> None:
+        operation, domain = outcome.operation, state.domain
+        server, action = operation.row.server_id, operation.row.action
+        row = state.rows.get((server, action))
+        # If the claim was lost, the row is not this call's; a success still counts, unless the server has lost the
+        # zone since.
+        own = row is not None and _is_claim_of(row, operation.row)
+        if own:
+            state.remove_claim(server, action)
         if domain.is_going and action is not Action.DELETE:
-            self._after_late_call(situation, called, mine, now)
-        elif row is not None and (mine or called.result.ok and not work.row.diverged
-                                  and row.incarnation == work.row.incarnation):
-            if action is Action.UPDATE and called.result.ok:
-                self._after_feed(situation, called, now)
-            elif mine and not called.result.ok and row.next_attempt_at != work.row.next_attempt_at:
-                situation.change(row_transitions.unclaim(row))  # it was asked for anew meanwhile, and is due
+            self._after_late_call(state, outcome, own, now)
+        elif row is not None and (own or outcome.result.ok and not operation.row.diverged
+                                  and row.incarnation == operation.row.incarnation):
+            if action is Action.UPDATE and outcome.result.ok:
+                self._after_sync(state, outcome, now)
+            elif own and not outcome.result.ok and row.next_attempt_at != operation.row.next_attempt_at:
+                state.change(row_transitions.release_claim(row))  # it was restarted meanwhile, and is due
             else:
-                if mine or row.status is not Outcome.SUCCESS:
-                    after = row_transitions.after_call(row_transitions.heard(row, called.serial), called.result, now,
-                                                       self.settings.tries,
+                if own or row.status is not Outcome.SUCCESS:
+                    after = row_transitions.after_call(row_transitions.observe(row, outcome.serial), outcome.result,
+                                                       now, self.settings.tries,
                                                        random.random())
-                    situation.change(after)
-                    if called.serial is not None and row_transitions.is_to_be_outrun(after, called.serial, domain):
-                        situation.ahead = called.serial
-                if action is Action.CREATE and called.result.ok:
-                    self._after_create(situation, called, now)
-        if mine:
-            situation.change(*(row_transitions.ready(each, now)
-                               for each in row_transitions.waiting(situation.rows, server)
-                               if self.all_lanes[server].takes(each)))
+                    state.change(after)
+                    if outcome.serial is not None and row_transitions.needs_higher_serial(after, outcome.serial,
+                                                                                          domain):
+                        state.serial_ahead = outcome.serial
+                if action is Action.CREATE and outcome.result.ok:
+                    self._after_create(state, outcome, now)
+        if own:
+            state.change(*(row_transitions.schedule_poll(each, now)
+                           for each in row_transitions.untried(state.rows, server)
+                           if self.all_workers[server].handles(each)))
 
-    def _after_late_call(self, situation: DomainState, called: CallOutcome, mine: bool, now: datetime) -> None:
-        """The domain was deleted while its zone was being made: the zone has to go again."""
-        server, action = called.work.row.server_id, called.work.row.action
-        if mine:
-            situation.change(row_transitions.cancel(situation.rows[server, action]))
-        makes = action is Action.CREATE or self.all_lanes[server].backend.capabilities.fed_by_records
-        if makes and called.result.ok:
-            delete = situation.rows.get((server, Action.DELETE))
+    def _after_late_call(self, state: DomainState, outcome: CallOutcome, own: bool, now: datetime) -> None:
+        """The domain was deleted while its zone was being created: delete the zone, too."""
+        server, action = outcome.operation.row.server_id, outcome.operation.row.action
+        if own:
+            state.change(row_transitions.cancel(state.rows[server, action]))
+        makes = action is Action.CREATE or self.all_workers[server].backend.capabilities.fed_by_records
+        if makes and outcome.result.ok:
+            delete = state.rows.get((server, Action.DELETE))
             if delete is None:
-                # Whoever hears of the deletion first begins it everywhere; once it was told, nobody would look again.
-                is_told = situation.domain.status is Status.DELETED
-                situation.change(*row_transitions.begin(situation.domain, situation.rows,
-                                                        [server] if is_told else self.members.holding, now))
+                # The first to see the deletion begins it everywhere, unless it was reported: then only here.
+                is_told = state.domain.status is Status.DELETED
+                state.change(*row_transitions.begin(state.domain, state.rows,
+                                                    [server] if is_told else self.members.tracked, now))
             elif delete.status is Outcome.SUCCESS:
-                situation.change(row_transitions.renew(delete, situation.domain, now))
+                state.change(row_transitions.restart(delete, state.domain, now))
 
-    def _after_create(self, situation: DomainState, called: CallOutcome, now: datetime) -> None:
-        server = called.work.row.server_id
-        update, backend = situation.rows.get((server, Action.UPDATE)), self.all_lanes[server].backend
+    def _after_create(self, state: DomainState, outcome: CallOutcome, now: datetime) -> None:
+        server = outcome.operation.row.server_id
+        update, backend = state.rows.get((server, Action.UPDATE)), self.all_workers[server].backend
         if update is None:
             return
         if backend.capabilities.serves_on_create:
-            self._after_feed(situation, called, now)
+            self._after_sync(state, outcome, now)
         elif update.status is not Outcome.SUCCESS and update.next_attempt_at is None:
-            situation.change(row_transitions.ready(update, now))
+            state.change(row_transitions.schedule_poll(update, now))
             if backend.capabilities.fetches_on_create:
-                situation.fetching.add(server)
+                state.fetching.add(server)
 
-    def _after_feed(self, situation: DomainState, called: CallOutcome, now: datetime) -> None:
-        """The server has the contents, as surely as a poll could tell."""
-        work = called.work
-        row = row_transitions.mended(situation.rows[work.row.server_id, Action.UPDATE])
-        serial = work.domain.serial if called.serial is None else called.serial
-        served = PollResult(work.domain.id, work.row.server_id, Outcome.SUCCESS, Answer.SERIAL, serial)
+    def _after_sync(self, state: DomainState, outcome: CallOutcome, now: datetime) -> None:
+        """The server has the contents: the same as a successful poll."""
+        operation = outcome.operation
+        row = row_transitions.clear_divergence(state.rows[operation.row.server_id, Action.UPDATE])
+        serial = operation.domain.serial if outcome.serial is None else outcome.serial
+        served = PollResult(operation.domain.id, operation.row.server_id, Outcome.SUCCESS, Answer.SERIAL, serial)
         after = row_transitions.after_poll(row, served, now, self.settings.tries, random.random())
         if not at_least(serial, row.expected_serial):
-            after = row_transitions.ready(after, now)  # a change came meanwhile
-        situation.change(row_transitions.unclaim(row) if after is row else after)
+            after = row_transitions.schedule_poll(after, now)  # there was a change meanwhile
+        state.change(row_transitions.release_claim(row) if after is row else after)
 
-    def _after_poll(self, situation: DomainState, result: PollResult, now: datetime) -> None:
-        create = situation.rows.get((result.server_id, Action.CREATE))
-        update = situation.rows.get((result.server_id, Action.UPDATE))
-        if create is None or update is None or row_transitions.is_of_former(update, result):
+    def _after_poll(self, state: DomainState, result: PollResult, now: datetime) -> None:
+        create = state.rows.get((result.server_id, Action.CREATE))
+        update = state.rows.get((result.server_id, Action.UPDATE))
+        if create is None or update is None or row_transitions.is_of_former_incarnation(update, result):
             return
-        if row_transitions.is_to_be_confirmed(update, result):
-            if (asked := row_transitions.confirm(update, result, now)) is not update:
-                situation.change(asked)
+        if row_transitions.needs_confirmation(update, result):
+            if (confirming := row_transitions.confirm(update, result, now)) is not update:
+                state.change(confirming)
             return
         if row_transitions.is_stale(update, result):
-            counted = row_transitions.after_stale(update, result, self.settings.tries)
+            counted = row_transitions.count_stale_failure(update, result, self.settings.tries)
             if counted is update:
                 return
             if counted.status is not Outcome.ERROR or not row_transitions.has_lost_zone(result):
-                situation.change(counted)
+                state.change(counted)
                 return
-        if result.serial_number is not None and newer(result.serial_number, situation.domain.serial):
-            # The domain was read after the server had answered, so nobody here has issued that serial.
-            outrun = row_transitions.outrun(update, result.serial_number, situation.domain.serial, now)
-            if create.status is Outcome.SUCCESS and outrun is not update:
-                situation.change(outrun)
+        if result.serial_number is not None and newer(result.serial_number, state.domain.serial):
+            # The domain was read after the server answered, so the pool never issued that serial.
+            ahead = row_transitions.serial_ahead(update, result.serial_number, state.domain.serial, now)
+            if create.status is Outcome.SUCCESS and ahead is not update:
+                state.change(ahead)
             return
         if row_transitions.has_lost_zone(result):
             if create.status is Outcome.SUCCESS:
-                situation.change(*row_transitions.lost(create, update, situation.domain, result.reason or '', now,
-                                                       self.settings.tries, random.random()))
+                state.change(*row_transitions.zone_lost(create, update, state.domain, result.reason or '', now,
+                                                        self.settings.tries, random.random()))
             return
         after = row_transitions.after_poll(update, result, now, self.settings.tries, random.random())
         if after is not update:
-            situation.change(after)
+            state.change(after)
 
-    def _revive(self, found: dict[str, DomainState], outcomes: Sequence[CallOutcome | PollResult],
-                now: datetime) -> None:
-        """A deletion that ran while its name was created anew may have taken the new zone with it: create it again."""
-        deleted = [each.work for each in outcomes if isinstance(each, CallOutcome) and each.result.ok
-                   and each.work.row.action is Action.DELETE]
+    def _recreate(self, found: dict[str, DomainState], outcomes: Sequence[CallOutcome | PollResult],
+                  now: datetime) -> None:
+        """Create zones again that a deletion of an older domain of the same name may have removed."""
+        deleted = [each.operation for each in outcomes if isinstance(each, CallOutcome) and each.result.ok
+                   and each.operation.row.action is Action.DELETE]
         if not deleted:
             return
-        living = self._living(work.domain.name for work in deleted)
-        missing = [domain.id for domain in living.values() if domain.id not in found]
-        found.update(self.situations(missing) if missing else {})
-        for work in deleted:
-            newer = living.get(work.domain.name)
+        live = self._live_domains(operation.domain.name for operation in deleted)
+        missing = [domain.id for domain in live.values() if domain.id not in found]
+        found.update(self.read_states(missing) if missing else {})
+        for operation in deleted:
+            newer = live.get(operation.domain.name)
             if newer is None or newer.id not in found:
                 continue
-            situation = found[newer.id]
-            server = work.row.server_id
-            if (server, Action.CREATE) in situation.rows:
-                situation.let_go(server, Action.CREATE)
-                situation.change(*row_transitions.fill(newer, situation.rows, server, now, gone=True))
+            state = found[newer.id]
+            server = operation.row.server_id
+            if (server, Action.CREATE) in state.rows:
+                state.remove_claim(server, Action.CREATE)
+                state.change(*row_transitions.provision(newer, state.rows, server, now, gone=True))
 
-    def _living(self, names: Iterable[str]) -> dict[str, Domain]:
+    def _live_domains(self, names: Iterable[str]) -> dict[str, Domain]:
         wanted = list(dict.fromkeys(names))
         found = self.storage.read(domain_store.live_by_name, wanted) if wanted else {}
         return {name: domain for name, domain in found.items() if domain.pool_name == self.pool.name}
 
-    def _mind_circuit(self, outcome: CallOutcome | PollResult) -> str | None:
-        """Count failures and answers; the id of the server that is back, when this is the first that is heard of it."""
-        lane = self.lanes.get(server_of(outcome))
-        # It rests or is gone; and what was one call counts once.
-        if lane is None or isinstance(outcome, CallOutcome) and (not outcome.leads or self._is_of_former(outcome)):
+    def _update_circuit(self, outcome: CallOutcome | PollResult) -> str | None:
+        """Count a failure or an answer; the server's id if this closed its circuit."""
+        worker = self.workers.get(server_of(outcome))
+        # Out of service or gone; and one call counts once.
+        if worker is None or isinstance(outcome,
+                                        CallOutcome) and (not outcome.is_first or self._had_other_settings(outcome)):
             return None
         if isinstance(outcome, CallOutcome):
-            circuit, what, why = lane.control, 'its control channel', outcome.result.error
+            circuit, what, why = worker.control, 'its control channel', outcome.result.error
             failures = 1 if outcome.result.unreachable else 0
         else:
-            circuit, what, why = lane.dns, 'DNS', outcome.reason
-            lane.polls.heard(domain_of(outcome))
-            # A timeout is reported when a whole round of tries has gone by.
+            circuit, what, why = worker.dns, 'DNS', outcome.reason
+            worker.polls.discard(domain_of(outcome))
+            # A timeout is reported after all tries of a round.
             failures = 1 + self.settings.tries.max_retries if outcome.answer is Answer.TIMEOUT else 0
         if failures and circuit.failed(failures):
-            logs.transition(LOG, logging.WARNING, '%s does not answer %s: %s', lane.server.label, what, why,
-                            server=lane.server.label)
+            logs.transition(LOG, logging.WARNING, '%s does not answer %s: %s', worker.server.label, what, why,
+                            server=worker.server.label)
         elif not failures and circuit.answered():
-            self.wake(lane.server.id)
-            return lane.server.id
+            self.wake(worker.server.id)
+            return worker.server.id
         return None
 
-    def _report(self, reports: Sequence[Report]) -> None:
+    def _send_reports(self, reports: Sequence[Report]) -> None:
         try:
             self._central.update_statuses(NOBODY, reports)
         except PoolError as error:
-            # The periodic pass finds what Central was not told and tells it again.
+            # The periodic loop finds unreported verdicts and reports them again.
             if not self._central_is_silent:
                 LOG.warning('results of %d zones were not reported to Central and are reported again later: %s',
                             len(reports), error)
@@ -585,18 +590,18 @@ class Manager:
         self._central_is_silent = False
         gone = [each.domain_id for each in reports if each.action is Action.DELETE and each.status is Outcome.SUCCESS]
         if gone:
-            self._weigh_again(gone)
+            self._reevaluate(gone)
 
-    def _have_issued(self, outrun: Sequence[tuple[str, int]]) -> None:
-        """Have Central issue serials above those of servers that do not give them up, as (domain id, serial)."""
-        for domain_id, serial in outrun:
+    def _issue_serials(self, ahead: Sequence[tuple[str, int]]) -> None:
+        """Have Central issue serials above those that servers still serve after a retransfer: (domain id, serial)."""
+        for domain_id, serial in ahead:
             try:
                 self._central.outrun_serial(NOBODY, domain_id, serial)
             except PoolError as error:
                 LOG.warning('no serial above %d was issued for the zone %s: %s', serial, domain_id, error)
 
-    def _weigh_again(self, domain_ids: Sequence[str]) -> None:
-        self.weigh(self.situations(domain_ids).values())
+    def _reevaluate(self, domain_ids: Sequence[str]) -> None:
+        self.evaluate(self.read_states(domain_ids).values())
 
 
 def _key_of(row: ServerStatus) -> tuple[str, str, Action]:
@@ -604,29 +609,29 @@ def _key_of(row: ServerStatus) -> tuple[str, str, Action]:
 
 
 def _is_claim_of(row: ServerStatus, claimed: ServerStatus) -> bool:
-    """Whether *row* is still claimed as it was when *claimed* was handed out; a claim may have been made longer."""
+    """Whether *row* still has the claim of *claimed*, which may have been renewed since."""
     return (row.claimed_by == claimed.claimed_by and row.claimed_until is not None
             and claimed.claimed_until is not None and row.claimed_until >= claimed.claimed_until)
 
 
-def _let_go(situation: DomainState, called: CallOutcome) -> None:
-    """What *called* was for is due still; nothing is for a domain that was deleted meanwhile."""
-    server, action = called.work.row.server_id, called.work.row.action
-    row = situation.rows.get((server, action))
-    if row is not None and _is_claim_of(row, called.work.row):
-        situation.let_go(server, action)
-        is_over = situation.domain.is_going and action is not Action.DELETE
-        situation.change(row_transitions.cancel(row) if is_over else row_transitions.unclaim(row))
+def _abandon_call(state: DomainState, outcome: CallOutcome) -> None:
+    """Release the claim of *outcome*, so that its row is due again; cancel it if its domain was deleted."""
+    server, action = outcome.operation.row.server_id, outcome.operation.row.action
+    row = state.rows.get((server, action))
+    if row is not None and _is_claim_of(row, outcome.operation.row):
+        state.remove_claim(server, action)
+        is_over = state.domain.is_going and action is not Action.DELETE
+        state.change(row_transitions.cancel(row) if is_over else row_transitions.release_claim(row))
 
 
-def _raised(tx: Tx, pool_name: str) -> int:
-    """The catalog's serial, which was raised."""
+def _raise_catalog_serial(tx: Tx, pool_name: str) -> int:
+    """Raise the catalog's serial; the new one."""
     found = catalog.head(tx, pool_name)
     raised = None if found is None else catalog.bump(tx, found.pool_id, utcnow())
-    return _present(tx, pool_name) if raised is None else raised
+    return _catalog_serial(tx, pool_name) if raised is None else raised
 
 
-def _present(tx: Tx, pool_name: str) -> int:
+def _catalog_serial(tx: Tx, pool_name: str) -> int:
     """The catalog's serial."""
     found = catalog.head(tx, pool_name)
     return catalog.FIRST_SERIAL if found is None else found.serial

@@ -45,23 +45,23 @@ class ServerRegistry:
     :ivar former: drivers with the settings that a server had before, while its zones have yet to be taken from it
     """
 
-    def __init__(self, manager: Manager, runtime: Any, read_pool: Callable[[], Pool], kept: SettingsCache) -> None:
+    def __init__(self, manager: Manager, runtime: Any, read_pool: Callable[[], Pool], cache: SettingsCache) -> None:
         self._manager = manager
         self._runtime = runtime
         self._read_pool = read_pool
-        self._kept = kept
+        self._cache = cache
         self._lock = threading.Lock()
         self._reloads: int | None = None
-        self._is_lost = False
+        self._is_pool_gone = False
         self._former_settings: dict[str, Server] = {}
         self.former: dict[str, Backend] = {}
 
     def start(self) -> None:
         """Enter the servers of the configuration that the program was started with."""
         with self._lock:
-            last, former = self._kept.read()
-            for lane in self._manager.all_lanes.values():
-                _warn(lane.backend)
+            last, former = self._cache.read()
+            for worker in self._manager.all_workers.values():
+                _log_findings(worker.backend)
             self._register(self._manager.pool, last, former, on_command=False)
 
     def reload(self) -> Reloaded:
@@ -71,119 +71,120 @@ class ServerRegistry:
         """
         with self._lock:
             pool = self._read_pool()
-            lanes = self._lanes(pool)
-            last = {key: lane.server for key, lane in self._manager.all_lanes.items()}
-            done = self._register(pool, last, self._former_settings, on_command=True, lanes=lanes)
-        LOG.info('the configuration was read again: %s', told(done) or 'the servers are the same')
+            workers = self._workers(pool)
+            last = {key: worker.server for key, worker in self._manager.all_workers.items()}
+            done = self._register(pool, last, self._former_settings, on_command=True, workers=workers)
+        LOG.info('the configuration was read again: %s', describe(done) or 'the servers are the same')
         return done
 
     def refresh(self) -> None:
         """See where the servers stand now, and whether the configuration was read again elsewhere."""
         with self._lock:
-            roll = self._manager.storage.read(server_store.of_pool, self._manager.pool.name)
-            if not roll.pool_id:
-                self._lose()
+            pool_rows = self._manager.storage.read(server_store.of_pool, self._manager.pool.name)
+            if not pool_rows.pool_id:
+                self._pool_gone()
                 return
-            if self._is_lost:
-                self._return()
+            if self._is_pool_gone:
+                self._pool_back()
                 return
-            if self._reloads is not None and roll.reloads != self._reloads:
-                self._follow(roll.servers)
-            self._reloads = roll.reloads
-            self._seat(roll.servers, self._manager.all_lanes)
+            if self._reloads is not None and pool_rows.reloads != self._reloads:
+                self._follow_reload(pool_rows.servers)
+            self._reloads = pool_rows.reloads
+            self._set_servers(pool_rows.servers, self._manager.all_workers)
             self._manager.also_notifies = self._manager.storage.ask(pool_store.also_notifies, self._manager.pool.name)
 
-    def finished(self, server_id: str) -> None:
+    def forget_former(self, server_id: str) -> None:
         """The server's former settings are not needed any more."""
         with self._lock:
             backend = self.former.pop(server_id, None)
             if backend is not None:
                 backend.close()
             if self._former_settings.pop(server_id, None) is not None:
-                self._keep()
+                self._save_cache()
 
-    def _lose(self) -> None:
+    def _pool_gone(self) -> None:
         """The pool was deleted while this program runs, or has another name: there is nothing to do any more."""
-        if not self._is_lost:
+        if not self._is_pool_gone:
             name = self._manager.pool.name
             LOG.error("the pool %s is not in the database any more: it was deleted or renamed, and this program does "
                       "nothing now. Stop it, correct pool_name, or 'designate-pool-manage pool create %s'",
                       name, name)
-            self._seat((), self._manager.all_lanes)
-        self._is_lost = True
+            self._set_servers((), self._manager.all_workers)
+        self._is_pool_gone = True
 
-    def _return(self) -> None:
+    def _pool_back(self) -> None:
         try:
-            self._register(self._manager.pool, *self._kept.read(), on_command=False)
+            self._register(self._manager.pool, *self._cache.read(), on_command=False)
         except PoolError as error:
             LOG.error('the pool %s is in the database again but cannot be used yet: %s', self._manager.pool.name, error)
             return
-        self._is_lost = False
+        self._is_pool_gone = False
         LOG.info('the pool %s is there again', self._manager.pool.name)
 
     def _register(self, pool: Pool, last: Mapping[str, Server], former: Mapping[str, Server], on_command: bool,
-                  lanes: Mapping[str, ServerWorker] | None = None) -> Reloaded:
+                  workers: Mapping[str, ServerWorker] | None = None) -> Reloaded:
         manager = self._manager
-        done = manager.storage.run(_enter, pool, manager.settings.delete_zones_of_removed_servers, on_command, utcnow())
-        roll = manager.storage.read(server_store.of_pool, pool.name)
-        self._reloads = roll.reloads
+        done = manager.storage.run(_write_servers, pool, manager.settings.delete_zones_of_removed_servers, on_command,
+                                   utcnow())
+        pool_rows = manager.storage.read(server_store.of_pool, pool.name)
+        self._reloads = pool_rows.reloads
         manager.pool = pool
-        self._seat(roll.servers, manager.all_lanes if lanes is None else lanes)
-        self._remember(last, former)
+        self._set_servers(pool_rows.servers, manager.all_workers if workers is None else workers)
+        self._keep_former(last, former)
         return done
 
-    def _follow(self, servers: Sequence[PoolServer]) -> None:
+    def _follow_reload(self, servers: Sequence[PoolServer]) -> None:
         """Somebody read the configuration anew: do the same with ours, without entering anything.
 
         :param servers: as they stand since then
         """
         try:
             pool = self._read_pool()
-            lanes = self._lanes(pool)
+            workers = self._workers(pool)
         except PoolError as error:
             LOG.error("another program read the configuration again, but this host's has mistakes and is not used: "
                       "%s", error)
             return
-        last = {key: lane.server for key, lane in self._manager.all_lanes.items()}
+        last = {key: worker.server for key, worker in self._manager.all_workers.items()}
         self._manager.pool = pool
-        self._seat(servers, lanes)
-        self._remember(last, self._former_settings)
+        self._set_servers(servers, workers)
+        self._keep_former(last, self._former_settings)
 
-    def _lanes(self, pool: Pool) -> dict[str, ServerWorker]:
+    def _workers(self, pool: Pool) -> dict[str, ServerWorker]:
         """A lane for each server; those whose settings are the same, secrets included, are kept."""
         manager = self._manager
         if pool.name != manager.pool.name:
             raise InvalidField(field='[service:pool_manager] pool_name', why='it takes a restart to change it')
-        before = {key: lane.backend for key, lane in manager.all_lanes.items()}
+        before = {key: worker.backend for key, worker in manager.all_workers.items()}
         after = backends.build_all(pool, before)
-        lanes: dict[str, ServerWorker] = {}
+        workers: dict[str, ServerWorker] = {}
         for server in pool.servers:
-            lane = manager.all_lanes.get(server.id)
-            if lane is None or lane.server != server:
-                _warn(after[server.id])
-                lane = manager.new_lane(server, after[server.id])
-            lanes[server.id] = lane
-        return lanes
+            worker = manager.all_workers.get(server.id)
+            if worker is None or worker.server != server:
+                _log_findings(after[server.id])
+                worker = manager.new_worker(server, after[server.id])
+            workers[server.id] = worker
+        return workers
 
-    def _seat(self, servers: Sequence[PoolServer], lanes: Mapping[str, ServerWorker]) -> None:
+    def _set_servers(self, servers: Sequence[PoolServer], workers: Mapping[str, ServerWorker]) -> None:
         manager = self._manager
-        before, old = manager.members, manager.all_lanes
-        manager.seat(Members.of(servers, manager.settings.count_joining_servers), lanes)
-        for key, lane in old.items():
-            if lanes.get(key) is not lane:
-                self._runtime.spawn(lane.stop, name=f'{lane.server.label}/end')
+        before, old = manager.members, manager.all_workers
+        manager.set_servers(Members.of(servers, manager.settings.count_joining_servers), workers)
+        for key, worker in old.items():
+            if workers.get(key) is not worker:
+                self._runtime.spawn(worker.stop, name=f'{worker.server.label}/end')
         states = {each.id: each.state for each in before.servers}
         for each in servers:
             if states.get(each.id) not in (None, each.state):
                 LOG.info('%s is %s now%s', each.label, each.state, f': {each.note}' if each.note else '')
 
-    def _remember(self, last: Mapping[str, Server], former: Mapping[str, Server]) -> None:
+    def _keep_former(self, last: Mapping[str, Server], former: Mapping[str, Server]) -> None:
         """Keep the settings that zones are still to be taken away with: of servers that are gone or have moved."""
-        now = {key: lane.server for key, lane in self._manager.all_lanes.items()}
+        now = {key: worker.server for key, worker in self._manager.all_workers.items()}
         needed = dict(former)
         for each in self._manager.members.servers:
             was, new = last.get(each.id), now.get(each.id)
-            moved = new is not None and was is not None and _lets_go(was, new)
+            moved = new is not None and was is not None and _changed_driver(was, new)
             leaves = new is None and each.state is ServerState.DRAINING and each.delete_zones
             if was is not None and (moved or leaves):
                 needed.setdefault(each.id, was)
@@ -192,13 +193,14 @@ class ServerRegistry:
             del needed[key]
         self._former_settings = needed
         self.former = {key: self.former.get(key) or backends.build(server) for key, server in needed.items()}
-        self._keep()
+        self._save_cache()
 
-    def _keep(self) -> None:
-        self._kept.write({key: lane.server for key, lane in self._manager.all_lanes.items()}, self._former_settings)
+    def _save_cache(self) -> None:
+        self._cache.write({key: worker.server for key, worker in self._manager.all_workers.items()},
+                          self._former_settings)
 
 
-def _enter(tx: Tx, pool: Pool, delete_zones: bool, on_command: bool, now: datetime) -> Reloaded:
+def _write_servers(tx: Tx, pool: Pool, delete_zones: bool, on_command: bool, now: datetime) -> Reloaded:
     """Write what the configuration says of a pool and its servers; what that changed."""
     wanted = [PoolServer(each.id, '', each.label, each.driver, ServerState.ACTIVE, fingerprint(each), position,
                          key_name=None if each.tsig_key is None else each.tsig_key.name)
@@ -222,18 +224,18 @@ def fingerprint(server: Server) -> str:
     return hashlib.sha256(repr(facts).encode()).hexdigest()
 
 
-def told(done: Reloaded) -> str:
+def describe(done: Reloaded) -> str:
     """What reading the configuration changed, in words."""
     parts = [('joining', done.joined), ('changed', done.changed), ('draining', done.draining)]
     return '; '.join(f'{word}: {", ".join(labels)}' for word, labels in parts if labels)
 
 
-def _lets_go(was: Server, new: Server) -> bool:
+def _changed_driver(was: Server, new: Server) -> bool:
     """Whether the same machine got another driver, and the former one has to delete what it made there."""
     return (was.driver != new.driver and was.host == new.host
             and not backends.driver_class(was.driver).capabilities.reads_catalog)
 
 
-def _warn(backend: Backend) -> None:
+def _log_findings(backend: Backend) -> None:
     for finding in backend.check_files():
         LOG.warning('%s: %s (%s)', backend.server.label, finding.what, finding.advice)

@@ -24,23 +24,23 @@ T = TypeVar('T')
 class PoolManager:
     """Takes casts; the work is :class:`~designate_pool.pool_manager.manager.Manager`'s."""
 
-    def __init__(self, manager: Manager, registrar: ServerRegistry, runtime: Any) -> None:
+    def __init__(self, manager: Manager, registry: ServerRegistry, runtime: Any) -> None:
         self._manager = manager
-        self._registrar = registrar
-        self._comparing = ServerCompare(manager, runtime)
-        self._periodic = PeriodicLoops(manager, registrar, runtime)
+        self._registry = registry
+        self._compare = ServerCompare(manager, runtime)
+        self._periodic = PeriodicLoops(manager, registry, runtime)
 
     def start(self) -> None:
         """
         :raises InvalidField: when a server of the configuration belongs to another pool
         """
-        self._registrar.start()
+        self._registry.start()
         self._periodic.start()
 
     def reload(self) -> None:
         """Read the configuration anew; one that is wrong changes nothing."""
         try:
-            self._registrar.reload()
+            self._registry.reload()
         except PoolError as error:
             LOG.error('the old list of servers is still used: %s', error)
 
@@ -63,30 +63,30 @@ class PoolManager:
     def update_status(self, context: Context, domain: Domain, name_server: str, status: Outcome,
                       serial_number: int | None) -> None:
         _checked(domain, Domain, 'domain')
-        server_id = _server_at(name_server, [lane.server for lane in self._manager.all_lanes.values()])
+        server_id = _server_at(name_server, [worker.server for worker in self._manager.all_workers.values()])
         if server_id is None:
             raise InvalidField(field='name_server', why=f'{name_server!r} is no server of the pool')
         if status not in (Outcome.SUCCESS, Outcome.ERROR):
             raise InvalidField(field='status', why=f'{status!r} is not SUCCESS or ERROR')
         answer = Answer.TIMEOUT if serial_number is None else Answer.SERIAL
         reason = None if status == Outcome.SUCCESS else 'the server did not come to serve the serial'
-        self._manager.heard([PollResult(domain.id, server_id, Outcome(status), answer, serial_number, reason,
-                                        domain.serial)])
+        self._manager.handle_results([PollResult(domain.id, server_id, Outcome(status), answer, serial_number, reason,
+                                                 domain.serial)])
 
     def update_statuses(self, context: Context, results: Sequence[PollResult]) -> None:
-        self._manager.heard(_all_checked(results, PollResult, 'results'))
+        self._manager.handle_results(_all_checked(results, PollResult, 'results'))
 
     def audited(self, context: Context, started_at: datetime, counts: Sequence[tuple[str, int, int]],
                 findings: Sequence[PollResult]) -> None:
-        self._periodic.auditing.audited(context, _checked(started_at, datetime, 'started_at'), counts,
-                                        _all_checked(findings, PollResult, 'findings'))
+        self._periodic.serial_audit.audited(context, _checked(started_at, datetime, 'started_at'), counts,
+                                            _all_checked(findings, PollResult, 'findings'))
 
     def reload_servers(self, context: Context) -> Reloaded:
-        return self._registrar.reload()
+        return self._registry.reload()
 
     def compare_server(self, context: Context, server_id: str, fix: bool, delete_extra: int | None,
                        contents: bool = False) -> Comparison:
-        return self._comparing.compare(server_id, fix, delete_extra, contents)
+        return self._compare.compare(server_id, fix, delete_extra, contents)
 
 
 def _server_at(name_server: str, servers: Sequence[Server]) -> str | None:

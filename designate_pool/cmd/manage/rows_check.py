@@ -81,7 +81,7 @@ class Rows:
 
     def state(self) -> State:
         now = utcnow()
-        holding = [each for each in self.members.servers if each.id in self.members.holding]
+        holding = [each for each in self.members.servers if each.id in self.members.tracked]
         failing: dict[str, str] = {}
         for server in holding:
             report = self._storage.read(server_store.report, server, 0, now, whole=True)

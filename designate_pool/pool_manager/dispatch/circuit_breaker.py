@@ -1,6 +1,6 @@
-"""A circuit breaker: after some failures in a row a server is left in peace, but for one cheap question now and then.
+"""A circuit breaker: after some consecutive failures a server gets no calls but an occasional cheap probe.
 
-There are two for each server, since its control channel and its DNS can fail apart.
+There are two for each server, since its control channel and its DNS can fail independently.
 """
 
 from __future__ import annotations
@@ -8,16 +8,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-#: A server that answers questions and fails at work is asked less and less often, down to this many intervals apart.
+#: If probes succeed and calls fail, the pause between probes doubles, up to this many intervals.
 LONGEST = 16
 
 
 class CircuitBreaker:
     """Closed while the server answers.
 
-    :param failures: how many in a row open it
-    :param probe_interval: seconds between two questions while it is open
-    :param clock: seconds that only go forward
+    :param failures: number of consecutive failures that opens it
+    :param probe_interval: seconds between two probes while it is open
+    :param clock: monotonic seconds
     """
 
     def __init__(self, failures: int, probe_interval: float, clock: Callable[[], float]) -> None:
@@ -36,7 +36,7 @@ class CircuitBreaker:
         return self._open_since is not None
 
     def failed(self, count: int = 1) -> bool:
-        """The server could not be reached, *count* times; whether this opened the circuit."""
+        """Count *count* failures to reach the server; whether this opened the circuit."""
         with self._lock:
             self._count += count
             if self._open_since is not None or self._count < self._limit:
@@ -48,9 +48,9 @@ class CircuitBreaker:
             return True
 
     def answered(self, probe: bool = False) -> bool:
-        """The server answered, whatever it said; whether this closed the circuit.
+        """The server has answered anything at all; whether this closed the circuit.
 
-        :param probe: it was only asked the cheap question, which proves little
+        :param probe: whether it answered only a probe, which proves little
         """
         with self._lock:
             self._count = 0
@@ -60,7 +60,7 @@ class CircuitBreaker:
             return was_open
 
     def probe_due(self) -> bool:
-        """Whether the one question may be asked now; then not again for *probe_interval*."""
+        """Whether a probe may be sent now; if so, the next one is due after the pause."""
         with self._lock:
             if self._open_since is None or self._clock() < self._next_probe:
                 return False

@@ -1,14 +1,13 @@
-"""How a server that cannot transfer gets a zone: desired, existing, plan, safety, apply, read back.
+"""Plan and apply: how a server that cannot transfer gets a zone (desired, existing, plan, safety, apply, read back).
 
-The invariant: a success means that the server was read and has what the zone holds at the serial that is told; and what
-is too dangerous, or not allowed there, is not done but kept where it can be seen and approved, while everything else
-goes on.
+The invariant: a success means that the server was read back and has the contents of the zone at the reported serial.
+An unsafe or forbidden plan is not applied but parked, where it can be seen and approved; everything else goes on.
 
-A domain goes the same way, since a server may be shared: what of its zone is ours is deleted by a plan, within the
-limits, and the zone itself only where nobody else has anything in it.
+Deletion works the same way, since a server may be shared: our records are deleted by a plan, within the limits, and the
+zone itself only if nobody else has records in it.
 
-Who was so slow that another pool manager has gone on writes nothing any more; and who finds that out after writing
-writes again, from the newest contents, so that an older state is not left standing.
+If another pool manager has taken over since the claim expired, nothing is written; if that is found out after writing,
+the newest contents are written again, so that no older state remains.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ from designate_pool.storage.zones import plans as plan_store
 LOG = logging.getLogger(__name__)
 
 HOUR = timedelta(hours=1)
-#: How often a domain is written again when others go on with it meanwhile.
+#: Attempts per domain while other pool managers work on it.
 ROUNDS = 3
 Rows = Sequence[tuple[str, str, int | None, str]]
 T = TypeVar('T')
@@ -55,10 +54,10 @@ T = TypeVar('T')
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Removal:
-    """How deleting a domain on a server that is fed by records ended.
+    """The result of deleting a domain on a server that is fed by records.
 
-    :ivar gone: whether the server has no zone of the name any more; one that is shared stays
-    :ivar is_parked: whether it waits for a plan to be approved
+    :ivar gone: whether the server has no zone of the name any more; a shared zone remains
+    :ivar is_parked: whether a plan waits for approval
     """
 
     result: CallResult
@@ -67,30 +66,30 @@ class Removal:
 
 
 class RecordSync:
-    """Feeds the servers of *pool* that are fed by records.
+    """Plans and applies zones on those servers of *pool* that are fed by records.
 
-    :ivar mend: mends those that are fed by transfer, see
-        :meth:`designate_pool.pool_manager.verify.retransfer.Retransfer.mend`
+    :ivar retransfer: for servers that transfer, see
+        :meth:`designate_pool.pool_manager.verify.retransfer.Retransfer.retransfer`
     """
 
     def __init__(self, storage: Storage, pool: Pool, settings: ManagerSettings) -> None:
         self._storage = storage
         self._pool = pool
         self._settings = settings
-        self.mend = Retransfer(storage, settings.tries).mend
+        self.retransfer = Retransfer(storage, settings.tries).retransfer
 
-    def feed(self, backend: Backend, domain: Domain) -> tuple[CallResult, int | None]:
-        """Bring *domain* up to date on a server; delete it there when it is going.
+    def sync(self, backend: Backend, domain: Domain) -> tuple[CallResult, int | None]:
+        """Bring *domain* up to date on a server, or delete it there if it is being deleted.
 
-        :returns: how that ended, and the serial whose contents the server has then; None when it has not
+        :returns: the result, and the serial whose contents the server has then; None on failure
         """
         for _ in range(ROUNDS):
             if domain.is_going:
                 result, serial, late = self.delete(backend, domain).result, None, False
             else:
-                feeding = _Feeding(self._storage, self._pool, self._settings, backend, domain)
-                result, serial, _ = self._call(backend, feeding, feeding.run)
-                late = feeding.has_written and feeding.is_overtaken()
+                attempt = _ZoneSync(self._storage, self._pool, self._settings, backend, domain)
+                result, serial, _ = self._call(backend, attempt, attempt.run)
+                late = attempt.has_written and attempt.is_overtaken()
             newest = self._storage.read(domain_store.newest, domain.name, self._pool.name) if late else None
             if newest is None:
                 break
@@ -100,17 +99,17 @@ class RecordSync:
         return result, serial
 
     def delete(self, backend: Backend, domain: Domain, is_known: bool = True) -> Removal:
-        """Delete on a server what was put there of *domain*.
+        """Delete on a server what was created there of *domain*.
 
         :param is_known: whether it is a domain of the database, for which a plan can be parked
         """
-        feeding = _Feeding(self._storage, self._pool, self._settings, backend, domain)
-        result, gone, is_parked = self._call(backend, feeding, lambda provider: feeding.remove(provider, is_known))
+        attempt = _ZoneSync(self._storage, self._pool, self._settings, backend, domain)
+        result, gone, is_parked = self._call(backend, attempt, lambda provider: attempt.remove(provider, is_known))
         return Removal(result, bool(gone), is_parked)
 
-    def _call(self, backend: Backend, feeding: _Feeding,
+    def _call(self, backend: Backend, attempt: _ZoneSync,
               work: Callable[[ServerProvider], T]) -> tuple[CallResult, T | None, bool]:
-        """How *work* ended, what it gave, and whether it parked a plan."""
+        """The result of *work*, its value, and whether it parked a plan."""
         assert isinstance(backend, RecordBackend)
         done: list[T] = []
         parked: list[PlanParked] = []
@@ -122,14 +121,14 @@ class RecordSync:
                 parked.append(error)
                 raise
 
-        result = backend.feed(feeding.domain, one)
+        result = backend.feed(attempt.domain, one)
         return result, done[0] if done and result.ok else None, bool(parked)
 
 
-class _Feeding:
-    """One domain, one server, one try.
+class _ZoneSync:
+    """One attempt for one domain on one server.
 
-    :ivar has_written: whether anything was begun that changes what the server has
+    :ivar has_written: whether a write to the server was begun
     """
 
     def __init__(self, storage: Storage, pool: Pool, settings: ManagerSettings, backend: Backend,
@@ -145,18 +144,18 @@ class _Feeding:
         self._domain = domain
         self._server = backend.server
         self._registry = self._new_registry()
-        # Each request has this time; that all of them do is seen between the steps.
+        # Each request has this timeout; the total is checked between the steps.
         self._deadline = Deadline(backend.server.call_timeout)
-        # Whether no more is done than an operator has approved, where one has.
-        self._is_covered = True
+        # Whether an approved plan covers all that is done.
+        self._is_approved = True
         self._reserved: StoredPlan | None = None
 
     def run(self, provider: ServerProvider) -> int:
         """
-        :returns: the serial that the server has been given, and was read back with
-        :raises BackendRefused: when the plan is parked, or not allowed in full
+        :returns: the serial whose contents the server has, as read back
+        :raises BackendRefused: when the plan is parked, or blocked in part by the policy
         :raises BackendError: when it could not be applied
-        :raises TimeoutError: when it took too long; the next try finds what was done
+        :raises TimeoutError: when it took too long; the next attempt finds what was done
         """
         contents = self._storage.read(zone_store.texts, self._domain.id)
         if contents is None:
@@ -169,9 +168,9 @@ class _Feeding:
             self._apply(provider, plan)
             self._deadline.left()
             plan = self._verify(provider, desired)
-        self._settle()
+        self._retire_plan()
         if plan is not None and plan.blocked:
-            raise BackendRefused(why=_kept_back(plan, self._backend.policy.name))
+            raise BackendRefused(why=_blocked_reason(plan, self._backend.policy.name))
         return contents[0].serial
 
     @property
@@ -179,18 +178,18 @@ class _Feeding:
         return self._domain
 
     def is_overtaken(self) -> bool:
-        """Whether somebody else is at work on the domain here, or has brought newer contents than those that were read.
+        """Whether another pool manager works on the domain here, or has written newer contents than were read.
 
-        That is after a claim has run out: this one was too slow, and what it is about to write is of the past.
+        It happens when this attempt was so slow that its claim expired.
         """
         return self._storage.read(server_statuses.is_overtaken, self._server.id, self._domain.id, self._serial,
                                   self._settings.name, utcnow(), not self._is_removal)
 
     def remove(self, provider: ServerProvider, is_known: bool) -> bool:
         """
-        :param is_known: see :meth:`Feeder.delete`
+        :param is_known: see :meth:`RecordSync.delete`
         :returns: whether the server has no zone of the name any more
-        :raises BackendRefused: when the plan is parked, or the policy lets nothing be deleted
+        :raises BackendRefused: when the plan is parked, or the policy forbids deletion
         :raises BackendError: when not all of it was deleted
         """
         self._is_removal = True
@@ -205,7 +204,7 @@ class _Feeding:
                 self._make_safe(everything, True, is_known)
                 self._begin()
                 provider.delete_zone(self._domain.name)
-                self._end(True)
+                self._finish_reserved(True)
                 existing = None
             else:
                 existing = self._remove_ours(provider, existing, is_known)
@@ -213,13 +212,13 @@ class _Feeding:
             left = existing or Zone(self._domain.name)
             gone = [key for key in self._registry.owned(left, provider.id) if key not in left]
             self._registry.applied(left.name, provider.id, (), gone)
-        self._settle()
+        self._retire_plan()
         return existing is None
 
     def _remove_ours(self, provider: ServerProvider, existing: Zone, is_known: bool) -> Zone | None:
-        """Delete what is ours of a zone that is shared; the zone, unless it is gone as well."""
+        """Delete our records of a shared zone, and the zone if nothing else is in it; what is left, if anything."""
         ours = self._ours(provider, existing)
-        # What a zone cannot be without stays as long as somebody else is in it.
+        # The SOA and NS records of the apex remain while others have records in the zone.
         kept = existing.empty()
         for each in skeleton(existing):
             if provider.supports(each) and (provider.SUPPORTS_ROOT_NS or each != existing.root_ns):
@@ -237,12 +236,12 @@ class _Feeding:
         return None
 
     def _existing(self, provider: ServerProvider) -> Zone | None:
-        """What the server has; None where it has no such zone."""
+        """The zone as the server has it; None if it has no such zone."""
         existing = Zone(self._domain.name)
         return existing if provider.populate(existing, target=True, lenient=True) else None
 
     def _ours(self, provider: ServerProvider, existing: Zone) -> frozenset[str]:
-        """The keys of what was put there from here, marks among them."""
+        """The keys of the RRsets that we created there, ownership marks included."""
         types, ours = self._backend.managed_types, frozenset(existing.packed)
         if self._registry is not None:
             ours = self._registry.owned(existing, provider.id)
@@ -253,7 +252,7 @@ class _Feeding:
         return ours
 
     def _is_all_of(self, zone: Zone, ours: frozenset[str]) -> bool:
-        """Whether nobody else has anything in *zone*, and it was made from here: its NS records are ours."""
+        """Whether nobody else has records in *zone* and we created it: its NS records are ours."""
         return f'{zone.name}\tNS' in ours and all(key in ours or key.endswith('\tSOA') for key in zone.packed)
 
     def _plan(self, provider: ServerProvider, desired: Zone) -> Plan | None:
@@ -268,19 +267,19 @@ class _Feeding:
         return plan_for(provider, desired, processors, (), lenient=True)
 
     def _make_safe(self, plan: Plan, is_removal: bool = False, is_known: bool = True) -> None:
-        """Let the *plan* pass if it is safe, or approved; park it if it is neither.
+        """Return if *plan* is safe or approved; park it otherwise.
 
-        :param is_removal: whether the domain itself is deleted there, so that all of it goes because somebody said so
+        :param is_removal: whether the domain itself is deleted there, so that an empty zone is intended
         :raises PlanParked: when it is parked
-        :raises BackendRefused: when it is not safe, and of a zone that is no domain
+        :raises BackendRefused: when it is unsafe and the zone has no domain
         """
         live = self._live()
         document = plan.document() if live is not None else None
-        self._is_covered = live is not None and document is not None and _covers(live, document)
-        if self._is_covered or _is_as_new(plan.existing):
+        self._is_approved = live is not None and document is not None and _is_approved_in_full(live, document)
+        if self._is_approved or _is_as_new(plan.existing):
             return
         now = utcnow()
-        # The source is a transaction on the database: that it has nothing is what somebody asked for.
+        # The source is a database transaction: if it is empty, that is intended.
         dangers = [] if is_removal else [each for each in safety.dangers(plan) if not isinstance(each, EmptySource)]
         dangers = dangers or self._reserve(plan, is_known)
         if not dangers:
@@ -296,9 +295,9 @@ class _Feeding:
         raise PlanParked(why=f"plan {live.id} is parked: {dangers[0]} 'designate-pool apply {live.id}' has it done")
 
     def _reserve(self, plan: Plan, is_known: bool) -> list[UnsafePlan]:
-        """Have the deletes of *plan* count from now on, if the limit of an hour has room for them; else what is wrong.
+        """Reserve the deletes of *plan* within the hourly limit; the violation if they do not fit.
 
-        What is begun counts until it is known how it ended, so that those who delete at the same time see each other.
+        A reservation counts until its end is known, so that concurrent deletions see each other.
         """
         limit = self._settings.max_deletes_per_hour
         if not limit or not plan.counts.deletes:
@@ -320,24 +319,24 @@ class _Feeding:
             return
         new = {each.key for change in plan.changes for each in change.new}
         old = {each.key for change in plan.changes for each in change.existing}
-        # Were it noted afterwards, a crash would make what was created a stranger's.
-        self._own(plan, new - old, ())
+        # Recorded before, since after a crash in between what was created would count as someone else's.
+        self._record_ownership(plan, new - old, ())
         self._begin()
         result = provider.apply(plan)
-        self._end(result.ok, '; '.join(result.errors[:3]))
+        self._finish_reserved(result.ok, '; '.join(result.errors[:3]))
         if result.ok:
-            self._own(plan, (), old - new)
+            self._record_ownership(plan, (), old - new)
             return
         if not result.applied:
-            self._own(plan, (), new - old)
+            self._record_ownership(plan, (), new - old)
         raise BackendError(why=f'{result.applied} of {len(plan.changes)} changes were made, {result.failed} failed, '
                                f'{result.skipped} were not tried: {"; ".join(result.errors[:3])}')
 
     def _begin(self) -> None:
-        """From here on the server is changed.
+        """Note that from here on the server is changed.
 
-        :raises TimeoutError: when it took too long to come so far
-        :raises BackendError: when somebody else has gone on meanwhile
+        :raises TimeoutError: when the attempt took too long already
+        :raises BackendError: when another pool manager has taken over
         """
         self._deadline.left()
         if self.is_overtaken():
@@ -345,7 +344,7 @@ class _Feeding:
         self.has_written = True
 
     def _verify(self, provider: ServerProvider, desired: Zone) -> Plan | None:
-        """Read back; what is left to be done is nothing but what is kept back.
+        """Read back; the plan that is left, which has blocked changes only.
 
         :raises BackendError: when the server has something else
         """
@@ -355,29 +354,29 @@ class _Feeding:
                                    f'{left.changes[0]}')
         return left
 
-    def _own(self, plan: Plan, created: Collection[str], gone: Collection[str]) -> None:
+    def _record_ownership(self, plan: Plan, created: Collection[str], gone: Collection[str]) -> None:
         if self._registry is not None:
             self._registry.applied(plan.zone, plan.target_id, created, gone)
 
-    def _end(self, ok: bool, why: str = '') -> None:
-        """What was reserved is done, or has failed, if only in part."""
+    def _finish_reserved(self, ok: bool, why: str = '') -> None:
+        """Record how the reserved deletes ended; a partial failure is a failure."""
         if self._reserved is not None:
             self._storage.run(plan_store.settle, self._reserved.id, (PlanState.FAILED,),
                               PlanState.APPLIED if ok else PlanState.FAILED, why, utcnow())
 
-    def _settle(self) -> None:
-        """Whatever was parked or approved is done, or no longer needed."""
+    def _retire_plan(self) -> None:
+        """Close the parked or approved plan: it is applied, or no longer needed."""
         live = self._live()
         if live is None:
             return
-        if live.state is PlanState.APPROVED and self._is_covered:
+        if live.state is PlanState.APPROVED and self._is_approved:
             self._storage.run(plan_store.settle, live.id, (PlanState.APPROVED,), PlanState.APPLIED, None, utcnow())
         else:
             self._storage.run(plan_store.drop_live, self._domain.id, self._server.id, 'it is no longer needed',
                               utcnow())
 
     def _live(self) -> StoredPlan | None:
-        """The plan that is parked or approved."""
+        """The parked or approved plan."""
         return self._storage.read(plan_store.live, self._domain.id, self._server.id, utcnow())
 
     def _stored(self, plan: Plan, state: PlanState, dangers: Sequence[UnsafePlan],
@@ -400,7 +399,7 @@ class _Feeding:
 
 
 class _DatabaseRegistry:
-    """Which RRsets of a domain were put on a server from here, as the database knows it."""
+    """Which RRsets of a domain on a server are ours, by the database."""
 
     def __init__(self, storage: Storage, server_id: str, domain_id: str) -> None:
         self._storage = storage
@@ -415,7 +414,7 @@ class _DatabaseRegistry:
 
 
 def desired_zone(head: ZoneHead, rows: Rows) -> Zone:
-    """The zone that the database says is to be served.
+    """The zone to be served, by the database.
 
     :param rows: name, type, TTL (None: the zone's) and data of every record but the SOA
     """
@@ -431,7 +430,7 @@ def desired_zone(head: ZoneHead, rows: Rows) -> Zone:
 
 
 def _is_as_new(existing: Zone) -> bool:
-    """Whether it holds no more than what a zone has when it is made by hand."""
+    """Whether it has the SOA and NS records of the apex only, as a zone that was just created."""
     return all(each.name == existing.name and each.type in ('SOA', 'NS') for each in existing)
 
 
@@ -439,8 +438,8 @@ def _is_same(live: StoredPlan, document: dict[str, object]) -> bool:
     return (live.desired_digest, live.existing_digest) == (document['desired_digest'], document['existing_digest'])
 
 
-def _covers(live: StoredPlan, document: dict[str, object]) -> bool:
-    """Whether all that *document* changes was approved: it may be the rest of a plan that was interrupted."""
+def _is_approved_in_full(live: StoredPlan, document: dict[str, object]) -> bool:
+    """Whether all changes of *document* are approved; it may be the rest of an interrupted plan."""
     if live.state is not PlanState.APPROVED:
         return False
     approved = json.loads(live.document)['changes']
@@ -448,7 +447,7 @@ def _covers(live: StoredPlan, document: dict[str, object]) -> bool:
     return live.desired_digest == document['desired_digest'] and all(change in approved for change in changes)
 
 
-def _kept_back(plan: Plan, policy: str) -> str:
+def _blocked_reason(plan: Plan, policy: str) -> str:
     names = ', '.join(f'{each.change.kind} {each.change.name} ({each.why})' for each in plan.blocked[:3])
     more = f' and {len(plan.blocked) - 3} more' if len(plan.blocked) > 3 else ''
     return f'{len(plan.blocked)} changes are kept back there: {names}{more}'

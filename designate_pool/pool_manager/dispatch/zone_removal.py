@@ -1,8 +1,8 @@
-"""Deleting zones on a server for no row of theirs: of servers that are emptied, and zones that are no domains.
+"""Deletion of zones on a server without rows: on draining servers, and of zones without a domain.
 
-The invariant: while one of these calls is under way nobody else calls the server for the name.  The name is claimed
-before anybody's claims of rows are looked at, and who has claimed a row looks at the claims of names after that: of two
-at least one sees the other, and waits.
+The invariant: while such a call is in flight nobody else calls the server for the name.  Here a name is claimed before
+claims of rows are read; whoever claims a row reads the claims of names afterwards.  So of two that claim at once at
+least one sees the other, and waits.
 """
 
 from __future__ import annotations
@@ -22,39 +22,39 @@ Removals = list[tuple[Domain, Removal | None]]
 
 
 def remove(manager: Manager, backend: Backend, zones: Sequence[Domain], is_known: bool = True,
-           spared: Callable[[Collection[str]], Collection[str]] = lambda names: ()) -> Removals:
-    """Delete *zones* on a server, as many in one call as it takes, until it cannot be talked to.
+           excluded: Callable[[Collection[str]], Collection[str]] = lambda names: ()) -> Removals:
+    """Delete *zones* on a server, in batches, until it is unreachable.
 
     :param is_known: whether they are domains of the database
-    :param spared: which of the names that it is asked for are to be left after all, once nobody else can begin there
-    :returns: how it ended for each that was come to; None for one that is spared, or that others are at work on
+    :param excluded: called with names that are claimed now; returns those to leave after all
+    :returns: the result for each zone that was reached; None for one that is excluded or claimed by others
     """
     done: Removals = []
     size = 1 if backend.capabilities.fed_by_records else backend.capabilities.batch_size
     for start in range(0, len(zones), size):
-        some = zones[start:start + size]
-        with claimed(manager, backend.server, {zone.name for zone in some}) as names:
-            free = names.difference(spared(names))
-            ended = dict(_delete(manager, backend, [zone for zone in some if zone.name in free], is_known))
-        done += ((zone, ended.get(zone.id)) for zone in some)
-        if any(removal.result.unreachable for removal in ended.values()):
-            break  # the rest would fare no better
+        batch = zones[start:start + size]
+        with claimed(manager, backend.server, {zone.name for zone in batch}) as names:
+            free = names.difference(excluded(names))
+            results_by_id = dict(_delete(manager, backend, [zone for zone in batch if zone.name in free], is_known))
+        done += ((zone, results_by_id.get(zone.id)) for zone in batch)
+        if any(removal.result.unreachable for removal in results_by_id.values()):
+            break  # so is the rest
     return done
 
 
 @contextlib.contextmanager
 def claimed(manager: Manager, server: Server, names: Collection[str]) -> Iterator[set[str]]:
-    """Have nobody else call *server* for those of *names* that nobody is at work on now: these, for one call."""
+    """Claim *names* on *server* for one call; yields those that nobody else has claimed a call for."""
     storage, by, now = manager.storage, manager.settings.name, utcnow()
-    # Nobody renews it, so it is for longer than a call takes.
+    # It is not renewed, so it must outlast a call.
     until = now + timedelta(seconds=server.call_timeout + manager.settings.claim_seconds)
     try:
         ours = storage.run(name_claims.claim, server.id, names, by, now, until)
     except LostRace:
         ours = set()
     try:
-        held = storage.read(server_statuses.claimed_on_names, ours, now) if ours else []
-        yield ours.difference(each.name for each in held if each.server_id == server.id and each.row is not None)
+        claims = storage.read(server_statuses.claimed_on_names, ours, now) if ours else []
+        yield ours.difference(each.name for each in claims if each.server_id == server.id and each.row is not None)
     finally:
         if ours:
             storage.run(name_claims.release, server.id, ours, by, until)
@@ -62,9 +62,9 @@ def claimed(manager: Manager, server: Server, names: Collection[str]) -> Iterato
 
 def _delete(manager: Manager, backend: Backend, zones: Sequence[Domain],
             is_known: bool) -> Iterator[tuple[str, Removal]]:
-    """How it ended, by id."""
+    """The results by domain id."""
     if backend.capabilities.fed_by_records:
-        yield from ((zone.id, manager.feeder.delete(backend, zone, is_known)) for zone in zones)
+        yield from ((zone.id, manager.record_sync.delete(backend, zone, is_known)) for zone in zones)
     elif zones:
         results = backend.delete_domains(zones)
         yield from ((zone.id, Removal(result, result.ok)) for zone, result in zip(zones, results, strict=True))

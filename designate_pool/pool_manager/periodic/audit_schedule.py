@@ -23,7 +23,7 @@ PATIENCE = 30.0
 BUSY, CROWDED, LONGEST = 0.25, 0.05, 5.0
 
 
-def turn(storage: Storage, pool_name: str, kind: AuditKind, by: str, now: datetime) -> tuple[Audit | None, float]:
+def due_page(storage: Storage, pool_name: str, kind: AuditKind, by: str, now: datetime) -> tuple[Audit | None, float]:
     """Where a pool's round is, if its next page may be taken now; otherwise None, and the seconds to wait.
 
     The first round of all is begun.

@@ -30,7 +30,7 @@ class ClockOffset:
         self._now = now
         self._is_off = False
 
-    def look(self) -> None:
+    def check(self) -> None:
         ahead = offset(self._storage, self._now)
         metrics.CLOCK_AHEAD.set(ahead)
         if (abs(ahead) > MOST) is self._is_off:

@@ -54,10 +54,10 @@ class ContentsAudit:
 
     def __init__(self, manager: Manager, runtime: Any) -> None:
         self._manager = manager
-        self._workers = runtime.workers(WORKERS, name='contents')
+        self._threads = runtime.workers(WORKERS, name='contents')
         self._stopping = threading.Event()
         self._paces: dict[str, Pace] = {}
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         # Servers that were compared in this round, and those that could not be.
         self._compared: set[str] = set()
         self._unknown: set[str] = set()
@@ -71,13 +71,13 @@ class ContentsAudit:
 
     def close(self) -> None:
         """End the workers, once nothing is compared any more."""
-        self._workers.stop()
+        self._threads.stop()
 
-    def keep(self) -> float:
+    def extend_claim(self) -> float:
         """Renew the claim on the page that is being compared; seconds until the next time."""
-        seconds, held = self._manager.settings.claim_seconds, self._page
+        seconds, claimed = self._manager.settings.claim_seconds, self._page
         until = utcnow() + timedelta(seconds=seconds)
-        if held is not None and not self._manager.storage.run(sweeps.keep, held, until) and self._page is held:
+        if claimed is not None and not self._manager.storage.run(sweeps.keep, claimed, until) and self._page is claimed:
             self._page = None
         return seconds / 4
 
@@ -86,7 +86,7 @@ class ContentsAudit:
         manager, interval = self._manager, self._manager.settings.contents_audit_interval
         if not interval:
             return IDLE
-        audit, wait = audit_schedule.turn(manager.storage, manager.pool.name, KIND, manager.settings.name, utcnow())
+        audit, wait = audit_schedule.due_page(manager.storage, manager.pool.name, KIND, manager.settings.name, utcnow())
         claimed = None if audit is None else self._claim(audit)
         if claimed is None:
             return wait or audit_schedule.BUSY
@@ -97,7 +97,7 @@ class ContentsAudit:
         page = manager.storage.read(sweeps.page, claimed.pool_id, claimed.after_id, size, [])
         self._page = claimed
         try:
-            self._look(claimed, [domain_id for domain_id, _, _ in page.domains], page.last_id)
+            self._compare_page(claimed, [domain_id for domain_id, _, _ in page.domains], page.last_id)
         finally:
             self._page = None
         return 0.0
@@ -107,18 +107,18 @@ class ContentsAudit:
         return self._manager.storage.run(sweeps.claim, audit, self._manager.settings.name, now,
                                          now + timedelta(seconds=self._manager.settings.claim_seconds))
 
-    def _look(self, audit: Audit, domain_ids: Sequence[str], last_id: str) -> None:
+    def _compare_page(self, audit: Audit, domain_ids: Sequence[str], last_id: str) -> None:
         """Compare these domains, and write how far the round has come.
 
         :param last_id: of the page; empty when it is the last of the round
         """
-        found, silent = Counts(), set[str]()
-        situations = self._manager.situations(domain_ids)
+        found, unanswering = Counts(), set[str]()
+        states = self._manager.read_states(domain_ids)
         for domain_id in domain_ids:
             if self._stopping.is_set() or self._page is None:
                 break
-            if domain_id in situations:
-                found = _sum(found, self._compare(situations[domain_id], silent))
+            if domain_id in states:
+                found = _sum(found, self._compare(states[domain_id], unanswering))
                 done = domain_id
         else:
             done = last_id
@@ -139,25 +139,25 @@ class ContentsAudit:
         share = done / max(self._expected, done + 1) if more else 1.0
         return max(now, audit.started_at + timedelta(seconds=interval * share))
 
-    def _compare(self, situation: DomainState, silent: set[str]) -> Counts:
+    def _compare(self, state: DomainState, unanswering: set[str]) -> Counts:
         """Compare one domain on all servers that serve it.
 
-        :param silent: ids of servers that are not asked again in this page
+        :param unanswering: ids of servers that are not asked again in this page
         """
-        rows = self._rows(situation)
-        asked = {server: row for server, row in rows.items() if server not in silent}
+        rows = self._comparable_rows(state)
+        asked = {server: row for server, row in rows.items() if server not in unanswering}
         answers: dict[str, Found] = {}
-        ours = self._ours(situation.domain) if asked else None
-        if ours is not None and ours.serial == situation.domain.serial:
-            lanes = {server: self._manager.all_lanes[server] for server in asked}
-            futures = {server: self._workers.submit(zone_compare.compare, lane.server, ours, self._pace(server))
-                       for server, lane in lanes.items()}
+        ours = self._ours(state.domain) if asked else None
+        if ours is not None and ours.serial == state.domain.serial:
+            workers = {server: self._manager.all_workers[server] for server in asked}
+            futures = {server: self._threads.submit(zone_compare.compare, worker.server, ours, self._pace(server))
+                       for server, worker in workers.items()}
             answers = {server: future.result() for server, future in futures.items()}
             for server, answer in answers.items():
-                self._mind(lanes[server], answer)
-        silent.update(server for server, answer in answers.items() if answer.match is Match.SILENT)
+                self._record_result(workers[server], answer)
+        unanswering.update(server for server, answer in answers.items() if answer.match is Match.SILENT)
         other = {server: answer for server, answer in answers.items() if answer.match in (Match.OTHER, Match.AHEAD)}
-        found = self._diverged(situation, other) if other else 0
+        found = self._mark_diverged(state, other) if other else 0
         unanswered = sum(answer.match not in (Match.SAME, Match.OTHER, Match.AHEAD) for answer in answers.values())
         return Counts(1, len(rows), len(answers), unanswered, found)
 
@@ -170,59 +170,59 @@ class ContentsAudit:
                         domain.name, error)
             return None
 
-    def _rows(self, situation: DomainState) -> dict[str, ServerStatus]:
+    def _comparable_rows(self, state: DomainState) -> dict[str, ServerStatus]:
         """The UPDATE rows, by server, of servers that transfer the zone and are thought to be right."""
         members = {each.id: each for each in self._manager.members.servers}
-        return {server: row for (server, action), row in situation.rows.items()
+        return {server: row for (server, action), row in state.rows.items()
                 if action is Action.UPDATE and row_transitions.is_at_rest(row)
-                and row.serial_number == situation.domain.serial
-                and (lane := self._manager.lanes.get(server)) is not None
-                and not lane.backend.capabilities.fed_by_records
-                and not lane.dns.is_open and members[server].state is ServerState.ACTIVE}
+                and row.serial_number == state.domain.serial
+                and (worker := self._manager.workers.get(server)) is not None
+                and not worker.backend.capabilities.fed_by_records
+                and not worker.dns.is_open and members[server].state is ServerState.ACTIVE}
 
-    def _diverged(self, seen: DomainState, answers: Mapping[str, Found]) -> int:
+    def _mark_diverged(self, seen: DomainState, answers: Mapping[str, Found]) -> int:
         """Write what was found, unless something has happened meanwhile, and have it mended; how much that is."""
         manager, now = self._manager, utcnow()
         recorder = FindingRecorder(manager, KIND, now)
-        with manager.deciding:
-            found = manager.situations([seen.domain.id])
-            for situation in found.values():
+        with manager.decision_lock:
+            found = manager.read_states([seen.domain.id])
+            for state in found.values():
                 for server, answer in answers.items():
-                    row, former = situation.rows.get((server, Action.UPDATE)), seen.rows[server, Action.UPDATE]
+                    row, former = state.rows.get((server, Action.UPDATE)), seen.rows[server, Action.UPDATE]
                     if row is None or row.version != former.version:
                         continue
                     if answer.match is Match.OTHER:
                         row = row_transitions.diverge(row, row_transitions.DIVERGED + answer.why, now)
-                    elif answer.serial is not None and newer(answer.serial, situation.domain.serial):
-                        row = row_transitions.outrun(row, answer.serial, situation.domain.serial, now)
+                    elif answer.serial is not None and newer(answer.serial, state.domain.serial):
+                        row = row_transitions.serial_ahead(row, answer.serial, state.domain.serial, now)
                     else:
                         continue
-                    situation.change(*recorder.marked(situation, server, [row], answer.why, REFETCHED))
-            changed = [row for situation in found.values() for row in situation.changed.values()]
-            orders = manager.write(found.values(), now)
+                    state.change(*recorder.marked(state, server, [row], answer.why, REFETCHED))
+            changed = [row for state in found.values() for row in state.changed.values()]
+            decision = manager.write(found.values(), now)
         recorder.save(changed)
-        manager.carry_out(orders)
-        manager.weigh(found.values())
+        manager.carry_out(decision)
+        manager.evaluate(found.values())
         return len(changed)
 
-    def _mind(self, lane: ServerWorker, answer: Found) -> None:
+    def _record_result(self, worker: ServerWorker, answer: Found) -> None:
         """Count it, and tell once that a server's contents cannot be compared, and why."""
-        server, label = lane.server.id, lane.server.label
+        server, label = worker.server.id, worker.server.label
         metrics.CONTENTS.labels(label, answer.match.name.lower()).inc()
         if answer.match in (Match.SAME, Match.OTHER, Match.AHEAD):
             self._compared.add(server)
         elif answer.match is Match.UNKNOWN:
             self._unknown.add(server)
-            if server not in self._told:
-                self._told.add(server)
+            if server not in self._reported:
+                self._reported.add(server)
                 logs.transition(LOG, logging.WARNING, '%s: %s%s', label, UNCHECKED, answer.why, server=label)
                 self._note(server, UNCHECKED + answer.why)
 
     def _end_round(self) -> None:
         """Take back what was said of servers that were compared in all of the round."""
         for server in self._compared - self._unknown:
-            if server in self._told or self._has_note(server):
-                self._told.discard(server)
+            if server in self._reported or self._has_note(server):
+                self._reported.discard(server)
                 self._note(server, None)
         self._compared.clear()
         self._unknown.clear()

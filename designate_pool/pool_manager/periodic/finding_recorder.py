@@ -21,14 +21,15 @@ from designate_pool.storage.reporting import audit_findings
 LOG = logging.getLogger(__name__)
 
 #: Findings about one server that are written down at a time: one that has lost all its zones loses them the same way.
-MOST = 20
+MAX_RECORDED = 20
 #: For how long they are kept, and how many go at a time.
-KEPT, BITE = timedelta(days=30), 1000
+KEPT, PURGE_BATCH = timedelta(days=30), 1000
 
-MADE_AGAIN = 'the server is asked again; if it does not have the zone, the zone is made there again'
-ASKED_AGAIN = 'the server is notified and asked again'
+RECREATED = 'the server is asked again; if it does not have the zone, the zone is made there again'
+POLLED_AGAIN = 'the server is notified and asked again'
 REFETCHED = 'the server transfers the zone anew'
-_DONE = {Answer.NO_ZONE: MADE_AGAIN, Answer.NOT_AUTH: ASKED_AGAIN, Answer.SERIAL: ASKED_AGAIN, Answer.BAD: ASKED_AGAIN}
+_DONE = {Answer.NO_ZONE: RECREATED, Answer.NOT_AUTH: POLLED_AGAIN, Answer.SERIAL: POLLED_AGAIN,
+         Answer.BAD: POLLED_AGAIN}
 
 
 class FindingRecorder:
@@ -41,13 +42,13 @@ class FindingRecorder:
         self._found: list[AuditFinding] = []
         self._counts: collections.Counter[str] = collections.Counter()
 
-    def marked(self, situation: DomainState, server_id: str, rows: Sequence[ServerStatus], what: str,
+    def marked(self, state: DomainState, server_id: str, rows: Sequence[ServerStatus], what: str,
                done: str) -> list[ServerStatus]:
         """*rows*, which are due for what was found, with the finding's id."""
         self._counts[server_id] += 1
-        if self._counts[server_id] > MOST:
+        if self._counts[server_id] > MAX_RECORDED:
             return list(rows)
-        domain, label = situation.domain, self._manager.all_lanes[server_id].server.label
+        domain, label = state.domain, self._manager.all_workers[server_id].server.label
         found = AuditFinding(new_id(), self._now, domain.pool_id, self._kind, domain.id, domain.name, server_id, label,
                              what, done)
         self._found.append(found)
@@ -68,11 +69,11 @@ class FindingRecorder:
                             each.kind.value.lower(), each.what, each.done, request_id=each.request_id,
                             domain=each.name, server=each.label, finding=each.id)
         for server_id, count in self._counts.items():
-            if count > MOST:
+            if count > MAX_RECORDED:
                 LOG.warning('the audit of %s found %d more on %s; they are repaired too', self._kind.value.lower(),
-                            count - MOST, self._manager.all_lanes[server_id].server.label)
+                            count - MAX_RECORDED, self._manager.all_workers[server_id].server.label)
 
 
-def done_about(answer: Answer) -> str | None:
+def action_for(answer: Answer) -> str | None:
     """What is done about an answer to an audit; None where nothing was found out."""
     return _DONE.get(answer)

@@ -33,7 +33,7 @@ class Gauges:
         self._manager = manager
         self._clock = clock
         self._labels: set[str] = set()
-        self._measure_at = self._count_at = self._look_at = float('-inf')
+        self._measure_at = self._count_at = self._check_clocks_at = float('-inf')
         self._clocks: ClockOffset | None = None
 
     def run(self) -> float:
@@ -42,10 +42,10 @@ class Gauges:
         for queue, length in manager.queues().items():
             metrics.QUEUE.labels(queue).set(length)
         self._show_circuits()
-        if self._clock() >= self._look_at:
-            self._look_at = self._clock() + CLOCK_INTERVAL
+        if self._clock() >= self._check_clocks_at:
+            self._check_clocks_at = self._clock() + CLOCK_INTERVAL
             self._clocks = self._clocks or ClockOffset(self._manager.storage)
-            self._clocks.look()
+            self._clocks.check()
         if manager.settings.measured and self._clock() >= self._measure_at:
             self._measure_at = self._clock() + min(DATABASE_INTERVAL, manager.settings.periodic_sync_interval)
             self._measure()
@@ -53,9 +53,9 @@ class Gauges:
 
     def _show_circuits(self) -> None:
         manager = self._manager
-        for lane in list(manager.all_lanes.values()):
-            for channel, circuit in zip(CHANNELS, (lane.control, lane.dns)):
-                metrics.CIRCUIT_OPEN.labels(manager.pool.name, lane.server.label, channel).set(circuit.is_open)
+        for worker in list(manager.all_workers.values()):
+            for channel, circuit in zip(CHANNELS, (worker.control, worker.dns)):
+                metrics.CIRCUIT_OPEN.labels(manager.pool.name, worker.server.label, channel).set(circuit.is_open)
 
     def _measure(self) -> None:
         manager, pool = self._manager, self._manager.pool.name

@@ -39,24 +39,24 @@ PATIENCE = 3
 class JoinAndDrain:
     """Fills and drains the servers of *manager*'s pool."""
 
-    def __init__(self, manager: Manager, registrar: ServerRegistry) -> None:
+    def __init__(self, manager: Manager, registry: ServerRegistry) -> None:
         self._manager = manager
-        self._registrar = registrar
+        self._registry = registry
         self._failures: collections.Counter[str] = collections.Counter()
-        self._left: collections.Counter[str] = collections.Counter()
+        self._undeleted: collections.Counter[str] = collections.Counter()
 
     def run(self) -> float:
         """Take one step for each server that needs it; seconds until the next."""
         pauses = [IDLE]
-        self._empty_again()
+        self._redrain_late_rows()
         for server in self._manager.members.servers:
             if server.state is ServerState.DRAINING:
-                pauses.append(self._step(server, self._drain))
-            elif server.id in self._manager.lanes and (server.is_filling or server.state is ServerState.JOINING):
-                pauses.append(self._step(server, self._fill))
+                pauses.append(self._step(server, self._drain_page))
+            elif server.id in self._manager.workers and (server.is_filling or server.state is ServerState.JOINING):
+                pauses.append(self._step(server, self._join_page))
         return min(pauses)
 
-    def _empty_again(self) -> None:
+    def _redrain_late_rows(self) -> None:
         """Have servers drain once more on which something was begun by who had yet to see that they had left."""
         manager = self._manager
         removed = {each.id: each for each in manager.members.servers if each.state is ServerState.REMOVED}
@@ -65,7 +65,7 @@ class JoinAndDrain:
             draining = server_store.in_state(removed[server_id], ServerState.DRAINING, utcnow())
             manager.storage.run(server_store.save, draining, utcnow())
         if late:
-            self._registrar.refresh()
+            self._registry.refresh()
 
     def _step(self, server: PoolServer, take: Callable[[PoolServer], float]) -> float:
         claimed = self._claim(server.id)
@@ -83,37 +83,37 @@ class JoinAndDrain:
 
         return self._manager.storage.run(claim)
 
-    def _fill(self, server: PoolServer) -> float:
+    def _join_page(self, server: PoolServer) -> float:
         manager = self._manager
-        former = self._registrar.former.get(server.id)
+        former = self._registry.former.get(server.id)
         if former is not None:
-            return self._take_away(server, former)
+            return self._delete_with_former_driver(server, former)
         waiting = manager.storage.read(server_store.waiting, server.id, WINDOW)
         if server.filled_to is None:
             if waiting or server.state is not ServerState.JOINING:
                 return 4 * BUSY
-            self._joined(server)
+            self._finish_join(server)
             return IDLE
         if waiting >= WINDOW:
             return BUSY
         page = self._page(server)
         now = utcnow()
-        with manager.deciding:
-            found = manager.situations((domain.id for domain in page), [server.id])
-            for situation in found.values():
-                situation.change(*row_transitions.fill(situation.domain, situation.rows, server.id, now,
-                                                       gone=server.state is ServerState.JOINING))
-            orders = manager.write(found.values(), now)
-        manager.carry_out(orders)
-        if orders.overtaken:
+        with manager.decision_lock:
+            found = manager.read_states((domain.id for domain in page), [server.id])
+            for state in found.values():
+                state.change(*row_transitions.provision(state.domain, state.rows, server.id, now,
+                                                        gone=server.state is ServerState.JOINING))
+            decision = manager.write(found.values(), now)
+        manager.carry_out(decision)
+        if decision.conflicts:
             return BUSY  # the same page once more
         more = len(page) == PAGE
         self._save(server, filled_to=page[-1].id if more else None, filled=server.filled + len(page))
         if not more:
-            self._registrar.refresh()
+            self._registry.refresh()
         return 0.0
 
-    def _take_away(self, server: PoolServer, former: Backend) -> float:
+    def _delete_with_former_driver(self, server: PoolServer, former: Backend) -> float:
         """Delete a page of zones with the driver that the server had before; when all are gone the filling begins.
 
         A server that has a zone from elsewhere does not take it from a catalog; what it saw there before all of its
@@ -128,22 +128,22 @@ class JoinAndDrain:
                         len(failed), failed[0].error)
         if len(page) == PAGE:
             self._save(server, filled_to=page[-1].id)
-        elif self._manager.storage.run(_emptied, server, utcnow()):
-            self._registrar.finished(server.id)
+        elif self._manager.storage.run(_begin_join, server, utcnow()):
+            self._registry.forget_former(server.id)
         return 0.0
 
-    def _joined(self, server: PoolServer) -> None:
+    def _finish_join(self, server: PoolServer) -> None:
         note = f'it has joined with {server.filled} zones'
         now = utcnow()
         active = server_store.in_state(server, ServerState.ACTIVE, now, note=note, joined_at=now)
         if self._manager.storage.run(server_store.save, active, now):
-            self._registrar.refresh()
+            self._registry.refresh()
 
-    def _drain(self, server: PoolServer) -> float:
+    def _drain_page(self, server: PoolServer) -> float:
         manager = self._manager
         ids = manager.storage.read(server_store.domains_on, server.id, PAGE)
         if not ids:
-            self._drained(server)
+            self._finish_drain(server)
             return IDLE
         if manager.storage.read(server_store.in_hand, server.id, ids, utcnow()):
             return 4 * BUSY
@@ -158,12 +158,12 @@ class JoinAndDrain:
                 return REFUSED
             if any(result.unreachable for result in failed):
                 return self._leave_zones(server, failed[0].error or '')
-            self._left[server.id] += len(failed)
+            self._undeleted[server.id] += len(failed)
             # Those that wait, for an approval or for the hour to pass, are found again by their rows.
             ids = [each for each in ids if each not in waiting]
             pause = REFUSED if waiting else 0.0
         manager.storage.run(server_store.purge, server.id, ids)
-        manager.weigh(manager.situations(ids).values())
+        manager.evaluate(manager.read_states(ids).values())
         return pause
 
     def _leave_zones(self, server: PoolServer, why: str) -> float:
@@ -171,13 +171,13 @@ class JoinAndDrain:
         self._save(server, delete_zones=False, note=f'its zones were left on it: {why}')
         return BUSY
 
-    def _drained(self, server: PoolServer) -> None:
-        left = self._left.pop(server.id, 0)
+    def _finish_drain(self, server: PoolServer) -> None:
+        left = self._undeleted.pop(server.id, 0)
         note = server.note if not left else f'{left} zones could not be deleted and were left on it'
         removed = server_store.in_state(server, ServerState.REMOVED, utcnow(), note=note or 'it was drained')
         if self._manager.storage.run(server_store.save, removed, utcnow()):
-            self._registrar.finished(server.id)
-            self._registrar.refresh()
+            self._registry.forget_former(server.id)
+            self._registry.refresh()
 
     def _delete(self, backend: Backend, domains: Sequence[Domain]) -> tuple[list[CallResult], set[str]]:
         """Delete *domains* on a server.
@@ -208,11 +208,11 @@ class JoinAndDrain:
         return False
 
     def _driver_of(self, server: PoolServer) -> Backend | None:
-        lane = self._manager.all_lanes.get(server.id)
-        return lane.backend if lane is not None else self._registrar.former.get(server.id)
+        worker = self._manager.all_workers.get(server.id)
+        return worker.backend if worker is not None else self._registry.former.get(server.id)
 
 
-def _emptied(tx: Tx, server: PoolServer, now: datetime) -> bool:
+def _begin_join(tx: Tx, server: PoolServer, now: datetime) -> bool:
     """Begin to fill *server*, all of whose members are new now; whether nobody else came first."""
     serial = catalog.bump(tx, server.pool_id, now)
     return server_store.save(tx, dataclasses.replace(

@@ -56,40 +56,40 @@ BACKLOG = 2000
 class PeriodicLoops:
     """The loops of one pool manager.
 
-    :ivar auditing: takes what MiniDNS says of it
+    :ivar serial_audit: takes what MiniDNS says of it
     :ivar last_tick: for each loop, when it last came round (seconds of the monotonic clock)
     """
 
-    def __init__(self, manager: Manager, registrar: ServerRegistry, runtime: Any) -> None:
+    def __init__(self, manager: Manager, registry: ServerRegistry, runtime: Any) -> None:
         self._manager = manager
-        self._registrar = registrar
-        self._filling = JoinAndDrain(manager, registrar)
-        self._measuring = Gauges(manager)
-        self._contents = ContentsAudit(manager, runtime)
-        self._extras = OrphanAudit(manager)
+        self._registry = registry
+        self._join_and_drain = JoinAndDrain(manager, registry)
+        self._gauges = Gauges(manager)
+        self._contents_audit = ContentsAudit(manager, runtime)
+        self._orphan_audit = OrphanAudit(manager)
         self._counted: tuple[str, ...] = ()
         self._runtime = runtime
         self._stopping = threading.Event()
-        self.auditing = SerialAudit(manager, runtime)
+        self.serial_audit = SerialAudit(manager, runtime)
         self._tasks: list[Any] = []
         self.last_tick: dict[str, float] = {}
 
     def start(self) -> None:
         loops: list[tuple[str, Callable[[], float]]] = [
-            ('due', self.run_due), ('claims', lambda: self._manager.keep_claims()), ('probe', self.run_probes),
+            ('due', self.run_due), ('claims', lambda: self._manager.extend_claims()), ('probe', self.run_probes),
             ('unsettled', self.run_unsettled),
-            ('sweep', self.auditing.run), ('members', self.run_members), ('filling', self._filling.run),
-            ('contents', self._contents.run), ('keeping', self._contents.keep),
-            ('extras', self._extras.run), ('measuring', self._measuring.run)]
-        self._tasks = [self._runtime.spawn(self._loop, name, work, name=name) for name, work in loops]
+            ('sweep', self.serial_audit.run), ('members', self.run_members), ('filling', self._join_and_drain.run),
+            ('contents', self._contents_audit.run), ('keeping', self._contents_audit.extend_claim),
+            ('extras', self._orphan_audit.run), ('measuring', self._gauges.run)]
+        self._tasks = [self._runtime.spawn(self._loop, name, operations, name=name) for name, operations in loops]
 
     def stop(self) -> None:
         self._stopping.set()
-        self._contents.stop()
+        self._contents_audit.stop()
         for task in self._tasks:
             task.join(5.0)
-        self._contents.close()
-        self.auditing.stop()
+        self._contents_audit.close()
+        self.serial_audit.stop()
 
     def run_due(self) -> float:
         """Carry out what is due; seconds until the next look."""
@@ -98,27 +98,27 @@ class PeriodicLoops:
             return DUE_INTERVAL / 10
         now = utcnow()
         until = now + timedelta(seconds=manager.settings.claim_seconds)
-        with manager.deciding:  # no server comes or goes meanwhile
-            rooms = {server: room for server, lane in manager.lanes.items()
-                     if (room := min(lane.room(current=False), lane.polls.room))}
+        with manager.decision_lock:  # no server comes or goes meanwhile
+            rooms = {server: room for server, worker in manager.workers.items()
+                     if (room := min(worker.room(current=False), worker.polls.room))}
             if not rooms:
                 return DUE_INTERVAL / 10
             rows = manager.storage.run(server_statuses.claim_due, rooms, now, manager.settings.name, until)
             if not rows:
                 return manager.until_next(now, DUE_INTERVAL)
-            situations = manager.situations(row.domain_id for row in rows)
-            orders = manager.write(situations.values(), now, self._sort(rows, situations, now))
-        manager.carry_out(orders)
-        manager.weigh(situations.values())
+            states = manager.read_states(row.domain_id for row in rows)
+            decision = manager.write(states.values(), now, self._select_operations(rows, states, now))
+        manager.carry_out(decision)
+        manager.evaluate(states.values())
         return 0.0
 
     def run_probes(self) -> float:
         """Ask servers whose circuit is open whether they are back."""
         manager = self._manager
-        for server_id, lane in manager.lanes.items():
-            if lane.control.probe_due() and not lane.probe().unreachable and lane.control.answered(probe=True):
+        for server_id, worker in manager.workers.items():
+            if worker.control.probe_due() and not worker.probe().unreachable and worker.control.answered(probe=True):
                 manager.wake(server_id)
-            if lane.dns.probe_due():
+            if worker.dns.probe_due():
                 self._probe_dns(server_id)
         return min(0.25, manager.settings.circuit_probe_interval / 4)
 
@@ -143,11 +143,11 @@ class PeriodicLoops:
 
     def run_members(self) -> float:
         """See where the servers stand now."""
-        self._registrar.refresh()
-        for server_id, lane in self._manager.lanes.items():
-            if not lane.polls.room:  # others may have heard of some
-                lane.polls.keep(lambda ids: self._manager.storage.read(server_statuses.polled, server_id, ids,
-                                                                       utcnow()))
+        self._registry.refresh()
+        for server_id, worker in self._manager.workers.items():
+            if not worker.polls.room:  # others may have heard of some
+                worker.polls.retain(lambda ids: self._manager.storage.read(server_statuses.polled, server_id, ids,
+                                                                           utcnow()))
         counting = self._manager.members.counting
         if counting != self._counted:
             # Those who wait were weighed with other servers: they need not have been quiet for a while.
@@ -164,23 +164,24 @@ class PeriodicLoops:
         self._manager.change(domain.id for domain in found)
         return found[-1].id if len(found) == PAGE else ''
 
-    def _sort(self, rows: Sequence[ServerStatus], situations: dict[str, DomainState], now: datetime) -> list[Operation]:
+    def _select_operations(self, rows: Sequence[ServerStatus], states: dict[str, DomainState],
+                           now: datetime) -> list[Operation]:
         """Of the rows that were claimed those that are still to be done; the others come to their end."""
-        reborn = {each.domain.id: generation for each, generation in self._manager.reborn(situations.values())}
-        work = []
+        superseded = {each.domain.id: generation for each, generation in self._manager.superseded(states.values())}
+        operations = []
         for row in rows:
-            situation = situations.get(row.domain_id)
-            if situation is None:
+            state = states.get(row.domain_id)
+            if state is None:
                 continue
-            if row.action is Action.DELETE and row.domain_id in reborn:
-                situation.let_go(row.server_id, row.action)
-                situation.change(row_transitions.supersede(row, reborn[row.domain_id]))
-            elif row.action is not Action.DELETE and situation.domain.is_going:
-                situation.let_go(row.server_id, row.action)
-                situation.change(row_transitions.cancel(row))
+            if row.action is Action.DELETE and row.domain_id in superseded:
+                state.remove_claim(row.server_id, row.action)
+                state.change(row_transitions.supersede(row, superseded[row.domain_id]))
+            elif row.action is not Action.DELETE and state.domain.is_going:
+                state.remove_claim(row.server_id, row.action)
+                state.change(row_transitions.cancel(row))
             else:
-                work.append(Operation(situation.domain, row, is_current(situation.domain, now)))
-        return work
+                operations.append(Operation(state.domain, row, is_current(state.domain, now)))
+        return operations
 
     def _probe_dns(self, server_id: str) -> None:
         """One poll, for a domain that the server should have, with a single short try."""
@@ -188,19 +189,19 @@ class PeriodicLoops:
         row = manager.storage.read(server_statuses.any_waiting, server_id)
         domain = manager.storage.read(domain_store.get_many, [row.domain_id]).get(row.domain_id) if row else None
         if row is None or domain is None:
-            manager.lanes[server_id].dns.answered()
+            manager.workers[server_id].dns.answered()
             return
         once = row_transitions.Tries(timeout=manager.settings.circuit_probe_interval, max_retries=0)
         manager.poll([PollRequest(domain.id, domain.name, row.expected_serial, server_id,
                                   incarnation=row.incarnation)], once)
 
-    def _loop(self, name: str, work: Callable[[], float]) -> None:
+    def _loop(self, name: str, operations: Callable[[], float]) -> None:
         while not self._stopping.is_set():
             self.last_tick[name] = time.monotonic()
             metrics.TICKED_AT.labels(name).set_to_current_time()
             pause = DUE_INTERVAL
             try:
-                pause = work()
+                pause = operations()
             except (SystemExit, KeyboardInterrupt, GeneratorExit):
                 raise
             except BaseException:  # eventlet's Timeout is no Exception; whatever happens, the loop goes on

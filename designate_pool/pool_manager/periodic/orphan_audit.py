@@ -44,7 +44,7 @@ class OrphanAudit:
 
     def __init__(self, manager: Manager) -> None:
         self._manager = manager
-        self._told: dict[str, frozenset[str]] = {}
+        self._logged: dict[str, frozenset[str]] = {}
 
     def run(self) -> float:
         """Look at one server; seconds until the next look."""
@@ -52,77 +52,77 @@ class OrphanAudit:
         if not interval:
             return IDLE
         now = utcnow()
-        audit, wait = audit_schedule.turn(manager.storage, manager.pool.name, KIND, manager.settings.name, now)
+        audit, wait = audit_schedule.due_page(manager.storage, manager.pool.name, KIND, manager.settings.name, now)
         if audit is None:
             return wait
         claimed = manager.storage.run(sweeps.claim, audit, manager.settings.name, now,
                                       now + timedelta(seconds=CLAIM_SECONDS))
-        return audit_schedule.BUSY if claimed is None else self._look(claimed, interval)
+        return audit_schedule.BUSY if claimed is None else self._audit_server(claimed, interval)
 
-    def _look(self, audit: Audit, interval: float) -> float:
-        lanes = self._lanes(audit.after_id)
-        found = [] if not lanes else self._find(lanes[0])
+    def _audit_server(self, audit: Audit, interval: float) -> float:
+        workers = self._workers(audit.after_id)
+        found = [] if not workers else self._find_orphans(workers[0])
         now = utcnow()
-        after = lanes[0].server.id if len(lanes) > 1 else ''
+        after = workers[0].server.id if len(workers) > 1 else ''
         next_at = now if after else max(now, audit.started_at + timedelta(seconds=interval))
         self._manager.storage.run(sweeps.advance, audit, after, Counts(findings=len(found)), 0, next_at, now)
         return 0.0 if after else IDLE
 
-    def _lanes(self, after_id: str) -> list[ServerWorker]:
+    def _workers(self, after_id: str) -> list[ServerWorker]:
         """The servers that are still to be looked at."""
         active = {each.id for each in self._manager.members.servers
                   if each.state is ServerState.ACTIVE and not each.is_filling}
-        return [lane for server_id, lane in sorted(self._manager.lanes.items())
-                if server_id > after_id and server_id in active and not lane.control.is_open
-                and not lane.backend.capabilities.fed_by_records and not lane.backend.capabilities.reads_catalog]
+        return [worker for server_id, worker in sorted(self._manager.workers.items())
+                if server_id > after_id and server_id in active and not worker.control.is_open
+                and not worker.backend.capabilities.fed_by_records and not worker.backend.capabilities.reads_catalog]
 
-    def _find(self, lane: ServerWorker) -> list[str]:
+    def _find_orphans(self, worker: ServerWorker) -> list[str]:
         """The extra zones of one server; those that the pool made are on their way out then."""
-        listing = lane.backend.list_zones(list(itertools.islice(self._deleted_names(), MOST_ASKED)))
-        names = self._unexplained(lane, listing.serials) if listing.result.ok else []
+        listing = worker.backend.list_zones(list(itertools.islice(self._deleted_names(), MOST_ASKED)))
+        names = self._unexplained(worker, listing.serials) if listing.result.ok else []
         if names:
             # What was deleted since the list was made is not in a second one.
-            again = lane.backend.list_zones(names)
-            names = self._unexplained(lane, {name: again.serials[name] for name in names if name in again.serials})
-            ours = self._delete(lane, names, again.serials)
-            self._tell(lane, [name for name in names if name not in ours])
+            again = worker.backend.list_zones(names)
+            names = self._unexplained(worker, {name: again.serials[name] for name in names if name in again.serials})
+            ours = self._delete(worker, names, again.serials)
+            self._log_orphans(worker, [name for name in names if name not in ours])
         elif listing.result.ok:
-            self._tell(lane, [])
+            self._log_orphans(worker, [])
         return names
 
-    def _unexplained(self, lane: ServerWorker, serials: Serials) -> list[str]:
+    def _unexplained(self, worker: ServerWorker, serials: Serials) -> list[str]:
         read, found = self._manager.storage.read, list[str]()
         names = iter(sorted(set(serials) - {self._manager.pool.catalog_zone}))
-        while some := list(itertools.islice(names, PAGE)):
-            known = {*read(domain_store.live_by_name, some), *read(server_store.names_on, lane.server.id, some)}
-            found += (name for name in some if name not in known)
+        while batch := list(itertools.islice(names, PAGE)):
+            known = {*read(domain_store.live_by_name, batch), *read(server_store.names_on, worker.server.id, batch)}
+            found += (name for name in batch if name not in known)
         return found
 
-    def _delete(self, lane: ServerWorker, names: Sequence[str], serials: Serials) -> set[str]:
+    def _delete(self, worker: ServerWorker, names: Sequence[str], serials: Serials) -> set[str]:
         """Have those of *names* deleted there that the pool made; which that are."""
-        manager, server_id, now = self._manager, lane.server.id, utcnow()
+        manager, server_id, now = self._manager, worker.server.id, utcnow()
         gone = manager.storage.read(domain_store.deleted_by_name, manager.pool.name, names)
         ours = {name: domain for name, domain in gone.items() if _is_of(domain, serials[name])}
         if not ours:
             return set()
-        with manager.deciding:
-            found = manager.situations(domain.id for domain in ours.values())
-            for situation in found.values():
-                situation.change(*row_transitions.begin(situation.domain, situation.rows, [server_id], now))
-            orders = manager.write(found.values(), now)
-        LOG.warning('%s: deleting %d zones that were deleted from the database before: %s', lane.server.label,
+        with manager.decision_lock:
+            found = manager.read_states(domain.id for domain in ours.values())
+            for state in found.values():
+                state.change(*row_transitions.begin(state.domain, state.rows, [server_id], now))
+            decision = manager.write(found.values(), now)
+        LOG.warning('%s: deleting %d zones that were deleted from the database before: %s', worker.server.label,
                     len(ours), _named(sorted(ours)))
-        manager.carry_out(orders)
+        manager.carry_out(decision)
         return set(ours)
 
-    def _tell(self, lane: ServerWorker, names: Sequence[str]) -> None:
+    def _log_orphans(self, worker: ServerWorker, names: Sequence[str]) -> None:
         """Say of a server what else is there, when that has changed."""
-        told, now = self._told.get(lane.server.id, frozenset()), frozenset(names)
-        self._told[lane.server.id] = now
-        if now - told:
+        logged, now = self._logged.get(worker.server.id, frozenset()), frozenset(names)
+        self._logged[worker.server.id] = now
+        if now - logged:
             LOG.warning("%s: %d zones are there that are not in the database and that the pool did not create: %s; "
-                        "'designate-pool server resync %s' shows them", lane.server.label, len(names),
-                        _named(sorted(now - told)), lane.server.id)
+                        "'designate-pool server resync %s' shows them", worker.server.label, len(names),
+                        _named(sorted(now - logged)), worker.server.id)
 
     def _deleted_names(self) -> Iterator[str]:
         manager, after = self._manager, ''

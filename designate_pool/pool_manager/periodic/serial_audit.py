@@ -21,7 +21,7 @@ from designate_pool.model import Action, Audit, AuditKind, Context, Counts, Poll
 from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
 from designate_pool.pool_manager.manager import NOBODY, Manager
 from designate_pool.pool_manager.periodic import audit_schedule, finding_recorder
-from designate_pool.pool_manager.periodic.finding_recorder import FindingRecorder, done_about
+from designate_pool.pool_manager.periodic.finding_recorder import FindingRecorder, action_for
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.pool_manager.reconcile.domain_state import DomainState
 from designate_pool.serial import newer
@@ -32,7 +32,7 @@ LOG = logging.getLogger(__name__)
 
 KIND = AuditKind.SERIALS
 #: Messages with answers that are taken together, at most.
-_TOGETHER = 8
+_MAX_BATCH = 8
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -53,8 +53,8 @@ class SerialAudit:
 
     def __init__(self, manager: Manager, runtime: Any) -> None:
         self._manager = manager
-        self._answers = runtime.batches(self._settle, _TOGETHER, name='audits')
-        self._is_late = self._is_mute = False
+        self._answers = runtime.batches(self._apply_results, _MAX_BATCH, name='audits')
+        self._is_late = self._is_unsent = False
 
     def stop(self) -> None:
         self._answers.stop()
@@ -62,7 +62,7 @@ class SerialAudit:
     def run(self) -> float:
         """Take the next page when it is time; seconds until the next look."""
         manager, now = self._manager, utcnow()
-        audit, wait = audit_schedule.turn(manager.storage, manager.pool.name, KIND, manager.settings.name, now)
+        audit, wait = audit_schedule.due_page(manager.storage, manager.pool.name, KIND, manager.settings.name, now)
         if audit is None:
             return wait
         if audit_schedule.is_silent(audit, now):
@@ -79,59 +79,61 @@ class SerialAudit:
 
     def _take_page(self, audit: Audit) -> float:
         manager = self._manager
-        holding = [each.id for each in manager.members.servers
-                   if each.id in manager.members.holding and not each.is_filling]
-        page = manager.storage.read(sweeps.page, audit.pool_id, audit.after_id, audit_schedule.PAGE, holding)
-        self._make_up(audit, page, holding)
+        tracked = [each.id for each in manager.members.servers
+                   if each.id in manager.members.tracked and not each.is_filling]
+        page = manager.storage.read(sweeps.page, audit.pool_id, audit.after_id, audit_schedule.PAGE, tracked)
+        self._begin_missing(audit, page, tracked)
         # Whoever was to forget them did not come to it, or never heard that Central was told.
         manager.change(page.unfinished)
-        watched = [lane for server_id, lane in manager.lanes.items()
-                   if server_id in holding and lane.backend.capabilities.keeps_serial]
-        sent = self._ask(audit, page, [lane for lane in watched if not lane.dns.is_open])
+        watched = [worker for server_id, worker in manager.workers.items()
+                   if server_id in tracked and worker.backend.capabilities.keeps_serial]
+        sent = self._send_page(audit, page, [worker for worker in watched if not worker.dns.is_open])
         now = utcnow()
         next_at = audit_schedule.next_page_at(audit, manager.settings.periodic_sync_interval, bool(page.last_id), now)
         found = Counts(domains=len(page.domains), pairs=len(page.domains) * len(watched))
         manager.storage.run(sweeps.advance, audit, page.last_id, found, sent, next_at, now)
         if not page.last_id:
             manager.storage.run(audit_findings.forget, audit.pool_id, now - finding_recorder.KEPT,
-                                finding_recorder.BITE)
-            self._tell_if_late((now - audit.started_at).total_seconds())
+                                finding_recorder.PURGE_BATCH)
+            self._log_if_late((now - audit.started_at).total_seconds())
         return min(audit_schedule.LONGEST, (next_at - now).total_seconds())
 
-    def _make_up(self, audit: Audit, page: sweeps.DomainPage, holding: Sequence[str]) -> None:
+    def _begin_missing(self, audit: Audit, page: sweeps.DomainPage, tracked: Sequence[str]) -> None:
         """Begin the domains of *page* on servers that have no row for them, and have those read again that are fed."""
         manager, now = self._manager, utcnow()
-        before = {server_id: now - timedelta(seconds=interval) for server_id, lane in manager.lanes.items()
-                  if lane.backend.capabilities.fed_by_records and (interval := lane.backend.options['audit_interval'])}
-        old = manager.storage.read(sweeps.quiet, before, audit.after_id, page.last_id or '~') if before else []
+        read_before = {server_id: now - timedelta(seconds=interval) for server_id, worker in manager.workers.items()
+                       if worker.backend.capabilities.fed_by_records
+                       and (interval := worker.backend.options['audit_interval'])}
+        old = manager.storage.read(sweeps.quiet, read_before, audit.after_id,
+                                   page.last_id or '~') if read_before else []
         if not page.lacking and not old:
             return
-        with manager.deciding:
-            situations = manager.situations(dict.fromkeys((*page.lacking, *old)))
-            for situation in situations.values():
-                if situation.domain.status is not Status.PENDING:
-                    situation.change(*row_transitions.begin(situation.domain, situation.rows, holding, now))
-                situation.change(*_read_again(situation, before, now))
-            orders = manager.write(situations.values(), now)
-        manager.carry_out(orders)
+        with manager.decision_lock:
+            states = manager.read_states(dict.fromkeys((*page.lacking, *old)))
+            for state in states.values():
+                if state.domain.status is not Status.PENDING:
+                    state.change(*row_transitions.begin(state.domain, state.rows, tracked, now))
+                state.change(*_rows_to_reread(state, read_before, now))
+            decision = manager.write(states.values(), now)
+        manager.carry_out(decision)
 
-    def _ask(self, audit: Audit, page: sweeps.DomainPage, lanes: Sequence[ServerWorker]) -> int:
+    def _send_page(self, audit: Audit, page: sweeps.DomainPage, workers: Sequence[ServerWorker]) -> int:
         """Have MiniDNS ask for all of *page*; how many messages that took.  Without a broker it is left to next time.
         """
-        if not page.domains or not lanes:
+        if not page.domains or not workers:
             return 0
         try:
             self._manager.minidns.audit_serials(NOBODY, self._manager.pool.name, audit.started_at,
-                                                [lane.server.id for lane in lanes], page.domains)
+                                                [worker.server.id for worker in workers], page.domains)
         except PoolError as error:
-            if not self._is_mute:
+            if not self._is_unsent:
                 LOG.warning('the audit could not ask the servers for their serials: %s', error)
-            self._is_mute = True
+            self._is_unsent = True
             return 0
-        self._is_mute = False
+        self._is_unsent = False
         return 1
 
-    def _tell_if_late(self, seconds: float) -> None:
+    def _log_if_late(self, seconds: float) -> None:
         """Say once that rounds do not fit, and once that they do again."""
         interval = self._manager.settings.periodic_sync_interval
         if seconds > interval and not self._is_late:
@@ -141,82 +143,82 @@ class SerialAudit:
             LOG.info('an audit of all zones takes %.0f s and fits into periodic_sync_interval again', seconds)
         self._is_late = seconds > interval
 
-    def _settle(self, heard: Sequence[SweepResult]) -> None:
+    def _apply_results(self, results: Sequence[SweepResult]) -> None:
         manager = self._manager
-        for each in heard:
-            self._mind_circuits(each)
-        found = self._have_polled([result for each in heard for result in each.findings])
-        for started_at in dict.fromkeys(each.started_at for each in heard):
-            answers = [each for each in heard if each.started_at == started_at]
+        for each in results:
+            self._update_circuits(each)
+        found = self._schedule_polls([result for each in results for result in each.findings])
+        for started_at in dict.fromkeys(each.started_at for each in results):
+            answers = [each for each in results if each.started_at == started_at]
             manager.storage.run(sweeps.heard, manager.pool.name, KIND, started_at, _sum(answers, found), len(answers),
                                 utcnow())
 
-    def _mind_circuits(self, heard: SweepResult) -> None:
+    def _update_circuits(self, results: SweepResult) -> None:
         """A server that answered nothing of what it was asked has failed once."""
         manager = self._manager
-        for server_id, answered, unanswered in heard.counts:
-            lane = manager.lanes.get(server_id)
-            if lane is None:
+        for server_id, answered, unanswered in results.counts:
+            worker = manager.workers.get(server_id)
+            if worker is None:
                 continue
-            if answered and lane.dns.answered():
+            if answered and worker.dns.answered():
                 manager.wake(server_id)
-            elif unanswered and not answered and lane.dns.failed():
-                logs.transition(LOG, logging.WARNING, '%s does not answer DNS: %s', lane.server.label,
-                                'no answer to an audit', server=lane.server.label)
+            elif unanswered and not answered and worker.dns.failed():
+                logs.transition(LOG, logging.WARNING, '%s does not answer DNS: %s', worker.server.label,
+                                'no answer to an audit', server=worker.server.label)
 
-    def _have_polled(self, findings: Sequence[PollResult]) -> set[tuple[str, str]]:
+    def _schedule_polls(self, findings: Sequence[PollResult]) -> set[tuple[str, str]]:
         """Have those pairs polled that were thought to be right; which that were, as (domain id, server id)."""
         manager, now = self._manager, utcnow()
         here = manager.relevant(findings)
         if not here:
             return set()
         recorder = FindingRecorder(manager, KIND, now)
-        with manager.deciding:
-            situations = manager.situations((result.domain_id for result in here),
-                                            {result.server_id for result in here})
+        with manager.decision_lock:
+            states = manager.read_states((result.domain_id for result in here),
+                                         {result.server_id for result in here})
             found = {(result.domain_id, result.server_id): changed for result in here
-                     if (situation := situations.get(result.domain_id)) is not None
-                     and (changed := _recorded(recorder, situation, result, _look_again(situation, result, now)))}
+                     if (state := states.get(result.domain_id)) is not None
+                     and (changed := _recorded(recorder, state, result, _rows_to_poll(state, result, now)))}
             for (domain_id, _), rows in found.items():
-                situations[domain_id].change(*rows)
-            changed = [row for situation in situations.values() for row in situation.changed.values()]
-            orders = manager.write(situations.values(), now)
+                states[domain_id].change(*rows)
+            changed = [row for state in states.values() for row in state.changed.values()]
+            decision = manager.write(states.values(), now)
         recorder.save(changed)
-        manager.carry_out(orders)
+        manager.carry_out(decision)
         return set(found)
 
 
-def _sum(heard: Sequence[SweepResult], found: set[tuple[str, str]]) -> Counts:
-    unanswered = sum(silent for each in heard for _, _, silent in each.counts)
-    return Counts(asked=unanswered + sum(answered for each in heard for _, answered, _ in each.counts),
+def _sum(results: Sequence[SweepResult], found: set[tuple[str, str]]) -> Counts:
+    unanswered = sum(silent for each in results for _, _, silent in each.counts)
+    return Counts(asked=unanswered + sum(answered for each in results for _, answered, _ in each.counts),
                   unanswered=unanswered,
-                  findings=sum((result.domain_id, result.server_id) in found for each in heard
+                  findings=sum((result.domain_id, result.server_id) in found for each in results
                                for result in each.findings))
 
 
-def _recorded(recorder: FindingRecorder, situation: DomainState, result: PollResult,
+def _recorded(recorder: FindingRecorder, state: DomainState, result: PollResult,
               rows: list[ServerStatus]) -> list[ServerStatus]:
     """*rows*, marked as due for what the audit found out; that there was no answer is nothing found out."""
-    done = done_about(result.answer)
+    done = action_for(result.answer)
     if not rows or done is None:
         return rows
-    return recorder.marked(situation, result.server_id, rows, result.reason or str(result.answer), done)
+    return recorder.marked(state, result.server_id, rows, result.reason or str(result.answer), done)
 
 
-def _look_again(situation: DomainState, result: PollResult, now: datetime) -> list[ServerStatus]:
+def _rows_to_poll(state: DomainState, result: PollResult, now: datetime) -> list[ServerStatus]:
     """The rows that have a pair polled; none where something is due for it anyway, or a change came meanwhile."""
-    row = situation.rows.get((result.server_id, Action.UPDATE))
-    if row is None or not row_transitions.is_at_rest(row) or situation.domain.is_going:
+    row = state.rows.get((result.server_id, Action.UPDATE))
+    if row is None or not row_transitions.is_at_rest(row) or state.domain.is_going:
         return []
-    if result.expected_serial is not None and newer(situation.domain.serial, result.expected_serial):
+    if result.expected_serial is not None and newer(state.domain.serial, result.expected_serial):
         return []
-    return row_transitions.begin(situation.domain, situation.rows, [result.server_id],
-                                 now) or [row_transitions.again(row, now)]
+    return row_transitions.begin(state.domain, state.rows, [result.server_id],
+                                 now) or [row_transitions.recheck(row, now)]
 
 
-def _read_again(situation: DomainState, before: dict[str, datetime], now: datetime) -> list[ServerStatus]:
+def _rows_to_reread(state: DomainState, read_before: dict[str, datetime], now: datetime) -> list[ServerStatus]:
     """Rows of servers that are fed by records and were read long ago: their serials tell little."""
-    rows = [(row, moment) for server_id, moment in before.items()
-            if (row := situation.rows.get((server_id, Action.UPDATE))) is not None]
-    return [row_transitions.again(row, now) for row, moment in rows
+    rows = [(row, moment) for server_id, moment in read_before.items()
+            if (row := state.rows.get((server_id, Action.UPDATE))) is not None]
+    return [row_transitions.recheck(row, now) for row, moment in rows
             if row_transitions.is_at_rest(row) and row.updated_at is not None and row.updated_at <= moment]

@@ -1,4 +1,4 @@
-"""How a domain stands on its servers, as it was read, and what is to become of it."""
+"""A domain with its rows, as read from the database, and the decision about what to do next."""
 
 from __future__ import annotations
 
@@ -15,105 +15,110 @@ from designate_pool.storage.operations import server_statuses
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import domains as domain_store
 
-#: By whom, and until when.
-Claim = tuple[str | None, datetime | None]
+#: Who holds a claim, and until when.
+ClaimHolder = tuple[str | None, datetime | None]
 
 
 @dataclasses.dataclass(slots=True)
 class DomainState:
-    """A domain and its rows; *changed* are the rows to write, *fetching* the servers that fetch the zone by themselves,
-    *former* the outcomes that the changed rows had before, *ahead* the serial ahead of the domain's that a server could
-    not be made to give up, *held* the claims of calls that wait or are under way.
+    """A domain and its rows by (server id, action).
 
-    However often a row is changed before it is written, its version rises by one: only so does the second of two
-    writers that began with the same row find that it came too late.  A claim in *held* stays through every change of
-    its row, until :meth:`let_go` says that the call has ended: others keep away from the name on that server meanwhile.
+    However often a row is changed before it is written, its version rises by one, so that of two writers that read the
+    same row the second finds that it lost.  A claim in *call_claims* is kept through every change of its row until
+    :meth:`remove_claim` is called: until then nobody else calls the server for this name.
+
+    :ivar changed: the rows to write
+    :ivar fetching: ids of servers that fetch the zone without a NOTIFY
+    :ivar former_outcomes: of the changed rows, as read
+    :ivar serial_ahead: a serial ahead of the domain's that a server still serves after a retransfer
+    :ivar call_claims: of driver calls that are queued or in flight
     """
 
     domain: Domain
     rows: dict[tuple[str, Action], ServerStatus]
     changed: dict[tuple[str, Action], ServerStatus] = dataclasses.field(default_factory=dict)
     fetching: set[str] = dataclasses.field(default_factory=set)
-    former: dict[tuple[str, Action], Outcome | None] = dataclasses.field(default_factory=dict)
-    ahead: int | None = None
-    held: dict[tuple[str, Action], Claim] = dataclasses.field(default_factory=dict)
+    former_outcomes: dict[tuple[str, Action], Outcome | None] = dataclasses.field(default_factory=dict)
+    serial_ahead: int | None = None
+    call_claims: dict[tuple[str, Action], ClaimHolder] = dataclasses.field(default_factory=dict)
 
-    def hold(self, row: ServerStatus) -> None:
-        """*row* was claimed for a call."""
-        self.held[row.server_id, row.action] = row.claimed_by, row.claimed_until
+    def add_claim(self, row: ServerStatus) -> None:
+        """Note that *row* is claimed for a driver call."""
+        self.call_claims[row.server_id, row.action] = row.claimed_by, row.claimed_until
 
-    def let_go(self, server_id: str, action: Action) -> None:
-        """The call for this row has ended."""
-        self.held.pop((server_id, action), None)
+    def remove_claim(self, server_id: str, action: Action) -> None:
+        """Note that the call for this row has ended."""
+        self.call_claims.pop((server_id, action), None)
 
     def is_busy(self, server_id: str) -> bool:
-        """Whether a call for this domain waits or is under way on a server."""
-        return any(server == server_id for server, _ in self.held)
+        """Whether a call for this domain is queued or in flight on a server."""
+        return any(server == server_id for server, _ in self.call_claims)
 
     def change(self, *rows: ServerStatus) -> None:
         for row in rows:
             key = row.server_id, row.action
             earlier = self.rows.get(key)
             version = 0 if earlier is None else earlier.version
-            self.former.setdefault(key, None if earlier is None else earlier.status)
-            claimed_by, claimed_until = self.held.get(key, (row.claimed_by, row.claimed_until))
+            self.former_outcomes.setdefault(key, None if earlier is None else earlier.status)
+            claimed_by, claimed_until = self.call_claims.get(key, (row.claimed_by, row.claimed_until))
             self.rows[key] = self.changed[key] = dataclasses.replace(
                 row, claimed_by=claimed_by, claimed_until=claimed_until,
                 version=version if key in self.changed else version + 1)
 
     @property
-    def deletes_anew(self) -> bool:
-        """Whether a deletion was begun that nobody has tried yet."""
+    def has_new_deletion(self) -> bool:
+        """Whether a deletion has begun and was not tried yet."""
         return any(row.action is Action.DELETE and row.status is None and not row.attempts
                    for row in self.changed.values())
 
     @property
-    def outcomes(self) -> bool:
-        """Whether a changed row has come to an end that a verdict takes; that a zone was created is not one."""
-        return any(row.status not in (None, self.former[key])
+    def has_new_outcomes(self) -> bool:
+        """Whether a changed row has a new outcome that verdicts count; the success of a CREATE is not one."""
+        return any(row.status not in (None, self.former_outcomes[key])
                    and (row.status is Outcome.ERROR or row.action is not Action.CREATE)
                    for key, row in self.changed.items())
 
 
 @dataclasses.dataclass(slots=True)
 class Decision:
-    """Rows to write, calls for the servers' lanes, and polls for MiniDNS.
+    """Rows to write, calls for the server workers, and polls for MiniDNS.
 
-    :ivar taken: how many calls there are for a server, by its id and whether they are for changes of now
-    :ivar overtaken: how many of the rows somebody else wrote first, so that they were not written
+    :ivar slots_taken: number of calls by (server id, whether the change is recent)
+    :ivar conflicts: number of rows that were not written, because another writer was first
     """
 
     writes: list[ServerStatus] = dataclasses.field(default_factory=list)
     calls: list[Operation] = dataclasses.field(default_factory=list)
     polls: list[PollRequest] = dataclasses.field(default_factory=list)
-    taken: collections.Counter[tuple[str, bool]] = dataclasses.field(default_factory=collections.Counter)
-    overtaken: int = 0
+    slots_taken: collections.Counter[tuple[str, bool]] = dataclasses.field(default_factory=collections.Counter)
+    conflicts: int = 0
 
 
 def read(storage: Storage, pool_name: str, domain_ids: Sequence[str], server_ids: Collection[str],
-         is_held: Callable[[ServerStatus], bool]) -> dict[str, DomainState]:
-    """The situations of these domains by id; unknown ones, and those of other pools, are left out.
+         is_call_claim: Callable[[ServerStatus], bool]) -> dict[str, DomainState]:
+    """The states of these domains by id; unknown domains and those of other pools are left out.
 
-    :param server_ids: the servers whose rows are needed, where not all are
-    :param is_held: whether a row is claimed for a call
+    :param server_ids: the servers whose rows are needed; empty for all
+    :param is_call_claim: whether a row is claimed for a driver call
     """
     found, rows = storage.read(_read, list(dict.fromkeys(domain_ids)), server_ids)
-    return {key: _situation(domain, rows.get(key, ()), is_held) for key, domain in found.items()
+    return {key: _state_of(domain, rows.get(key, ()), is_call_claim) for key, domain in found.items()
             if domain.pool_name == pool_name}
 
 
-def _situation(domain: Domain, rows: Sequence[ServerStatus], is_held: Callable[[ServerStatus], bool]) -> DomainState:
-    situation = DomainState(domain, row_transitions.by_server_and_action(rows))
+def _state_of(domain: Domain, rows: Sequence[ServerStatus],
+              is_call_claim: Callable[[ServerStatus], bool]) -> DomainState:
+    state = DomainState(domain, row_transitions.by_server_and_action(rows))
     for row in rows:
-        if is_held(row):
-            situation.hold(row)
-    return situation
+        if is_call_claim(row):
+            state.add_claim(row)
+    return state
 
 
 def _read(tx: Any, ids: Sequence[str],
           server_ids: Collection[str]) -> tuple[dict[str, Domain], dict[str, list[ServerStatus]]]:
     if not ids:
         return {}, {}
-    # The rows first: a domain that is older than its rows would be said to serve less than it does.
+    # Rows first: a domain read before its rows could be reported at an older serial than is served.
     rows = server_statuses.for_domains(tx, ids, server_ids)
     return domain_store.get_many(tx, ids), rows

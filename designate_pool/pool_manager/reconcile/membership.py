@@ -1,6 +1,7 @@
-"""Which servers of a pool are sent to, which count, and which are owed every change.
+"""Which servers of a pool count for thresholds, which have rows for every change, and which are called and polled.
 
-The invariant: what counts is owed every change; what is owed a change and is not sent to now gets it later.
+The invariant: a server that counts has rows for every change; a server that has rows but is not in service now gets
+the changes later.
 """
 
 from __future__ import annotations
@@ -11,39 +12,39 @@ from collections.abc import Iterable
 from designate_pool import consensus
 from designate_pool.model import PoolServer, ServerState
 
-#: Sent to.
-_WORKING = (ServerState.JOINING, ServerState.ACTIVE)
-#: Owed every change.
-_HOLDING = (*_WORKING, ServerState.MAINTENANCE)
+#: Called and polled.
+_IN_SERVICE = (ServerState.JOINING, ServerState.ACTIVE)
+#: With rows for every change.
+_TRACKED = (*_IN_SERVICE, ServerState.MAINTENANCE)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Members:
-    """The servers by what they are good for now; ids in the order of the configuration.
+    """The servers by their present role; ids in the order of the configuration.
 
-    :ivar servers: all that the database knows, the removed ones too
-    :ivar counting: those that thresholds are about
-    :ivar holding: those that get rows for every change
-    :ivar working: those that something is sent to
+    :ivar servers: all servers in the database, including removed ones
+    :ivar counting: those that count for thresholds
+    :ivar tracked: those that have rows for every change
+    :ivar in_service: those that are called and polled
     """
 
     servers: tuple[PoolServer, ...]
     counting: tuple[str, ...]
-    holding: tuple[str, ...]
-    working: frozenset[str]
+    tracked: tuple[str, ...]
+    in_service: frozenset[str]
 
     @classmethod
     def of(cls, servers: Iterable[PoolServer], count_joining: bool = False) -> Members:
         """The members of a pool, from its rows of pool_servers.
 
-        :param count_joining: whether a server counts before it is filled
+        :param count_joining: whether a joining server counts before it has every domain
         """
         servers = tuple(servers)
         return cls(servers, tuple(each.id for each in servers if consensus.counts(each, count_joining)),
-                   tuple(each.id for each in servers if each.state in _HOLDING),
-                   frozenset(each.id for each in servers if each.state in _WORKING))
+                   tuple(each.id for each in servers if each.state in _TRACKED),
+                   frozenset(each.id for each in servers if each.state in _IN_SERVICE))
 
     @property
-    def resting(self) -> tuple[str, ...]:
-        """Ids of those that are owed every change and do not count."""
-        return tuple(server for server in self.holding if server not in self.counting)
+    def uncounted(self) -> tuple[str, ...]:
+        """Ids of servers that have rows for every change and do not count."""
+        return tuple(server for server in self.tracked if server not in self.counting)

@@ -1,8 +1,7 @@
 """What follows from the verdicts on several domains.
 
-The invariant: whoever writes the last of the outcomes that a verdict takes sees all of them.  Two pool managers that
-write one outcome each have both read before the other wrote, and neither of them sees more than its own: each has to
-look once more after it has written, and the later of them then finds both.
+The invariant: whoever writes the last outcome that a verdict needs sees all of them.  Two pool managers that write one
+outcome each may both have read before the other wrote, so each reads again after writing; the later one sees both.
 """
 
 from __future__ import annotations
@@ -19,37 +18,37 @@ from designate_pool.serial import at_least
 @dataclasses.dataclass(slots=True)
 class Verdicts:
     """
-    :ivar reports: what Central has yet to be told
-    :ivar finished: ids of the domains whose deletion is complete, and for which no call is left anywhere
-    :ivar open: ids of those that had outcomes written and wait for others, which may be there by now
+    :ivar reports: to send to Central
+    :ivar finished: ids of domains whose deletion is complete, with no call queued or in flight
+    :ivar undecided: ids of domains with new outcomes and no report yet: others may have been written meanwhile
     """
 
     reports: list[Report] = dataclasses.field(default_factory=list)
     finished: list[str] = dataclasses.field(default_factory=list)
-    open: list[str] = dataclasses.field(default_factory=list)
+    undecided: list[str] = dataclasses.field(default_factory=list)
 
 
-def weigh(situations: Iterable[DomainState], servers: Sequence[str], threshold_percentage: int,
-          resting: Sequence[str]) -> Verdicts:
+def evaluate(states: Iterable[DomainState], servers: Sequence[str], threshold_percentage: int,
+             uncounted: Sequence[str]) -> Verdicts:
     """
     :param servers: ids of those that count, as for :func:`consensus.weigh`
     """
-    who = servers, threshold_percentage, resting
-    weighed = Verdicts()
-    for situation in situations:
-        domain, rows = situation.domain, tuple(situation.rows.values())
+    who = servers, threshold_percentage, uncounted
+    found = Verdicts()
+    for state in states:
+        domain, rows = state.domain, tuple(state.rows.values())
         reports = consensus.reports(domain, rows, *who)
-        weighed.reports.extend(reports)
+        found.reports.extend(reports)
         if domain.is_going and not reports and not consensus.weigh(domain, rows, *who).behind:
-            if not situation.held:
-                weighed.finished.append(domain.id)
-        elif situation.outcomes and not _is_told(domain, reports):
-            weighed.open.append(domain.id)
-    return weighed
+            if not state.call_claims:
+                found.finished.append(domain.id)
+        elif state.has_new_outcomes and not _is_reported(domain, reports):
+            found.undecided.append(domain.id)
+    return found
 
 
-def _is_told(domain: Domain, reports: Sequence[Report]) -> bool:
-    """Whether Central knows of the domain at its own serial, or will; a deletion under way is never told for good."""
+def _is_reported(domain: Domain, reports: Sequence[Report]) -> bool:
+    """Whether Central knows, or is told now, of the domain at its own serial; never for a deletion in progress."""
     if any(report.serial_number == domain.serial for report in reports):
         return True
     if domain.is_going or domain.reported_serial is None:

@@ -16,31 +16,31 @@ from designate_pool.serial import newer
 from designate_pool.storage.reporting.invariants import DomainRows
 
 
-def breaches(kept: DomainRows, members: Members, threshold_percentage: int, late: timedelta,
+def breaches(domain_rows: DomainRows, members: Members, threshold_percentage: int, late: timedelta,
              now: datetime) -> Iterator[str]:
     """What is wrong, a sentence without its end each.
 
     :param late: for how long something may be due, or a claim be over, before somebody has taken it
     """
-    domain, rows = kept.domain, kept.rows
+    domain, rows = domain_rows.domain, domain_rows.rows
     labels = {each.id: each.label for each in members.servers}
     for row in rows:
         where = f'{row.action} on {labels.get(row.server_id, row.server_id)}'
-        yield from (f'{where}: {what}' for what in _of_row(kept, row, labels, late, now))
+        yield from (f'{where}: {what}' for what in _of_row(domain_rows, row, labels, late, now))
     if domain.reported_serial is not None and newer(domain.reported_serial, domain.serial):
         yield f'it was reported at serial {domain.reported_serial}, which is ahead of its own, {domain.serial}'
     if domain.is_going:
-        yield from _of_deletion(kept, members, threshold_percentage)
+        yield from _of_deletion(domain_rows, members, threshold_percentage)
         return
-    if domain.generation < kept.newest:
-        yield f'it lives at generation {domain.generation}, and its name was at {kept.newest} already'
-    verdict = consensus.weigh(domain, rows, members.counting, threshold_percentage, members.resting)
+    if domain.generation < domain_rows.newest:
+        yield f'it lives at generation {domain.generation}, and its name was at {domain_rows.newest} already'
+    verdict = consensus.weigh(domain, rows, members.counting, threshold_percentage, members.uncounted)
     waits = any(row.next_attempt_at is not None for row in rows)
     if domain.status is Status.ACTIVE:
         if domain.action is not Action.NONE or domain.reported_serial != domain.serial:
             yield f'it is ACTIVE with {domain.action} to be done and serial {domain.reported_serial} reported'
-        if kept.undone:
-            yield f'it is ACTIVE, and {kept.undone} of its records are not'
+        if domain_rows.undone:
+            yield f'it is ACTIVE, and {domain_rows.undone} of its records are not'
         if members.counting and len(verdict.agreed) < verdict.needed and not waits:
             yield (f'it is ACTIVE at serial {domain.serial}, which {len(verdict.agreed)} of {verdict.total} servers '
                    'serve, and nothing is due')
@@ -49,23 +49,23 @@ def breaches(kept: DomainRows, members: Members, threshold_percentage: int, late
     if domain.status is not Status.PENDING:
         there = {row.server_id for row in rows if row.action is Action.UPDATE}
         lacking = [each.label for each in members.servers
-                   if each.id in members.holding and not each.is_filling and each.id not in there]
+                   if each.id in members.tracked and not each.is_filling and each.id not in there]
         if lacking:
             yield f'nothing was ever begun on {", ".join(lacking)}'
 
 
-def _of_row(kept: DomainRows, row: ServerStatus, labels: dict[str, str], late: timedelta,
+def _of_row(domain_rows: DomainRows, row: ServerStatus, labels: dict[str, str], late: timedelta,
             now: datetime) -> Iterator[str]:
-    domain = kept.domain
+    domain = domain_rows.domain
     if row.server_id not in labels:
         yield 'the pool has no such server'
     if (row.claimed_by is None) is not (row.claimed_until is None):
         yield 'it is claimed by nobody, or for no time'
     if row.next_attempt_at is not None:
-        held = max(filter(None, (row.next_attempt_at, row.claimed_until, row.deadline_at)))
-        if held + late < now:
-            yield f'it is due since {held:%Y-%m-%d %H:%M:%S}, and nobody has taken it'
-    elif row.status is not Outcome.SUCCESS and not _waits_for_another(kept, row):
+        due_since = max(filter(None, (row.next_attempt_at, row.claimed_until, row.deadline_at)))
+        if due_since + late < now:
+            yield f'it is due since {due_since:%Y-%m-%d %H:%M:%S}, and nobody has taken it'
+    elif row.status is not Outcome.SUCCESS and not _waits_for_another(domain_rows, row):
         yield f'it is {row.status or Status.PENDING} and waits for nothing'
     if row.action is Action.DELETE:
         if not domain.is_going:
@@ -80,19 +80,19 @@ def _of_row(kept: DomainRows, row: ServerStatus, labels: dict[str, str], late: t
         yield 'it is done, and no serial was ever seen'
 
 
-def _waits_for_another(kept: DomainRows, row: ServerStatus) -> bool:
+def _waits_for_another(domain_rows: DomainRows, row: ServerStatus) -> bool:
     """Whether the row waits for the CREATE row beside it, or has nothing left to do as the domain goes."""
     if row.action is Action.DELETE:
         return False
-    if kept.domain.is_going:
+    if domain_rows.domain.is_going:
         return True
     return row.action is Action.UPDATE and any(
         each.action is Action.CREATE and each.server_id == row.server_id and each.next_attempt_at is not None
-        for each in kept.rows)
+        for each in domain_rows.rows)
 
 
-def _of_deletion(kept: DomainRows, members: Members, threshold_percentage: int) -> Iterator[str]:
-    domain, rows = kept.domain, kept.rows
+def _of_deletion(domain_rows: DomainRows, members: Members, threshold_percentage: int) -> Iterator[str]:
+    domain, rows = domain_rows.domain, domain_rows.rows
     gone = {row.server_id for row in rows if row.action is Action.DELETE}
     if domain.status is Status.DELETED:
         if domain.action is not Action.NONE:
@@ -103,7 +103,7 @@ def _of_deletion(kept: DomainRows, members: Members, threshold_percentage: int) 
         yield 'it is ACTIVE, and to be deleted'
     for server in sorted({row.server_id for row in rows} - gone):
         yield f'its deletion was never begun on {server}, which has rows of it'
-    verdict = consensus.weigh(domain, rows, members.counting, threshold_percentage, members.resting)
+    verdict = consensus.weigh(domain, rows, members.counting, threshold_percentage, members.uncounted)
     if not verdict.behind and members.counting:
         yield ('every server has confirmed its deletion, and its rows are still there'
                if domain.status is Status.DELETED else 'every server has confirmed its deletion, and it is not DELETED')

@@ -18,9 +18,9 @@ from designate_pool.protocol.axfr_inbound import Pace
 from designate_pool.storage.sql.database import Storage
 
 #: Seconds to the first look after a server was told to transfer; doubled up to the interval between tries.
-FIRST_LOOK = 0.05
+FIRST_CHECK = 0.05
 
-Mended = tuple[CallResult, int | None]
+RetransferResult = tuple[CallResult, int | None]
 
 
 class Retransfer:
@@ -30,7 +30,7 @@ class Retransfer:
         self._storage = storage
         self._tries = tries
 
-    def mend(self, backend: Backend, domains: Sequence[Domain]) -> list[Mended]:
+    def retransfer(self, backend: Backend, domains: Sequence[Domain]) -> list[RetransferResult]:
         """Have the server's contents of *domains* be ours.
 
         :param domains: not more than the driver takes in one call
@@ -38,21 +38,22 @@ class Retransfer:
         """
         started = time.monotonic()
         found = {domain.id: self._compare(backend, domain) for domain in domains}
-        bad = [domain for domain in domains if found[domain.id].match is not Match.SAME]
-        results = dict(zip((domain.id for domain in bad), backend.refetch_domains(bad), strict=True)) if bad else {}
-        self._look(backend, [domain for domain in bad if results[domain.id].ok], found)
+        differing = [domain for domain in domains if found[domain.id].match is not Match.SAME]
+        results = dict(zip((domain.id for domain in differing), backend.refetch_domains(differing),
+                           strict=True)) if differing else {}
+        self._wait_for_match(backend, [domain for domain in differing if results[domain.id].ok], found)
         seconds = time.monotonic() - started
-        return [self._ended(found[domain.id], results.get(domain.id), seconds) for domain in domains]
+        return [self._result_of(found[domain.id], results.get(domain.id), seconds) for domain in domains]
 
-    def _look(self, backend: Backend, domains: Sequence[Domain], found: dict[str, Found]) -> None:
+    def _wait_for_match(self, backend: Backend, domains: Sequence[Domain], found: dict[str, Found]) -> None:
         """Compare until all are as they should be, or the tries of a round are over."""
-        left, pause = list(domains), FIRST_LOOK
-        end = time.monotonic() + max(1, self._tries.max_retries) * max(self._tries.retry_interval, FIRST_LOOK)
-        while left:
+        pending, pause = list(domains), FIRST_CHECK
+        end = time.monotonic() + max(1, self._tries.max_retries) * max(self._tries.retry_interval, FIRST_CHECK)
+        while pending:
             time.sleep(pause)
-            pause = max(FIRST_LOOK, min(2 * pause, self._tries.retry_interval))
-            found.update({domain.id: self._compare(backend, domain) for domain in left})
-            left = [domain for domain in left if found[domain.id].match is not Match.SAME]
+            pause = max(FIRST_CHECK, min(2 * pause, self._tries.retry_interval))
+            found.update({domain.id: self._compare(backend, domain) for domain in pending})
+            pending = [domain for domain in pending if found[domain.id].match is not Match.SAME]
             if time.monotonic() > end:
                 return
 
@@ -66,7 +67,7 @@ class Retransfer:
         return zone_compare.compare(backend.server, ours, Pace(0))
 
     @staticmethod
-    def _ended(found: Found, result: CallResult | None, seconds: float) -> Mended:
+    def _result_of(found: Found, result: CallResult | None, seconds: float) -> RetransferResult:
         if found.match is Match.SAME:
             return CallResult(seconds), found.serial
         if result is not None and not result.ok:

@@ -32,7 +32,7 @@ BATCH = 100
 #: For which contents are compared; whoever asks waits for it, and not much longer.
 SECONDS = 540.0
 #: Zones of one server that are compared at the same time, two of each in memory.
-ABREAST = 8
+THREADS = 8
 
 
 class ServerCompare:
@@ -44,28 +44,28 @@ class ServerCompare:
 
     def compare(self, server_id: str, fix: bool, delete_extra: int | None, contents: bool = False) -> Comparison:
         """See :meth:`designate_pool.rpc.pool_manager.PoolManagerClient.compare_server`."""
-        lane = self._manager.all_lanes.get(server_id)
-        if lane is None:
+        worker = self._manager.all_workers.get(server_id)
+        if worker is None:
             raise ServerNotFound(server=server_id)
         wanted = {domain.name: domain for domain in self._all_domains()}
-        listing = lane.backend.list_zones(list(dict.fromkeys([*wanted, *self._deleted_names()])))
+        listing = worker.backend.list_zones(list(dict.fromkeys([*wanted, *self._deleted_names()])))
         if not listing.result.ok:
-            raise WrongServerState(server=lane.server.label, state='silent', why=listing.result.error)
-        found = self._differences(lane, self._as_now(lane, wanted, listing), listing)
+            raise WrongServerState(server=worker.server.label, state='silent', why=listing.result.error)
+        found = self._differences(worker, self._reread_ahead(worker, wanted, listing), listing)
         if contents:
             wrong = {*found.missing, *(name for name, _, _ in found.behind)}
             there = [domain for name, domain in sorted(wanted.items()) if name not in wrong]
-            found = self._contents(lane, there, found)
+            found = self._compare_contents(worker, there, found)
         if delete_extra is not None:
-            found = dataclasses.replace(found, deleted=self._delete(lane, found.extra, delete_extra))
+            found = dataclasses.replace(found, deleted=self._delete(worker, found.extra, delete_extra))
         if fix and (found.missing or found.behind or found.other):
-            if server_id not in self._manager.lanes:
-                raise WrongServerState(server=lane.server.label, state='at rest', why='nothing is sent to it now')
+            if server_id not in self._manager.workers:
+                raise WrongServerState(server=worker.server.label, state='at rest', why='nothing is sent to it now')
             missing = {wanted[name].id for name in found.missing}
             behind = {wanted[name].id for name, _, _ in found.behind}
-            mending = self._mend(lane, missing, behind)
+            repairs = self._schedule_repairs(worker, missing, behind)
             other = {wanted[name].id: why for name, why in found.other or ()}
-            found = dataclasses.replace(found, mending=mending + self._refetch(lane, other))
+            found = dataclasses.replace(found, mending=repairs + self._refetch(worker, other))
         return found
 
     def _all_domains(self) -> Iterator[Domain]:
@@ -80,63 +80,63 @@ class ServerCompare:
             yield from (domain.name for domain in page)
             after = page[-1].id
 
-    def _as_now(self, lane: ServerWorker, wanted: dict[str, Domain], listing: Listing) -> dict[str, Domain]:
+    def _reread_ahead(self, worker: ServerWorker, wanted: dict[str, Domain], listing: Listing) -> dict[str, Domain]:
         """*wanted*, with those read again that the server has at a newer serial: they may have changed meanwhile."""
-        if not lane.backend.capabilities.keeps_serial:
+        if not worker.backend.capabilities.keeps_serial:
             return wanted
         ahead = [name for name, domain in wanted.items()
                  if (serial := listing.serials.get(name)) is not None and newer(serial, domain.serial)]
         found = self._manager.storage.read(domain_store.live_by_name, ahead) if ahead else {}
         return {**wanted, **{name: domain for name, domain in found.items() if domain.id == wanted[name].id}}
 
-    def _differences(self, lane: ServerWorker, wanted: dict[str, Domain], listing: Listing) -> Comparison:
+    def _differences(self, worker: ServerWorker, wanted: dict[str, Domain], listing: Listing) -> Comparison:
         missing, behind = [], []
         for name, domain in wanted.items():
             if name not in listing.serials:
                 missing.append(name)
-            elif lane.backend.capabilities.keeps_serial and (
+            elif worker.backend.capabilities.keeps_serial and (
                     (serial := listing.serials[name]) is None or serial != domain.serial):
                 behind.append((name, serial, domain.serial))
         extra = None
-        if listing.complete or not lane.backend.capabilities.fed_by_records:
-            strangers = set(listing.serials) - set(wanted) - {self._manager.pool.catalog_zone}
-            extra = tuple(sorted(strangers - self._known(lane.server.id, strangers)))
-        return Comparison(lane.server.id, len(wanted), tuple(sorted(missing)), tuple(sorted(behind)), extra,
+        if listing.complete or not worker.backend.capabilities.fed_by_records:
+            unknown = set(listing.serials) - set(wanted) - {self._manager.pool.catalog_zone}
+            extra = tuple(sorted(unknown - self._known(worker.server.id, unknown)))
+        return Comparison(worker.server.id, len(wanted), tuple(sorted(missing)), tuple(sorted(behind)), extra,
                           extra_complete=listing.complete)
 
-    def _contents(self, lane: ServerWorker, domains: Sequence[Domain], found: Comparison) -> Comparison:
+    def _compare_contents(self, worker: ServerWorker, domains: Sequence[Domain], found: Comparison) -> Comparison:
         """*found* with what the contents of *domains* are there.
 
         :raises WrongServerState: for a server that is fed by records
         """
-        if lane.backend.capabilities.fed_by_records:
-            raise WrongServerState(server=lane.server.label, state='fed by records',
+        if worker.backend.capabilities.fed_by_records:
+            raise WrongServerState(server=worker.server.label, state='fed by records',
                                    why='its contents are compared by the plans that are made for it')
         other, unchecked = [], []
-        for name, match, why in sorted(self._matches(lane, domains), key=operator.itemgetter(0)):
+        for name, match, why in sorted(self._match_all(worker, domains), key=operator.itemgetter(0)):
             if match is Match.OTHER:
                 other.append((name, why))
             elif match is not Match.SAME:
                 unchecked.append((name, why))
         return dataclasses.replace(found, other=tuple(other), unchecked=tuple(unchecked))
 
-    def _matches(self, lane: ServerWorker, domains: Sequence[Domain]) -> list[tuple[str, Match, str]]:
+    def _match_all(self, worker: ServerWorker, domains: Sequence[Domain]) -> list[tuple[str, Match, str]]:
         """The name of each domain, what its contents are on the server, and why, by several workers."""
         deadline, pace = Deadline(SECONDS), Pace(self._manager.settings.contents_audit_rate)
         left = iter(domains)  # of a sequence, so that threads can share it
 
         def work() -> list[tuple[str, Match, str]]:
-            return [(domain.name, *self._match(lane, domain, deadline, pace)) for domain in left]
+            return [(domain.name, *self._match(worker, domain, deadline, pace)) for domain in left]
 
-        workers = self._runtime.workers(ABREAST, name='compare')
+        threads = self._runtime.workers(THREADS, name='compare')
         try:
-            futures = [workers.submit(work) for _ in range(ABREAST)]
+            futures = [threads.submit(work) for _ in range(THREADS)]
             return [each for future in futures for each in future.result()]
         finally:
             collections.deque(left, maxlen=0)  # when one has failed the others come to their end
-            workers.stop()
+            threads.stop()
 
-    def _match(self, lane: ServerWorker, domain: Domain, deadline: Deadline, pace: Pace) -> tuple[Match, str]:
+    def _match(self, worker: ServerWorker, domain: Domain, deadline: Deadline, pace: Pace) -> tuple[Match, str]:
         try:
             deadline.left()
             ours = zone_compare.ours(self._manager.storage, domain.id)
@@ -146,43 +146,43 @@ class ServerCompare:
             return Match.UNKNOWN, f'our own contents cannot be made: {error}'
         if ours is None:
             return Match.SAME, ''  # it was deleted meanwhile
-        answer = zone_compare.compare(lane.server, ours, pace)
+        answer = zone_compare.compare(worker.server, ours, pace)
         return answer.match, answer.why
 
-    def _refetch(self, lane: ServerWorker, other: Mapping[str, str]) -> int:
+    def _refetch(self, worker: ServerWorker, other: Mapping[str, str]) -> int:
         """Have zones that are served with other contents transferred anew (ids of domains, and why); how many."""
-        manager, server_id, mended, ids = self._manager, lane.server.id, 0, iter(sorted(other))
-        while some := list(itertools.islice(ids, BATCH)):
+        manager, server_id, repairs, ids = self._manager, worker.server.id, 0, iter(sorted(other))
+        while batch := list(itertools.islice(ids, BATCH)):
             now = utcnow()
-            with manager.deciding:
-                found = manager.situations(some, [server_id])
-                for key, situation in found.items():
-                    row = situation.rows.get((server_id, Action.UPDATE))
-                    if row is not None and not situation.domain.is_going:
-                        situation.change(row_transitions.diverge(row, row_transitions.DIVERGED + other[key], now))
-                        mended += 1
-                orders = manager.write(found.values(), now)
-            manager.carry_out(orders)
-        return mended
+            with manager.decision_lock:
+                found = manager.read_states(batch, [server_id])
+                for key, state in found.items():
+                    row = state.rows.get((server_id, Action.UPDATE))
+                    if row is not None and not state.domain.is_going:
+                        state.change(row_transitions.diverge(row, row_transitions.DIVERGED + other[key], now))
+                        repairs += 1
+                decision = manager.write(found.values(), now)
+            manager.carry_out(decision)
+        return repairs
 
     def _known(self, server_id: str, names: Iterable[str]) -> set[str]:
         """Those of *names* that are domains of some pool, or whose deletion is still under way on the server."""
         read = self._manager.storage.read
         return {*read(domain_store.live_by_name, names), *read(server_store.names_on, server_id, names)}
 
-    def _delete(self, lane: ServerWorker, extra: Sequence[str] | None, count: int) -> int:
+    def _delete(self, worker: ServerWorker, extra: Sequence[str] | None, count: int) -> int:
         """Delete the *extra* zones, if they are as many as the operator has seen."""
         if extra is None:
-            raise WrongServerState(server=lane.server.label, state='unable to list its zones',
+            raise WrongServerState(server=worker.server.label, state='unable to list its zones',
                                    why='so which zones are extra is not known')
         if len(extra) != count:
-            raise WrongServerState(server=lane.server.label, state='not as expected',
+            raise WrongServerState(server=worker.server.label, state='not as expected',
                                    why=f'it has {len(extra)} extra zones, not {count}; none was deleted')
-        deleted, label = 0, lane.server.label
+        deleted, label = 0, worker.server.label
         # Made a domain while we were at it, one is not ours to delete.
-        for zone, done in zone_removal.remove(self._manager, lane.backend, [_zone(name) for name in extra],
+        for zone, done in zone_removal.remove(self._manager, worker.backend, [_zone(name) for name in extra],
                                               is_known=False,
-                                              spared=lambda names: self._known(lane.server.id, names)):
+                                              excluded=lambda names: self._known(worker.server.id, names)):
             if done is None:
                 LOG.info('%s: the extra zone %s is not deleted: it is in the database by now, or another program works '
                          'on it', label,
@@ -195,26 +195,26 @@ class ServerCompare:
             deleted += done.gone
         return deleted
 
-    def _mend(self, lane: ServerWorker, missing: set[str], behind: set[str]) -> int:
+    def _schedule_repairs(self, worker: ServerWorker, missing: set[str], behind: set[str]) -> int:
         """Have what is *missing* made, and what is *behind* fetched (ids of domains); how many that were."""
-        manager, server_id = self._manager, lane.server.id
-        if missing and lane.backend.capabilities.reads_catalog:
+        manager, server_id = self._manager, worker.server.id
+        if missing and worker.backend.capabilities.reads_catalog:
             # What its catalog holds it believes to have: only as new members are the zones made again.
             manager.storage.run(server_store.raise_epoch, server_id, utcnow())
-        mended, ids = 0, iter(sorted(missing | behind))
-        while some := list(itertools.islice(ids, BATCH)):
+        repairs, ids = 0, iter(sorted(missing | behind))
+        while batch := list(itertools.islice(ids, BATCH)):
             now = utcnow()
-            with manager.deciding:
-                found = manager.situations(some, [server_id])
-                for key, situation in found.items():
-                    act = row_transitions.fill(situation.domain, situation.rows, server_id, now,
-                                               gone=True) if key in missing \
-                        else row_transitions.fetch(situation.domain, situation.rows, server_id, now)
-                    situation.change(*act)
-                    mended += bool(act)
-                orders = manager.write(found.values(), now)
-            manager.carry_out(orders)
-        return mended
+            with manager.decision_lock:
+                found = manager.read_states(batch, [server_id])
+                for key, state in found.items():
+                    act = row_transitions.provision(state.domain, state.rows, server_id, now,
+                                                    gone=True) if key in missing \
+                        else row_transitions.refetch(state.domain, state.rows, server_id, now)
+                    state.change(*act)
+                    repairs += bool(act)
+                decision = manager.write(found.values(), now)
+            manager.carry_out(decision)
+        return repairs
 
 
 def _zone(name: str) -> Domain:

@@ -15,10 +15,10 @@ def told(world: World) -> list[PollRequest]:  # noqa: F811
 
 
 def test_every_change_is_told_once_but_no_deletion(world: World) -> None:  # noqa: F811
-    world.registrar.start()
+    world.registry.start()
     pool = world.central.find_pools(CONTEXT)[0]
     world.central.update_pool(CONTEXT, {'id': pool.id, 'also_notifies': WHERE})
-    world.registrar.refresh()
+    world.registry.refresh()
     domain = world.central.create_domain(CONTEXT, {'name': 'example.com.', 'email': 'hostmaster@example.com'})
     assert [(each.server_id, each.serial, each.name) for each in told(world)] == [
         (where, domain.serial, 'example.com.') for where in WHERE]
@@ -29,7 +29,7 @@ def test_every_change_is_told_once_but_no_deletion(world: World) -> None:  # noq
     world.endpoint.update_domain(CONTEXT, changed)
     assert not told(world), 'the same cast once more'
     world.central.update_pool(CONTEXT, {'id': pool.id, 'also_notifies': WHERE[:1]})
-    world.registrar.refresh()
+    world.registry.refresh()
     changed = world.change(domain)
     assert [each.server_id for each in told(world)] == [WHERE[0]]
     world.central.delete_domain(CONTEXT, domain.id)

@@ -51,6 +51,6 @@ def have(world: World, monkeypatch: pytest.MonkeyPatch, heard: list[PollResult])
     backend = next(iter(world.servers.values()))
     servers = (V4, OTHER_PORT, V6, NAMED)
     manager.pool = dataclasses.replace(manager.pool, servers=servers)
-    manager.seat(manager.members, {each.id: manager.new_lane(each, backend) for each in servers})
-    monkeypatch.setattr(manager, 'heard', heard.extend)
+    manager.set_servers(manager.members, {each.id: manager.new_worker(each, backend) for each in servers})
+    monkeypatch.setattr(manager, 'handle_results', heard.extend)
     return domain

@@ -88,7 +88,7 @@ class Nothing:
         pass
 
 
-def new_registrar(manager: Manager, runtime: Any) -> ServerRegistry:
+def new_registry(manager: Manager, runtime: Any) -> ServerRegistry:
     return ServerRegistry(manager, runtime, lambda: manager.pool, Nothing())
 
 
@@ -112,8 +112,8 @@ class World:
         self.pool = Pool('default', servers=tuple(each.server for each in self.servers.values()),
                          threshold_percentage=threshold)
         self.manager = self.new_manager('one')
-        self.registrar = new_registrar(self.manager, self.runtime)
-        self.endpoint = PoolManager(self.manager, self.registrar, self.runtime)
+        self.registry = new_registry(self.manager, self.runtime)
+        self.endpoint = PoolManager(self.manager, self.registry, self.runtime)
         self.caller.serve(manager_rpc.topic('default'), self.endpoint)
         pool = self.central.find_pools(CONTEXT)[0]
         self.central.update_pool(CONTEXT, {'id': pool.id, 'name_servers': ['ns1.example.org.']})
@@ -142,7 +142,7 @@ class World:
 
     def sweep(self, answered: bool = True) -> None:
         """The pool manager looks at all domains, and MiniDNS tells what it hears."""
-        auditing = PeriodicLoops(self.manager, self.registrar, self.runtime).auditing
+        auditing = PeriodicLoops(self.manager, self.registry, self.runtime).serial_audit
         self.storage.run(sweeps.create, 'default', AuditKind.SERIALS, utcnow())
         while True:
             self.storage.run(lambda tx: tx.execute(sweeps.TABLE.update().values(
@@ -251,7 +251,7 @@ def world(tmp_path: pathlib.Path, clock: Clock, request: pytest.FixtureRequest) 
 def later(world: World, clock: Clock, seconds: float) -> None:
     """*seconds* go by, and the pool manager does what has become due."""
     clock.offset += timedelta(seconds=seconds)
-    periodic = PeriodicLoops(world.manager, world.registrar, world.runtime)
+    periodic = PeriodicLoops(world.manager, world.registry, world.runtime)
     periodic.run_probes()
     for _ in range(20):
         if periodic.run_due():
@@ -353,7 +353,7 @@ def test_one_server_dead_at_update_and_back_again(world: World, clock: Clock) ->
     world.servers[SERVERS[2]].dead = True
     changed = world.change(domain)
     assert world.get(domain).status is Status.ERROR
-    assert world.manager.lanes[SERVERS[2]].dns.is_open
+    assert world.manager.workers[SERVERS[2]].dns.is_open
     world.servers[SERVERS[2]].dead = False
     later(world, clock, 400)
     assert world.get(domain).status is Status.ACTIVE
@@ -365,7 +365,7 @@ def test_changes_that_keep_coming_do_not_hide_that_a_server_is_dead(world: World
     domain = world.create()
     world.servers[SERVERS[2]].dead = True
     changed = world.change(domain)
-    assert world.manager.lanes[SERVERS[2]].dns.is_open
+    assert world.manager.workers[SERVERS[2]].dns.is_open
     for _ in range(4):
         later(world, clock, 5)
         changed = world.change(domain)
@@ -379,15 +379,15 @@ def test_changes_that_keep_coming_do_not_hide_that_a_server_is_dead(world: World
 def test_a_server_that_was_right_has_all_its_tries_when_a_change_fails(world: World, clock: Clock) -> None:
     domain = world.create()
     world.servers[SERVERS[2]].dead = True
-    world.manager.lanes[SERVERS[2]].dns.failed(3)
+    world.manager.workers[SERVERS[2]].dns.failed(3)
     world.change(domain)
     for seconds in (2, 2, 1.9):
         clock.offset += timedelta(seconds=seconds)
-        PeriodicLoops(world.manager, world.registrar, world.runtime).run_due()
+        PeriodicLoops(world.manager, world.registry, world.runtime).run_due()
         assert world.get(domain).status is Status.PENDING
         world.change(domain)
     clock.offset += timedelta(seconds=0.2)
-    PeriodicLoops(world.manager, world.registrar, world.runtime).run_due()
+    PeriodicLoops(world.manager, world.registry, world.runtime).run_due()
     assert world.get(domain).status is Status.ERROR
 
 
@@ -474,7 +474,7 @@ def test_a_cast_that_never_arrived_is_made_up_for(world: World, clock: Clock) ->
     domain = world.create()
     assert world.get(domain).status is Status.PENDING and world.rows(domain) == {}
     clock.offset += timedelta(seconds=10)
-    PeriodicLoops(world.manager, world.registrar, world.runtime).run_unsettled()
+    PeriodicLoops(world.manager, world.registry, world.runtime).run_unsettled()
     world.deliver()
     assert world.get(domain).status is Status.ACTIVE
 
@@ -489,7 +489,7 @@ def test_a_report_that_central_never_got_is_sent_again(world: World, clock: Cloc
         domain = world.create()
     assert world.get(domain).status is Status.PENDING
     clock.offset += timedelta(seconds=10)
-    PeriodicLoops(world.manager, world.registrar, world.runtime).run_unsettled()
+    PeriodicLoops(world.manager, world.registry, world.runtime).run_unsettled()
     assert world.get(domain).status is Status.ACTIVE
 
 
@@ -501,7 +501,7 @@ def test_a_manager_killed_between_the_driver_s_call_and_the_row_loses_nothing(wo
     domain = world.create()
     assert world.rows(domain)[SERVERS[0], Action.CREATE].claimed_by == 'one'
     world.manager = world.new_manager('two')
-    world.endpoint = PoolManager(world.manager, world.registrar, world.runtime)
+    world.endpoint = PoolManager(world.manager, world.registry, world.runtime)
     world.caller.serve(manager_rpc.topic('default'), world.endpoint)
     later(world, clock, 1)
     assert world.get(domain).status is not Status.ACTIVE or world.serial(SERVERS[0]) is None

@@ -25,14 +25,14 @@ FIRST = SERVERS[0]
 @contextlib.contextmanager
 def held_up(manager: Manager, server: str = FIRST) -> Iterator[list[Operation]]:
     """What *manager* hands to a server's lane waits there, until the end."""
-    lane = manager.lanes[server]
-    works: list[Operation] = []
-    lane.put = lambda *some: works.extend(some)  # type: ignore[method-assign]
+    worker = manager.workers[server]
+    operations: list[Operation] = []
+    worker.put = lambda *some: operations.extend(some)  # type: ignore[method-assign]
     try:
-        yield works
+        yield operations
     finally:
-        del lane.put
-        lane.put(*works)
+        del worker.put
+        worker.put(*operations)
 
 
 def verbs(world: World, server: str = FIRST) -> list[str]:  # noqa: F811
@@ -54,7 +54,7 @@ def test_a_deletion_waits_for_the_creation_that_another_manager_has_in_hand(
         assert [verbs(world, server) for server in SERVERS] == [[], ['create', 'delete'], ['create', 'delete']]
         for _ in range(3):
             clock.offset += timedelta(seconds=2)
-            PeriodicLoops(other, world.registrar, world.runtime).run_due()
+            PeriodicLoops(other, world.registry, world.runtime).run_due()
         assert verbs(world) == []
     assert verbs(world) == ['create', 'delete'], 'at once, when the creation has ended'
     assert NAME not in world.servers[FIRST].zones
@@ -149,8 +149,8 @@ def test_what_was_seen_before_a_late_deletion_ran_counts_no_more(world: World, c
     other = world.new_manager('two')
     world.lose_casts = True
     gone = world.central.delete_domain(CONTEXT, first.id)
-    lane = world.manager.lanes[FIRST]
-    with held_up(world.manager) as works:
+    worker = world.manager.workers[FIRST]
+    with held_up(world.manager) as operations:
         world.manager.change([gone.id])
         # Its claim runs out while the call is under way, and the server still has the zone by that name.
         clock.offset += timedelta(seconds=31)
@@ -158,8 +158,8 @@ def test_what_was_seen_before_a_late_deletion_ran_counts_no_more(world: World, c
         other.change([second.id])
         world.deliver()
         assert world.rows(second)[FIRST, Action.UPDATE].status is Outcome.SUCCESS
-        late, works[:] = works[:], []
-    world.manager._outcomes.put(*_done(lane, late))
+        late, operations[:] = operations[:], []
+    world.manager._outcomes.put(*_done(worker, late))
     assert world.rows(second)[FIRST, Action.UPDATE].serial_number is None
     world.deliver()
     assert NAME in world.servers[FIRST].zones and world.serial(FIRST) == second.serial
@@ -176,15 +176,15 @@ def late_deletion(world: World, clock: Clock) -> Iterator[Domain]:  # noqa: F811
     other = world.new_manager('two')
     world.lose_casts = True
     gone = world.central.delete_domain(CONTEXT, first.id)
-    lane = world.manager.lanes[FIRST]
-    with held_up(world.manager) as works:
+    worker = world.manager.workers[FIRST]
+    with held_up(world.manager) as operations:
         world.manager.change([gone.id])
         clock.offset += timedelta(seconds=31)
         second = new_domain(world)
         other.change([second.id])
         yield second
-        late, works[:] = works[:], []
-    world.manager._outcomes.put(*_done(lane, late))
+        late, operations[:] = operations[:], []
+    world.manager._outcomes.put(*_done(worker, late))
 
 
 @all_needed
@@ -197,13 +197,13 @@ def test_what_was_seen_before_a_late_deletion_ran_counts_no_more_when_it_is_told
         assert {(each.status, each.serial_number) for each in heard} == {(Outcome.SUCCESS, second.serial)}
         if unasked:
             heard = [dataclasses.replace(each, expected_serial=None, incarnation=None) for each in heard]
-    world.manager.heard(heard)
+    world.manager.handle_results(heard)
     row = world.rows(second)[FIRST, Action.UPDATE]
     assert (row.status, row.serial_number) == (None, None)
     assert world.get(second).status is Status.PENDING
     later(world, clock, 31)
     world.deliver()
-    world.manager.heard(heard)
+    world.manager.handle_results(heard)
     world.deliver()
     assert world.get(second).status is Status.ACTIVE
     assert [world.serial(server) for server in SERVERS] == [second.serial] * 3
@@ -231,13 +231,13 @@ def test_a_message_of_an_older_minidns_counts_as_it_did(world: World, clock: Clo
         pass
     heard = [dataclasses.replace(world.poll(request), incarnation=None) for request in world.asked]
     world.asked.clear()
-    world.manager.heard(heard)
+    world.manager.handle_results(heard)
     assert world.rows(second)[FIRST, Action.UPDATE].status is Outcome.SUCCESS
 
 
-def _done(lane: ServerWorker, works: list[Operation]) -> list[CallOutcome]:
-    """The calls for *works*, made without looking at their claims."""
-    return [CallOutcome(work, lane.backend.delete_domain(work.domain)) for work in works]
+def _done(worker: ServerWorker, operations: list[Operation]) -> list[CallOutcome]:
+    """The calls for *operations*, made without looking at their claims."""
+    return [CallOutcome(work, worker.backend.delete_domain(work.domain)) for work in operations]
 
 
 def test_what_is_known_of_a_deleted_domain_stays_until_its_last_call_has_ended(
@@ -272,8 +272,8 @@ def test_a_deletion_that_only_late_calls_tell_of_is_begun_on_every_server(
 def test_a_creation_for_the_former_domain_that_ends_late_leaves_the_new_one_its_zone(
         world: World, clock: Clock) -> None:  # noqa: F811
     other = world.new_manager('two')
-    lane = world.manager.lanes[FIRST]
-    with held_up(world.manager) as works:
+    worker = world.manager.workers[FIRST]
+    with held_up(world.manager) as operations:
         first = new_domain(world)
         world.lose_casts = True
         clock.offset += timedelta(seconds=31)
@@ -282,9 +282,9 @@ def test_a_creation_for_the_former_domain_that_ends_late_leaves_the_new_one_its_
         other.change([second.id])
         world.deliver()
         assert world.get(second).status is Status.ACTIVE
-        late, works[:] = works[:], []
+        late, operations[:] = operations[:], []
     before = len(verbs(world))
-    world.manager._outcomes.put(*(CallOutcome(work, lane.backend.create_domain(work.domain)) for work in late))
+    world.manager._outcomes.put(*(CallOutcome(work, worker.backend.create_domain(work.domain)) for work in late))
     assert verbs(world)[before:] == ['create']
     assert NAME in world.servers[FIRST].zones and world.rows(first) == {}
 
@@ -295,8 +295,8 @@ def test_what_takes_longer_than_its_claim_is_not_done_twice(world: World, clock:
     def take_long() -> None:
         for _ in range(3):
             clock.offset += timedelta(seconds=25)
-            world.manager.keep_claims()
-            PeriodicLoops(other, world.registrar, world.runtime).run_due()
+            world.manager.extend_claims()
+            PeriodicLoops(other, world.registry, world.runtime).run_due()
 
     world.servers[FIRST].before_return = take_long
     domain = world.create()

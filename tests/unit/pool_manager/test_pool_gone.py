@@ -29,7 +29,7 @@ def remove(town: Town, monkeypatch: pytest.MonkeyPatch) -> PeriodicLoops:
     other = Pool('other', new_id(), name_servers=('ns1.example.net.',))
     town.storage.run(pool_store.insert, other, utcnow())
     assert town.storage.run(pool_store.delete, town.storage.read(server_store.of_pool, 'default').pool_id)
-    periodic = PeriodicLoops(town.manager, town.registrar, Threads())
+    periodic = PeriodicLoops(town.manager, town.registry, Threads())
     periodic.start()
     return periodic
 
@@ -68,11 +68,11 @@ def test_one_that_is_made_again_is_worked_for_again(town: Town) -> None:
     pool_id = town.storage.read(server_store.of_pool, 'default').pool_id
     town.storage.run(pool_store.insert, Pool('other', new_id()), utcnow())
     assert town.storage.run(pool_store.delete, pool_id)
-    town.registrar.refresh()
-    assert town.manager.lanes == {}
+    town.registry.refresh()
+    assert town.manager.workers == {}
     town.storage.run(pool_store.insert, Pool('default', new_id(), name_servers=('ns1.example.net.',)), utcnow())
-    town.registrar.refresh()
-    assert sorted(town.manager.lanes) == sorted(SERVERS)
+    town.registry.refresh()
+    assert sorted(town.manager.workers) == sorted(SERVERS)
     domain = town.create()
     town.deliver()
     assert town.get(domain).status is Status.ACTIVE
@@ -86,5 +86,5 @@ def test_to_read_the_configuration_makes_none_in_a_database_that_looks_unused(to
     town.manager.pool = dataclasses.replace(town.manager.pool, name='silver')
     town.pool = town.manager.pool
     with pytest.raises(UnknownPool):
-        town.registrar.reload()
+        town.registry.reload()
     assert town.storage.read(server_store.of_pool, 'silver').pool_id == ''

@@ -58,7 +58,7 @@ def silence(domain: Domain, server: str) -> PollResult:
 def test_a_change_is_begun_again_where_another_manager_wrote_the_row_first(
         world: World, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
     domain = world.create()
-    overtaken(world, monkeypatch, lambda: world.new_manager('two').heard([silence(domain, SERVERS[0])]))
+    overtaken(world, monkeypatch, lambda: world.new_manager('two').handle_results([silence(domain, SERVERS[0])]))
     changed = world.change(domain)
     assert [world.rows(domain)[server, Action.UPDATE].expected_serial for server in SERVERS] == [changed.serial] * 3
     assert [world.serial(server) for server in SERVERS] == [changed.serial] * 3
@@ -85,9 +85,9 @@ def test_two_managers_that_hear_of_a_server_each_find_that_all_serve_it(
     domain = world.central.create_domain(CONTEXT, {'name': 'example.com.', 'email': 'hostmaster@example.com'})
     other = world.new_manager('two')
     for _ in range(2):
-        world.manager.heard([served(domain, SERVERS[0])])
-        overtaken(world, monkeypatch, lambda: other.heard([served(domain, SERVERS[1])]))
-        world.manager.heard([served(domain, SERVERS[2])])
+        world.manager.handle_results([served(domain, SERVERS[0])])
+        overtaken(world, monkeypatch, lambda: other.handle_results([served(domain, SERVERS[1])]))
+        world.manager.handle_results([served(domain, SERVERS[2])])
         assert world.get(domain).status is Status.ACTIVE
         domain = world.central.update_domain(CONTEXT, domain.id, {'ttl': (domain.ttl or 0) + 1})
         assert world.get(domain).status is Status.PENDING
@@ -99,10 +99,10 @@ def test_two_managers_that_hear_of_a_server_each_find_it_where_one_has_an_older_
     domain = world.central.create_domain(CONTEXT, {'name': 'example.com.', 'email': 'hostmaster@example.com'})
     changed = world.central.update_domain(CONTEXT, domain.id, {'ttl': 77})
     other = world.new_manager('two')
-    world.manager.heard([served(changed, SERVERS[0])])
-    world.manager.heard([served(domain, SERVERS[1])])
-    overtaken(world, monkeypatch, lambda: other.heard([served(changed, SERVERS[1])]))
-    world.manager.heard([served(changed, SERVERS[2])])
+    world.manager.handle_results([served(changed, SERVERS[0])])
+    world.manager.handle_results([served(domain, SERVERS[1])])
+    overtaken(world, monkeypatch, lambda: other.handle_results([served(changed, SERVERS[1])]))
+    world.manager.handle_results([served(changed, SERVERS[2])])
     assert world.get(domain).status is Status.ACTIVE
 
 
@@ -119,7 +119,7 @@ def test_rows_are_read_before_their_domains_so_that_no_domain_is_older_than_its_
 
     monkeypatch.setattr(domains, 'get_many', recording(domains.get_many))
     monkeypatch.setattr(server_statuses, 'for_domains', recording(server_statuses.for_domains))
-    assert world.manager.situations([domain.id])[domain.id].domain.serial == domain.serial
+    assert world.manager.read_states([domain.id])[domain.id].domain.serial == domain.serial
     assert read == ['for_domains', 'get_many']
 
 
@@ -127,8 +127,8 @@ def test_two_managers_that_hear_of_a_failure_each_find_that_too_many_have_failed
         world: World, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
     domain = world.central.create_domain(CONTEXT, {'name': 'example.com.', 'email': 'hostmaster@example.com'})
     other = world.new_manager('two')
-    overtaken(world, monkeypatch, lambda: other.heard([silence(domain, SERVERS[1])]))
-    world.manager.heard([silence(domain, SERVERS[2])])
+    overtaken(world, monkeypatch, lambda: other.handle_results([silence(domain, SERVERS[1])]))
+    world.manager.handle_results([silence(domain, SERVERS[2])])
     assert world.get(domain).status is Status.ERROR
 
 
@@ -158,7 +158,7 @@ def test_a_server_that_is_done_with_an_older_serial_is_told_of_the_newer_at_once
     world.asked.clear()
     for _ in range(2):
         # It has transferred the older serial from a MiniDNS that did not ask for it.
-        world.manager.heard([PollResult(domain.id, SERVERS[0], Outcome.SUCCESS, Answer.SERIAL, domain.serial)])
+        world.manager.handle_results([PollResult(domain.id, SERVERS[0], Outcome.SUCCESS, Answer.SERIAL, domain.serial)])
     assert [(each.server_id, each.serial, each.seen) for each in world.asked] == [
         (SERVERS[0], changed.serial, domain.serial)]
     world.deliver()
@@ -167,16 +167,16 @@ def test_a_server_that_is_done_with_an_older_serial_is_told_of_the_newer_at_once
 
 def test_a_row_that_is_changed_twice_before_it_is_written_is_one_version_on(world: World) -> None:  # noqa: F811
     domain = world.create()
-    situation = world.manager.situations([domain.id])[domain.id]
+    state = world.manager.read_states([domain.id])[domain.id]
     key = SERVERS[0], Action.UPDATE
-    read = situation.rows[key]
-    situation.change(row_transitions.ready(read, utcnow()))
-    situation.change(row_transitions.ready(situation.rows[key], utcnow()))
-    assert situation.changed[key].version == read.version + 1
+    read = state.rows[key]
+    state.change(row_transitions.schedule_poll(read, utcnow()))
+    state.change(row_transitions.schedule_poll(state.rows[key], utcnow()))
+    assert state.changed[key].version == read.version + 1
     # Asked for at once, which is a third change: somebody else who began with the same row and wrote it first has won.
-    renewed = row_transitions.renew(read, dataclasses.replace(domain, serial=domain.serial + 1), utcnow())
+    renewed = row_transitions.restart(read, dataclasses.replace(domain, serial=domain.serial + 1), utcnow())
     world.storage.run(server_statuses.write, [renewed], utcnow())
-    assert world.manager.write([situation], utcnow()).overtaken == 1
+    assert world.manager.write([state], utcnow()).conflicts == 1
     assert world.rows(domain)[key].expected_serial == domain.serial + 1
 
 
@@ -210,17 +210,17 @@ def test_a_deleted_domain_that_waits_for_a_server_is_left_to_it(world: World) ->
 
 def test_a_created_zone_is_asked_for_where_another_manager_heard_of_the_server_meanwhile(
         world: World, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
-    lane = world.manager.lanes[SERVERS[0]]
+    worker = world.manager.workers[SERVERS[0]]
     held: list[Operation] = []
-    lane.put = lambda *works: held.extend(works)  # type: ignore[method-assign]
+    worker.put = lambda *operations: held.extend(operations)  # type: ignore[method-assign]
     domain = world.central.create_domain(CONTEXT, {'name': 'example.com.', 'email': 'hostmaster@example.com'})
     changed = world.central.update_domain(CONTEXT, domain.id, {'ttl': 77})
-    del lane.put
+    del worker.put
     # The server was given the zone and has fetched its first contents; that reaches the other manager, unasked.
     unasked = PollResult(domain.id, SERVERS[0], Outcome.SUCCESS, Answer.SERIAL, domain.serial)
     world.asked.clear()
-    overtaken(world, monkeypatch, lambda: world.new_manager('two').heard([unasked]))
-    lane.put(*held)
+    overtaken(world, monkeypatch, lambda: world.new_manager('two').handle_results([unasked]))
+    worker.put(*held)
     assert {(each.server_id, each.serial) for each in world.asked} == {(SERVERS[0], changed.serial)}
     assert world.rows(domain)[SERVERS[0], Action.UPDATE].next_attempt_at, 'should the answer be lost'
     world.deliver()

@@ -83,12 +83,12 @@ class Town(World):
         for server in self.pool.servers:
             self.build(server)
         self.manager = self.new_manager(name)
-        self.registrar = ServerRegistry(self.manager, self.runtime, self.read_pool,
-                                        ServerSettingsCache(str(self.folder / f'{name.partition("-")[0]}.json')))
-        self.registrar.start()
-        self.endpoint = PoolManager(self.manager, self.registrar, self.runtime)
+        self.registry = ServerRegistry(self.manager, self.runtime, self.read_pool,
+                                       ServerSettingsCache(str(self.folder / f'{name.partition("-")[0]}.json')))
+        self.registry.start()
+        self.endpoint = PoolManager(self.manager, self.registry, self.runtime)
         self.caller.serve('pool_manager.default', self.endpoint)
-        self.filling = JoinAndDrain(self.manager, self.registrar)
+        self.filling = JoinAndDrain(self.manager, self.registry)
 
     def new_manager(self, name: str) -> Manager:
         manager = super().new_manager(name)
@@ -120,7 +120,7 @@ class Town(World):
         server = self.storage.read(server_store.get, key)
         assert server is not None
         assert self.storage.run(server_store.save, server_store.in_state(server, state, utcnow(), **values), utcnow())
-        self.registrar.refresh()
+        self.registry.refresh()
 
     @property
     def states(self) -> dict[str, str]:
@@ -162,22 +162,22 @@ def test_what_others_need_of_the_configuration_is_published_at_the_start_and_at_
                                     count_joining_servers=True)
     key = TsigKey('one.example.com.', 'hmac-sha256', 'c2VjcmV0')
     town.configured[A] = dataclasses.replace(town.configured[A], tsig_key=key)
-    town.registrar.reload()
+    town.registry.reload()
     assert published() == (66, 'catalog.example.', True, ['one.example.com.', None, None])
 
 
 def test_a_server_of_a_pool_without_domains_has_nothing_to_wait_for(town: Town) -> None:
     town.add(D)
-    assert town.registrar.reload().joined == ('fake:192.0.2.9:53',)
+    assert town.registry.reload().joined == ('fake:192.0.2.9:53',)
     assert town.states[D] == 'active'
 
 
 def test_a_new_section_joins_is_filled_and_then_counts(town: Town) -> None:
     domains = some(town)
     town.add(D)
-    town.registrar.reload()
+    town.registry.reload()
     assert town.states[D] == 'joining'
-    assert town.manager.members.resting == (D,)
+    assert town.manager.members.uncounted == (D,)
     changed = town.change(domains[0])
     assert town.get(domains[0]).status is Status.ACTIVE
     assert town.serial(D, domains[0].name) == changed.serial, 'a change reaches a server that is still joining'
@@ -192,7 +192,7 @@ def test_a_new_section_joins_is_filled_and_then_counts(town: Town) -> None:
 def test_a_joining_server_that_is_dead_stays_out_and_costs_nothing(town: Town) -> None:
     domains = some(town)
     town.add(D)
-    town.registrar.reload()
+    town.registry.reload()
     town.servers[D].dead = True
     town.step(20)
     assert town.states[D] == 'joining'
@@ -203,7 +203,7 @@ def test_a_joining_server_that_is_dead_stays_out_and_costs_nothing(town: Town) -
 def test_filling_that_was_interrupted_goes_on_where_it_was(town: Town) -> None:
     domains = some(town, 7)
     town.add(D)
-    town.registrar.reload()
+    town.registry.reload()
     town.step(1)
     begun = {name for verb, name in town.servers[D].calls if verb == 'create'}
     assert 0 < len(begun) < 7
@@ -219,7 +219,7 @@ def test_another_pool_managers_claim_is_respected_until_it_runs_out(town: Town,
                                                                     monkeypatch: pytest.MonkeyPatch) -> None:
     some(town)
     town.add(D)
-    town.registrar.reload()
+    town.registry.reload()
     town.step(1)
     filled = next(each for each in town.roll if each.id == D).filled
     town.start('two')
@@ -234,7 +234,7 @@ def test_counting_at_once_when_the_operator_wants_it(town: Town) -> None:
     some(town)
     town.manager.settings = dataclasses.replace(town.manager.settings, count_joining_servers=True)
     town.add(D)
-    town.registrar.reload()
+    town.registry.reload()
     assert town.states[D] == 'joining'
     assert town.manager.members.counting == (*SERVERS, D)
 
@@ -245,14 +245,14 @@ def test_a_section_that_is_gone_drains_and_its_rows_are_purged(town: Town) -> No
     stuck = town.change(domains[0])
     assert town.get(domains[0]).status is Status.ERROR
     del town.configured[C]
-    assert town.registrar.reload().draining == ('fake:192.0.2.1:55',)
+    assert town.registry.reload().draining == ('fake:192.0.2.1:55',)
     town.settle()
     assert town.states == {A: 'active', B: 'active', C: 'removed'}
     assert not any(server == C for domain in domains for server, _ in town.rows(domain))
-    PeriodicLoops(town.manager, town.registrar, town.runtime).run_members()
+    PeriodicLoops(town.manager, town.registry, town.runtime).run_members()
     assert town.get(domains[0]).reported_serial == stuck.serial, 'the dead server holds nothing back any more'
     assert len(town.servers[C].zones) == 5, 'nobody asked for the zones to be deleted'
-    town.registrar.reload()
+    town.registry.reload()
     assert town.states == {A: 'active', B: 'active'}
 
 
@@ -260,7 +260,7 @@ def test_zones_are_deleted_from_a_server_whose_section_is_gone(town: Town) -> No
     some(town)
     town.manager.settings = dataclasses.replace(town.manager.settings, delete_zones_of_removed_servers=True)
     del town.configured[C]
-    town.registrar.reload()
+    town.registry.reload()
     town.settle()
     assert town.states[C] == 'removed'
     assert town.machines[C, 'fake'].zones == {}
@@ -271,7 +271,7 @@ def test_a_crash_in_the_middle_of_draining_is_resumed_with_the_kept_settings(tow
     town.deleting = True
     town.start('one')
     del town.configured[C]
-    town.registrar.reload()
+    town.registry.reload()
     town.step(1)
     assert 0 < len(town.machines[C, 'fake'].zones) < 6
     town.start('one')
@@ -307,7 +307,7 @@ def test_a_server_drained_by_command_stays_out_until_it_is_told_to_come_back(tow
     some(town)
     town.put(C, ServerState.DRAINING, dismissed=True, delete_zones=True)
     town.settle()
-    town.registrar.reload()
+    town.registry.reload()
     town.start('one')
     town.settle()
     assert town.states[C] == 'removed'
@@ -320,11 +320,11 @@ def test_a_server_drained_by_command_stays_out_until_it_is_told_to_come_back(tow
 def test_a_section_that_comes_back_joins_again(town: Town) -> None:
     domains = some(town)
     section = town.configured.pop(C)
-    town.registrar.reload()
+    town.registry.reload()
     town.settle()
     town.change(domains[0])
     town.configured[C] = section
-    assert town.registrar.reload().joined == (section.label,)
+    assert town.registry.reload().joined == (section.label,)
     assert town.states[C] == 'joining'
     town.settle()
     assert town.states[C] == 'active'
@@ -334,12 +334,12 @@ def test_a_changed_section_is_applied_to_every_domain(town: Town) -> None:
     domains = some(town)
     before = len(town.servers[B].calls)
     town.configured[B] = dataclasses.replace(town.configured[B], primaries=(Endpoint('192.0.2.10', 5354),))
-    assert town.registrar.reload().changed == ('fake:192.0.2.1:54',)
+    assert town.registry.reload().changed == ('fake:192.0.2.1:54',)
     assert town.states[B] == 'active', 'it serves what it served'
     town.settle()
     assert town.servers[B].calls[before:] == [('create', domain.id) for domain in sorted(domains, key=lambda d: d.id)]
     assert all(town.get(domain).status is Status.ACTIVE for domain in domains)
-    assert town.registrar.reload().changed == ()
+    assert town.registry.reload().changed == ()
 
 
 def test_another_driver_takes_over_when_the_former_has_deleted_everything(town: Town) -> None:
@@ -348,7 +348,7 @@ def test_another_driver_takes_over_when_the_former_has_deleted_everything(town: 
     town.configured[B] = dataclasses.replace(town.configured[B], driver='other')
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(backends, 'driver_class', lambda driver: Listed)
-        town.registrar.reload()
+        town.registry.reload()
         assert town.states[B] == 'joining'
         town.step(1)
         assert 0 < len(former.zones) < 5
@@ -366,7 +366,7 @@ def test_a_server_at_another_address_counts_when_it_is_filled_there(town: Town) 
     before = len(town.servers[B].calls)
     town.configured[B] = dataclasses.replace(town.configured[B], host='192.0.2.77')
     town.servers[B].zones.clear()
-    town.registrar.reload()
+    town.registry.reload()
     assert town.states[B] == 'joining'
     town.change(domains[0])
     assert town.get(domains[0]).status is Status.ACTIVE
@@ -380,7 +380,7 @@ def test_what_was_heard_of_the_machine_at_the_former_address_says_nothing_of_the
     domain, = some(town, 1)
     former = town.servers[B].server.label
     town.configured[B] = dataclasses.replace(town.configured[B], host='192.0.2.77')
-    town.registrar.reload()
+    town.registry.reload()
     town.filling.run()
     changed = town.central.update_domain(CONTEXT, domain.id, {'ttl': 77})
     heard = PollResult(domain.id, B, Outcome.SUCCESS, Answer.SERIAL, changed.serial, None, changed.serial, former)
@@ -400,7 +400,7 @@ def test_a_wrong_configuration_changes_nothing(town: Town) -> None:
     town.wrong = None
     town.pool = dataclasses.replace(town.pool, name='other')
     with pytest.raises(InvalidField, match='restart'):
-        town.registrar.reload()
+        town.registry.reload()
     assert town.manager.pool.name == 'default'
 
 
@@ -412,15 +412,15 @@ def test_others_follow_and_an_older_file_undoes_nothing(town: Town) -> None:
     old = tuple(town.configured.values())
     elsewhere.start()
     town.add(D)
-    town.registrar.reload()
+    town.registry.reload()
     elsewhere.refresh()
-    assert D not in manager.lanes
-    assert manager.members.holding == (*SERVERS, D), 'it owes the new server all the same'
+    assert D not in manager.workers
+    assert manager.members.tracked == (*SERVERS, D), 'it owes the new server all the same'
     assert town.states[D] == 'joining'
     old = tuple(town.configured.values())
-    town.registrar.reload()
+    town.registry.reload()
     elsewhere.refresh()
-    assert D in manager.lanes
+    assert D in manager.workers
 
 
 def test_another_takes_over_the_draining_when_the_one_that_read_the_configuration_dies(town: Town) -> None:
@@ -431,7 +431,7 @@ def test_another_takes_over_the_draining_when_the_one_that_read_the_configuratio
                            ServerSettingsCache(str(town.folder / 'two')))
     other.start()
     del town.configured[C]
-    town.registrar.reload()
+    town.registry.reload()
     other.refresh()
     follower = JoinAndDrain(manager, other)
     for _ in range(10):
@@ -442,11 +442,11 @@ def test_another_takes_over_the_draining_when_the_one_that_read_the_configuratio
 
 def test_settings_that_no_zone_is_made_with_replace_the_driver_and_refill_nothing(town: Town) -> None:
     some(town)
-    lane = town.manager.lanes[A]
+    worker = town.manager.workers[A]
     town.configured[A] = dataclasses.replace(town.configured[A], call_timeout=3.0)
-    assert town.registrar.reload().changed == ()
-    assert town.manager.lanes[A] is not lane
-    assert town.manager.lanes[B].server is town.configured[B]
+    assert town.registry.reload().changed == ()
+    assert town.manager.workers[A] is not worker
+    assert town.manager.workers[B].server is town.configured[B]
 
 
 def test_nothing_is_sent_in_maintenance_and_all_of_it_afterwards(town: Town) -> None:
@@ -461,7 +461,7 @@ def test_nothing_is_sent_in_maintenance_and_all_of_it_afterwards(town: Town) -> 
     assert town.rows(gone)[C, Action.DELETE].status is None, 'its deletion is not complete'
     assert not any(row.status is Outcome.ERROR for row in town.rows(changed).values())
     town.put(C, ServerState.ACTIVE)
-    periodic = PeriodicLoops(town.manager, town.registrar, town.runtime)
+    periodic = PeriodicLoops(town.manager, town.registry, town.runtime)
     for _ in range(5):
         periodic.run_due()
         town.deliver()
@@ -476,7 +476,7 @@ def test_nothing_more_is_begun_while_too_much_that_was_heard_waits(town: Town, m
     town.put(C, ServerState.MAINTENANCE)
     changed = town.change(domain)
     town.put(C, ServerState.ACTIVE)
-    periodic = PeriodicLoops(town.manager, town.registrar, town.runtime)
+    periodic = PeriodicLoops(town.manager, town.registry, town.runtime)
     monkeypatch.setattr(type(town.manager), 'queues', lambda self: {'outcomes': BACKLOG + 1})
     assert 0 < periodic.run_due() < 1
     town.deliver()
@@ -505,7 +505,7 @@ def test_a_pool_whose_servers_all_rest_agrees_on_nothing(town: Town) -> None:
     town.change(domain)
     assert town.get(domain).status is Status.PENDING
     town.put(A, ServerState.ACTIVE)
-    PeriodicLoops(town.manager, town.registrar, town.runtime).run_due()
+    PeriodicLoops(town.manager, town.registry, town.runtime).run_due()
     town.deliver()
     assert town.get(domain).status is Status.ACTIVE
 
@@ -513,7 +513,7 @@ def test_a_pool_whose_servers_all_rest_agrees_on_nothing(town: Town) -> None:
 def test_what_a_server_lacks_is_found_and_mended(town: Town) -> None:
     domains = some(town)
     town.add(D)
-    town.registrar.reload()
+    town.registry.reload()
     town.settle()
     zones = town.servers[D].zones
     del zones[domains[0].name]
@@ -539,7 +539,7 @@ def test_what_a_server_lacks_is_found_and_mended(town: Town) -> None:
 def test_a_zone_whose_deletion_is_under_way_is_not_extra(town: Town) -> None:
     domains = some(town)
     town.add(D)
-    town.registrar.reload()
+    town.registry.reload()
     town.settle()
     town.servers[D].refuses = True
     town.delete(domains[0])
@@ -551,7 +551,7 @@ def test_a_server_that_cannot_be_compared(town: Town) -> None:
     with pytest.raises(ServerNotFound):
         ServerCompare(town.manager, town.runtime).compare('e' * 32, fix=False, delete_extra=None)
     town.add(D)
-    town.registrar.reload()
+    town.registry.reload()
     town.servers[D].dead = True
     with pytest.raises(WrongServerState, match='connection refused'):
         ServerCompare(town.manager, town.runtime).compare(D, fix=False, delete_extra=None)
@@ -573,7 +573,7 @@ def test_a_zone_deleted_by_a_manager_that_does_not_know_a_joining_server_yet_is_
     domains = some(town)
     stranger = town.new_manager('two')
     town.add(D)
-    town.registrar.reload()
+    town.registry.reload()
     town.settle()
     assert len(town.servers[D].zones) == len(domains)
     town.lose_casts = True
@@ -609,7 +609,7 @@ def most_calls(town: Town, key: str, name: str, monkeypatch: pytest.MonkeyPatch)
 def due_later(town: Town, clock: Clock, *managers: Manager) -> None:  # noqa: F811
     for manager in managers:
         clock.offset += timedelta(seconds=3)
-        PeriodicLoops(manager, town.registrar, town.runtime).run_due()
+        PeriodicLoops(manager, town.registry, town.runtime).run_due()
         town.deliver()
 
 
@@ -617,7 +617,7 @@ def test_a_domain_that_is_made_while_its_name_is_deleted_as_extra_is_created_aft
         town: Town, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
     some(town)
     town.add(D)
-    town.registrar.reload()
+    town.registry.reload()
     town.settle()
     machine = town.servers[D]
     machine.zones['stranger.example.'] = 7
@@ -634,7 +634,7 @@ def test_a_domain_that_is_made_when_an_extra_zone_was_looked_up_for_the_last_tim
         town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
     some(town)
     town.add(D)
-    town.registrar.reload()
+    town.registry.reload()
     town.settle()
     machine, comparing, known = town.servers[D], ServerCompare(town.manager, town.runtime), ServerCompare._known
     machine.zones['stranger.example.'] = 7
@@ -680,11 +680,11 @@ def test_two_who_empty_a_server_do_not_call_it_for_one_name_at_once(
     most = most_calls(town, C, domain.name, monkeypatch)
     monkeypatch.setattr(join_and_drain, 'utcnow', clock)
     monkeypatch.setattr(zone_removal, 'utcnow', clock)
-    other = JoinAndDrain(town.new_manager('two'), town.registrar)
+    other = JoinAndDrain(town.new_manager('two'), town.registry)
 
     def taken_over() -> None:
         clock.offset += timedelta(seconds=31)
-        other._manager.seat(town.manager.members, town.manager.all_lanes)
+        other._manager.set_servers(town.manager.members, town.manager.all_workers)
         other.run()
 
     town.put(C, ServerState.DRAINING, dismissed=True, delete_zones=True)
@@ -701,7 +701,7 @@ def test_a_former_driver_and_the_new_one_do_not_call_a_server_for_one_name_at_on
     with monkeypatch.context() as patch:
         patch.setattr(backends, 'driver_class', lambda driver: Listed)
         town.configured[B] = dataclasses.replace(town.configured[B], driver='other')
-        town.registrar.reload()
+        town.registry.reload()
     most = most_calls(town, B, domain.name, monkeypatch)
     town.machines[B, 'fake'].before_return = lambda: town.central.delete_domain(CONTEXT, domain.id)
     town.step()

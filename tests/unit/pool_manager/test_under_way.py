@@ -27,7 +27,7 @@ def verbs(town: Town, server: str) -> list[str]:  # noqa: F811
 def test_a_section_that_goes_during_a_call_costs_the_other_servers_nothing(town: Town) -> None:  # noqa: F811
     def remove() -> None:
         del town.configured[C]
-        town.registrar.reload()
+        town.registry.reload()
 
     town.servers[C].before_return = remove
     domain = create(town)
@@ -43,7 +43,7 @@ def test_a_call_that_was_made_with_former_settings_is_made_again_with_those_of_n
         town: Town, clock: Clock, setting: dict[str, object]) -> None:  # noqa: F811
     def change() -> None:
         town.configured[C] = dataclasses.replace(town.configured[C], **setting)  # type: ignore[arg-type]
-        town.registrar.reload()
+        town.registry.reload()
         town.filling.run()
 
     town.servers[C].before_return = change
@@ -58,7 +58,7 @@ def test_a_call_that_was_made_with_former_settings_is_made_again_with_those_of_n
 def test_a_deletion_at_the_former_address_is_made_at_the_present_one(town: Town, clock: Clock) -> None:  # noqa: F811
     def move() -> None:
         town.configured[C] = dataclasses.replace(town.configured[C], host='192.0.2.77')
-        town.registrar.reload()
+        town.registry.reload()
 
     domain, = some(town, 1)
     town.servers[C].before_return = move
@@ -74,7 +74,7 @@ def rest(town: Town) -> None:  # noqa: F811
 
 def go(town: Town) -> None:  # noqa: F811
     del town.configured[C]
-    town.registrar.reload()
+    town.registry.reload()
 
 
 @pytest.mark.parametrize('leave', [rest, go])
@@ -92,7 +92,7 @@ def test_a_server_that_leaves_just_before_due_rows_are_claimed_holds_up_no_other
         return queues()
 
     monkeypatch.setattr(town.manager, 'queues', left_meanwhile)
-    PeriodicLoops(town.manager, town.registrar, town.runtime).run_due()
+    PeriodicLoops(town.manager, town.registry, town.runtime).run_due()
     assert sorted(each.server_id for each in town.asked) == [A, B]
 
 
@@ -104,7 +104,7 @@ def test_what_others_begin_on_a_server_that_has_just_left_goes_with_it(town: Tow
     domain = create(town)
     other.change([domain.id])
     town.deliver()
-    town.registrar.refresh()
+    town.registry.refresh()
     town.settle()
     assert [key for key in town.rows(domain) if key[0] == C] == []
     town.lose_casts = False
@@ -116,13 +116,13 @@ def test_what_others_begin_on_a_server_that_has_just_left_goes_with_it(town: Tow
 def test_a_server_is_forgotten_only_when_it_has_been_emptied(town: Town) -> None:  # noqa: F811
     other = town.new_manager('two')
     del town.configured[C]
-    town.registrar.reload()
+    town.registry.reload()
     town.settle()
     town.lose_casts = True
     domain = create(town)
     other.change([domain.id])
-    town.registrar.reload()
+    town.registry.reload()
     town.settle()
     assert [key for key in town.rows(domain) if key[0] == C] == []
-    town.registrar.reload()
+    town.registry.reload()
     assert C not in town.states

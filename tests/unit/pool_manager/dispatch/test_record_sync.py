@@ -66,8 +66,8 @@ class FedWorld(World):
             for name in before.provider.zones(())[0]:
                 self.fed.provider.put(before.provider.zone(name))
         self.servers[FED] = self.fed  # type: ignore[assignment]
-        lanes = {**self.manager.all_lanes, FED: self.manager.new_lane(self.fed.server, self.fed)}
-        self.manager.seat(self.manager.members, lanes)
+        workers = {**self.manager.all_workers, FED: self.manager.new_worker(self.fed.server, self.fed)}
+        self.manager.set_servers(self.manager.members, workers)
 
     def poll(self, request: Any) -> Any:
         assert request.server_id != FED, 'a server that is fed is not told to transfer'
@@ -162,7 +162,7 @@ def test_one_that_is_down_costs_the_others_nothing_and_gets_it_when_it_is_back(
     assert world.row(domain).serial_number == domain.serial
     for _ in range(4):
         later(world, clock, 2.1)
-    assert world.manager.lanes[FED].control.is_open
+    assert world.manager.workers[FED].control.is_open
     assert world.row(domain).status is Outcome.ERROR
     for operation in ('populate', 'ping'):
         world.fed.provider.behave(operation, 'succeed')
@@ -518,8 +518,8 @@ def test_deleting_a_domain_keeps_within_the_deletes_of_an_hour(world: FedWorld, 
 
 
 def limit_deletes(world: FedWorld, limit: int) -> None:
-    feeder: Any = world.manager.feeder
-    feeder._settings = dataclasses.replace(world.manager.settings, max_deletes_per_hour=limit)
+    record_sync: Any = world.manager.record_sync
+    record_sync._settings = dataclasses.replace(world.manager.settings, max_deletes_per_hour=limit)
 
 
 @pytest.mark.parametrize('ownership', ['database', 'txt', 'zone'])
@@ -615,7 +615,7 @@ def test_those_who_delete_at_the_same_time_keep_within_the_hour_together(world: 
     def meanwhile(zone: Zone) -> None:
         second.append(world.central.apply_changes(CONTEXT, other.id, [
             RecordChange(f'h{number}.other.example.', 'A', ()) for number in range(2)]))
-        world.manager.feeder.feed(world.fed, world.get(other))
+        world.manager.record_sync.sync(world.fed, world.get(other))
 
     provider = world.fed.provider
     whole = provider._apply

@@ -9,7 +9,7 @@ import pytest
 
 from designate_pool.model import Answer, Outcome, PollResult
 from designate_pool.pool_manager.dispatch import results
-from designate_pool.pool_manager.dispatch.results import Heard, OutcomeQueue, domain_of
+from designate_pool.pool_manager.dispatch.results import OutcomeQueue, ServerOutcome, domain_of
 from designate_pool.runtime import Threads
 from testing.processes import wait_until
 
@@ -21,7 +21,7 @@ class Settled:
         self.batches: list[list[str]] = []
         self.go = threading.Event()
 
-    def __call__(self, outcomes: Sequence[Heard]) -> None:
+    def __call__(self, outcomes: Sequence[ServerOutcome]) -> None:
         if domain_of(outcomes[0]).startswith('old'):
             assert self.go.wait(20)
         self.batches.append([domain_of(each) for each in outcomes])
@@ -44,13 +44,13 @@ def queue(settled: Settled) -> Iterator[OutcomeQueue]:
     made.stop()
 
 
-def outcomes(*domain_ids: str) -> list[Heard]:
+def outcomes(*domain_ids: str) -> list[ServerOutcome]:
     return [PollResult(domain_id, 'server', Outcome.SUCCESS, Answer.SERIAL, 7) for domain_id in domain_ids]
 
 
 def test_a_change_of_now_does_not_wait_for_what_servers_were_owed(queue: OutcomeQueue, settled: Settled) -> None:
     queue.put(*outcomes(*(f'old{number}' for number in range(25))))
-    queue.begun(['new'])
+    queue.mark_fresh(['new'])
     queue.put(*outcomes('old25', 'new', 'old26', 'new'))
     wait_until(lambda: settled.all == ['new', 'new'], 'the change is settled')
     assert len(queue) >= 27 - 10
@@ -64,19 +64,19 @@ def test_a_change_is_one_of_now_for_a_minute(queue: OutcomeQueue, settled: Settl
                                              monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
     monkeypatch.setattr(results.time, 'monotonic', lambda: now[0])
-    queue.begun(['old', 'again'])
+    queue.mark_fresh(['old', 'again'])
     now[0] += 59
-    queue.begun(['again'])
+    queue.mark_fresh(['again'])
     now[0] += 1
     queue.put(*outcomes('old', 'again'))
     wait_until(lambda: settled.all == ['again'], 'what changed once more is settled')
     assert len(queue) <= 1
-    queue.begun([])
+    queue.mark_fresh([])
     assert list(queue._fresh) == ['again'], 'what is no longer of now is forgotten'
 
 
 def test_only_so_many_are_remembered(queue: OutcomeQueue, settled: Settled, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(results, '_MOST', 3)
-    queue.begun(['old1', 'old2', 'new1', 'new2', 'new3'])
+    monkeypatch.setattr(results, '_MAX_FRESH', 3)
+    queue.mark_fresh(['old1', 'old2', 'new1', 'new2', 'new3'])
     queue.put(*outcomes('old1', 'new1'))
     wait_until(lambda: settled.all == ['new1'], 'the latest are remembered')

@@ -64,27 +64,28 @@ def work(name: str, action: Action = Action.CREATE, seconds: float = 30) -> Oper
     return Operation(domain, ServerStatus(KEY, domain.id, action, 1, claimed_by='one', claimed_until=until))
 
 
-def called(backend: Backend, works: Sequence[Operation], control: CircuitBreaker | None = None) -> list[CallOutcome]:
-    """How *works* end that wait together."""
+def called(backend: Backend, operations: Sequence[Operation],
+           control: CircuitBreaker | None = None) -> list[CallOutcome]:
+    """How *operations* end that wait together."""
     done: list[CallOutcome] = []
     closed = CircuitBreaker(3, 60, lambda: 0.0)
-    lane = ServerWorker(backend.server, backend, control or closed, closed, 100, Threads(), never, never, done.extend,
-                        utcnow)
-    lane.put(*works)
-    wait_until(lambda: not lane._queues[0], 'all are taken')
-    lane.stop()
+    worker = ServerWorker(backend.server, backend, control or closed, closed, 100, Threads(), never, never, done.extend,
+                          utcnow)
+    worker.put(*operations)
+    wait_until(lambda: not worker._queues[0], 'all are taken')
+    worker.stop()
     return done
 
 
 def test_what_waits_goes_together_in_its_order_and_no_more_than_fit(backend: Bulky) -> None:
-    works = [work('a.'), work('b.'), work('c.'), work('d.'), work('e.', Action.DELETE), work('f.')]
-    done = called(backend, works)
+    operations = [work('a.'), work('b.'), work('c.'), work('d.'), work('e.', Action.DELETE), work('f.')]
+    done = called(backend, operations)
     assert backend.calls == [('create', ['a.', 'b.', 'c.']), ('create', ['d.']), ('delete', ['e.']), ('create', ['f.'])]
-    assert [each.work for each in done] == works and all(each.result.ok for each in done)
+    assert [each.operation for each in done] == operations and all(each.result.ok for each in done)
 
 
 def test_a_call_for_several_counts_once(backend: Bulky) -> None:
-    assert [each.leads for each in called(backend, [work('a.'), work('b.'), work('c.'), work('d.')])] == [
+    assert [each.is_first for each in called(backend, [work('a.'), work('b.'), work('c.'), work('d.')])] == [
         True, False, False, True]
 
 
@@ -122,30 +123,30 @@ def test_a_claim_that_ran_out_is_left_alone(backend: Bulky) -> None:
     assert len(done) == 1
 
 
-def longer(works: Sequence[Operation], seconds: float) -> list[ServerStatus]:
-    return [dataclasses.replace(work.row, claimed_until=utcnow() + timedelta(seconds=seconds)) for work in works]
+def longer(operations: Sequence[Operation], seconds: float) -> list[ServerStatus]:
+    return [dataclasses.replace(work.row, claimed_until=utcnow() + timedelta(seconds=seconds)) for work in operations]
 
 
 def test_a_call_begins_only_when_its_claim_outlasts_it(backend: Bulky) -> None:
-    works = [work('a.', seconds=9), work('b.', seconds=9), work('c.', seconds=30)]
+    operations = [work('a.', seconds=9), work('b.', seconds=9), work('c.', seconds=30)]
     done: list[CallOutcome] = []
-    renewed = longer(works[:1], 60)
+    renewed = longer(operations[:1], 60)
     closed = CircuitBreaker(3, 60, lambda: 0.0)
-    lane = ServerWorker(backend.server, backend, closed, closed, 100, Threads(), never, never, done.extend, utcnow,
-                        lambda rows: [row for row in renewed if row.domain_id in {each.domain_id for each in rows}])
+    worker = ServerWorker(backend.server, backend, closed, closed, 100, Threads(), never, never, done.extend, utcnow,
+                          lambda rows: [row for row in renewed if row.domain_id in {each.domain_id for each in rows}])
     assert backend.server.call_timeout == 10
-    lane.put(*works)
+    worker.put(*operations)
     wait_until(lambda: done, 'a call is made')
-    lane.stop()
+    worker.stop()
     assert backend.calls == [('create', ['a.', 'c.'])], 'b. may be taken by somebody else before the call ends'
-    assert [each.work.row for each in done] == [renewed[0], works[2].row]
+    assert [each.operation.row for each in done] == [renewed[0], operations[2].row]
 
 
 def test_what_waits_or_is_under_way_keeps_its_claim(backend: Bulky) -> None:
     begun, go_on = threading.Event(), threading.Event()
     backend.before = lambda: (begun.set(), go_on.wait(30))
-    works = [work(name, seconds=20) for name in ('a.', 'b.', 'c.', 'd.')]
-    renewed = longer(works, 60)
+    operations = [work(name, seconds=20) for name in ('a.', 'b.', 'c.', 'd.')]
+    renewed = longer(operations, 60)
     asked: list[str] = []
     done: list[CallOutcome] = []
 
@@ -154,19 +155,19 @@ def test_what_waits_or_is_under_way_keeps_its_claim(backend: Bulky) -> None:
         return renewed
 
     closed = CircuitBreaker(3, 60, lambda: 0.0)
-    lane = ServerWorker(backend.server, backend, closed, closed, 100, Threads(), never, never, done.extend, utcnow,
-                        renew)
-    lane.put(*works)
+    worker = ServerWorker(backend.server, backend, closed, closed, 100, Threads(), never, never, done.extend, utcnow,
+                          renew)
+    worker.put(*operations)
     assert begun.wait(30)
-    lane.keep_claims(utcnow() + timedelta(seconds=15))
+    worker.extend_claims(utcnow() + timedelta(seconds=15))
     assert not asked, 'they go on long enough'
-    lane.keep_claims(utcnow() + timedelta(seconds=25))
-    assert sorted(asked) == sorted(each.domain.id for each in works)
+    worker.extend_claims(utcnow() + timedelta(seconds=25))
+    assert sorted(asked) == sorted(each.domain.id for each in operations)
     go_on.set()
     wait_until(lambda: len(done) == 4, 'all is done')
-    lane.keep_claims(utcnow() + timedelta(seconds=600))
-    lane.stop()
-    assert [each.work.row for each in done] == renewed and len(asked) == 4, 'nothing is kept that has ended'
+    worker.extend_claims(utcnow() + timedelta(seconds=600))
+    worker.stop()
+    assert [each.operation.row for each in done] == renewed and len(asked) == 4, 'nothing is kept that has ended'
 
 
 def test_what_is_behind_a_call_that_is_stuck_is_left_to_others(
@@ -175,31 +176,31 @@ def test_what_is_behind_a_call_that_is_stuck_is_left_to_others(
     begun, go_on = threading.Event(), threading.Event()
     backend.before = lambda: (begun.set(), go_on.wait(30))
     closed = CircuitBreaker(3, 60, lambda: 0.0)
-    lane = ServerWorker(backend.server, backend, closed, closed, 100, Threads(), never, never, lambda done: None,
-                        utcnow, never)
-    lane.put(work('a.'), work('b.'))
+    worker = ServerWorker(backend.server, backend, closed, closed, 100, Threads(), never, never, lambda done: None,
+                          utcnow, never)
+    worker.put(work('a.'), work('b.'))
     assert begun.wait(30)
-    lane.keep_claims(utcnow() + timedelta(seconds=600))
+    worker.extend_claims(utcnow() + timedelta(seconds=600))
     go_on.set()
-    lane.stop()
+    worker.stop()
 
 
 def test_few_are_mended_at_a_time(backend: Bulky, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backend, 'capabilities', Capabilities(batch_size=1000, most_in_flight=1))
-    most, together, done = lane_module.MOST_MENDED, list[int](), list[CallOutcome]()
+    most, together, done = lane_module.MAX_RETRANSFERS, list[int](), list[CallOutcome]()
 
     def mend(backend: Backend, domains: Sequence[Domain]) -> list[tuple[CallResult, int | None]]:
         together.append(len(domains))
         return [(CallResult(), 1)] * len(domains)
 
-    works = [dataclasses.replace(each, row=dataclasses.replace(each.row, action=Action.UPDATE, diverged=True))
-             for each in (work(f'd{number}.') for number in range(2 * most + 1))]
+    operations = [dataclasses.replace(each, row=dataclasses.replace(each.row, action=Action.UPDATE, diverged=True))
+                  for each in (work(f'd{number}.') for number in range(2 * most + 1))]
     closed = CircuitBreaker(3, 60, lambda: 0.0)
-    lane = ServerWorker(backend.server, backend, closed, closed, 100, Threads(), never, mend, done.extend, utcnow)
-    lane.put(*works)
-    wait_until(lambda: len(done) == len(works), 'all are mended')
-    lane.stop()
-    assert sum(together) == len(works) and max(together) <= most
+    worker = ServerWorker(backend.server, backend, closed, closed, 100, Threads(), never, mend, done.extend, utcnow)
+    worker.put(*operations)
+    wait_until(lambda: len(done) == len(operations), 'all are mended')
+    worker.stop()
+    assert sum(together) == len(operations) and max(together) <= most
 
 
 def test_nothing_is_sent_while_the_circuit_is_open(backend: Bulky) -> None:
@@ -213,17 +214,17 @@ def test_a_change_of_now_has_room_and_goes_before_all_that_waits(backend: Bulky)
     begun, go_on = threading.Event(), threading.Event()
     done: list[CallOutcome] = []
     closed = CircuitBreaker(3, 60, lambda: 0.0)
-    lane = ServerWorker(backend.server, backend, closed, closed, 6, Threads(), never, never, done.extend, utcnow)
+    worker = ServerWorker(backend.server, backend, closed, closed, 6, Threads(), never, never, done.extend, utcnow)
     backend.before = lambda: (begun.set(), go_on.wait(10))
-    lane.put(work('a.'), work('b.'), work('c.'))
+    worker.put(work('a.'), work('b.'), work('c.'))
     assert begun.wait(10)
-    lane.put(*(work(f'p{number}.') for number in range(6)))
-    assert (lane.room(current=False), lane.room(current=True), lane.waiting) == (0, 6, 6)
-    lane.put(dataclasses.replace(work('new.'), current=True))
-    assert (lane.room(current=False), lane.room(current=True), lane.waiting) == (0, 5, 7)
+    worker.put(*(work(f'p{number}.') for number in range(6)))
+    assert (worker.room(current=False), worker.room(current=True), worker.waiting) == (0, 6, 6)
+    worker.put(dataclasses.replace(work('new.'), current=True))
+    assert (worker.room(current=False), worker.room(current=True), worker.waiting) == (0, 5, 7)
     go_on.set()
     wait_until(lambda: len(done) == 10, 'all is done')
-    lane.stop()
+    worker.stop()
     assert [names for _, names in backend.calls] == [
         ['a.', 'b.', 'c.'], ['new.', 'p0.', 'p1.'], ['p2.', 'p3.', 'p4.'], ['p5.']]
 
@@ -237,36 +238,36 @@ class TestWhereCallsAreDear:
 
     def test_more_gathers_after_a_call_for_several(self, backend: Bulky, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(lane_module, 'LONGEST_REST', 2.0)
-        lane, done = self.lane(backend)
-        lane.put(work('a.'), work('b.'))
+        worker, done = self.worker(backend)
+        worker.put(work('a.'), work('b.'))
         wait_until(lambda: len(done) == 2, 'the first two are done')
-        lane.put(work('c.'))
-        lane.put(work('d.'))
+        worker.put(work('c.'))
+        worker.put(work('d.'))
         wait_until(lambda: len(done) == 4, 'all are done')
-        lane.stop()
+        worker.stop()
         assert [names for _, names in backend.calls] == [['a.', 'b.'], ['c.', 'd.']]
 
     @pytest.mark.parametrize('first', [['a.'], ['a.', 'b.', 'c.']], ids=['one alone', 'many'])
     def test_after_others_nothing_is_waited_for(self, backend: Bulky, monkeypatch: pytest.MonkeyPatch,
                                                 first: list[str]) -> None:
         monkeypatch.setattr(lane_module, 'LONGEST_REST', 600.0)
-        lane, done = self.lane(backend)
-        lane.put(*map(work, first))
+        worker, done = self.worker(backend)
+        worker.put(*map(work, first))
         wait_until(lambda: len(done) == len(first), 'the first are done')
-        lane.put(work('z.'))
+        worker.put(work('z.'))
         wait_until(lambda: len(done) == len(first) + 1, 'all are done')
-        lane.stop()
+        worker.stop()
 
     def test_it_stops_at_once(self, backend: Bulky, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(lane_module, 'LONGEST_REST', 600.0)
-        lane, done = self.lane(backend)
-        lane.put(work('a.'), work('b.'))
+        worker, done = self.worker(backend)
+        worker.put(work('a.'), work('b.'))
         wait_until(lambda: len(done) == 2, 'the first two are done')
-        lane.stop()
-        assert not lane._queues[0]._task.is_alive()
+        worker.stop()
+        assert not worker._queues[0]._task.is_alive()
 
     @staticmethod
-    def lane(backend: Bulky) -> tuple[ServerWorker, list[CallOutcome]]:
+    def worker(backend: Bulky) -> tuple[ServerWorker, list[CallOutcome]]:
         done: list[CallOutcome] = []
         closed = CircuitBreaker(3, 60, lambda: 0.0)
         return ServerWorker(backend.server, backend, closed, closed, 100, Threads(), never, never, done.extend,
@@ -279,10 +280,10 @@ def never(*arguments: object) -> Any:
 
 def test_the_driver_says_how_many_calls_it_takes_at_once(backend: Bulky) -> None:
     closed = CircuitBreaker(3, 60, lambda: 0.0)
-    lane = ServerWorker(backend.server, backend, closed, closed, 100, Threads(), never, never, lambda done: None,
-                        utcnow)
-    assert len(lane._queues) == 1
-    lane.stop()
+    worker = ServerWorker(backend.server, backend, closed, closed, 100, Threads(), never, never, lambda done: None,
+                          utcnow)
+    assert len(worker._queues) == 1
+    worker.stop()
 
 
 def test_readers_of_the_catalog_are_told_of_a_new_serial_of_it(world: World) -> None:  # noqa: F811
@@ -334,5 +335,5 @@ def announced_for(world: World, attempts: int) -> list[PollRequest]:  # noqa: F8
     world.asked.clear()
     domain = a_domain('again.example.com.')
     row = ServerStatus(SERVERS[1], domain.id, Action.CREATE, domain.serial, attempts=attempts)
-    world.manager._announce([Operation(domain, row, current=True)])
+    world.manager._announce_catalog([Operation(domain, row, current=True)])
     return catalog_polls(world)

@@ -27,43 +27,44 @@ def current(name: str) -> Operation:
     return dataclasses.replace(past(name), current=True)
 
 
-def line(*works: Operation) -> PriorityQueue:
+def line(*operations: Operation) -> PriorityQueue:
     made = PriorityQueue()
-    for work in works:
+    for work in operations:
         made.put(work)
     return made
 
 
-def names(works: list[Operation]) -> list[str]:
-    return [work.domain.name for work in works]
+def names(operations: list[Operation]) -> list[str]:
+    return [work.domain.name for work in operations]
 
 
 def test_a_change_of_now_overtakes_those_of_the_past() -> None:
-    works = line(past('a.'), past('b.'), past('c.'), current('new.'))
-    assert names(works.take(2)) == ['new.', 'a.']
-    works.put(current('newer.'))
-    assert names(works.take(3)) == ['newer.', 'b.', 'c.']
+    operations = line(past('a.'), past('b.'), past('c.'), current('new.'))
+    assert names(operations.take(2)) == ['new.', 'a.']
+    operations.put(current('newer.'))
+    assert names(operations.take(3)) == ['newer.', 'b.', 'c.']
 
 
 def test_however_many_come_now_those_of_the_past_have_their_share() -> None:
-    works = line(*(past(f'p{number}.') for number in range(3)), *(current(f'n{number}.') for number in range(9)))
-    assert names(works.take(12)) == ['n0.', 'n1.', 'n2.', 'p0.', 'n3.', 'n4.', 'n5.', 'p1.', 'n6.', 'n7.', 'n8.', 'p2.']
+    operations = line(*(past(f'p{number}.') for number in range(3)), *(current(f'n{number}.') for number in range(9)))
+    assert names(operations.take(12)) == ['n0.', 'n1.', 'n2.', 'p0.', 'n3.', 'n4.', 'n5.', 'p1.', 'n6.', 'n7.', 'n8.',
+                                          'p2.']
 
 
 @pytest.mark.parametrize('order', [(past, current), (current, past), (past, past), (current, current)])
 def test_work_on_one_name_stays_in_its_order(order: tuple[Callable[[str], Operation], ...]) -> None:
     first, second = (make('same.') for make in order)
-    works = line(past('a.'), current('b.'), first, past('c.'), second)
-    taken = works.take(5)
+    operations = line(past('a.'), current('b.'), first, past('c.'), second)
+    taken = operations.take(5)
     same = [work for work in taken if work.domain.name == 'same.']
     assert same[0] is first and same[1] is second and sorted(names(taken)) == ['a.', 'b.', 'c.', 'same.', 'same.']
 
 
 def test_each_kind_is_counted_where_it_waits() -> None:
-    works = line(past('a.'), past('b.'), past('c.'), current('b.'))
-    assert (works.waiting(current=True), works.waiting(current=False)) == (2, 2)
-    works.take(2)
-    assert (works.waiting(current=True), works.waiting(current=False)) == (0, 2)
+    operations = line(past('a.'), past('b.'), past('c.'), current('b.'))
+    assert (operations.waiting(current=True), operations.waiting(current=False)) == (2, 2)
+    operations.take(2)
+    assert (operations.waiting(current=True), operations.waiting(current=False)) == (0, 2)
 
 
 @pytest.mark.parametrize('age, wanted', [(timedelta(0), True), (FRESH - timedelta(seconds=1), True), (FRESH, False)])
@@ -75,12 +76,12 @@ def test_a_change_is_of_now_for_a_while(age: timedelta, wanted: bool) -> None:
 def test_polls_that_others_heard_of_are_forgotten() -> None:
     polls = PollsInFlight()
     for name in ('one', 'two', 'three'):
-        polls.asked(name)
-    polls.asked('one')
-    polls.heard('two')
-    polls.heard('two')
+        polls.add(name)
+    polls.add('one')
+    polls.discard('two')
+    polls.discard('two')
     assert polls.room == work_queue.MOST_POLLS - 2
-    polls.keep(lambda asked: {'one'} & set(asked))
+    polls.retain(lambda asked: {'one'} & set(asked))
     assert polls.room == work_queue.MOST_POLLS - 1
 
 
@@ -89,7 +90,7 @@ def test_polls_of_the_past_are_bounded_and_those_of_now_go_at_once(
     old = domains_of_the_past(world, clock, 12)
     monkeypatch.setattr(work_queue, 'MOST_POLLS', 5)
     due_on(SERVERS[0], old, world, clock)
-    periodic = PeriodicLoops(world.manager, world.registrar, world.runtime)
+    periodic = PeriodicLoops(world.manager, world.registry, world.runtime)
     assert periodic.run_due() == 0
     assert periodic.run_due() > 0, 'there is no room for more'
     first = [request.name for request in world.asked]
@@ -106,14 +107,14 @@ def test_polls_of_the_past_are_bounded_and_those_of_now_go_at_once(
 
 def test_polls_that_another_pool_manager_hears_of_make_room(
         world: World, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
-    world.registrar.start()
+    world.registry.start()
     old = domains_of_the_past(world, clock, 8)
     monkeypatch.setattr(work_queue, 'MOST_POLLS', 5)
     due_on(SERVERS[0], old, world, clock)
-    periodic = PeriodicLoops(world.manager, world.registrar, world.runtime)
+    periodic = PeriodicLoops(world.manager, world.registry, world.runtime)
     periodic.run_due()
-    polls = world.manager.lanes[SERVERS[0]].polls
-    world.new_manager('two').heard(world.poll(request) for request in world.asked[:3])
+    polls = world.manager.workers[SERVERS[0]].polls
+    world.new_manager('two').handle_results(world.poll(request) for request in world.asked[:3])
     assert polls.room == 0
     periodic.run_members()
     assert polls.room == 3

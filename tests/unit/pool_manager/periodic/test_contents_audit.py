@@ -74,12 +74,12 @@ def test_a_page_that_takes_long_is_kept(world: World, clock: Clock, compared: li
 
     def hours_go_by() -> None:
         for _ in range(1000):
-            clock.offset += timedelta(seconds=slow.keep())
+            clock.offset += timedelta(seconds=slow.extend_claim())
             assert other.run() > 0
 
     meanwhile(monkeypatch, hours_go_by)
     slow.run()
-    assert present(world).now.domains == 1 and slow.keep() < world.manager.settings.claim_seconds
+    assert present(world).now.domains == 1 and slow.extend_claim() < world.manager.settings.claim_seconds
 
 
 def test_a_page_that_was_taken_over_is_left(world: World, clock: Clock, compared: list[str],  # noqa: F811
@@ -97,7 +97,7 @@ def test_a_page_that_was_taken_over_is_left(world: World, clock: Clock, compared
             meanwhile(patched, lambda: None)
             clock.offset += timedelta(seconds=world.manager.settings.claim_seconds + 1)
             assert other.run() == 0
-        slow.keep()
+        slow.extend_claim()
 
     meanwhile(monkeypatch, taken)
     slow.run()

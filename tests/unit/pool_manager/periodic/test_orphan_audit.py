@@ -21,8 +21,8 @@ def town(tmp_path: pathlib.Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) 
     made = Town(tmp_path, clock, monkeypatch)
     made.manager.settings = dataclasses.replace(made.manager.settings, extra_zones_interval=3600.0)
     for key in SERVERS:
-        lane = made.manager.all_lanes[key]
-        machine = lane.backend = made.servers[key] = Listed(lane.server)
+        worker = made.manager.all_workers[key]
+        machine = worker.backend = made.servers[key] = Listed(worker.server)
         machine.zones = {}
     yield made
     made.storage.close()

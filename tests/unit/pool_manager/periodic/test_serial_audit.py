@@ -86,7 +86,7 @@ def test_one_of_two_pool_managers_looks_again_at_what_has_not_come_to_rest(world
     monkeypatch.setattr(loops, 'PAGE', 2)
     world.lose_casts = True
     made = sorted(world.create(name).id for name in NAMES)
-    both = [PeriodicLoops(each, world.registrar, world.runtime) for each in (world.manager, world.new_manager('two'))]
+    both = [PeriodicLoops(each, world.registry, world.runtime) for each in (world.manager, world.new_manager('two'))]
     for each in (world.manager, both[1]._manager):
         monkeypatch.setattr(each, 'change', lambda ids: looked.extend(ids))
     for _ in range(3):  # the pages of a round
@@ -185,14 +185,14 @@ def test_a_dead_server_is_left_out_once_that_is_known_and_its_rows_tell(
 def test_three_pages_without_an_answer_open_the_circuit_and_one_answer_closes_it(
         world: World, clock: Clock, caplog: pytest.LogCaptureFixture) -> None:  # noqa: F811
     world.create()
-    lane = world.manager.lanes[SERVERS[0]]
+    worker = world.manager.workers[SERVERS[0]]
     for times in range(3):
-        assert not lane.dns.is_open
+        assert not worker.dns.is_open
         world.endpoint.audited(CONTEXT, clock(), [(SERVERS[0], 0, 100), (SERVERS[1], 99, 1)], [])
-    assert lane.dns.is_open and not world.manager.lanes[SERVERS[1]].dns.is_open
+    assert worker.dns.is_open and not world.manager.workers[SERVERS[1]].dns.is_open
     assert 'does not answer DNS' in caplog.text
     world.endpoint.audited(CONTEXT, clock(), [(SERVERS[0], 1, 99)], [])
-    assert not lane.dns.is_open
+    assert not worker.dns.is_open
 
 
 def test_without_a_broker_it_is_said_once_and_the_round_goes_on(
@@ -284,7 +284,7 @@ def test_what_is_found_is_kept_and_told_with_an_id_of_its_own(world: World, cloc
     told = [record.getMessage() for record in caplog.records]
     label = world.servers[SERVERS[0]].server.label
     assert told[0] == (f'{domain.name} on {label}: the audit of serials found that another; '
-                       f'{finding_recorder.MADE_AGAIN} [{found.request_id}]')
+                       f'{finding_recorder.RECREATED} [{found.request_id}]')
     created = [each for each in told if each.startswith('CREATE of')]
     assert len(created) == 1 and created[0].endswith(f'[{found.request_id}]') and found.request_id != request_id
     # What comes of a change is told with the request's own id again.
@@ -296,7 +296,7 @@ def test_what_is_found_is_kept_and_told_with_an_id_of_its_own(world: World, cloc
 def test_a_server_that_loses_all_its_zones_fills_neither_log_nor_list(
         world: World, domains: list[str], monkeypatch: pytest.MonkeyPatch,  # noqa: F811
         caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr(finding_recorder, 'MOST', 1)
+    monkeypatch.setattr(finding_recorder, 'MAX_RECORDED', 1)
     world.servers[SERVERS[0]].zones.clear()
     world.sweep()
     assert len(world.storage.read(audit_findings.of_pool, 'default', 100)) == 3  # one of each page

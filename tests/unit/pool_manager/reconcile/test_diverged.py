@@ -52,8 +52,9 @@ def test_a_change_renews_it_and_leaves_it_diverged() -> None:
 
 
 def test_a_server_that_loses_the_zone_is_compared_when_it_has_it_again() -> None:
-    create, update = row_transitions.lost(CREATE, FOUND, DOMAIN, 'no such zone', NOW, TRIES, 0.5)
-    assert row_transitions.is_due(create, NOW) and update.diverged and row_transitions.ready(update, NOW).diverged
+    create, update = row_transitions.zone_lost(CREATE, FOUND, DOMAIN, 'no such zone', NOW, TRIES, 0.5)
+    assert row_transitions.is_due(create, NOW) and update.diverged and row_transitions.schedule_poll(update,
+                                                                                                     NOW).diverged
 
 
 def test_a_failed_mending_is_tried_again_with_growing_pauses() -> None:
@@ -66,11 +67,11 @@ def test_a_failed_mending_is_tried_again_with_growing_pauses() -> None:
 
 
 def test_contents_that_are_ours_again_end_it() -> None:
-    after = poll(row_transitions.mended(FOUND), Outcome.SUCCESS, 10)
+    after = poll(row_transitions.clear_divergence(FOUND), Outcome.SUCCESS, 10)
     assert row_transitions.is_at_rest(after) and not after.diverged and after.last_error is None
     # Mended at the serial before a change: what is due now is an ordinary update.
     renewed, = row_transitions.begin(CHANGED, row_transitions.by_server_and_action([CREATE, FOUND]), ['a'], NOW)
-    after = row_transitions.ready(poll(row_transitions.mended(renewed), Outcome.SUCCESS, 10), NOW)
+    after = row_transitions.schedule_poll(poll(row_transitions.clear_divergence(renewed), Outcome.SUCCESS, 10), NOW)
     assert (after.status, after.diverged, after.expected_serial) == (None, False, 11)
 
 
@@ -94,28 +95,28 @@ def test_a_newer_serial_of_it_is_not_agreed_on() -> None:
 def test_what_it_was_heard_to_serve_when_mending_failed_is_shown() -> None:
     failed = CallResult(error='DIVERGED: serves serial 11 with other contents than ours', retryable=False)
     for serial, shown in ((11, 11), (10, 10), (9, 10), (None, 10)):
-        after = row_transitions.after_call(row_transitions.heard(FOUND, serial), failed, NOW, TRIES, 0.5)
+        after = row_transitions.after_call(row_transitions.observe(FOUND, serial), failed, NOW, TRIES, 0.5)
         assert (after.serial_number, after.status, after.diverged) == (shown, Outcome.ERROR, True)
 
 
 def test_a_serial_ahead_of_the_domain_s_own_is_a_divergence_and_goes_back_when_mended() -> None:
-    ahead = row_transitions.outrun(RIGHT, 500, 10, NOW)
+    ahead = row_transitions.serial_ahead(RIGHT, 500, 10, NOW)
     assert (ahead.status, ahead.diverged, ahead.serial_number) == (Outcome.ERROR, True, 500)
     assert row_transitions.is_due(ahead, NOW) and ahead.last_error is not None and 'ahead of 10' in ahead.last_error
-    assert row_transitions.outrun(ahead, 500, 10, NOW) is ahead and row_transitions.outrun(ahead, 501, 10,
-                                                                                           NOW).serial_number == 501
-    after = poll(row_transitions.mended(ahead), Outcome.SUCCESS, 10)
+    assert row_transitions.serial_ahead(ahead, 500, 10, NOW) is ahead
+    assert row_transitions.serial_ahead(ahead, 501, 10, NOW).serial_number == 501
+    after = poll(row_transitions.clear_divergence(ahead), Outcome.SUCCESS, 10)
     assert (after.serial_number, after.status, after.diverged) == (10, Outcome.SUCCESS, False)
 
 
 def test_the_domain_s_serial_does_not_chase_after_a_server_that_counts_by_itself() -> None:
-    row, asked = row_transitions.outrun(RIGHT, 500, 10, NOW), []
+    row, asked = row_transitions.serial_ahead(RIGHT, 500, 10, NOW), []
     for attempt in range(1, 17):
         row = row_transitions.after_call(row, CallResult(error=WHY, retryable=False), NOW, TRIES, 0.5)
         row = dataclasses.replace(row, serial_number=500 + attempt)
-        if row_transitions.is_to_be_outrun(row, 500 + attempt, DOMAIN):
+        if row_transitions.needs_higher_serial(row, 500 + attempt, DOMAIN):
             asked.append(attempt)
         renewed = row_transitions.begin(CHANGED, row_transitions.by_server_and_action([CREATE, row]), ['a'], NOW)
         row = dataclasses.replace(renewed[0] if renewed else row, expected_serial=10)
     assert asked == [1, 2, 4, 8, 16]
-    assert not row_transitions.is_to_be_outrun(row, 10, DOMAIN)
+    assert not row_transitions.needs_higher_serial(row, 10, DOMAIN)

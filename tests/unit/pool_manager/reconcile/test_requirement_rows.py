@@ -182,7 +182,7 @@ def test_a_server_that_is_behind_is_notified_again_and_no_other(world: World, cl
     world.asked.clear()
     world.endpoint.update_statuses(CONTEXT, heard)
     clock.offset += timedelta(seconds=60)
-    assert PeriodicLoops(world.manager, world.registrar, world.runtime).run_due() == 0
+    assert PeriodicLoops(world.manager, world.registry, world.runtime).run_due() == 0
     assert asked_meanwhile(world) == {(domain.id, B, changed.serial, True)}
     world.deliver()
     assert world.get(domain).status is Status.ACTIVE
@@ -194,7 +194,7 @@ def test_a_change_of_which_nothing_was_heard_is_found(world: World, clock: Clock
     changed = world.central.update_domain(CONTEXT, domain.id, {'ttl': 60})
     assert not world.asked
     clock.offset += timedelta(seconds=10)
-    PeriodicLoops(world.manager, world.registrar, world.runtime).run_unsettled()
+    PeriodicLoops(world.manager, world.registry, world.runtime).run_unsettled()
     assert asked_meanwhile(world) == {(domain.id, server, changed.serial, True) for server in SERVERS}
     world.deliver()
     assert world.get(domain).status is Status.ACTIVE
@@ -220,7 +220,7 @@ def test_the_domains_of_another_pool_are_left_alone(world: World, clock: Clock) 
                                                    'pool_name': 'gold'})
     world.endpoint.create_domain(CONTEXT, domain)
     clock.offset += timedelta(seconds=10)
-    periodic = PeriodicLoops(world.manager, world.registrar, world.runtime)
+    periodic = PeriodicLoops(world.manager, world.registry, world.runtime)
     for _ in range(2):
         periodic.run_unsettled()
         world.sweep()

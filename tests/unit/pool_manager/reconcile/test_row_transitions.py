@@ -39,7 +39,7 @@ def test_a_new_domain_is_created_first_and_polled_for_after_that() -> None:
     rows = begun()
     assert rows['a', Action.CREATE].next_attempt_at == NOW
     assert rows['a', Action.UPDATE].next_attempt_at is None
-    assert row_transitions.ready(rows['a', Action.UPDATE], NOW).next_attempt_at == NOW
+    assert row_transitions.schedule_poll(rows['a', Action.UPDATE], NOW).next_attempt_at == NOW
 
 
 def test_the_same_cast_twice_begins_nothing() -> None:
@@ -121,12 +121,12 @@ def test_an_older_serial_moves_the_row_forward_but_is_no_success() -> None:
 
 
 def test_an_older_serial_that_nobody_asked_for_makes_a_row_that_is_polled_due() -> None:
-    row = row_transitions.asked(begun()['a', Action.UPDATE], NOW, TRIES)
+    row = row_transitions.poll_sent(begun()['a', Action.UPDATE], NOW, TRIES)
     found = PollResult(DOMAIN.id, 'a', Outcome.SUCCESS, Answer.SERIAL, 9)
     after = row_transitions.after_poll(row, found, NOW, TRIES, 0.5)
     assert (after.status, after.serial_number, after.next_attempt_at) == (None, 9, NOW)
     # Once: after that it is no news any more.
-    polled = row_transitions.asked(after, NOW, TRIES)
+    polled = row_transitions.poll_sent(after, NOW, TRIES)
     assert row_transitions.after_poll(polled, found, NOW, TRIES, 0.5) is polled
     # The MiniDNS that polls it knows what it has seen itself.
     answered = row_transitions.after_poll(row, dataclasses.replace(found, expected_serial=9), NOW, TRIES, 0.5)
@@ -153,7 +153,7 @@ def test_a_poll_for_a_serial_that_is_no_longer_waited_for_is_stale() -> None:
 
 
 def test_a_poll_without_an_answer_is_due_again_when_its_round_must_be_over() -> None:
-    row = row_transitions.asked(begun()['a', Action.UPDATE], NOW, TRIES)
+    row = row_transitions.poll_sent(begun()['a', Action.UPDATE], NOW, TRIES)
     assert row.next_attempt_at == NOW + timedelta(seconds=4 * 1 + 3 * 2 + 2) == row.deadline_at
 
 
@@ -161,12 +161,12 @@ def test_a_server_that_lost_the_zone_gets_it_again_at_once_and_then_with_growing
     rows = begun()
     create = call(rows['a', Action.CREATE], CallResult())
     update = poll(rows['a', Action.UPDATE], Outcome.SUCCESS, 10)
-    create, update = row_transitions.lost(create, update, DOMAIN, 'no such zone', NOW, TRIES, 0.5)
+    create, update = row_transitions.zone_lost(create, update, DOMAIN, 'no such zone', NOW, TRIES, 0.5)
     assert create.next_attempt_at == NOW and update.status is None and update.serial_number is None
     pauses = []
     for _ in range(3):
-        create, update = call(create, CallResult()), row_transitions.ready(update, NOW)
-        create, update = row_transitions.lost(create, update, DOMAIN, 'no such zone', NOW, TRIES, 0.5)
+        create, update = call(create, CallResult()), row_transitions.schedule_poll(update, NOW)
+        create, update = row_transitions.zone_lost(create, update, DOMAIN, 'no such zone', NOW, TRIES, 0.5)
         assert update.status is Outcome.ERROR and update.next_attempt_at is None
         assert (create.status, create.last_error) == (Outcome.ERROR, 'no such zone')
         pauses.append(seconds(create))
@@ -179,5 +179,5 @@ def test_a_server_that_was_away_and_comes_back_without_the_zone_gets_it_at_once(
     update = poll(rows['a', Action.UPDATE], Outcome.SUCCESS, 10)
     for _ in range(3):
         update = poll(update, Outcome.ERROR, None, Answer.TIMEOUT)
-    create, update = row_transitions.lost(create, update, DOMAIN, 'no such zone', NOW, TRIES, 0.5)
+    create, update = row_transitions.zone_lost(create, update, DOMAIN, 'no such zone', NOW, TRIES, 0.5)
     assert create.next_attempt_at == NOW and update.status is None and update.serial_number is None

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from designate_pool.pool_manager.verify import server_compare
-from designate_pool.pool_manager.verify.server_compare import ABREAST, ServerCompare
+from designate_pool.pool_manager.verify.server_compare import THREADS, ServerCompare
 from designate_pool.pool_manager.verify.zone_compare import Match
 from designate_pool.runtime import Threads
 from tests.unit.pool_manager.test_server_lives import D, Town, clock, some, town  # noqa: F401
@@ -17,16 +17,16 @@ def filled(town: Town, count: int) -> list[str]:  # noqa: F811
     """The names of so many domains that a server which can be asked for its zones has."""
     names = sorted(domain.name for domain in some(town, count))
     town.add(D)
-    town.registrar.reload()
+    town.registry.reload()
     town.settle()
     return names
 
 
 def test_as_many_zones_are_compared_at_a_time_as_may(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
-    names = filled(town, 2 * ABREAST)
-    together = threading.Barrier(ABREAST)
+    names = filled(town, 2 * THREADS)
+    together = threading.Barrier(THREADS)
 
-    def match(self, lane, domain, *rest):
+    def match(self, worker, domain, *rest):
         together.wait(30)  # until all the others are at one, too
         return (Match.OTHER, 'other ones') if domain.name == names[3] else (
             Match.SILENT, 'no answer') if domain.name in (names[1], names[0]) else (Match.SAME, '')
@@ -41,14 +41,14 @@ def test_what_fails_ends_the_comparison(town: Town, monkeypatch: pytest.MonkeyPa
     filled(town, 50)
     begun = []
 
-    def match(self, lane, domain, *rest):
+    def match(self, worker, domain, *rest):
         begun.append(domain.name)
         raise RuntimeError('the database is gone')
 
     monkeypatch.setattr(ServerCompare, '_match', match)
     with pytest.raises(RuntimeError, match='the database is gone'):
         ServerCompare(town.manager, Threads()).compare(D, fix=False, delete_extra=None, contents=True)
-    assert len(begun) <= ABREAST
+    assert len(begun) <= THREADS
 
 
 def test_when_the_time_is_over_the_rest_is_not_compared(town: Town,  # noqa: F811
