@@ -23,6 +23,7 @@ from designate_pool.minidns.service import MiniDns
 from designate_pool.model import Endpoint, Outcome, PollRequest, Server, TsigKey, new_id
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.runtime import Inline
+from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.sql.schema import record_changes
 from testing.processes import wait_until
 from tests.fixtures.answering import Scripted, soa_answer
@@ -98,6 +99,12 @@ class Zone:
         dns.query.inbound_xfr(self.endpoint.host, zone, query, port=self.endpoint.port, timeout=10, lifetime=20,
                               udp_mode=by)
         return zone
+
+
+@pytest.fixture
+def database(sqlite: Storage) -> Storage:
+    """Central's is the one that MiniDNS reads."""
+    return sqlite
 
 
 @pytest.fixture

@@ -52,6 +52,12 @@ def held_up(monkeypatch: pytest.MonkeyPatch, module: Any) -> Iterator[Reads]:
 
 
 @pytest.fixture
+def database(sqlite: Storage) -> Storage:
+    """Central's is the one that MiniDNS reads."""
+    return sqlite
+
+
+@pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> Iterator[Reads]:
     yield from held_up(monkeypatch, zone_snapshot)
 
