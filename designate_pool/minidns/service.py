@@ -66,8 +66,8 @@ class MiniDns:
         self._server = Listener(listen, answering, self._served, tcp_connections,
                                 lambda address: self._roster.at_address.get(address, 0), reuse_port)
         self._reports = ResultSender(pool_managers)
-        self._exchange = ClientLoop(_sources(listen))
-        self._poller = SoaPoller(self._exchange, self._reports.put)
+        self._loop = ClientLoop(_sources(listen))
+        self._poller = SoaPoller(self._loop, self._reports.put)
         self._surveying = SweepService(pool_managers, _sources(listen))
         self._following = None if read_pool is None else ConfigWatcher(storage, pool.name, read_pool, self.set_pool)
 
@@ -82,10 +82,10 @@ class MiniDns:
         :raises OSError: when a port or address cannot be had
         """
         self._server.bind()
-        self._exchange.open(self._runtime)
+        self._loop.open(self._runtime)
         self._keyring.start(self._runtime)
         self._reports.start(self._runtime)
-        self._exchange.start()
+        self._loop.start()
         self._surveying.start(self._runtime)
         self._server.start(self._runtime)
         if self._following is not None:
@@ -97,7 +97,7 @@ class MiniDns:
             self._following.stop()
         self._keyring.stop()
         self._server.stop()
-        self._exchange.stop()
+        self._loop.stop()
         if self._others is not None:
             hand_over_polls(self._poller.polls_in_progress(), self._poller.notifies_in_progress(), self._others)
         self._surveying.stop(self._others)
