@@ -27,11 +27,11 @@ BOTH = row_transitions.by_server_and_action([CREATE, UPDATE])
 
 
 def fetched_again() -> list[ServerStatus]:
-    return [CREATE, *row_transitions.fetch(DOMAIN, BOTH, CREATE.server_id, NOW)]
+    return [CREATE, *row_transitions.refetch(DOMAIN, BOTH, CREATE.server_id, NOW)]
 
 
 def created_again_in_vain() -> list[ServerStatus]:
-    create, = row_transitions.fill(DOMAIN, BOTH, CREATE.server_id, NOW)
+    create, = row_transitions.provision(DOMAIN, BOTH, CREATE.server_id, NOW)
     return [row_transitions.after_call(create, CallResult(error='refused', retryable=False), NOW,
                                        row_transitions.Tries(), 0.5), UPDATE]
 

@@ -149,7 +149,7 @@ def test_central_is_silent(run, central):
     central.fault = ServiceUnavailable(service='central', why='no answer in 30 s')
     ran = run('zone', 'list')
     assert (ran.code, ran.err.count('\n')) == (1, 1)
-    assert ran.err.startswith('central does not answer: no answer in 30 s. Look whether designate-pool-central')
+    assert ran.err.startswith('central does not answer: no answer in 30 s. Check that designate-pool-central')
 
 
 def test_an_inner_failure_names_the_request(run, central):
