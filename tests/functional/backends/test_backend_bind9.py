@@ -140,12 +140,19 @@ def test_every_algorithm(named: Start, algorithm: str) -> None:
         assert by_secret.ping().ok
 
 
+def is_stopped(pid: int) -> bool:
+    return all(path.read_text().rpartition(')')[2].split()[0] == 'T'
+               for path in pathlib.Path(f'/proc/{pid}/task').glob('*/stat'))
+
+
 def test_command_that_nobody_waits_for_any_more_is_not_carried_out(named: Start) -> None:
     server = named()
     with opened(server.server([NOWHERE], call_timeout=1.0)) as backend:
         assert backend.ping().ok  # so that there is a connection for the next command
         os.kill(server.pid, signal.SIGSTOP)
         try:
+            # The thread that takes the signal stops the others, which go on until it has had its turn.
+            wait_until(lambda: is_stopped(server.pid), 'all threads of named have stopped')
             result = backend.create_domain(a_domain())
             given_up = time.time()
             assert result.unreachable

@@ -72,6 +72,7 @@ def test_a_new_secret_is_read_with_the_configuration_and_none_is_ever_shown(plac
                   ('server', 'show', place.id[:8], '-f', 'json'), ('zone', 'show', 'late.example.com.')):
         shown.append(stack.command(*words))
     assert 'secret' in shown[0], 'why it failed is said'
+    wait_until(lambda: 'DEBUG' in stack.logs(), 'it was tried again, which is told at DEBUG')
     check = stack._run('designate_pool.cmd.manage.app', '--config-file', str(stack.config), 'config', 'check', code=1)
     shown += [check.stdout, check.stderr]
 
