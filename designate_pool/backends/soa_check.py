@@ -30,7 +30,8 @@ import dns.tsig
 
 from designate_pool import model
 from designate_pool.deadline import Deadline
-from designate_pool.errors import BackendError, BackendRefused
+from designate_pool.errors import BackendRefused
+from designate_pool.protocol import tsig
 
 MOST_IN_FLIGHT = 64
 #: Seconds from an answer that is not yet the wanted one to the next question, growing from the first to the last.
@@ -77,7 +78,8 @@ def ask(server: model.Server, names: Collection[str], deadline: Deadline,
     family, _, _, _, address = socket.getaddrinfo(server.host, server.port, type=socket.SOCK_DGRAM)[0]
     with socket.socket(family, socket.SOCK_DGRAM) as sock:
         sock.connect(address)
-        found = _Round(sock, _key(server), names, enough).run(deadline)
+        key = None if server.tsig_key is None else tsig.key_from(server.tsig_key)
+        found = _Round(sock, key, names, enough).run(deadline)
     heard = [said for said in found.values() if said is not None]
     # A server that has just lost a zone may for a moment know no key for its name: so one such answer proves nothing.
     if heard and all(said.bad_key for said in heard):
@@ -214,16 +216,6 @@ class _Round:
 
     def _at(self, when: float, question: _Question) -> None:
         heapq.heappush(self._due, (when, next(self._order), question))
-
-
-def _key(server: model.Server) -> dns.tsig.Key | None:
-    key = server.tsig_key
-    if key is None:
-        return None
-    try:
-        return dns.tsig.Key(key.name, key.secret, key.algorithm)
-    except (dns.exception.DNSException, ValueError) as error:
-        raise BackendError(why=f'TSIG key {key.name}: {error}') from None
 
 
 def _words(error: dns.tsig.PeerError) -> str:

@@ -5,8 +5,6 @@ Every function raises :class:`ValueError` with a sentence that may be shown: it 
 
 from __future__ import annotations
 
-import base64
-import binascii
 import ipaddress
 import os
 import re
@@ -16,9 +14,8 @@ from dns import exception as dns_exception
 from dns import name as dns_name
 
 from designate_pool.model import Endpoint, Option, TsigKey
+from designate_pool.protocol import tsig
 
-ALGORITHMS = ('hmac-md5.sig-alg.reg.int', 'hmac-sha1', 'hmac-sha224', 'hmac-sha256', 'hmac-sha256-128', 'hmac-sha384',
-              'hmac-sha384-192', 'hmac-sha512', 'hmac-sha512-256')
 _TRUE = {'true', '1', 'yes', 'on'}
 _FALSE = {'false', '0', 'no', 'off'}
 _HOST_LABEL = re.compile(r'(?!-)[a-z0-9_-]{1,63}(?<!-)', re.IGNORECASE)
@@ -116,22 +113,9 @@ def tsig_key(text: str, keys: Mapping[str, TsigKey | None]) -> TsigKey | None:
 
 
 def make_key(name: str, algorithm: str, shared: str) -> TsigKey:
-    """A TSIG key of checked parts, its name lower case and absolute."""
-    try:
-        absolute = dns_name.from_text(name).to_text().lower()
-    except (dns_exception.DNSException, UnicodeError):
-        raise ValueError('the name of the TSIG key is not a DNS name') from None
-    word = algorithm.lower().removesuffix('.')
-    word = ALGORITHMS[0] if word == 'hmac-md5' else word
-    if word not in ALGORITHMS:
-        raise ValueError(f'the TSIG algorithm is not one of {", ".join(ALGORITHMS)}')
-    try:
-        octets = base64.b64decode(shared, validate=True)
-    except (binascii.Error, ValueError):
-        octets = b''
-    if not octets:
-        raise ValueError('the secret of the TSIG key is not Base64')
-    return TsigKey(absolute, word, shared)
+    """A TSIG key of checked parts, its name lower case and absolute, its algorithm as it is on the wire."""
+    key = tsig.key_from(TsigKey(name, algorithm, shared))
+    return TsigKey(key.name.to_text().lower(), key.algorithm.to_text(omit_final_dot=True), shared)
 
 
 def converted(option: Option, text: str, keys: Mapping[str, TsigKey | None]) -> object:

@@ -10,14 +10,15 @@ from designate_pool.model.domains import (Change, Context, Domain, Record, Recor
 from designate_pool.model.operations import (CallResult, Comparison, Finding, Listing, PollRequest, PollResult, Report,
                                              ServerStatus, Verdict)
 from designate_pool.model.plans import PlanState, StoredPlan
-from designate_pool.model.pools import (LONGEST_LABEL, AlsoNotify, Endpoint, Option, Pool, PoolServer, Reloaded, Server,
-                                        ServerReport, TsigKey)
+from designate_pool.model.pools import (LONGEST_LABEL, TSIG_ALGORITHMS, AlsoNotify, Endpoint, Option, Pool, PoolServer,
+                                        Reloaded, Server, ServerReport, TsigKey)
 from designate_pool.model.resources import KeyScope, ServiceStatus, StoredTsigKey
 from designate_pool.model.tasks import ZoneTask, ZoneTaskKind, ZoneTaskStatus
 from designate_pool.model.words import Action, Answer, Outcome, ServerState, Status, Task, Word, new_id, new_ids, utcnow
 
 __all__ = [
     'LONGEST_LABEL',
+    'TSIG_ALGORITHMS',
     'Word',
     'Action',
     'Task',

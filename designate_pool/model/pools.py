@@ -11,6 +11,10 @@ from typing import Any
 
 from designate_pool.model.words import ServerState
 
+#: Algorithms of TSIG keys that we and every server know.  Without the truncated ones that RFC 8945 section 6 has too,
+#: such as hmac-sha256-128: NSD, Knot and PowerDNS do not know them, and BIND gives that name to something else.
+TSIG_ALGORITHMS = ('hmac-md5', 'hmac-sha1', 'hmac-sha224', 'hmac-sha256', 'hmac-sha384', 'hmac-sha512')
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TsigKey:

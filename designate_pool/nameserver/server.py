@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import dataclasses
 import ipaddress
 import pathlib
@@ -21,8 +20,8 @@ from designate_pool.nameserver.refresher import Refresher
 from designate_pool.nameserver.responder import Responder
 from designate_pool.nameserver.schedule import TaskSchedule
 from designate_pool.nameserver.sockets import DnsSockets
-from designate_pool.nameserver.transfer import tsig
 from designate_pool.nameserver.zones import ZoneTable, text_of
+from designate_pool.protocol import tsig
 
 
 class NameServer:
@@ -185,9 +184,7 @@ def _key(request: Mapping[str, Any]) -> TsigKey | None:
         return None
     try:
         key = TsigKey(facts['name'], facts['algorithm'], facts['secret'])
-        tsig(key)
-        if not base64.b64decode(key.secret, validate=True):
-            raise ValueError('no secret')
+        tsig.key_from(key)
     except Exception as error:  # dnspython raises many kinds for the parts of a key
         why = f'it must be {{name, algorithm, secret}} ({type(error).__name__})'
         raise InvalidField(field='key', why=why) from error

@@ -13,12 +13,12 @@ import dns.message
 import dns.name
 import dns.rcode
 import dns.rdatatype
-import dns.tsig
 import dns.xfr
 import dns.zone
 
 from designate_pool.model import Endpoint, TsigKey
 from designate_pool.nameserver.contents import ZoneContents
+from designate_pool.protocol import tsig
 
 TIMEOUT = 5.0
 
@@ -29,10 +29,6 @@ class NotSigned(dns.exception.DNSException):
 
 class TransferFailed(Exception):
     """A zone could not be taken, in words."""
-
-
-def tsig(key: TsigKey) -> dns.tsig.Key:
-    return dns.tsig.Key(key.name, key.secret, key.algorithm)
 
 
 def ask_serial(name: dns.name.Name, primary: Endpoint, key: TsigKey | None) -> int:
@@ -92,7 +88,7 @@ def fetch(name: dns.name.Name, primary: Endpoint, key: TsigKey | None, broken: b
 def _query(name: dns.name.Name, rtype: str, key: TsigKey | None) -> dns.message.Message:
     query = dns.message.make_query(name, rtype, flags=0)
     if key is not None:
-        query.use_tsig(tsig(key))
+        query.use_tsig(tsig.key_from(key))
     return query
 
 

@@ -18,7 +18,7 @@ import dns.zone
 
 from designate_pool.model import Endpoint, TsigKey
 from designate_pool.nameserver.contents import ZoneContents
-from designate_pool.nameserver.transfer import tsig
+from designate_pool.protocol import tsig
 
 LOG = logging.getLogger(__name__)
 
@@ -142,7 +142,7 @@ class ZoneTable:
 
     def _make_keyring(self) -> None:
         keys = [*self._keys, *(zone.key for zone in self._zones.values() if zone.key is not None)]
-        self.keyring = {key.name: key for key in map(tsig, dict.fromkeys(keys))}
+        self.keyring = {key.name: key for key in map(tsig.key_from, dict.fromkeys(keys))}
 
     def _paths(self, zone: HeldZone) -> tuple[pathlib.Path, ...]:
         """Its two files, of facts and of contents; none without a folder."""

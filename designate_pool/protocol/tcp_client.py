@@ -6,8 +6,6 @@ is never taken for more than a refusal.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import dataclasses
 import os
 import random
@@ -21,17 +19,17 @@ from typing import Any
 
 import dns.exception
 import dns.message
-import dns.name
 import dns.rcode
 import dns.tsig
 
 from designate_pool.deadline import Deadline, abort
 from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, InvalidField
+from designate_pool.model import TsigKey
+from designate_pool.protocol import tsig
 
 #: How many questions are under way on one connection.
 WINDOW = 32
 ALGORITHM = 'hmac-sha256'
-_ALGORITHMS = {name.to_text(omit_final_dot=True): name for name in dns.tsig.mac_sizes if name != dns.tsig.GSS_TSIG}
 
 
 def key_of(name: str | None, secret: str | None, algorithm: str | None = None) -> dns.tsig.Key | None:
@@ -45,20 +43,10 @@ def key_of(name: str | None, secret: str | None, algorithm: str | None = None) -
         return None
     if not name or not secret:
         raise InvalidField(field='key_secret' if name else 'key_name', why='a key has a name and a secret')
-    word = (algorithm or ALGORITHM).lower().rstrip('.')
-    if word == 'hmac-md5':
-        word = dns.tsig.HMAC_MD5.to_text(omit_final_dot=True).lower()
-    known = {each.lower(): found for each, found in _ALGORITHMS.items()}
-    if word not in known:
-        raise InvalidField(field='key_algorithm', why=f"'{algorithm}' is none of {', '.join(sorted(known))}")
     try:
-        octets = base64.b64decode(secret, validate=True)
-    except (binascii.Error, ValueError):
-        raise InvalidField(field='key_secret', why='it is not Base64') from None
-    try:
-        return dns.tsig.Key(dns.name.from_text(name), octets, known[word])
-    except dns.exception.DNSException:
-        raise InvalidField(field='key_name', why=f'{name!r} is not a domain name') from None
+        return tsig.key_from(TsigKey(name, algorithm or ALGORITHM, secret))
+    except tsig.InvalidKey as error:
+        raise InvalidField(field=f'key_{error.part}', why=str(error)) from None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ dnspython's way through its rdata classes costs ten times the HMAC.
 
 from __future__ import annotations
 
+import base64
 import hmac
 import struct
 from typing import Any, NamedTuple
@@ -13,7 +14,7 @@ import dns.name
 import dns.rcode
 import dns.tsig
 
-from designate_pool.model import TsigKey
+from designate_pool.model import TSIG_ALGORITHMS, TsigKey
 from designate_pool.protocol import wire
 
 #: Seconds that we allow, and as many of what the other side allows: it must not have old messages taken for new.
@@ -26,19 +27,24 @@ ERRORS = {BADSIG: 'BADSIG', BADKEY: 'BADKEY', BADTIME: 'BADTIME', BADTRUNC: 'BAD
 #: Octets that a truncated MAC has at least, or half of all if that is more (RFC 8945 section 5.2.2.1).
 _LEAST_MAC = 10
 
-ALGORITHMS = {
-    'hmac-md5': dns.tsig.HMAC_MD5,
-    'hmac-md5.sig-alg.reg.int': dns.tsig.HMAC_MD5,
-    'hmac-sha1': dns.tsig.HMAC_SHA1,
-    'hmac-sha224': dns.tsig.HMAC_SHA224,
-    'hmac-sha256': dns.tsig.HMAC_SHA256,
-    'hmac-sha384': dns.tsig.HMAC_SHA384,
-    'hmac-sha512': dns.tsig.HMAC_SHA512,
-}
+_LONG_MD5 = 'hmac-md5.sig-alg.reg.int'  # its name on the wire (RFC 8945 section 6)
+_ALGORITHMS = {word: dns.name.from_text(_LONG_MD5 if word == 'hmac-md5' else word)
+               for word in (*TSIG_ALGORITHMS, _LONG_MD5)}
 
 _ANY_CLASS_NO_TTL = struct.pack('!HI', wire.ANY, 0)
 _TIMERS = struct.Struct('!HIH')
 _TWO = struct.Struct('!HH')
+
+
+class InvalidKey(ValueError):
+    """Name, algorithm and secret make no key; the text says why and repeats none of them.
+
+    :ivar part: 'name', 'algorithm' or 'secret'
+    """
+
+    def __init__(self, part: str, what: str) -> None:
+        super().__init__(f'the {part} of the TSIG key is not {what}')
+        self.part = part
 
 
 class BadSignature(Exception):
@@ -68,17 +74,24 @@ class TsigRecord(NamedTuple):
 
 
 def key_from(key: TsigKey) -> dns.tsig.Key:
-    """dnspython's form of a key.
+    """dnspython's form of *key*.
 
-    :raises ValueError: when algorithm, name or secret are not valid
+    :raises InvalidKey: when algorithm, name or secret are not valid
     """
     try:
-        algorithm = ALGORITHMS[key.algorithm.lower().rstrip('.')]
-        return dns.tsig.Key(dns.name.from_text(key.name), key.secret, algorithm)
-    except KeyError:
-        raise ValueError(f'TSIG key {key.name}: {key.algorithm} is not one of {", ".join(ALGORITHMS)}') from None
-    except (dns.exception.DNSException, ValueError) as error:
-        raise ValueError(f'TSIG key {key.name}: {error}') from error
+        name = dns.name.from_text(key.name)
+    except (dns.exception.DNSException, UnicodeError):
+        raise InvalidKey('name', 'a domain name') from None
+    algorithm = _ALGORITHMS.get(key.algorithm.lower().removesuffix('.'))
+    if algorithm is None:
+        raise InvalidKey('algorithm', f'one of {", ".join(TSIG_ALGORITHMS)}')
+    try:
+        secret = base64.b64decode(key.secret, validate=True)
+    except ValueError:
+        secret = b''
+    if not secret:
+        raise InvalidKey('secret', 'Base64')
+    return dns.tsig.Key(name, secret, algorithm)
 
 
 def read(message: bytes, record: wire.WireRecord) -> TsigRecord:

@@ -225,8 +225,6 @@ def _drivers(pool: Pool) -> dict[str, Backend]:
             peers.append(acl.AllowedPeer(server.id, server.label, (), server.port, key))
         except InvalidField as error:
             mistakes.add(section, error.kwargs['field'], error.kwargs['why'])
-        except ValueError as error:
-            mistakes.add(section, 'tsig_key', str(error))
     try:
         acl.guests(peers)
     except InvalidField as error:

@@ -22,9 +22,9 @@ import dns.rdatatype
 
 from designate_pool.errors import BackendRefused, PoolError
 from designate_pool.model import Server
-from designate_pool.protocol import axfr_records, wire, zonemd
+from designate_pool.protocol import axfr_records, tsig, wire, zonemd
 from designate_pool.protocol.axfr_inbound import Pace, TransferRefused, take
-from designate_pool.protocol.tcp_client import TcpPeer, key_of
+from designate_pool.protocol.tcp_client import TcpPeer
 from designate_pool.serial import newer
 from designate_pool.storage.serving import zone_snapshot as zone_store
 from designate_pool.storage.sql.database import Storage
@@ -89,7 +89,7 @@ def compare(server: Server, mine: Ours, pace: Pace) -> Found:
     """Compare what *server* serves with *mine*."""
     try:
         known = server.tsig_key
-        key = None if known is None else key_of(known.name, known.secret, known.algorithm)
+        key = None if known is None else tsig.key_from(known)
         peer = TcpPeer(server.host, server.port, key)
         try:
             taken = take(peer, mine.name, server.call_timeout, pace, TIMES * mine.contents.added + MORE)

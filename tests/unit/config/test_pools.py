@@ -173,7 +173,7 @@ def test_a_bad_key_section_is_told_once_however_many_use_it(read: Read) -> None:
     text = f'[tsig:k]\nalgorithm = hmac-sha256\n{fake("tsig_key = k")}{fake("tsig_key = k", TWO)}'
     assert mistakes(read(text)) == ['[tsig:k] secret: it must be given']
     assert mistakes(read(text.replace('hmac-sha256', f'sha\nsecret = {SECRET}')))[0].startswith(
-        '[tsig:k] the TSIG algorithm is not one of hmac-')
+        '[tsig:k] the algorithm of the TSIG key is not one of hmac-')
 
 
 def test_what_a_global_section_gets_wrong_is_told_once(read: Read) -> None:

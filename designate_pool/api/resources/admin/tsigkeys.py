@@ -12,13 +12,13 @@ from designate_pool.api.schema.request_fields import RequestField
 from designate_pool.api.schema.response_types import COUNT, ID, MOMENT, TEXT, links, listed, maybe, shape
 from designate_pool.api.views import designate
 from designate_pool.errors import BadInput
-from designate_pool.model import KeyScope, StoredTsigKey
+from designate_pool.model import TSIG_ALGORITHMS, KeyScope, StoredTsigKey
 from designate_pool.rpc.central import CentralClient
 
 #: What is shown in the place of a secret.
 HIDDEN = '***'
 _SCOPE = request_fields.one_of(*(each.value for each in KeyScope))
-_ALGORITHM = request_fields.one_of('hmac-md5', 'hmac-sha1', 'hmac-sha224', 'hmac-sha256', 'hmac-sha384', 'hmac-sha512')
+_ALGORITHM = request_fields.one_of(*TSIG_ALGORITHMS)
 FILTERS = {
     'name': RequestField(request_fields.some_text),
     'algorithm': RequestField(_ALGORITHM),

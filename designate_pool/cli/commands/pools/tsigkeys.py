@@ -10,8 +10,8 @@ from typing import Any
 
 from designate_pool.cli.base import ApiCommand, Json, Lister, Shown, ShowOne, columns
 from designate_pool.cli.http.client import CliError
+from designate_pool.model import TSIG_ALGORITHMS
 
-ALGORITHMS = ('hmac-md5', 'hmac-sha1', 'hmac-sha224', 'hmac-sha256', 'hmac-sha384', 'hmac-sha512')
 DEFAULT_ALGORITHM = 'hmac-sha256'
 LIST_COLUMNS = ('id', 'name', 'algorithm', 'scope', 'resource_id')
 COLUMNS = ('id', 'name', 'algorithm', 'secret', 'scope', 'resource_id', 'created_at', 'updated_at')
@@ -91,7 +91,7 @@ class CreateKey(_Writer):
         parser = super().get_parser(prog_name)
         parser.add_argument('name', metavar='NAME', help='of the key, as the server that transfers has it')
         _add_for(parser, required=True)
-        parser.add_argument('--algorithm', choices=ALGORITHMS, default=DEFAULT_ALGORITHM,
+        parser.add_argument('--algorithm', choices=TSIG_ALGORITHMS, default=DEFAULT_ALGORITHM,
                             help=f'{DEFAULT_ALGORITHM} if not given')
         _add_secret(parser, 'one is generated and shown if none is given')
         return parser
@@ -112,7 +112,7 @@ class SetKey(_Writer):
         _add_key(parser)
         parser.add_argument('--name', help='another name')
         _add_for(parser, required=False)
-        parser.add_argument('--algorithm', choices=ALGORITHMS)
+        parser.add_argument('--algorithm', choices=TSIG_ALGORITHMS)
         _add_secret(parser, 'the secret is not changed if none is given')
         return parser
 

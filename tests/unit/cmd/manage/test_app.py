@@ -53,7 +53,7 @@ def test_config_check_asks_the_drivers_too(manage: Manage, tmp_path: pathlib.Pat
     assert '[backend:bind9:11111111-1111-4111-8111-111111111111] view: ' in errors
 
 
-def test_config_check_names_the_keys_that_minidns_cannot_work_with(manage: Manage, tmp_path: pathlib.Path) -> None:
+def test_config_check_names_the_keys_that_servers_cannot_work_with(manage: Manage, tmp_path: pathlib.Path) -> None:
     (tmp_path / 'pool.conf').write_text(SERVER + 'tsig_key = pool:hmac-sha256-128:c2VjcmV0\n')
     code, _, errors = manage('config', 'check')
     assert code == 1

@@ -23,7 +23,7 @@ from designate_pool.minidns.server import responder
 from designate_pool.minidns.server.responder import Query, Transfer
 from designate_pool.minidns.zones.ixfr import PackedDifference
 from designate_pool.minidns.zones.ixfr import pack as pack_difference
-from designate_pool.model import TsigKey, ZoneHead, ZoneStep
+from designate_pool.model import TSIG_ALGORITHMS, TsigKey, ZoneHead, ZoneStep
 from designate_pool.protocol import tsig, wire
 from tests.unit.minidns.values import (HEAD, KEY, KEYED, NOW, OTHER_KEY, RESPONDER, SECRET, SOA_TEXT, UNKEYED, dns_key,
                                        packed, query, sign)
@@ -246,7 +246,7 @@ def test_a_signed_answer_does_not_verify_under_another_key() -> None:
         dns.message.from_wire(said, keyring=dns_key(OTHER_KEY), request_mac=mac_of(query(key=KEY), KEY))
 
 
-@pytest.mark.parametrize('algorithm', sorted(tsig.ALGORITHMS))
+@pytest.mark.parametrize('algorithm', [*TSIG_ALGORITHMS, 'hmac-md5.sig-alg.reg.int'])
 def test_every_algorithm(algorithm: str) -> None:
     key = TsigKey('other-key.', algorithm, SECRET)
     with_key = responder.Responder(guests([AllowedPeer('s', 's', (), 53, tsig.key_from(key))]))
@@ -258,11 +258,6 @@ def test_every_algorithm(algorithm: str) -> None:
     keyring = tsig.key_from(key)
     mac = dns.message.from_wire(message, keyring=keyring).mac
     assert soa_of(dns.message.from_wire(said, keyring=keyring, request_mac=mac)) == SOA_TEXT
-
-
-def test_an_unknown_algorithm_is_named() -> None:
-    with pytest.raises(ValueError, match='hmac-rot13'):
-        tsig.key_from(TsigKey('k.', 'hmac-rot13', SECRET))
 
 
 def test_a_server_with_a_key_must_use_it() -> None:
