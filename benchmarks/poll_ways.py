@@ -84,10 +84,10 @@ def by_polls(running: Any, host: str, port: int, names: Sequence[str], seconds: 
     from designate_pool.minidns.access.acl import AllowedPeer
     from designate_pool.minidns.client.event_loop import ClientLoop
     from designate_pool.minidns.client.query import RetrySchedule
-    from designate_pool.minidns.client.soa_poller import Found, PollOrder, SoaPoller, ToPool
+    from designate_pool.minidns.client.soa_poller import AddressedResult, PollOrder, SoaPoller, ToPool
     from designate_pool.model import Context
 
-    def told(*found: Found) -> None:
+    def told(*found: AddressedResult) -> None:
         right = sum(result.serial_number == SERIAL for _, result in found)
         counter.count(right, len(found) - right)
 
@@ -110,8 +110,8 @@ def by_polls(running: Any, host: str, port: int, names: Sequence[str], seconds: 
         loop.stop()
 
 
-def by_survey(running: Any, host: str, port: int, names: Sequence[str], seconds: float) -> Asked:
-    """The survey, as for the audit."""
+def by_sweep(running: Any, host: str, port: int, names: Sequence[str], seconds: float) -> Asked:
+    """The SOA sweep, as for the audit."""
     from benchmarks.servers_zones import SERIAL
     from designate_pool.minidns.access.acl import AllowedPeer
     from designate_pool.minidns.soa_sweep.page import SweepPage
@@ -120,24 +120,24 @@ def by_survey(running: Any, host: str, port: int, names: Sequence[str], seconds:
     def told(posts: Sequence[Any]) -> None:
         for page in posts:
             assert isinstance(page, SweepPage), page
-            (tally,) = page.tallies
-            counter.count(len(page.domains) - len(tally.findings), len(tally.findings))
+            (result,) = page.results
+            counter.count(len(page.domains) - len(result.findings), len(result.findings))
 
-    native = running.native('survey', told)
-    survey = SoaSweep(native)
+    native = running.native('sweep', told)
+    sweep = SoaSweep(native)
     peer = AllowedPeer('s', f'server:{host}:{port}', (host,), port)
     counter = Counter(names, seconds,
-                      lambda page: survey.put(SweepPage([peer], [(name, name, SERIAL) for name in page])))
-    task = native.spawn(survey.run)
+                      lambda page: sweep.put(SweepPage([peer], [(name, name, SERIAL) for name in page])))
+    task = native.spawn(sweep.run)
     try:
         return counter.run()
     finally:
-        survey.stop()
+        sweep.stop()
         task.join(10)
         native.stop()
 
 
-WAYS = {'polls': by_polls, 'survey': by_survey}
+WAYS = {'polls': by_polls, 'sweep': by_sweep}
 
 
 def main(way: str, concurrency: str, host: str, port: str, zones: str, seconds: str) -> int:

@@ -1,7 +1,7 @@
-"""Follows the configuration: when a pool manager has read it anew, MiniDNS does so too.
+"""Reloads the configuration when a pool manager has reloaded it.
 
-Every reading raises a number in the database, which is looked at once a second.  So all processes of a pool agree on
-its servers within a second or two, wherever they run, without a signal to each.
+Each reload of a pool manager raises a counter in the database, which is polled once a second.  So all processes of a
+pool agree on its servers within a second or two, wherever they run, without a signal to each.
 """
 
 from __future__ import annotations
@@ -19,87 +19,87 @@ from designate_pool.storage.sql.database import Storage
 
 LOG = logging.getLogger(__name__)
 
-EVERY = 1.0
-#: Servers that were looked for which are remembered.
-_MOST = 1000
+POLL_INTERVAL = 1.0
+#: Unknown server ids that are remembered, for the limit of one reload a second for each.
+_MAX_REMEMBERED = 1000
 
 
 class ConfigWatcher:
-    """Reads the pool anew when that is due, and has it used.
+    """Reloads the pool when the counter has changed, or when a server is unknown.
 
-    :param read_pool: reads the configuration; :class:`designate_pool.errors.PoolError` when it is wrong
-    :param use: takes the pool that was read
+    :param read_pool: reads the configuration; raises :class:`designate_pool.errors.PoolError` when it is wrong
+    :param apply: called with the pool that was read
     """
 
     def __init__(self, storage: Storage, pool_name: str, read_pool: Callable[[], Pool],
-                 use: Callable[[Pool], None]) -> None:
+                 apply: Callable[[Pool], None]) -> None:
         self._storage = storage
         self._pool_name = pool_name
         self._read_pool = read_pool
-        self._use = use
-        self._seen: int | None = None
-        self._looked_for: dict[str, float] = {}
-        self._reading = threading.Lock()
-        self._complaint = ''
-        self._outage = self._is_there = False
-        self._over = threading.Event()
+        self._apply = apply
+        self._applied_reloads: int | None = None
+        self._last_lookup: dict[str, float] = {}
+        self._lock = threading.Lock()
+        self._last_error = ''
+        self._outage = self._pool_exists = False
+        self._stop_event = threading.Event()
         self._task: LoopTask | None = None
 
     def start(self, runtime: Runtime) -> None:
-        self._task = runtime.spawn(self._loop, name='minidns-following')
+        self._task = runtime.spawn(self._run, name='minidns-following')
 
     def stop(self) -> None:
-        self._over.set()
+        self._stop_event.set()
         if self._task is not None:
             self._task.join(10)
 
-    def look_for(self, server_id: str) -> None:
-        """Read at once, whatever the database says, since a server is not known; once a second for the same one."""
-        with self._reading:
+    def reload_for(self, server_id: str) -> None:
+        """Reload at once because *server_id* is unknown, whatever the counter; at most once a second for an id."""
+        with self._lock:
             now = time.monotonic()
-            if now - self._looked_for.get(server_id, -EVERY) < EVERY:
+            if now - self._last_lookup.get(server_id, -POLL_INTERVAL) < POLL_INTERVAL:
                 return
-            if len(self._looked_for) >= _MOST:
-                self._looked_for.clear()
-            self._looked_for[server_id] = now
-            self._read()
+            if len(self._last_lookup) >= _MAX_REMEMBERED:
+                self._last_lookup.clear()
+            self._last_lookup[server_id] = now
+            self._reload()
 
-    def _loop(self) -> None:
+    def _run(self) -> None:
         while True:
             try:
-                self._look()
-            except Exception as error:  # the database's errors are storage's own; the next look has its own chance
+                self._check()
+            except Exception as error:  # errors of the database are of several classes; the next poll tries again
                 if not self._outage:
                     LOG.error('the servers cannot be read from the database, the known ones are still used: %s', error)
                 self._outage = True
-            if self._over.wait(EVERY):
+            if self._stop_event.wait(POLL_INTERVAL):
                 return
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         reloads = self._storage.read(pool_servers.reloads, self._pool_name)
         self._outage = False
         if reloads is None:
-            if self._is_there:
+            if self._pool_exists:
                 LOG.error("the pool %s is not in the database any more: it was deleted or renamed, and this program "
                           "serves no zones now. Stop it, correct pool_name, or 'designate-pool-manage pool create %s'",
                           self._pool_name, self._pool_name)
-            self._is_there = False
+            self._pool_exists = False
             return
-        self._is_there = True
-        if reloads == self._seen:
+        self._pool_exists = True
+        if reloads == self._applied_reloads:
             return
-        with self._reading:
-            if self._read():
-                self._seen = reloads  # else it is tried again
+        with self._lock:
+            if self._reload():
+                self._applied_reloads = reloads  # else it is tried again
 
-    def _read(self) -> bool:
-        """Take over the configuration; one with mistakes is told of once, and what was there before stays."""
+    def _reload(self) -> bool:
+        """Read and apply the configuration; one with errors is logged once, and the previous one stays in use."""
         try:
-            self._use(self._read_pool())
+            self._apply(self._read_pool())
         except Exception as error:  # whatever a reader of files may raise
-            if str(error) != self._complaint:
+            if str(error) != self._last_error:
                 LOG.error('the old list of servers is still used: %s', error, exc_info=not isinstance(error, PoolError))
-            self._complaint = str(error)
+            self._last_error = str(error)
             return False
-        self._complaint = ''
+        self._last_error = ''
         return True

@@ -1,4 +1,4 @@
-"""What MiniDNS counts: who asked for what and what became of it, polls, NOTIFYs."""
+"""Counts queries, transfers, polls and NOTIFYs in the metrics, by server and outcome."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def answered(query: Query, head: ZoneHead | None) -> None:
     """A query was answered with one message."""
     if head is None:
         outcome = 'no_zone'
-    else:  # an IXFR is of who has the serial already
+    else:  # an IXFR of a client that has the current serial
         outcome = 'sent' if query.rtype == wire.SOA else 'current'
     ended(query, outcome)
 
@@ -34,7 +34,7 @@ def ended(query: Query, outcome: str) -> None:
 
 
 def transferred(query: Query, octets: int, seconds: float, is_whole: bool) -> None:
-    """A transfer was sent to its end.
+    """A transfer was sent completely.
 
     :param is_whole: whether it was the zone, not the difference from an older one
     """
@@ -46,7 +46,7 @@ def transferred(query: Query, octets: int, seconds: float, is_whole: bool) -> No
 
 
 def polled(peer: AllowedPeer, result: PollResult, seconds: float) -> None:
-    """A poll came to its end: ``served``, ``behind``, or what the server said in the place of a serial."""
+    """A poll has ended: ``served``, ``behind``, or the kind of reply that had no serial."""
     outcome = result.answer.value.lower()
     if result.answer is Answer.SERIAL or result.status is Outcome.SUCCESS:
         outcome = 'served' if result.status is Outcome.SUCCESS else 'behind'
@@ -55,13 +55,13 @@ def polled(peer: AllowedPeer, result: PollResult, seconds: float) -> None:
     poll_seconds.observe(seconds)
 
 
-def audited(tally: PeerResult) -> None:
-    """A server was asked for many zones in one go."""
-    outcomes = collections.Counter('behind' if said.answer is Answer.SERIAL else said.answer.value.lower()
-                                   for _, said in tally.findings)
-    outcomes['served'] = tally.answered + tally.unanswered - len(tally.findings)
+def audited(result: PeerResult) -> None:
+    """A page of the SOA sweep has ended for one server."""
+    outcomes = collections.Counter('behind' if reply.answer is Answer.SERIAL else reply.answer.value.lower()
+                                   for _, reply in result.findings)
+    outcomes['served'] = result.answered + result.unanswered - len(result.findings)
     for outcome, count in outcomes.items():
-        metrics.AUDITED.labels(_name(tally.peer), outcome).inc(count)
+        metrics.AUDITED.labels(_name(result.peer), outcome).inc(count)
 
 
 @functools.lru_cache(1024)
@@ -74,10 +74,10 @@ def notified(peer: AllowedPeer, is_accepted: bool) -> None:
 
 
 def _names(peers: Sequence[AllowedPeer]) -> str:
-    """Of servers that share an address, nobody can say which it was."""
+    """The labels of the servers that share the address, as they cannot be told apart."""
     return ' or '.join(_name(peer) for peer in peers) or metrics.VISITOR
 
 
 def _name(peer: AllowedPeer) -> str:
-    """A server that is not configured has its address for an id, and of those there is no end."""
+    """The label; one name for all servers that are not configured, as their number is not limited."""
     return metrics.UNKNOWN if ':' in peer.id else peer.label

@@ -1,4 +1,4 @@
-"""The service ``minidns``: serves the zones to the pool's servers, notifies and polls them, tells the pool managers."""
+"""The service ``minidns``: transfers zones to the pool's servers, notifies and polls them, reports to pool managers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import dns.name
 from designate_pool.concurrency import Runtime
 from designate_pool.errors import InvalidField
 from designate_pool.minidns.access.acl import AllowedPeer
-from designate_pool.minidns.access.servers import roster
+from designate_pool.minidns.access.servers import make_server_table
 from designate_pool.minidns.access.tsig_grants import TsigGrants
 from designate_pool.minidns.client.event_loop import ClientLoop
 from designate_pool.minidns.client.poll_handover import hand_over_polls
@@ -41,13 +41,12 @@ class MiniDns:
     """MiniDNS, and the endpoint of its topic.
 
     :param pool: with its servers
-    :param listen: where to answer, UDP and TCP both; port 0 takes any free one, and ``endpoints`` tells which
+    :param listen: where to answer, both UDP and TCP; port 0 takes any free port, which is then in ``endpoints``
     :param tcp_connections: how many are served at the same time
-    :param packed_zones_bytes: memory for zones in wire form
-    :param read_pool: reads the configuration anew, when a pool manager has; without it, only :meth:`set_pool` changes
-        anything
-    :param reuse_port: whether other processes may answer there too
-    :param others: the pool's other MiniDNS, which go on with what is under way at the end
+    :param packed_zones_bytes: octets of the cache of packed zones
+    :param read_pool: reads the configuration again when a pool manager has; None where only :meth:`set_pool` changes it
+    :param reuse_port: whether other processes may bind the same ports
+    :param others: the pool's other MiniDNS processes, which take over the polls in progress at :meth:`stop`
     :raises InvalidField: when a server's TSIG key is not valid
     """
 
@@ -55,68 +54,71 @@ class MiniDns:
                  runtime: Runtime, tcp_connections: int = 500, packed_zones_bytes: int = 256 << 20,
                  read_pool: Callable[[], Pool] | None = None, reuse_port: bool = False,
                  others: MiniDnsClient | None = None) -> None:
-        self._others = others
-        self._keyless: set[str] = set()
+        self._other_minidns = others
+        self._endpoints_without_key: set[str] = set()
         self._runtime = runtime
-        self._roster = roster(pool)
-        self._changing = threading.Lock()
-        self._keyring = TsigGrants(storage)
-        answering = QueryHandler(storage, lambda: self._roster, packed_zones_bytes, lambda: self._keyring.visitors,
-                                 self._served)
-        self._server = Listener(listen, answering, self._served, tcp_connections,
-                                lambda address: self._roster.at_address.get(address, 0), reuse_port)
-        self._reports = ResultSender(pool_managers)
-        self._loop = ClientLoop(_sources(listen))
-        self._poller = SoaPoller(self._loop, self._reports.put)
-        self._surveying = SweepService(pool_managers, _sources(listen))
-        self._following = None if read_pool is None else ConfigWatcher(storage, pool.name, read_pool, self.set_pool)
+        self._server_table = make_server_table(pool)
+        self._pool_lock = threading.Lock()
+        self._tsig_grants = TsigGrants(storage)
+        query_handler = QueryHandler(storage, lambda: self._server_table, packed_zones_bytes,
+                                     lambda: self._tsig_grants.grants, self._on_transfer_sent)
+        self._listener = Listener(listen, query_handler, self._on_transfer_sent, tcp_connections,
+                                  lambda address: self._server_table.servers_at_address.get(address, 0), reuse_port)
+        self._result_sender = ResultSender(pool_managers)
+        self._client_loop = ClientLoop(_sources(listen))
+        self._soa_poller = SoaPoller(self._client_loop, self._result_sender.put)
+        self._soa_sweep = SweepService(pool_managers, _sources(listen))
+        self._config_watcher = (None if read_pool is None
+                                else ConfigWatcher(storage, pool.name, read_pool, self.set_pool))
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
         """Where it answers; empty before :meth:`start`."""
-        return self._server.endpoints
+        return self._listener.endpoints
 
     def start(self) -> None:
-        """Take the ports and begin.
+        """Bind the ports and start all parts.
 
-        :raises OSError: when a port or address cannot be had
+        :raises OSError: when a port or address cannot be bound
         """
-        self._server.bind()
-        self._loop.open(self._runtime)
-        self._keyring.start(self._runtime)
-        self._reports.start(self._runtime)
-        self._loop.start()
-        self._surveying.start(self._runtime)
-        self._server.start(self._runtime)
-        if self._following is not None:
-            self._following.start(self._runtime)
+        self._listener.bind()
+        self._client_loop.open(self._runtime)
+        self._tsig_grants.start(self._runtime)
+        self._result_sender.start(self._runtime)
+        self._client_loop.start()
+        self._soa_sweep.start(self._runtime)
+        self._listener.start(self._runtime)
+        if self._config_watcher is not None:
+            self._config_watcher.start(self._runtime)
 
     def stop(self) -> None:
-        """Answer what was asked, tell what is known, hand on what is under way, and end."""
-        if self._following is not None:
-            self._following.stop()
-        self._keyring.stop()
-        self._server.stop()
-        self._loop.stop()
-        if self._others is not None:
-            hand_over_polls(self._poller.polls_in_progress(), self._poller.notifies_in_progress(), self._others)
-        self._surveying.stop(self._others)
-        self._reports.stop()
+        """Answer the queries that have arrived, hand polls in progress to other processes, send the results, and end.
+        """
+        if self._config_watcher is not None:
+            self._config_watcher.stop()
+        self._tsig_grants.stop()
+        self._listener.stop()
+        self._client_loop.stop()
+        if self._other_minidns is not None:
+            hand_over_polls(self._soa_poller.polls_in_progress(), self._soa_poller.notifies_in_progress(),
+                            self._other_minidns)
+        self._soa_sweep.stop(self._other_minidns)
+        self._result_sender.stop()
 
     def set_pool(self, pool: Pool) -> None:
-        """Serve, notify and poll the servers of *pool* from now on, and those that it has no longer no more.
+        """Replace the pool's servers.
 
-        What goes on with servers that stay as they are is not disturbed; polls of changed ones go on where these are
-        now; transfers that have begun are sent to their end.
+        Servers that have not changed are not affected; polls of changed servers go on with the new settings; transfers
+        that have begun are completed.
 
-        :raises InvalidField: when a server's TSIG key is not valid; nothing has changed then
+        :raises InvalidField: when a server's TSIG key is not valid; nothing is changed then
         """
-        with self._changing:
-            new, former = roster(pool), self._roster
-            self._roster = new
+        with self._pool_lock:
+            new, former = make_server_table(pool), self._server_table
+            self._server_table = new
             changed = {key: new.peers.get(key) for key, peer in former.peers.items() if new.peers.get(key) != peer}
             if changed:
-                self._poller.replace_peers(changed)
+                self._soa_poller.replace_peers(changed)
         if new.peers != former.peers or new.catalog_zone != former.catalog_zone:
             LOG.info('the servers are now %s', ', '.join(peer.label for peer in new.peers.values()) or 'none')
 
@@ -127,96 +129,98 @@ class MiniDns:
         :param destination: ``ip``, ``ip:port`` or ``[ip]:port``
         :raises InvalidField: when it is none of these
         """
-        self._ask_one(context, domain, destination, RetrySchedule(timeout, retry_interval, max_retries), poll=False)
+        self._start_one(context, domain, destination, RetrySchedule(timeout, retry_interval, max_retries), poll=False)
 
     def poll_for_serial_number(self, context: Context, domain: Domain, destination: str, timeout: float,
                                retry_interval: float, max_retries: int) -> None:
-        """Poll one server until it serves the domain's serial; told by ``update_status``.
+        """Poll one server until it serves the domain's serial; the result is cast as ``update_status``.
 
         :param destination: as for :meth:`notify_zone_changed`
         """
-        self._ask_one(context, domain, destination, RetrySchedule(timeout, retry_interval, max_retries), poll=True)
+        self._start_one(context, domain, destination, RetrySchedule(timeout, retry_interval, max_retries), poll=True)
 
     def notify_and_poll(self, context: Context, pool_name: str, requests: Sequence[PollRequest], timeout: float,
                         retry_interval: float, max_retries: int) -> None:
-        """Notify and poll for many domains and servers; told by ``update_statuses``.
+        """Notify and poll for many domains and servers; the results are cast as ``update_statuses``.
 
-        :raises InvalidField: when it is another pool's; so below
+        :raises InvalidField: when the pool is not this MiniDNS's; so below
         """
         self._check_pool(pool_name)
         recipient = ToPool(pool_name, context)
         known = []
         for request in requests:
             _check_name(request.name)
-            peer = self._known(request.server_id) if request.poll else self._also(request.server_id)
+            peer = self._find_peer(request.server_id) if request.poll else self._also_notify_peer(request.server_id)
             if peer is None and not request.poll:
                 continue
             if peer is None:
-                self._reports.put((recipient, PollResult(
+                self._result_sender.put((recipient, PollResult(
                     request.domain_id, request.server_id, Outcome.ERROR, Answer.BAD, None,
                     f'MiniDNS knows no server {request.server_id}; is its configuration the pool manager\'s?',
                     incarnation=request.incarnation)))
             else:
                 known.append(PollOrder(peer, request.domain_id, request.name, request.serial, recipient, request.notify,
                                        request.poll, request.delay, request.seen, request.incarnation))
-        self._poller.start_polls(known, RetrySchedule(timeout, retry_interval, max_retries))
+        self._soa_poller.start_polls(known, RetrySchedule(timeout, retry_interval, max_retries))
 
     def audit_serials(self, context: Context, pool_name: str, started_at: datetime, server_ids: Sequence[str],
                       domains: Sequence[tuple[str, str, int]]) -> None:
-        """Ask each server for each domain once; told by ``audited``.  Of a server that is not known nothing is told.
+        """Ask each server for each domain's serial; the results are cast as ``audited``.  Unknown servers are left out.
 
         :param domains: (id, name, wanted serial)
         """
         self._check_pool(pool_name)
         if any(len(each) != 3 or not 0 <= each[2] < SPACE for each in domains):
             raise InvalidField(field='domains', why='each is an id, a name and a serial')
-        peers = [peer for server_id in server_ids if (peer := self._known(server_id)) is not None]
-        self._surveying.ask(context, pool_name, started_at, peers, domains)
+        peers = [peer for server_id in server_ids if (peer := self._find_peer(server_id)) is not None]
+        self._soa_sweep.ask(context, pool_name, started_at, peers, domains)
 
-    def _known(self, server_id: str) -> AllowedPeer | None:
-        """The server with this id; a pool manager may know of one before we do."""
-        if server_id not in self._roster.peers and self._following is not None:
-            self._following.look_for(server_id)
-        return self._roster.peers.get(server_id)
+    def _find_peer(self, server_id: str) -> AllowedPeer | None:
+        """The server with this id; an unknown one triggers a reload, as a pool manager may have a newer configuration.
+        """
+        if server_id not in self._server_table.peers and self._config_watcher is not None:
+            self._config_watcher.reload_for(server_id)
+        return self._server_table.peers.get(server_id)
 
-    def _also(self, text: str) -> AllowedPeer | None:
-        """Where a NOTIFY goes that is for no server of the pool; None when its key is not known.
+    def _also_notify_peer(self, text: str) -> AllowedPeer | None:
+        """The peer of an ``also_notify`` endpoint; None when its key is not known.
 
-        :raises InvalidField: when *text* is no such place
+        :raises InvalidField: when *text* is not valid
         """
         try:
-            wanted = AlsoNotify.parse(text)
-            name = None if wanted.key is None else dns.name.from_text(wanted.key)
+            target = AlsoNotify.parse(text)
+            name = None if target.key is None else dns.name.from_text(target.key)
         except (ValueError, dns.exception.DNSException) as error:
             raise InvalidField(field='server_id', why=str(error)) from None
         key = None
         if name is not None:
-            ours, given = self._roster.guests.by_key.get(name), self._keyring.visitors.get(name)
-            if ours is None and given is None:
-                level = logging.DEBUG if text in self._keyless else logging.WARNING
-                LOG.log(level, '%s is not notified: there is no TSIG key %s', wanted.endpoint, wanted.key)
-                self._keyless.add(text)
+            key_of_servers, grant = self._server_table.acl.peers_by_key.get(name), self._tsig_grants.grants.get(name)
+            if key_of_servers is None and grant is None:
+                level = logging.DEBUG if text in self._endpoints_without_key else logging.WARNING
+                LOG.log(level, '%s is not notified: there is no TSIG key %s', target.endpoint, target.key)
+                self._endpoints_without_key.add(text)
                 return None
-            key = ours[0] if ours is not None else given.key if given is not None else None
-        self._keyless.discard(text)
-        endpoint = wanted.endpoint
+            key = key_of_servers[0] if key_of_servers is not None else grant.key if grant is not None else None
+        self._endpoints_without_key.discard(text)
+        endpoint = target.endpoint
         return AllowedPeer(text, f'also:{endpoint}', (endpoint.host,), endpoint.port, key)
 
     def _check_pool(self, pool_name: str) -> None:
-        if pool_name != self._roster.pool_name:
-            raise InvalidField(field='pool_name', why=f'this MiniDNS is of the pool {self._roster.pool_name}, not of '
-                                                      f'{pool_name}')
+        if pool_name != self._server_table.pool_name:
+            raise InvalidField(field='pool_name', why=f'this MiniDNS is of the pool {self._server_table.pool_name}, '
+                                                      f'not of {pool_name}')
 
-    def _ask_one(self, context: Context, domain: Domain, destination: str, schedule: RetrySchedule, poll: bool) -> None:
+    def _start_one(self, context: Context, domain: Domain, destination: str, schedule: RetrySchedule,
+                   poll: bool) -> None:
         self._check_pool(domain.pool_name)
         _check_name(domain.name)
-        request = PollOrder(self._roster.find(destination), domain.id, domain.name, domain.serial,
+        request = PollOrder(self._server_table.find_peer(destination), domain.id, domain.name, domain.serial,
                             ToCaller(context, domain, destination), notify=not poll, poll=poll)
-        self._poller.start_polls([request], schedule)
+        self._soa_poller.start_polls([request], schedule)
 
-    def _served(self, peers: tuple[AllowedPeer, ...], zone: PackedZone | StreamedZone) -> None:
-        """A transfer has been sent: see whether its receiver serves it."""
-        self._poller.start_post_transfer_polls(peers, zone.domain_id, zone.name, zone.serial, zone.pool_name)
+    def _on_transfer_sent(self, peers: tuple[AllowedPeer, ...], zone: PackedZone | StreamedZone) -> None:
+        """A transfer has been sent: poll whether its receiver serves it."""
+        self._soa_poller.start_post_transfer_polls(peers, zone.domain_id, zone.name, zone.serial, zone.pool_name)
 
 
 def _check_name(name: str) -> None:
@@ -227,7 +231,7 @@ def _check_name(name: str) -> None:
 
 
 def _sources(listen: Sequence[Endpoint]) -> dict[int, str]:
-    """The address to send from, by family: one that is listened on, as servers take a NOTIFY from their primary."""
+    """The address to send from, by family: a listening one, as servers accept a NOTIFY only from their primary."""
     sources: dict[int, str] = {}
     for endpoint in listen:
         if not ipaddress.ip_address(endpoint.host).is_unspecified:

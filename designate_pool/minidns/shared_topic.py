@@ -1,4 +1,4 @@
-"""The topic of all pools together, as pool managers of older releases know it."""
+"""The topic shared by all pools, which pool managers of older releases use."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from designate_pool.rpc.minidns import MiniDnsClient
 
 
 class SharedTopicForwarder:
-    """The endpoint of the shared topic: takes what is its own pool's, and casts the rest to the topic of its pool.
+    """The endpoint of the shared topic: handles its own pool's messages, and casts others to the topic of their pool.
 
     The methods are those of :class:`~designate_pool.minidns.service.MiniDns`.
     """

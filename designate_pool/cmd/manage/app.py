@@ -226,7 +226,7 @@ def _drivers(pool: Pool) -> dict[str, Backend]:
         except InvalidField as error:
             mistakes.add(section, error.kwargs['field'], error.kwargs['why'])
     try:
-        acl.guests(peers)
+        acl.make_acl(peers)
     except InvalidField as error:
         mistakes.add('service:minidns', None, f'it cannot serve these servers: {error.kwargs["why"]}')
     mistakes.raise_if_any()

@@ -1,4 +1,4 @@
-"""Who may ask: the pool's servers, by TSIG key or, for those without one, by address; and visitors, by key."""
+"""Who may query: the pool's servers, by TSIG key or, for those without one, by address; and TSIG grants, by key."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from designate_pool.model import ZoneHead
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class AllowedPeer:
-    """A server as MiniDNS meets it on the network.
+    """A server that may query MiniDNS and that MiniDNS notifies and polls.
 
-    :ivar id: the server's id, or ``address:port`` where a request named one that is not configured
-    :ivar label: what people read
-    :ivar addresses: what its host stands for, IP addresses as the operating system writes them
-    :ivar port: where it answers DNS
-    :ivar trouble: in words, why there are no addresses
+    :ivar id: the server's id, or ``address:port`` for a destination that is not configured
+    :ivar label: its name in logs and metrics
+    :ivar addresses: the IP addresses of its host, as the operating system writes them
+    :ivar port: its DNS port
+    :ivar trouble: why it has no addresses, in words
     """
 
     id: str
@@ -33,23 +33,24 @@ class AllowedPeer:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Acl:
-    """Everybody who may ask, found by what a query shows.
+    """The servers that may query.
 
-    :ivar by_address: those without a key, who need not sign
-    :ivar signing: those with one, by address, to say who it is that does not sign rightly
+    :ivar peers_by_key: by the name of the TSIG key: the key, and the servers that have it
+    :ivar peers_by_address: servers without a key, which need not sign
+    :ivar signing_peers: servers with a key, by address, to name them in the log when a query is not signed well
     """
 
-    by_key: Mapping[dns.name.Name, tuple[dns.tsig.Key, tuple[AllowedPeer, ...]]]
-    by_address: Mapping[str, tuple[AllowedPeer, ...]]
-    signing: Mapping[str, tuple[AllowedPeer, ...]]
+    peers_by_key: Mapping[dns.name.Name, tuple[dns.tsig.Key, tuple[AllowedPeer, ...]]]
+    peers_by_address: Mapping[str, tuple[AllowedPeer, ...]]
+    signing_peers: Mapping[str, tuple[AllowedPeer, ...]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TsigGrant:
-    """Who may have the zones of a pool, or one zone, for a TSIG key that was given out.
+    """A TSIG key given out over the API, and what it may transfer: the zones of a pool, or one zone.
 
     :ivar pool_name: None for the key of one zone
-    :ivar domain_id: None for the key of a pool; both are None when that is gone
+    :ivar domain_id: None for the key of a pool; both are None when the pool or domain is gone
     """
 
     key: dns.tsig.Key
@@ -62,11 +63,11 @@ class TsigGrant:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Refusal:
-    """Somebody is not let in.
+    """A query that is refused.
 
-    :ivar answer: what is sent back
+    :ivar answer: the reply
     :ivar key: the name of the key in the query, empty for none
-    :ivar kind: which refusals are the same; :attr:`why` may hold numbers that differ
+    :ivar kind: refusals of one kind are logged together; their :attr:`why` may differ in numbers
     :ivar why: in words, without the final dot
     """
 
@@ -77,8 +78,8 @@ class Refusal:
     why: str
 
 
-def guests(peers: Iterable[AllowedPeer]) -> Acl:
-    """The guest list of *peers*.
+def make_acl(peers: Iterable[AllowedPeer]) -> Acl:
+    """The access list of *peers*.
 
     :raises InvalidField: when two keys of one name differ
     """
@@ -86,14 +87,14 @@ def guests(peers: Iterable[AllowedPeer]) -> Acl:
     by_address: dict[str, tuple[AllowedPeer, ...]] = {}
     signing: dict[str, tuple[AllowedPeer, ...]] = {}
     for peer in peers:
-        at = by_address if peer.key is None else signing
+        table = by_address if peer.key is None else signing
         for address in peer.addresses:
-            at[address] = (*at.get(address, ()), peer)
+            table[address] = (*table.get(address, ()), peer)
         if peer.key is None:
             continue
-        key, others = by_key.get(peer.key.name, (peer.key, ()))
+        key, peers_with_key = by_key.get(peer.key.name, (peer.key, ()))
         if key != peer.key:
             raise InvalidField(field='tsig_key', why=f'{peer.key.name} has another secret or algorithm at '
-                                                     f'{peer.label} than at {others[0].label}')
-        by_key[key.name] = (key, (*others, peer))
+                                                     f'{peer.label} than at {peers_with_key[0].label}')
+        by_key[key.name] = (key, (*peers_with_key, peer))
     return Acl(by_key, by_address, signing)

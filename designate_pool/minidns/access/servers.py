@@ -1,4 +1,4 @@
-"""The pool's servers as MiniDNS meets them: one value, which is replaced as a whole when the configuration changes."""
+"""The pool's servers with their network addresses: one immutable value, replaced when the configuration changes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import socket
 from collections.abc import Mapping
 
 from designate_pool.errors import InvalidField
-from designate_pool.minidns.access.acl import Acl, AllowedPeer, guests
+from designate_pool.minidns.access.acl import Acl, AllowedPeer, make_acl
 from designate_pool.model import Endpoint, Pool, Server
 from designate_pool.protocol import tsig
 
@@ -22,31 +22,31 @@ class ServerTable:
     :ivar catalog_zone: the name of the pool's catalog zone, None for none
     :ivar peers: by server id
     :ivar by_destination: by ``address:port``, as a host name and as each of its addresses
-    :ivar at_address: how many servers an address stands for
+    :ivar servers_at_address: how many servers have an address
     """
 
     pool_name: str
     catalog_zone: str | None
     peers: Mapping[str, AllowedPeer]
     by_destination: Mapping[str, AllowedPeer]
-    guests: Acl
-    at_address: Mapping[str, int]
+    acl: Acl
+    servers_at_address: Mapping[str, int]
 
-    def find(self, destination: str) -> AllowedPeer:
-        """The server at *destination*; one that is not configured has no key.
+    def find_peer(self, destination: str) -> AllowedPeer:
+        """The server at *destination*; a destination that is not configured gets a peer without a key.
 
         :raises InvalidField: when it is no destination
         """
-        known = self.by_destination.get(destination)
-        if known is not None:
-            return known
+        peer = self.by_destination.get(destination)
+        if peer is not None:
+            return peer
         endpoint = parse_destination(destination)
-        known = self.by_destination.get(str(endpoint))
-        return known or AllowedPeer(str(endpoint), str(endpoint), (endpoint.host,), endpoint.port)
+        peer = self.by_destination.get(str(endpoint))
+        return peer or AllowedPeer(str(endpoint), str(endpoint), (endpoint.host,), endpoint.port)
 
 
-def roster(pool: Pool) -> ServerTable:
-    """Look up where the servers of *pool* are.
+def make_server_table(pool: Pool) -> ServerTable:
+    """Make the table of the servers of *pool*, looking up their host names.
 
     :raises InvalidField: when a TSIG key is not valid, or two of one name differ
     """
@@ -55,8 +55,9 @@ def roster(pool: Pool) -> ServerTable:
     for peer in reversed(peers.values()):
         for address in peer.addresses:
             by_destination[str(Endpoint(address, peer.port))] = peer
-    at_address = collections.Counter(address for peer in peers.values() for address in peer.addresses)
-    return ServerTable(pool.name, pool.catalog_zone, peers, by_destination, guests(peers.values()), at_address)
+    servers_at_address = collections.Counter(address for peer in peers.values() for address in peer.addresses)
+    return ServerTable(pool.name, pool.catalog_zone, peers, by_destination, make_acl(peers.values()),
+                       servers_at_address)
 
 
 def parse_destination(destination: str) -> Endpoint:
@@ -71,12 +72,12 @@ def parse_destination(destination: str) -> Endpoint:
 
 
 def _peer(server: Server) -> AllowedPeer:
-    """*server* as it is met on the network.  A name that cannot be resolved is its own trouble, told by its polls."""
+    """*server* with its addresses.  A host name that cannot be resolved fails the polls of that server only."""
     trouble = None
     addresses: tuple[str, ...] = ()
     try:
-        found = socket.getaddrinfo(server.host, server.port, type=socket.SOCK_DGRAM)
-        addresses = tuple(dict.fromkeys(str(each[4][0]) for each in found))
+        results = socket.getaddrinfo(server.host, server.port, type=socket.SOCK_DGRAM)
+        addresses = tuple(dict.fromkeys(str(each[4][0]) for each in results))
     except OSError as error:
         trouble = f'{server.host} has no address: {error}'
         LOG.error('server %s: %s', server.label, trouble)

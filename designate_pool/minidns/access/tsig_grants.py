@@ -1,7 +1,7 @@
-"""TSIG keys that were given out through the API: who may transfer zones without being a server of the pool.
+"""TSIG keys given out through the API: their holders may transfer zones without being a server of the pool.
 
-Once in a while one small statement tells whether any key has changed; only then are they read.  So a query costs no
-statement more, and a key works or ceases to within seconds.
+The number of changes is polled with one small statement, and the keys are read only when it has changed.  So a query
+costs no statement, and a new or deleted key takes effect within seconds.
 """
 
 from __future__ import annotations
@@ -20,52 +20,52 @@ from designate_pool.storage.zones import tsigkeys
 
 LOG = logging.getLogger(__name__)
 
-EVERY = 2.0
+POLL_INTERVAL = 2.0
 
 
 class TsigGrants:
-    """The keys of now, as :attr:`visitors`."""
+    """Keeps the current grants, by the name of the key, in :attr:`grants`."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
-        self._changes: int | None = None
+        self._change_count: int | None = None
         self._outage = False
-        self._over = threading.Event()
+        self._stop_event = threading.Event()
         self._task: LoopTask | None = None
-        self.visitors: Mapping[dns.name.Name, TsigGrant] = {}
+        self.grants: Mapping[dns.name.Name, TsigGrant] = {}
 
     def start(self, runtime: Runtime) -> None:
-        self._task = runtime.spawn(self._loop, name='minidns-keyring')
+        self._task = runtime.spawn(self._run, name='minidns-keyring')
 
     def stop(self) -> None:
-        self._over.set()
+        self._stop_event.set()
         if self._task is not None:
             self._task.join(10)
 
-    def look(self) -> None:
-        """Read the keys if any of them has changed.  When the database does not answer, they stay as they are."""
+    def reload(self) -> None:
+        """Read the keys if any of them has changed; while the database does not answer, they stay as they are."""
         try:
-            found = self._storage.read(_changed, self._changes)
-        except Exception as error:  # the database's errors are storage's own; the next look has its own chance
+            change = self._storage.read(_read_if_changed, self._change_count)
+        except Exception as error:  # errors of the database are of several classes; the next poll tries again
             if not self._outage:
                 LOG.error('TSIG keys cannot be read from the database, the known ones are still used: %s', error)
             self._outage = True
             return
         self._outage = False
-        if found is not None:
-            self._changes, grants = found
-            self.visitors = visitors(grants)
+        if change is not None:
+            self._change_count, grants = change
+            self.grants = grants_by_key(grants)
 
-    def _loop(self) -> None:
+    def _run(self) -> None:
         while True:
-            self.look()
-            if self._over.wait(EVERY):
+            self.reload()
+            if self._stop_event.wait(POLL_INTERVAL):
                 return
 
 
-def visitors(grants: Iterable[tsigkeys.Grant]) -> dict[dns.name.Name, TsigGrant]:
-    """By the name of the key; of two with one name the older."""
-    found: dict[dns.name.Name, TsigGrant] = {}
+def grants_by_key(grants: Iterable[tsigkeys.Grant]) -> dict[dns.name.Name, TsigGrant]:
+    """*grants* by the name of the key; of two with one name the older."""
+    result: dict[dns.name.Name, TsigGrant] = {}
     for grant in grants:
         try:
             key = tsig.key_from(grant.key)
@@ -73,11 +73,11 @@ def visitors(grants: Iterable[tsigkeys.Grant]) -> dict[dns.name.Name, TsigGrant]
             LOG.error('the TSIG key %s in the database is not valid and is not used; delete it and create it again',
                       grant.key.name)
             continue
-        found.setdefault(key.name, TsigGrant(key, grant.pool_name, grant.domain_id))
-    return found
+        result.setdefault(key.name, TsigGrant(key, grant.pool_name, grant.domain_id))
+    return result
 
 
-def _changed(tx: Tx, seen: int | None) -> tuple[int, list[tsigkeys.Grant]] | None:
-    """How often the keys have changed, and the keys; None when that is *seen*."""
+def _read_if_changed(tx: Tx, known_count: int | None) -> tuple[int, list[tsigkeys.Grant]] | None:
+    """The number of changes, and the keys; None when the number is still *known_count*."""
     now = tsigkeys.changes(tx)
-    return None if now == seen else (now, tsigkeys.grants(tx))
+    return None if now == known_count else (now, tsigkeys.grants(tx))

@@ -1,7 +1,7 @@
-"""How a catalog zone came from one serial to the next, so that servers can take what changed alone (RFC 1995).
+"""Incremental transfers (RFC 1995) of the catalog zone.
 
-A catalog has no journal.  What tells the steps is what was packed here, one catalog after the other: a server that has
-a serial which was not, from another MiniDNS maybe, takes the whole catalog.
+A catalog has no journal.  The steps are the differences between the catalogs that this process has packed, one after
+the other; a server with any other serial, for example from another MiniDNS, gets the whole catalog.
 """
 
 from __future__ import annotations
@@ -17,64 +17,64 @@ from designate_pool.model import ZoneBlock, ZoneHead
 from designate_pool.protocol import wire
 from designate_pool.protocol.axfr_records import soa_rdata
 
-#: Records that the steps of a catalog have together at most.
-MOST = 5000
+#: Most records that all steps of a catalog may have together.
+MAX_RECORDS = 5000
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CatalogStep:
-    """From the serial *have* to the next; *gone* and *added* are records as they stand in an answer."""
+    """From *from_serial* to the next serial; *removed* and *added* are records in wire form."""
 
-    have: int
-    gone: frozenset[bytes]
+    from_serial: int
+    removed: frozenset[bytes]
     added: frozenset[bytes]
 
     def __len__(self) -> int:
-        return len(self.gone) + len(self.added)
+        return len(self.removed) + len(self.added)
 
 
-def following(steps: Sequence[CatalogStep], have: int, before: Iterable[Body], serial: int, after: Iterable[Body]
-              ) -> tuple[CatalogStep, ...]:
-    """*steps* to the serial *have*, and the one from there to *serial*: as many of the latest as are remembered.
+def append_step(steps: Sequence[CatalogStep], from_serial: int, old_blocks: Iterable[Body], serial: int,
+                new_blocks: Iterable[Body]) -> tuple[CatalogStep, ...]:
+    """*steps*, which end at *from_serial*, with the step to *serial*; the oldest are dropped beyond MAX_RECORDS.
 
-    :param before: the members, in the same blocks as *after* as far as they are the same
+    :param old_blocks: the members at *from_serial*; unchanged members are in the same blocks as in *new_blocks*
     """
-    if not serials.newer(serial, have):
+    if not serials.newer(serial, from_serial):
         return ()
-    old, new = {octets for _, octets in before}, {octets for _, octets in after}
-    gone, added = frozenset(_records(old - new)), frozenset(_records(new - old))
-    found: collections.deque[CatalogStep] = collections.deque()
+    old, new = {octets for _, octets in old_blocks}, {octets for _, octets in new_blocks}
+    removed, added = frozenset(_split_records(old - new)), frozenset(_split_records(new - old))
+    steps_kept: collections.deque[CatalogStep] = collections.deque()
     size = 0
-    for step in (CatalogStep(have, gone - added, added - gone), *reversed(steps)):
+    for step in (CatalogStep(from_serial, removed - added, added - removed), *reversed(steps)):
         size += len(step)
-        if size > MOST:
+        if size > MAX_RECORDS:
             break
-        found.appendleft(step)
-    return tuple(found)
+        steps_kept.appendleft(step)
+    return tuple(steps_kept)
 
 
-def pack(head: ZoneHead, have: int, steps: Sequence[CatalogStep]) -> ixfr.PackedDifference | None:
-    """The transfer that leads from *have* to *head*, all *steps* in one; None when they do not tell."""
-    first = next((number for number, step in enumerate(steps) if step.have == have), None)
+def pack(head: ZoneHead, from_serial: int, steps: Sequence[CatalogStep]) -> ixfr.PackedDifference | None:
+    """The incremental transfer from *from_serial* to *head*, all *steps* in one; None when no step begins there."""
+    first = next((number for number, step in enumerate(steps) if step.from_serial == from_serial), None)
     if first is None:
         return None
     counts: collections.Counter[bytes] = collections.Counter()
     for step in steps[first:]:
-        counts.subtract(step.gone)
+        counts.subtract(step.removed)
         counts.update(step.added)
-    gone, added = ([record for record, count in counts.items() if count == sign] for sign in (-1, 1))
-    present = head.name, 'SOA', head.ttl, soa_rdata(head)
-    former = head.name, 'SOA', head.ttl, soa_rdata(dataclasses.replace(head, serial=have))
-    pages = [present, former], ZoneBlock(len(gone), b''.join(gone), [present]), ZoneBlock(
-        len(added), b''.join(added), [present])
+    removed, added = ([record for record, count in counts.items() if count == sign] for sign in (-1, 1))
+    new_soa = head.name, 'SOA', head.ttl, soa_rdata(head)
+    old_soa = head.name, 'SOA', head.ttl, soa_rdata(dataclasses.replace(head, serial=from_serial))
+    pages = [new_soa, old_soa], ZoneBlock(len(removed), b''.join(removed), [new_soa]), ZoneBlock(
+        len(added), b''.join(added), [new_soa])
     return ixfr.PackedDifference(head.domain_id, head.name, head.pool_name, head.serial, tuple(
-        packing.bodies(head.name, pages, head.ttl)), have)
+        packing.bodies(head.name, pages, head.ttl)), from_serial)
 
 
-def _records(blocks: Iterable[bytes]) -> Iterator[bytes]:
+def _split_records(blocks: Iterable[bytes]) -> Iterator[bytes]:
     for octets in blocks:
-        at = 0
-        while at < len(octets):
-            end = wire.read_record(octets, at).end
-            yield octets[at:end]
-            at = end
+        offset = 0
+        while offset < len(octets):
+            end = wire.read_record(octets, offset).end
+            yield octets[offset:end]
+            offset = end

@@ -1,13 +1,13 @@
-"""The catalog zone of a pool (RFC 9432): which zones its servers are to have.
+"""The catalog zone of a pool (RFC 9432): the zones that its servers are to have.
 
-A server that reads it adds the zones that it names, and removes those that it names no longer.  A member's label stays
-the same for the life of a domain; another label for the same name tells the server to make that zone anew.  So a domain
-that was deleted and made again is never mistaken for the one before, and an epoch of a server resets all its zones.
+A server that reads it adds the zones that it names, and removes those that it no longer names.  A member's label stays
+the same for the life of a domain; a new label for the same name tells the server to reset that zone.  So a domain that
+was deleted and created again is never mistaken for the old one, and a new epoch of a server resets all its zones.
 
-Members are packed in blocks, in the order of their ids.  After a change only those blocks are read and packed again in
-which domains came or went since.  All of it is read anew every now and then, as blocks that shrank become one then.
-The blocks begin where they began before, so that those in which nothing changed are the same, and the difference is to
-be found in the others.
+Members are packed in blocks, in the order of their ids.  After a change only the blocks with domains that were created
+or deleted are read and packed again.  The whole catalog is read every :data:`FULL_READ_INTERVAL`, which merges blocks
+that have shrunk.  Blocks keep their first ids, so that unchanged blocks stay equal and a difference looks only at the
+others.
 """
 
 from __future__ import annotations
@@ -32,179 +32,185 @@ from designate_pool.storage.serving import catalog
 from designate_pool.storage.serving.catalog import CatalogReading
 from designate_pool.storage.sql.database import Storage
 
-#: In the place of a domain's id.
+#: Stands for the domain's id of the catalog zone.
 CATALOG = 'catalog'
-#: Members that are packed together, and blocks that a catalog has at least for it to be read in parts.
-BLOCK, FEW = 512, 4
-#: Seconds after which the whole catalog is read anew.
-WHOLE = 300.0
-#: More changes than this are not looked at one by one.
-MOST = 5000
+#: Members of a block, and the least number of blocks for a partial read.
+BLOCK_MEMBERS, MIN_BLOCKS = 512, 4
+#: Seconds after which the whole catalog is read again.
+FULL_READ_INTERVAL = 300.0
+#: With more changes than this the whole catalog is read.
+MAX_CHANGES = 5000
 
-# A catalog that expires takes nothing away, but changes would no longer be seen: so as long as can be, and looked after
-# once a minute, should every NOTIFY be lost.
+# An expired catalog removes no zones, but changes would no longer be seen: so the longest expiry that there is, and a
+# refresh once a minute in case NOTIFYs are lost.
 _REFRESH, _RETRY, _EXPIRE = 60, 10, 0x7fffffff
-_NOWHERE = wire.wire_of('invalid.')
-_VERSION_2 = b'\x012'
+_INVALID_NS = wire.wire_of('invalid.')
+_VERSION = b'\x012'
 
-#: The first id of those that are in it, and their records.
+#: (id of the first member, the members' records)
 Block = tuple[str, Body]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PackedCatalog(packing.PackedZone):
     """
-    :ivar epoch: that the members' labels tell
-    :ivar changes: how often it had changed; None when that is not counted yet
-    :ivar whole_at: when all of it was read, monotonic seconds
-    :ivar steps: that led to it, the latest last
+    :ivar epoch: the epoch in the members' labels
+    :ivar changes: the catalog's count of changes; None when they are not counted yet
+    :ivar full_read_at: when the whole catalog was read, monotonic seconds
+    :ivar steps: the steps that led to this serial, the latest last
     """
 
     blocks: Sequence[Block]
     epoch: int
     changes: int | None
-    whole_at: float
+    full_read_at: float
     steps: Sequence[catalog_ixfr.CatalogStep]
 
 
 class CatalogLoader:
     """The catalog zone that the pool's servers get."""
 
-    def __init__(self, storage: Storage, kept: ZoneCache) -> None:
+    def __init__(self, storage: Storage, cache: ZoneCache) -> None:
         self._storage = storage
-        self._kept = kept
+        self._cache = cache
 
     def head(self, zone: str, pool_name: str) -> ZoneHead | None:
         """The head of the catalog *zone*; None when the database has no such pool."""
-        found = self._storage.read(catalog.head, pool_name)
-        return None if found is None else _head(zone, pool_name, found.serial)
+        result = self._storage.read(catalog.head, pool_name)
+        return None if result is None else _head(zone, pool_name, result.serial)
 
-    def packed(self, head: ZoneHead, peers: Collection[AllowedPeer]) -> PackedCatalog | None:
+    def load_catalog(self, head: ZoneHead, peers: Collection[AllowedPeer]) -> PackedCatalog | None:
         """The catalog of *head* as *peers* are to see it, at its serial or a newer one.
 
         :raises ValueError: when a domain's name cannot be put into messages
         """
-        return self._packed(head, peers)[2]
+        return self._load(head, peers)[2]
 
-    def difference(self, head: ZoneHead, peers: Collection[AllowedPeer], have: int) -> ixfr.PackedDifference | None:
-        """What leads from the serial *have* to the catalog of *head*, or a newer one.
+    def load_difference(self, head: ZoneHead, peers: Collection[AllowedPeer],
+                        client_serial: int) -> ixfr.PackedDifference | None:
+        """The difference from *client_serial* to the catalog of *head*, or a newer one.
 
-        None when it is not known here, or when the whole catalog is no larger.
+        None when the steps are not known here, or when the whole catalog is no larger.
 
         :raises ValueError: when a domain's name cannot be put into messages
         """
-        seen, key, whole = self._packed(head, peers)
-        if whole is None or seen is None or not seen.was_seen(have):
+        catalog_head, cache_key, packed_catalog = self._load(head, peers)
+        if packed_catalog is None or catalog_head is None or not catalog_head.was_seen(client_serial):
             return None
-        present = dataclasses.replace(head, serial=whole.serial)
-        found = self._kept.get_or_pack(f'{key} {have}', whole.serial,
-                                       lambda: catalog_ixfr.pack(present, have, whole.steps))
-        assert found is None or isinstance(found, ixfr.PackedDifference)
-        return found if found is not None and found.size < whole.size else None
+        current_head = dataclasses.replace(head, serial=packed_catalog.serial)
+        result = self._cache.get_or_pack(f'{cache_key} {client_serial}', packed_catalog.serial,
+                                         lambda: catalog_ixfr.pack(current_head, client_serial, packed_catalog.steps))
+        assert result is None or isinstance(result, ixfr.PackedDifference)
+        return result if result is not None and result.size < packed_catalog.size else None
 
-    def _packed(self, head: ZoneHead, peers: Collection[AllowedPeer]
-                ) -> tuple[catalog.CatalogHead | None, str, PackedCatalog | None]:
-        """How *peers* see the catalog, what it is kept by, and the catalog."""
+    def _load(self, head: ZoneHead,
+              peers: Collection[AllowedPeer]) -> tuple[catalog.CatalogHead | None, str, PackedCatalog | None]:
+        """(the catalog's head for *peers*, its key in the cache, the catalog)"""
         ids = [peer.id for peer in peers]
         while True:
-            seen = self._storage.read(catalog.head, head.pool_name, ids)
-            if seen is None:
+            catalog_head = self._storage.read(catalog.head, head.pool_name, ids)
+            if catalog_head is None:
                 return None, '', None
-            key = f'{CATALOG} {head.name} {seen.epoch}'
+            cache_key = f'{CATALOG} {head.name} {catalog_head.epoch}'
 
             def pack() -> packing.PackedZone | None:
-                former = self._kept.latest(key)
-                found = self._storage.read(catalog.snapshot, head.pool_name, ids, functools.partial(
-                    read, head, former if isinstance(former, PackedCatalog) else None))
-                return found if found is None or found.epoch == seen.epoch else None
+                previous = self._cache.latest(cache_key)
+                result = self._storage.read(catalog.snapshot, head.pool_name, ids, functools.partial(
+                    read_catalog, head, previous if isinstance(previous, PackedCatalog) else None))
+                return result if result is None or result.epoch == catalog_head.epoch else None
 
-            found = self._kept.get_or_pack(key, seen.serial, pack)
-            if found is not None:
-                assert isinstance(found, PackedCatalog)
-                return seen, key, found
-            # The pool is gone, or the epoch has risen since the head was read: look again.
+            result = self._cache.get_or_pack(cache_key, catalog_head.serial, pack)
+            if result is not None:
+                assert isinstance(result, PackedCatalog)
+                return catalog_head, cache_key, result
+            # The pool is gone, or the epoch has risen since the head was read: read again.
 
 
-def read(head: ZoneHead, former: PackedCatalog | None, reading: CatalogReading) -> PackedCatalog:
-    """The catalog of *head* as it is now, read in parts where *former* is known.
+def read_catalog(head: ZoneHead, previous: PackedCatalog | None, reading: CatalogReading) -> PackedCatalog:
+    """The catalog of *head* as it is now, read in parts where *previous* is known.
 
     :raises ValueError: when a member's name is no name
     """
     head = dataclasses.replace(head, serial=reading.head.serial)
-    if former is not None and (former.changes is None or former.epoch != reading.head.epoch):
-        former = None
-    blocks = None if former is None else _changed_blocks(head, former, reading)
-    whole_at = time.monotonic() if former is None or blocks is None else former.whole_at
+    if previous is not None and (previous.changes is None or previous.epoch != reading.head.epoch):
+        previous = None
+    blocks = None if previous is None else _changed_blocks(head, previous, reading)
+    full_read_at = time.monotonic() if previous is None or blocks is None else previous.full_read_at
     if blocks is None:
-        blocks = list(_blocks(head, reading, cuts=() if former is None else _cuts(former.blocks)))
-    steps = () if former is None else catalog_ixfr.following(
-        former.steps, former.serial, (body for _, body in former.blocks), head.serial, (body for _, body in blocks))
+        blocks = list(_blocks(head, reading, block_starts=() if previous is None else _block_starts(previous.blocks)))
+    steps = () if previous is None else catalog_ixfr.append_step(
+        previous.steps, previous.serial, (body for _, body in previous.blocks), head.serial,
+        (body for _, body in blocks))
     return PackedCatalog(CATALOG, head.name, head.pool_name, head.serial, tuple(_bodies(head, blocks)), blocks,
-                         reading.head.epoch, reading.head.changes, whole_at, steps)
+                         reading.head.epoch, reading.head.changes, full_read_at, steps)
 
 
-def _changed_blocks(head: ZoneHead, former: PackedCatalog, reading: CatalogReading) -> list[Block] | None:
-    """The blocks of *former*, those read anew in which something changed; None when all of it is to be read."""
+def _changed_blocks(head: ZoneHead, previous: PackedCatalog, reading: CatalogReading) -> list[Block] | None:
+    """The blocks of *previous*, the changed ones read again; None when the whole catalog is to be read."""
     changes = reading.head.changes
-    if (len(former.blocks) < FEW or former.changes is None or changes is None or changes < former.changes
-            or not newer(head.serial, former.serial) or time.monotonic() - former.whole_at > WHOLE):
+    if (len(previous.blocks) < MIN_BLOCKS or previous.changes is None or changes is None or changes < previous.changes
+            or not newer(head.serial, previous.serial)
+            or time.monotonic() - previous.full_read_at > FULL_READ_INTERVAL):
         return None
-    changed = reading.changed(former.changes, MOST)
-    if len(changed) >= MOST:
+    changed = reading.changed(previous.changes, MAX_CHANGES)
+    if len(changed) >= MAX_CHANGES:
         return None
-    firsts = [first for first, _ in former.blocks]
-    touched = {max(0, bisect.bisect_right(firsts, domain_id) - 1) for domain_id in changed}
-    if len(touched) > len(firsts) // 2:
+    first_ids = [first for first, _ in previous.blocks]
+    changed_numbers = {max(0, bisect.bisect_right(first_ids, domain_id) - 1) for domain_id in changed}
+    if len(changed_numbers) > len(first_ids) // 2:
         return None
-    found: list[Block] = []
-    for number, block in enumerate(former.blocks):
-        if number in touched:
-            first = firsts[number] if number else ''
-            found += _blocks(head, reading, first, firsts[number + 1] if number + 1 < len(firsts) else catalog.END)
+    result: list[Block] = []
+    for number, block in enumerate(previous.blocks):
+        if number in changed_numbers:
+            first = first_ids[number] if number else ''
+            end = first_ids[number + 1] if number + 1 < len(first_ids) else catalog.END
+            result += _blocks(head, reading, first, end)
         else:
-            found.append(block)
-    return found
+            result.append(block)
+    return result
 
 
-def _cuts(blocks: Sequence[Block]) -> list[str]:
-    """The ids at which blocks are to begin: where *blocks* do, but small neighbours become one."""
-    found: list[str] = []
-    size = BLOCK
+def _block_starts(blocks: Sequence[Block]) -> list[str]:
+    """The ids at which new blocks begin: those of *blocks*, with small neighbours merged."""
+    result: list[str] = []
+    size = BLOCK_MEMBERS
     for first, (count, _) in blocks:
-        if size + count > BLOCK:
-            found.append(first)
+        if size + count > BLOCK_MEMBERS:
+            result.append(first)
             size = 0
         size += count
-    return found
+    return result
 
 
 def _blocks(head: ZoneHead, reading: CatalogReading, first: str = '', end: str = catalog.END,
-            cuts: Sequence[str] = ()) -> Iterator[Block]:
+            block_starts: Sequence[str] = ()) -> Iterator[Block]:
     """The members of a range of ids, in blocks.
 
-    :param cuts: ids at which blocks begin, in their order
+    :param block_starts: ids at which blocks begin, in their order
     """
-    below = (f'-e{reading.head.epoch}' if reading.head.epoch else '') + f'.zones.{head.name}'
-    for _, members in itertools.groupby(reading.members(first, end), lambda member: bisect.bisect(cuts, member[0])):
-        while page := list(itertools.islice(members, BLOCK)):
-            at = 0
-            for body in packing.bodies(head.name, [[(f'{domain_id}-{generation}{below}', wire.PTR, 0, wire.encode(name))
-                                                    for domain_id, generation, name in page]], 0):
-                yield page[at][0], body
-                at += body[0]
+    suffix = (f'-e{reading.head.epoch}' if reading.head.epoch else '') + f'.zones.{head.name}'
+    for _, members in itertools.groupby(reading.members(first, end),
+                                        lambda member: bisect.bisect(block_starts, member[0])):
+        while page := list(itertools.islice(members, BLOCK_MEMBERS)):
+            offset = 0
+            for body in packing.bodies(head.name, [[
+                    (f'{domain_id}-{generation}{suffix}', wire.PTR, 0, wire.encode(name))
+                    for domain_id, generation, name in page]], 0):
+                yield page[offset][0], body
+                offset += body[0]
 
 
 def _bodies(head: ZoneHead, blocks: Sequence[Block]) -> list[Body]:
-    """The answer sections of a transfer (RFC 9432 section 4), the SOA's in one with what is next to it."""
+    """The answer sections of a transfer (RFC 9432 section 4); a SOA shares a message with its neighbour if it fits."""
     soa = head.name, wire.SOA, head.ttl, (soa_rdata(head),)
-    (begin,) = packing.pack(head.name, [soa, (head.name, wire.NS, 0, (_NOWHERE,)),
-                                        (f'version.{head.name}', wire.TXT, 0, (_VERSION_2,))])
+    (first_body,) = packing.pack(head.name, [soa, (head.name, wire.NS, 0, (_INVALID_NS,)),
+                                             (f'version.{head.name}', wire.TXT, 0, (_VERSION,))])
     (end,) = packing.pack(head.name, [soa])
-    found = [begin, *(body for _, body in blocks), end]
-    for at in (0, len(found) - 2):
-        if 0 <= at < len(found) - 1 and len(found[at][1]) + len(found[at + 1][1]) <= packing.ROOM:
-            found[at:at + 2] = [(found[at][0] + found[at + 1][0], found[at][1] + found[at + 1][1])]
-    return found
+    result = [first_body, *(body for _, body in blocks), end]
+    for at in (0, len(result) - 2):
+        if 0 <= at < len(result) - 1 and len(result[at][1]) + len(result[at + 1][1]) <= packing.ROOM:
+            result[at:at + 2] = [(result[at][0] + result[at + 1][0], result[at][1] + result[at + 1][1])]
+    return result
 
 
 def _head(zone: str, pool_name: str, serial: int) -> ZoneHead:

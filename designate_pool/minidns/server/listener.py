@@ -1,7 +1,7 @@
-"""The sockets: UDP and TCP, IPv4 and IPv6, any number of endpoints.
+"""The listening sockets: UDP and TCP, IPv4 and IPv6, any number of endpoints.
 
-A UDP loop takes all that is waiting and answers it with one look into the database; so it gets faster in queries, not
-slower, the more of them come.
+A UDP loop reads all queries that have arrived and answers them with one database statement, so that the cost of a query
+falls as the load rises.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from designate_pool.concurrency import LoopTask, Runtime
 from designate_pool.minidns.client.sockets import Address, SocketSelector, udp_socket
 from designate_pool.minidns.server.query_handler import QueryHandler
-from designate_pool.minidns.server.tcp import Served, TcpServer, listen
+from designate_pool.minidns.server.tcp import OnTransferSent, TcpServer, listen
 from designate_pool.model import Endpoint
 
 LOG = logging.getLogger(__name__)
@@ -32,79 +32,79 @@ Ancillary = list[tuple[int, int, bytes]]
 
 
 class Listener:
-    """Answers on *endpoints*.
+    """Answers queries on *endpoints*.
 
-    :param served: told of each transfer that has been sent whole
-    :param servers: tells how many servers an address stands for
-    :param reuse_port: whether other processes may answer there too
+    :param on_sent: called with each transfer that was sent completely
+    :param server_count: gives the number of servers that have an address
+    :param reuse_port: whether other processes may bind the same ports
     """
 
-    def __init__(self, endpoints: Sequence[Endpoint], answering: QueryHandler, served: Served, tcp_connections: int,
-                 servers: Callable[[str], int], reuse_port: bool = False) -> None:
-        self._wanted = tuple(endpoints)
+    def __init__(self, endpoints: Sequence[Endpoint], query_handler: QueryHandler, on_sent: OnTransferSent,
+                 tcp_connections: int, server_count: Callable[[str], int], reuse_port: bool = False) -> None:
+        self._requested_endpoints = tuple(endpoints)
         self._reuse_port = reuse_port
-        self._answering = answering
-        self._connections = TcpServer(answering, served, tcp_connections, servers)
+        self._query_handler = query_handler
+        self._tcp_server = TcpServer(query_handler, on_sent, tcp_connections, server_count)
         self._udp: list[UdpServer] = []
         self._tcp: list[socket.socket] = []
         self.endpoints: tuple[Endpoint, ...] = ()
 
     def bind(self) -> None:
-        """Take the ports; ``endpoints`` are then those that were had, where port 0 was wanted.
+        """Bind the ports; ``endpoints`` then has the actual ones in place of port 0.
 
-        :raises OSError: when one cannot be had
+        :raises OSError: when one cannot be bound
         """
         try:
-            self.endpoints = tuple(self._bind(endpoint) for endpoint in self._wanted)
+            self.endpoints = tuple(self._bind(endpoint) for endpoint in self._requested_endpoints)
         except OSError:
             self._close()
             raise
 
     def start(self, runtime: Runtime) -> None:
-        self._connections.start(runtime, self._tcp)
-        for datagrams in self._udp:
-            datagrams.start(runtime)
+        self._tcp_server.start(runtime, self._tcp)
+        for udp_server in self._udp:
+            udp_server.start(runtime)
 
     def stop(self) -> None:
-        for datagrams in self._udp:
-            datagrams.stop()
-        self._connections.stop()
+        for udp_server in self._udp:
+            udp_server.stop()
+        self._tcp_server.stop()
         self._close()
 
     def _bind(self, endpoint: Endpoint) -> Endpoint:
         family = socket.AF_INET6 if ':' in endpoint.host else socket.AF_INET
         for tries_left in range(_PORT_TRIES if endpoint.port == 0 else 1, 0, -1):
-            stream = listen(family, endpoint.host, endpoint.port, self._reuse_port)
-            port = int(stream.getsockname()[1])
+            tcp_socket = listen(family, endpoint.host, endpoint.port, self._reuse_port)
+            port = int(tcp_socket.getsockname()[1])
             try:
-                datagrams = udp_socket(family, endpoint.host, port, reuse_port=self._reuse_port)
+                sock = udp_socket(family, endpoint.host, port, reuse_port=self._reuse_port)
             except OSError:
-                stream.close()
+                tcp_socket.close()
                 if tries_left == 1:
                     raise
-                continue  # any port will do, so take one that is free for both
-            self._tcp.append(stream)
-            self._udp.append(UdpServer(datagrams, self._answering))
+                continue  # any port will do: try another that is free for both UDP and TCP
+            self._tcp.append(tcp_socket)
+            self._udp.append(UdpServer(sock, self._query_handler))
             return Endpoint(endpoint.host, port)
         raise AssertionError('unreachable')
 
     def _close(self) -> None:
         for sock in self._tcp:
             sock.close()
-        for datagrams in self._udp:
-            datagrams.close()
+        for udp_server in self._udp:
+            udp_server.close()
 
 
 class UdpServer:
     """Queries and answers over one UDP socket."""
 
-    def __init__(self, sock: socket.socket, answering: QueryHandler) -> None:
+    def __init__(self, sock: socket.socket, query_handler: QueryHandler) -> None:
         self._sock = sock
-        self._answering = answering
-        self._waiting = SocketSelector([sock])
+        self._query_handler = query_handler
+        self._selector = SocketSelector([sock])
         self._stopping = False
         self._task: LoopTask | None = None
-        # Where any local address is listened on, an answer must leave from the one that the query came to.
+        # On a wildcard address, the reply must leave from the local address that the query came to.
         if ipaddress.ip_address(sock.getsockname()[0]).is_unspecified:
             if sock.family == socket.AF_INET6:
                 sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVPKTINFO, 1)
@@ -112,30 +112,30 @@ class UdpServer:
                 sock.setsockopt(socket.IPPROTO_IP, _IP_PKTINFO, 1)
 
     def start(self, runtime: Runtime) -> None:
-        self._task = runtime.spawn(self._loop, name='minidns-udp')
+        self._task = runtime.spawn(self._run, name='minidns-udp')
 
     def stop(self) -> None:
         self._stopping = True
-        self._waiting.wake()
+        self._selector.wake()
         if self._task is not None:
             self._task.join(10)
 
     def close(self) -> None:
-        self._waiting.close()
+        self._selector.close()
         self._sock.close()
 
-    def _loop(self) -> None:
+    def _run(self) -> None:
         while not self._stopping:
-            self._waiting.wait(None)
+            self._selector.wait(None)
             try:
                 while batch := self._receive():
-                    self._answer(batch)
-                    time.sleep(0)  # a green thread to which somebody sends all the time would go on for ever
-            except Exception:  # of one batch; the next has its own chance
+                    self._answer_batch(batch)
+                    time.sleep(0)  # let other green threads run, even while queries keep coming
+            except Exception:  # of one batch; go on with the next
                 LOG.exception('queries could not be answered because of an error')
 
     def _receive(self) -> list[tuple[bytes, Address, Ancillary]]:
-        """What is waiting, but not more than is good for one statement."""
+        """The queries that have arrived, at most as many as one statement should have."""
         batch: list[tuple[bytes, Address, Ancillary]] = []
         with contextlib.suppress(BlockingIOError):
             while len(batch) < _BATCH:
@@ -143,16 +143,16 @@ class UdpServer:
                 batch.append((message, address, ancillary))
         return batch
 
-    def _answer(self, batch: list[tuple[bytes, Address, Ancillary]]) -> None:
+    def _answer_batch(self, batch: list[tuple[bytes, Address, Ancillary]]) -> None:
         messages = [(message, address[0]) for message, address, _ in batch]
-        for answer, (_, address, ancillary) in zip(self._answering.answers(messages, over_tcp=False), batch):
+        for answer, (_, address, ancillary) in zip(self._query_handler.handle(messages, over_tcp=False), batch):
             if isinstance(answer, bytes) and address[1]:
                 with contextlib.suppress(OSError):  # a full buffer or a lost route: the querier asks again
                     self._sock.sendmsg([answer], _from_same_address(ancillary), 0, address)
 
 
 def _from_same_address(ancillary: Ancillary) -> Ancillary:
-    """What makes the answer leave from the address that the query came to."""
+    """Ancillary data that makes the reply leave from the local address that the query came to."""
     result = []
     for level, kind, data in ancillary:
         if (level, kind) == (socket.IPPROTO_IP, _IP_PKTINFO):

@@ -1,4 +1,4 @@
-"""From queries to answers, with the zones in between: one statement for all the queries that came together."""
+"""Answers queries from the database: one statement for all queries that arrived together."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from designate_pool.minidns.catalog.catalog_zone import CATALOG, CatalogLoader
 from designate_pool.minidns.server import responder
 from designate_pool.minidns.server.refusals import RefusalLog
 from designate_pool.minidns.server.responder import Query, Responder, Transfer
-from designate_pool.minidns.zones.ixfr import LEAST_RECORD, PackedDifference
+from designate_pool.minidns.zones.ixfr import MIN_RECORD_SIZE, PackedDifference
 from designate_pool.minidns.zones.loader import ZoneLoader
 from designate_pool.minidns.zones.packing import PackedZone, StreamedZone
 from designate_pool.minidns.zones.streaming import ZoneSource
@@ -27,94 +27,99 @@ from designate_pool.storage.sql.database import Storage
 
 LOG = logging.getLogger(__name__)
 
-#: Zones that are sent while they are read may take one of so many connections to the database.
-_SHARE = 4
+#: Zones that are sent while they are read may use this fraction (1/n) of the database connections.
+_CONNECTION_SHARE = 4
 
 
 class QueryHandler:
-    """Answers queries of a pool's servers out of the database.  The zones of other pools are unknown to it.
+    """Answers queries for the zones of one pool.
 
-    :param roster: gives the servers of now
-    :param keep: octets of packed zones that are kept
-    :param visitors: gives those of now, by the names of their keys
-    :param served: told of each difference that is sent over UDP
+    :param server_table: returns the current servers
+    :param cache_bytes: octets of packed zones to cache
+    :param grants: returns the current grants, by the names of their keys
+    :param on_sent: called with each difference that is sent over UDP
     """
 
-    def __init__(self, storage: Storage, roster: Callable[[], ServerTable], keep: int,
-                 visitors: Callable[[], Mapping[Name, TsigGrant]] = dict,
-                 served: Callable[[tuple[AllowedPeer, ...], PackedZone], None] = lambda peers, zone: None) -> None:
-        kept = ZoneCache(keep)
-        self._zones = ZoneLoader(storage, roster().pool_name, kept,
-                                 ZoneSource(kept, max(1, storage.connections // _SHARE)))
-        self._catalogs = CatalogLoader(storage, kept)
-        self._roster = roster
-        self._visitors = visitors
-        self._served = served
-        self._complaints = RefusalLog()
+    def __init__(self, storage: Storage, server_table: Callable[[], ServerTable], cache_bytes: int,
+                 grants: Callable[[], Mapping[Name, TsigGrant]] = dict,
+                 on_sent: Callable[[tuple[AllowedPeer, ...], PackedZone], None] = lambda peers, zone: None) -> None:
+        cache = ZoneCache(cache_bytes)
+        self._zone_loader = ZoneLoader(storage, server_table().pool_name, cache,
+                                       ZoneSource(cache, max(1, storage.connections // _CONNECTION_SHARE)))
+        self._catalog_loader = CatalogLoader(storage, cache)
+        self._server_table = server_table
+        self._grants = grants
+        self._on_sent = on_sent
+        self._refusal_log = RefusalLog()
         self._outage = False
 
-    def answers(self, messages: Sequence[tuple[bytes, str]], over_tcp: bool) -> list[bytes | Transfer | None]:
-        """The answer to each of *messages* (octets, address), in their order; None for silence."""
+    def handle(self, messages: Sequence[tuple[bytes, str]], over_tcp: bool) -> list[bytes | Transfer | None]:
+        """The reply to each of *messages* (octets, address), in their order; None for no reply."""
         now = int(time.time())
-        roster = self._roster()
-        reader = Responder(roster.guests, self._visitors())
-        read = [reader.read(message, address, over_tcp, now) for message, address in messages]
-        names = {each.name for each in read if isinstance(each, Query)}
-        heads = self._heads(names, roster) if names else {}
-        return [self._answer(each, heads, now) for each in read]
+        server_table = self._server_table()
+        reader = Responder(server_table.acl, self._grants())
+        parsed = [reader.read(message, address, over_tcp, now) for message, address in messages]
+        names = {each.name for each in parsed if isinstance(each, Query)}
+        heads = self._read_heads(names, server_table) if names else {}
+        return [self._answer(each, heads, now) for each in parsed]
 
-    def packed(self, transfer: Transfer) -> PackedZone | StreamedZone | bytes:
-        """The zone or difference to transfer, or the answer that says why there is none."""
+    def load_transfer(self, transfer: Transfer) -> PackedZone | StreamedZone | bytes:
+        """The zone or difference to transfer, or the reply when there is none."""
         try:
-            zone = self._packed(transfer)
-        except Exception as error:  # the database's errors are storage's own
+            zone = self._load_transfer(transfer)
+        except Exception as error:  # errors of the database are of several classes
             self._log_failure(transfer.head, error)
             return responder.failure(transfer.query, int(time.time()))
-        return zone or _said(responder.answer(transfer.query, None, int(time.time())))
+        return zone or _as_message(responder.answer(transfer.query, None, int(time.time())))
 
-    def _packed(self, transfer: Transfer) -> PackedZone | StreamedZone | None:
+    def _load_transfer(self, transfer: Transfer) -> PackedZone | StreamedZone | None:
         query, head = transfer.query, transfer.head
-        if query.have is not None and (difference := self._difference(query, head, query.have)) is not None:
-            return difference
-        return self._catalogs.packed(head, query.peers) if head.domain_id == CATALOG else self._zones.packed(head)
-
-    def _difference(self, query: Query, head: ZoneHead, have: int, most: int | None = None) -> PackedDifference | None:
+        if query.client_serial is not None:
+            difference = self._difference(query, head, query.client_serial)
+            if difference is not None:
+                return difference
         if head.domain_id == CATALOG:
-            return self._catalogs.difference(head, query.peers, have)
-        return self._zones.difference(head, have, most)
+            return self._catalog_loader.load_catalog(head, query.peers)
+        return self._zone_loader.load_zone(head)
 
-    def _heads(self, names: set[str], roster: ServerTable) -> Mapping[str, ZoneHead] | None:
-        """The heads of *names*; None when the database does not say."""
-        catalog = roster.catalog_zone
+    def _difference(self, query: Query, head: ZoneHead, client_serial: int,
+                    max_records: int | None = None) -> PackedDifference | None:
+        if head.domain_id == CATALOG:
+            return self._catalog_loader.load_difference(head, query.peers, client_serial)
+        return self._zone_loader.load_difference(head, client_serial, max_records)
+
+    def _read_heads(self, names: set[str], server_table: ServerTable) -> Mapping[str, ZoneHead] | None:
+        """The heads of *names*; None when the database cannot be read."""
+        catalog = server_table.catalog_zone
         try:
             if catalog is None or catalog not in names:
-                found = self._zones.heads(names)
-            else:  # never the zone of a domain that has the same name
-                head = self._catalogs.head(catalog, roster.pool_name)
-                others = self._zones.heads(names - {catalog}) if len(names) > 1 else {}
-                found = {**others, catalog: head} if head is not None else \
-                    {name: each for name, each in others.items() if name != catalog}
-        except Exception as error:  # the database's errors are storage's own
+                heads = self._zone_loader.read_heads(names)
+            else:  # the catalog, never the zone of a domain of the same name
+                head = self._catalog_loader.head(catalog, server_table.pool_name)
+                other_heads = self._zone_loader.read_heads(names - {catalog}) if len(names) > 1 else {}
+                heads = {**other_heads, catalog: head} if head is not None else \
+                    {name: each for name, each in other_heads.items() if name != catalog}
+        except Exception as error:  # errors of the database are of several classes
             self._log_outage(error)
             return None
         self._outage = False
-        return found
+        return heads
 
-    def _answer(self, read: Query | Refusal | bytes | None, heads: Mapping[str, ZoneHead] | None,
+    def _answer(self, parsed: Query | Refusal | bytes | None, heads: Mapping[str, ZoneHead] | None,
                 now: int) -> bytes | Transfer | None:
-        if isinstance(read, Refusal):
-            self._complaints.refused(read)
-            metrics.REFUSED.labels(read.kind).inc()
-            return read.answer
-        if not isinstance(read, Query):
-            return read
-        query = read
-        if query.visitor is None:
-            self._complaints.worked(query.address, '' if query.key is None else query.key.name.to_text())
+        if isinstance(parsed, Refusal):
+            self._refusal_log.refused(parsed)
+            metrics.REFUSED.labels(parsed.kind).inc()
+            return parsed.answer
+        if not isinstance(parsed, Query):
+            return parsed
+        query = parsed
+        if query.grant is None:
+            self._refusal_log.accepted(query.address, '' if query.key is None else query.key.name.to_text())
         if heads is None:
             counters.ended(query, 'failed')
             return responder.failure(query, now)
-        head = self._seen(query, heads.get(query.name))
+        head = self._authorized_head(query, heads.get(query.name))
         try:
             answer = responder.answer(query, head, now)
         except ValueError as error:
@@ -124,19 +129,19 @@ class QueryHandler:
         if not isinstance(answer, Transfer):
             counters.answered(query, head)
         elif not query.over_tcp:
-            return self._datagram(answer, now)
+            return self._udp_difference(answer, now)
         return answer
 
-    def _datagram(self, transfer: Transfer, now: int) -> bytes:
-        """The difference if it fits, else that it is to be had over TCP."""
+    def _udp_difference(self, transfer: Transfer, now: int) -> bytes:
+        """The difference if it fits into a datagram, otherwise a reply that asks for TCP."""
         query, head = transfer.query, transfer.head
-        assert query.have is not None
+        assert query.client_serial is not None
         started = time.monotonic()
         try:
-            difference = self._difference(query, head, query.have, query.room // LEAST_RECORD)
+            difference = self._difference(query, head, query.client_serial, query.room // MIN_RECORD_SIZE)
             message = None if difference is None else transfer.datagram(difference, now)
-            answer = transfer.come_by_tcp(now) if message is None else message
-        except Exception as error:  # the database's errors are storage's own
+            answer = transfer.ask_for_tcp(now) if message is None else message
+        except Exception as error:  # errors of the database are of several classes
             self._log_failure(head, error)
             counters.ended(query, 'failed')
             return responder.failure(query, now)
@@ -144,16 +149,16 @@ class QueryHandler:
             counters.ended(query, 'by_tcp')
         else:
             counters.transferred(query, difference.size, time.monotonic() - started, is_whole=False)
-            self._served(query.peers, difference)
+            self._on_sent(query.peers, difference)
         return answer
 
-    def _seen(self, query: Query, head: ZoneHead | None) -> ZoneHead | None:
-        """*head*, unless it is asked for by a visitor whose key is not for that zone."""
-        if query.visitor is None or head is None or (head.domain_id != CATALOG and query.visitor.may_have(head)):
+    def _authorized_head(self, query: Query, head: ZoneHead | None) -> ZoneHead | None:
+        """*head*; None when the query's key is a grant that does not cover the zone."""
+        if query.grant is None or head is None or (head.domain_id != CATALOG and query.grant.may_have(head)):
             return head
-        name = query.visitor.key.name.to_text()
-        self._complaints.refused(Refusal(b'', query.address, name, 'not its zone',
-                                         f'{query.address} asks for {head.name}, for which the key {name} is not'))
+        name = query.grant.key.name.to_text()
+        self._refusal_log.refused(Refusal(b'', query.address, name, 'not its zone',
+                                          f'{query.address} asks for {head.name}, for which the key {name} is not'))
         return None
 
     def _log_failure(self, head: ZoneHead, error: Exception) -> None:
@@ -168,6 +173,6 @@ class QueryHandler:
         self._outage = True
 
 
-def _said(answer: bytes | Transfer) -> bytes:
+def _as_message(answer: bytes | Transfer) -> bytes:
     assert isinstance(answer, bytes)
     return answer

@@ -1,7 +1,7 @@
-"""The log of who was refused, and why: the first of a kind at once, after that one line a minute with a count.
+"""A rate-limited log of refused queries: the first of a kind at once, after that one line a minute with a count.
 
-What strangers send must fill neither the memory nor the log: only so many kinds are told apart at a time, and what
-comes beyond them is counted together.
+Queries of strangers must fill neither memory nor log: at most :data:`MAX_KINDS` sources are told apart, the others are
+counted together.
 """
 
 from __future__ import annotations
@@ -15,57 +15,57 @@ from designate_pool.minidns.access.acl import Refusal
 
 LOG = logging.getLogger(__name__)
 
-EVERY = 60.0
-MOST = 100
+LOG_INTERVAL = 60.0
+MAX_KINDS = 100
 _OTHERS = ('others', '')
 
 
 class RefusalLog:
-    """Refusals by who asked (address and key) and kind; threads may share it.
+    """Refusals by source (address and key) and kind; safe for threads.
 
-    :param clock: seconds that only grow
+    :param clock: monotonic seconds
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        #: By address and key, then by kind: when it was said last, and how often it happened since.
-        self._said: dict[tuple[str, str], dict[str, tuple[float, int]]] = {}
+        #: By address and key, then by kind: when it was last logged, and how often it has happened since.
+        self._kinds_by_source: dict[tuple[str, str], dict[str, tuple[float, int]]] = {}
         self._window = (clock(), 0)
 
     def refused(self, refusal: Refusal) -> None:
         now = self._clock()
         with self._lock:
-            who, kind = self._place(refusal, now)
-            kinds = self._said.setdefault(who, {})
-            at, unsaid = kinds.get(kind, (now - EVERY, 0))
-            loud = now - at >= EVERY and self._may_say(now)
-            kinds[kind] = (now, 0) if loud else (at, unsaid + 1)
-        if loud:
-            more = f' (and {unsaid} times more since the last such line)' if unsaid else ''
-            who_else = ' (beside many others)' if who == _OTHERS else ''
-            LOG.warning('refused: %s%s%s', refusal.why, who_else, more)
+            source, kind = self._key_of(refusal, now)
+            kinds = self._kinds_by_source.setdefault(source, {})
+            logged_at, suppressed = kinds.get(kind, (now - LOG_INTERVAL, 0))
+            is_logged = now - logged_at >= LOG_INTERVAL and self._has_line_budget(now)
+            kinds[kind] = (now, 0) if is_logged else (logged_at, suppressed + 1)
+        if is_logged:
+            repeat_note = f' (and {suppressed} times more since the last such line)' if suppressed else ''
+            others_note = ' (beside many others)' if source == _OTHERS else ''
+            LOG.warning('refused: %s%s%s', refusal.why, others_note, repeat_note)
 
-    def worked(self, address: str, key: str) -> None:
-        """Who asks from there with that key is in order: the next refusal is news."""
-        if self._said:
+    def accepted(self, address: str, key: str) -> None:
+        """A query from this source was accepted: log its next refusal at once."""
+        if self._kinds_by_source:
             with self._lock:
-                self._said.pop((address, key), None)
+                self._kinds_by_source.pop((address, key), None)
 
-    def _place(self, refusal: Refusal, now: float) -> tuple[tuple[str, str], str]:
-        """Under which who and kind it goes."""
-        who = refusal.address, refusal.key
-        if who in self._said:
-            return who, refusal.kind
-        if len(self._said) >= MOST:
-            self._said = {each: kinds for each, kinds in self._said.items()
-                          if any(now - at < EVERY for at, _ in kinds.values())}
-        return (who, refusal.kind) if len(self._said) < MOST else (_OTHERS, '')
+    def _key_of(self, refusal: Refusal, now: float) -> tuple[tuple[str, str], str]:
+        """The source and kind to count it under."""
+        source = refusal.address, refusal.key
+        if source in self._kinds_by_source:
+            return source, refusal.kind
+        if len(self._kinds_by_source) >= MAX_KINDS:
+            self._kinds_by_source = {each: kinds for each, kinds in self._kinds_by_source.items()
+                                     if any(now - logged_at < LOG_INTERVAL for logged_at, _ in kinds.values())}
+        return (source, refusal.kind) if len(self._kinds_by_source) < MAX_KINDS else (_OTHERS, '')
 
-    def _may_say(self, now: float) -> bool:
-        """Whether this minute still has room for a line."""
-        began, lines = self._window
-        if now - began >= EVERY:
-            began, lines = now, 0
-        self._window = began, lines + 1
-        return lines < MOST
+    def _has_line_budget(self, now: float) -> bool:
+        """Whether another line may be logged this minute."""
+        started, lines = self._window
+        if now - started >= LOG_INTERVAL:
+            started, lines = now, 0
+        self._window = started, lines + 1
+        return lines < MAX_KINDS

@@ -1,9 +1,10 @@
-"""DNS over TCP (RFC 7766): many connections, many queries on each, answered in their order.
+"""DNS over TCP (RFC 7766): many connections, many queries on each, answered in order.
 
-The number of connections is bounded, in all, for one address, and for all those together that come from no server's
-address and have not shown a server's key; so strangers and visitors keep no server waiting.  More wait until others
-have ended, since a server that is turned away may come back only after a minute.  A connection that is not heard of for
-a while, sends slowly or takes slowly is closed; of one for which the database is read meanwhile, more haste is asked.
+The number of connections is limited: in total, for one address, and for all strangers together.  A stranger is a
+connection that comes from no server's address and has not used a server's key; the limit keeps places for servers.
+Connections beyond a limit wait until others end, because a server that is refused may come back only after a minute.  A
+connection that is idle for long, or sends or receives slowly, is closed; while a zone is read from the database for it,
+it must keep up a minimum rate.
 """
 
 from __future__ import annotations
@@ -27,27 +28,27 @@ from designate_pool.minidns.zones.packing import PackedZone, StreamedZone
 
 LOG = logging.getLogger(__name__)
 
-#: Seconds without a query, for a query to arrive whole, and for a message to be taken.
-IDLE, ARRIVAL, TAKING = 30.0, 10.0, 30.0
-#: The last for a stranger, whose answers are so small that there is room for them unless they are not taken.
-HASTE = 1.0
-#: Octets a second that a client has to take of a zone that is read while it is sent, :data:`TAKING` in advance.
-LEAST_RATE = 256 << 10
-#: Seconds in which the first query of a connection is on its way.
-ARRIVING = 1.0
-#: Queries of one connection that are answered before others have their turn.
-_TURN = 100
+#: Seconds without a query, for a query to arrive completely, and for the client to accept a message.
+IDLE_TIMEOUT, QUERY_TIMEOUT, SEND_TIMEOUT = 30.0, 10.0, 30.0
+#: SEND_TIMEOUT for a stranger: its small replies fit the socket's buffer unless it does not read at all.
+STRANGER_SEND_TIMEOUT = 1.0
+#: Octets a second at which a client has to receive a zone that is read while it is sent, after :data:`SEND_TIMEOUT`.
+MIN_RATE = 256 << 10
+#: Seconds for the first query of a connection to arrive; the connection is not closed as idle before.
+FIRST_QUERY_TIME = 1.0
+#: Queries of one connection that are answered in one turn.
+_QUERIES_PER_TURN = 100
 _BACKLOG = 1024
 _CHUNK = 65536
 
-Served = Callable[[tuple[AllowedPeer, ...], PackedZone | StreamedZone], None]
+OnTransferSent = Callable[[tuple[AllowedPeer, ...], PackedZone | StreamedZone], None]
 
 
 class ClientConnection:
     """One client.
 
-    :ivar is_stranger: whether it comes from no server's address, and has not been sent a zone as a server
-    :ivar idle_since: when it last had nothing to do; None while it is served
+    :ivar is_stranger: whether it comes from no server's address, and has not used a server's key
+    :ivar idle_since: since when it has been waiting for a query; None while one is answered
     """
 
     def __init__(self, sock: socket.socket, address: str, is_stranger: bool) -> None:
@@ -57,75 +58,75 @@ class ClientConnection:
         self.idle_since: float | None = time.monotonic()
         self._buffer = bytearray()
 
-    def queries(self) -> list[bytes]:
-        """The queries that have arrived, at least one; none when the client has gone.
+    def read_queries(self) -> list[bytes]:
+        """Wait for queries; at least one, or none when the client has closed the connection.
 
         :raises OSError: when it takes too long
         """
         self.idle_since = time.monotonic()
-        end = self.idle_since + (ARRIVAL if self._buffer else IDLE)
+        deadline = self.idle_since + (QUERY_TIMEOUT if self._buffer else IDLE_TIMEOUT)
         while True:
-            found = self._take()
-            if found:
+            messages = self._take_messages()
+            if messages:
                 self.idle_since = None
-                return found
-            self.sock.settimeout(max(0.01, end - time.monotonic()))
-            fresh = not self._buffer
-            more = self.sock.recv(_CHUNK)
-            if not more:
+                return messages
+            self.sock.settimeout(max(0.01, deadline - time.monotonic()))
+            was_empty = not self._buffer
+            chunk = self.sock.recv(_CHUNK)
+            if not chunk:
                 return []
-            self._buffer += more
-            if fresh:
-                end = time.monotonic() + ARRIVAL
+            self._buffer += chunk
+            if was_empty:
+                deadline = time.monotonic() + QUERY_TIMEOUT
 
-    def send(self, message: bytes, patience: float | None = None) -> None:
+    def send(self, message: bytes, timeout: float | None = None) -> None:
         """Send a message.
 
-        :param patience: seconds, None for :data:`TAKING`
+        :param timeout: seconds, None for :data:`SEND_TIMEOUT`
         :raises OSError: when the client does not take it in time
         """
-        end = time.monotonic() + (TAKING if patience is None else patience)
-        left = memoryview(len(message).to_bytes(2, 'big') + message)
-        while left:
-            self.sock.settimeout(max(0.01, end - time.monotonic()))
-            left = left[self.sock.send(left):]
+        deadline = time.monotonic() + (SEND_TIMEOUT if timeout is None else timeout)
+        unsent = memoryview(len(message).to_bytes(2, 'big') + message)
+        while unsent:
+            self.sock.settimeout(max(0.01, deadline - time.monotonic()))
+            unsent = unsent[self.sock.send(unsent):]
 
-    def hang_up(self, how: int = socket.SHUT_RDWR) -> None:
+    def shut_down(self, how: int = socket.SHUT_RDWR) -> None:
         with contextlib.suppress(OSError):
             self.sock.shutdown(how)
 
-    def _take(self) -> list[bytes]:
-        """The whole messages at the front of the buffer, a turn's at most."""
-        found: list[bytes] = []
-        at = 0
-        while len(self._buffer) >= at + 2 and len(found) < _TURN:
-            end = at + 2 + int.from_bytes(self._buffer[at:at + 2], 'big')
+    def _take_messages(self) -> list[bytes]:
+        """Take the complete messages from the front of the buffer, at most one turn's."""
+        messages: list[bytes] = []
+        offset = 0
+        while len(self._buffer) >= offset + 2 and len(messages) < _QUERIES_PER_TURN:
+            end = offset + 2 + int.from_bytes(self._buffer[offset:offset + 2], 'big')
             if len(self._buffer) < end:
                 break
-            found.append(bytes(self._buffer[at + 2:end]))
-            at = end
-        del self._buffer[:at]
-        return found
+            messages.append(bytes(self._buffer[offset + 2:end]))
+            offset = end
+        del self._buffer[:offset]
+        return messages
 
 
 class TcpServer:
     """All TCP connections.
 
-    :param served: told of each transfer that has been sent whole
-    :param most: connections at the same time; more wait, and the longest idle one makes room
-    :param servers: tells how many servers an address stands for; it may take half of the connections for each, and have
-        as many again waiting; one that stands for none a quarter, and all of these together half
+    :param on_sent: called with each transfer that was sent completely
+    :param max_connections: connections served at the same time; more wait, and the longest idle one is closed for them
+    :param server_count: gives the number of servers that have an address.  An address may have half of the connections
+        for each of its servers, and as many waiting; an address of no server a quarter; all strangers together half
     """
 
-    def __init__(self, answering: QueryHandler, served: Served, most: int,
-                 servers: Callable[[str], int]) -> None:
-        self._answering = answering
-        self._served = served
-        self._most = most
-        self._half, self._quarter = max(1, most // 2), max(1, most // 4)
-        self._servers = servers
+    def __init__(self, query_handler: QueryHandler, on_sent: OnTransferSent, max_connections: int,
+                 server_count: Callable[[str], int]) -> None:
+        self._query_handler = query_handler
+        self._on_sent = on_sent
+        self._max_connections = max_connections
+        self._half, self._quarter = max(1, max_connections // 2), max(1, max_connections // 4)
+        self._server_count = server_count
         self._open: set[ClientConnection] = set()
-        self._strangers = 0
+        self._stranger_count = 0
         self._by_address: collections.Counter[str] = collections.Counter()
         self._waiting: dict[str, collections.deque[ClientConnection]] = {}
         self._changed = threading.Condition()
@@ -138,10 +139,10 @@ class TcpServer:
         self._runtime = runtime
         self._listeners = listeners
         for sock in listeners:
-            self._tasks.append(runtime.spawn(self._accept, sock, name='minidns-accept'))
+            self._tasks.append(runtime.spawn(self._accept_loop, sock, name='minidns-accept'))
 
     def stop(self, grace: float = 5.0) -> None:
-        """Accept no more, answer what was asked, and close."""
+        """Stop accepting, answer the queries that have arrived, and close."""
         self._stopping = True
         for sock in self._listeners:
             with contextlib.suppress(OSError):
@@ -149,7 +150,7 @@ class TcpServer:
         with self._changed:
             self._changed.notify_all()
             for connection in self._open:
-                connection.hang_up(socket.SHUT_RD)
+                connection.shut_down(socket.SHUT_RD)
             for connection in itertools.chain.from_iterable(self._waiting.values()):
                 connection.sock.close()
             self._waiting.clear()
@@ -160,9 +161,9 @@ class TcpServer:
         with self._changed:
             self._changed.wait_for(lambda: not self._open, grace)
             for connection in self._open:
-                connection.hang_up()
+                connection.shut_down()
 
-    def _accept(self, listener: socket.socket) -> None:
+    def _accept_loop(self, listener: socket.socket) -> None:
         assert self._runtime is not None
         while True:
             try:
@@ -174,117 +175,118 @@ class TcpServer:
                 with self._changed:
                     self._changed.wait(0.1)  # out of file descriptors, say: others must be closed first
                 continue
-            self._admit(ClientConnection(sock, address[0], not self._servers(address[0])))
-            time.sleep(0)  # a green thread to which somebody comes all the time would go on for ever; so below
+            self._admit(ClientConnection(sock, address[0], not self._server_count(address[0])))
+            time.sleep(0)  # let other green threads run, even while connections keep coming; so below
 
     def _admit(self, connection: ClientConnection) -> None:
-        """Serve *connection*, or have it wait for others to end; close it when too many wait already."""
+        """Serve *connection*, or let it wait for others to end; close it when too many are waiting."""
         address = connection.address
         with self._changed:
             if self._stopping:
                 connection.sock.close()
-            elif self._has_room(connection):
-                self._begin(connection)
-            elif self._may_wait(connection):
+            elif self._can_serve(connection):
+                self._start_serving(connection)
+            elif self._can_wait(connection):
                 self._waiting.setdefault(address, collections.deque()).append(connection)
-                self._press(connection)
+                self._free_place_for(connection)
             else:
                 connection.sock.close()
 
-    def _has_room(self, connection: ClientConnection) -> bool:
-        return (len(self._open) < self._most and self._by_address[connection.address] < self._share(connection)
-                and not (connection.is_stranger and self._strangers >= self._half))
+    def _can_serve(self, connection: ClientConnection) -> bool:
+        return (len(self._open) < self._max_connections
+                and self._by_address[connection.address] < self._limit_of(connection)
+                and not (connection.is_stranger and self._stranger_count >= self._half))
 
-    def _may_wait(self, connection: ClientConnection) -> bool:
-        if len(self._waiting.get(connection.address, ())) >= self._share(connection):
+    def _can_wait(self, connection: ClientConnection) -> bool:
+        if len(self._waiting.get(connection.address, ())) >= self._limit_of(connection):
             return False
-        strangers = sum(len(waiting) for waiting in self._waiting.values() if waiting[0].is_stranger)
-        return not connection.is_stranger or strangers < self._half
+        stranger_count = sum(len(waiting) for waiting in self._waiting.values() if waiting[0].is_stranger)
+        return not connection.is_stranger or stranger_count < self._half
 
-    def _press(self, waiting: ClientConnection) -> None:
-        """Hang up the longest idle one of those whose end would make room for *waiting*."""
-        if self._by_address[waiting.address] >= self._share(waiting):
-            _make_room((each for each in self._open if each.address == waiting.address), ARRIVING)
-        elif waiting.is_stranger and self._strangers >= self._half:
-            _make_room(each for each in self._open if each.is_stranger)
-        elif len(self._open) >= self._most:
-            _make_room(self._open)
+    def _free_place_for(self, waiting: ClientConnection) -> None:
+        """Close the longest idle connection whose end makes room for *waiting*."""
+        if self._by_address[waiting.address] >= self._limit_of(waiting):
+            _close_longest_idle((each for each in self._open if each.address == waiting.address), FIRST_QUERY_TIME)
+        elif waiting.is_stranger and self._stranger_count >= self._half:
+            _close_longest_idle(each for each in self._open if each.is_stranger)
+        elif len(self._open) >= self._max_connections:
+            _close_longest_idle(self._open)
 
-    def _share(self, connection: ClientConnection) -> int:
-        servers = self._servers(connection.address)
-        return self._half * servers if servers else self._quarter
+    def _limit_of(self, connection: ClientConnection) -> int:
+        server_count = self._server_count(connection.address)
+        return self._half * server_count if server_count else self._quarter
 
-    def _begin(self, connection: ClientConnection) -> None:
+    def _start_serving(self, connection: ClientConnection) -> None:
         assert self._runtime is not None
         self._open.add(connection)
         self._by_address[connection.address] += 1
-        self._strangers += connection.is_stranger
+        self._stranger_count += connection.is_stranger
         self._runtime.spawn(self._serve, connection, name='minidns-tcp')
 
-    def _leave(self, connection: ClientConnection) -> None:
-        """Let those in that wait."""
+    def _remove(self, connection: ClientConnection) -> None:
+        """*connection* has ended: serve waiting ones in its place."""
         with self._changed:
             self._open.discard(connection)
-            self._strangers -= connection.is_stranger
+            self._stranger_count -= connection.is_stranger
             self._by_address[connection.address] -= 1
             if not self._by_address[connection.address]:
                 del self._by_address[connection.address]
             for address, waiting in sorted(self._waiting.items(), key=lambda each: each[1][0].is_stranger):
-                if self._has_room(waiting[0]):
-                    self._begin(waiting.popleft())
+                if self._can_serve(waiting[0]):
+                    self._start_serving(waiting.popleft())
                 if not waiting:
                     del self._waiting[address]
             self._changed.notify_all()
 
-    def _vouch(self, connection: ClientConnection) -> None:
-        """*connection* has been found to be a server's."""
+    def _mark_known(self, connection: ClientConnection) -> None:
+        """*connection* has used a server's key: it is no stranger."""
         with self._changed:
-            self._strangers -= connection.is_stranger
+            self._stranger_count -= connection.is_stranger
             connection.is_stranger = False
 
-    def _rest(self, connection: ClientConnection) -> None:
-        """*connection* has nothing to do; where others wait for its place, it may have to go."""
+    def _mark_idle(self, connection: ClientConnection) -> None:
+        """*connection* has become idle; it may be closed if others are waiting for its place."""
         connection.idle_since = time.monotonic()
         with self._changed:
             for waiting in self._waiting.values():
                 if waiting[0].address != connection.address:
-                    self._press(waiting[0])
+                    self._free_place_for(waiting[0])
 
     def _serve(self, connection: ClientConnection) -> None:
         try:
             with contextlib.suppress(OSError):  # clients come and go, fast and slow
-                while queries := connection.queries():
+                while queries := connection.read_queries():
                     messages = [(query, connection.address) for query in queries]
-                    for answer in self._answering.answers(messages, over_tcp=True):
+                    for answer in self._query_handler.handle(messages, over_tcp=True):
                         if isinstance(answer, Transfer):
-                            if answer.query.visitor is None:
-                                self._vouch(connection)
-                            self._transfer(connection, answer)
+                            if answer.query.grant is None:
+                                self._mark_known(connection)
+                            self._send_transfer(connection, answer)
                         elif answer is not None:
-                            connection.send(answer, HASTE if connection.is_stranger else None)
+                            connection.send(answer, STRANGER_SEND_TIMEOUT if connection.is_stranger else None)
                     if self._waiting:
-                        self._rest(connection)
+                        self._mark_idle(connection)
                     time.sleep(0)
         except Exception:  # of one connection; the others go on
             LOG.exception('a connection from %s was closed after an error', connection.address)
         finally:
             connection.sock.close()
-            self._leave(connection)
+            self._remove(connection)
 
-    def _transfer(self, connection: ClientConnection, transfer: Transfer) -> None:
+    def _send_transfer(self, connection: ClientConnection, transfer: Transfer) -> None:
         started = time.monotonic()
-        zone = self._answering.packed(transfer)
+        zone = self._query_handler.load_transfer(transfer)
         if isinstance(zone, bytes):
             counters.ended(transfer.query, 'failed')
             connection.send(zone)
             return
         is_streamed = isinstance(zone, StreamedZone)
         try:
-            octets = self._send(connection, transfer.messages(zone), LEAST_RATE if is_streamed else 0)
+            octets = self._send_messages(connection, transfer.messages(zone), MIN_RATE if is_streamed else 0)
         except OSError:
             counters.ended(transfer.query, 'aborted')
             raise
-        except Exception as error:  # the database's errors are storage's own; without the final SOA it counts for none
+        except Exception as error:  # also of the database; without the final SOA the client drops the transfer
             counters.ended(transfer.query, 'failed')
             LOG.error('the transfer of zone %s to %s broke off: %s', zone.name, connection.address, error)
             raise ConnectionAbortedError from error
@@ -293,38 +295,38 @@ class TcpServer:
                 zone.close()
         counters.transferred(transfer.query, octets, time.monotonic() - started,
                              is_whole=not isinstance(zone, PackedDifference))
-        self._served(transfer.query.peers, zone)
+        self._on_sent(transfer.query.peers, zone)
 
-    def _send(self, connection: ClientConnection, messages: Messages, least_rate: int) -> int:
-        """Send *messages*; how many octets their answer sections have.
+    def _send_messages(self, connection: ClientConnection, messages: Messages, min_rate: int) -> int:
+        """Send *messages*; returns the octets of their answer sections.
 
-        :param least_rate: octets a second that the client has to take in the long run; 0 where nothing depends on it
-        :raises OSError: when it does not take a message in time
+        :param min_rate: octets a second that the client has to receive on average; 0 for no minimum
+        :raises OSError: when it does not accept a message in time
         """
-        spent = 0.0
+        seconds_sending = 0.0
         while message := messages.next(int(time.time())):
-            patience = TAKING
-            if least_rate:
-                patience = min(TAKING, TAKING + messages.octets / least_rate - spent)
+            timeout = SEND_TIMEOUT
+            if min_rate:
+                timeout = min(SEND_TIMEOUT, SEND_TIMEOUT + messages.octets / min_rate - seconds_sending)
             started = time.monotonic()
-            connection.send(message, patience)
-            spent += time.monotonic() - started
+            connection.send(message, timeout)
+            seconds_sending += time.monotonic() - started
         return messages.octets
 
 
-def _make_room(connections: Iterable[ClientConnection], least: float = 0.0) -> None:
-    """Hang up the one that has been idle the longest, if one is, and for *least* seconds."""
-    before = time.monotonic() - least
-    idle = [each for each in connections if each.idle_since is not None and each.idle_since <= before]
+def _close_longest_idle(connections: Iterable[ClientConnection], min_idle: float = 0.0) -> None:
+    """Close the connection that has been idle the longest, if one has been idle for *min_idle* seconds."""
+    idle_before = time.monotonic() - min_idle
+    idle = [each for each in connections if each.idle_since is not None and each.idle_since <= idle_before]
     if idle:
-        min(idle, key=lambda each: each.idle_since or 0.0).hang_up()
+        min(idle, key=lambda each: each.idle_since or 0.0).shut_down()
 
 
 def listen(family: int, host: str, port: int, reuse_port: bool = False) -> socket.socket:
     """A listening socket.
 
-    :param reuse_port: whether others may listen there too
-    :raises OSError: when the address or port cannot be had
+    :param reuse_port: whether other sockets may bind the same address and port
+    :raises OSError: when the address or port cannot be bound
     """
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:

@@ -1,1 +1,1 @@
-"""The serials of many zones asked of many servers, for audits."""
+"""Queries the serials of many zones from many servers, for audits."""

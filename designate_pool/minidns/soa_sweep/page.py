@@ -1,4 +1,4 @@
-"""What servers are asked in one go by :mod:`designate_pool.minidns.soa_sweep.sweep`, and what came of it."""
+"""A page of a SOA sweep: many zones queried from some servers, with the result of each server."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ _SOA = wire.TO_QUESTION + wire.QUESTION.pack(wire.SOA, wire.IN)
 
 
 class SweepPage:
-    """Zones to ask servers for.
+    """Zones whose serials are queried from servers.
 
-    :param domains: (id, name, wanted serial); one whose name is none is not asked for
-    :param note: what the page is known by to who wants it
-    :ivar tallies: what came of it, for each server
+    :param domains: (id, name, expected serial); one with an invalid name is skipped
+    :param note: the caller's data about the page
+    :ivar results: one for each server
     """
 
     def __init__(self, peers: Iterable[AllowedPeer], domains: Sequence[tuple[str, str, int]], note: Any = None) -> None:
         self.note = note
         self.domains = domains
-        self.tallies = [PeerResult(self, peer) for peer in peers]
-        self.open = len(self.tallies)
-        self.began = 0.0
-        # By zone: the query without its id, shorter ones first; what a plain reply has in the place of question and
-        # owner; the serial; the number among the domains.  No object for each: a collector would have to look at it.
+        self.results = [PeerResult(self, peer) for peer in peers]
+        self.open = len(self.results)
+        self.started = 0.0
+        # By zone: the query without its id, shorter ones first; the question and owner of the expected reply; the
+        # expected serial; the index in *domains*.  Lists, not an object for each, to spare the garbage collector.
         self.queries: list[bytes] = []
         self.tails: list[bytes] = []
-        self.wanted: list[bytes] = []
+        self.expected_serials: list[bytes] = []
         self.numbers: list[int] = []
 
     def prepare(self) -> None:
@@ -45,16 +45,16 @@ class SweepPage:
                 continue
             self.numbers.append(number)
         lengths = list(map(len, queries))
-        order = sorted(range(len(queries)), key=lengths.__getitem__)  # what has one length can be sent in one go
+        order = sorted(range(len(queries)), key=lengths.__getitem__)  # messages of one length can be sent in one call
         self.queries = [queries[each] for each in order]
         self.numbers = [self.numbers[each] for each in order]
         self.tails = [query[10:] + _SOA for query in self.queries]
-        self.wanted = [self.domains[number][2].to_bytes(4, 'big') for number in self.numbers]
-        for tally in self.tallies:
-            tally.left = len(self.queries)
+        self.expected_serials = [self.domains[number][2].to_bytes(4, 'big') for number in self.numbers]
+        for result in self.results:
+            result.left = len(self.queries)
 
     def end_of_length(self, start: int, stop: int) -> int:
-        """Where the queries end, before *stop*, that are as long as that at *start*."""
+        """The end, at most *stop*, of the queries that are as long as that at *start*."""
         length = len(self.queries[start])
         if len(self.queries[stop - 1]) == length:
             return stop
@@ -62,15 +62,14 @@ class SweepPage:
 
 
 class PeerResult:
-    """What one server says to a page.
+    """The result of a page for one server.
 
-    :ivar answered: how many zones it answered for, whatever it said; *unanswered*, for how many it did not, all tries
-        together
-    :ivar findings: (number of the zone among the page's domains, what was said of it) where that is not the wanted
-        serial or a newer one
-    :ivar first: the server's number for the question for the first zone; the others follow
-    :ivar next: the first zone that it has not been asked for
-    :ivar left: zones that are not over
+    :ivar answered: how many zones got a reply, of any kind
+    :ivar unanswered: how many zones got none in all tries
+    :ivar findings: (index of the zone in the page's domains, reply) where that is not the expected serial
+    :ivar first: the server's number for the first query of the page; the others follow
+    :ivar next: index of the first query that has not been sent
+    :ivar left: queries that have not ended
     """
 
     __slots__ = ('page', 'peer', 'answered', 'unanswered', 'findings', 'first', 'next', 'left')

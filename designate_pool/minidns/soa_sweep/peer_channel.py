@@ -1,4 +1,4 @@
-"""What is under way to one server of a survey."""
+"""The queries of a SOA sweep to one server."""
 
 from __future__ import annotations
 
@@ -13,40 +13,41 @@ from designate_pool.minidns.access.acl import AllowedPeer
 from designate_pool.minidns.client.congestion_window import CongestionWindow
 from designate_pool.minidns.soa_sweep.page import PeerResult
 
-#: Seconds that each try waits for its answer.
-WAITS = (1.0, 1.0, 2.0)
+#: Seconds that each try waits for its reply.
+TRY_TIMEOUTS = (1.0, 1.0, 2.0)
 _IDS = struct.Struct('2s' * 2048)
 
-#: Messages that went out together: when, their ids, and the numbers of their questions.
-Sent = tuple[float, list[bytes], range]
+#: Messages that were sent together: (time, message ids, numbers of the queries).
+SentBatch = tuple[float, list[bytes], range]
 
 
 class SweepChannel:
     """
-    Questions to the server have numbers that never come again.
+    Queries to the server have numbers that are never reused.
 
-    :ivar bursts: the way to send on *sock*, where there is one
-    :ivar pending: the questions that may still be answered, by the message's id
-    :ivar signed: of these, where the server has a key, the message and its MAC
-    :ivar sent: what went out as each try, oldest first
-    :ivar again: what has to go out once more, with the number of its next try
-    :ivar late: ids of what was not answered in its time and waits to go out, or for nothing but a late answer
-    :ivar tallies: what is not asked yet; *under_way*, what is, in whole or in part
-    :ivar in_flight: of *pending*, what may be in the server's buffer
-    :ivar heard: answers, ever
+    :ivar gso: sends batches on *sock*; None without a socket
+    :ivar pending: the numbers of queries that may still get a reply, by message id
+    :ivar signed: by message id, the signed message and its MAC; empty when the server has no key
+    :ivar sent: for each try, the batches that were sent, oldest first
+    :ivar retries: (message id, number, next try) of queries to send again
+    :ivar late: message ids of queries that timed out and are not counted in *in_flight*
+    :ivar results: pages with queries that have not been sent
+    :ivar in_progress: pages that have not ended
+    :ivar in_flight: how many of *pending* may be in the server's buffer
+    :ivar reply_count: replies since the start
     """
 
-    __slots__ = ('peer', 'sock', 'bursts', 'window', 'pending', 'signed', 'sent', 'again', 'late', 'tallies',
-                 'under_way', 'in_flight', 'heard', 'heard_at', 'silent', '_ids', '_numbers')
+    __slots__ = ('peer', 'sock', 'gso', 'window', 'pending', 'signed', 'sent', 'retries', 'late', 'results',
+                 'in_progress', 'in_flight', 'reply_count', 'last_reply_at', 'silent', '_ids', '_numbers')
 
     def __init__(self, peer: AllowedPeer) -> None:
         self.peer = peer
         self.sock: Any = None
-        self.bursts: Any = None
+        self.gso: Any = None
         self.window = CongestionWindow()
         self.silent = False
-        self.heard = 0
-        self.heard_at = 0.0
+        self.reply_count = 0
+        self.last_reply_at = 0.0
         self._ids: list[bytes] = []
         self._numbers = 0
         self.clear()
@@ -54,46 +55,46 @@ class SweepChannel:
     def clear(self) -> None:
         self.pending: dict[bytes, int] = {}
         self.signed: dict[bytes, tuple[bytes, bytes]] = {}
-        self.sent: tuple[collections.deque[Sent], ...] = tuple(collections.deque() for _ in WAITS)
-        self.again: collections.deque[tuple[bytes, int, int]] = collections.deque()
+        self.sent: tuple[collections.deque[SentBatch], ...] = tuple(collections.deque() for _ in TRY_TIMEOUTS)
+        self.retries: collections.deque[tuple[bytes, int, int]] = collections.deque()
         self.late: set[bytes] = set()
-        self.tallies: collections.deque[PeerResult] = collections.deque()
-        self.under_way: list[PeerResult] = []
+        self.results: collections.deque[PeerResult] = collections.deque()
+        self.in_progress: list[PeerResult] = []
         self.in_flight = 0
 
     @property
     def room(self) -> int:
         return (1 if self.silent else self.window.size) - self.in_flight
 
-    def free_ids(self, most: int) -> list[bytes]:
-        """Different message ids that are not in use, and that nobody can guess: 1 to *most*."""
+    def free_ids(self, limit: int) -> list[bytes]:
+        """Distinct random message ids that are not in use: 1 to *limit*."""
         while True:
-            if len(self._ids) < most:
+            if len(self._ids) < limit:
                 self._ids += _IDS.unpack(os.urandom(_IDS.size))
-            some = self._ids[-most:]
-            del self._ids[-most:]
-            found = list(dict.fromkeys(itertools.filterfalse(self.pending.__contains__, some)))
-            if found:
-                return found
+            batch = self._ids[-limit:]
+            del self._ids[-limit:]
+            unused = list(dict.fromkeys(itertools.filterfalse(self.pending.__contains__, batch)))
+            if unused:
+                return unused
 
-    def add(self, tally: PeerResult) -> None:
-        """Have *tally* wait to be asked."""
-        tally.first = self._numbers
-        self._numbers += len(tally.page.queries)
-        self.under_way = [each for each in self.under_way if each.left]
-        self.under_way.append(tally)
-        self.tallies.append(tally)
+    def add(self, result: PeerResult) -> None:
+        """Queue the queries of *result*."""
+        result.first = self._numbers
+        self._numbers += len(result.page.queries)
+        self.in_progress = [each for each in self.in_progress if each.left]
+        self.in_progress.append(result)
+        self.results.append(result)
 
-    def tally_of(self, question: int) -> PeerResult:
-        """Whose *question* is, which is pending."""
-        return next(each for each in self.under_way if each.first <= question < each.first + len(each.page.queries))
+    def result_of(self, question: int) -> PeerResult:
+        """The result that the pending *question* belongs to."""
+        return next(each for each in self.in_progress if each.first <= question < each.first + len(each.page.queries))
 
-    def has_sent(self, now: float, keys: list[bytes], asked: range, signed: Sequence[tuple[bytes, bytes]]) -> None:
-        """The first try of these questions is on its way.
+    def mark_sent(self, now: float, keys: list[bytes], numbers: range, signed: Sequence[tuple[bytes, bytes]]) -> None:
+        """The first try of these queries has been sent.
 
-        :param signed: as many at least, where the server has a key; none where it has not
+        :param signed: at least as many (message, MAC), where the server has a key; otherwise empty
         """
-        self.pending.update(zip(keys, asked))
+        self.pending.update(zip(keys, numbers))
         self.signed.update(zip(keys, signed))
         self.in_flight += len(keys)
-        self.sent[0].append((now, keys, asked))
+        self.sent[0].append((now, keys, numbers))

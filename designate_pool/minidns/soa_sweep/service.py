@@ -1,4 +1,4 @@
-"""Audits of serials as the pool managers ask for them: a page in, what came of it out, in one message each."""
+"""Audits of serials for the pool managers: one message in with a page, one message out with its results."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from designate_pool.rpc.minidns import MiniDnsClient
 from designate_pool.rpc.pool_manager import PoolManagerClient
 
 LOG = logging.getLogger(__name__)
-#: Seconds that pages under way have at the end.
+#: Seconds that pages in progress get at the end.
 GRACE = 1.0
 
 
 class _Note(NamedTuple):
-    """Whom a page is for.
+    """The audit that a page belongs to.
 
-    :ivar started_at: of the round
+    :ivar started_at: when the round of the audit started
     """
 
     context: Context
@@ -35,7 +35,7 @@ class _Note(NamedTuple):
 
 
 class SweepService:
-    """Has pages asked for, and tells the pool managers.
+    """Runs the sweep in a native thread, and casts the results to the pool managers.
 
     :param sources: the address to send from, by family
     """
@@ -44,55 +44,56 @@ class SweepService:
         self._pool_managers = pool_managers
         self._sources = sources
         self._native: NativeThread | None = None
-        self._survey: SoaSweep | None = None
+        self._sweep: SoaSweep | None = None
         self._task: LoopTask | None = None
         self._outage = False
 
     def start(self, runtime: Runtime) -> None:
-        self._native = runtime.native('minidns-survey', self._told)
-        self._survey = SoaSweep(self._native, self._sources)
-        self._task = self._native.spawn(self._survey.run)
+        self._native = runtime.native('minidns-survey', self._handle_items)
+        self._sweep = SoaSweep(self._native, self._sources)
+        self._task = self._native.spawn(self._sweep.run)
 
-    def stop(self, others: MiniDnsClient | None = None) -> None:
-        """Finish the pages under way that do not take long, tell what is known, and end.
+    def stop(self, other_minidns: MiniDnsClient | None = None) -> None:
+        """Finish the pages that end within :data:`GRACE`, hand the others over, and end.
 
-        :param others: get the rest to go on with; of what nobody gets it is told how far it came, so that nobody waits
+        :param other_minidns: takes over unfinished pages; the partial result of a page that it does not take is sent,
+            so that the pool manager does not wait for it
         """
-        if self._survey is not None and self._task is not None and self._native is not None:
-            self._survey.stop(GRACE)
+        if self._sweep is not None and self._task is not None and self._native is not None:
+            self._sweep.stop(GRACE)
             self._task.join(10)
             self._native.stop()
-            left = self._survey.left()
-            for page in left if others is None else hand_over_sweep_pages(left, others):
-                self._tell(page)
+            unfinished = self._sweep.left()
+            for page in unfinished if other_minidns is None else hand_over_sweep_pages(unfinished, other_minidns):
+                self._send_page(page)
 
     def ask(self, context: Context, pool_name: str, started_at: datetime, peers: Sequence[AllowedPeer],
             domains: Sequence[tuple[str, str, int]]) -> None:
-        """Ask *peers* for *domains*, once started; from any thread.
+        """Query *peers* for the serials of *domains*; after :meth:`start`, from any thread.
 
-        :param domains: (id, name, wanted serial)
+        :param domains: (id, name, expected serial)
         """
-        assert self._survey is not None
-        self._survey.put(SweepPage(peers, domains, _Note(context, pool_name, started_at)))
+        assert self._sweep is not None
+        self._sweep.put(SweepPage(peers, domains, _Note(context, pool_name, started_at)))
 
-    def _told(self, items: list[Any]) -> None:
+    def _handle_items(self, items: list[Any]) -> None:
         for item in items:
             if isinstance(item, SweepPage):
-                self._tell(item)
+                self._send_page(item)
             else:
                 LOG.error('an audit failed; its zones are audited in the next round: %s', item)
 
-    def _tell(self, page: SweepPage) -> None:
-        """Send; what cannot be sent is dropped, because the next round asks again."""
-        asked = [tally for tally in page.tallies if tally.answered or tally.unanswered]
-        for tally in asked:
-            counters.audited(tally)
-        counts = [(tally.peer.id, tally.answered, tally.unanswered) for tally in asked]
-        findings = [_finding(page, tally, number, said) for tally in asked for number, said in tally.findings]
+    def _send_page(self, page: SweepPage) -> None:
+        """Cast the results of a page; what cannot be sent is dropped, because the next round asks again."""
+        asked = [result for result in page.results if result.answered or result.unanswered]
+        for result in asked:
+            counters.audited(result)
+        counts = [(result.peer.id, result.answered, result.unanswered) for result in asked]
+        findings = [_finding(page, result, number, reply) for result in asked for number, reply in result.findings]
         note: _Note = page.note
         try:
             self._pool_managers.audited(note.context, note.pool_name, note.started_at, counts, findings)
-        except Exception as error:  # whatever the transport raises, the next page has its own chance
+        except Exception as error:  # whatever the transport raises; the next page is tried anyway
             if not self._outage:
                 LOG.error('audit results could not be sent to the pool manager; the next round asks again: %s', error)
             self._outage = True
@@ -100,8 +101,8 @@ class SweepService:
             self._outage = False
 
 
-def _finding(page: SweepPage, tally: PeerResult, number: int, said: SoaReply) -> PollResult:
+def _finding(page: SweepPage, result: PeerResult, number: int, reply: SoaReply) -> PollResult:
     domain_id, _, serial = page.domains[number]
-    reason = f'{said.reason}, not {serial}' if said.answer is Answer.SERIAL else said.reason
-    return PollResult(domain_id, tally.peer.id, Outcome.ERROR, said.answer, said.serial, reason, serial,
-                      tally.peer.label)
+    reason = f'{reply.reason}, not {serial}' if reply.answer is Answer.SERIAL else reply.reason
+    return PollResult(domain_id, result.peer.id, Outcome.ERROR, reply.answer, reply.serial, reason, serial,
+                      result.peer.label)

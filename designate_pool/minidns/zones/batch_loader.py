@@ -1,4 +1,4 @@
-"""Reading for several callers at once."""
+"""Combines the reads of several callers into one."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ V = TypeVar('V')
 
 
 class BatchLoader(Generic[K, V]):
-    """Reads by key, one read at a time: all who ask while one is under way share the next.
+    """Reads by key, one read at a time: all callers that come during a read share the next one.
 
-    :param read: what is found for keys; called by whichever caller comes first
+    :param read: reads the values of keys; called in the thread of the batch's first caller
     """
 
     def __init__(self, read: Callable[[Collection[K]], Mapping[K, V]]) -> None:
@@ -23,9 +23,9 @@ class BatchLoader(Generic[K, V]):
         self._next: _Batch[K, V] = _Batch()
 
     def get(self, keys: Collection[K]) -> Mapping[K, V]:
-        """What is there for *keys*, one at least, and for keys of others, as it is now or later.
+        """The values of *keys* (at least one key) and of other callers' keys, as they are now or later.
 
-        :raises Exception: what the read has raised, to all who share it
+        :raises Exception: what the read has raised, to all callers that share it
         """
         while True:
             with self._lock:
@@ -33,41 +33,41 @@ class BatchLoader(Generic[K, V]):
                 is_first = not batch.keys
                 batch.keys.update(keys)
             if is_first:
-                self._fill(batch)
+                self._run_batch(batch)
             else:
-                batch.over.wait()
+                batch.done.wait()
             if batch.error is not None:
                 raise batch.error
-            if batch.found is not None:  # else who came first was ended
-                return batch.found
+            if batch.result is not None:  # otherwise the first caller was killed
+                return batch.result
 
-    def _fill(self, batch: _Batch[K, V]) -> None:
-        # Only who comes first takes the lock.  If all did, they would go on one by one: a green thread that has waited
-        # for a lock goes on in a turn of its own of the loop.
+    def _run_batch(self, batch: _Batch[K, V]) -> None:
+        # Only the first caller takes the lock.  If all did, they would resume one after the other: each green thread
+        # that waits for a lock needs a turn of the event loop of its own.
         try:
             with self._reading:
-                self._begin_next(batch)
-                batch.found = self._read(batch.keys)
+                self._close_batch(batch)
+                batch.result = self._read(batch.keys)
         except Exception as error:
             batch.error = error
         finally:
-            self._begin_next(batch)
-            batch.over.set()
+            self._close_batch(batch)
+            batch.done.set()
 
-    def _begin_next(self, batch: _Batch[K, V]) -> None:
-        """Whoever comes from now on is not with *batch*."""
+    def _close_batch(self, batch: _Batch[K, V]) -> None:
+        """Callers that come from now on join a new batch."""
         with self._lock:
             if self._next is batch:
                 self._next = _Batch()
 
 
 class _Batch(Generic[K, V]):
-    """The keys of one read, and what has become of it."""
+    """The keys of one read, and its result or error."""
 
-    __slots__ = ('keys', 'found', 'error', 'over')
+    __slots__ = ('keys', 'result', 'error', 'done')
 
     def __init__(self) -> None:
         self.keys: set[K] = set()
-        self.found: Mapping[K, V] | None = None
+        self.result: Mapping[K, V] | None = None
         self.error: Exception | None = None
-        self.over = threading.Event()
+        self.done = threading.Event()

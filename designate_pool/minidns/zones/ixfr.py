@@ -1,7 +1,7 @@
 """A difference between zones as the ordered records of an incremental transfer (RFC 1995 section 4).
 
-The invariant: who has the zone at the older serial and takes away and adds what is given, in its order, has the present
-zone.  Who has any other does not, so a difference is for one serial alone.
+The invariant: a client that has the zone at the older serial, and deletes and adds the given records in their order,
+has the current zone.  A difference is valid for that one older serial only.
 """
 
 from __future__ import annotations
@@ -15,38 +15,38 @@ from designate_pool.model import Change, ZoneHead, ZoneStep
 from designate_pool.protocol import wire
 from designate_pool.protocol.axfr_records import soa_rdata
 
-#: Records of the longest difference that is worth its memory; a whole zone needs less for as many.
-MOST = 100_000
-#: Octets that a record takes at least: a pointer for its owner, type, class, TTL and length.
-LEAST_RECORD = 12
+#: Most records of a difference; beyond that a whole zone needs less memory.
+MAX_RECORDS = 100_000
+#: Octets of the smallest record: a pointer for its owner, type, class, TTL and length.
+MIN_RECORD_SIZE = 12
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PackedDifference(packing.PackedZone):
     """The answer sections of an incremental transfer.
 
-    :ivar have: the serial that it leads on from
+    :ivar client_serial: the serial that it starts from
     """
 
-    have: int
+    client_serial: int
 
     @property
     def records(self) -> int:
         return sum(count for count, _ in self.bodies)
 
 
-def pack(head: ZoneHead, have: int, steps: Sequence[ZoneStep]) -> PackedDifference:
-    """The transfer that leads from *have* to *head* by *steps*, or by fewer.
+def pack(head: ZoneHead, client_serial: int, steps: Sequence[ZoneStep]) -> PackedDifference:
+    """The incremental transfer from *client_serial* to *head*, with *steps* condensed where that is shorter.
 
     :raises ValueError: when one of the records cannot be put into messages
     :raises RecordTooLarge: when one is larger than a message
     """
     return PackedDifference(head.domain_id, head.name, head.pool_name, head.serial, tuple(packing.bodies(
-        head.name, pages(head, have, condensed(steps)), head.ttl)), have)
+        head.name, answer_pages(head, client_serial, condense(steps)), head.ttl)), client_serial)
 
 
-def condensed(steps: Sequence[ZoneStep]) -> Sequence[ZoneStep]:
-    """One step in the place of *steps*, if some of the records in them came and went (RFC 1995 section 5)."""
+def condense(steps: Sequence[ZoneStep]) -> Sequence[ZoneStep]:
+    """One step in place of *steps*, if records that were added and deleted again cancel out (RFC 1995 section 5)."""
     counts: collections.Counter[Change] = collections.Counter()
     for step in steps:
         counts.subtract(step.gone)
@@ -57,22 +57,22 @@ def condensed(steps: Sequence[ZoneStep]) -> Sequence[ZoneStep]:
                      [change for change, count in counts.items() if count > 0])]
 
 
-def pages(head: ZoneHead, have: int, steps: Iterable[ZoneStep]) -> Iterator[Sequence[packing.Record]]:
-    """The records of the answer: between two of the present SOA, for each step the older one and what goes, and the
-    newer one and what comes.
+def answer_pages(head: ZoneHead, client_serial: int, steps: Iterable[ZoneStep]) -> Iterator[Sequence[packing.Record]]:
+    """The records of the answer, between two copies of the current SOA.  Each step gives its older SOA, the deleted
+    records, its newer SOA and the added records.
 
-    An older SOA differs from the present one in the serial alone: the journal leads over no other change of it.
+    An older SOA differs from the current one only in the serial: the journal does not span other changes of the SOA.
 
     :raises ValueError: when a SOA cannot be made
     """
-    present = _soa(head)
-    yield present
-    before = _soa(dataclasses.replace(head, serial=have))
+    current_soa = _soa(head)
+    yield current_soa
+    old_soa = _soa(dataclasses.replace(head, serial=client_serial))
     for step in steps:
-        after = _soa(dataclasses.replace(head, serial=step.serial))
-        yield from (before, step.gone, after, step.added)
-        before = after
-    yield present
+        new_soa = _soa(dataclasses.replace(head, serial=step.serial))
+        yield from (old_soa, step.gone, new_soa, step.added)
+        old_soa = new_soa
+    yield current_soa
 
 
 def _soa(head: ZoneHead) -> Sequence[packing.Record]:

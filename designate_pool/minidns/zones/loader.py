@@ -1,7 +1,8 @@
-"""From storage to packed zones and differences between them: read once for a serial, packed once, kept if they fit.
+"""Loads zones and differences from the database, packs them and caches them: once for each serial.
 
-What is small and wanted at the same time is read together, so that a server that asks for all of its zones, and servers
-that are told of many changes, take neither all connections to the database nor some statements for each.
+Small zones and differences that are requested at the same time are read in one statement.  So a server that transfers
+all of its zones, or many servers that fetch many changes, neither take all database connections nor cost several
+statements for each zone.
 """
 
 from __future__ import annotations
@@ -22,137 +23,139 @@ from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import journal
 from designate_pool.storage.zones.domains import chunks
 
-#: Zones or differences that are read together, and records that they may have; a zone of more than a tenth of that is
-#: read by itself.
-TOGETHER, MOST = 100, 2500
-LARGE = MOST // 10
+#: Most zones or differences in a batch, and most records in it; a zone of more than a tenth of that is read by itself.
+BATCH_ZONES, BATCH_RECORDS = 100, 2500
+LARGE_ZONE = BATCH_RECORDS // 10
 
-_Read = tuple[ZoneHead, list[ZoneRecord]]
-#: A domain's id, and the serial of a difference's begin.
-_Since = tuple[str, int]
-K = TypeVar('K', str, _Since)
+_ZoneRecords = tuple[ZoneHead, list[ZoneRecord]]
+#: (domain's id, serial that the difference starts from)
+_DifferenceKey = tuple[str, int]
+K = TypeVar('K', str, _DifferenceKey)
 V = TypeVar('V')
 
 
 class ZoneLoader:
     """The zones of a pool's domains."""
 
-    def __init__(self, storage: Storage, pool_name: str, kept: ZoneCache, supply: ZoneSource) -> None:
+    def __init__(self, storage: Storage, pool_name: str, cache: ZoneCache, zone_source: ZoneSource) -> None:
         self._storage = storage
-        self._supply = supply
-        self._heads = BatchLoader(lambda names: storage.ask(zone_snapshot.heads, names, pool_name))
-        self._small: BatchLoader[str, _Read | None] = BatchLoader(self._read_together)
-        self._differences: BatchLoader[_Since, ZoneDifference | None] = BatchLoader(self._differences_together)
-        self._counts: BatchLoader[str, int | None] = BatchLoader(self._counts_together)
+        self._zone_source = zone_source
+        self._head_loader = BatchLoader(lambda names: storage.ask(zone_snapshot.heads, names, pool_name))
+        self._small_zones: BatchLoader[str, _ZoneRecords | None] = BatchLoader(self._read_zones)
+        self._differences: BatchLoader[_DifferenceKey, ZoneDifference | None] = BatchLoader(self._read_differences)
+        self._counts: BatchLoader[str, int | None] = BatchLoader(self._read_counts)
         self._large = LruSet()
-        self._kept = kept
+        self._cache = cache
 
-    def heads(self, names: Collection[str]) -> Mapping[str, ZoneHead]:
-        """The heads of those of *names* that are served, and maybe of others, read in one statement for all who ask."""
-        return self._heads.get(names)
+    def read_heads(self, names: Collection[str]) -> Mapping[str, ZoneHead]:
+        """The heads of those of *names* that are served, and perhaps of others; one statement for all callers."""
+        return self._head_loader.get(names)
 
-    def packed(self, head: ZoneHead) -> packing.PackedZone | packing.StreamedZone | None:
+    def load_zone(self, head: ZoneHead) -> packing.PackedZone | packing.StreamedZone | None:
         """The zone of *head*, at its serial or a newer one; None when it is no longer served.
 
         :raises ValueError: when the stored zone cannot be put into messages
         :raises RecordTooLarge: when one of its records cannot
         :raises ServiceUnavailable: when too many large zones are sent already
         """
-        return self._supply.get(head.domain_id, head.serial, lambda: self._open(head.domain_id))
+        return self._zone_source.get(head.domain_id, head.serial, lambda: self._open(head.domain_id))
 
-    def difference(self, head: ZoneHead, have: int, most: int | None = None) -> ixfr.PackedDifference | None:
-        """What leads from the serial *have* to the zone of *head*, or a newer one.
+    def load_difference(self, head: ZoneHead, client_serial: int,
+                        max_records: int | None = None) -> ixfr.PackedDifference | None:
+        """The difference from *client_serial* to the zone of *head*, or to a newer one.
 
-        None when the journal does not tell, or when the whole zone is no larger.  What this costs follows the
-        difference, whatever the zone's size.
+        None when the journal does not reach back that far, or when the whole zone is no larger.  The cost depends on
+        the size of the difference, not on that of the zone.
 
-        :param most: records that there may be, and the zone's size does not matter
+        :param max_records: the most records that it may have; if given, it is not compared with the zone's size
         """
-        found = self._kept.get_or_pack(f'{head.domain_id} {have}', head.serial,
-                                       lambda: self._pack_difference(head, have, most))
-        assert found is None or isinstance(found, ixfr.PackedDifference)
-        return found
+        result = self._cache.get_or_pack(f'{head.domain_id} {client_serial}', head.serial,
+                                         lambda: self._pack_difference(head, client_serial, max_records))
+        assert result is None or isinstance(result, ixfr.PackedDifference)
+        return result
 
-    def _pack_difference(self, head: ZoneHead, have: int, most: int | None) -> ixfr.PackedDifference | None:
-        since = head.domain_id, have
-        together = self._differences.get([since])
-        if since not in together:
+    def _pack_difference(self, head: ZoneHead, client_serial: int,
+                         max_records: int | None) -> ixfr.PackedDifference | None:
+        key = head.domain_id, client_serial
+        batch = self._differences.get([key])
+        if key not in batch:
             return None
-        read = together[since]
+        read = batch[key]
         if read is None:
-            read = self._storage.read(journal.difference, *since, ixfr.MOST if most is None else most)
+            read = self._storage.read(journal.difference, *key,
+                                      ixfr.MAX_RECORDS if max_records is None else max_records)
         if read is None or not read.steps or read.steps[-1].serial != read.head.serial:
             return None
         try:
-            found = ixfr.pack(read.head, have, read.steps)
-        except (ValueError, RecordTooLarge):  # the record may be in the zone no longer
+            result = ixfr.pack(read.head, client_serial, read.steps)
+        except (ValueError, RecordTooLarge):  # the whole zone may no longer have that record
             return None
-        return found if most is not None or self._is_smaller(found) else None
+        return result if max_records is not None or self._is_smaller(result) else None
 
     def _is_smaller(self, difference: ixfr.PackedDifference) -> bool:
-        """Whether it is smaller than the whole zone: in octets if that is kept, else in records."""
-        whole = self._kept.get(difference.domain_id, difference.serial)
+        """Whether it is smaller than the whole zone: in octets if that is cached, otherwise in records."""
+        whole = self._cache.get(difference.domain_id, difference.serial)
         if whole is not None:
             return difference.size < whole.size
-        enough = difference.records - 1  # beside its own records, a whole zone has the SOA twice
-        if enough > LARGE:
-            return self._storage.ask(zone_snapshot.count, difference.domain_id, enough) == enough
-        return self._count(difference.domain_id) >= enough
+        least_records = difference.records - 1  # beside its own records, a whole zone has the SOA twice
+        if least_records > LARGE_ZONE:
+            return self._storage.ask(zone_snapshot.count, difference.domain_id, least_records) == least_records
+        return self._count(difference.domain_id) >= least_records
 
     def _count(self, domain_id: str) -> int:
         """How many records a zone has, or :data:`LARGE` if it has more."""
         if domain_id in self._large:
-            return LARGE
+            return LARGE_ZONE
         count = self._counts.get([domain_id])[domain_id]
         if count is None:
-            count = self._storage.ask(zone_snapshot.count, domain_id, LARGE)
-        if count >= LARGE:
+            count = self._storage.ask(zone_snapshot.count, domain_id, LARGE_ZONE)
+        if count >= LARGE_ZONE:
             self._large.add(domain_id)
         return count
 
     def _open(self, domain_id: str) -> packing.StreamedZone | None:
         if domain_id not in self._large:
-            found = self._small.get([domain_id])
-            if domain_id not in found:
+            result = self._small_zones.get([domain_id])
+            if domain_id not in result:
                 return None
-            zone = found[domain_id]
+            zone = result[domain_id]
             if zone is not None:
                 head, records = zone
-                return _streamed(head, [records], lambda: None)
+                return _make_streamed_zone(head, [records], lambda: None)
         blocks = self._storage.stream(zone_snapshot.blocks, domain_id)
         first = next(blocks, None)
         if first is None:
             return None
         head, block = first
-        if block.count + len(block.records) > LARGE:
+        if block.count + len(block.records) > LARGE_ZONE:
             self._large.add(domain_id)
-        return _streamed(head, itertools.chain([block], (block for _, block in blocks)), blocks.close)
+        return _make_streamed_zone(head, itertools.chain([block], (block for _, block in blocks)), blocks.close)
 
-    # For the gatherings: what there is, and None for what is to be read by itself.
+    # The reads of the batch loaders.  A value of None means: read this key by itself.
 
-    def _read_together(self, domain_ids: Collection[str]) -> dict[str, _Read | None]:
-        return _in_parts(domain_ids, lambda some: self._storage.read(zone_snapshot.few, some, MOST))
+    def _read_zones(self, domain_ids: Collection[str]) -> dict[str, _ZoneRecords | None]:
+        return _read_in_chunks(domain_ids, lambda chunk: self._storage.read(zone_snapshot.few, chunk, BATCH_RECORDS))
 
-    def _differences_together(self, wanted: Collection[_Since]) -> dict[_Since, ZoneDifference | None]:
-        return _in_parts(wanted, lambda some: self._storage.read(journal.few, some, MOST))
+    def _read_differences(self, keys: Collection[_DifferenceKey]) -> dict[_DifferenceKey, ZoneDifference | None]:
+        return _read_in_chunks(keys, lambda chunk: self._storage.read(journal.few, chunk, BATCH_RECORDS))
 
-    def _counts_together(self, domain_ids: Collection[str]) -> dict[str, int | None]:
-        def counts(some: Sequence[str]) -> dict[str, int] | None:
-            found = self._storage.ask(zone_snapshot.counts, some, MOST)
-            return None if found is None else {domain_id: found.get(domain_id, 0) for domain_id in some}
+    def _read_counts(self, domain_ids: Collection[str]) -> dict[str, int | None]:
+        def counts(chunk: Sequence[str]) -> dict[str, int] | None:
+            result = self._storage.ask(zone_snapshot.counts, chunk, BATCH_RECORDS)
+            return None if result is None else {domain_id: result.get(domain_id, 0) for domain_id in chunk}
 
-        return _in_parts(domain_ids, counts)
-
-
-def _in_parts(keys: Collection[K], read: Callable[[Sequence[K]], Mapping[K, V] | None]) -> dict[K, V | None]:
-    found: dict[K, V | None] = {}
-    for some in chunks(sorted(keys), TOGETHER):
-        part = read(some)
-        found.update(dict.fromkeys(some) if part is None else part)
-    return found
+        return _read_in_chunks(domain_ids, counts)
 
 
-def _streamed(head: ZoneHead, contents: Iterable[Sequence[ZoneRecord] | ZoneBlock],
-              close: Callable[[], object]) -> packing.StreamedZone:
+def _read_in_chunks(keys: Collection[K], read: Callable[[Sequence[K]], Mapping[K, V] | None]) -> dict[K, V | None]:
+    result: dict[K, V | None] = {}
+    for chunk in chunks(sorted(keys), BATCH_ZONES):
+        part = read(chunk)
+        result.update(dict.fromkeys(chunk) if part is None else part)
+    return result
+
+
+def _make_streamed_zone(head: ZoneHead, contents: Iterable[Sequence[ZoneRecord] | ZoneBlock],
+                        close: Callable[[], object]) -> packing.StreamedZone:
     return packing.StreamedZone(head.domain_id, head.name, head.pool_name, head.serial, packing.bodies(
         head.name, axfr_records.pages(head, contents), head.ttl), close)

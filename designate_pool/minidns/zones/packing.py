@@ -1,8 +1,8 @@
-"""Records to messages (RFC 5936 section 2.2).
+"""Packs records into messages (RFC 5936 section 2.2).
 
-Every message of a transfer repeats the question, so the zone's name always stands at offset 12 and every owner is its
-own labels and a pointer there.  An answer section packed this way fits any querier, whatever its message id, spelling
-of the name or key; so it is packed once for a serial and kept.
+Every message of a transfer repeats the question, so the zone's name always stands at offset 12, and every owner is its
+own labels and a pointer there.  An answer section packed this way does not depend on the query's id, TSIG key or case
+of the name; so it is packed once for each serial and cached.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from designate_pool.protocol import tsig, wire
 from designate_pool.protocol.axfr_records import RRset, type_number
 
 OPT_SIZE = 11
-#: Octets of an answer section: a TCP message less header, longest question, OPT and TSIG.
+#: Most octets of an answer section: a TCP message less header, longest question, OPT and TSIG.
 ROOM = 65535 - 12 - 259 - OPT_SIZE - tsig.ROOM
 
-_FIXED = struct.Struct('!HHI')
+_TYPE_CLASS_TTL = struct.Struct('!HHI')
 _LABEL = [bytes((length,)) for length in range(64)]
 _LENGTHS = [length.to_bytes(2, 'big') for length in range(65536)]
 
 #: Records that are packed together.
-_PAGE = 2000
-#: Records of which it is not worth while to look at all together.
-_FEW = 16
+_PAGE_RECORDS = 2000
+#: With fewer records than this the bulk check of all owners does not pay.
+_MIN_BULK_RECORDS = 16
 #: The answer section of a message: number of records, octets.
 Body = tuple[int, bytes]
 #: (owner, type by name or number, TTL in seconds or None for the zone's, rdata in uncompressed wire form)
@@ -53,9 +53,9 @@ class PackedZone:
 
 @dataclasses.dataclass(slots=True)
 class StreamedZone:
-    """The same of a zone that is read while it is sent, once.
+    """The answer sections of a zone that is read while it is sent; they can be read once.
 
-    :ivar close: ends the reading
+    :ivar close: ends the read
     """
 
     domain_id: str
@@ -69,48 +69,48 @@ class StreamedZone:
 def pack(zone: str, rrsets: Iterable[RRset], room: int = ROOM) -> tuple[Body, ...]:
     """The answer sections that hold *rrsets*; see :func:`bodies`."""
     records: Iterator[Record] = ((owner, rtype, ttl, rdata) for owner, rtype, ttl, rdatas in rrsets for rdata in rdatas)
-    return tuple(bodies(zone, iter(lambda: list(itertools.islice(records, _PAGE)), []), 0, room))
+    return tuple(bodies(zone, iter(lambda: list(itertools.islice(records, _PAGE_RECORDS)), []), 0, room))
 
 
 def bodies(zone: str, pages: Iterable[Sequence[Record] | ZoneBlock], default_ttl: int,
            room: int = ROOM) -> Iterator[Body]:
     """The answer sections that hold the records of *pages*, each of *room* octets at most.
 
-    They are made as the pages come, and no more than a page and a section are held.  A page has to have many records,
-    for each costs as much as all that waits for a section to be full.  The records of pages keep their order; those of
-    a block come with their octets first.
+    They are made as the pages come, and only a page and a section are in memory.  Pages should have many records,
+    because the work for a page includes that for the unfinished section.  Records keep their order; in a block, the
+    packed octets come before its ``records``.
 
-    :param zone: the name that the question will hold
-    :param default_ttl: of records that have none
+    :param zone: the name in the question
+    :param default_ttl: the TTL of records that have none
     :raises RecordTooLarge: when one record alone is larger than *room*
     :raises ValueError: when an owner is no name, or a type is unknown
     """
-    fixed = _Fixed(default_ttl)
-    waiting: list[bytes] = []
-    counts: list[int] = []  # of records, in each of what waits
+    type_class_ttl = _TypeClassTtl(default_ttl)
+    encoded: list[bytes] = []
+    counts: list[int] = []  # records in each item of encoded
     for page in pages:
         if isinstance(page, ZoneBlock):
-            for count, octets in _pieces(page, room):
-                waiting.append(octets)
+            for count, octets in _split_block(page, room):
+                encoded.append(octets)
                 counts.append(count)
             page = page.records
-        waiting += _records(zone, page, fixed)
+        encoded += _encode_records(zone, page, type_class_ttl)
         counts += itertools.repeat(1, len(page))
-        ends = list(itertools.accumulate(map(len, waiting)))
+        ends = list(itertools.accumulate(map(len, encoded)))
         start = before = 0
         while ends and ends[-1] - before > room:
             stop = bisect.bisect_right(ends, before + room, start)
             if stop == start:
-                owner, kind, _, rdata = page[start - len(ends)]  # what waited from the page before did fit
-                raise RecordTooLarge(owner=owner, rtype=kind, size=len(waiting[start]), room=room)
-            yield sum(counts[start:stop]), b''.join(waiting[start:stop])
+                owner, kind, _, rdata = page[start - len(ends)]  # items of former pages did fit
+                raise RecordTooLarge(owner=owner, rtype=kind, size=len(encoded[start]), room=room)
+            yield sum(counts[start:stop]), b''.join(encoded[start:stop])
             start, before = stop, ends[stop - 1]
-        del waiting[:start], counts[:start]
-    if waiting:
-        yield sum(counts), b''.join(waiting)
+        del encoded[:start], counts[:start]
+    if encoded:
+        yield sum(counts), b''.join(encoded)
 
 
-def _pieces(block: ZoneBlock, room: int) -> Iterator[Body]:
+def _split_block(block: ZoneBlock, room: int) -> Iterator[Body]:
     """The packed records of *block*, in pieces of *room* octets at most."""
     octets, start, at, taken, left = block.octets, 0, 0, 0, block.count
     while len(octets) - start > room:
@@ -123,7 +123,7 @@ def _pieces(block: ZoneBlock, room: int) -> Iterator[Body]:
         yield left, octets[start:]
 
 
-class _Fixed(dict[tuple[str | int, int | None], bytes]):
+class _TypeClassTtl(dict[tuple[str | int, int | None], bytes]):
     """Type, class and TTL of records, by type and TTL."""
 
     def __init__(self, default_ttl: int) -> None:
@@ -133,22 +133,22 @@ class _Fixed(dict[tuple[str | int, int | None], bytes]):
     def __missing__(self, key: tuple[str | int, int | None]) -> bytes:
         kind, ttl = key
         number = type_number(kind) if isinstance(kind, str) else kind
-        self[key] = octets = _FIXED.pack(number, wire.IN, self._default_ttl if ttl is None else ttl)
+        self[key] = octets = _TYPE_CLASS_TTL.pack(number, wire.IN, self._default_ttl if ttl is None else ttl)
         return octets
 
 
-def _records(zone: str, page: Sequence[Record], fixed: _Fixed) -> Iterable[bytes]:
+def _encode_records(zone: str, page: Sequence[Record], type_class_ttl: _TypeClassTtl) -> Iterable[bytes]:
     lengths = _LENGTHS
-    if len(page) < _FEW or not _are_labels(zone, page):
-        return [owner + fixed[kind, ttl] + lengths[len(rdata)] + rdata
-                for owner, (_, kind, ttl, rdata) in zip(_owners(zone, page), page)]
+    if len(page) < _MIN_BULK_RECORDS or not _are_single_labels(zone, page):
+        return [owner + type_class_ttl[kind, ttl] + lengths[len(rdata)] + rdata
+                for owner, (_, kind, ttl, rdata) in zip(_encode_owners(zone, page), page)]
     end, labels, pointer = -1 - len(zone), _LABEL, wire.TO_QUESTION
-    return [labels[len(owner) + end] + owner[:end].encode('ascii') + pointer + fixed[kind, ttl] + lengths[len(rdata)]
-            + rdata for owner, kind, ttl, rdata in page]
+    return [labels[len(owner) + end] + owner[:end].encode('ascii') + pointer + type_class_ttl[kind, ttl]
+            + lengths[len(rdata)] + rdata for owner, kind, ttl, rdata in page]
 
 
-def _are_labels(zone: str, page: Sequence[Record]) -> bool:
-    """Whether every owner is one label below the zone, as most are; looked at all together, which is quicker."""
+def _are_single_labels(zone: str, page: Sequence[Record]) -> bool:
+    """Whether every owner is one label below the zone, the usual case; checked in bulk, which is faster."""
     suffix = '.' + zone
     owners = [owner for owner, _, _, _ in page]
     text = '\n'.join(owners) + '\n'
@@ -158,8 +158,8 @@ def _are_labels(zone: str, page: Sequence[Record]) -> bool:
                 and text.count('.') == len(owners) * suffix.count('.') and '\\' not in text)
 
 
-def _owners(zone: str, page: Sequence[Record]) -> Iterator[bytes]:
-    """As :func:`compress`, but quicker for what most are: one label below the zone."""
+def _encode_owners(zone: str, page: Sequence[Record]) -> Iterator[bytes]:
+    """As :func:`compress`, but faster for the usual case: one label below the zone."""
     suffix = '.' + zone
     end = -len(suffix)
     for owner, _, _, _ in page:

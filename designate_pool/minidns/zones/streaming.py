@@ -1,9 +1,8 @@
-"""Where the contents of a transfer come from: they are kept, or read and then kept, or read while they are sent.
+"""The source of a transfer's contents: the cache, the database into the cache, or the database as a stream.
 
-What is not kept is read and packed, and gathered as long as the budget has room for it.  A zone for which it has none
-is sent while it is read, so that no more than a page of it is in memory.  Meanwhile it holds a connection to the
-database; so only a few are sent in this way at the same time, the others wait, and whatever fits into one message needs
-no turn.
+A zone that is not cached is read, packed and buffered while the cache's budget has room for it.  A zone that does not
+fit is sent while it is read, so that only a page of it is in memory.  It holds a database connection meanwhile, so the
+number of such streams is limited and others wait for a slot; what fits into one message needs no slot.
 """
 
 from __future__ import annotations
@@ -18,101 +17,103 @@ from designate_pool.errors import ServiceUnavailable
 from designate_pool.minidns.zones.packing import ROOM, Body, PackedZone, StreamedZone
 from designate_pool.minidns.zones.zone_cache import LruSet, ZoneCache
 
-Open = Callable[[], StreamedZone | None]
+OpenZone = Callable[[], StreamedZone | None]
 
-#: Seconds that a transfer waits for its turn.
-PATIENCE = 60.0
+#: Seconds that a transfer waits for a slot.
+TURN_TIMEOUT = 60.0
 
 
 class ZoneSource:
-    """The contents of zones.
+    """Gives the contents of zones.
 
-    :param turns: zones that are sent while they are read, at the same time
+    :param max_streams: zones that may be sent while they are read, at the same time
     """
 
-    def __init__(self, kept: ZoneCache, turns: int) -> None:
-        self._kept = kept
-        self._turns = threading.BoundedSemaphore(turns)
-        # Known to be too large to be kept; what is forgotten is found anew.
+    def __init__(self, cache: ZoneCache, max_streams: int) -> None:
+        self._cache = cache
+        self._stream_slots = threading.BoundedSemaphore(max_streams)
+        # Zones that are too large for the cache; one that is evicted from this set is found out again.
         self._large = LruSet()
 
-    def get(self, key: str, serial: int, open: Open) -> PackedZone | StreamedZone | None:
-        """The zone of *key* at *serial*, or what *open* gives; None where that is None.
+    def get(self, key: str, serial: int, open_zone: OpenZone) -> PackedZone | StreamedZone | None:
+        """The zone of *key* at *serial* from the cache, or else from *open_zone*; None where that returns None.
 
-        :raises ServiceUnavailable: when it has to be sent while it is read, and its turn does not come
+        :raises ServiceUnavailable: when the zone has to be streamed, and no slot becomes free in time
         :raises Exception: what reading it raises
         """
-        kept = self._kept.get(key, serial)
-        if kept is not None:
-            return kept
-        with self._kept.alone(key):  # the others that ask for it now find it kept, or known to be too large
-            kept = self._kept.get(key, serial)
-            if kept is not None:
-                return kept
+        cached = self._cache.get(key, serial)
+        if cached is not None:
+            return cached
+        with self._cache.lock_key(key):  # callers that wait here find it cached, or known to be too large
+            cached = self._cache.get(key, serial)
+            if cached is not None:
+                return cached
             if key not in self._large:
-                zone = open()
-                found = None if zone is None else self._gather(key, zone)
-                if zone is None or found is not None:
-                    return found
-        return self._in_turn(key, open)
+                zone = open_zone()
+                cached_or_stream = None if zone is None else self._read_into_cache(key, zone)
+                if zone is None or cached_or_stream is not None:
+                    return cached_or_stream
+        return self._stream_when_free(key, open_zone)
 
-    def _gather(self, key: str, zone: StreamedZone) -> PackedZone | StreamedZone | None:
-        """*zone*, to be kept if there is room for all of it; None when it must be sent as it comes, and not now."""
+    def _read_into_cache(self, key: str, zone: StreamedZone) -> PackedZone | StreamedZone | None:
+        """Read *zone* into the cache; the rest as a stream if it does not fit; None when it needs a slot and none is
+        free."""
         bodies: collections.deque[Body] = collections.deque()
         size = reserved = 0
         try:
             for body in zone.bodies:
-                octets = len(body[1])
-                if reserved == size and self._kept.reserve(octets):
-                    reserved += octets
-                size += octets
+                length = len(body[1])
+                if reserved == size and self._cache.reserve(length):
+                    reserved += length
+                size += length
                 bodies.append(body)
                 if reserved < size and size > ROOM:
-                    if size > self._kept.budget:
+                    if size > self._cache.budget:
                         self._large.add(key)
-                    if not self._turns.acquire(blocking=False):
+                    if not self._stream_slots.acquire(blocking=False):
                         zone.close()
                         return None
-                    streamed, reserved = self._streamed(key, zone, bodies, reserved), 0
+                    streamed, reserved = self._with_buffered(key, zone, bodies, reserved), 0
                     return streamed
-        except BaseException:  # whoever ends it, a reading that is left open holds its connection
+        except BaseException:  # also when the thread is killed: an open read holds a connection
             zone.close()
             raise
         finally:
-            self._kept.release(reserved)
+            self._cache.release(reserved)
         packed = PackedZone(zone.domain_id, zone.name, zone.pool_name, zone.serial, tuple(bodies))
-        self._kept.put(key, packed)
+        self._cache.put(key, packed)
         return packed
 
-    def _in_turn(self, key: str, open: Open) -> StreamedZone | None:
-        if not self._turns.acquire(timeout=PATIENCE):
+    def _stream_when_free(self, key: str, open_zone: OpenZone) -> StreamedZone | None:
+        if not self._stream_slots.acquire(timeout=TURN_TIMEOUT):
             raise ServiceUnavailable(service='the database', why='too many large zones are read from it')
         zone = None
         try:
-            zone = open()
+            zone = open_zone()
         finally:
             if zone is None:
-                self._turns.release()
-        return None if zone is None else self._streamed(key, zone, collections.deque(), 0)
+                self._stream_slots.release()
+        return None if zone is None else self._with_buffered(key, zone, collections.deque(), 0)
 
-    def _streamed(self, key: str, zone: StreamedZone, ahead: collections.deque[Body], reserved: int) -> StreamedZone:
-        """*zone* with what was read of it *ahead*, for which room is *reserved*, whose end is the end of its turn."""
+    def _with_buffered(self, key: str, zone: StreamedZone, buffered: collections.deque[Body],
+                       reserved: int) -> StreamedZone:
+        """*zone* preceded by the bodies already read; closing it frees the slot and the *reserved* octets."""
         def bodies() -> Iterator[Body]:
             size = 0
-            for body in itertools.chain(_taken(ahead), zone.bodies):
+            for body in itertools.chain(_drain(buffered), zone.bodies):
                 size += len(body[1])
                 yield body
-            if size <= self._kept.budget:
+            if size <= self._cache.budget:
                 self._large.discard(key)
 
         def close() -> None:
             zone.close()
-            self._kept.release(reserved)
-            self._turns.release()
+            self._cache.release(reserved)
+            self._stream_slots.release()
 
         return dataclasses.replace(zone, bodies=bodies(), close=close)
 
 
-def _taken(ahead: collections.deque[Body]) -> Iterator[Body]:
-    while ahead:
-        yield ahead.popleft()
+def _drain(buffered: collections.deque[Body]) -> Iterator[Body]:
+    while buffered:
+        yield buffered.popleft()

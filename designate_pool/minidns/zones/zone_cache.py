@@ -1,4 +1,4 @@
-"""Packed zones that are kept, so that the next server costs a copy."""
+"""A cache of packed zones, so that the transfer to the next server costs only sending."""
 
 from __future__ import annotations
 
@@ -9,41 +9,41 @@ from collections.abc import Callable, Iterator
 
 from designate_pool.minidns.zones.packing import PackedZone
 
-#: Octets that a zone takes up beside those of its records; of small zones it is the most.
-EACH = 600
+#: Octets of memory for a zone beside its records; for small zones that is the larger part.
+ZONE_OVERHEAD = 600
 
 
 class ZoneCache:
-    """The latest packed zone of each key, those used last, within a number of octets; threads may share it.
+    """An LRU cache of the latest packed zone of each key, limited in octets; safe for threads.
 
-    What is gathered to be kept counts as well, so that the octets are never more than the budget.
+    Octets reserved for zones that are being read count as well, so that memory stays within the budget.
 
-    :param each: octets that are counted for a zone beside its records
+    :param zone_overhead: octets counted for each zone beside its records
     """
 
-    def __init__(self, budget: int, each: int = EACH) -> None:
+    def __init__(self, budget: int, zone_overhead: int = ZONE_OVERHEAD) -> None:
         self.budget = budget
-        self._each = each
+        self._zone_overhead = zone_overhead
         self._zones: collections.OrderedDict[str, PackedZone] = collections.OrderedDict()
-        self._held = self._reserved = 0
+        self._cached_bytes = self._reserved_bytes = 0
         self._lock = threading.Lock()
-        self._busy: dict[str, tuple[threading.Lock, int]] = {}
+        self._key_locks: dict[str, tuple[threading.Lock, int]] = {}
 
     def get_or_pack(self, key: str, serial: int, pack: Callable[[], PackedZone | None]) -> PackedZone | None:
-        """The zone of *key* at *serial*; what *pack* gives where it is not kept, made once for all who ask meanwhile.
+        """The cached zone of *key* at *serial*; otherwise what *pack* returns, called once for concurrent callers.
 
         :raises Exception: what *pack* raises
         """
-        kept = self.get(key, serial)
-        if kept is not None:
-            return kept
-        with self.alone(key):  # the others that ask for it now find it kept
-            kept = self.get(key, serial)
-            if kept is None:
-                kept = pack()
-                if kept is not None:
-                    self.put(key, kept)
-            return kept
+        zone = self.get(key, serial)
+        if zone is not None:
+            return zone
+        with self.lock_key(key):  # callers that wait here find it cached
+            zone = self.get(key, serial)
+            if zone is None:
+                zone = pack()
+                if zone is not None:
+                    self.put(key, zone)
+            return zone
 
     def get(self, key: str, serial: int) -> PackedZone | None:
         with self._lock:
@@ -59,60 +59,60 @@ class ZoneCache:
             return self._zones.get(key)
 
     def put(self, key: str, zone: PackedZone) -> None:
-        """Keep *zone*, and let older ones go that no longer fit; one for which there is no room displaces nothing."""
-        size = zone.size + self._each
+        """Cache *zone* and evict others as needed; nothing is done when it can never fit beside what is reserved."""
+        size = zone.size + self._zone_overhead
         with self._lock:
-            if self._reserved + size > self.budget:
+            if self._reserved_bytes + size > self.budget:
                 return
-            self._forget(key)
+            self._remove(key)
             self._zones[key] = zone
-            self._held += size
-            self._make_room()
+            self._cached_bytes += size
+            self._evict()
 
     def reserve(self, octets: int) -> bool:
-        """Set so many octets more aside for what is being gathered, if there is room for them beside the others'."""
+        """Reserve octets for a zone that is being read; False when they do not fit beside other reservations."""
         with self._lock:
-            if self._reserved + octets > self.budget:
+            if self._reserved_bytes + octets > self.budget:
                 return False
-            self._reserved += octets
-            self._make_room()
+            self._reserved_bytes += octets
+            self._evict()
             return True
 
     def release(self, octets: int) -> None:
-        """Give back what was set aside."""
+        """Give back reserved octets."""
         with self._lock:
-            self._reserved -= octets
+            self._reserved_bytes -= octets
 
     @contextlib.contextmanager
-    def alone(self, key: str) -> Iterator[None]:
-        """Only one at a time for each key."""
+    def lock_key(self, key: str) -> Iterator[None]:
+        """A lock for *key*."""
         with self._lock:
-            lock, waiting = self._busy.get(key, (threading.Lock(), 0))
-            self._busy[key] = lock, waiting + 1
+            lock, waiting = self._key_locks.get(key, (threading.Lock(), 0))
+            self._key_locks[key] = lock, waiting + 1
         try:
             with lock:
                 yield
         finally:
             with self._lock:
-                lock, waiting = self._busy.pop(key)
+                lock, waiting = self._key_locks.pop(key)
                 if waiting > 1:
-                    self._busy[key] = lock, waiting - 1
+                    self._key_locks[key] = lock, waiting - 1
 
-    def _make_room(self) -> None:
-        while self._held + self._reserved > self.budget:
-            self._forget(next(iter(self._zones)))
+    def _evict(self) -> None:
+        while self._cached_bytes + self._reserved_bytes > self.budget:
+            self._remove(next(iter(self._zones)))
 
-    def _forget(self, key: str) -> None:
+    def _remove(self, key: str) -> None:
         zone = self._zones.pop(key, None)
         if zone is not None:
-            self._held -= zone.size + self._each
+            self._cached_bytes -= zone.size + self._zone_overhead
 
 
 class LruSet:
-    """Keys of which something is known, the latest of them; threads may share it."""
+    """A set of keys, limited in size; safe for threads."""
 
-    #: Of more, the one that was marked first is forgotten.
-    MOST = 10000
+    #: Beyond that the oldest key is dropped.
+    MAX_KEYS = 10000
 
     def __init__(self) -> None:
         self._keys: collections.OrderedDict[str, None] = collections.OrderedDict()
@@ -125,7 +125,7 @@ class LruSet:
         with self._lock:
             if key not in self._keys:
                 self._keys[key] = None
-                if len(self._keys) > self.MOST:
+                if len(self._keys) > self.MAX_KEYS:
                     self._keys.popitem(last=False)
 
     def discard(self, key: str) -> None:

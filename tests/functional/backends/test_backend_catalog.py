@@ -110,7 +110,7 @@ def confirmed(pool: CatalogPool) -> int:
 
 @each_make
 def test_a_thousand_members(start: Start, monkeypatch: pytest.MonkeyPatch, kind: str, signed: bool) -> None:
-    monkeypatch.setattr(catalog_zone, 'BLOCK', 50)
+    monkeypatch.setattr(catalog_zone, 'BLOCK_MEMBERS', 50)
     pool, server = start(kind, signed)
     names = [f'{number}.example.' for number in range(1000)]
     pool.add(*names)

@@ -52,7 +52,7 @@ def test_each_is_notified_and_nobody_polled(world: World) -> None:
 def test_one_with_a_key_is_notified_with_it(world: World, key: str) -> None:
     give_key(world)
     service = world.start()
-    wait_until(lambda: service._keyring.visitors, 'the keys are read')
+    wait_until(lambda: service._tsig_grants.grants, 'the keys are read')
     ring = keyring(dataclasses.replace(KEY, name=key))
     with contextlib.closing(Scripted(acknowledging, keyring=ring)) as there:
         notify(service, f'127.0.0.1:{there.port} key {key.upper()}')

@@ -216,20 +216,20 @@ class Changing:
             self.was[serial] = transfer(self._endpoint, CATALOG)
         return serial
 
-    def answer(self, have: int, over: Callable[..., dns.message.Message] = dns.query.tcp) -> list[str | int]:
+    def answer(self, client_serial: int, over: Callable[..., dns.message.Message] = dns.query.tcp) -> list[str | int]:
         """What is in the answer to an IXFR query: serials, and names of members."""
         query = dns.message.make_query(CATALOG, 'IXFR', flags=0)
-        query.authority.append(dns.rrset.from_text(CATALOG, 0, 'IN', 'SOA', f'. . {have} 0 0 0 0'))
+        query.authority.append(dns.rrset.from_text(CATALOG, 0, 'IN', 'SOA', f'. . {client_serial} 0 0 0 0'))
         answer = over(query, self._endpoint.host, port=self._endpoint.port, timeout=10, one_rr_per_rrset=True)
         assert answer.rcode() == dns.rcode.NOERROR and not answer.flags & dns.flags.TC
         return [rrset[0].serial if rrset.rdtype == dns.rdatatype.SOA else rrset[0].to_text().partition('.')[0]
                 for rrset in answer.answer]
 
-    def brought(self, have: int) -> dns.zone.Zone:
-        """What a server makes of the answer that has the catalog at *have*."""
+    def brought(self, client_serial: int) -> dns.zone.Zone:
+        """What a server makes of the answer that has the catalog at *client_serial*."""
         zone = dns.zone.Zone(CATALOG, relativize=False)
         with zone.writer() as writer:
-            for owner, rdataset in self.was[have].iterate_rdatasets():
+            for owner, rdataset in self.was[client_serial].iterate_rdatasets():
                 writer.add(owner, rdataset)
         query, _ = dns.xfr.make_query(zone)
         assert query.question[0].rdtype == dns.rdatatype.IXFR
@@ -266,15 +266,15 @@ def test_ixfr_leads_from_every_serial_to_the_present_catalog(changing: Changing,
         else:
             changing.goes(names.pop(dice.randrange(len(names))))
     present = zone_of(catalog_text(world, max(changing.was)), CATALOG)
-    for have in changing.was:
-        assert changing.brought(have) == present
+    for client_serial in changing.was:
+        assert changing.brought(client_serial) == present
 
 
 def test_from_a_serial_that_was_never_packed_the_whole_catalog_is_sent(changing: Changing) -> None:
     skipped = changing.comes('a.example.', is_asked=False)
     present = changing.comes('b.example.')
-    for have in (skipped, 5, present - 100):
-        assert changing.answer(have)[:2] == [present, 'invalid']
+    for client_serial in (skipped, 5, present - 100):
+        assert changing.answer(client_serial)[:2] == [present, 'invalid']
     assert changing.answer(1)[:2] == [present, 1] and len(changing.answer(1)) == 6
 
 
@@ -290,10 +290,10 @@ def test_a_member_made_anew_goes_and_comes(changing: Changing, world: World) -> 
 
 
 def test_only_so_many_records_are_remembered(changing: Changing, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catalog_ixfr, 'MOST', 3)
+    monkeypatch.setattr(catalog_ixfr, 'MAX_RECORDS', 3)
     serials_ = [1, *(changing.comes(f'new{number}.example.') for number in range(5))]
-    assert [changing.answer(have)[1:2] for have in serials_] == [
-        ['invalid'], ['invalid'], *([have] for have in serials_[2:5]), []]
+    assert [changing.answer(client_serial)[1:2] for client_serial in serials_] == [
+        ['invalid'], ['invalid'], *([client_serial] for client_serial in serials_[2:5]), []]
     changing.comes(*(f'more{number}.example.' for number in range(4)))
     assert changing.answer(serials_[-1])[1] == 'invalid'
 

@@ -47,7 +47,8 @@ class Pool:
     def read(self, former: PackedCatalog | None) -> PackedCatalog:
         """The catalog after *former*; :attr:`ranges` is what was read for it."""
         self.ranges.clear()
-        found = self.storage.read(store.snapshot, 'default', [], functools.partial(catalog_zone.read, HEAD, former))
+        found = self.storage.read(store.snapshot, 'default', [],
+                                  functools.partial(catalog_zone.read_catalog, HEAD, former))
         assert found is not None
         return found
 
@@ -79,7 +80,7 @@ def records(found: PackedCatalog) -> tuple[int, bytes]:
 @pytest.fixture
 def pool(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> Pool:
     """A pool of 40 domains with even ids, in ten blocks."""
-    monkeypatch.setattr(catalog_zone, 'BLOCK', 4)
+    monkeypatch.setattr(catalog_zone, 'BLOCK_MEMBERS', 4)
     made = Pool(storage)
     storage.run(set_catalog, 1)
     read = CatalogReading.members
@@ -137,7 +138,7 @@ def test_when_all_is_read_anew(pool: Pool, monkeypatch: pytest.MonkeyPatch, why:
     if why == 'many changes':
         pool.delete(*ids(*range(2, 82, 8)))
     if why == 'long ago':
-        monkeypatch.setattr(catalog_zone, 'WHOLE', -1.0)
+        monkeypatch.setattr(catalog_zone, 'FULL_READ_INTERVAL', -1.0)
     if why == 'a backup':
         pool.storage.run(lambda tx: tx.execute(
             catalogs.update().values(changes=0, serial=catalogs.c.serial + 1)) and None)
@@ -163,7 +164,7 @@ def test_after_any_changes_it_is_what_all_of_it_would_be(pool: Pool) -> None:
 
 
 def test_all_read_anew_leaves_the_blocks_in_which_nothing_changed(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catalog_zone, 'WHOLE', -1.0)
+    monkeypatch.setattr(catalog_zone, 'FULL_READ_INTERVAL', -1.0)
     former = pool.read(None)
     pool.delete(*ids(2))
     pool.add(*ids(35, 37))
@@ -171,11 +172,11 @@ def test_all_read_anew_leaves_the_blocks_in_which_nothing_changed(pool: Pool, mo
     assert pool.ranges == [('', END)]
     assert len(set(found.blocks) - set(former.blocks)) == 3, 'one that shrank, and one that became two'
     (step,) = found.steps
-    assert (step.have, len(step.gone), len(step.added)) == (former.serial, 1, 2)
+    assert (step.from_serial, len(step.removed), len(step.added)) == (former.serial, 1, 2)
 
 
 def test_small_blocks_become_one_when_all_is_read_anew(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catalog_zone, 'WHOLE', -1.0)
+    monkeypatch.setattr(catalog_zone, 'FULL_READ_INTERVAL', -1.0)
     former = pool.read(None)
     pool.delete(*ids(*range(4, 82, 4)))
     found = pool.read(former)

@@ -35,17 +35,17 @@ class MiniDns:
     """What one MiniDNS knows of the catalog."""
 
     def __init__(self, storage: Storage) -> None:
-        self._catalogs = CatalogLoader(storage, ZoneCache(1 << 24))
+        self._catalog_loader = CatalogLoader(storage, ZoneCache(1 << 24))
 
     def whole(self, *peers: AllowedPeer) -> tuple[int, frozenset[str]]:
         """The catalog's serial and members: ``name label``."""
-        found = self._catalogs.packed(self._head(), peers)
+        found = self._catalog_loader.load_catalog(self._head(), peers)
         assert found is not None
         return found.serial, frozenset(text for _, text in records(found.bodies) if text)
 
-    def step(self, have: int, members: Collection[str], *peers: AllowedPeer) -> tuple[int, frozenset[str]]:
-        """The serial and members of a server that asks for what changed since *have*."""
-        found = self._catalogs.difference(self._head(), peers, have)
+    def step(self, client_serial: int, members: Collection[str], *peers: AllowedPeer) -> tuple[int, frozenset[str]]:
+        """The serial and members of a server that asks for what changed since *client_serial*."""
+        found = self._catalog_loader.load_difference(self._head(), peers, client_serial)
         if found is None:
             return self.whole(*peers)
         is_added, there = True, set(members)
@@ -60,7 +60,7 @@ class MiniDns:
         return found.serial, frozenset(there)
 
     def _head(self) -> catalog.ZoneHead:
-        found = self._catalogs.head(ZONE, 'default')
+        found = self._catalog_loader.head(ZONE, 'default')
         assert found is not None
         return found
 
@@ -115,7 +115,7 @@ def test_a_domain_is_in_no_catalog_of_an_earlier_serial(central: Central, databa
 @pytest.mark.usefixtures('has_catalog')
 def test_servers_that_follow_any_minidns_have_the_same_members(central: Central, database: Storage,
                                                                monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr('designate_pool.minidns.catalog.catalog_zone.BLOCK', 4)
+    monkeypatch.setattr('designate_pool.minidns.catalog.catalog_zone.BLOCK_MEMBERS', 4)
     seen: dict[int, set[frozenset[str]]] = collections.defaultdict(set)
     over, dice = threading.Event(), random.Random(13)
 

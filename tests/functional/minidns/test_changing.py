@@ -79,7 +79,7 @@ def test_a_transfer_that_has_begun_is_sent_to_its_end(world: World) -> None:
     with dial(service.endpoints[0]) as sock, sock.makefile('rb') as stream:
         sock.sendall(framed(*[dns.message.make_query('example.org', 'AXFR')] * transfers))
         assert stream.peek(1)
-        (connection,) = service._server._connections._open
+        (connection,) = service._listener._tcp_server._open
         service.set_pool(a_pool(KEYED))
         assert ask(service.endpoints[0]).rcode() == dns.rcode.REFUSED
         assert connection.idle_since is None, 'it is still being served'
@@ -142,7 +142,7 @@ def test_a_poll_follows_a_server_that_moves(world: World) -> None:
 def settle(service: MiniDns) -> None:
     """Wait until the loop has done all that was handed in so far."""
     done: list[bool] = []
-    service._loop.submit(lambda: done.append(True))
+    service._client_loop.submit(lambda: done.append(True))
     wait_until(lambda: done, 'the loop is there')
 
 

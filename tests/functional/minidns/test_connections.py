@@ -47,7 +47,7 @@ def read_message(sock: socket.socket) -> dns.message.Message:
 
 def two_who_take_nothing(service: MiniDns, stack: contextlib.ExitStack) -> None:
     """Connections from two strangers' addresses that send queries until neither side takes anything any more."""
-    for listener in service._server._tcp:  # connections have its buffers: small ones are full at once
+    for listener in service._listener._tcp:  # connections have its buffers: small ones are full at once
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     noise = framed(dns.message.make_query('example.com', 'SOA')) * 5000
@@ -104,14 +104,14 @@ def test_clients_that_say_or_take_nothing_block_nobody(world: World) -> None:
 
 
 def test_a_client_that_is_silent_for_long_is_hung_up_on(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tcp, 'IDLE', 0.1)
+    monkeypatch.setattr(tcp, 'IDLE_TIMEOUT', 0.1)
     (endpoint,) = world.start().endpoints
     with dial(endpoint) as sock:
         assert closed(sock)
 
 
 def test_a_client_that_dribbles_its_query_is_hung_up_on(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tcp, 'ARRIVAL', 0.2)
+    monkeypatch.setattr(tcp, 'QUERY_TIMEOUT', 0.2)
     (endpoint,) = world.start().endpoints
     with dial(endpoint) as sock:
         sock.sendall(b'\0')
@@ -119,13 +119,13 @@ def test_a_client_that_dribbles_its_query_is_hung_up_on(world: World, monkeypatc
 
 
 def test_a_client_that_takes_nothing_is_hung_up_on(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tcp, 'TAKING', 0.2)
+    monkeypatch.setattr(tcp, 'SEND_TIMEOUT', 0.2)
     world.storage.run(insert_big_zone, 20000)
     service = world.start()
     with dial(service.endpoints[0]) as sock:
         sock.sendall(framed(*[dns.message.make_query('example.org', 'AXFR')] * 60))
-        wait_until(lambda: service._server._connections._open, 'it is served')
-        wait_until(lambda: not service._server._connections._open, 'it is hung up on')
+        wait_until(lambda: service._listener._tcp_server._open, 'it is served')
+        wait_until(lambda: not service._listener._tcp_server._open, 'it is hung up on')
 
 
 def test_the_longest_idle_connection_makes_room_for_a_new_one(world: World) -> None:
@@ -160,7 +160,7 @@ def test_one_client_cannot_take_all_connections_and_those_too_many_wait(world: W
 
 def test_one_that_waits_takes_the_place_of_one_that_has_been_idle(world: World,
                                                                   monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tcp, 'ARRIVING', 0.0)
+    monkeypatch.setattr(tcp, 'FIRST_QUERY_TIME', 0.0)
     (endpoint,) = world.start(tcp_connections=2, hosts=('127.0.0.8',)).endpoints
     with dial(endpoint) as idle, dial(endpoint) as next_one:
         assert closed(idle)
@@ -171,7 +171,7 @@ def test_one_that_waits_takes_the_place_of_one_that_has_been_idle(world: World,
 def test_those_that_wait_are_closed_at_the_end(world: World) -> None:
     service = world.start(tcp_connections=2, hosts=('127.0.0.8',))
     with dial(service.endpoints[0]) as served, dial(service.endpoints[0]) as waiting:
-        wait_until(lambda: service._server._connections._waiting, 'it waits')
+        wait_until(lambda: service._listener._tcp_server._waiting, 'it waits')
         service.stop()
         assert closed(served) and closed(waiting)
 
@@ -197,8 +197,8 @@ def test_strangers_keep_no_server_waiting(world: World) -> None:
             stranger.settimeout(0.05)
             with contextlib.suppress(OSError):
                 stranger.sendall(noise)
-        held = service._server._connections
-        wait_until(lambda: held._strangers == 10, 'strangers have half of the connections')
+        held = service._listener._tcp_server
+        wait_until(lambda: held._stranger_count == 10, 'strangers have half of the connections')
         for _ in range(10):
             server = stack.enter_context(dial(endpoint))
             server.sendall(framed(dns.message.make_query('example.com', 'SOA')))
@@ -207,7 +207,7 @@ def test_strangers_keep_no_server_waiting(world: World) -> None:
 
 
 def test_as_many_strangers_wait_as_are_served_and_no_more(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tcp, 'HASTE', 30)
+    monkeypatch.setattr(tcp, 'STRANGER_SEND_TIMEOUT', 30)
     service = world.start(tcp_connections=4, hosts=('127.0.0.8',))
     (endpoint,) = service.endpoints
     with contextlib.ExitStack() as stack:
@@ -242,10 +242,10 @@ def test_who_shows_a_key_is_no_stranger(world: World) -> None:
         query.use_tsig(keyring(KEY))
         sock.sendall(framed(query))
         assert sock.recv(2)
-        held = service._server._connections
-        assert len(held._open) == 1 and held._strangers == 0
+        held = service._listener._tcp_server
+        assert len(held._open) == 1 and held._stranger_count == 0
     wait_until(lambda: not held._open, 'it has gone')
-    assert held._strangers == 0
+    assert held._stranger_count == 0
 
 
 def test_strangers_who_take_nothing_do_not_keep_their_places(world: World) -> None:
@@ -269,10 +269,10 @@ def test_visitors_who_take_their_time_keep_no_server_waiting(world: World) -> No
                       given.secret, utcnow())
     service = world.start(tcp_connections=4, hosts=('127.0.0.8',))
     (endpoint,) = service.endpoints
-    wait_until(lambda: service._keyring.visitors, 'the key is known')
+    wait_until(lambda: service._tsig_grants.grants, 'the key is known')
     query = dns.message.make_query('example.org', 'AXFR')
     query.use_tsig(keyring(given))
-    held = service._server._connections
+    held = service._listener._tcp_server
     with contextlib.ExitStack() as stack:
         for number in range(4):
             visitor = stack.enter_context(dial_from(endpoint, f'127.0.1.{1 + number}'))
@@ -283,7 +283,7 @@ def test_visitors_who_take_their_time_keep_no_server_waiting(world: World) -> No
         server.sendall(framed(dns.message.make_query('example.com', 'SOA')))
         server.settimeout(2)
         assert serial_of(read_message(server)) == 7
-        assert held._strangers == 2
+        assert held._stranger_count == 2
 
 
 def test_a_port_that_is_taken_shows_at_start(world: World) -> None:

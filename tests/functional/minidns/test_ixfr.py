@@ -68,31 +68,32 @@ class Zone:
     def put(self, label: str, *addresses: str) -> int:
         return self.apply((label, 'A', list(addresses), None))
 
-    def ask(self, have: int, key: TsigKey | None = None, over: Callable[..., dns.message.Message] = dns.query.tcp,
+    def ask(self, client_serial: int, key: TsigKey | None = None,
+            over: Callable[..., dns.message.Message] = dns.query.tcp,
             **options: Any) -> dns.message.Message:
         """The answer to an IXFR query, which has to come in one message."""
         query = dns.message.make_query(NAME, 'IXFR', flags=0, **options)
-        query.authority.append(dns.rrset.from_text(NAME, 0, 'IN', 'SOA', f'. . {have} 0 0 0 0'))
+        query.authority.append(dns.rrset.from_text(NAME, 0, 'IN', 'SOA', f'. . {client_serial} 0 0 0 0'))
         if key is not None:
             query.use_tsig(keyring(key))
         return over(query, self.endpoint.host, port=self.endpoint.port, timeout=10, one_rr_per_rrset=True)
 
-    def serials(self, have: int, **options: Any) -> list[int]:
+    def serials(self, client_serial: int, **options: Any) -> list[int]:
         """The serials of the SOA records in the answer: twice the present one for the whole zone."""
-        return serials_in(self.ask(have, **options))
+        return serials_in(self.ask(client_serial, **options))
 
-    def is_whole(self, have: int) -> bool:
+    def is_whole(self, client_serial: int) -> bool:
         present = max(self.was)
-        found = self.serials(have)
-        assert found == [present, present] or found[:2] == [present, have]
+        found = self.serials(client_serial)
+        assert found == [present, present] or found[:2] == [present, client_serial]
         return len(found) == 2
 
-    def bring(self, have: int, key: TsigKey | None = None,
+    def bring(self, client_serial: int, key: TsigKey | None = None,
               by: dns.query.UDPMode = dns.query.UDPMode.NEVER) -> dns.zone.Zone:
-        """What a server with the zone at *have* makes of the answer."""
+        """What a server with the zone at *client_serial* makes of the answer."""
         zone = dns.zone.Zone(NAME, relativize=False)
         with zone.writer() as writer:
-            for owner, rdataset in self.was[have].iterate_rdatasets():
+            for owner, rdataset in self.was[client_serial].iterate_rdatasets():
                 writer.add(owner, rdataset)
         query, _ = dns.xfr.make_query(zone, keyring=None if key is None else keyring(key))
         assert query.question[0].rdtype == dns.rdatatype.IXFR
@@ -126,8 +127,8 @@ def test_all_serials_in_between_come_in_one_answer(zone: Zone, key: TsigKey | No
     second, third, fourth = zone.put('new', '192.0.2.9'), zone.put('other', '192.0.2.8'), zone.put('host0')
     assert zone.serials(zone.first, key=key) == [fourth, zone.first, second, second, third, third, fourth, fourth]
     assert zone.serials(third, key=key) == [fourth, third, fourth, fourth]
-    for have in (zone.first, second, third, fourth):
-        assert zone.bring(have, key) == zone.was[fourth]
+    for client_serial in (zone.first, second, third, fourth):
+        assert zone.bring(client_serial, key) == zone.was[fourth]
 
 
 def test_what_came_and_went_is_left_out(zone: Zone) -> None:
@@ -146,8 +147,8 @@ def test_records_of_all_kinds(zone: Zone) -> None:
     zone.apply(('www', 'CNAME', [], None), ('www', 'A', ['192.0.2.5'], 60), ('mail', 'MX', [f'20 host2.{NAME}'], 77),
                ('*.wild', 'TXT', [], None))
     last = zone.apply(('mail', 'MX', [f'20 host2.{NAME}'], 78), ('host2', 'A', ['192.0.2.1', '192.0.2.2'], None))
-    for have in zone.was:
-        assert zone.bring(have) == zone.was[last]
+    for client_serial in zone.was:
+        assert zone.bring(client_serial) == zone.was[last]
 
 
 def test_over_udp_as_long_as_it_fits(zone: Zone) -> None:
@@ -168,8 +169,8 @@ def test_over_udp_as_long_as_it_fits(zone: Zone) -> None:
 def test_who_has_the_serial_is_told_so(zone: Zone) -> None:
     last = zone.put('new', '192.0.2.9')
     for over in (dns.query.tcp, dns.query.udp):
-        for have in (last, last + 5):
-            answer = zone.ask(have, over=over)
+        for client_serial in (last, last + 5):
+            answer = zone.ask(client_serial, over=over)
             assert serials_in(answer) == [last] and not answer.flags & dns.flags.TC and len(answer.answer) == 1
 
 
@@ -187,8 +188,8 @@ def test_a_difference_that_is_no_smaller_is_the_whole_zone(zone: Zone) -> None:
 
 def test_serials_that_the_journal_does_not_know(zone: Zone) -> None:
     last = zone.put('new', '192.0.2.9')
-    for have in (zone.first - 1, zone.first + 1, last - 1):
-        assert zone.is_whole(have)
+    for client_serial in (zone.first - 1, zone.first + 1, last - 1):
+        assert zone.is_whole(client_serial)
 
 
 @pytest.mark.parametrize('values', [{'email': 'other@example.com'}, {'ttl': 77}], ids=['email', 'ttl'])
@@ -221,7 +222,7 @@ def test_who_comes_later_than_the_journal_reaches_gets_the_whole_zone(world: Wor
     short = Central(world.storage, PoolManagerClient(Caller()), Inline(), clock=clock, journal_records=4)
     zone = Zone(world, short, clock)
     serials = [zone.put(f'new{number}', '192.0.2.9') for number in range(10)]
-    reached = [not zone.is_whole(have) for have in serials[:-1]]
+    reached = [not zone.is_whole(client_serial) for client_serial in serials[:-1]]
     assert reached == sorted(reached) and reached[-1] and not reached[0]
     short.stop()
 

@@ -34,12 +34,12 @@ def encoded(secret: bytes) -> str:
 
 def seen(keyring: TsigGrants) -> Mapping[str, bytes]:
     """Secrets by the names of their keys."""
-    return {name: visitor.key.secret.rstrip(b'.') for name, visitor in visitors(keyring).items()}
+    return {name: grant.key.secret.rstrip(b'.') for name, grant in visitors(keyring).items()}
 
 
 def visitors(keyring: TsigGrants) -> dict[str, TsigGrant]:
-    keyring.look()
-    return {name.to_text(): visitor for name, visitor in keyring.visitors.items() if isinstance(name, dns.name.Name)}
+    keyring.reload()
+    return {name.to_text(): grant for name, grant in keyring.grants.items() if isinstance(name, dns.name.Name)}
 
 
 def test_a_rotation_by_a_clock_that_is_behind_is_seen(central: Central, keyring: TsigGrants, clock: Clock) -> None:
@@ -72,7 +72,7 @@ def test_a_key_of_a_pool_is_one_of_it_by_its_new_name(central: Central, keyring:
 
 def test_keys_that_have_not_changed_are_not_read(central: Central, keyring: TsigGrants, database: Storage) -> None:
     make(central, 'key.')
-    keyring.look()
+    keyring.reload()
     with database.count_statements() as counter:
-        keyring.look()
+        keyring.reload()
     assert counter.total() == 1 and 'secret' not in next(iter(counter))

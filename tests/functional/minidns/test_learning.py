@@ -73,7 +73,7 @@ def test_a_server_known_by_a_host_name_is_polled(world: World) -> None:
     with contextlib.closing(name_server):
         server = Server(id=new_id(), driver='fake', host='localhost', port=name_server.port)
         service = world.start(server)
-        peer = service._roster.peers[server.id]
+        peer = service._server_table.peers[server.id]
         assert '127.0.0.1' in peer.addresses
         service.poll_for_serial_number(Context(), DOMAIN, f'127.0.0.1:{name_server.port}', 5, 0.01, 2)
         wait_until(lambda: world.pool_manager.told, 'it is reported')

@@ -58,7 +58,7 @@ def test_a_zone_larger_than_the_budget_is_transferred_right_each_time(world: Wor
     service = start(world)
     for _ in ('first', 'second'):
         assert transfer(service.endpoints[0], 'example.org.', key) == zone_of(big_zone(COUNT), 'example.org.')
-    assert service._server._answering._zones._kept.get(large, 7) is None
+    assert service._listener._query_handler._zone_loader._cache.get(large, 7) is None
     wait_until(lambda: not reading(world.storage), 'no connection is held')
 
 
@@ -99,10 +99,10 @@ def test_a_zone_that_changes_while_it_is_read_is_sent_as_it_was(storage: Storage
 def test_memory_does_not_follow_the_zone(world: World) -> None:
     for name, count in (('small.example.', 3), ('large.example.', 12)):
         world.storage.run(insert_big_zone, count * zone_snapshot._PAGE, name)
-    supply = start(world)._server._answering._zones
+    loader = start(world)._listener._query_handler._zone_loader
     peaks = []
     for name, count in (('small.example.', 3), ('small.example.', 3), ('large.example.', 12)):
-        zone = supply.packed(supply.heads([name])[name])
+        zone = loader.load_zone(loader.read_heads([name])[name])
         assert isinstance(zone, StreamedZone)
         tracemalloc.start()
         sizes = [(count, len(octets)) for count, octets in zone.bodies]
@@ -156,11 +156,11 @@ def test_reading_that_breaks_off_ends_the_connection_without_the_final_soa(
 
 def test_slow_readers_take_neither_all_connections_nor_the_turn_for_good(
         world: World, large: str, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tcp, 'TAKING', 1.0)
+    monkeypatch.setattr(tcp, 'SEND_TIMEOUT', 1.0)
     world.storage = Storage(url, pool_size=2)
     service = start(world)
     (endpoint,) = service.endpoints
-    turns = service._server._answering._zones._supply._turns
+    turns = service._listener._query_handler._zone_loader._zone_source._stream_slots
     with contextlib.ExitStack() as stack:
         for _ in range(6):  # of these the first has the turn
             slow = stack.enter_context(dial(endpoint))

@@ -78,7 +78,7 @@ def ask_for_all(service: MiniDns, reads: Reads, names: Collection[str]) -> dict[
         asked = {first: clients.submit(transfer, service.endpoints[0], first)}
         wait_until(lambda: reads.batches, 'one is read')
         asked |= {name: clients.submit(transfer, service.endpoints[0], name) for name in others}
-        waiting = service._server._answering._zones._small
+        waiting = service._listener._query_handler._zone_loader._small_zones
         wait_until(lambda: len(waiting._next.keys) == len(others), 'the others wait')
         reads.go.set()
         return {name: each.result(20) for name, each in asked.items()}
@@ -92,7 +92,7 @@ def test_zones_that_are_asked_for_meanwhile_are_one_reading(world: World, reads:
 
 
 def test_there_are_only_so_many_in_one_reading(world: World, reads: Reads, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(minidns_zones, 'TOGETHER', 8)
+    monkeypatch.setattr(minidns_zones, 'BATCH_ZONES', 8)
     add(world.storage, EXAMPLE, *NAMES)
     found = ask_for_all(world.start(), reads, NAMES)
     assert [len(batch) for batch in reads.batches] == [1, 8, 8, 3]
@@ -101,7 +101,7 @@ def test_there_are_only_so_many_in_one_reading(world: World, reads: Reads, monke
 
 def test_a_large_zone_among_them_has_each_read_by_itself_once(world: World, reads: Reads,
                                                               monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(minidns_zones, 'MOST', 400)
+    monkeypatch.setattr(minidns_zones, 'BATCH_RECORDS', 400)
     ids = add(world.storage, EXAMPLE, *NAMES[:5])
     (large,) = add(world.storage, big_zone(500), 'large.example.')
     service = world.start(packed_zones_bytes=1)  # nothing is kept
@@ -156,7 +156,7 @@ def ask_all_since(changed: Changed, reads: Reads) -> dict[str, bool]:
         asked = {first: clients.submit(changed.brought, first)}
         wait_until(lambda: reads.batches, 'one is read')
         asked |= {name: clients.submit(changed.brought, name) for name in others}
-        waiting = changed.service._server._answering._zones._differences
+        waiting = changed.service._listener._query_handler._zone_loader._differences
         wait_until(lambda: len(waiting._next.keys) == len(others), 'the others wait')
         reads.go.set()
         return {name: each.result(20) for name, each in asked.items()}
@@ -174,13 +174,13 @@ def test_a_long_difference_among_them_has_each_read_by_itself(world: World, cent
                                                               differences: Reads,
                                                               monkeypatch: pytest.MonkeyPatch) -> None:
     changed = Changed(world, central, clock, hosts=100)
-    monkeypatch.setattr(minidns_zones, 'MOST', 90)
+    monkeypatch.setattr(minidns_zones, 'BATCH_RECORDS', 90)
     alone = []
     read = journal.difference
 
-    def difference(tx: Tx, domain_id: str, have: int, most: int) -> Any:
-        alone.append((domain_id, have))
-        return read(tx, domain_id, have, most)
+    def difference(tx: Tx, domain_id: str, client_serial: int, most: int) -> Any:
+        alone.append((domain_id, client_serial))
+        return read(tx, domain_id, client_serial, most)
 
     monkeypatch.setattr(journal, 'difference', difference)
     assert all(ask_all_since(changed, differences).values())

@@ -11,7 +11,7 @@ import dns.rdatatype
 import dns.tsig
 import dns.zone
 
-from designate_pool.minidns.access.acl import AllowedPeer, guests
+from designate_pool.minidns.access.acl import AllowedPeer, make_acl
 from designate_pool.minidns.server.responder import Responder
 from designate_pool.minidns.zones import packing
 from designate_pool.model import TsigKey, ZoneHead, ZoneRecord
@@ -26,7 +26,7 @@ KEY = TsigKey('pool-key.', 'hmac-sha256', SECRET)
 OTHER_KEY = TsigKey('pool-key.', 'hmac-sha256', base64.b64encode(b'another secret').decode())
 UNKEYED = AllowedPeer('s1', 'one', ('192.0.2.1', '2001:db8::1'), 53)
 KEYED = AllowedPeer('s2', 'two', ('192.0.2.2',), 53, tsig.key_from(KEY))
-RESPONDER = Responder(guests([UNKEYED, KEYED]))
+RESPONDER = Responder(make_acl([UNKEYED, KEYED]))
 
 
 def dns_key(key: TsigKey) -> dns.tsig.Key:

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from designate_pool.errors import InvalidField
-from designate_pool.minidns.access.servers import roster
+from designate_pool.minidns.access.servers import make_server_table
 from designate_pool.model import Domain, Outcome, PollResult, Server
 from tests.unit.pool_manager.test_manager import CONTEXT, World, clock, world  # noqa: F401  fixtures
 
@@ -25,7 +25,7 @@ def test_a_result_is_the_server_s_that_was_asked(world: World, monkeypatch: pyte
                                                  destination: str, server: Server) -> None:
     heard: list[PollResult] = []
     domain = have(world, monkeypatch, heard)
-    asked = roster(world.manager.pool).find(destination)
+    asked = make_server_table(world.manager.pool).find_peer(destination)
     assert asked.id == server.id
     world.endpoint.update_status(CONTEXT, domain, destination, Outcome.SUCCESS, domain.serial)
     assert [each.server_id for each in heard] == [server.id]
@@ -38,7 +38,7 @@ def test_what_one_end_refuses_the_other_refuses(world: World, monkeypatch: pytes
     heard: list[PollResult] = []
     domain = have(world, monkeypatch, heard)
     with pytest.raises(InvalidField):
-        roster(world.manager.pool).find(destination)
+        make_server_table(world.manager.pool).find_peer(destination)
     with pytest.raises(InvalidField):
         world.endpoint.update_status(CONTEXT, domain, destination, Outcome.SUCCESS, domain.serial)
     assert heard == []

@@ -332,11 +332,11 @@ def bare(rcode: int) -> Script:
 
 
 def bad_key(query: dns.message.Message, over_tcp: bool) -> Answers:
-    seal = tsig.last(tsig.Signer(tsig.key_from(OTHER_KEY)).sign(query.to_wire(), int(time.time())))
-    assert seal is not None
+    tsig_record = tsig.last(tsig.Signer(tsig.key_from(OTHER_KEY)).sign(query.to_wire(), int(time.time())))
+    assert tsig_record is not None
     bare_refusal, = bare(dns.rcode.NOTAUTH)(query, over_tcp)
     assert isinstance(bare_refusal, bytes)
-    return [tsig.refuse(bare_refusal, seal, tsig.BADKEY)]
+    return [tsig.refuse(bare_refusal, tsig_record, tsig.BADKEY)]
 
 
 def cut_off(query: dns.message.Message, over_tcp: bool) -> Answers:

@@ -19,12 +19,12 @@ class Log:
 
     def __init__(self, caplog: pytest.LogCaptureFixture) -> None:
         self.now = 1000.0
-        self.complaints = RefusalLog(lambda: self.now)
+        self.refusal_log = RefusalLog(lambda: self.now)
         self._caplog = caplog
 
     def refused(self, refusal: Refusal, times: int = 1) -> None:
         for _ in range(times):
-            self.complaints.refused(refusal)
+            self.refusal_log.refused(refusal)
 
     def lines(self) -> list[str]:
         """Those since the last look."""
@@ -60,10 +60,10 @@ def test_each_kind_of_each_key_and_address_is_said(log: Log) -> None:
 
 def test_after_it_has_worked_a_refusal_is_news(log: Log) -> None:
     log.refused(BADSIG, 2)
-    log.complaints.worked('192.0.2.2', 'other-key.')
+    log.refusal_log.accepted('192.0.2.2', 'other-key.')
     log.refused(BADSIG)
     assert len(log.lines()) == 1
-    log.complaints.worked('192.0.2.2', 'pool-key.')
+    log.refusal_log.accepted('192.0.2.2', 'pool-key.')
     log.refused(BADSIG, 2)
     assert len(log.lines()) == 1
 
@@ -76,20 +76,20 @@ def strangers(count: int, network: int = 0) -> list[Refusal]:
 def test_ten_thousand_strangers_fill_neither_memory_nor_log(log: Log) -> None:
     for stranger in strangers(10000):
         log.refused(stranger)
-    assert len(log.lines()) <= refusals.MOST
-    assert len(log.complaints._said) <= refusals.MOST + 1
+    assert len(log.lines()) <= refusals.MAX_KINDS
+    assert len(log.refusal_log._kinds_by_source) <= refusals.MAX_KINDS + 1
     log.now += 60
     for stranger in strangers(10000, network=1):
         log.refused(stranger)
-    assert 0 < len(log.lines()) <= refusals.MOST
-    assert len(log.complaints._said) <= refusals.MOST + 1
+    assert 0 < len(log.lines()) <= refusals.MAX_KINDS
+    assert len(log.refusal_log._kinds_by_source) <= refusals.MAX_KINDS + 1
 
 
 def test_what_works_and_fails_in_turn_does_not_fill_the_log(log: Log) -> None:
     for _ in range(1000):
         log.refused(BADSIG)
-        log.complaints.worked('192.0.2.2', 'pool-key.')
-    assert len(log.lines()) == refusals.MOST
+        log.refusal_log.accepted('192.0.2.2', 'pool-key.')
+    assert len(log.lines()) == refusals.MAX_KINDS
 
 
 def test_after_a_flood_a_server_with_a_wrong_key_is_heard_of_again(log: Log) -> None:

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from designate_pool.errors import InvalidField
-from designate_pool.minidns.access.acl import AllowedPeer, Refusal, guests
+from designate_pool.minidns.access.acl import AllowedPeer, Refusal, make_acl
 from designate_pool.minidns.server import responder
 from designate_pool.minidns.server.responder import Query, Transfer
 from designate_pool.minidns.zones.ixfr import PackedDifference
@@ -131,7 +131,7 @@ def long_head() -> ZoneHead:
 
 def test_edns_is_answered_with_edns() -> None:
     said = reply(query(use_edns=0, payload=4096, want_dnssec=True))
-    assert (said.edns, said.payload, said.ednsflags) == (0, responder.MOST_UDP, dns.flags.DO)
+    assert (said.edns, said.payload, said.ednsflags) == (0, responder.MAX_UDP_SIZE, dns.flags.DO)
     assert reply(query()).edns == -1
 
 
@@ -217,7 +217,7 @@ def test_ixfr_over_udp_without_room_is_the_soa_and_tc() -> None:
     asked = over_udp(ixfr(1))
     assert asked.datagram(pack_difference(HEAD, 6, [ZoneStep(7, [], [
         (f'host{number}.example.com.', 'A', 60, bytes(4)) for number in range(5000)])]), NOW) is None
-    said = dns.message.from_wire(asked.come_by_tcp(NOW))
+    said = dns.message.from_wire(asked.ask_for_tcp(NOW))
     assert soa_of(said) == SOA_TEXT and said.flags & dns.flags.TC
 
 
@@ -249,7 +249,7 @@ def test_a_signed_answer_does_not_verify_under_another_key() -> None:
 @pytest.mark.parametrize('algorithm', [*TSIG_ALGORITHMS, 'hmac-md5.sig-alg.reg.int'])
 def test_every_algorithm(algorithm: str) -> None:
     key = TsigKey('other-key.', algorithm, SECRET)
-    with_key = responder.Responder(guests([AllowedPeer('s', 's', (), 53, tsig.key_from(key))]))
+    with_key = responder.Responder(make_acl([AllowedPeer('s', 's', (), 53, tsig.key_from(key))]))
     message = query(key=key)
     read = with_key.read(message, STRANGER, False, NOW)
     assert isinstance(read, Query)
@@ -267,9 +267,9 @@ def test_a_server_with_a_key_must_use_it() -> None:
 
 def tsig_rdata(message: bytes) -> bytes:
     """The rdata of the TSIG record that ends *message*."""
-    seal = tsig.last(message)
-    assert seal is not None
-    return message[wire.read_record(message, seal.at).start:]
+    tsig_record = tsig.last(message)
+    assert tsig_record is not None
+    return message[wire.read_record(message, tsig_record.at).start:]
 
 
 def refusal(message: bytes) -> tuple[int, int, bytes]:
@@ -278,9 +278,9 @@ def refusal(message: bytes) -> tuple[int, int, bytes]:
     with pytest.raises(dns.tsig.PeerError) as raised:
         dns.message.from_wire(said, keyring=dns_key(KEY), request_mac=b'')
     assert raised.value
-    seal = tsig.last(said)
-    assert seal is not None
-    return said[3] & 15, seal.error, seal.mac
+    tsig_record = tsig.last(said)
+    assert tsig_record is not None
+    return said[3] & 15, tsig_record.error, tsig_record.mac
 
 
 def test_a_wrong_secret_is_badsig_and_not_signed() -> None:
@@ -291,8 +291,8 @@ def test_an_unknown_key_is_badkey() -> None:
     unknown = TsigKey('nobody.', 'hmac-sha256', SECRET)
     said = answer(query(key=unknown), STRANGER)
     assert isinstance(said, bytes)
-    seal = tsig.last(said)
-    assert seal is not None and (seal.error, seal.mac) == (tsig.BADKEY, b'')
+    tsig_record = tsig.last(said)
+    assert tsig_record is not None and (tsig_record.error, tsig_record.mac) == (tsig.BADKEY, b'')
     assert said[3] & 15 == dns.rcode.NOTAUTH
 
 
@@ -307,8 +307,8 @@ def test_a_querier_cannot_have_old_queries_taken_for_new(monkeypatch: pytest.Mon
         recent = sign(dns.message.make_query('example.com.', 'SOA'), KEY, NOW - 299)
     said = answer(old, STRANGER)
     assert isinstance(said, bytes)
-    seal = tsig.last(said)
-    assert seal is not None and seal.error == tsig.BADTIME
+    tsig_record = tsig.last(said)
+    assert tsig_record is not None and tsig_record.error == tsig.BADTIME
     taken = answer(recent, STRANGER)
     assert isinstance(taken, bytes) and taken[3] & 15 == dns.rcode.NOERROR
 
@@ -317,25 +317,26 @@ def test_a_query_from_another_time_is_badtime_signed_and_says_our_time() -> None
     message = sign(dns.message.make_query('example.com.', 'SOA'), KEY, NOW - 3600)
     said = answer(message, STRANGER)
     assert isinstance(said, bytes)
-    seal = tsig.last(said)
-    assert seal is not None
-    assert (said[3] & 15, seal.error, seal.time) == (dns.rcode.NOTAUTH, tsig.BADTIME, NOW - 3600)
-    assert int.from_bytes(seal.other, 'big') == NOW
+    tsig_record = tsig.last(said)
+    assert tsig_record is not None
+    assert (said[3] & 15, tsig_record.error, tsig_record.time) == (dns.rcode.NOTAUTH, tsig.BADTIME, NOW - 3600)
+    assert int.from_bytes(tsig_record.other, 'big') == NOW
     # RFC 8945 section 5.2.3: signed with the key of the query.  dnspython does not look at the MAC of an error.
     asked = tsig.last(message)
     assert asked is not None
     rdata = dns.rdata.from_wire('ANY', 'TSIG', said, len(said) - len(tsig_rdata(said)), len(tsig_rdata(said)))
-    context = dns.tsig._digest(said[:10] + b'\0\0' + said[12:seal.at], tsig.key_from(KEY), rdata, None, asked.mac)
+    context = dns.tsig._digest(said[:10] + b'\0\0' + said[12:tsig_record.at], tsig.key_from(KEY), rdata, None,
+                               asked.mac)
     context.verify(rdata.mac)
 
 
 def truncated(message: bytes, octets: int) -> bytes:
     """*message* with so much of its MAC."""
-    seal = tsig.last(message)
-    assert seal is not None
-    start = wire.read_record(message, seal.at).start
-    timers = tsig._TIMERS.pack(seal.time >> 32, seal.time & 0xffffffff, seal.fudge)
-    rdata = tsig._rdata(seal.algorithm, timers, seal.mac[:octets], message[:2], 0, b'')
+    tsig_record = tsig.last(message)
+    assert tsig_record is not None
+    start = wire.read_record(message, tsig_record.at).start
+    timers = tsig._TIMERS.pack(tsig_record.time >> 32, tsig_record.time & 0xffffffff, tsig_record.fudge)
+    rdata = tsig._rdata(tsig_record.algorithm, timers, tsig_record.mac[:octets], message[:2], 0, b'')
     return message[:start - 2] + len(rdata).to_bytes(2, 'big') + rdata
 
 
@@ -349,12 +350,13 @@ def test_a_truncated_mac_is_told_from_a_wrong_one(octets: int, outcome: int) -> 
     if outcome != tsig.BADTRUNC:
         assert said[3] & 15 == outcome
         return
-    seal = tsig.last(said)
-    assert seal is not None and (said[3] & 15, seal.error, len(seal.mac)) == (dns.rcode.NOTAUTH, outcome, 32)
+    tsig_record = tsig.last(said)
+    assert tsig_record is not None
+    assert (said[3] & 15, tsig_record.error, len(tsig_record.mac)) == (dns.rcode.NOTAUTH, outcome, 32)
     wrong = answer(truncated(query(key=OTHER_KEY), octets), STRANGER)
     assert isinstance(wrong, bytes)
-    seal = tsig.last(wrong)
-    assert seal is not None and (seal.error, seal.mac) == (tsig.BADSIG, b'')
+    tsig_record = tsig.last(wrong)
+    assert tsig_record is not None and (tsig_record.error, tsig_record.mac) == (tsig.BADSIG, b'')
 
 
 @pytest.mark.parametrize(('message', 'address', 'key', 'kind', 'why'), [
@@ -388,16 +390,16 @@ def test_a_tsig_that_is_not_last_is_malformed() -> None:
 
 def test_two_servers_may_share_a_key_but_not_a_key_name() -> None:
     twin = AllowedPeer('s3', 'three', (), 53, tsig.key_from(KEY))
-    assert len(guests([KEYED, twin]).by_key[twin.key.name][1]) == 2  # type: ignore[union-attr]
+    assert len(make_acl([KEYED, twin]).peers_by_key[twin.key.name][1]) == 2  # type: ignore[union-attr]
     with pytest.raises(InvalidField, match='pool-key'):
-        guests([KEYED, AllowedPeer('s4', 'four', (), 53, tsig.key_from(OTHER_KEY))])
+        make_acl([KEYED, AllowedPeer('s4', 'four', (), 53, tsig.key_from(OTHER_KEY))])
 
 
 @pytest.mark.parametrize(('address', 'found'), [('192.0.2.2', ['s2']), ('192.0.2.3', ['s3']),
                                                 ('203.0.113.9', ['s2', 's3'])])
 def test_of_servers_that_share_a_key_the_address_tells_which(address: str, found: list[str]) -> None:
     twin = AllowedPeer('s3', 'three', ('192.0.2.3',), 53, tsig.key_from(KEY))
-    read = responder.Responder(guests([KEYED, twin])).read(query(rtype='AXFR', key=KEY), address, True, NOW)
+    read = responder.Responder(make_acl([KEYED, twin])).read(query(rtype='AXFR', key=KEY), address, True, NOW)
     assert isinstance(read, Query) and [peer.id for peer in read.peers] == found
 
 

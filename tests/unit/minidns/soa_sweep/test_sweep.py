@@ -40,8 +40,8 @@ class Surveyed:
         self._changed = threading.Condition()
         self._servers: list[Scripted] = []
         self._native = Threads().native('survey', self._handle)
-        self._survey = SoaSweep(self._native)
-        self._task = self._native.spawn(self._survey.run)
+        self._sweep = SoaSweep(self._native)
+        self._task = self._native.spawn(self._sweep.run)
 
     def server(self, script: Script, host: str = '127.0.0.1', keyed: bool = False) -> tuple[Scripted, AllowedPeer]:
         server = Scripted(script, host, tsig.key_from(KEY) if keyed else None)
@@ -53,11 +53,11 @@ class Surveyed:
         page = self.put(*peers, serial=serial, names=names)
         self.wait(page)
         assert all(isinstance(each, SweepPage) for each in self.posted), self.posted
-        return page.tallies
+        return page.results
 
     def put(self, *peers: AllowedPeer, serial: int = 7, names: tuple[str, ...] = NAMES) -> SweepPage:
         page = SweepPage(peers, [(f'd{number}', name, serial) for number, name in enumerate(names)])
-        self._survey.put(page)
+        self._sweep.put(page)
         return page
 
     def wait(self, page: SweepPage) -> None:
@@ -65,7 +65,7 @@ class Surveyed:
             assert self._changed.wait_for(lambda: page in self.posted, 30), 'the page is not done'
 
     def close(self) -> None:
-        self._survey.stop()
+        self._sweep.stop()
         self._task.join(10)
         self._native.stop()
         for server in self._servers:
@@ -79,8 +79,8 @@ class Surveyed:
 
 @pytest.fixture
 def surveyed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Surveyed]:
-    monkeypatch.setattr(sweep, 'WAITS', (0.3, 0.3, 0.3))
-    monkeypatch.setattr(sweep, '_LOOK', 0.02)
+    monkeypatch.setattr(sweep, 'TRY_TIMEOUTS', (0.3, 0.3, 0.3))
+    monkeypatch.setattr(sweep, '_CHECK_INTERVAL', 0.02)
     made = Surveyed()
     yield made
     made.close()
@@ -94,8 +94,8 @@ def serving(serial: int, flags: int = dns.flags.AA, rcode: int = 0) -> Script:
     return lambda query, over_tcp: [soa_answer(query, serial, flags=flags, rcode=rcode)]
 
 
-def counts(tally: PeerResult) -> tuple[int, int, list[Answer]]:
-    return tally.answered, tally.unanswered, [reply.answer for _, reply in tally.findings]
+def counts(result: PeerResult) -> tuple[int, int, list[Answer]]:
+    return result.answered, result.unanswered, [reply.answer for _, reply in result.findings]
 
 
 @pytest.mark.parametrize('host', ['127.0.0.1', '::1'])
@@ -142,9 +142,9 @@ def test_a_finding_is_of_its_zone_whatever_the_lengths_of_the_names(surveyed: Su
         return [soa_answer(query, names.index(str(query.question[0].name)))]
 
     _, server = surveyed.server(answers)
-    tally = surveyed.ask(server, serial=5, names=names)[0]
-    assert tally.answered == 5
-    assert sorted((number, reply.serial) for number, reply in tally.findings) == [(n, n) for n in range(4)]
+    result = surveyed.ask(server, serial=5, names=names)[0]
+    assert result.answered == 5
+    assert sorted((number, reply.serial) for number, reply in result.findings) == [(n, n) for n in range(4)]
 
 
 def test_an_answer_with_much_besides_is_as_good(surveyed: Surveyed) -> None:
@@ -194,7 +194,7 @@ def test_a_silent_server_does_not_keep_the_others_waiting_for_more_than_its_trie
     assert dead.answered == 0 and 0 < dead.unanswered < 400  # the others were not asked
     asked = len(server.queries)
     assert counts(surveyed.ask(silent, right, names=names)[0]) == (0, 1, [Answer.TIMEOUT])
-    assert len(server.queries) == asked + len(sweep.WAITS)
+    assert len(server.queries) == asked + len(sweep.TRY_TIMEOUTS)
 
 
 def test_a_server_that_is_back_is_asked_for_everything(surveyed: Surveyed) -> None:
@@ -207,24 +207,24 @@ def test_a_server_that_is_back_is_asked_for_everything(surveyed: Surveyed) -> No
 
 
 def test_pages_go_on_without_a_server_that_is_far_behind(surveyed: Surveyed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweep, 'WAITS', (20.0,))
-    monkeypatch.setattr(sweep, 'MOST_LATE', 0.0)
+    monkeypatch.setattr(sweep, 'TRY_TIMEOUTS', (20.0,))
+    monkeypatch.setattr(sweep, 'MAX_LATE', 0.0)
     names = tuple(f'z{number}.example.com.' for number in range(200))
     _, silent = surveyed.server(lambda query, over_tcp: [])
     _, right = surveyed.server(serving(7))
     pages = []
-    for _ in range(sweep.MOST_BEHIND + 1):
+    for _ in range(sweep.MAX_PAGES_BEHIND + 1):
         pages.append(surveyed.put(silent, right, names=names))
-        wait_until(lambda: pages[-1].tallies[1].answered == 200, 'the other server is done')
+        wait_until(lambda: pages[-1].results[1].answered == 200, 'the other server is done')
     surveyed.wait(pages[-1])
-    assert counts(pages[-1].tallies[0]) == (0, 0, []) and pages[0] not in surveyed.posted
+    assert counts(pages[-1].results[0]) == (0, 0, []) and pages[0] not in surveyed.posted
 
 
 def test_a_port_that_refuses_is_given_up_at_once(surveyed: Surveyed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweep, 'WAITS', (60.0,))
-    tally = surveyed.ask(peer(free_port()))[0]
-    assert tally.answered == 0 and tally.unanswered > 0
-    assert {(reply.answer, reply.reason) for _, reply in tally.findings} == {(Answer.TIMEOUT, 'connection refused')}
+    monkeypatch.setattr(sweep, 'TRY_TIMEOUTS', (60.0,))
+    result = surveyed.ask(peer(free_port()))[0]
+    assert result.answered == 0 and result.unanswered > 0
+    assert {(reply.answer, reply.reason) for _, reply in result.findings} == {(Answer.TIMEOUT, 'connection refused')}
 
 
 @pytest.mark.parametrize('keyed', [False, True])
@@ -239,7 +239,7 @@ def test_what_finds_no_room_in_the_socket_goes_out_later(surveyed: Surveyed, mon
         return send(self, some) if some else 0
 
     monkeypatch.setattr(UdpGso, 'send', sometimes)
-    monkeypatch.setattr(sweep, 'WAITS', PATIENT)
+    monkeypatch.setattr(sweep, 'TRY_TIMEOUTS', PATIENT)
     names = tuple(f'z{number}.example.com.' for number in range(150))
     server, right = surveyed.server(serving(7), keyed=keyed)
     assert counts(surveyed.ask(right, names=names)[0]) == (150, 0, [])
@@ -249,7 +249,7 @@ def test_what_finds_no_room_in_the_socket_goes_out_later(surveyed: Surveyed, mon
 def test_a_system_that_takes_datagrams_one_by_one_loses_none(surveyed: Surveyed,
                                                              monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(udp_gso, '_supports_segmentation', lambda sock: False)
-    monkeypatch.setattr(sweep, 'WAITS', PATIENT)
+    monkeypatch.setattr(sweep, 'TRY_TIMEOUTS', PATIENT)
     names = tuple(f'z{number}.example.com.' for number in range(300))
     (_, one), (_, other) = surveyed.server(serving(7)), surveyed.server(serving(6), '::1')
     right, behind = surveyed.ask(one, other, names=names)
@@ -257,7 +257,7 @@ def test_a_system_that_takes_datagrams_one_by_one_loses_none(surveyed: Surveyed,
 
 
 def test_one_server_that_refuses_leaves_the_other_whole(surveyed: Surveyed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweep, 'WAITS', PATIENT)
+    monkeypatch.setattr(sweep, 'TRY_TIMEOUTS', PATIENT)
     names = tuple(f'z{number}.example.com.' for number in range(300))
     _, right = surveyed.server(serving(7))
     for _ in range(2):
@@ -294,21 +294,21 @@ def test_a_page_that_cannot_be_asked_is_told_of_and_the_next_goes_on(surveyed: S
     surveyed.put(right, serial=-1)
     page = surveyed.put(right)
     surveyed.wait(page)
-    assert counts(page.tallies[0]) == (3, 0, [])
+    assert counts(page.results[0]) == (3, 0, [])
     assert ['OverflowError' in each for each in surveyed.posted if isinstance(each, str)] == [True]
 
 
 def test_ids_are_never_those_that_are_in_use() -> None:
-    lane = SweepChannel(peer(53))
-    lane.pending = {number.to_bytes(2, 'big'): number for number in range(1, 2 ** 16, 2)}
-    assert {key[1] % 2 for _ in range(50) for key in lane.free_ids(64)} == {0}
-    lane.pending |= {number.to_bytes(2, 'big'): number for number in range(2, 2 ** 16)}
-    assert lane.free_ids(64) == [bytes(2)]
+    channel = SweepChannel(peer(53))
+    channel.pending = {number.to_bytes(2, 'big'): number for number in range(1, 2 ** 16, 2)}
+    assert {key[1] % 2 for _ in range(50) for key in channel.free_ids(64)} == {0}
+    channel.pending |= {number.to_bytes(2, 'big'): number for number in range(2, 2 ** 16)}
+    assert channel.free_ids(64) == [bytes(2)]
 
 
 def test_ids_of_one_go_all_differ_and_follow_no_order() -> None:
-    lane = SweepChannel(peer(53))
-    goes = [lane.free_ids(64) for _ in range(1000)]
+    channel = SweepChannel(peer(53))
+    goes = [channel.free_ids(64) for _ in range(1000)]
     assert all(len(set(some)) == len(some) <= 64 for some in goes)
     assert len({key for some in goes for key in some}) > 2 ** 15, 'of 2 ** 16, about 0.62 are expected'
     assert not any(some == sorted(some) for some in goes if len(some) > 32)

@@ -63,10 +63,10 @@ def records(packed: packing.PackedZone) -> list[str]:
     return found
 
 
-def plain(head: ZoneHead, have: int, of: Iterable[ZoneStep]) -> packing.PackedZone:
+def plain(head: ZoneHead, client_serial: int, of: Iterable[ZoneStep]) -> packing.PackedZone:
     """The answer with all the steps, condensed or not."""
     return packing.PackedZone(head.domain_id, head.name, head.pool_name, head.serial,
-                              tuple(packing.bodies(head.name, ixfr.pages(head, have, of), head.ttl)))
+                              tuple(packing.bodies(head.name, ixfr.answer_pages(head, client_serial, of), head.ttl)))
 
 
 def test_the_example_of_rfc_1995_section_7() -> None:
@@ -86,7 +86,7 @@ def test_the_condensed_example_of_rfc_1995_section_7() -> None:
         '@ SOA 1', 'nezu A 133.69.136.5',
         '@ SOA 3', 'jain-bb A 192.41.197.2', 'jain-bb A 133.69.136.3',
         '@ SOA 3']
-    assert (packed.have, packed.serial, packed.records) == (1, 3, 7)
+    assert (packed.client_serial, packed.serial, packed.records) == (1, 3, 7)
 
 
 def test_serials_whose_records_stay_are_told_one_by_one() -> None:
@@ -111,9 +111,9 @@ def test_what_was_changed_and_changed_back_is_nothing_but_a_serial() -> None:
 
 
 def test_another_ttl_is_another_record() -> None:
-    (found,) = ixfr.condensed(steps(('5', 'www 60 IN A 192.0.2.1', 'www 70 IN A 192.0.2.1'),
-                                    ('6', 'www 70 IN A 192.0.2.1', 'www 80 IN A 192.0.2.1'),
-                                    ('7', '', 'new IN A 192.0.2.9')))
+    (found,) = ixfr.condense(steps(('5', 'www 60 IN A 192.0.2.1', 'www 70 IN A 192.0.2.1'),
+                                   ('6', 'www 70 IN A 192.0.2.1', 'www 80 IN A 192.0.2.1'),
+                                   ('7', '', 'new IN A 192.0.2.9')))
     assert found == ZoneStep(7, changes('www 60 IN A 192.0.2.1'),
                              changes('www 80 IN A 192.0.2.1\nnew IN A 192.0.2.9'))
 
@@ -164,7 +164,7 @@ def test_applied_to_the_zone_at_any_older_serial_it_gives_the_present_one(histor
             before = served[serials[len(made)]]
             made.append(ZoneStep(serial, sorted(before - served[serial]), sorted(served[serial] - before)))
     for number in range(len(made)):
-        check({have: served[have] for have in (serials[number], serials[-1])}, made[number:])
+        check({client_serial: served[client_serial] for client_serial in (serials[number], serials[-1])}, made[number:])
 
 
 def check(served: dict[int, set[Change]], made: Sequence[ZoneStep], messages_at_least: int = 1) -> None:
@@ -172,13 +172,13 @@ def check(served: dict[int, set[Change]], made: Sequence[ZoneStep], messages_at_
 
     :param served: the zones by serial
     """
-    (have, old), (serial, new) = served.items()
+    (client_serial, old), (serial, new) = served.items()
     head = dataclasses.replace(HEAD, serial=serial)
-    for packed in (plain(head, have, made), ixfr.pack(head, have, made)):
-        zone = zone_of(old, dataclasses.replace(HEAD, serial=have))
+    for packed in (plain(head, client_serial, made), ixfr.pack(head, client_serial, made)):
+        zone = zone_of(old, dataclasses.replace(HEAD, serial=client_serial))
         answer = messages(packed)
         assert len(answer) >= messages_at_least
-        with dns.xfr.Inbound(zone, dns.rdatatype.IXFR, have) as inbound:
+        with dns.xfr.Inbound(zone, dns.rdatatype.IXFR, client_serial) as inbound:
             ended = [inbound.process_message(message) for message in answer]
         assert ended == [False] * (len(answer) - 1) + [True]
         assert zone == zone_of(new, head)

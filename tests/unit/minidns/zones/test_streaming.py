@@ -54,7 +54,7 @@ def sent(zone: PackedZone | StreamedZone | None) -> int:
 
 
 def used(kept: ZoneCache) -> int:
-    return kept._held + kept._reserved
+    return kept._cached_bytes + kept._reserved_bytes
 
 
 def test_a_zone_that_fits_is_read_once() -> None:
@@ -159,7 +159,7 @@ def test_only_so_many_are_read_at_once_and_the_others_wait_without_reading() -> 
 
 
 def test_a_turn_that_does_not_come_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streaming, 'PATIENCE', 0.01)
+    monkeypatch.setattr(streaming, 'TURN_TIMEOUT', 0.01)
     zones = ZoneSource(ZoneCache(BUDGET, 0), 1)
     first = zones.get('a', 1, Zone(50).open)
     for _ in range(2):
@@ -171,10 +171,10 @@ def test_a_turn_that_does_not_come_is_an_error(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize('budget', [0, BUDGET])
 def test_a_zone_of_one_message_waits_for_nobody(monkeypatch: pytest.MonkeyPatch, budget: int) -> None:
-    monkeypatch.setattr(streaming, 'PATIENCE', 0.0)
+    monkeypatch.setattr(streaming, 'TURN_TIMEOUT', 0.0)
     kept = ZoneCache(budget, 0)
     zones = ZoneSource(kept, 1)
     zones.get('a', 1, Zone(50).open)  # is never taken
     for _ in range(2):
         assert sent(zones.get('b', 1, Zone(1).open)) == 1
-    assert bool(kept.get('b', 1)) is bool(budget and not kept._reserved)
+    assert bool(kept.get('b', 1)) is bool(budget and not kept._reserved_bytes)

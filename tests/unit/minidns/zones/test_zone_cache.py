@@ -8,7 +8,7 @@ import tracemalloc
 import pytest
 
 from designate_pool.minidns.zones.packing import PackedZone
-from designate_pool.minidns.zones.zone_cache import EACH, ZoneCache
+from designate_pool.minidns.zones.zone_cache import ZONE_OVERHEAD, ZoneCache
 from testing.processes import wait_until
 
 
@@ -38,7 +38,7 @@ def test_a_zone_is_packed_once_for_all_who_ask_at_the_same_time() -> None:
 
     def pack() -> PackedZone:
         packed.append(1)
-        wait_until(lambda: kept._busy['a'][1] == 4, 'the others have come')
+        wait_until(lambda: kept._key_locks['a'][1] == 4, 'the others have come')
         return zone('a', 1, 10)
 
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
@@ -74,7 +74,7 @@ def test_a_zone_larger_than_the_budget_displaces_nothing() -> None:
 
 
 def test_a_zone_counts_for_more_than_its_records() -> None:
-    kept = ZoneCache(3 * (10 + EACH))
+    kept = ZoneCache(3 * (10 + ZONE_OVERHEAD))
     for name in 'abcd':
         kept.put(name, zone(name, 1, 10))
     assert [name for name in 'abcd' if kept.get(name, 1)] == ['b', 'c', 'd']
@@ -92,4 +92,4 @@ def test_what_is_counted_for_a_zone_is_what_it_takes_up() -> None:
         taken = tracemalloc.get_traced_memory()[0] / count - 100
     finally:
         tracemalloc.stop()
-    assert 0.7 * EACH < taken < 1.2 * EACH
+    assert 0.7 * ZONE_OVERHEAD < taken < 1.2 * ZONE_OVERHEAD
