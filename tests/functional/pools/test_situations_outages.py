@@ -16,7 +16,7 @@ from testing.databases import MariaDB
 from testing.processes import free_port, wait_until
 from testing.rabbitmq import RabbitMq
 from testing.stack import SERVICES
-from tests.fixtures.world import ALL, World
+from tests.functional.pools.conftest import ALL, ThreeBinds
 
 pytestmark = pytest.mark.slow
 
@@ -24,123 +24,120 @@ QUEUE = 'pool_manager.default'
 
 
 @pytest.fixture(scope='module')
-def world(tmp_path_factory: pytest.TempPathFactory, rabbitmq: RabbitMq, mariadb: MariaDB) -> Iterator[World]:
-    with World(tmp_path_factory.mktemp('pool'), mariadb.create_database(), rabbitmq.url, 'eventlet',
-               manager={'contents_audit_interval': '0'}) as running:
-        yield running
-        running.stack.must_be_sound()
+def manager_options() -> dict[str, str]:
+    return {'contents_audit_interval': '0'}
 
 
 @pytest.fixture
-def second_manager(world: World) -> Iterator[str]:
+def second_manager(binds: ThreeBinds) -> Iterator[str]:
     """One more pool manager, which compares contents; its commands to the first BIND do not go through the proxy."""
-    config = world.stack.folder / 'second.conf'
-    world.stack.configure(config, world.direct, world.stack.threshold)
+    config = binds.stack.folder / 'second.conf'
+    binds.stack.configure(config, binds.direct, binds.stack.threshold)
     config.write_text(config.read_text().replace('contents_audit_interval = 0', 'contents_audit_interval = 2'))
-    world.stack.launch('manager', key='second manager', config=config)
+    binds.stack.launch('manager', key='second manager', config=config)
     yield 'second manager'
-    if 'second manager' in world.stack.processes:
-        world.stack.stop('second manager')
+    if 'second manager' in binds.stack.processes:
+        binds.stack.stop('second manager')
 
 
-def all_become_active(world: World, zones: Sequence[str], seconds: float = 30) -> None:
+def all_become_active(binds: ThreeBinds, zones: Sequence[str], seconds: float = 30) -> None:
     for zone in zones:
-        world.stack.wait_for(zone, seconds=seconds)
+        binds.stack.wait_for(zone, seconds=seconds)
 
 
-def answers_again(world: World) -> None:
+def answers_again(binds: ThreeBinds) -> None:
     """Wait until the API and all that is behind it answers."""
-    wait_until(lambda: isinstance(world.stack.request('GET', '/v2/zones?limit=1'), dict)
-               and 'zones' in world.stack.request('GET', '/v2/zones?limit=1'), 'the API answers')
+    wait_until(lambda: isinstance(binds.stack.request('GET', '/v2/zones?limit=1'), dict)
+               and 'zones' in binds.stack.request('GET', '/v2/zones?limit=1'), 'the API answers')
 
 
-def test_a_manager_killed_between_the_driver_s_call_and_the_row(world: World) -> None:
+def test_a_manager_killed_between_the_driver_s_call_and_the_row(binds: ThreeBinds) -> None:
     # A first command opens the connection on which the next one is sent without waiting for an answer.
-    world.create('opening.example.com.')
-    world.proxy.hold()
+    binds.create('opening.example.com.')
+    binds.proxy.hold()
     try:
-        zone, _ = world.begin('killed.example.com.')
-        wait_until(lambda: world.calls('addzone', 'killed.example.com.') == [1, 1, 1], 'all were told to add the zone')
-        world.wait_until_served('killed.example.com.', '192.0.2.1')
-        row = world.row(zone, 0)
+        zone, _ = binds.begin('killed.example.com.')
+        wait_until(lambda: binds.calls('addzone', 'killed.example.com.') == [1, 1, 1], 'all were told to add the zone')
+        binds.wait_until_served('killed.example.com.', '192.0.2.1')
+        row = binds.row(zone, 0)
         assert (row['action'], row['status']) == ('CREATE', 'PENDING')
-        world.stack.kill('manager')
+        binds.stack.kill('manager')
     finally:
-        world.proxy.release()
-    world.stack.launch('manager')
-    world.stack.wait_for(zone)
-    world.wait_for_row(zone, 0, lambda row: row['current'], 'the row of the killed one is done')
-    assert world.calls('addzone', 'killed.example.com.') == [2, 1, 1]
-    world.all_serve('killed.example.com.', '192.0.2.1')
+        binds.proxy.release()
+    binds.stack.launch('manager')
+    binds.stack.wait_for(zone)
+    binds.wait_for_row(zone, 0, lambda row: row['current'], 'the row of the killed one is done')
+    assert binds.calls('addzone', 'killed.example.com.') == [2, 1, 1]
+    binds.all_serve('killed.example.com.', '192.0.2.1')
 
 
-def test_a_manager_killed_between_the_driver_s_call_and_the_row_of_a_deletion(world: World) -> None:
-    zone, _ = world.create('killed-twice.example.com.')
-    world.proxy.hold()
+def test_a_manager_killed_between_the_driver_s_call_and_the_row_of_a_deletion(binds: ThreeBinds) -> None:
+    zone, _ = binds.create('killed-twice.example.com.')
+    binds.proxy.hold()
     try:
-        world.stack.delete_zone(zone)
-        wait_until(lambda: world.who_has('killed-twice.example.com.', [1, 2]) == [], 'the others have deleted it')
-        wait_until(lambda: world.row(zone, 1)['current'] and world.row(zone, 2)['current'], 'their rows say so')
-        assert world.row(zone, 0)['status'] == 'PENDING'
-        world.stack.kill('manager')
+        binds.stack.delete_zone(zone)
+        wait_until(lambda: binds.who_has('killed-twice.example.com.', [1, 2]) == [], 'the others have deleted it')
+        wait_until(lambda: binds.row(zone, 1)['current'] and binds.row(zone, 2)['current'], 'their rows say so')
+        assert binds.row(zone, 0)['status'] == 'PENDING'
+        binds.stack.kill('manager')
     finally:
-        world.proxy.release()
-    world.stack.launch('manager')
-    world.stack.wait_for(zone, 'gone')
-    assert world.who_has('killed-twice.example.com.') == []
+        binds.proxy.release()
+    binds.stack.launch('manager')
+    binds.stack.wait_for(zone, 'gone')
+    assert binds.who_has('killed-twice.example.com.') == []
 
 
-def test_two_managers_share_the_work_and_one_is_killed(world: World, second_manager: str) -> None:
+def test_two_managers_share_the_work_and_one_is_killed(binds: ThreeBinds, second_manager: str) -> None:
     names = [f'shared{number}.example.com.' for number in range(20)]
-    before = world.proxy.asked.count(b'addzone')
-    all_become_active(world, [world.begin(name)[0] for name in names])
+    before = binds.proxy.asked.count(b'addzone')
+    all_become_active(binds, [binds.begin(name)[0] for name in names])
     for name in names:
-        world.all_serve(name, '192.0.2.1')
-        assert world.calls('addzone', name) == [1, 1, 1]
-    assert 0 < world.proxy.asked.count(b'addzone') - before < len(names)
+        binds.all_serve(name, '192.0.2.1')
+        assert binds.calls('addzone', name) == [1, 1, 1]
+    assert 0 < binds.proxy.asked.count(b'addzone') - before < len(names)
 
-    world.proxy.hold()
+    binds.proxy.hold()
     try:
-        before = world.proxy.asked.count(b'addzone')
+        before = binds.proxy.asked.count(b'addzone')
         names = [f'orphan{number}.example.com.' for number in range(10)]
-        zones = [world.begin(name)[0] for name in names]
-        wait_until(lambda: world.proxy.asked.count(b'addzone') > before, 'the first manager is at work')
-        world.stack.kill('manager')
+        zones = [binds.begin(name)[0] for name in names]
+        wait_until(lambda: binds.proxy.asked.count(b'addzone') > before, 'the first manager is at work')
+        binds.stack.kill('manager')
     finally:
-        world.proxy.release()
-    all_become_active(world, zones)
+        binds.proxy.release()
+    all_become_active(binds, zones)
     for name in names:
-        world.all_serve(name, '192.0.2.1')
-    world.stack.launch('manager')
+        binds.all_serve(name, '192.0.2.1')
+    binds.stack.launch('manager')
 
 
-def test_other_contents_under_the_same_serial_are_found_and_mended(world: World, second_manager: str) -> None:
+def test_other_contents_under_the_same_serial_are_found_and_mended(binds: ThreeBinds, second_manager: str) -> None:
     name = 'altered.example.com.'
-    zone, _ = world.create(name)
-    primary = Endpoint(world.stack.minidns_host, world.stack.minidns_port)
+    zone, _ = binds.create(name)
+    primary = Endpoint(binds.stack.minidns_host, binds.stack.minidns_port)
     rogue = NameServer(Endpoint('127.0.0.1', free_port()))
     rogue.set_fault('altered')
     try:
         rogue.start().add_zone(name, [primary])
-        wait_until(lambda: rogue.serial(name) == world.stack.zone(zone)['serial'], 'the rogue has the zone')
-        world.fetch_from(1, name, rogue.endpoint)
-        world.wait_until_served(name, '192.0.2.254', [1])
-        log = world.stack.processes[second_manager].log
+        wait_until(lambda: rogue.serial(name) == binds.stack.zone(zone)['serial'], 'the rogue has the zone')
+        binds.fetch_from(1, name, rogue.endpoint)
+        binds.wait_until_served(name, '192.0.2.254', [1])
+        log = binds.stack.processes[second_manager].log
         wait_until(lambda: f'{name} on bind9' in log.read_text() and 'DIVERGED' in log.read_text(), 'it is found', 60)
-        world.fetch_from(1, name, primary, now=False)
-        world.wait_for_row(zone, 1, lambda row: row['current'] and not row['diverged'], 'it is mended')
+        binds.fetch_from(1, name, primary, now=False)
+        binds.wait_for_row(zone, 1, lambda row: row['current'] and not row['diverged'], 'it is mended')
     finally:
         rogue.stop()
-    world.all_serve(name, '192.0.2.1')
+    binds.all_serve(name, '192.0.2.1')
 
 
-def test_casts_that_never_arrived_are_made_up_for(world: World, rabbitmq: RabbitMq) -> None:
-    changed, recordset = world.create('unheard-change.example.com.')
-    deleted, _ = world.create('unheard-delete.example.com.')
-    assert world.stack.stop('manager') == {'manager': 0}
-    created, _ = world.begin('unheard-create.example.com.')
-    world.stack.set_recordset(changed, recordset, '192.0.2.2')
-    world.stack.delete_zone(deleted)
+def test_casts_that_never_arrived_are_made_up_for(binds: ThreeBinds, rabbitmq: RabbitMq) -> None:
+    changed, recordset = binds.create('unheard-change.example.com.')
+    deleted, _ = binds.create('unheard-delete.example.com.')
+    assert binds.stack.stop('manager') == {'manager': 0}
+    created, _ = binds.begin('unheard-create.example.com.')
+    binds.stack.set_recordset(changed, recordset, '192.0.2.2')
+    binds.stack.delete_zone(deleted)
     purged = 0
 
     def all_purged() -> bool:
@@ -149,79 +146,79 @@ def test_casts_that_never_arrived_are_made_up_for(world: World, rabbitmq: Rabbit
         return purged == 3
 
     wait_until(all_purged, 'the three casts are thrown away')
-    world.stack.launch('manager')
-    all_become_active(world, [created, changed])
-    world.stack.wait_for(deleted, 'gone')
-    world.all_serve('unheard-create.example.com.', '192.0.2.1')
-    world.all_serve('unheard-change.example.com.', '192.0.2.2')
-    assert world.who_has('unheard-delete.example.com.') == []
+    binds.stack.launch('manager')
+    all_become_active(binds, [created, changed])
+    binds.stack.wait_for(deleted, 'gone')
+    binds.all_serve('unheard-create.example.com.', '192.0.2.1')
+    binds.all_serve('unheard-change.example.com.', '192.0.2.2')
+    assert binds.who_has('unheard-delete.example.com.') == []
 
 
-def test_the_broker_is_killed_and_restarted_in_mid_flight(world: World, rabbitmq: RabbitMq) -> None:
-    changed, recordset = world.create('broker-change.example.com.')
-    deleted, _ = world.create('broker-delete.example.com.')
-    world.proxy.hold()
+def test_the_broker_is_killed_and_restarted_in_mid_flight(binds: ThreeBinds, rabbitmq: RabbitMq) -> None:
+    changed, recordset = binds.create('broker-change.example.com.')
+    deleted, _ = binds.create('broker-delete.example.com.')
+    binds.proxy.hold()
     try:
-        created, _ = world.begin('broker-create.example.com.')
-        world.stack.delete_zone(deleted)
-        world.stack.set_recordset(changed, recordset, '192.0.2.2')
+        created, _ = binds.begin('broker-create.example.com.')
+        binds.stack.delete_zone(deleted)
+        binds.stack.set_recordset(changed, recordset, '192.0.2.2')
         rabbitmq.kill()
-        answer = world.stack.request('GET', '/v2/zones', 503)
+        answer = binds.stack.request('GET', '/v2/zones', 503)
         assert answer['type'] == 'service_unavailable'
     finally:
-        world.proxy.release()
+        binds.proxy.release()
         rabbitmq.restart()
-    all_become_active(world, [created, changed])
-    world.stack.wait_for(deleted, 'gone')
-    world.all_serve('broker-create.example.com.', '192.0.2.1')
-    world.all_serve('broker-change.example.com.', '192.0.2.2')
-    assert world.who_has('broker-delete.example.com.') == []
+    all_become_active(binds, [created, changed])
+    binds.stack.wait_for(deleted, 'gone')
+    binds.all_serve('broker-create.example.com.', '192.0.2.1')
+    binds.all_serve('broker-change.example.com.', '192.0.2.2')
+    assert binds.who_has('broker-delete.example.com.') == []
     # And the second round: all services are connected again, in both directions.
-    world.create('broker-after.example.com.')
+    binds.create('broker-after.example.com.')
 
 
-def test_the_database_is_killed_and_restarted_in_mid_flight(world: World, mariadb: MariaDB) -> None:
-    changed, recordset = world.create('database-change.example.com.')
-    deleted, _ = world.create('database-delete.example.com.')
-    world.proxy.hold()
+def test_the_database_is_killed_and_restarted_in_mid_flight(binds: ThreeBinds, mariadb: MariaDB) -> None:
+    changed, recordset = binds.create('database-change.example.com.')
+    deleted, _ = binds.create('database-delete.example.com.')
+    binds.proxy.hold()
     try:
-        created, _ = world.begin('database-create.example.com.')
-        world.stack.delete_zone(deleted)
+        created, _ = binds.begin('database-create.example.com.')
+        binds.stack.delete_zone(deleted)
         with concurrent.futures.ThreadPoolExecutor(1) as user:
             mariadb.kill()
             # Asked for while there is no database, and done when it is back.
-            change = user.submit(world.stack.set_recordset, changed, recordset, '192.0.2.2')
-            world.proxy.release()
+            change = user.submit(binds.stack.set_recordset, changed, recordset, '192.0.2.2')
+            binds.proxy.release()
             mariadb.start()
             change.result(30)
     finally:
-        world.proxy.release()
-    all_become_active(world, [created, changed])
-    world.stack.wait_for(deleted, 'gone')
-    world.all_serve('database-create.example.com.', '192.0.2.1')
-    world.all_serve('database-change.example.com.', '192.0.2.2')
-    assert world.who_has('database-delete.example.com.') == []
-    world.create('database-after.example.com.')
+        binds.proxy.release()
+    all_become_active(binds, [created, changed])
+    binds.stack.wait_for(deleted, 'gone')
+    binds.all_serve('database-create.example.com.', '192.0.2.1')
+    binds.all_serve('database-change.example.com.', '192.0.2.2')
+    assert binds.who_has('database-delete.example.com.') == []
+    binds.create('database-after.example.com.')
 
 
-def test_sigterm_ends_each_program_in_good_order_with_nothing_lost(world: World) -> None:
-    changed, recordset = world.create('term-change.example.com.')
-    zones = [world.begin(f'term{number}.example.com.')[0] for number in range(5)]
-    world.stack.set_recordset(changed, recordset, '192.0.2.2')
-    assert world.stack.stop() == dict.fromkeys(SERVICES, 0)
-    world.stack.launch(*SERVICES)
-    all_become_active(world, [changed, *zones])
-    world.all_serve('term-change.example.com.', '192.0.2.2')
+def test_sigterm_ends_each_program_in_good_order_with_nothing_lost(binds: ThreeBinds) -> None:
+    changed, recordset = binds.create('term-change.example.com.')
+    zones = [binds.begin(f'term{number}.example.com.')[0] for number in range(5)]
+    binds.stack.set_recordset(changed, recordset, '192.0.2.2')
+    assert binds.stack.stop() == dict.fromkeys(SERVICES, 0)
+    binds.stack.launch(*SERVICES)
+    all_become_active(binds, [changed, *zones])
+    binds.all_serve('term-change.example.com.', '192.0.2.2')
     for number in range(5):
-        world.all_serve(f'term{number}.example.com.', '192.0.2.1')
+        binds.all_serve(f'term{number}.example.com.', '192.0.2.1')
 
 
-def test_sigterm_ends_each_program_also_while_the_broker_is_away(world: World, rabbitmq: RabbitMq) -> None:
+def test_sigterm_ends_each_program_also_while_the_broker_is_away(binds: ThreeBinds, rabbitmq: RabbitMq) -> None:
     rabbitmq.kill()
     try:
-        assert world.stack.stop() == dict.fromkeys(SERVICES, 0)
+        assert binds.stack.stop() == dict.fromkeys(SERVICES, 0)
     finally:
         rabbitmq.restart()
-        world.stack.launch(*SERVICES)
-    world.create('term-broker.example.com.')
-    assert [world.has_zone(number, 'term-broker.example.com.') for number in ALL] == [True] * 3
+        binds.stack.launch(*SERVICES)
+    binds.create('term-broker.example.com.')
+    assert [binds.has_zone(number, 'term-broker.example.com.') for number in ALL] == [True] * 3

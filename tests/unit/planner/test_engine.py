@@ -11,7 +11,7 @@ from designate_pool.planner.engine import ZoneSetting, plan_for
 from designate_pool.planner.providers.base import BaseProcessor
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.rrset import rrset
-from tests.unit.planner.engine_world import ORIGIN, Diarist, Memory, Showing, manager, rrsets, zone
+from tests.unit.planner.conftest import ORIGIN, Diarist, Memory, Showing, manager, rrsets, zone
 
 TWO = 'www 300 A 192.0.2.1\nmail 300 A 192.0.2.2'
 MANY = '\n'.join(f'h{number} 300 A 192.0.2.{number}' for number in range(10))

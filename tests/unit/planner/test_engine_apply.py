@@ -4,73 +4,39 @@ from __future__ import annotations
 
 import datetime
 import json
-import pathlib
 
 import pytest
 
 from designate_pool.errors import InvalidField, PlanMoved, PlanNotFound, UnsafePlan, WrongPlanState
-from designate_pool.model import PlanState, utcnow
-from designate_pool.planner.engine import RunReport, SyncEngine, ZoneSetting
+from designate_pool.model import utcnow
+from designate_pool.planner.engine import ZoneSetting
 from designate_pool.planner.plan.plan import Plan
 from designate_pool.planner.plan.plan_store import FolderStore
 from designate_pool.planner.zone.zone import Zone
-from tests.unit.planner.engine_world import ORIGIN, Memory, manager, zone
-
-BEFORE = 'www 300 A 192.0.2.1\nalias 300 A 192.0.2.2\nold 300 A 192.0.2.3\nsame 300 A 192.0.2.4'
-AFTER = 'www 60 A 192.0.2.9\nalias 300 CNAME www.example.com.\nnew 300 TXT "a|b"\nsame 300 A 192.0.2.4'
-CHANGES = 4
+from tests.unit.planner.conftest import AFTER, BEFORE, CHANGES, ORIGIN, Memory, StoredPlanCase, manager, zone
 
 
-@pytest.fixture
-def store(tmp_path: pathlib.Path) -> FolderStore:
-    return FolderStore(tmp_path / 'plans')
-
-
-class World:
-    """Two targets to be brought from BEFORE to AFTER, and a plan for that in *store*."""
-
-    def __init__(self, store: FolderStore, **setup: object) -> None:
-        self.store = store
-        self.source = Memory('source').has(AFTER)
-        self.targets = [Memory(id).has(BEFORE) for id in ('a', 'b')]
-        self.manager: SyncEngine = manager(self.source, *self.targets, **setup)
-        self.plan_id = self.manager.sync(store=store).plan_id or ''
-
-    def apply(self) -> RunReport:
-        return self.manager.apply(self.plan_id, self.store)
-
-    @property
-    def state(self) -> PlanState:
-        return self.store.get(self.plan_id).state
-
-    @property
-    def is_done(self) -> bool:
-        return all(target.zones[ORIGIN] == self.source.zones[ORIGIN] for target in self.targets)
-
-
-def test_exactly_what_was_stored_is_applied_and_only_once(store: FolderStore) -> None:
-    world = World(store)
-    assert world.state == 'STORED' and not world.is_done
-    outcome = world.apply()
-    assert (outcome.applied, outcome.failed, outcome.plan_id) == (2 * CHANGES, [], world.plan_id)
-    assert world.is_done and world.state == 'APPLIED'
-    made = [list(target.made) for target in world.targets]
+def test_exactly_what_was_stored_is_applied_and_only_once(case: StoredPlanCase) -> None:
+    assert case.state == 'STORED' and not case.is_done
+    outcome = case.apply()
+    assert (outcome.applied, outcome.failed, outcome.plan_id) == (2 * CHANGES, [], case.plan_id)
+    assert case.is_done and case.state == 'APPLIED'
+    made = [list(target.made) for target in case.targets]
     with pytest.raises(WrongPlanState, match='is APPLIED since .* UTC: it is not applied; make a new one'):
-        world.apply()
-    assert [target.made for target in world.targets] == made and world.state == 'APPLIED'
+        case.apply()
+    assert [target.made for target in case.targets] == made and case.state == 'APPLIED'
 
 
-def test_the_stored_plan_tells_what_it_will_do(store: FolderStore) -> None:
-    world = World(store)
-    stored = store.get(world.plan_id)
+def test_the_stored_plan_tells_what_it_will_do(case: StoredPlanCase, store: FolderStore) -> None:
+    stored = store.get(case.plan_id)
     assert (stored.zone, stored.target) == (ORIGIN, 'a, b')
     assert (stored.creates, stored.updates, stored.deletes) == (2, 4, 2)
     first, second = json.loads(stored.document)['parts']
     assert [first[each] for each in ('zone', 'target')] == [ORIGIN, 'a'] and second['target'] == 'b'
     assert first['existing_digest'] == zone(BEFORE).digest() and first['after_digest'] == zone(AFTER).digest()
-    assert first['source_digest'] == zone(AFTER).digest() == world.source.zones[ORIGIN].digest()
-    world.apply()
-    assert world.targets[0].zones[ORIGIN].digest() == first['after_digest']
+    assert first['source_digest'] == zone(AFTER).digest() == case.source.zones[ORIGIN].digest()
+    case.apply()
+    assert case.targets[0].zones[ORIGIN].digest() == first['after_digest']
 
 
 def test_nothing_to_do_is_not_stored(store: FolderStore) -> None:
@@ -79,9 +45,8 @@ def test_nothing_to_do_is_not_stored(store: FolderStore) -> None:
 
 
 @pytest.mark.parametrize('step', range(2 * CHANGES))
-def test_interrupted_at_any_step_and_then_again(store: FolderStore, step: int) -> None:
+def test_interrupted_at_any_step_and_then_again(case: StoredPlanCase, step: int) -> None:
     """The process ends in the middle of a change: nothing is settled, and nothing is done twice."""
-    world = World(store)
 
     class Killed(BaseException):
         pass
@@ -89,51 +54,49 @@ def test_interrupted_at_any_step_and_then_again(store: FolderStore, step: int) -
     class Dying(list[str]):
         def append(self, change: str) -> None:
             super().append(change)
-            if sum(len(target.made) for target in world.targets) == step + 1:
+            if sum(len(target.made) for target in case.targets) == step + 1:
                 raise Killed
 
-    for target in world.targets:
+    for target in case.targets:
         target.made = Dying()
     with pytest.raises(Killed):
-        world.apply()
-    assert world.state == 'STORED'
-    again = world.apply()
-    assert world.is_done and world.state == 'APPLIED'
+        case.apply()
+    assert case.state == 'STORED'
+    again = case.apply()
+    assert case.is_done and case.state == 'APPLIED'
     assert again.applied == 2 * CHANGES - step - 1
     assert sum(part.earlier for part in again.parts) == step + 1
-    assert [sorted(target.made) for target in world.targets] == [sorted(set(target.made)) for target in world.targets]
-    assert sum(len(target.made) for target in world.targets) == 2 * CHANGES
+    assert [sorted(target.made) for target in case.targets] == [sorted(set(target.made)) for target in case.targets]
+    assert sum(len(target.made) for target in case.targets) == 2 * CHANGES
 
 
 @pytest.mark.parametrize('step', range(CHANGES))
-def test_a_target_that_fails_leaves_a_plan_that_can_be_applied_again(store: FolderStore, step: int) -> None:
-    world = World(store)
-    bad, good = world.targets
+def test_a_target_that_fails_leaves_a_plan_that_can_be_applied_again(
+        case: StoredPlanCase, store: FolderStore, step: int) -> None:
+    bad, good = case.targets
     bad.fails_at = step
-    outcome = world.apply()
+    outcome = case.apply()
     assert [part.target_id for part in outcome.failed] == ['a'] and outcome.applied == CHANGES
     assert good.zones[ORIGIN] == zone(AFTER)
-    assert world.state == 'FAILED'
-    assert store.get(world.plan_id).why == 'example.com. on a: the connection broke'
+    assert case.state == 'FAILED'
+    assert store.get(case.plan_id).why == 'example.com. on a: the connection broke'
     bad.fails_at = None
-    assert world.apply().applied == CHANGES - step
-    assert world.is_done and world.state == 'APPLIED'
+    assert case.apply().applied == CHANGES - step
+    assert case.is_done and case.state == 'APPLIED'
 
 
-def test_a_replacement_that_stopped_between_its_halves_is_finished(store: FolderStore) -> None:
-    world = World(store)
-    half = world.targets[0].zones[ORIGIN]
+def test_a_replacement_that_stopped_between_its_halves_is_finished(case: StoredPlanCase) -> None:
+    half = case.targets[0].zones[ORIGIN]
     half.remove_record(half.at('alias.example.com.')[0])
-    assert world.apply().applied == 2 * CHANGES and world.is_done
+    assert case.apply().applied == 2 * CHANGES and case.is_done
 
 
-def test_an_interruption_before_the_plan_was_settled_is_finished_without_changes(store: FolderStore) -> None:
-    world = World(store)
-    for target in world.targets:
+def test_an_interruption_before_the_plan_was_settled_is_finished_without_changes(case: StoredPlanCase) -> None:
+    for target in case.targets:
         target.has(AFTER)
-    outcome = world.apply()
+    outcome = case.apply()
     assert (outcome.applied, [part.earlier for part in outcome.parts]) == (0, [CHANGES, CHANGES])
-    assert world.state == 'APPLIED' and not world.targets[0].made
+    assert case.state == 'APPLIED' and not case.targets[0].made
 
 
 @pytest.mark.parametrize(('side', 'text', 'why'), [
@@ -148,17 +111,16 @@ def test_an_interruption_before_the_plan_was_settled_is_finished_without_changes
     ('a', f'{BEFORE}\nstranger 60 A 192.0.2.7',
      'example.com. on a: the zone has changed since planning, in records the plan does not touch'),
 ])
-def test_a_side_that_moved_is_named_and_nothing_is_applied(store: FolderStore, side: str, text: str,
-                                                           why: str) -> None:
-    world = World(store)
-    next(each for each in (world.source, *world.targets) if each.id == side).has(text)
+def test_a_side_that_moved_is_named_and_nothing_is_applied(
+        case: StoredPlanCase, store: FolderStore, side: str, text: str, why: str) -> None:
+    next(each for each in (case.source, *case.targets) if each.id == side).has(text)
     with pytest.raises(PlanMoved) as caught:
-        world.apply()
-    assert str(caught.value) == f'The plan {world.plan_id} is not applied: {why}.'
-    assert not any(target.made for target in world.targets)
-    assert (world.state, store.get(world.plan_id).why) == ('DROPPED', why)
+        case.apply()
+    assert str(caught.value) == f'The plan {case.plan_id} is not applied: {why}.'
+    assert not any(target.made for target in case.targets)
+    assert (case.state, store.get(case.plan_id).why) == ('DROPPED', why)
     with pytest.raises(WrongPlanState, match='is DROPPED'):
-        world.apply()
+        case.apply()
 
 
 def test_what_came_since_on_a_target_that_had_nothing_to_do_is_not_applied(store: FolderStore) -> None:
@@ -170,50 +132,49 @@ def test_what_came_since_on_a_target_that_had_nothing_to_do_is_not_applied(store
     assert b.zones[ORIGIN] == zone(BEFORE)
 
 
-def test_a_plan_that_the_configuration_would_not_make_any_more_is_refused(store: FolderStore) -> None:
-    world = World(store)
-    strict = manager(world.source, *world.targets, policy=('upsert-only',))
+def test_a_plan_that_the_configuration_would_not_make_any_more_is_refused(
+        case: StoredPlanCase, store: FolderStore) -> None:
+    strict = manager(case.source, *case.targets, policy=('upsert-only',))
     with pytest.raises(PlanMoved, match=r'the configuration gives other changes now \(alias.example.com. A, '
                                         r'alias.example.com. CNAME, old.example.com. A\)'):
-        strict.apply(world.plan_id, store)
-    other = World(store)
+        strict.apply(case.plan_id, store)
+    other = StoredPlanCase(store)
     gone = manager(other.source, other.targets[0])
     with pytest.raises(PlanMoved, match='b is not configured any more'):
         gone.apply(other.plan_id, store)
-    third = World(store)
+    third = StoredPlanCase(store)
     elsewhere = manager(third.source, *third.targets, zones={'example.net.': ZoneSetting(('source',), ('a',))})
     with pytest.raises(PlanMoved, match='example.com. is not configured any more'):
         elsewhere.apply(third.plan_id, store)
-    fourth = World(store)
+    fourth = StoredPlanCase(store)
     apart = manager(fourth.source, *fourth.targets, zones={ORIGIN: ZoneSetting(('source',), ('a',))})
     with pytest.raises(PlanMoved, match='example.com. on b: it is not configured any more'):
         apart.apply(fourth.plan_id, store)
-    assert not any(target.made for each in (world, other, third, fourth) for target in each.targets)
+    assert not any(target.made for each in (case, other, third, fourth) for target in each.targets)
 
 
 def test_a_plan_that_is_too_old_is_refused(store: FolderStore) -> None:
-    world = World(store, plan_lifetime=datetime.timedelta(hours=2))
-    world.manager.now = lambda: utcnow() + datetime.timedelta(hours=1, minutes=59)
-    kept = store.get(world.plan_id)
+    case = StoredPlanCase(store, plan_lifetime=datetime.timedelta(hours=2))
+    case.manager.now = lambda: utcnow() + datetime.timedelta(hours=1, minutes=59)
+    kept = store.get(case.plan_id)
     assert kept.expires_at is not None and kept.created_at is not None
     assert kept.expires_at - kept.created_at == datetime.timedelta(hours=2)
-    world.manager.now = lambda: kept.expires_at or utcnow()
+    case.manager.now = lambda: kept.expires_at or utcnow()
     with pytest.raises(PlanMoved, match='it could be applied until .* UTC'):
-        world.apply()
-    assert world.state == 'DROPPED' and not world.targets[0].made
+        case.apply()
+    assert case.state == 'DROPPED' and not case.targets[0].made
 
 
-def test_a_side_that_cannot_be_read_keeps_the_plan_for_later(store: FolderStore) -> None:
-    world = World(store)
-    world.targets[1].broken = 'no answer'
-    outcome = world.apply()
+def test_a_side_that_cannot_be_read_keeps_the_plan_for_later(case: StoredPlanCase) -> None:
+    case.targets[1].broken = 'no answer'
+    outcome = case.apply()
     assert [part.error for part in outcome.failed] == ['b cannot be read: no answer.']
-    assert outcome.applied == 0 and world.state == 'STORED' and not world.targets[0].made
-    world.targets[1].broken = None
-    world.source.broken = 'it broke off'
-    assert len(world.apply().failed) == 2 and world.state == 'STORED'
-    world.source.broken = None
-    assert world.apply().applied == 2 * CHANGES and world.is_done
+    assert outcome.applied == 0 and case.state == 'STORED' and not case.targets[0].made
+    case.targets[1].broken = None
+    case.source.broken = 'it broke off'
+    assert len(case.apply().failed) == 2 and case.state == 'STORED'
+    case.source.broken = None
+    assert case.apply().applied == 2 * CHANGES and case.is_done
 
 
 def test_an_unsafe_plan_needs_force_for_its_zone_and_can_then_be_applied(store: FolderStore) -> None:
@@ -308,13 +269,12 @@ def test_very_many_targets_are_counted(store: FolderStore) -> None:
     assert store.get(plan_id).target == '30 targets'
 
 
-def test_no_such_plan_and_no_plan_of_a_run(store: FolderStore) -> None:
-    world = World(store)
+def test_no_such_plan_and_no_plan_of_a_run(case: StoredPlanCase, store: FolderStore) -> None:
     with pytest.raises(PlanNotFound):
-        world.manager.apply('f' * 32, store)
-    kept = store.get(world.plan_id)
+        case.manager.apply('f' * 32, store)
+    kept = store.get(case.plan_id)
     for document, why in (('{}', 'not that of a run'), ('{"version": 2, "parts": []}', 'version 2'), ('x', 'not that')):
         object.__setattr__(kept, 'document', document)
         store.put(kept)
         with pytest.raises(InvalidField, match=why):
-            world.apply()
+            case.apply()

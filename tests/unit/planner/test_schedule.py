@@ -8,47 +8,13 @@ import threading
 import pytest
 
 from designate_pool.planner.schedule import RunController, RunSchedule
-
-
-class World:
-    """A controller whose waiting moves its clock; it ends when a moment is reached.
-
-    :ivar events: moments at which an event comes
-    """
-
-    def __init__(self, until: float, events: tuple[float, ...] = (), run_takes: float = 0.0, **settings: float) -> None:
-        self.now = 1000.0
-        self.begun: list[float] = []
-        self.fails = 0
-        self._end = self.now + until
-        self._events = [self.now + each for each in events]
-        self._takes = run_takes
-        self.controller = RunController(self.run, **settings, clock=lambda: self.now)  # type: ignore[arg-type]
-
-    def run(self) -> None:
-        self.begun.append(self.now - 1000)
-        self._pass(self._takes)
-        if self.fails:
-            self.fails -= 1
-            raise LookupError('the source is away')
-
-    def wait(self, timeout: float) -> bool:
-        self._pass(timeout)
-        return self.now >= self._end
-
-    def _pass(self, seconds: float) -> None:
-        end = self.now + seconds
-        for event in [each for each in self._events if each <= end]:
-            self._events.remove(event)
-            self.now = event
-            self.controller.schedule()
-        self.now = end
+from tests.unit.planner.conftest import ScheduledRuns
 
 
 def begun(until: float, **settings: object) -> list[float]:
-    world = World(until, **settings)  # type: ignore[arg-type]
-    world.controller.forever(world)
-    return world.begun
+    runs = ScheduledRuns(until, **settings)  # type: ignore[arg-type]
+    runs.controller.forever(runs)
+    return runs.begun
 
 
 def test_the_first_run_is_at_once_and_then_every_interval() -> None:
@@ -81,23 +47,23 @@ def test_an_interval_shorter_than_the_least_is_the_least() -> None:
 
 def test_a_run_that_fails_is_logged_and_the_next_comes_when_it_is_due(caplog: pytest.LogCaptureFixture) -> None:
     """E-15, A85."""
-    world = World(130, interval=60)
-    world.fails = 2
+    runs = ScheduledRuns(130, interval=60)
+    runs.fails = 2
     with caplog.at_level(logging.ERROR):
-        world.controller.forever(world)
-    assert world.begun == [0, 60, 120]
+        runs.controller.forever(runs)
+    assert runs.begun == [0, 60, 120]
     assert [record.exc_text is not None and 'the source is away' in record.exc_text for record in caplog.records] == [
         True, True]
 
 
 def test_once_is_one_run_whose_error_is_the_callers() -> None:
     """E-12."""
-    world = World(1, interval=60)
-    world.controller.once()
-    assert world.begun == [0]
-    world.fails = 1
+    runs = ScheduledRuns(1, interval=60)
+    runs.controller.once()
+    assert runs.begun == [0]
+    runs.fails = 1
     with pytest.raises(LookupError, match='the source is away'):
-        world.controller.once()
+        runs.controller.once()
 
 
 def test_it_ends_when_it_is_told_to_in_the_middle_of_waiting() -> None:

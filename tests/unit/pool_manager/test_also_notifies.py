@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from designate_pool.model import PollRequest, Status
-from tests.unit.pool_manager.test_manager import CONTEXT, SERVERS, World, clock, world  # noqa: F401  fixtures
+from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, World
 
 WHERE = ('192.0.2.53', '192.0.2.54:5300')
 
 
-def told(world: World) -> list[PollRequest]:  # noqa: F811
+def told(world: World) -> list[PollRequest]:
     """What they were notified of since this was asked last."""
     found, world.notified = world.notified, []
     return found
 
 
-def test_every_change_is_told_once_but_no_deletion(world: World) -> None:  # noqa: F811
+def test_every_change_is_told_once_but_no_deletion(world: World) -> None:
     world.registry.start()
     pool = world.central.find_pools(CONTEXT)[0]
     world.central.update_pool(CONTEXT, {'id': pool.id, 'also_notifies': WHERE})
@@ -36,7 +36,7 @@ def test_every_change_is_told_once_but_no_deletion(world: World) -> None:  # noq
     assert not told(world)
 
 
-def test_it_is_no_matter_of_the_servers(world: World) -> None:  # noqa: F811
+def test_it_is_no_matter_of_the_servers(world: World) -> None:
     domain = world.create()
     world.manager.also_notifies = WHERE
     changed = world.change(domain)

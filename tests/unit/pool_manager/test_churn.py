@@ -8,9 +8,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from designate_pool.model import Answer, Outcome, PollRequest, PollResult, Status
-from tests.unit.pool_manager.test_manager import CONTEXT, SERVERS, Clock, World, all_needed, clock, world
-
-__all__ = ['clock', 'world']
+from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, Clock, World, all_needed
 
 LAST = SERVERS[2]
 #: Seconds from one change to the next, and that a poll goes on.
@@ -20,7 +18,7 @@ OFTEN, ROUND = 5, 8
 class Polls:
     """Those of the last server, each of which ends by itself; the other servers follow at once."""
 
-    def __init__(self, world: World, clock: Clock) -> None:  # noqa: F811
+    def __init__(self, world: World, clock: Clock) -> None:
         self._world = world
         self._clock = clock
         self._under_way: collections.deque[tuple[datetime, PollRequest]] = collections.deque()
@@ -30,7 +28,7 @@ class Polls:
 
         :param answer: of the last server to what it was asked before
         """
-        world, clock = self._world, self._clock  # noqa: F811
+        world, clock = self._world, self._clock
         world.central.update_domain(CONTEXT, domain_id, {'ttl': 100 + number})
         asked, world.asked = world.asked, []
         for each in asked:
@@ -47,7 +45,7 @@ class Polls:
 
 
 @all_needed
-def test_a_server_that_follows_no_change_fails_all_the_same(world: World, clock: Clock) -> None:  # noqa: F811
+def test_a_server_that_follows_no_change_fails_all_the_same(world: World, clock: Clock) -> None:
     domain = world.create()
     polls = Polls(world, clock)
     found = [polls.change(domain.id, number, Answer.SERIAL, domain.serial) for number in range(8)]
@@ -55,7 +53,7 @@ def test_a_server_that_follows_no_change_fails_all_the_same(world: World, clock:
 
 
 @all_needed
-def test_a_server_that_is_one_change_behind_has_not_failed(world: World, clock: Clock) -> None:  # noqa: F811
+def test_a_server_that_is_one_change_behind_has_not_failed(world: World, clock: Clock) -> None:
     domain = world.create()
     polls, seen = Polls(world, clock), domain.serial
     for number in range(8):
@@ -67,7 +65,7 @@ def test_a_server_that_is_one_change_behind_has_not_failed(world: World, clock: 
 
 
 @pytest.mark.parametrize('world', [66], indirect=True)
-def test_a_server_that_has_lost_the_zone_is_given_it_again(world: World, clock: Clock) -> None:  # noqa: F811
+def test_a_server_that_has_lost_the_zone_is_given_it_again(world: World, clock: Clock) -> None:
     domain = world.create()
     polls = Polls(world, clock)
     before = len(world.servers[LAST].calls)

@@ -9,7 +9,7 @@ import pytest
 from designate_pool.errors import InvalidField
 from designate_pool.minidns.access.servers import make_server_table
 from designate_pool.model import Domain, Outcome, PollResult, Server
-from tests.unit.pool_manager.test_manager import CONTEXT, World, clock, world  # noqa: F401  fixtures
+from tests.unit.pool_manager.conftest import CONTEXT, World
 
 V4, OTHER_PORT, V6, NAMED = (Server(letter * 32, 'fake', host, port) for letter, host, port in (
     ('1', '192.0.2.1', 53), ('2', '192.0.2.1', 5300), ('3', '2001:db8::1', 53), ('4', 'localhost', 5301)))
@@ -21,7 +21,7 @@ V4, OTHER_PORT, V6, NAMED = (Server(letter * 32, 'fake', host, port) for letter,
     ('2001:db8::1', V6), ('[2001:db8::1]', V6), ('[2001:DB8:0::1]:53', V6),
     ('localhost:5301', NAMED), ('127.0.0.1:5301', NAMED),
 ])
-def test_a_result_is_the_server_s_that_was_asked(world: World, monkeypatch: pytest.MonkeyPatch,  # noqa: F811
+def test_a_result_is_the_server_s_that_was_asked(world: World, monkeypatch: pytest.MonkeyPatch,
                                                  destination: str, server: Server) -> None:
     heard: list[PollResult] = []
     domain = have(world, monkeypatch, heard)
@@ -33,7 +33,7 @@ def test_a_result_is_the_server_s_that_was_asked(world: World, monkeypatch: pyte
 
 @pytest.mark.parametrize('destination', ['', 'nowhere', '192.0.2.1:', '192.0.2.1:0', '192.0.2.1:65536', '[192.0.2.1',
                                          '192.0.2.1:x', '192.0.2.1:٣', '2001:db8::1:::'])
-def test_what_one_end_refuses_the_other_refuses(world: World, monkeypatch: pytest.MonkeyPatch,  # noqa: F811
+def test_what_one_end_refuses_the_other_refuses(world: World, monkeypatch: pytest.MonkeyPatch,
                                                 destination: str) -> None:
     heard: list[PollResult] = []
     domain = have(world, monkeypatch, heard)
@@ -44,7 +44,7 @@ def test_what_one_end_refuses_the_other_refuses(world: World, monkeypatch: pytes
     assert heard == []
 
 
-def have(world: World, monkeypatch: pytest.MonkeyPatch, heard: list[PollResult]) -> Domain:  # noqa: F811
+def have(world: World, monkeypatch: pytest.MonkeyPatch, heard: list[PollResult]) -> Domain:
     """A domain of a pool that has these servers; what its pool manager hears goes to *heard*."""
     domain = world.create()
     manager = world.manager

@@ -15,8 +15,7 @@ from designate_pool.pool_manager.dispatch.server_worker import CallOutcome, Serv
 from designate_pool.pool_manager.dispatch.work_queue import Operation
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic.loops import PeriodicLoops
-from tests.unit.pool_manager.test_manager import (CONTEXT, SERVERS, Clock, World, all_needed, clock,  # noqa: F401
-                                                  later, world)
+from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, Clock, World, all_needed, later
 
 NAME = 'example.com.'
 FIRST = SERVERS[0]
@@ -35,16 +34,16 @@ def held_up(manager: Manager, server: str = FIRST) -> Iterator[list[Operation]]:
         worker.put(*operations)
 
 
-def verbs(world: World, server: str = FIRST) -> list[str]:  # noqa: F811
+def verbs(world: World, server: str = FIRST) -> list[str]:
     return [verb for verb, _ in world.servers[server].calls]
 
 
-def new_domain(world: World) -> Domain:  # noqa: F811
+def new_domain(world: World) -> Domain:
     return world.central.create_domain(CONTEXT, {'name': NAME, 'email': 'hostmaster@example.com'})
 
 
 def test_a_deletion_waits_for_the_creation_that_another_manager_has_in_hand(
-        world: World, clock: Clock) -> None:  # noqa: F811
+        world: World, clock: Clock) -> None:
     other = world.new_manager('two')
     with held_up(world.manager):
         domain = new_domain(world)
@@ -62,7 +61,7 @@ def test_a_deletion_waits_for_the_creation_that_another_manager_has_in_hand(
 
 
 def test_a_creation_that_waits_for_its_turn_is_not_made_once_the_domain_is_gone(
-        world: World, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+        world: World, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     other = world.new_manager('two')
     carry_out = world.manager.carry_out
 
@@ -82,7 +81,7 @@ def test_a_creation_that_waits_for_its_turn_is_not_made_once_the_domain_is_gone(
 
 
 def test_of_two_that_claim_a_name_at_once_one_goes_on_and_then_the_other(
-        world: World, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+        world: World, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     first = world.create()
     other = world.new_manager('two')
     write, under_way, most = world.manager.write, [0], [0]
@@ -124,7 +123,7 @@ def test_of_two_that_claim_a_name_at_once_one_goes_on_and_then_the_other(
 
 @all_needed
 def test_a_late_deletion_of_the_former_domain_is_made_up_for_before_the_new_one_counts_as_served(
-        world: World, clock: Clock) -> None:  # noqa: F811
+        world: World, clock: Clock) -> None:
     first = world.create()
     other = world.new_manager('two')
     world.lose_casts = True
@@ -144,7 +143,7 @@ def test_a_late_deletion_of_the_former_domain_is_made_up_for_before_the_new_one_
 
 
 @all_needed
-def test_what_was_seen_before_a_late_deletion_ran_counts_no_more(world: World, clock: Clock) -> None:  # noqa: F811
+def test_what_was_seen_before_a_late_deletion_ran_counts_no_more(world: World, clock: Clock) -> None:
     first = world.create()
     other = world.new_manager('two')
     world.lose_casts = True
@@ -167,7 +166,7 @@ def test_what_was_seen_before_a_late_deletion_ran_counts_no_more(world: World, c
 
 
 @contextlib.contextmanager
-def late_deletion(world: World, clock: Clock) -> Iterator[Domain]:  # noqa: F811
+def late_deletion(world: World, clock: Clock) -> Iterator[Domain]:
     """A domain that was given to a server, which then lost it to a deletion of the former one of its name.
 
     What happens meanwhile does so before the deletion runs, in the eyes of another manager.
@@ -190,7 +189,7 @@ def late_deletion(world: World, clock: Clock) -> Iterator[Domain]:  # noqa: F811
 @all_needed
 @pytest.mark.parametrize('unasked', [False, True])
 def test_what_was_seen_before_a_late_deletion_ran_counts_no_more_when_it_is_told_after_that(
-        world: World, clock: Clock, unasked: bool) -> None:  # noqa: F811
+        world: World, clock: Clock, unasked: bool) -> None:
     with late_deletion(world, clock) as second:
         heard = [world.poll(request) for request in world.asked]
         world.asked.clear()
@@ -213,7 +212,7 @@ def test_what_was_seen_before_a_late_deletion_ran_counts_no_more_when_it_is_told
 
 @all_needed
 def test_what_was_called_before_a_late_deletion_ran_counts_no_more_when_it_is_told_after_that(
-        world: World, clock: Clock) -> None:  # noqa: F811
+        world: World, clock: Clock) -> None:
     server = world.servers[FIRST]
     with late_deletion(world, clock) as second:
         made = world.rows(second)[FIRST, Action.CREATE]
@@ -226,7 +225,7 @@ def test_what_was_called_before_a_late_deletion_ran_counts_no_more_when_it_is_to
     assert NAME in server.zones and world.rows(second)[FIRST, Action.CREATE].status is Outcome.SUCCESS
 
 
-def test_a_message_of_an_older_minidns_counts_as_it_did(world: World, clock: Clock) -> None:  # noqa: F811
+def test_a_message_of_an_older_minidns_counts_as_it_did(world: World, clock: Clock) -> None:
     with late_deletion(world, clock) as second:
         pass
     heard = [dataclasses.replace(world.poll(request), incarnation=None) for request in world.asked]
@@ -241,7 +240,7 @@ def _done(worker: ServerWorker, operations: list[Operation]) -> list[CallOutcome
 
 
 def test_what_is_known_of_a_deleted_domain_stays_until_its_last_call_has_ended(
-        world: World, clock: Clock) -> None:  # noqa: F811
+        world: World, clock: Clock) -> None:
     other = world.new_manager('two')
     with held_up(world.manager):
         first = new_domain(world)
@@ -256,7 +255,7 @@ def test_what_is_known_of_a_deleted_domain_stays_until_its_last_call_has_ended(
 
 
 def test_a_deletion_that_only_late_calls_tell_of_is_begun_on_every_server(
-        world: World, clock: Clock) -> None:  # noqa: F811
+        world: World, clock: Clock) -> None:
     with contextlib.ExitStack() as stack:
         held = [stack.enter_context(held_up(world.manager, server)) for server in SERVERS]
         domain = new_domain(world)
@@ -270,7 +269,7 @@ def test_a_deletion_that_only_late_calls_tell_of_is_begun_on_every_server(
 
 
 def test_a_creation_for_the_former_domain_that_ends_late_leaves_the_new_one_its_zone(
-        world: World, clock: Clock) -> None:  # noqa: F811
+        world: World, clock: Clock) -> None:
     other = world.new_manager('two')
     worker = world.manager.workers[FIRST]
     with held_up(world.manager) as operations:
@@ -289,7 +288,7 @@ def test_a_creation_for_the_former_domain_that_ends_late_leaves_the_new_one_its_
     assert NAME in world.servers[FIRST].zones and world.rows(first) == {}
 
 
-def test_what_takes_longer_than_its_claim_is_not_done_twice(world: World, clock: Clock) -> None:  # noqa: F811
+def test_what_takes_longer_than_its_claim_is_not_done_twice(world: World, clock: Clock) -> None:
     other = world.new_manager('two')
 
     def take_long() -> None:

@@ -16,10 +16,7 @@ from designate_pool.storage.operations import pool_servers as server_store
 from designate_pool.storage.sql import schema
 from designate_pool.storage.zones import pools as pool_store
 from testing.processes import wait_until
-from tests.unit.pool_manager.test_manager import CONTEXT, SERVERS, clock
-from tests.unit.pool_manager.test_server_lives import Town, town
-
-__all__ = ['clock', 'town']
+from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, Town
 
 
 def remove(town: Town, monkeypatch: pytest.MonkeyPatch) -> PeriodicLoops:

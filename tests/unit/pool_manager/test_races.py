@@ -15,10 +15,10 @@ from designate_pool.pool_manager.dispatch.work_queue import Operation
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.storage.operations import server_statuses
 from designate_pool.storage.zones import domains
-from tests.unit.pool_manager.test_manager import CONTEXT, SERVERS, World, clock, world  # noqa: F401  fixtures
+from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, World
 
 
-def overtaken(world: World, monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], Any]) -> None:  # noqa: F811
+def overtaken(world: World, monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], Any]) -> None:
     """The next time that the pool manager has read and decided, *meanwhile* happens before it writes."""
     write = world.manager.write
 
@@ -31,7 +31,7 @@ def overtaken(world: World, monkeypatch: pytest.MonkeyPatch, meanwhile: Callable
 
 
 def test_what_a_driver_did_is_not_forgotten_where_another_manager_wrote_the_row_first(
-        world: World, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+        world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     other = world.new_manager('two')
 
     def change_meanwhile() -> None:
@@ -56,7 +56,7 @@ def silence(domain: Domain, server: str) -> PollResult:
 
 
 def test_a_change_is_begun_again_where_another_manager_wrote_the_row_first(
-        world: World, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+        world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     domain = world.create()
     overtaken(world, monkeypatch, lambda: world.new_manager('two').handle_results([silence(domain, SERVERS[0])]))
     changed = world.change(domain)
@@ -65,7 +65,7 @@ def test_a_change_is_begun_again_where_another_manager_wrote_the_row_first(
 
 
 def test_what_an_older_poll_said_does_not_take_the_place_of_a_change_that_was_begun_meanwhile(
-        world: World, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+        world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     domain = world.create()
     overtaken(world, monkeypatch, lambda: world.central.update_domain(CONTEXT, domain.id, {'ttl': 77}))
     world.endpoint.update_statuses(CONTEXT, [silence(domain, SERVERS[0])])
@@ -81,7 +81,7 @@ def served(domain: Domain, server: str) -> PollResult:
 
 @pytest.mark.parametrize('world', [100], indirect=True)
 def test_two_managers_that_hear_of_a_server_each_find_that_all_serve_it(
-        world: World, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+        world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     domain = world.central.create_domain(CONTEXT, {'name': 'example.com.', 'email': 'hostmaster@example.com'})
     other = world.new_manager('two')
     for _ in range(2):
@@ -95,7 +95,7 @@ def test_two_managers_that_hear_of_a_server_each_find_that_all_serve_it(
 
 @pytest.mark.parametrize('world', [100], indirect=True)
 def test_two_managers_that_hear_of_a_server_each_find_it_where_one_has_an_older_serial_to_tell(
-        world: World, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+        world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     domain = world.central.create_domain(CONTEXT, {'name': 'example.com.', 'email': 'hostmaster@example.com'})
     changed = world.central.update_domain(CONTEXT, domain.id, {'ttl': 77})
     other = world.new_manager('two')
@@ -107,7 +107,7 @@ def test_two_managers_that_hear_of_a_server_each_find_it_where_one_has_an_older_
 
 
 def test_rows_are_read_before_their_domains_so_that_no_domain_is_older_than_its_rows(
-        world: World, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+        world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     domain = world.create()
     read: list[str] = []
 
@@ -124,7 +124,7 @@ def test_rows_are_read_before_their_domains_so_that_no_domain_is_older_than_its_
 
 
 def test_two_managers_that_hear_of_a_failure_each_find_that_too_many_have_failed(
-        world: World, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+        world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     domain = world.central.create_domain(CONTEXT, {'name': 'example.com.', 'email': 'hostmaster@example.com'})
     other = world.new_manager('two')
     overtaken(world, monkeypatch, lambda: other.handle_results([silence(domain, SERVERS[1])]))
@@ -134,7 +134,7 @@ def test_two_managers_that_hear_of_a_failure_each_find_that_too_many_have_failed
 
 @pytest.mark.parametrize('world', [100], indirect=True)
 def test_two_managers_that_delete_on_a_server_each_find_that_all_have(
-        world: World, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+        world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     domain = world.create()
     for server in SERVERS[1:]:
         world.servers[server].dead = True
@@ -152,7 +152,7 @@ def test_two_managers_that_delete_on_a_server_each_find_that_all_have(
     assert world.get(gone).status is Status.DELETED and not world.rows(gone)
 
 
-def test_a_server_that_is_done_with_an_older_serial_is_told_of_the_newer_at_once(world: World) -> None:  # noqa: F811
+def test_a_server_that_is_done_with_an_older_serial_is_told_of_the_newer_at_once(world: World) -> None:
     domain = world.central.create_domain(CONTEXT, {'name': 'example.com.', 'email': 'hostmaster@example.com'})
     changed = world.central.update_domain(CONTEXT, domain.id, {'ttl': 77})
     world.asked.clear()
@@ -165,7 +165,7 @@ def test_a_server_that_is_done_with_an_older_serial_is_told_of_the_newer_at_once
     assert world.rows(domain)[SERVERS[0], Action.UPDATE].status is Outcome.SUCCESS
 
 
-def test_a_row_that_is_changed_twice_before_it_is_written_is_one_version_on(world: World) -> None:  # noqa: F811
+def test_a_row_that_is_changed_twice_before_it_is_written_is_one_version_on(world: World) -> None:
     domain = world.create()
     state = world.manager.read_states([domain.id])[domain.id]
     key = SERVERS[0], Action.UPDATE
@@ -182,7 +182,7 @@ def test_a_row_that_is_changed_twice_before_it_is_written_is_one_version_on(worl
 
 @pytest.mark.parametrize('world', [100], indirect=True)
 def test_a_deletion_whose_report_was_heard_and_not_answered_comes_to_its_end(
-        world: World, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+        world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     domain = world.create()
     update = world.central.update_statuses
 
@@ -198,7 +198,7 @@ def test_a_deletion_whose_report_was_heard_and_not_answered_comes_to_its_end(
     assert world.rows(gone) == {}
 
 
-def test_a_deleted_domain_that_waits_for_a_server_is_left_to_it(world: World) -> None:  # noqa: F811
+def test_a_deleted_domain_that_waits_for_a_server_is_left_to_it(world: World) -> None:
     domain = world.create()
     world.servers[SERVERS[1]].dead = True
     gone = world.delete(domain)
@@ -209,7 +209,7 @@ def test_a_deleted_domain_that_waits_for_a_server_is_left_to_it(world: World) ->
 
 
 def test_a_created_zone_is_asked_for_where_another_manager_heard_of_the_server_meanwhile(
-        world: World, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+        world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     worker = world.manager.workers[SERVERS[0]]
     held: list[Operation] = []
     worker.put = lambda *operations: held.extend(operations)  # type: ignore[method-assign]
@@ -227,7 +227,7 @@ def test_a_created_zone_is_asked_for_where_another_manager_heard_of_the_server_m
     assert world.rows(domain)[SERVERS[0], Action.UPDATE].status is Outcome.SUCCESS
 
 
-def test_a_row_that_waits_for_nothing_is_begun_by_whoever_looks_at_it(world: World) -> None:  # noqa: F811
+def test_a_row_that_waits_for_nothing_is_begun_by_whoever_looks_at_it(world: World) -> None:
     domain = world.create()
     row = world.rows(domain)[SERVERS[0], Action.UPDATE]
     world.storage.run(server_statuses.write, [dataclasses.replace(row, status=None, version=row.version + 1)], utcnow())

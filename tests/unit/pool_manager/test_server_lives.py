@@ -6,143 +6,26 @@ As in ``test_manager`` nothing runs at the same time: each step of filling and d
 from __future__ import annotations
 
 import dataclasses
-import pathlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from designate_pool import backends
-from designate_pool.backends.base import Backend
 from designate_pool.config.server_settings_cache import ServerSettingsCache
-from designate_pool.deadline import Deadline
-from designate_pool.errors import BackendUnreachable, BadConfiguration, InvalidField, ServerNotFound, WrongServerState
-from designate_pool.model import (Action, Answer, Domain, Endpoint, Outcome, PollResult, Pool, PoolServer, Server,
-                                  ServerState, Status, TsigKey, utcnow)
+from designate_pool.errors import BadConfiguration, InvalidField, ServerNotFound, WrongServerState
+from designate_pool.model import (Action, Answer, Domain, Endpoint, Outcome, PollResult, ServerState, Status, TsigKey,
+                                  utcnow)
 from designate_pool.pool_manager.dispatch import zone_removal
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic import join_and_drain
 from designate_pool.pool_manager.periodic.join_and_drain import JoinAndDrain
 from designate_pool.pool_manager.periodic.loops import BACKLOG, PeriodicLoops
 from designate_pool.pool_manager.server_registry import ServerRegistry
-from designate_pool.pool_manager.service import PoolManager
 from designate_pool.pool_manager.verify.server_compare import ServerCompare
-from designate_pool.storage.operations import pool_servers as server_store
 from designate_pool.storage.zones import pools as pool_store
-from tests.unit.pool_manager.test_manager import CONTEXT, SERVERS, Clock, ScriptedServer, World, clock
-
-__all__ = ['clock']
-
-A, B, C = SERVERS
-D = 'd' * 32
-
-
-class Listed(ScriptedServer):
-    """A server that can be asked for its zones."""
-
-    def _list(self, names: Collection[str], deadline: Deadline) -> tuple[Mapping[str, int | None], bool]:
-        if self.dead:
-            raise BackendUnreachable(why='connection refused')
-        return dict(self.zones), True
-
-
-class Town(World):
-    """A world whose configuration can be edited and read anew."""
-
-    def __init__(self, folder: pathlib.Path, clock: Clock,  # noqa: F811
-                 monkeypatch: pytest.MonkeyPatch) -> None:
-        self.folder = folder
-        self.wrong: str | None = None
-        self.machines: dict[tuple[str, str], ScriptedServer] = {}
-        monkeypatch.setattr(backends, 'build', self.build)
-        super().__init__(folder, 100, clock)
-        self.configured = {server.id: server for server in self.pool.servers}
-        for key, server in self.servers.items():
-            self.machines[key, 'fake'] = server
-        self.start('one')
-
-    def build(self, server: Server) -> Backend:
-        """The same machine for the same id and driver, however often its settings change."""
-        machine = self.machines.get((server.id, server.driver))
-        if machine is None:
-            machine = self.machines[server.id, server.driver] = Listed(server)
-        if self.configured.get(server.id) == server:  # and not its former settings
-            machine.server = server
-            self.servers[server.id] = machine
-        return machine
-
-    def read_pool(self) -> Pool:
-        if self.wrong is not None:
-            raise BadConfiguration(count=1, listing=self.wrong)
-        return dataclasses.replace(self.pool, servers=tuple(self.configured.values()))
-
-    def start(self, name: str) -> None:
-        """A pool manager begins its life; the former one is gone as by a crash."""
-        self.pool = self.read_pool()
-        for server in self.pool.servers:
-            self.build(server)
-        self.manager = self.new_manager(name)
-        self.registry = ServerRegistry(self.manager, self.runtime, self.read_pool,
-                                       ServerSettingsCache(str(self.folder / f'{name.partition("-")[0]}.json')))
-        self.registry.start()
-        self.endpoint = PoolManager(self.manager, self.registry, self.runtime)
-        self.caller.serve('pool_manager.default', self.endpoint)
-        self.filling = JoinAndDrain(self.manager, self.registry)
-
-    def new_manager(self, name: str) -> Manager:
-        manager = super().new_manager(name)
-        manager.settings = dataclasses.replace(manager.settings, delete_zones_of_removed_servers=self.deleting)
-        return manager
-
-    deleting = False
-
-    def add(self, key: str, **facts: object) -> None:
-        self.configured[key] = Server(key, 'fake', '192.0.2.9', max_in_flight=1, **facts)  # type: ignore[arg-type]
-
-    def step(self, times: int = 1) -> None:
-        """Fill and drain, and let the servers transfer."""
-        for _ in range(times):
-            self.filling.run()
-            self.deliver()
-
-    def settle(self) -> None:
-        """Fill and drain until nothing moves any more."""
-        for _ in range(50):
-            self.step()
-            if not any(each.is_filling or each.state in (ServerState.DRAINING, ServerState.JOINING)
-                       for each in self.roll):
-                return
-        raise AssertionError('there is always something to fill')
-
-    def put(self, key: str, state: ServerState, **values: object) -> None:
-        """An operator's command, as Central carries it out."""
-        server = self.storage.read(server_store.get, key)
-        assert server is not None
-        assert self.storage.run(server_store.save, server_store.in_state(server, state, utcnow(), **values), utcnow())
-        self.registry.refresh()
-
-    @property
-    def states(self) -> dict[str, str]:
-        return {each.id: str(each.state) for each in self.roll}
-
-    @property
-    def roll(self) -> tuple[PoolServer, ...]:
-        return self.storage.read(server_store.of_pool, 'default').servers
-
-
-@pytest.fixture
-def town(tmp_path: pathlib.Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Town]:  # noqa: F811
-    monkeypatch.setattr(join_and_drain, 'PAGE', 2)
-    made = Town(tmp_path, clock, monkeypatch)
-    yield made
-    made.storage.close()
-
-
-def some(town: Town, count: int = 5) -> list[Domain]:
-    domains = [town.create(f'd{number}.example.com.') for number in range(count)]
-    assert all(town.get(each).status is Status.ACTIVE for each in domains)
-    return domains
+from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, A, B, C, Clock, D, Listed, Town, some
 
 
 def test_the_first_servers_of_a_pool_are_active_at_once(town: Town) -> None:

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from tests.unit.pool_manager.test_manager import World, clock, world  # noqa: F401  fixtures
+from tests.unit.pool_manager.conftest import World
 
 
 def test_without_its_database_it_ends_all_the_same(
-        world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:  # noqa: F811
+        world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     def fail(*arguments: Any) -> None:
         raise OperationalError('UPDATE', {}, Exception('the server has gone away'))
 

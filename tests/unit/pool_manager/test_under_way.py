@@ -10,21 +10,18 @@ import pytest
 
 from designate_pool.model import Action, Domain, Endpoint, ServerState, Status
 from designate_pool.pool_manager.periodic.loops import PeriodicLoops
-from tests.unit.pool_manager.test_manager import CONTEXT, Clock, clock, later
-from tests.unit.pool_manager.test_server_lives import A, B, C, Town, some, town
-
-__all__ = ['clock', 'town']
+from tests.unit.pool_manager.conftest import CONTEXT, A, B, C, Clock, Town, later, some
 
 
-def create(town: Town, name: str = 'example.com.') -> Domain:  # noqa: F811
+def create(town: Town, name: str = 'example.com.') -> Domain:
     return town.central.create_domain(CONTEXT, {'name': name, 'email': 'hostmaster@example.com'})
 
 
-def verbs(town: Town, server: str) -> list[str]:  # noqa: F811
+def verbs(town: Town, server: str) -> list[str]:
     return [verb for verb, _ in town.servers[server].calls]
 
 
-def test_a_section_that_goes_during_a_call_costs_the_other_servers_nothing(town: Town) -> None:  # noqa: F811
+def test_a_section_that_goes_during_a_call_costs_the_other_servers_nothing(town: Town) -> None:
     def remove() -> None:
         del town.configured[C]
         town.registry.reload()
@@ -40,7 +37,7 @@ def test_a_section_that_goes_during_a_call_costs_the_other_servers_nothing(town:
 
 @pytest.mark.parametrize('setting', [{'port': 5300}, {'primaries': (Endpoint('192.0.2.10', 5354),)}])
 def test_a_call_that_was_made_with_former_settings_is_made_again_with_those_of_now(
-        town: Town, clock: Clock, setting: dict[str, object]) -> None:  # noqa: F811
+        town: Town, clock: Clock, setting: dict[str, object]) -> None:
     def change() -> None:
         town.configured[C] = dataclasses.replace(town.configured[C], **setting)  # type: ignore[arg-type]
         town.registry.reload()
@@ -55,7 +52,7 @@ def test_a_call_that_was_made_with_former_settings_is_made_again_with_those_of_n
     assert town.get(domain).status is Status.ACTIVE
 
 
-def test_a_deletion_at_the_former_address_is_made_at_the_present_one(town: Town, clock: Clock) -> None:  # noqa: F811
+def test_a_deletion_at_the_former_address_is_made_at_the_present_one(town: Town, clock: Clock) -> None:
     def move() -> None:
         town.configured[C] = dataclasses.replace(town.configured[C], host='192.0.2.77')
         town.registry.reload()
@@ -68,18 +65,18 @@ def test_a_deletion_at_the_former_address_is_made_at_the_present_one(town: Town,
     assert town.get(gone).status is Status.DELETED and town.rows(gone) == {}
 
 
-def rest(town: Town) -> None:  # noqa: F811
+def rest(town: Town) -> None:
     town.put(C, ServerState.MAINTENANCE)
 
 
-def go(town: Town) -> None:  # noqa: F811
+def go(town: Town) -> None:
     del town.configured[C]
     town.registry.reload()
 
 
 @pytest.mark.parametrize('leave', [rest, go])
 def test_a_server_that_leaves_just_before_due_rows_are_claimed_holds_up_no_other(
-        town: Town, clock: Clock, monkeypatch: pytest.MonkeyPatch,  # noqa: F811
+        town: Town, clock: Clock, monkeypatch: pytest.MonkeyPatch,
         leave: Callable[[Town], None]) -> None:
     create(town)
     town.asked.clear()  # as with a MiniDNS that died
@@ -96,7 +93,7 @@ def test_a_server_that_leaves_just_before_due_rows_are_claimed_holds_up_no_other
     assert sorted(each.server_id for each in town.asked) == [A, B]
 
 
-def test_what_others_begin_on_a_server_that_has_just_left_goes_with_it(town: Town, clock: Clock) -> None:  # noqa: F811
+def test_what_others_begin_on_a_server_that_has_just_left_goes_with_it(town: Town, clock: Clock) -> None:
     other = town.new_manager('two')  # which has yet to see that it leaves
     town.put(C, ServerState.DRAINING, dismissed=True)
     town.settle()
@@ -113,7 +110,7 @@ def test_what_others_begin_on_a_server_that_has_just_left_goes_with_it(town: Tow
     assert town.get(gone).status is Status.DELETED and town.rows(gone) == {}
 
 
-def test_a_server_is_forgotten_only_when_it_has_been_emptied(town: Town) -> None:  # noqa: F811
+def test_a_server_is_forgotten_only_when_it_has_been_emptied(town: Town) -> None:
     other = town.new_manager('two')
     del town.configured[C]
     town.registry.reload()

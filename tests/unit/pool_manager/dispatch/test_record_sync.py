@@ -28,7 +28,7 @@ from designate_pool.pool_manager.verify.server_compare import ServerCompare
 from designate_pool.protocol.rrset import rrset
 from designate_pool.storage.operations import rrset_ownership, server_statuses
 from designate_pool.storage.zones import domains, plans
-from tests.unit.pool_manager.test_manager import CONTEXT, SERVERS, Clock, World, clock, later  # noqa: F401  a fixture
+from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, Clock, World, later
 
 FED = SERVERS[2]
 NAME = 'example.com.'
@@ -54,7 +54,7 @@ class FedWorld(World):
 
     options: dict[str, Any] = {}
 
-    def __init__(self, folder: pathlib.Path, threshold: int, clock: Clock) -> None:  # noqa: F811
+    def __init__(self, folder: pathlib.Path, threshold: int, clock: Clock) -> None:
         super().__init__(folder, threshold, clock)
         self.refit()
 
@@ -103,7 +103,7 @@ class FedWorld(World):
 
 
 @pytest.fixture(params=[100])
-def world(tmp_path: pathlib.Path, clock: Clock, request: pytest.FixtureRequest) -> Iterator[FedWorld]:  # noqa: F811
+def world(tmp_path: pathlib.Path, clock: Clock, request: pytest.FixtureRequest) -> Iterator[FedWorld]:
     made = FedWorld(tmp_path, request.param, clock)
     yield made
     made.storage.close()
@@ -140,7 +140,7 @@ def test_the_same_cast_once_more_reads_nothing(world: FedWorld) -> None:
     assert len(world.fed.provider.calls) == calls
 
 
-def test_it_counts_only_when_what_was_applied_is_read_back(world: FedWorld, clock: Clock) -> None:  # noqa: F811
+def test_it_counts_only_when_what_was_applied_is_read_back(world: FedWorld, clock: Clock) -> None:
     domain = world.create()
     world.fed.provider.behave('apply', 'lie')
     changed = world.apply(domain, f'www.{NAME} A 192.0.2.1')
@@ -153,7 +153,7 @@ def test_it_counts_only_when_what_was_applied_is_read_back(world: FedWorld, cloc
 
 @two_of_three
 def test_one_that_is_down_costs_the_others_nothing_and_gets_it_when_it_is_back(
-        world: FedWorld, clock: Clock) -> None:  # noqa: F811
+        world: FedWorld, clock: Clock) -> None:
     domain = world.create()
     for operation in ('populate', 'ping'):
         world.fed.provider.behave(operation, 'unreachable')
@@ -171,7 +171,7 @@ def test_one_that_is_down_costs_the_others_nothing_and_gets_it_when_it_is_back(
 
 
 @pytest.mark.parametrize('step', range(6))
-def test_interrupted_at_every_step_then_again(world: FedWorld, clock: Clock, step: int) -> None:  # noqa: F811
+def test_interrupted_at_every_step_then_again(world: FedWorld, clock: Clock, step: int) -> None:
     domain = world.apply(world.create(), f'c.{NAME} CNAME x.{NAME}', f'd.{NAME} A 192.0.2.1', f'u.{NAME} A 192.0.2.1',
                          *(f'h{number}.{NAME} A 192.0.2.9' for number in range(9)))
     world.fed.provider.fail_after = step
@@ -189,7 +189,7 @@ def test_interrupted_at_every_step_then_again(world: FedWorld, clock: Clock, ste
 
 
 @two_of_three
-def test_a_dangerous_plan_is_parked_while_the_others_go_on(world: FedWorld, clock: Clock) -> None:  # noqa: F811
+def test_a_dangerous_plan_is_parked_while_the_others_go_on(world: FedWorld, clock: Clock) -> None:
     domain = world.fill()
     before = world.there()
     changed = world.apply(domain, *(f'h{number}.{NAME} A' for number in range(10)))
@@ -215,7 +215,7 @@ def test_a_dangerous_plan_is_parked_while_the_others_go_on(world: FedWorld, cloc
 
 
 @two_of_three
-def test_an_approved_plan_that_was_interrupted_is_finished(world: FedWorld, clock: Clock) -> None:  # noqa: F811
+def test_an_approved_plan_that_was_interrupted_is_finished(world: FedWorld, clock: Clock) -> None:
     domain = world.fill()
     world.apply(domain, *(f'h{number}.{NAME} A' for number in range(10)))
     parked = world.live(domain)
@@ -231,7 +231,7 @@ def test_an_approved_plan_that_was_interrupted_is_finished(world: FedWorld, cloc
 
 
 @two_of_three
-def test_an_approval_is_for_that_plan_only(world: FedWorld, clock: Clock) -> None:  # noqa: F811
+def test_an_approval_is_for_that_plan_only(world: FedWorld, clock: Clock) -> None:
     domain = world.fill()
     world.apply(domain, *(f'h{number}.{NAME} A' for number in range(10)))
     parked = world.live(domain)
@@ -248,7 +248,7 @@ def test_an_approval_is_for_that_plan_only(world: FedWorld, clock: Clock) -> Non
 
 
 @two_of_three
-def test_a_parked_plan_that_is_no_longer_needed_is_dropped(world: FedWorld, clock: Clock) -> None:  # noqa: F811
+def test_a_parked_plan_that_is_no_longer_needed_is_dropped(world: FedWorld, clock: Clock) -> None:
     domain = world.fill()
     world.apply(domain, *(f'h{number}.{NAME} A' for number in range(10)))
     parked = world.live(domain)
@@ -260,7 +260,7 @@ def test_a_parked_plan_that_is_no_longer_needed_is_dropped(world: FedWorld, cloc
     assert world.storage.read(plans.get, parked.id).state is PlanState.DROPPED
 
 
-def test_deletes_of_an_hour_are_limited_across_the_pool(world: FedWorld, clock: Clock,  # noqa: F811
+def test_deletes_of_an_hour_are_limited_across_the_pool(world: FedWorld, clock: Clock,
                                                         monkeypatch: pytest.MonkeyPatch) -> None:
     limit_deletes(world, 3)
     domain = world.fill()
@@ -330,7 +330,7 @@ def foreign(world: FedWorld, *records: Sequence[Any]) -> None:
 
 
 @pytest.mark.parametrize('ownership', ['database', 'txt'])
-def test_a_zone_that_is_shared(world: FedWorld, clock: Clock, ownership: str) -> None:  # noqa: F811
+def test_a_zone_that_is_shared(world: FedWorld, clock: Clock, ownership: str) -> None:
     with pytest.raises(InvalidField, match='policy'):
         world.refit(ownership=ownership)
     world.refit(ownership=ownership, policy='sync')
@@ -375,7 +375,7 @@ def test_types_that_are_not_managed_are_left_alone_there(world: FedWorld) -> Non
         world.refit(managed_types='A, notype')
 
 
-def test_drift_is_found_by_reading_again_and_mended(world: FedWorld, clock: Clock) -> None:  # noqa: F811
+def test_drift_is_found_by_reading_again_and_mended(world: FedWorld, clock: Clock) -> None:
     domain = world.apply(world.create(), f'www.{NAME} A 192.0.2.1')
     foreign(world, ('www', 'A', '198.51.100.66'), ('extra', 'A', '198.51.100.1'))
     sweep(world, clock, 3000)
@@ -388,14 +388,14 @@ def test_drift_is_found_by_reading_again_and_mended(world: FedWorld, clock: Cloc
     assert len(world.fed.provider.calls) == calls
 
 
-def sweep(world: FedWorld, clock: Clock, seconds: float) -> None:  # noqa: F811
+def sweep(world: FedWorld, clock: Clock, seconds: float) -> None:
     clock.offset += timedelta(seconds=seconds)
     world.sweep()
     world.asked = [each for each in world.asked if each.server_id != FED]
     world.deliver()
 
 
-def test_a_driver_whose_serials_say_nothing_is_not_polled(world: FedWorld, clock: Clock,  # noqa: F811
+def test_a_driver_whose_serials_say_nothing_is_not_polled(world: FedWorld, clock: Clock,
                                                           monkeypatch: pytest.MonkeyPatch) -> None:
     world.create()
     for keeps in (True, False):
@@ -417,7 +417,7 @@ def test_what_a_poll_says_of_a_server_that_counts_serials_of_its_own_means_nothi
         assert (world.rows(domain)[server, Action.UPDATE] != before) is counts
 
 
-def test_a_row_that_was_claimed_by_one_that_died_is_taken_by_the_next(world: FedWorld, clock: Clock) -> None:  # noqa: F811,E501
+def test_a_row_that_was_claimed_by_one_that_died_is_taken_by_the_next(world: FedWorld, clock: Clock) -> None:  # noqa: E501
     domain = world.create()
     row = world.row(domain)
     taken = dataclasses.replace(row, claimed_by='dead', claimed_until=utcnow() + timedelta(seconds=30),
@@ -455,7 +455,7 @@ def test_a_zone_that_was_made_there_by_hand_is_taken_over(world: FedWorld) -> No
 
 
 @pytest.mark.parametrize('ownership', ['database', 'txt'])
-def test_deleting_a_domain_leaves_what_others_have_in_a_shared_zone(world: FedWorld, clock: Clock,  # noqa: F811
+def test_deleting_a_domain_leaves_what_others_have_in_a_shared_zone(world: FedWorld, clock: Clock,
                                                                     ownership: str) -> None:
     world.refit(ownership=ownership, policy='sync')
     domain = world.apply(world.create(), f'ours.{NAME} A 192.0.2.1')
@@ -502,7 +502,7 @@ def test_deleting_a_domain_leaves_types_that_are_not_managed(world: FedWorld) ->
     assert world.there() == [f'theirs.{NAME} 60 TXT "x"']
 
 
-def test_deleting_a_domain_keeps_within_the_deletes_of_an_hour(world: FedWorld, clock: Clock) -> None:  # noqa: F811
+def test_deleting_a_domain_keeps_within_the_deletes_of_an_hour(world: FedWorld, clock: Clock) -> None:
     limit_deletes(world, 10)
     domain = world.fill()
     world.delete(domain)
@@ -523,7 +523,7 @@ def limit_deletes(world: FedWorld, limit: int) -> None:
 
 
 @pytest.mark.parametrize('ownership', ['database', 'txt', 'zone'])
-def test_a_name_deleted_and_made_anew_at_once_serves_nothing_of_the_former(world: FedWorld, clock: Clock,  # noqa: F811
+def test_a_name_deleted_and_made_anew_at_once_serves_nothing_of_the_former(world: FedWorld, clock: Clock,
                                                                            ownership: str) -> None:
     world.refit(ownership=ownership, policy='sync')
     former = world.apply(world.create(), f'old.{NAME} A 192.0.2.66', f'www.{NAME} A 192.0.2.1')
@@ -543,7 +543,7 @@ def test_a_name_deleted_and_made_anew_at_once_serves_nothing_of_the_former(world
 
 
 def test_what_a_former_domain_owned_before_an_upgrade_is_managed_again(
-        world: FedWorld, clock: Clock) -> None:  # noqa: F811
+        world: FedWorld, clock: Clock) -> None:
     world.refit(ownership='database', policy='sync')
     former = world.apply(world.create(), f'old.{NAME} A 192.0.2.66', f'www.{NAME} A 192.0.2.1')
     foreign(world, ('theirs', 'A', '198.51.100.1'))
@@ -635,7 +635,7 @@ def test_those_who_delete_at_the_same_time_keep_within_the_hour_together(world: 
     assert world.storage.read(plans.deletes_since, 'default', utcnow() - timedelta(hours=1)) == 2
 
 
-def test_what_was_begun_and_never_ended_counts_until_it_is_tried_again(world: FedWorld, clock: Clock) -> None:  # noqa: F811,E501
+def test_what_was_begun_and_never_ended_counts_until_it_is_tried_again(world: FedWorld, clock: Clock) -> None:  # noqa: E501
     limit_deletes(world, 3)
     domain = world.fill()
     world.fed.provider.behave('apply', 'hang', 1)
@@ -648,7 +648,7 @@ def test_what_was_begun_and_never_ended_counts_until_it_is_tried_again(world: Fe
     assert world.storage.read(plans.deletes_since, 'default', since) == 2, 'the same two, once'
 
 
-def another_goes_on(world: FedWorld, clock: Clock, domain: Domain, address: str) -> Domain:  # noqa: F811
+def another_goes_on(world: FedWorld, clock: Clock, domain: Domain, address: str) -> Domain:
     """The claim runs out, and another pool manager brings the next change while the first is still at it."""
     other = world.new_manager('two')
     world.lose_casts = True
@@ -660,7 +660,7 @@ def another_goes_on(world: FedWorld, clock: Clock, domain: Domain, address: str)
     return changed
 
 
-def test_who_was_too_slow_writes_nothing_any_more(world: FedWorld, clock: Clock,  # noqa: F811
+def test_who_was_too_slow_writes_nothing_any_more(world: FedWorld, clock: Clock,
                                                   monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(record_sync, 'utcnow', clock)
     domain = world.apply(world.create(), f'www.{NAME} A 192.0.2.1')
@@ -684,7 +684,7 @@ def test_who_was_too_slow_writes_nothing_any_more(world: FedWorld, clock: Clock,
 
 
 @pytest.mark.parametrize('fails', [True, False])
-def test_what_is_written_too_late_is_not_left_standing(world: FedWorld, clock: Clock,  # noqa: F811
+def test_what_is_written_too_late_is_not_left_standing(world: FedWorld, clock: Clock,
                                                        monkeypatch: pytest.MonkeyPatch, fails: bool) -> None:
     """A server that cannot be told what has to be there before takes the older contents over the newer."""
     monkeypatch.setattr(record_sync, 'utcnow', clock)
@@ -708,7 +708,7 @@ def test_what_is_written_too_late_is_not_left_standing(world: FedWorld, clock: C
     assert is_settled(world, domain) and world.served_serial() == changed[1].serial
 
 
-def test_what_is_written_after_the_domain_was_deleted_goes_again(world: FedWorld, clock: Clock,  # noqa: F811
+def test_what_is_written_after_the_domain_was_deleted_goes_again(world: FedWorld, clock: Clock,
                                                                  monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(record_sync, 'utcnow', clock)
     domain = world.apply(world.create(), f'www.{NAME} A 192.0.2.1')

@@ -24,7 +24,7 @@ from designate_pool.storage.serving import catalog
 from designate_pool.testing import a_domain
 from testing.processes import wait_until
 from testing.rows import default_pool_id
-from tests.unit.pool_manager.test_manager import CONTEXT, SERVERS, World, clock, world  # noqa: F401  fixtures
+from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, World
 
 KEY = 'a' * 32
 
@@ -286,7 +286,7 @@ def test_the_driver_says_how_many_calls_it_takes_at_once(backend: Bulky) -> None
     worker.stop()
 
 
-def test_readers_of_the_catalog_are_told_of_a_new_serial_of_it(world: World) -> None:  # noqa: F811
+def test_readers_of_the_catalog_are_told_of_a_new_serial_of_it(world: World) -> None:
     read_catalog(world, SERVERS[1])
     serials = []
     for name in ('one.example.com.', 'two.example.com.'):
@@ -300,14 +300,14 @@ def test_readers_of_the_catalog_are_told_of_a_new_serial_of_it(world: World) -> 
     assert serials[1] > serials[0]
 
 
-def test_what_is_tried_again_has_a_new_serial_of_the_catalog(world: World) -> None:  # noqa: F811
+def test_what_is_tried_again_has_a_new_serial_of_the_catalog(world: World) -> None:
     read_catalog(world, SERVERS[1])
     serials = [announced_for(world, 0)[0].serial for _ in range(2)]
     assert serials[0] == serials[1], 'what is new is in it already'
     assert announced_for(world, 1)[0].serial > serials[1]
 
 
-def test_a_catalog_that_cannot_be_announced_holds_nothing_back(world: World,  # noqa: F811
+def test_a_catalog_that_cannot_be_announced_holds_nothing_back(world: World,
                                                                monkeypatch: pytest.MonkeyPatch) -> None:
     read_catalog(world, SERVERS[1])
 
@@ -320,17 +320,17 @@ def test_a_catalog_that_cannot_be_announced_holds_nothing_back(world: World,  # 
     assert [server.calls for server in world.servers.values()] == [[('create', domain.id)]] * 3
 
 
-def read_catalog(world: World, server_id: str) -> None:  # noqa: F811
+def read_catalog(world: World, server_id: str) -> None:
     world.manager.pool = dataclasses.replace(world.pool, catalog_zone='catalog.example.')
     world.servers[server_id].capabilities = Capabilities(reads_catalog=True)
     world.storage.run(lambda tx: catalog.establish(tx, default_pool_id(tx), utcnow()))
 
 
-def catalog_polls(world: World) -> list[PollRequest]:  # noqa: F811
+def catalog_polls(world: World) -> list[PollRequest]:
     return [each for each in world.asked if each.name == 'catalog.example.']
 
 
-def announced_for(world: World, attempts: int) -> list[PollRequest]:  # noqa: F811
+def announced_for(world: World, attempts: int) -> list[PollRequest]:
     """What goes to MiniDNS for a create that has failed so often."""
     world.asked.clear()
     domain = a_domain('again.example.com.')

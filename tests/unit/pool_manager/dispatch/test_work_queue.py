@@ -14,7 +14,7 @@ from designate_pool.pool_manager.dispatch.work_queue import FRESH, Operation, Po
 from designate_pool.pool_manager.periodic.loops import PeriodicLoops
 from designate_pool.storage.operations import server_statuses
 from designate_pool.testing import a_domain
-from tests.unit.pool_manager.test_manager import CONTEXT, SERVERS, Clock, World, clock, world  # noqa: F401
+from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, Clock, World
 
 NOW = utcnow()
 
@@ -86,7 +86,7 @@ def test_polls_that_others_heard_of_are_forgotten() -> None:
 
 
 def test_polls_of_the_past_are_bounded_and_those_of_now_go_at_once(
-        world: World, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+        world: World, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     old = domains_of_the_past(world, clock, 12)
     monkeypatch.setattr(work_queue, 'MOST_POLLS', 5)
     due_on(SERVERS[0], old, world, clock)
@@ -106,7 +106,7 @@ def test_polls_of_the_past_are_bounded_and_those_of_now_go_at_once(
 
 
 def test_polls_that_another_pool_manager_hears_of_make_room(
-        world: World, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+        world: World, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     world.registry.start()
     old = domains_of_the_past(world, clock, 8)
     monkeypatch.setattr(work_queue, 'MOST_POLLS', 5)
@@ -120,7 +120,7 @@ def test_polls_that_another_pool_manager_hears_of_make_room(
     assert polls.room == 3
 
 
-def domains_of_the_past(world: World, clock: Clock, count: int) -> list[Domain]:  # noqa: F811
+def domains_of_the_past(world: World, clock: Clock, count: int) -> list[Domain]:
     made = [world.central.create_domain(CONTEXT, {'name': f'd{number:03}.example.com.',
                                                   'email': 'hostmaster@example.com'}) for number in range(count)]
     world.deliver()
@@ -128,6 +128,6 @@ def domains_of_the_past(world: World, clock: Clock, count: int) -> list[Domain]:
     return made
 
 
-def due_on(server: str, due: list[Domain], world: World, clock: Clock) -> None:  # noqa: F811
+def due_on(server: str, due: list[Domain], world: World, clock: Clock) -> None:
     for domain in due:
         world.storage.run(server_statuses.wake_domain, server, domain.id, clock())

@@ -15,10 +15,10 @@ from designate_pool.pool_manager.verify import zone_compare
 from designate_pool.pool_manager.verify.zone_compare import Found, Match
 from designate_pool.storage.operations import sweeps
 from designate_pool.storage.sql.schema import domains as domain_table
-from tests.unit.pool_manager.test_manager import SERVERS, Clock, World, all_needed, clock, world  # noqa: F401
+from tests.unit.pool_manager.conftest import SERVERS, Clock, World, all_needed
 
 
-def begun(world: World, name: str = 'one') -> ContentsAudit:  # noqa: F811
+def begun(world: World, name: str = 'one') -> ContentsAudit:
     """The audit of a pool manager of its own; the round exists."""
     manager = world.new_manager(name)
     manager.settings = dataclasses.replace(manager.settings, contents_audit_interval=3600)
@@ -28,14 +28,14 @@ def begun(world: World, name: str = 'one') -> ContentsAudit:  # noqa: F811
     return audit
 
 
-def present(world: World) -> Audit:  # noqa: F811
+def present(world: World) -> Audit:
     found = world.storage.read(sweeps.get, 'default', AuditKind.CONTENTS)
     assert found is not None
     return found
 
 
 @pytest.fixture
-def compared(world: World, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> list[str]:  # noqa: F811
+def compared(world: World, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The ids of the domains that are compared, as they are."""
     seen: list[str] = []
     monkeypatch.setattr(contents_module, 'utcnow', clock)
@@ -52,7 +52,7 @@ def die() -> None:
     raise SystemExit
 
 
-def test_the_page_of_who_died_is_taken_when_the_claim_is_over(world: World, clock: Clock,  # noqa: F811
+def test_the_page_of_who_died_is_taken_when_the_claim_is_over(world: World, clock: Clock,
                                                               compared: list[str],
                                                               monkeypatch: pytest.MonkeyPatch) -> None:
     domain = world.create()
@@ -66,7 +66,7 @@ def test_the_page_of_who_died_is_taken_when_the_claim_is_over(world: World, cloc
     assert other.run() == 0 and compared == [domain.id]
 
 
-def test_a_page_that_takes_long_is_kept(world: World, clock: Clock, compared: list[str],  # noqa: F811
+def test_a_page_that_takes_long_is_kept(world: World, clock: Clock, compared: list[str],
                                         monkeypatch: pytest.MonkeyPatch) -> None:
     world.create()
     slow = begun(world)
@@ -82,7 +82,7 @@ def test_a_page_that_takes_long_is_kept(world: World, clock: Clock, compared: li
     assert present(world).now.domains == 1 and slow.extend_claim() < world.manager.settings.claim_seconds
 
 
-def test_a_page_that_was_taken_over_is_left(world: World, clock: Clock, compared: list[str],  # noqa: F811
+def test_a_page_that_was_taken_over_is_left(world: World, clock: Clock, compared: list[str],
                                             monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ('a.example.com.', 'b.example.com.'):
         world.create(name)
@@ -105,7 +105,7 @@ def test_a_page_that_was_taken_over_is_left(world: World, clock: Clock, compared
 
 
 @all_needed
-def test_domains_in_error_are_compared_too(world: World, clock: Clock, compared: list[str]) -> None:  # noqa: F811
+def test_domains_in_error_are_compared_too(world: World, clock: Clock, compared: list[str]) -> None:
     world.servers[SERVERS[1]].refuses = True
     domain = world.create()
     assert world.get(domain).status is Status.ERROR
@@ -113,7 +113,7 @@ def test_domains_in_error_are_compared_too(world: World, clock: Clock, compared:
     assert compared == [domain.id]
 
 
-def test_a_zone_that_cannot_be_made_holds_up_no_other(world: World, clock: Clock,  # noqa: F811
+def test_a_zone_that_cannot_be_made_holds_up_no_other(world: World, clock: Clock,
                                                       monkeypatch: pytest.MonkeyPatch) -> None:
     domains = [world.create(name) for name in ('a.example.com.', 'b.example.com.')]
     monkeypatch.setattr(contents_module, 'utcnow', clock)

@@ -12,12 +12,11 @@ import pytest
 from designate_pool.model import Action, AuditKind, Outcome, Status
 from designate_pool.pool_manager.periodic.orphan_audit import OrphanAudit
 from designate_pool.storage.operations import sweeps
-from tests.unit.pool_manager.test_manager import SERVERS, Clock, clock  # noqa: F401  fixture
-from tests.unit.pool_manager.test_server_lives import A, B, Listed, Town, some
+from tests.unit.pool_manager.conftest import SERVERS, A, B, Clock, Listed, Town, some
 
 
 @pytest.fixture
-def town(tmp_path: pathlib.Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Town]:  # noqa: F811
+def town(tmp_path: pathlib.Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Town]:
     made = Town(tmp_path, clock, monkeypatch)
     made.manager.settings = dataclasses.replace(made.manager.settings, extra_zones_interval=3600.0)
     for key in SERVERS:

@@ -18,26 +18,25 @@ from designate_pool.pool_manager.periodic.loops import PeriodicLoops
 from designate_pool.pool_manager.periodic.serial_audit import SerialAudit
 from designate_pool.storage.operations import sweeps
 from designate_pool.storage.reporting import audit_findings
-from tests.unit.pool_manager.test_manager import (CONTEXT, SERVERS, Clock, World, all_needed, clock,  # noqa: F401
-                                                  later, world)
+from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, Clock, World, all_needed, later
 
 NAMES = [f'{letter}.example.com.' for letter in 'abcde']
 
 
 @pytest.fixture
-def domains(world: World, monkeypatch: pytest.MonkeyPatch) -> list[str]:  # noqa: F811
+def domains(world: World, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Five domains, in the order of their ids; a page has two."""
     monkeypatch.setattr(audit_schedule, 'PAGE', 2)
     return sorted(world.create(name).id for name in NAMES)
 
 
-def present(world: World) -> Audit:  # noqa: F811
+def present(world: World) -> Audit:
     found = world.storage.read(sweeps.get, 'default', AuditKind.SERIALS)
     assert found is not None
     return found
 
 
-def turns(auditing: SerialAudit, clock: Clock, count: int) -> None:  # noqa: F811
+def turns(auditing: SerialAudit, clock: Clock, count: int) -> None:
     """So many times it is time for something."""
     for _ in range(count):
         clock.offset += timedelta(seconds=auditing.run())
@@ -47,12 +46,12 @@ def die(*arguments: object) -> None:
     raise SystemExit
 
 
-def asked(world: World) -> list[str]:  # noqa: F811
+def asked(world: World) -> list[str]:
     """The ids of the domains that were asked for."""
     return [key for _, _, page in world.pages for key, _, _ in page]
 
 
-def test_a_round_counts_what_it_asked_and_found(world: World, clock: Clock, domains: list[str]) -> None:  # noqa: F811
+def test_a_round_counts_what_it_asked_and_found(world: World, clock: Clock, domains: list[str]) -> None:
     del world.servers[SERVERS[0]].zones['b.example.com.']
     world.servers[SERVERS[1]].zones['c.example.com.'] = 1
     world.sweep()
@@ -70,7 +69,7 @@ def test_a_round_counts_what_it_asked_and_found(world: World, clock: Clock, doma
     assert present(world).last == Counts(domains=5, pairs=15, asked=15)
 
 
-def test_two_pool_managers_share_one_round(world: World, clock: Clock, domains: list[str]) -> None:  # noqa: F811
+def test_two_pool_managers_share_one_round(world: World, clock: Clock, domains: list[str]) -> None:
     first, second = (SerialAudit(each, world.runtime) for each in (world.manager, world.new_manager('two')))
     for _ in range(40):
         first.run()
@@ -80,7 +79,7 @@ def test_two_pool_managers_share_one_round(world: World, clock: Clock, domains: 
     assert len(asked(world)) == len({(started_at, key) for started_at, _, page in world.pages for key, _, _ in page})
 
 
-def test_one_of_two_pool_managers_looks_again_at_what_has_not_come_to_rest(world: World, clock: Clock,  # noqa: F811
+def test_one_of_two_pool_managers_looks_again_at_what_has_not_come_to_rest(world: World, clock: Clock,
                                                                            monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[str] = []
     monkeypatch.setattr(loops, 'PAGE', 2)
@@ -105,7 +104,7 @@ def test_one_of_two_pool_managers_looks_again_at_what_has_not_come_to_rest(world
 
 
 def test_the_page_of_a_pool_manager_that_died_is_taken_by_another(
-        world: World, clock: Clock, domains: list[str], monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+        world: World, clock: Clock, domains: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = (SerialAudit(each, world.runtime) for each in (world.manager, world.new_manager('two')))
     turns(first, clock, 2)
     assert asked(world) == domains[:2]
@@ -117,7 +116,7 @@ def test_the_page_of_a_pool_manager_that_died_is_taken_by_another(
     assert present(world).last is not None
 
 
-def test_a_page_that_was_taken_over_is_not_written_by_who_was_late(world: World, clock: Clock,  # noqa: F811
+def test_a_page_that_was_taken_over_is_not_written_by_who_was_late(world: World, clock: Clock,
                                                                    domains: list[str]) -> None:
     auditing = SerialAudit(world.manager, world.runtime)
     auditing.run()
@@ -132,13 +131,13 @@ def test_a_page_that_was_taken_over_is_not_written_by_who_was_late(world: World,
     assert present(world) == where and where.after_id == domains[1]
 
 
-def test_a_restart_goes_on_where_the_round_was(world: World, clock: Clock, domains: list[str]) -> None:  # noqa: F811
+def test_a_restart_goes_on_where_the_round_was(world: World, clock: Clock, domains: list[str]) -> None:
     turns(SerialAudit(world.manager, world.runtime), clock, 2)
     turns(SerialAudit(world.new_manager('reborn'), world.runtime), clock, 60)
     assert asked(world)[:5] == domains
 
 
-def test_answers_count_for_their_round_and_later_ones_for_none(world: World, clock: Clock,  # noqa: F811
+def test_answers_count_for_their_round_and_later_ones_for_none(world: World, clock: Clock,
                                                                domains: list[str]) -> None:
     world.sweep(answered=False)
     started_at = present(world).last_started_at
@@ -151,7 +150,7 @@ def test_answers_count_for_their_round_and_later_ones_for_none(world: World, clo
     assert present(world).last == ended.last and present(world).now == Counts()
 
 
-def test_a_finding_about_a_pair_that_is_not_at_rest_is_none(world: World, clock: Clock) -> None:  # noqa: F811
+def test_a_finding_about_a_pair_that_is_not_at_rest_is_none(world: World, clock: Clock) -> None:
     domain = world.create()
     world.sweep(answered=False)
     changed = world.central.update_domain(CONTEXT, domain.id, {'ttl': 60})
@@ -166,7 +165,7 @@ def test_a_finding_about_a_pair_that_is_not_at_rest_is_none(world: World, clock:
 
 @all_needed
 def test_a_dead_server_is_left_out_once_that_is_known_and_its_rows_tell(
-        world: World, clock: Clock) -> None:  # noqa: F811
+        world: World, clock: Clock) -> None:
     domain = world.create()
     world.servers[SERVERS[2]].dead = True
     world.sweep()
@@ -183,7 +182,7 @@ def test_a_dead_server_is_left_out_once_that_is_known_and_its_rows_tell(
 
 
 def test_three_pages_without_an_answer_open_the_circuit_and_one_answer_closes_it(
-        world: World, clock: Clock, caplog: pytest.LogCaptureFixture) -> None:  # noqa: F811
+        world: World, clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
     world.create()
     worker = world.manager.workers[SERVERS[0]]
     for times in range(3):
@@ -196,7 +195,7 @@ def test_three_pages_without_an_answer_open_the_circuit_and_one_answer_closes_it
 
 
 def test_without_a_broker_it_is_said_once_and_the_round_goes_on(
-        world: World, clock: Clock, domains: list[str], caplog: pytest.LogCaptureFixture,  # noqa: F811
+        world: World, clock: Clock, domains: list[str], caplog: pytest.LogCaptureFixture,
         monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*arguments: Any) -> None:
         raise ServiceUnavailable(service='minidns', why='the broker is down')
@@ -208,7 +207,7 @@ def test_without_a_broker_it_is_said_once_and_the_round_goes_on(
     assert caplog.text.count('could not ask the servers for their serials') == 1
 
 
-def test_what_nobody_answers_is_written_off(world: World, clock: Clock, domains: list[str],  # noqa: F811
+def test_what_nobody_answers_is_written_off(world: World, clock: Clock, domains: list[str],
                                             monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_schedule, 'MOST_SENT', 1)
     auditing = SerialAudit(world.manager, world.runtime)
@@ -219,7 +218,7 @@ def test_what_nobody_answers_is_written_off(world: World, clock: Clock, domains:
     assert asked(world) == domains[:4]
 
 
-def test_a_round_that_does_not_fit_is_told_once(world: World, clock: Clock, domains: list[str],  # noqa: F811
+def test_a_round_that_does_not_fit_is_told_once(world: World, clock: Clock, domains: list[str],
                                                 caplog: pytest.LogCaptureFixture) -> None:
     auditing = SerialAudit(world.manager, world.runtime)
 
@@ -237,7 +236,7 @@ def test_a_round_that_does_not_fit_is_told_once(world: World, clock: Clock, doma
         logging.WARNING]
 
 
-def test_the_last_round_is_among_the_metrics(world: World, clock: Clock, domains: list[str]) -> None:  # noqa: F811
+def test_the_last_round_is_among_the_metrics(world: World, clock: Clock, domains: list[str]) -> None:
     del world.servers[SERVERS[0]].zones['b.example.com.']
     world.sweep()
     object.__setattr__(world.manager.settings, 'measured', True)
@@ -253,7 +252,7 @@ def test_the_last_round_is_among_the_metrics(world: World, clock: Clock, domains
 
 @all_needed
 def test_a_zone_that_is_lost_while_another_server_keeps_the_domain_in_error(
-        world: World, clock: Clock) -> None:  # noqa: F811
+        world: World, clock: Clock) -> None:
     world.servers[SERVERS[1]].refuses = True
     domain = world.create()
     assert world.get(domain).status is Status.ERROR
@@ -267,7 +266,7 @@ def test_a_zone_that_is_lost_while_another_server_keeps_the_domain_in_error(
     assert world.get(domain).status is Status.ACTIVE
 
 
-def test_what_is_found_is_kept_and_told_with_an_id_of_its_own(world: World, clock: Clock,  # noqa: F811
+def test_what_is_found_is_kept_and_told_with_an_id_of_its_own(world: World, clock: Clock,
                                                               caplog: pytest.LogCaptureFixture) -> None:
     domain = world.create()
     request_id = world.get(domain).request_id
@@ -294,7 +293,7 @@ def test_what_is_found_is_kept_and_told_with_an_id_of_its_own(world: World, cloc
 
 
 def test_a_server_that_loses_all_its_zones_fills_neither_log_nor_list(
-        world: World, domains: list[str], monkeypatch: pytest.MonkeyPatch,  # noqa: F811
+        world: World, domains: list[str], monkeypatch: pytest.MonkeyPatch,
         caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setattr(finding_recorder, 'MAX_RECORDED', 1)
     world.servers[SERVERS[0]].zones.clear()
@@ -304,7 +303,7 @@ def test_a_server_that_loses_all_its_zones_fills_neither_log_nor_list(
     assert present(world).last == Counts(domains=5, pairs=15, asked=15, findings=5)
 
 
-def test_old_findings_are_forgotten(world: World, clock: Clock) -> None:  # noqa: F811
+def test_old_findings_are_forgotten(world: World, clock: Clock) -> None:
     domain = world.create()
     del world.servers[SERVERS[0]].zones[domain.name]
     world.sweep()

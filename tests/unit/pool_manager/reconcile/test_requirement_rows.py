@@ -17,14 +17,13 @@ from designate_pool.config import load
 from designate_pool.errors import InvalidField
 from designate_pool.model import Action, Context, Outcome, Report, Status
 from designate_pool.pool_manager.periodic.loops import PeriodicLoops
-from tests.unit.pool_manager.test_manager import (CONTEXT, SERVERS, Clock, World, all_needed, clock,  # noqa: F401
-                                                  later, world)
+from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, Clock, World, all_needed, later
 
 A, B, C = SERVERS
 
 
 @pytest.fixture
-def told(world: World, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Outcome, int]]:  # noqa: F811
+def told(world: World, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Outcome, int]]:
     """What Central is told, as it comes."""
     found: list[tuple[Outcome, int]] = []
     update_statuses = world.central.update_statuses
@@ -37,12 +36,12 @@ def told(world: World, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Outcome, i
     return found
 
 
-def outcomes(world: World, domain: Any, action: Action) -> dict[str, tuple[Outcome | None, int | None]]:  # noqa: F811
+def outcomes(world: World, domain: Any, action: Action) -> dict[str, tuple[Outcome | None, int | None]]:
     """Status and serial of the rows of one action, by server."""
     return {server: (row.status, row.serial_number) for (server, of), row in world.rows(domain).items() if of is action}
 
 
-def asked_meanwhile(world: World) -> set[tuple[str, str, int, bool]]:  # noqa: F811
+def asked_meanwhile(world: World) -> set[tuple[str, str, int, bool]]:
     """The polls that MiniDNS was asked for since the last that came to their end; each only once."""
     found = [(each.domain_id, each.server_id, each.serial, each.notify) for each in world.asked]
     assert len(found) == len(set(found))
@@ -51,7 +50,7 @@ def asked_meanwhile(world: World) -> set[tuple[str, str, int, bool]]:  # noqa: F
 
 # create_domain
 
-def test_what_was_created_is_not_yet_served(world: World, told: list[tuple[Outcome, int]]) -> None:  # noqa: F811
+def test_what_was_created_is_not_yet_served(world: World, told: list[tuple[Outcome, int]]) -> None:
     domain = world.central.create_domain(CONTEXT, {'name': 'example.com.', 'email': 'hostmaster@example.com'})
     assert outcomes(world, domain, Action.CREATE) == dict.fromkeys(SERVERS, (Outcome.SUCCESS, None))
     assert outcomes(world, domain, Action.UPDATE) == dict.fromkeys(SERVERS, (None, None))
@@ -61,7 +60,7 @@ def test_what_was_created_is_not_yet_served(world: World, told: list[tuple[Outco
     assert world.get(domain).status is Status.ACTIVE and told == [(Outcome.SUCCESS, domain.serial)]
 
 
-def test_a_server_that_refuses_a_zone_is_in_error_alone(world: World) -> None:  # noqa: F811
+def test_a_server_that_refuses_a_zone_is_in_error_alone(world: World) -> None:
     world.servers[B].refuses = True
     domain = world.create()
     assert outcomes(world, domain, Action.CREATE) == {
@@ -70,7 +69,7 @@ def test_a_server_that_refuses_a_zone_is_in_error_alone(world: World) -> None:  
 
 
 @all_needed
-def test_what_a_driver_puts_in_place_itself_needs_no_poll(world: World,  # noqa: F811
+def test_what_a_driver_puts_in_place_itself_needs_no_poll(world: World,
                                                           told: list[tuple[Outcome, int]]) -> None:
     for server in world.servers.values():
         server.capabilities = Capabilities(serves_on_create=True)
@@ -80,7 +79,7 @@ def test_what_a_driver_puts_in_place_itself_needs_no_poll(world: World,  # noqa:
 
 
 @all_needed
-def test_a_create_that_fails_and_then_succeeds_is_told_with_its_serial(world: World, clock: Clock,  # noqa: F811
+def test_a_create_that_fails_and_then_succeeds_is_told_with_its_serial(world: World, clock: Clock,
                                                                        told: list[tuple[Outcome, int]]) -> None:
     world.servers[A].refuses = True
     domain = world.create()
@@ -93,7 +92,7 @@ def test_a_create_that_fails_and_then_succeeds_is_told_with_its_serial(world: Wo
 # delete_domain
 
 @all_needed
-def test_a_deletion_that_fails_is_tried_again_until_it_succeeds(world: World, clock: Clock,  # noqa: F811
+def test_a_deletion_that_fails_is_tried_again_until_it_succeeds(world: World, clock: Clock,
                                                                 told: list[tuple[Outcome, int]]) -> None:
     domain = world.create()
     told.clear()
@@ -114,7 +113,7 @@ def test_a_deletion_that_fails_is_tried_again_until_it_succeeds(world: World, cl
 # update_domain
 
 def test_a_change_has_every_server_notified_and_polled_and_tells_nothing_itself(
-        world: World, told: list[tuple[Outcome, int]]) -> None:  # noqa: F811
+        world: World, told: list[tuple[Outcome, int]]) -> None:
     domain = world.create()
     told.clear()
     changed = world.central.update_domain(CONTEXT, domain.id, {'ttl': 60})
@@ -126,7 +125,7 @@ def test_a_change_has_every_server_notified_and_polled_and_tells_nothing_itself(
     assert told == [(Outcome.SUCCESS, changed.serial)]
 
 
-def test_minidns_is_given_the_times_of_the_configuration(world: World, tmp_path: pathlib.Path,  # noqa: F811
+def test_minidns_is_given_the_times_of_the_configuration(world: World, tmp_path: pathlib.Path,
                                                          monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / 'pool.conf'
     path.write_text('[service:pool_manager]\npoll_timeout = 7.5\npoll_retry_interval = 3\npoll_max_retries = 5\n'
@@ -143,7 +142,7 @@ def test_minidns_is_given_the_times_of_the_configuration(world: World, tmp_path:
 
 # update_status
 
-def test_a_status_or_server_that_is_none_is_refused_by_name(world: World) -> None:  # noqa: F811
+def test_a_status_or_server_that_is_none_is_refused_by_name(world: World) -> None:
     domain = world.create()
     before = world.rows(domain)
     wrong: list[tuple[str, Any, str]] = [
@@ -156,7 +155,7 @@ def test_a_status_or_server_that_is_none_is_refused_by_name(world: World) -> Non
 
 
 @all_needed
-def test_only_a_newer_serial_moves_a_row_and_the_pool_with_it(world: World,  # noqa: F811
+def test_only_a_newer_serial_moves_a_row_and_the_pool_with_it(world: World,
                                                               told: list[tuple[Outcome, int]]) -> None:
     domain = world.create()
     changed = world.central.update_domain(CONTEXT, domain.id, {'ttl': 60})
@@ -175,7 +174,7 @@ def test_only_a_newer_serial_moves_a_row_and_the_pool_with_it(world: World,  # n
 # The periodic pass
 
 @all_needed
-def test_a_server_that_is_behind_is_notified_again_and_no_other(world: World, clock: Clock) -> None:  # noqa: F811
+def test_a_server_that_is_behind_is_notified_again_and_no_other(world: World, clock: Clock) -> None:
     domain = world.create()
     changed = world.central.update_domain(CONTEXT, domain.id, {'ttl': 60})
     heard = [world.poll(each) for each in world.asked if each.server_id != B]
@@ -188,7 +187,7 @@ def test_a_server_that_is_behind_is_notified_again_and_no_other(world: World, cl
     assert world.get(domain).status is Status.ACTIVE
 
 
-def test_a_change_of_which_nothing_was_heard_is_found(world: World, clock: Clock) -> None:  # noqa: F811
+def test_a_change_of_which_nothing_was_heard_is_found(world: World, clock: Clock) -> None:
     domain = world.create()
     world.lose_casts = True
     changed = world.central.update_domain(CONTEXT, domain.id, {'ttl': 60})
@@ -200,7 +199,7 @@ def test_a_change_of_which_nothing_was_heard_is_found(world: World, clock: Clock
     assert world.get(domain).status is Status.ACTIVE
 
 
-def test_every_domain_is_asked_for_on_every_server_once_a_round(world: World) -> None:  # noqa: F811
+def test_every_domain_is_asked_for_on_every_server_once_a_round(world: World) -> None:
     made = [world.create(name) for name in ('example.com.', 'example.org.')]
     for _ in range(2):
         world.sweep(answered=False)
@@ -213,7 +212,7 @@ def test_every_domain_is_asked_for_on_every_server_once_a_round(world: World) ->
 
 # One pool manager, one pool
 
-def test_the_domains_of_another_pool_are_left_alone(world: World, clock: Clock) -> None:  # noqa: F811
+def test_the_domains_of_another_pool_are_left_alone(world: World, clock: Clock) -> None:
     world.central.create_pool(CONTEXT, {'name': 'gold', 'name_servers': ['ns1.example.org.']})
     world.lose_casts = True
     domain = world.central.create_domain(CONTEXT, {'name': 'example.net.', 'email': 'hostmaster@example.com',

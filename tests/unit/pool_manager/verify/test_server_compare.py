@@ -10,10 +10,10 @@ from designate_pool.pool_manager.verify import server_compare
 from designate_pool.pool_manager.verify.server_compare import THREADS, ServerCompare
 from designate_pool.pool_manager.verify.zone_compare import Match
 from designate_pool.runtime import Threads
-from tests.unit.pool_manager.test_server_lives import D, Town, clock, some, town  # noqa: F401
+from tests.unit.pool_manager.conftest import D, Town, some
 
 
-def filled(town: Town, count: int) -> list[str]:  # noqa: F811
+def filled(town: Town, count: int) -> list[str]:
     """The names of so many domains that a server which can be asked for its zones has."""
     names = sorted(domain.name for domain in some(town, count))
     town.add(D)
@@ -22,7 +22,7 @@ def filled(town: Town, count: int) -> list[str]:  # noqa: F811
     return names
 
 
-def test_as_many_zones_are_compared_at_a_time_as_may(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+def test_as_many_zones_are_compared_at_a_time_as_may(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
     names = filled(town, 2 * THREADS)
     together = threading.Barrier(THREADS)
 
@@ -37,7 +37,7 @@ def test_as_many_zones_are_compared_at_a_time_as_may(town: Town, monkeypatch: py
     assert found.unchecked == ((names[0], 'no answer'), (names[1], 'no answer'))
 
 
-def test_what_fails_ends_the_comparison(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+def test_what_fails_ends_the_comparison(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
     filled(town, 50)
     begun = []
 
@@ -51,7 +51,7 @@ def test_what_fails_ends_the_comparison(town: Town, monkeypatch: pytest.MonkeyPa
     assert len(begun) <= THREADS
 
 
-def test_when_the_time_is_over_the_rest_is_not_compared(town: Town,  # noqa: F811
+def test_when_the_time_is_over_the_rest_is_not_compared(town: Town,
                                                         monkeypatch: pytest.MonkeyPatch) -> None:
     names = filled(town, 3)
     monkeypatch.setattr(server_compare, 'SECONDS', 0.0)

@@ -1,21 +1,30 @@
-"""A small world for the engine: sources and targets in memory that remember what was asked of them."""
+"""Sources and targets in memory that remember what was asked of them, a stored plan, and runs in simulated time."""
 
 from __future__ import annotations
 
+import pathlib
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import pytest
+
 from designate_pool.errors import SourceError
-from designate_pool.planner.engine import Setup, SyncEngine, ZoneSetting
+from designate_pool.model import PlanState
+from designate_pool.planner.engine import RunReport, Setup, SyncEngine, ZoneSetting
 from designate_pool.planner.plan.plan import ApplyResult, Plan
+from designate_pool.planner.plan.plan_store import FolderStore
 from designate_pool.planner.providers.base import BaseProcessor, BaseProvider, BaseSource
 from designate_pool.planner.run_report import TargetResult
+from designate_pool.planner.schedule import RunController
 from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.rrset import RRset, rrset
 
 ORIGIN = 'example.com.'
+BEFORE = 'www 300 A 192.0.2.1\nalias 300 A 192.0.2.2\nold 300 A 192.0.2.3\nsame 300 A 192.0.2.4'
+AFTER = 'www 60 A 192.0.2.9\nalias 300 CNAME www.example.com.\nnew 300 TXT "a|b"\nsame 300 A 192.0.2.4'
+CHANGES = 4
 
 
 def rrsets(text: str, origin: str = ORIGIN) -> list[RRset]:
@@ -146,3 +155,70 @@ def manager(*providers: BaseSource, zones: dict[str, ZoneSetting] | None = None,
     ids = [each.id for each in providers]
     zones = zones if zones is not None else {ORIGIN: ZoneSetting(sources=(ids[0],), targets=tuple(ids[1:]))}
     return SyncEngine(Setup(zones=zones, providers={each.id: each for each in providers}, **setup))
+
+
+@pytest.fixture
+def store(tmp_path: pathlib.Path) -> FolderStore:
+    return FolderStore(tmp_path / 'plans')
+
+
+class StoredPlanCase:
+    """Two targets to be brought from BEFORE to AFTER, and a plan for that in *store*."""
+
+    def __init__(self, store: FolderStore, **setup: object) -> None:
+        self.store = store
+        self.source = Memory('source').has(AFTER)
+        self.targets = [Memory(id).has(BEFORE) for id in ('a', 'b')]
+        self.manager: SyncEngine = manager(self.source, *self.targets, **setup)
+        self.plan_id = self.manager.sync(store=store).plan_id or ''
+
+    def apply(self) -> RunReport:
+        return self.manager.apply(self.plan_id, self.store)
+
+    @property
+    def state(self) -> PlanState:
+        return self.store.get(self.plan_id).state
+
+    @property
+    def is_done(self) -> bool:
+        return all(target.zones[ORIGIN] == self.source.zones[ORIGIN] for target in self.targets)
+
+
+@pytest.fixture
+def case(store: FolderStore) -> StoredPlanCase:
+    return StoredPlanCase(store)
+
+
+class ScheduledRuns:
+    """A controller whose waiting moves its clock; it ends when a moment is reached.
+
+    :ivar events: moments at which an event comes
+    """
+
+    def __init__(self, until: float, events: tuple[float, ...] = (), run_takes: float = 0.0, **settings: float) -> None:
+        self.now = 1000.0
+        self.begun: list[float] = []
+        self.fails = 0
+        self._end = self.now + until
+        self._events = [self.now + each for each in events]
+        self._takes = run_takes
+        self.controller = RunController(self.run, **settings, clock=lambda: self.now)  # type: ignore[arg-type]
+
+    def run(self) -> None:
+        self.begun.append(self.now - 1000)
+        self._pass(self._takes)
+        if self.fails:
+            self.fails -= 1
+            raise LookupError('the source is away')
+
+    def wait(self, timeout: float) -> bool:
+        self._pass(timeout)
+        return self.now >= self._end
+
+    def _pass(self, seconds: float) -> None:
+        end = self.now + seconds
+        for event in [each for each in self._events if each <= end]:
+            self._events.remove(event)
+            self.now = event
+            self.controller.schedule()
+        self.now = end

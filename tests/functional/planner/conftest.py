@@ -1,0 +1,148 @@
+"""A pool that octoDNS feeds by its own commands."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import subprocess
+import sys
+import textwrap
+import uuid
+from collections.abc import Iterator
+
+import dns.rcode
+import pytest
+
+from testing.bind import Named
+from testing.stack import Stack
+from tests.fixtures.proxy import Proxy
+
+RECORDS = r'''
+? ''
+: - type: CAA
+    value: {flags: 0, tag: issue, value: ca.example.net}
+  - type: MX
+    value: {exchange: mail.example.net., preference: 10}
+  - type: TXT
+    values: [v=spf1 -all, v=DKIM1\; k=rsa\; p=MIGf]
+'*.wild':
+  type: CNAME
+  value: www.{zone}
+_443._tcp.www:
+  type: TLSA
+  value: {certificate_usage: 3, selector: 1, matching_type: 0, certificate_association_data: 0123456789abcdef}
+_sip._tcp:
+  type: SRV
+  value: {priority: 0, weight: 5, port: 5060, target: sip.example.net.}
+alias:
+  type: CNAME
+  value: www.{zone}
+host:
+  - type: LOC
+    value: {altitude: -2, lat_degrees: 52, lat_direction: N, lat_minutes: 22, lat_seconds: 23, long_degrees: 4,
+            long_direction: E, long_minutes: 53, long_seconds: 32, precision_horz: 10000, precision_vert: 10, size: 1}
+  - type: NAPTR
+    value: {flags: U, order: 100, preference: 10, regexp: '!^.*$!sip:info@example.com!', replacement: .,
+            service: E2U+sip}
+  - type: SSHFP
+    value: {algorithm: 4, fingerprint: 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef,
+            fingerprint_type: 2}
+old:
+  type: A
+  value: 192.0.2.9
+svc:
+  type: HTTPS
+  value: {svcparams: {alpn: [h2, h3], ipv4hint: [192.0.2.1]}, svcpriority: 1, targetname: .}
+www:
+  - ttl: 60
+    type: A
+    values: [192.0.2.1, 192.0.2.2]
+  - type: AAAA
+    value: 2001:db8::1
+'''
+
+
+class OctodnsPool:
+    """A pool of one BIND, and octoDNS with a folder of YAML.
+
+    :ivar yaml: where octoDNS's zones are
+    :ivar proxy: through which octoDNS speaks to the API
+    """
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self.folder = folder
+        self.yaml = folder / 'yaml'
+        self.yaml.mkdir(parents=True)
+        self.named = Named(folder / 'named')
+        self.stack = Stack(folder / 'stack', [self.named.section(str(uuid.uuid4()), call_timeout=2)],
+                           f'sqlite:///{folder}/database.sqlite')
+        self.proxy = Proxy(self.stack.api_port)
+        self.config = folder / 'octodns.yaml'
+
+    def write(self, name: str, text: str = RECORDS) -> None:
+        (self.yaml / f'{name}yaml').write_text(text.replace('{zone}', name))
+
+    def configure(self, *zones: str, url: str = '', more: str = '') -> None:
+        listed = ''.join(f'  {name}:\n    sources: [config]\n    targets: [pool]\n' for name in zones)
+        self.config.write_text(textwrap.dedent(f'''
+            providers:
+              config:
+                class: octodns.provider.yaml.YamlProvider
+                directory: {self.yaml}
+                enforce_order: false
+                escaped_semicolons: true
+              pool:
+                class: designate_pool.octodns_provider.DesignatePoolProvider
+                url: {url or f'http://127.0.0.1:{self.proxy.port}'}
+                email: dns@example.com
+                {more}
+              dumped:
+                class: octodns.provider.yaml.YamlProvider
+                directory: {self.folder / 'dumped'}
+                escaped_semicolons: true
+            zones:
+            ''') + listed)
+
+    def run(self, command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """One of octoDNS's commands."""
+        program = pathlib.Path(sys.executable).parent / command
+        return subprocess.run([str(program), '--config-file', str(self.config), *arguments], text=True, timeout=120,
+                              capture_output=True, check=False, env={**os.environ, 'PYTHONWARNINGS': 'ignore'})
+
+    def sync(self, *arguments: str) -> str:
+        """What ``octodns-sync`` logs; it has to end well."""
+        done = self.run('octodns-sync', *arguments)
+        assert done.returncode == 0, done.stderr
+        return done.stdout + done.stderr
+
+    def writes(self) -> int:
+        """How many requests that write something came through the proxy."""
+        return self.proxy.asked.count(b'POST /v2/')
+
+    def served(self, name: str, rtype: str) -> list[str] | None:
+        answer = self.named.query(name, rtype)
+        if answer.rcode() not in (dns.rcode.NOERROR, dns.rcode.NXDOMAIN):
+            return None
+        return sorted(rdata.to_text() for rrset in answer.answer for rdata in rrset)
+
+    def zone(self, name: str) -> dict[str, object]:
+        """The zone as the API has it, once it is served."""
+        found = self.stack.request('GET', f'/v2/zones?name={name}', 200)['zones']
+        assert len(found) == 1
+        active: dict[str, object] = self.stack.wait_for(found[0]['id'])
+        return active
+
+    def names(self) -> list[str]:
+        return [zone['name'] for zone in self.stack.request('GET', '/v2/zones', 200)['zones']]
+
+
+@pytest.fixture(scope='module')
+def octodns_pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OctodnsPool]:
+    made = OctodnsPool(tmp_path_factory.mktemp('octodns-pool'))
+    made.named.start()
+    try:
+        with made.stack:
+            yield made
+    finally:
+        made.named.stop()
+        made.proxy.stop()
