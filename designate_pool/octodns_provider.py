@@ -24,6 +24,7 @@ from designate_pool.planner import master
 from designate_pool.planner.octodns.records import record_of, rrset_of
 from designate_pool.planner.providers.pool_api import PoolApi
 from designate_pool.protocol.rrset import RRset, unpack
+from designate_pool.protocol.soa_rdata import serial_of
 
 #: Of the types that octoDNS knows, those that DNS knows as well.
 TYPES = ('A', 'AAAA', 'CAA', 'CNAME', 'DNAME', 'DS', 'HTTPS', 'LOC', 'MX', 'NAPTR', 'NS', 'OPENPGPKEY', 'PTR', 'SPF',
@@ -62,7 +63,7 @@ class DesignatePoolProvider(BaseProvider):
             return False
         for rrset in self._contents(zone.name, found['id']):
             if rrset.type == 'SOA':
-                self._serials[zone.name] = int(rrset.rdatas[0].split()[2])
+                self._serials[zone.name] = serial_of(rrset)
             elif rrset.type in self.SUPPORTS and (rrset.name, rrset.type) != (zone.name, 'NS'):
                 record = self._record(rrset, zone)
                 if record is not None:

@@ -17,6 +17,7 @@ import dns.rdataclass
 import dns.rdatatype
 import dns.rrset
 
+from designate_pool.protocol import soa_rdata
 from designate_pool.protocol.rrset import GENERATED, LOWER, parents
 
 #: Questions that are under way to one server at once.
@@ -98,7 +99,7 @@ def questions(zone: str, pairs: Mapping[str, str]) -> list[DnsQuestion]:
 
 
 def serial_of(zone: str, pairs: Mapping[str, str]) -> int:
-    return int(pairs[f'{zone}\tSOA'].split('\t')[1].split()[2])
+    return soa_rdata.serial_in(pairs[f'{zone}\tSOA'].split('\t')[1])
 
 
 def ask(host: str, port: int, asked: Asked, timeout: float) -> ServerAnswers:

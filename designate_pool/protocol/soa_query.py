@@ -19,7 +19,7 @@ import dns.rcode
 from dns.tsig import Key
 
 from designate_pool.model import Answer
-from designate_pool.protocol import tsig, wire
+from designate_pool.protocol import soa_rdata, tsig, wire
 
 _HEADS = {flags: wire.HEADER.pack(0, flags, 1, 0, 0, 0)[2:]
           for flags in (wire.QUERY << 11, wire.NOTIFY << 11 | wire.AA)}
@@ -183,7 +183,7 @@ def _soa(message: bytes, question: bytes, flags: int) -> SoaReply:
     for _ in range(answers):
         record = wire.read_record(message, at)
         if record.rtype == wire.SOA and record.rclass == wire.IN and wire.same_name(message, at, question[:-4]):
-            serials.append(wire.soa_serial(message, record))
+            serials.append(soa_rdata.serial_at(message, record))
         at = record.end
     authoritative = flags & wire.AA
     if not serials and not authoritative:

@@ -100,17 +100,6 @@ def read_record(message: bytes, at: int) -> WireRecord:
     return WireRecord(at, rtype, rclass, ttl, start, start + length)
 
 
-def soa_serial(message: bytes, record: WireRecord) -> int:
-    """The serial in a SOA record.
-
-    :raises Malformed: when the rdata is not two names and five numbers
-    """
-    numbers = skip_name(message, skip_name(message, record.start))
-    if numbers + 20 != record.end:
-        raise Malformed
-    return int.from_bytes(message[numbers:numbers + 4], 'big')
-
-
 def same_name(message: bytes, at: int, name: bytes) -> bool:
     """Whether the name at *at*, compressed or not, is *name* (plain wire form, lower case).
 

@@ -14,8 +14,7 @@ from designate_pool import serial as serials
 from designate_pool.minidns.zones import ixfr, packing
 from designate_pool.minidns.zones.packing import Body
 from designate_pool.model import ZoneBlock, ZoneHead
-from designate_pool.protocol import wire
-from designate_pool.protocol.axfr_records import soa_rdata
+from designate_pool.protocol import soa_rdata, wire
 
 #: Most records that all steps of a catalog may have together.
 MAX_RECORDS = 5000
@@ -63,8 +62,8 @@ def pack(head: ZoneHead, from_serial: int, steps: Sequence[CatalogStep]) -> ixfr
         counts.subtract(step.removed)
         counts.update(step.added)
     removed, added = ([record for record, count in counts.items() if count == sign] for sign in (-1, 1))
-    new_soa = head.name, 'SOA', head.ttl, soa_rdata(head)
-    old_soa = head.name, 'SOA', head.ttl, soa_rdata(dataclasses.replace(head, serial=from_serial))
+    new_soa = head.name, 'SOA', head.ttl, soa_rdata.encode(head)
+    old_soa = head.name, 'SOA', head.ttl, soa_rdata.encode(dataclasses.replace(head, serial=from_serial))
     pages = [new_soa, old_soa], ZoneBlock(len(removed), b''.join(removed), [new_soa]), ZoneBlock(
         len(added), b''.join(added), [new_soa])
     return ixfr.PackedDifference(head.domain_id, head.name, head.pool_name, head.serial, tuple(

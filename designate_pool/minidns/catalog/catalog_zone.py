@@ -25,8 +25,7 @@ from designate_pool.minidns.zones import ixfr, packing
 from designate_pool.minidns.zones.packing import Body
 from designate_pool.minidns.zones.zone_cache import ZoneCache
 from designate_pool.model import ZoneHead
-from designate_pool.protocol import wire
-from designate_pool.protocol.axfr_records import soa_rdata
+from designate_pool.protocol import soa_rdata, wire
 from designate_pool.serial import newer
 from designate_pool.storage.serving import catalog
 from designate_pool.storage.serving.catalog import CatalogReading
@@ -202,7 +201,7 @@ def _blocks(head: ZoneHead, reading: CatalogReading, first: str = '', end: str =
 
 def _bodies(head: ZoneHead, blocks: Sequence[Block]) -> list[Body]:
     """The answer sections of a transfer (RFC 9432 section 4); a SOA shares a message with its neighbour if it fits."""
-    soa = head.name, wire.SOA, head.ttl, (soa_rdata(head),)
+    soa = head.name, wire.SOA, head.ttl, (soa_rdata.encode(head),)
     (first_body,) = packing.pack(head.name, [soa, (head.name, wire.NS, 0, (_INVALID_NS,)),
                                              (f'version.{head.name}', wire.TXT, 0, (_VERSION,))])
     (end,) = packing.pack(head.name, [soa])

@@ -16,8 +16,7 @@ from designate_pool import serial
 from designate_pool.minidns.access.acl import Acl, AllowedPeer, Refusal, TsigGrant
 from designate_pool.minidns.zones import packing
 from designate_pool.model import ZoneHead
-from designate_pool.protocol import tsig, wire
-from designate_pool.protocol.axfr_records import soa_rdata
+from designate_pool.protocol import soa_rdata, tsig, wire
 
 #: The UDP size of a client without EDNS, and the largest that is sent to one with EDNS: it passes any network without
 #: fragmentation.
@@ -152,7 +151,7 @@ class Responder:
             record = wire.read_record(message, offset)
             if rtype == wire.IXFR and record.rtype == wire.SOA \
                     and wire.same_name(message, offset, wire.lower(message[12:name_end])):
-                client_serial = wire.soa_serial(message, record)
+                client_serial = soa_rdata.serial_at(message, record)
             offset = record.end
         if rtype == wire.IXFR and client_serial is None:
             raise wire.Malformed
@@ -230,7 +229,7 @@ def failure(query: Query, now: int) -> bytes:
 
 
 def _soa(query: Query, head: ZoneHead, now: int, flags: int) -> bytes:
-    _, soa = packing.pack(head.name, [(head.name, wire.SOA, head.ttl, (soa_rdata(head),))])[0]
+    _, soa = packing.pack(head.name, [(head.name, wire.SOA, head.ttl, (soa_rdata.encode(head),))])[0]
     message = query.reply(wire.NOERROR, now, flags, 1, soa)
     if len(message) > query.room:
         return query.reply(wire.NOERROR, now, flags | wire.TC)

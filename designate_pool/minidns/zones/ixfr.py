@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from designate_pool.minidns.zones import packing
 from designate_pool.model import Change, ZoneHead, ZoneStep
-from designate_pool.protocol import wire
-from designate_pool.protocol.axfr_records import soa_rdata
+from designate_pool.protocol import soa_rdata, wire
 
 #: Most records of a difference; beyond that a whole zone needs less memory.
 MAX_RECORDS = 100_000
@@ -76,4 +75,4 @@ def answer_pages(head: ZoneHead, client_serial: int, steps: Iterable[ZoneStep]) 
 
 
 def _soa(head: ZoneHead) -> Sequence[packing.Record]:
-    return [(head.name, wire.SOA, head.ttl, soa_rdata(head))]
+    return [(head.name, wire.SOA, head.ttl, soa_rdata.encode(head))]

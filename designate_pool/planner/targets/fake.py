@@ -17,10 +17,10 @@ from designate_pool.planner import master
 from designate_pool.planner.plan.plan import ApplyResult, Plan
 from designate_pool.planner.providers.base import ServerProvider
 from designate_pool.planner.targets.change_state import fits, is_done
-from designate_pool.planner.targets.update_messages import serial_of
 from designate_pool.planner.transfer_in import unread
 from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.zone import Zone
+from designate_pool.protocol.soa_rdata import serial_of
 
 BEHAVIOURS = ('succeed', 'fail', 'refuse', 'unreachable', 'hang', 'lie')
 OPERATIONS = ('populate', 'apply', 'create', 'delete', 'list', 'ping')

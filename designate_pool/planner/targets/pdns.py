@@ -27,10 +27,11 @@ from designate_pool.planner.plan.plan import ApplyResult, Plan
 from designate_pool.planner.providers.base import ServerProvider
 from designate_pool.planner.targets import pdns_rdata
 from designate_pool.planner.targets.pdns_apply import (SURE_SIZE, Entry, HeldRRset, PdnsApply, announced, entry, held,
-                                                       soa_serial, soa_to_write, with_serial)
+                                                       soa_to_write)
 from designate_pool.planner.zone.changes import Change
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.powerdns import PdnsAnswer, PdnsApi, PdnsServer, absolute, api_id, api_text
+from designate_pool.protocol.soa_rdata import serial_of, with_serial
 
 #: What the option *kind* may be, and what the API calls it in every version.
 KINDS = {'native': 'Native', 'master': 'Master', 'primary': 'Master'}
@@ -143,7 +144,7 @@ class PdnsProvider(ServerProvider):
         if change.record.type != 'SOA' or not change.existing or not change.new:
             return True
         old, new = change.existing[0], change.new[0]
-        return not (serial.newer(soa_serial(old), soa_serial(new)) and with_serial(old, soa_serial(new)) == new)
+        return not (serial.newer(serial_of(old), serial_of(new)) and with_serial(old, serial_of(new)) == new)
 
     def _apply(self, plan: Plan) -> ApplyResult:
         given = self._read(plan.zone)
@@ -175,10 +176,10 @@ class PdnsProvider(ServerProvider):
         """*result*, unless PowerDNS counts the serial in such a way that ours is never reached."""
         wanted = plan.desired.get(plan.zone, 'SOA')
         given = self._read(plan.zone, '?rrsets=false')
-        if wanted is None or given is None or serial.at_least(given['serial'], soa_serial(wanted)):
+        if wanted is None or given is None or serial.at_least(given['serial'], serial_of(wanted)):
             return result
         why = (f"the zone's SOA-EDIT-API is {counting}, which made the serial {given['serial']} of"
-               f' {soa_serial(wanted)}; on its host: pdnsutil set-meta {plan.zone.rstrip(".")} SOA-EDIT-API OFF')
+               f' {serial_of(wanted)}; on its host: pdnsutil set-meta {plan.zone.rstrip(".")} SOA-EDIT-API OFF')
         return ApplyResult(max(result.applied - 1, 0), 1, 0, (why,))
 
     def _patch(self, zone: str, entries: Sequence[Entry]) -> PdnsAnswer:

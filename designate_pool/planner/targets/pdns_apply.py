@@ -19,6 +19,7 @@ from designate_pool.planner.zone.changes import Change
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.powerdns import PdnsAnswer, absolute
 from designate_pool.protocol.rrset import RRset
+from designate_pool.protocol.soa_rdata import serial_of, with_serial
 
 #: Octets of a request that every server takes, whatever its ``webserver-max-bodysize``, which is 2 MB by default.
 SURE_SIZE = 900_000
@@ -78,19 +79,10 @@ def entry(new: RRset, disabled: Sequence[str] = ()) -> Entry:
             'records': records + [{'content': each, 'disabled': True} for each in disabled if each not in given]}
 
 
-def soa_serial(soa: RRset) -> int:
-    return int(soa.rdatas[0].split()[2])
-
-
-def with_serial(soa: RRset, number: int) -> RRset:
-    fields = soa.rdatas[0].split()
-    return soa._replace(rdatas=(' '.join([*fields[:2], str(number % serial.SPACE), *fields[3:]]),))
-
-
 def announced(desired: Zone) -> RRset | None:
     """The SOA of *desired* with the serial before its own: nobody is to take the empty zone for the full one."""
     soa = desired.get(desired.name, 'SOA')
-    return None if soa is None else with_serial(soa, soa_serial(soa) - 1)
+    return None if soa is None else with_serial(soa, serial_of(soa) - 1)
 
 
 def soa_to_write(plan: Plan, current: RRset | None, counted: bool) -> RRset | None:
@@ -103,12 +95,12 @@ def soa_to_write(plan: Plan, current: RRset | None, counted: bool) -> RRset | No
     """
     wanted = plan.desired.get(plan.zone, 'SOA')
     if wanted is not None and any(each.record.type == 'SOA' for each in plan.changes):
-        behind = current is not None and serial.newer(soa_serial(current), soa_serial(wanted))
-        return with_serial(wanted, soa_serial(current) + 1) if behind and current is not None else wanted
+        behind = current is not None and serial.newer(serial_of(current), serial_of(wanted))
+        return with_serial(wanted, serial_of(current) + 1) if behind and current is not None else wanted
     if current is None or counted or not plan.changes:
         return None
-    if wanted is None or serial.newer(soa_serial(current), soa_serial(wanted)):
-        return with_serial(current, soa_serial(current) + 1)
+    if wanted is None or serial.newer(serial_of(current), serial_of(wanted)):
+        return with_serial(current, serial_of(current) + 1)
     return None
 
 

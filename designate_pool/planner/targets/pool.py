@@ -21,6 +21,7 @@ from designate_pool.planner.providers.pool_api import PoolApi
 from designate_pool.planner.sources.populate import add_pairs
 from designate_pool.planner.zone.changes import Change
 from designate_pool.planner.zone.zone import Zone
+from designate_pool.protocol import soa_rdata
 from designate_pool.protocol.rrset import GENERATED
 
 T = TypeVar('T')
@@ -120,7 +121,7 @@ class PoolProvider(BaseProvider):
         pairs = master.read(text, zone.name, f'{self.id}: {zone.name}', like=zone.expected)
         soa = pairs.pop(f'{zone.name}\tSOA')
         # The serial is from the export itself, which is of one state of the zone.
-        kept = KeptZone(zone_id, int(soa.split('\t')[1].split()[2]), pairs)
+        kept = KeptZone(zone_id, soa_rdata.serial_in(soa.split('\t')[1]), pairs)
         if self._kept is not None:
             self._kept[zone.name] = kept
         return kept

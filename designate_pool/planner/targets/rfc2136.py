@@ -19,12 +19,13 @@ from designate_pool.errors import BackendError, BackendRefused
 from designate_pool.planner.plan.plan import ApplyResult, Plan
 from designate_pool.planner.providers.base import BaseProcessor, BaseProvider, ServerProvider
 from designate_pool.planner.targets.change_state import fits, is_done
-from designate_pool.planner.targets.update_messages import Message, messages, serial_of
+from designate_pool.planner.targets.update_messages import Message, messages
 from designate_pool.planner.transfer_in import ZoneNotThere, serial, serial_in, soa_query, transfer, unread
 from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.changes import Change
 from designate_pool.planner.zone.zone import Zone, skeleton
 from designate_pool.protocol.rrset import RRset
+from designate_pool.protocol.soa_rdata import serial_of
 from designate_pool.protocol.tcp_client import TcpPeer, key_of
 from designate_pool.serial import newer
 

@@ -22,6 +22,7 @@ import dns.update
 
 from designate_pool.planner.zone.changes import Change
 from designate_pool.protocol.rrset import RRset
+from designate_pool.protocol.soa_rdata import serial_of, with_serial
 from designate_pool.serial import SPACE, distance
 
 #: Octets that a message has for changes.  The rest of 65535 is for the header, the zone, a SOA and a signature.
@@ -115,7 +116,7 @@ def messages(zone: str, changes: Sequence[Change], soa: tuple[RRset, RRset] | No
     steps = serials(serial_of(before), serial_of(after), count)
     packed = _packed(zone, units, loosely) if units else iter([Message(())])
     for message, step in zip(packed, steps, strict=True):
-        yield message if step is None else dataclasses.replace(message, soa=_with_serial(after, step))
+        yield message if step is None else dataclasses.replace(message, soa=with_serial(after, step))
 
 
 def serials(before: int, after: int, count: int) -> list[int | None]:
@@ -128,16 +129,6 @@ def serials(before: int, after: int, count: int) -> list[int | None]:
     if distance(before, after) < count:
         return [None] * (count - 1) + [after]
     return [*((before + step) % SPACE for step in range(1, count)), after]
-
-
-def serial_of(soa: RRset) -> int:
-    return int(soa.rdatas[0].split()[2])
-
-
-def _with_serial(soa: RRset, serial: int) -> RRset:
-    words = soa.rdatas[0].split()
-    words[2] = str(serial)
-    return soa._replace(rdatas=(' '.join(words),))
 
 
 def _units(zone: str, changes: Sequence[Change]) -> list[tuple[Change, ...]]:

@@ -22,7 +22,7 @@ import dns.rdatatype
 
 from designate_pool.errors import BackendRefused, PoolError
 from designate_pool.model import Server
-from designate_pool.protocol import axfr_records, tsig, wire, zonemd
+from designate_pool.protocol import axfr_records, soa_rdata, tsig, wire, zonemd
 from designate_pool.protocol.axfr_inbound import Pace, TransferRefused, take
 from designate_pool.protocol.tcp_client import TcpPeer
 from designate_pool.serial import newer
@@ -78,7 +78,7 @@ def ours(storage: Storage, domain_id: str) -> Ours | None:
         for head, page in pages:
             if contents is None:
                 contents = zonemd.DigestedZone(wire.encode(head.name))
-                _add(contents, head.name, wire.SOA, head.ttl, axfr_records.soa_rdata(head))
+                _add(contents, head.name, wire.SOA, head.ttl, soa_rdata.encode(head))
             for owner, rtype, ttl, rdata in page:
                 _add(contents, owner, axfr_records.type_number(rtype), head.ttl if ttl is None else ttl, rdata)
             time.sleep(0)  # green threads wait for each other

@@ -17,7 +17,7 @@ from designate_pool.minidns.catalog.catalog_zone import CatalogLoader
 from designate_pool.minidns.zones.packing import Body
 from designate_pool.minidns.zones.zone_cache import ZoneCache
 from designate_pool.model import Domain, PoolServer, ServerState, utcnow
-from designate_pool.protocol import wire
+from designate_pool.protocol import soa_rdata, wire
 from designate_pool.storage.operations import pool_servers
 from designate_pool.storage.serving import catalog
 from designate_pool.storage.sql.database import Storage, Tx
@@ -73,7 +73,7 @@ def records(bodies: Collection[Body]) -> list[tuple[int | None, str]]:
         for _ in range(count):
             record = wire.read_record(octets, at)
             if record.rtype == wire.SOA:
-                found.append((wire.soa_serial(octets, record), ''))
+                found.append((soa_rdata.serial_at(octets, record), ''))
             elif record.rtype == wire.PTR:
                 label = octets[at + 1:at + 1 + octets[at]].decode()
                 found.append((None, f'{wire.text_of(octets[record.start:record.end])} {label}'))

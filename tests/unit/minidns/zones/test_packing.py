@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from designate_pool.errors import RecordTooLarge
 from designate_pool.minidns.zones import packing
 from designate_pool.model import ZoneBlock
-from designate_pool.protocol import axfr_records, wire
+from designate_pool.protocol import soa_rdata, wire
 from tests.unit.minidns.values import HEAD, SOA_TEXT, packed
 
 QUESTION = wire.wire_of('example.com.') + wire.QUESTION.pack(wire.AXFR, wire.IN)
@@ -159,7 +159,7 @@ def test_an_owner_that_is_no_name_is_an_error(owner: str) -> None:
 
 def test_a_pool_without_name_servers_has_no_soa() -> None:
     with pytest.raises(ValueError, match='no name servers'):
-        axfr_records.soa_rdata(dataclasses.replace(HEAD, name_servers=()))
+        soa_rdata.encode(dataclasses.replace(HEAD, name_servers=()))
 
 
 @given(st.lists(st.binary(min_size=1, max_size=12), min_size=0, max_size=5))

@@ -15,11 +15,12 @@ from designate_pool.planner.plan.plan import ApplyResult, Plan
 from designate_pool.planner.targets import pdns_rdata
 from designate_pool.planner.targets.pdns import PdnsProvider
 from designate_pool.planner.targets.pdns_apply import (MOST_REFUSALS, SURE_SIZE, Entry, HeldRRset, PdnsApply, announced,
-                                                       held, soa_serial, soa_to_write)
+                                                       held, soa_to_write)
 from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.powerdns import PdnsAnswer
 from designate_pool.protocol.rrset import normal_rdata, rrset
+from designate_pool.protocol.soa_rdata import serial_of
 
 SOA = 'ns1.example.com. hostmaster.example.com. {} 3600 600 86400 300'
 OK = PdnsAnswer(204, None, '204 No Content')
@@ -183,7 +184,7 @@ def test_the_soa_that_goes_with_changes(before: int | None, after: int | None, c
     winds_back = before is not None and after is not None and written != after
     plan.changes = [each for each in plan.changes if each.record.type != 'SOA' or after is not None and not winds_back]
     found = soa_to_write(plan, existing.get('example.com.', 'SOA'), counted)
-    assert (None if found is None else soa_serial(found)) == written
+    assert (None if found is None else serial_of(found)) == written
 
 
 def test_a_soa_stays_where_nothing_else_changes() -> None:
@@ -194,7 +195,7 @@ def test_a_soa_stays_where_nothing_else_changes() -> None:
 @pytest.mark.parametrize(('number', 'before'), [(1, 0), (0, 4294967295), (2026010100, 2026010099)])
 def test_a_zone_is_announced_with_the_serial_before(number: int, before: int) -> None:
     found = announced(zone(number=number))
-    assert found is not None and soa_serial(found) == before
+    assert found is not None and serial_of(found) == before
     assert announced(zone()) is None
 
 

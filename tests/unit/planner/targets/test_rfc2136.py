@@ -22,6 +22,7 @@ from designate_pool.planner.targets.update_messages import Message, messages, se
 from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.rrset import RRset, rrset
+from designate_pool.protocol.soa_rdata import serial_of
 from designate_pool.protocol.tcp_client import key_of
 from designate_pool.serial import newer
 
@@ -117,7 +118,7 @@ class Simple(Rfc2136Provider):
         if aliases and aliases != {new.type == 'CNAME'}:
             return
         if new.type == 'SOA':
-            if newer(update_messages.serial_of(new), self.serial):
+            if newer(serial_of(new), self.serial):
                 self.held.add_record(new, replace=True)
         elif there is None or new.type == 'CNAME':
             self.held.add_record(new, replace=True)
@@ -129,7 +130,7 @@ class Simple(Rfc2136Provider):
     def serial(self) -> int:
         soa = self.held.get(NAME, 'SOA')
         assert soa is not None
-        return update_messages.serial_of(soa)
+        return serial_of(soa)
 
     def _set_serial(self, serial: int) -> None:
         soa = self.held.get(NAME, 'SOA')

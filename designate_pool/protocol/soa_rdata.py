@@ -1,0 +1,61 @@
+"""A SOA's rdata (RFC 1035 section 3.3.13), on the wire and as text."""
+
+from __future__ import annotations
+
+import functools
+import struct
+
+from designate_pool.model import ZoneHead
+from designate_pool.protocol import wire
+from designate_pool.protocol.rrset import RRset
+from designate_pool.serial import SPACE
+
+_NUMBERS = struct.Struct('!IIIII')
+
+
+def encode(head: ZoneHead) -> bytes:
+    """The rdata of the zone's SOA, its names not compressed.
+
+    :raises ValueError: when the pool has no name server, or a name is not one
+    """
+    if not head.name_servers:
+        raise ValueError(f'pool {head.pool_name} has no name servers to make the SOA of {head.name} from')
+    return (wire.wire_of(head.name_servers[0]) + _mailbox(head.email)
+            + _NUMBERS.pack(head.serial, head.refresh, head.retry, head.expire, head.minimum))
+
+
+@functools.lru_cache(4096)
+def _mailbox(email: str) -> bytes:
+    """A mail address as a name: what stands before the @ is one label, its dots included (RFC 1035 section 8)."""
+    local, _, domain = email.rpartition('@')
+    label = local.encode()
+    if not 0 < len(label) < 64:
+        raise ValueError(f'{email!r} is no mail address')
+    return bytes((len(label),)) + label + wire.wire_of(domain)
+
+
+def serial_at(message: bytes, record: wire.WireRecord) -> int:
+    """The serial in a SOA record of a message.
+
+    :raises wire.Malformed: when the rdata is not two names and five numbers
+    """
+    numbers = wire.skip_name(message, wire.skip_name(message, record.start))
+    if numbers + _NUMBERS.size != record.end:
+        raise wire.Malformed
+    return int.from_bytes(message[numbers:numbers + 4], 'big')
+
+
+def serial_in(text: str) -> int:
+    """The serial in rdata as text."""
+    return int(text.split()[2])
+
+
+def serial_of(soa: RRset) -> int:
+    return serial_in(soa.rdatas[0])
+
+
+def with_serial(soa: RRset, serial: int) -> RRset:
+    """*soa* with another serial, which is counted modulo 2**32."""
+    words = soa.rdatas[0].split()
+    words[2] = str(serial % SPACE)
+    return soa._replace(rdatas=(' '.join(words),))
