@@ -1,4 +1,4 @@
-"""The application: what all commands are given, its help, and how it ends."""
+"""The application: the options of all commands, the help and the exit codes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Exit codes:
   0    done, and where it was waited for, served; of 'plan', 'report' and others: nothing is wrong
   1    it could not be done, was refused, or differences were found
   2    the command was written wrongly; of 'plan --detailed-exitcode': there is something to do
-  3    the pool said ERROR to what was waited for
+  3    what was waited for is in ERROR
   4    the time was over before what was waited for was done
   130  Ctrl-C
 """
@@ -44,7 +44,7 @@ class Shell(app.App):
         manager = commandmanager.CommandManager(NAMESPACE)
         super().__init__('Zones, recordsets and servers of a pool of DNS servers.', __version__, manager,
                          deferred_help=True, **streams)
-        # Ours go before cliff's own of the same name.
+        # Ours replace cliff's of the same name.
         manager.commands.update(COMMANDS)  # type: ignore[arg-type]
 
     def build_option_parser(self, description: str | None, version: str | None,
@@ -56,15 +56,15 @@ class Shell(app.App):
         return parser
 
     def initialize_app(self, argv: list[str]) -> None:
-        if not argv and not self.options.deferred_help:  # cliff would go on to ask for commands, one after the other
+        if not argv and not self.options.deferred_help:  # cliff would start its interactive mode
             raise CliError("No command was given; 'designate-pool --help' shows them.")
 
     @functools.cached_property
     def settings(self) -> settings.ApiConnection:
         """
-        :raises Failure: when a cloud is named that is not there, or the file of clouds is wrong
+        :raises CliError: when the named cloud does not exist, or the file of clouds is malformed
         """
-        return settings.gather(self.options, os.environ, lambda text: self.stderr.write(f'{text}\n'))
+        return settings.resolve(self.options, os.environ, lambda text: self.stderr.write(f'{text}\n'))
 
     @functools.cached_property
     def client(self) -> Client:

@@ -7,14 +7,15 @@ import time
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from cliff import command, lister, show
+from cliff import command, display, lister, show
 
-from designate_pool.cli.http.client import Client, CliError
+from designate_pool.cli.http.client import Client
+from designate_pool.cli.http.errors import CliError, Json
 from designate_pool.cli.render import formats
 from designate_pool.cli.render.formats import cell
 from designate_pool.cli.wait import zone_wait
 
-Json = dict[str, Any]
+#: The names of columns, and what stands in them: a row of a list each, or one thing's values.
 Shown = tuple[Sequence[str], Iterable[Any]]
 ZONE_COLUMNS = ('id', 'name', 'email', 'ttl', 'serial', 'status', 'action', 'description', 'pool_id', 'project_id',
                 'version', 'created_at', 'updated_at')
@@ -23,40 +24,59 @@ RECORDSET_COLUMNS = ('id', 'name', 'type', 'records', 'ttl', 'status', 'action',
 
 
 class ApiCommand(command.Command):
-    """A command that talks to the API."""
+    """A command that talks to the API.
+
+    :ivar exit_code: of a command that could be done; :meth:`take_action` may set it
+    """
 
     # The base class reads every installed package's metadata for this.
     app_dist_name = 'designate-pool'
+    exit_code = 0
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        self.add_arguments(parser)
+        return parser
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the arguments that this command alone has."""
 
     def get_epilog(self) -> str:
         return ''
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        return super().run(parsed_args) or self.exit_code
 
     @property
     def client(self) -> Client:
         found: Client = self.app.client  # type: ignore[attr-defined]
         return found
 
-    def format_wanted(self, known: Collection[str], otherwise: str) -> str:
-        """The form that the settings name, where it is one of *known*.
 
-        Settings that are wrong are told of when the command needs them, and not when its help is shown.
+class _Display(ApiCommand, display.DisplayCommandBase[Any]):
+    """A command that shows something in one of cliff's formats or ours."""
+
+    @property
+    def formatter_default(self) -> str:
+        return self.configured_format(self._formatter_plugins.names(), 'table')
+
+    def configured_format(self, known: Collection[str], default: str) -> str:
+        """The format that the settings name, where it is one of *known*.
+
+        Wrong settings are reported when the command needs them, not when its help is shown.
         """
         try:
             found: str | None = self.app.settings.format  # type: ignore[attr-defined]
         except CliError:
-            return otherwise
-        return found if found is not None and found in known else otherwise
-
-
-class Lister(ApiCommand, lister.Lister):
-    """Shows a list."""
-
-    @property
-    def formatter_default(self) -> str:
-        return self.format_wanted(self._formatter_plugins.names(), 'table')
+            return default
+        return found if found is not None and found in known else default
 
     def _load_formatter_plugins(self) -> Any:
-        return formats.add(super()._load_formatter_plugins(), ('table', formats.Table()))
+        return formats.add(super()._load_formatter_plugins(), ('table', formats.Table()), ('csv', formats.Csv()))
+
+
+class Lister(_Display, lister.Lister):
+    """Shows a list."""
 
     def produce_output(self, parsed_args: argparse.Namespace, column_names: Sequence[str],
                        data: Iterable[Sequence[Any]]) -> int:
@@ -64,15 +84,8 @@ class Lister(ApiCommand, lister.Lister):
         return super().produce_output(parsed_args, column_names, rows)
 
 
-class ShowOne(ApiCommand, show.ShowOne):
+class ShowOne(_Display, show.ShowOne):
     """Shows one thing."""
-
-    @property
-    def formatter_default(self) -> str:
-        return self.format_wanted(self._formatter_plugins.names(), 'table')
-
-    def _load_formatter_plugins(self) -> Any:
-        return formats.add(super()._load_formatter_plugins(), ('table', formats.Table()), ('csv', formats.Csv()))
 
     def produce_output(self, parsed_args: argparse.Namespace, column_names: Sequence[str], data: Iterable[Any]) -> int:
         return super().produce_output(parsed_args, column_names,
@@ -80,11 +93,11 @@ class ShowOne(ApiCommand, show.ShowOne):
 
 
 class TextCommand(ShowOne):
-    """Shows one thing as a text for people, unless another form is asked for."""
+    """Shows one thing as a text for people, unless another format is asked for."""
 
     @property
     def formatter_default(self) -> str:
-        return self.format_wanted({*self._formatter_plugins.names()} - {'table'}, 'text')
+        return self.configured_format({*self._formatter_plugins.names()} - {'table'}, 'text')
 
     def _load_formatter_plugins(self) -> Any:
         return formats.add(super()._load_formatter_plugins(), ('text', formats.Text(self.text)))
@@ -95,14 +108,13 @@ class TextCommand(ShowOne):
 
 
 class ChangeCommand(ShowOne):
-    """Changes something, waits for the pool to agree if told to, and shows what was changed.
+    """Changes a zone, waits until the pool serves the change if told to, and shows what was changed.
 
-    The exit code is 0 when it was done, and when it was waited for, agreed on; 3 when the pool said ERROR, 4 when the
+    The exit code is 0 when it was done, and when it was waited for, served; 3 when the pool reported ERROR, 4 when the
     time was over, 1 when it could not be done at all.
     """
 
-    exit_code = 0
-    began = 0.0
+    _sent_at = 0.0
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -111,31 +123,19 @@ class ChangeCommand(ShowOne):
                                  'seconds if no number is given (then put it last)')
         return parser
 
-    def run(self, parsed_args: argparse.Namespace) -> int:
-        return super().run(parsed_args) or self.exit_code
-
-    def ask(self, method: str, path: str, body: Json | None = None) -> Json:
+    def send_change(self, method: str, path: str, body: Json | None = None) -> Json:
         """Ask the API for the change; the wait counts from here."""
-        self.began = time.monotonic()
+        self._sent_at = time.monotonic()
         return self.client.change(method, path, body)
 
-    def settle(self, parsed_args: argparse.Namespace, zone: Json, wanted: int | None = None,
-               deletes: bool = False) -> bool:
+    def wait_if_told(self, parsed_args: argparse.Namespace, zone: Json, wanted: int | None = None,
+                     deletes: bool = False) -> bool:
         """Wait, if that was asked for; whether the change was seen to be done."""
         if parsed_args.wait is None:
             return False
-        stream = self.app.stderr
-        change = zone_wait.PendingChange(zone['id'], zone['name'], self.began, wanted, deletes)
-        try:
-            ending = zone_wait.follow(self.client, change, parsed_args.wait, zone_wait.WaitProgress(stream, wanted))
-        except KeyboardInterrupt:
-            stream.write(f'\n{zone_wait.left_alone(change)}\n')
-            raise
-        stream.write(ending.line + '\n')
-        if ending.code == zone_wait.FAILED or ending.code == zone_wait.TIMED_OUT:
-            stream.write(f"'designate-pool zone explain {zone['name']}' tells more.\n")
-        self.exit_code = ending.code
-        return ending.code == zone_wait.DONE
+        change = zone_wait.PendingChange(zone['id'], zone['name'], self._sent_at, wanted, deletes)
+        self.exit_code = zone_wait.follow(self.client, change, parsed_args.wait, self.app.stderr)
+        return self.exit_code == zone_wait.DONE
 
 
 def seconds(text: str) -> float:
@@ -148,6 +148,20 @@ def seconds(text: str) -> float:
     return value
 
 
-def columns(found: Json, names: Sequence[str], formatter: str) -> tuple[Sequence[str], Iterable[Any]]:
-    """What cliff shows of *found*."""
-    return names, [cell(found[name], formatter) for name in names]
+def columns(found: Json, names: Sequence[str]) -> Shown:
+    """Of one thing."""
+    return names, [found[name] for name in names]
+
+
+def all_columns(found: Json) -> Shown:
+    return columns(found, [name for name in found if name != 'links'])
+
+
+def rows(names: Sequence[str], found: Iterable[Json]) -> Shown:
+    """Of a list, fetched as it is shown."""
+    return names, ([each.get(name) for name in names] for each in found)
+
+
+def options_given(parsed_args: argparse.Namespace, *names: str) -> Json:
+    """The values of those options that have one."""
+    return {name: value for name in names if (value := getattr(parsed_args, name)) is not None}

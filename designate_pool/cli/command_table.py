@@ -1,6 +1,6 @@
-"""Which words lead to which command: by a table, so that one command does not wait for the imports of all others.
+"""The commands by name; each is imported only when it is run.
 
-A test holds the lines that are shown in ``--help`` against the commands' own.
+A test compares the summaries with the docstrings of the commands.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 @dataclasses.dataclass(frozen=True)
 class CommandEntry:
-    """A command that is imported when it is asked for; to cliff it is an entry point.
+    """A command that is imported when it is needed; to cliff it is an entry point.
 
     :ivar value: ``module:class`` below :mod:`designate_pool.cli`
     :ivar summary: the first line of its help
@@ -81,7 +81,7 @@ _GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         'server list': ('commands.pools.servers:ListServers', 'List the servers of all pools, or of one'),
         'server show': ('commands.pools.servers:ShowServer',
                         'Show a server with its state and some of the operations that fail on it'),
-        'server maintenance': ('commands.pools.servers:RestServer',
+        'server maintenance': ('commands.pools.servers:StartMaintenance',
                                'Put a server into maintenance: nothing is sent to it and it does '
                                'not count, until it is resumed'),
         'server resume': ('commands.pools.servers:ResumeServer',

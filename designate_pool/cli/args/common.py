@@ -11,6 +11,11 @@ def add_zone(parser: argparse.ArgumentParser, **options: Any) -> None:
     parser.add_argument('zone', metavar='ZONE', **{'help': 'name or id; the final dot may be left out', **options})
 
 
+def add_pool(parser: argparse.ArgumentParser, **options: Any) -> None:
+    parser.add_argument('pool', metavar='POOL',
+                        **{'help': 'name, or id or the first four or more digits of it', **options})
+
+
 def add_recordset(parser: argparse.ArgumentParser) -> None:
     add_zone(parser)
     parser.add_argument('recordset', metavar='RECORDSET', help='id, or name: www, @ for the zone itself, or in full')
@@ -18,11 +23,11 @@ def add_recordset(parser: argparse.ArgumentParser) -> None:
 
 
 def add_page(parser: argparse.ArgumentParser, keys: Sequence[str]) -> None:
-    """Which part of a long list, and in what order.
+    """Options for part of a long list and its order.
 
     :param keys: what it can be sorted by
     """
-    parser.add_argument('--limit', type=_count, metavar='N', help='at most this many')
+    parser.add_argument('--limit', type=positive, metavar='N', help='at most this many')
     parser.add_argument('--marker', metavar='ID', help='begin after the entry with this id')
     parser.add_argument('--sort', type=_order(keys), metavar='KEY[:desc]',
                         help=f'let the API sort by one of {", ".join(keys)}; --sort-column sorts what was fetched')
@@ -34,9 +39,10 @@ def page(parsed_args: argparse.Namespace) -> dict[str, Any]:
     return {'most': parsed_args.limit, 'marker': parsed_args.marker, 'sort_key': key, 'sort_dir': direction}
 
 
-def _count(text: str) -> int:
+def positive(text: str) -> int:
+    """The type of an option that is a whole number from 1."""
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f'{text!r} is no number from 1')
+        raise argparse.ArgumentTypeError(f'{text!r} is no whole number from 1')
     return int(text)
 
 

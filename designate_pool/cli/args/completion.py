@@ -1,7 +1,7 @@
-"""``designate-pool complete``: what a shell asks when Tab is pressed.
+"""``designate-pool complete``: completion in bash.
 
-The script that bash reads asks the command itself for what may come next, so that it is never behind the command, and
-names of zones and servers are completed as well as words.
+The bash function asks the command itself for completions, so that they are always up to date, and names of zones and
+servers are completed as well as options.
 """
 
 from __future__ import annotations
@@ -13,18 +13,19 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from designate_pool.cli.base import ApiCommand, Json
+from designate_pool.cli.base import ApiCommand
 from designate_pool.cli.command_table import COMMANDS
 from designate_pool.cli.http import clouds
-from designate_pool.cli.http.client import Client, CliError
+from designate_pool.cli.http.client import Client
+from designate_pool.cli.http.errors import CliError, Json
 
-#: Seconds that the API may take; who waits has pressed a key.
-PATIENCE = 3.0
-#: So many names are offered.
-MOST = 100
+#: Seconds that the API may take: the user has pressed Tab and waits.
+TIMEOUT = 3.0
+#: Names that are offered at most.
+MOST_NAMES = 100
 TYPES = ('A', 'AAAA', 'CAA', 'CNAME', 'DNAME', 'DS', 'HTTPS', 'LOC', 'MX', 'NAPTR', 'NS', 'PTR', 'SPF', 'SRV', 'SSHFP',
          'SVCB', 'TLSA', 'TXT')
-#: In bash a colon ends a word, so of names with one only what comes after it is completed.
+#: A colon ends a word in bash, so only the part of a name behind it is completed.
 BASH = """\
 _FUNCTION() {
   local line="${COMP_LINE:0:COMP_POINT}" current before found
@@ -48,13 +49,11 @@ class Complete(ApiCommand):
     For bash: source <(designate-pool complete), in ~/.bashrc for good.
     """
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument('--name', default='designate-pool', type=_name,
                             help='what the command is called in the shell; designate-pool if not given')
         parser.add_argument('--words', action='store_true', help=argparse.SUPPRESS)
         parser.add_argument('given', nargs='*', help=argparse.SUPPRESS)
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         if not parsed_args.words:
@@ -62,8 +61,8 @@ class Complete(ApiCommand):
             self.app.stdout.write(BASH.replace('FUNCTION', function).replace('NAME', parsed_args.name))
             return
         try:
-            found = list(_Line(self.app, parsed_args.given).offered())
-        except CliError:  # nothing is to be written between what is typed
+            found = list(_TypedLine(self.app, parsed_args.given).completions())
+        except CliError:  # nothing may be written into the line that is typed
             found = []
         self.app.stdout.writelines(f'{each}\n' for each in found)
 
@@ -75,63 +74,62 @@ def _name(text: str) -> str:
 
 
 @dataclasses.dataclass
-class _Line:
+class _TypedLine:
     """What was typed so far, after the command's own name.
 
-    :ivar given: its words, the last of which is to be completed and may be empty
+    :ivar typed: the words; the last is completed and may be empty
     """
 
     app: Any
-    given: Sequence[str]
+    typed: Sequence[str]
 
-    def offered(self) -> Iterable[str]:
+    def completions(self) -> Iterable[str]:
         """What the last word may become.
 
-        :raises Failure: when the API cannot say
+        :raises CliError: when the API does not answer
         """
-        *before, begun = self.given or ['']
+        *before, prefix = self.typed or ['']
         everywhere = _options(self.app.parser)
         words, before_value = _without_options(before, everywhere)
         if before_value is not None:
-            return self._values(everywhere[before_value], begun, [])
-        offered: list[str] = [name for name in everywhere if begun.startswith('-') and name.startswith(begun)]
+            return self._values(everywhere[before_value], prefix, [])
+        found: list[str] = [name for name in everywhere if prefix.startswith('-') and name.startswith(prefix)]
         name = next((name for size in range(len(words), 0, -1) if (name := ' '.join(words[:size])) in COMMANDS), None)
-        if not begun.startswith('-'):
-            offered += self._commands(words, begun)
+        if not prefix.startswith('-'):
+            found += self._commands(words, prefix)
         if name is None:
-            return sorted(set(offered))
+            return sorted(set(found))
         parser = COMMANDS[name].load()(self.app, None).get_parser(name)
         options = _options(parser)
         rest, before_value = _without_options(words[len(name.split()):], options)
         if before_value is not None:
-            return self._values(options[before_value], begun, rest)
-        if begun.startswith('-'):
-            return sorted({*offered, *(each for each in options if each.startswith(begun))})
+            return self._values(options[before_value], prefix, rest)
+        if prefix.startswith('-'):
+            return sorted({*found, *(each for each in options if each.startswith(prefix))})
         action = _positional(parser, len(rest))
-        found = [] if action is None else self._values(action, begun, rest)
-        return sorted({*offered, *found})
+        return sorted({*found, *(() if action is None else self._values(action, prefix, rest))})
 
     @staticmethod
-    def _commands(words: Sequence[str], begun: str) -> Iterable[str]:
+    def _commands(words: Sequence[str], prefix: str) -> Iterable[str]:
         """The next word of commands that begin with *words*."""
         for name in COMMANDS:
             parts = name.split()
-            if parts[:len(words)] == list(words) and len(parts) > len(words) and parts[len(words)].startswith(begun):
+            if parts[:len(words)] == list(words) and len(parts) > len(words) and parts[len(words)].startswith(prefix):
                 yield parts[len(words)]
 
-    def _values(self, action: argparse.Action, begun: str, rest: Sequence[str]) -> Iterable[str]:
-        """What may stand for an argument: one of its choices, or the name of something that there is."""
+    def _values(self, action: argparse.Action, prefix: str, rest: Sequence[str]) -> Iterable[str]:
+        """Values of an argument: its choices, or the names of existing things."""
         if action.choices is not None:
-            return sorted(each for each in map(str, action.choices) if each.startswith(begun))
+            return sorted(each for each in map(str, action.choices) if each.startswith(prefix))
         source = _SOURCES.get(str(action.metavar))
         if action.option_strings == ['--cloud']:
             found: Iterable[str] = clouds.names(os.environ)
         elif source is not None:
             settings = self.app.settings
-            found = source(Client(settings.url, PATIENCE, settings), begun, rest)
+            found = source(Client(settings.url, TIMEOUT, settings), prefix, rest)
         else:
             found = ()
-        return sorted(each for each in set(found) if each.startswith(begun))[:MOST]
+        return sorted(each for each in set(found) if each.startswith(prefix))[:MOST_NAMES]
 
 
 def _options(parser: argparse.ArgumentParser) -> dict[str, argparse.Action]:
@@ -142,15 +140,15 @@ def _options(parser: argparse.ArgumentParser) -> dict[str, argparse.Action]:
 def _without_options(words: Sequence[str], options: Mapping[str, argparse.Action]) -> tuple[list[str], str | None]:
     """*words* without these options and their values, and the option that the next word is the value of, if any."""
     left: list[str] = []
-    waiting: str | None = None
+    option: str | None = None
     for word in words:
-        if waiting is not None:
-            waiting = None
+        if option is not None:
+            option = None
         elif word in options:
-            waiting = word if options[word].nargs is None else None
+            option = word if options[word].nargs is None else None
         elif word.partition('=')[0] not in options:
             left.append(word)
-    return left, waiting
+    return left, option
 
 
 def _positional(parser: argparse.ArgumentParser, number: int) -> argparse.Action | None:
@@ -161,36 +159,36 @@ def _positional(parser: argparse.ArgumentParser, number: int) -> argparse.Action
     return actions[-1] if actions and actions[-1].nargs in ('*', '+') else None
 
 
-def _zones(client: Client, begun: str, rest: Sequence[str]) -> Iterable[str]:
-    found: list[Json] = client.get('/v2/zones', name=f'{begun}*', limit=MOST)['zones']
+def _zones(client: Client, prefix: str, rest: Sequence[str]) -> Iterable[str]:
+    found: list[Json] = client.get('/v2/zones', name=f'{prefix}*', limit=MOST_NAMES)['zones']
     return (each['name'] for each in found)
 
 
-def _recordsets(client: Client, begun: str, rest: Sequence[str]) -> Iterable[str]:
-    """Names in the zone that stands before, without the zone's."""
+def _recordsets(client: Client, prefix: str, rest: Sequence[str]) -> Iterable[str]:
+    """Names in the zone that was typed before, relative to it."""
     if not rest:
         return ()
     zone = client.zone(rest[0])
-    wanted = '*' if begun in ('', '@') else f'{begun}*'
-    found = client.get(f'/v2/zones/{zone["id"]}/recordsets', name=wanted, limit=MOST)['recordsets']
+    wanted = '*' if prefix in ('', '@') else f'{prefix}*'
+    found = client.get(f'/v2/zones/{zone["id"]}/recordsets', name=wanted, limit=MOST_NAMES)['recordsets']
     return (each['name'].removesuffix(zone['name']).rstrip('.') or '@' for each in found)
 
 
-def _servers(client: Client, begun: str, rest: Sequence[str]) -> Iterable[str]:
+def _servers(client: Client, prefix: str, rest: Sequence[str]) -> Iterable[str]:
     return (each['name'] for each in client.get('/v2/servers')['servers'])
 
 
-def _plans(client: Client, begun: str, rest: Sequence[str]) -> Iterable[str]:
-    return (each['id'].replace('-', '')[:8] for each in client.get('/v2/plans', limit=MOST)['plans'])
+def _plans(client: Client, prefix: str, rest: Sequence[str]) -> Iterable[str]:
+    return (each['id'].replace('-', '')[:8] for each in client.get('/v2/plans', limit=MOST_NAMES)['plans'])
 
 
-def _named(path: str) -> Callable[[Client, str, Sequence[str]], Iterable[str]]:
-    return lambda client, begun, rest: (
-        each['name'] for each in client.get(f'/v2/{path}', limit=MOST)[path])
+def _names_of(path: str) -> Callable[[Client, str, Sequence[str]], Iterable[str]]:
+    return lambda client, prefix, rest: (
+        each['name'] for each in client.get(f'/v2/{path}', limit=MOST_NAMES)[path])
 
 
-#: Where the names are that an argument may have, by how its help calls it.
+#: What finds the names for an argument, by its metavar.
 _SOURCES: Mapping[str, Callable[[Client, str, Sequence[str]], Iterable[str]]] = {
-    'ZONE': _zones, 'RECORDSET': _recordsets, 'SERVER': _servers, 'PLAN': _plans, 'POOL': _named('pools'),
-    'KEY': _named('tsigkeys'), 'TYPE': lambda client, begun, rest: TYPES,
+    'ZONE': _zones, 'RECORDSET': _recordsets, 'SERVER': _servers, 'PLAN': _plans, 'POOL': _names_of('pools'),
+    'KEY': _names_of('tsigkeys'), 'TYPE': lambda client, prefix, rest: TYPES,
 }

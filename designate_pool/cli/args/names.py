@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-#: Digits of an id that are enough to be taken for its beginning.
+#: The least digits that are taken for the beginning of an id.
 PREFIX = 4
 _ID = re.compile('[0-9a-fA-F]{32}|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}')
 
@@ -43,27 +43,17 @@ def in_zone(name: str, zone: str) -> str:
     return f'{name}.' if zone == '.' else f'{name}.{zone}'
 
 
-def is_server(given: str, server: Mapping[str, Any]) -> bool:
-    """Whether *given* is the id or the name of *server*, as the API shows it."""
-    return given.lower() == server['name'].lower() or _plain(given) == _plain(server['id'])
-
-
-def may_be_server(given: str, server: Mapping[str, Any]) -> bool:
-    """Whether *given* is the host of *server* or the beginning of its id; others may have the same."""
-    plain = _plain(given)
-    return given.lower() == server['host'] or len(plain) >= PREFIX and _plain(server['id']).startswith(plain)
-
-
 def is_called(given: str, thing: Mapping[str, Any]) -> bool:
-    """Whether *given* is the id or the name of *thing*; the final dot of either may be left out."""
-    return given.lower().rstrip('.') == thing['name'].lower().rstrip('.') or _plain(given) == _plain(thing['id'])
+    """Whether *given* is the id or the name of *thing*, as the API shows it; final dots are ignored."""
+    return _plain(given) == _plain(thing['id']) \
+        or 'name' in thing and given.lower().rstrip('.') == thing['name'].lower().rstrip('.')
 
 
-def begins(given: str, identifier: str) -> bool:
-    """Whether *given* is enough of the beginning of *identifier*."""
+def may_be_called(given: str, thing: Mapping[str, Any]) -> bool:
+    """Whether *given* is the host of *thing* or the beginning of its id; others may have the same."""
     plain = _plain(given)
-    return len(plain) >= PREFIX and _plain(identifier).startswith(plain)
+    return given.lower() == thing.get('host') or len(plain) >= PREFIX and _plain(thing['id']).startswith(plain)
 
 
-def _plain(server_id: str) -> str:
-    return server_id.replace('-', '').lower()
+def _plain(id: str) -> str:
+    return id.replace('-', '').lower()

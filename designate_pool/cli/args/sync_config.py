@@ -1,4 +1,4 @@
-"""Commands that work by the configuration of a sync: which file that is, and where plans are kept."""
+"""Commands that use the configuration of a sync: which file that is, and where plans are stored."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from collections.abc import Collection, Mapping
 
 from designate_pool.cli.args import names
 from designate_pool.cli.base import ApiCommand
-from designate_pool.cli.http.client import Client, CliError, hinted, session_for
+from designate_pool.cli.http.client import Client, session_for
+from designate_pool.cli.http.errors import CliError, with_hint
 from designate_pool.cli.http.settings import ApiConnection
 from designate_pool.errors import ApiRefused, ApiUnreachable, PlanMoved, PlanNotFound, PoolError, WrongPlanState
 from designate_pool.model import StoredPlan
@@ -28,7 +29,7 @@ SHORT = 8
 
 
 class SyncCommand(ApiCommand):
-    """A command that may have a configuration file; what the planner raises becomes one line that says what to do."""
+    """A command that may have a configuration file; errors of the planner become messages with a hint."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -40,11 +41,11 @@ class SyncCommand(ApiCommand):
         try:
             return super().run(parsed_args)
         except PoolError as error:
-            raise CliError(told(error)) from error
+            raise CliError(message_of(error)) from error
 
     def setup(self, parsed_args: argparse.Namespace) -> Setup:
         """
-        :raises Failure: when there is no configuration
+        :raises CliError: when there is no configuration
         :raises BadConfiguration: with all that is wrong with it
         """
         found = self.setup_if_any(parsed_args)
@@ -60,11 +61,10 @@ class SyncCommand(ApiCommand):
         path = path_of(parsed_args.config, os.environ)
         return None if path is None else reader.read(path)
 
-    def place(self, setup: Setup | None) -> ApiConnection:
-        """Where the API is: as options, environment and clouds say, else where the configuration's pool is, with the
-        token that is given there.
+    def connection(self, setup: Setup | None) -> ApiConnection:
+        """The API of the options, environment and clouds, else that of the configuration's pool, with its token.
 
-        A configuration with several pools says nothing.
+        The pool counts only where all pools of the configuration have one API.
         """
         given: ApiConnection = self.app.settings  # type: ignore[attr-defined]
         if given.given is not None:
@@ -75,18 +75,18 @@ class SyncCommand(ApiCommand):
         return dataclasses.replace(given, given=pools[0].url, token=given.token or pools[0].token)
 
     def store(self, setup: Setup) -> PlanStore:
-        """Where new plans are kept."""
+        """Where new plans are stored."""
         return FolderStore(setup.plans) if setup.plans is not None else self.api_store(setup)
 
     def api_store(self, setup: Setup | None) -> ApiStore:
         return ApiStore(self.api(setup))
 
     def api(self, setup: Setup | None) -> PoolApi:
-        place = self.place(setup)
-        return PoolApi(place.url, session=session_for(place.url, place))
+        connection = self.connection(setup)
+        return PoolApi(connection.url, session=session_for(connection.url, connection))
 
     def find(self, setup: Setup | None, given: str) -> tuple[PlanStore, StoredPlan]:
-        """A plan and where it is: in the folder of the configuration, else in the pool.
+        """A plan and its store: the folder of the configuration, else the database of the pool.
 
         :param given: an id or the first four or more digits of it, with or without dashes
         :raises PlanNotFound: when there is none
@@ -109,8 +109,8 @@ def path_of(given: str | None, environ: Mapping[str, str]) -> pathlib.Path | Non
     return default if default.is_file() else None
 
 
-def add_choice(parser: argparse.ArgumentParser) -> None:
-    """Which zones, sources and targets a run is about."""
+def add_source_and_target(parser: argparse.ArgumentParser) -> None:
+    """Options that limit a run to some sources and targets."""
     parser.add_argument('--source', action='append', default=[], metavar='ID',
                         help='only zones that have this source; may be given more than once')
     parser.add_argument('--target', action='append', default=[], metavar='ID',
@@ -125,19 +125,19 @@ def short(plan_id: str) -> str:
     return plan_id[:SHORT]
 
 
-def whole(plan_id: str) -> str:
+def dashed(plan_id: str) -> str:
     """A plan's id as the API shows it."""
     return str(uuid.UUID(plan_id))
 
 
-def told(error: PoolError) -> str:
-    """*error*, and what to do about it."""
+def message_of(error: PoolError) -> str:
+    """The message of *error*, with a hint on what to do."""
     if isinstance(error, ApiUnreachable):
         return f'{error} Look whether designate-pool-api is running and whether --url or DESIGNATE_POOL_URL is right.'
     if isinstance(error, ApiRefused):
-        return hinted(str(error), error.kwargs['type'])
+        return with_hint(str(error), error.kwargs['type'])
     if isinstance(error, (PlanNotFound, PlanMoved, WrongPlanState)):
-        return hinted(str(error), error.type)
+        return with_hint(str(error), error.type)
     return str(error)
 
 

@@ -1,33 +1,31 @@
-"""The API over HTTP.  Whatever goes wrong is one line that says what to do; mistakes of a file have a line each."""
+"""The API over HTTP.  Every failure is a :class:`CliError`, whose message says what to do."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import requests
 
 from designate_pool.cli.args import names
-from designate_pool.cli.http.errors import ApiRefusal, CliError, Json, hinted
-from designate_pool.cli.http.settings import DEFAULT_URL, ApiConnection
+from designate_pool.cli.http.errors import ApiRefusal, CliError, Json
+from designate_pool.cli.http.settings import ApiConnection
 from designate_pool.errors import InvalidField
 from designate_pool.planner.providers.pool_api import new_session, reason
-
-__all__ = ('DEFAULT_URL', 'Client', 'CliError', 'Json', 'ApiRefusal', 'hinted')
-
 
 _IS_PROJECT = re.compile('[A-Za-z0-9_.-]{1,36}')
 #: Items that one answer may have.
 LARGEST_PAGE = 1000
 _ALL = 'X-Auth-All-Projects'
-_CALLED = {'tsigkey': 'TSIG key'}
+#: What things are called in messages, where that is not the word of the API.
+_NOUNS = {'tsigkey': 'TSIG key', 'zone_import': 'import', 'zone_export': 'export'}
 
 
 def session_for(url: str, settings: ApiConnection) -> requests.Session:
     """A session for the API at *url*.
 
-    :raises Failure: when the token or the project can be none
+    :raises CliError: when the token or the project is malformed
     """
     try:
         session = new_session(url, settings.token)
@@ -56,21 +54,19 @@ class Client:
         self._timeout = timeout
         self._session = session_for(self.url, settings)
 
-    def get(self, path: str, **parameters: Any) -> Json:
-        return self._json(self.send('GET', path, params=parameters))
-
-    def get_slowly(self, path: str, patience: float, **parameters: Any) -> Json:
+    def get(self, path: str, within: float | None = None, **parameters: Any) -> Json:
         """
-        :param patience: seconds that the answer may take
+        :param within: seconds that the answer may take, where it is not the client's timeout
+        :param parameters: of the query
         """
-        return self._json(self.send('GET', path, patience, params=parameters))
+        return self._json(self.send('GET', path, within, params=parameters))
 
     def change(self, method: str, path: str, body: Json | None = None, timeout: float | None = None) -> Json:
         return self._json(self.send(method, path, timeout, json=body))
 
     def send(self, method: str, path: str, timeout: float | None = None, **options: Any) -> requests.Response:
         """
-        :raises Failure: when the API cannot be reached or refuses
+        :raises CliError: when the API cannot be reached or refuses
         """
         answer = self._send(method, path, timeout, **options)
         if answer.status_code >= 400:
@@ -78,11 +74,11 @@ class Client:
         return answer
 
     def for_all_projects(self) -> None:
-        """Have what is asked from now on be about all projects."""
+        """Make all requests from now on about all projects."""
         self._session.headers[_ALL] = 'true'
 
     def may_see_everything(self) -> bool:
-        """Whether what is asked may be about all projects; if so, it is from now on."""
+        """Whether requests may be about all projects; if so, all are from now on."""
         try:
             self.send('GET', '/v2/zones', params={'limit': 1}, headers={_ALL: 'true'})
         except ApiRefusal as error:
@@ -121,20 +117,20 @@ class Client:
         :param most: at most this many
         :param marker: only what comes after the item of this id
         """
-        wanted = {name: value for name, value in parameters.items() if value is not None}
+        wanted = {name: value for name, value in {**parameters, 'marker': marker}.items() if value is not None}
         left = LARGEST_PAGE if most is None else most
         while left:
-            page = self.get(path, limit=min(left, LARGEST_PAGE), **wanted, **({'marker': marker} if marker else {}))
+            page = self.get(path, limit=min(left, LARGEST_PAGE), **wanted)
             yield from page[key]
             if most is not None:
                 left -= len(page[key])
             if 'next' not in page.get('links', {}) or not page[key]:
                 return
-            marker = page[key][-1]['id']
+            wanted['marker'] = page[key][-1]['id']
 
     def zone(self, name_or_id: str) -> Json:
         """
-        :raises Failure: when there is none
+        :raises CliError: when there is none
         """
         if names.is_id(name_or_id):
             return self.get(f'/v2/zones/{name_or_id}')
@@ -147,7 +143,7 @@ class Client:
     def recordset(self, zone: Json, name_or_id: str, rtype: str | None = None) -> Json:
         """
         :param rtype: its type; only where more than one recordset has the name is it needed
-        :raises Failure: when there is none, or more than one
+        :raises CliError: when there is none, or more than one
         """
         path = f'/v2/zones/{zone["id"]}/recordsets'
         if names.is_id(name_or_id):
@@ -166,23 +162,14 @@ class Client:
     def server(self, given: str) -> Json:
         """
         :param given: its id or the beginning of it, with or without dashes, its name, or its host
-        :raises Failure: when there is none, or more than one
         """
-        servers = self.get('/v2/servers')['servers']
-        found = [each for each in servers if names.is_server(given, each)] \
-            or [each for each in servers if names.may_be_server(given, each)]
-        if not found:
-            raise ApiRefusal(404, {'type': 'server_not_found', 'message': f'There is no server {given}.'})
-        if len(found) > 1:
-            which = ', '.join(f'{each["name"]} {each["id"]}' for each in found)
-            raise CliError(f'{given} fits several servers ({which}); give the name or more of the id.')
-        return found[0]
+        return self.chosen(given, self.get('/v2/servers')['servers'], 'server')
 
     def pool(self, given: str) -> Json:
         """
         :param given: its id or the beginning of it, or its name
         """
-        return self._chosen(given, list(self.every('/v2/pools', 'pools')), 'pool')
+        return self.chosen(given, self.every('/v2/pools', 'pools'), 'pool')
 
     def pool_names(self) -> dict[str, str]:
         """The names of the pools, by their ids."""
@@ -192,21 +179,24 @@ class Client:
         """
         :param given: its id or the beginning of it, or its name; the final dot may be left out
         """
-        return self._chosen(given, list(self.every('/v2/tsigkeys', 'tsigkeys')), 'tsigkey')
+        return self.chosen(given, self.every('/v2/tsigkeys', 'tsigkeys'), 'tsigkey')
 
     @staticmethod
-    def _chosen(given: str, there: list[Json], what: str) -> Json:
+    def chosen(given: str, candidates: Iterable[Json], what: str) -> Json:
+        """The one of *candidates* that has the name or id *given*; else the one that is likely meant.
+
+        :param what: the API's word for them
+        :raises CliError: when there is none, or more than one
         """
-        :raises Failure: when there is none, or more than one
-        """
+        there = list(candidates)
         found = [each for each in there if names.is_called(given, each)] \
-            or [each for each in there if names.begins(given, each['id'])]
+            or [each for each in there if names.may_be_called(given, each)]
+        noun = _NOUNS.get(what, what)
         if not found:
-            called = _CALLED.get(what, what)
-            raise ApiRefusal(404, {'type': f'{what}_not_found', 'message': f'There is no {called} {given}.'})
+            raise ApiRefusal(404, {'type': f'{what}_not_found', 'message': f'There is no {noun} {given}.'})
         if len(found) > 1:
-            which = ', '.join(f'{each["name"]} {each["id"]}' for each in found)
-            raise CliError(f'{given} fits several ({which}); give more of the id.')
+            which = ', '.join(f'{each["name"]} {each["id"]}' if 'name' in each else each['id'] for each in found)
+            raise CliError(f'{given} fits several {noun}s ({which}); give the name or more of the id.')
         return found[0]
 
     def _json(self, answer: requests.Response) -> Json:

@@ -1,4 +1,4 @@
-"""The file that tells the command of APIs, each by a name: where it is, the token, the project.
+"""The file of clouds: named APIs, each with its URL, token and project.
 
 ::
 
@@ -34,10 +34,10 @@ Warn = Callable[[str], object]
 
 
 def find(name: str | None, environ: Mapping[str, str], warn: Warn) -> Cloud:
-    """The cloud *name*, with its token read; without a name the file's default, and nothing where it has none.
+    """The cloud *name* with its token read; without a name the default of the file, and empty if it has none.
 
-    :param warn: told of files with secrets that others can read
-    :raises Failure: when the file is wrong, or has no such cloud
+    :param warn: called with a warning about files with tokens that others can read
+    :raises CliError: when the file is malformed, or has no such cloud
     """
     path = path_of(environ)
     if path is None:
@@ -55,16 +55,16 @@ def find(name: str | None, environ: Mapping[str, str], warn: Warn) -> Cloud:
 
 
 def path_of(environ: Mapping[str, str]) -> pathlib.Path | None:
-    """Which file it is: that of the environment, which must be there, or the first there is of :data:`PLACES`."""
+    """The file of the environment, which must exist, else the first of :data:`PLACES` that exists."""
     if named := environ.get(VARIABLE):
         return pathlib.Path(named)
     return next((path for path in map(_expanded, PLACES) if path.is_file()), None)
 
 
 def names(environ: Mapping[str, str]) -> list[str]:
-    """Of all clouds.
+    """The names of all clouds.
 
-    :raises Failure: when the file is wrong
+    :raises CliError: when the file is malformed
     """
     path = path_of(environ)
     return [] if path is None else sorted(_read(path)[1])
@@ -89,7 +89,7 @@ def _parsed(path: pathlib.Path) -> Any:
     try:
         return yaml.safe_load(_text(path))
     except yaml.YAMLError as error:
-        # What YAML says of a mistake may quote a line, and that may be the token's.
+        # The message of YAML may quote a line, which may have the token.
         mark = getattr(error, 'problem_mark', None)
         raise CliError(f'{path}: {"" if mark is None else f"line {mark.line + 1}: "}this is no YAML.') from None
 
@@ -109,20 +109,20 @@ def _checked(given: Any, path: pathlib.Path, place: str) -> Cloud:
 def _with_token(cloud: Cloud, path: pathlib.Path, warn: Warn) -> Cloud:
     if 'token_file' not in cloud:
         if 'token' in cloud:
-            _look_at(path, warn)
+            _warn_if_readable(path, warn)
         return cloud
     file = path.parent / os.path.expanduser(cloud['token_file'])
-    _look_at(file, warn)
+    _warn_if_readable(file, warn)
     token = _text(file).strip()
     if not token:
         raise CliError(f'{file}: there is no token in it.')
     return {**cloud, 'token': token}
 
 
-def _look_at(path: pathlib.Path, warn: Warn) -> None:
+def _warn_if_readable(path: pathlib.Path, warn: Warn) -> None:
     try:
         mode = path.stat().st_mode
-    except OSError:  # who reads it says so
+    except OSError:  # reading it fails with a message
         return
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
         warn(f"Others can read the token in {path}; 'chmod 600 {path}' keeps it to you.")

@@ -1,4 +1,4 @@
-"""What a command fails with: one line for the user that says what to do; mistakes of a file have a line each."""
+"""The errors of commands: one line for the user that says what to do, or a line for each mistake in a file."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ _HINTS = {
                   "quota set'.",
     'too_many_waits': 'What was changed goes on by itself meanwhile.',
 }
-#: What to do, by the status of HTTP, where the type says nothing.
+#: The type whose hint is shown, by the status of HTTP, where the type of the error has none.
 _BY_STATUS = {401: 'unauthorized', 403: 'forbidden'}
 
 
 class CliError(Exception):
-    """The command cannot be done; the message is for the user.
+    """The command failed; the message is for the user.
 
     :ivar code: the exit code
     """
@@ -53,7 +53,7 @@ class ApiRefusal(CliError):
     """The API answered with an error.
 
     :ivar status: of HTTP
-    :ivar type: the API's word for it
+    :ivar type: the error's code in the API
     """
 
     def __init__(self, status: int, fault: Json) -> None:
@@ -63,13 +63,13 @@ class ApiRefusal(CliError):
         if self.type != 'bad_configuration':
             message = ' '.join(message.split())
         kind = self.type if self.type in _HINTS else _BY_STATUS.get(status, self.type)
-        super().__init__(hinted(message, kind, fault.get('request_id') or 'the request'))
+        super().__init__(with_hint(message, kind, fault.get('request_id') or 'the request'))
 
 
-def hinted(message: str, type: str, request_id: str = 'the request') -> str:
-    """*message* and what to do about it.
+def with_hint(message: str, type: str, request_id: str = 'the request') -> str:
+    """*message* with a hint on what to do.
 
-    :param type: the API's word for the error
+    :param type: the error's code in the API
     """
     hint = _HINTS.get(type, '').format(request_id=request_id)
     return '\n'.join((message, hint)) if '\n' in message else f'{message} {hint}'.strip()

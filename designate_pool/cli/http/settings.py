@@ -1,7 +1,7 @@
 """Where the API is and who asks: from options, the environment and the file of clouds.
 
-What an option says goes before what the environment says, and that before the file.  A cloud that is named by an option
-is as good as one: it goes before the environment.
+Options take precedence over the environment, and that over the file.  A cloud that is named by an option takes
+precedence over the environment too.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ CLOUD = 'DESIGNATE_POOL_CLOUD'
 @dataclasses.dataclass(frozen=True)
 class ApiConnection:
     """
-    :ivar given: where the API is said to be; None when nothing says so
-    :ivar project: whose zones the command is about, where that is not the token's
-    :ivar all_projects: whether it is about every project's
-    :ivar format: how things are shown unless ``--format`` is given
-    :ivar cacert: a file of certificates that the API's is checked by
+    :ivar given: the URL of the API; None where none is configured
+    :ivar project: the project the command is for; None for the token's
+    :ivar all_projects: whether it is for all projects
+    :ivar format: the format of output unless ``--format`` is given
+    :ivar cacert: a file of CA certificates to verify the API's certificate with
     """
 
     given: str | None = None
@@ -39,7 +39,7 @@ class ApiConnection:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    # None is not the default address: who has a configuration that names a pool need not name it twice.
+    # None is not the default URL: a configuration may name the pool instead.
     parser.add_argument('--url', help=f'where the API is; DESIGNATE_POOL_URL if not given, else {DEFAULT_URL}')
     parser.add_argument('--token', help='the token; DESIGNATE_POOL_TOKEN if not given, which other users of the host '
                                         'cannot see')
@@ -53,10 +53,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
                         help="show every project's zones, if the policy allows it")
 
 
-def gather(options: argparse.Namespace, environ: Mapping[str, str], warn: clouds.Warn) -> ApiConnection:
+def resolve(options: argparse.Namespace, environ: Mapping[str, str], warn: clouds.Warn) -> ApiConnection:
     """
     :param options: as of :func:`add_options`
-    :raises Failure: when a cloud is named that is not there, or the file of clouds is wrong
+    :raises CliError: when the named cloud does not exist, or the file of clouds is malformed
     """
     cloud = clouds.find(options.cloud or environ.get(CLOUD) or None, environ, warn)
     named = bool(options.cloud)
@@ -66,7 +66,7 @@ def gather(options: argparse.Namespace, environ: Mapping[str, str], warn: clouds
         return option or (inherited[named] or inherited[not named]) or None
 
     url = chosen('url', options.url)
-    # A token is for the API that it was written beside, and is not shown to another.
+    # A token is sent only to the API that it is configured for.
     within = cloud if (cloud.get('url') or url or '').rstrip('/') == (url or '').rstrip('/') else {}
     return ApiConnection(url, chosen('token', options.token, within), chosen('project', options.project, within),
                          options.all_projects, chosen('format'), within.get('cacert'))

@@ -1,4 +1,4 @@
-"""Colour on a terminal, by state, and nowhere else."""
+"""Colours of states, on a terminal only."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import TextIO
 
-GREEN, RED, YELLOW, CYAN, DIM, BOLD = '32', '31', '33', '36', '2', '1'
+GREEN, RED, YELLOW, CYAN, BOLD = '32', '31', '33', '36', '1'
 _BY_WORD = {
     **dict.fromkeys(('ACTIVE', 'SUCCESS', 'COMPLETE', 'UP', 'APPLIED', 'active', 'ok'), GREEN),
     **dict.fromkeys(('ERROR', 'DOWN', 'removed', 'unreachable', 'failed'), RED),
@@ -15,12 +15,12 @@ _BY_WORD = {
 }
 _MARKS = {'done': ('✓', GREEN), 'failed': ('✗', RED), 'pending': ('…', YELLOW)}
 _PLAIN_MARKS = {'done': '+', 'failed': 'x', 'pending': '.'}
-#: A word that has a cell of a table to itself.
+#: A state that is all there is in a cell of a table.
 _CELL = re.compile(f'(?<=\\| )({"|".join(_BY_WORD)})(?= *\\|)')
 
 
 def wanted(stream: TextIO, environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether *stream* is a terminal that shows colours, and whoever looks at it wants them (https://no-color.org)."""
+    """Whether *stream* is a terminal with colours that the user has not turned off (https://no-color.org)."""
     return stream.isatty() and not environ.get('NO_COLOR') and environ.get('TERM') != 'dumb'
 
 
@@ -29,7 +29,7 @@ def paint(text: str, colour: str) -> str:
 
 
 def by_word(text: str, word: str | None = None) -> str:
-    """*text* in the colour of the state *word*, which is itself if not given."""
+    """*text* in the colour of the state *word*; of the state *text* if none is given."""
     colour = _BY_WORD.get((text if word is None else word).strip())
     return text if colour is None else paint(text, colour)
 
@@ -45,5 +45,5 @@ def mark(state: str, stream: TextIO) -> str:
 
 
 def table(text: str) -> str:
-    """A table with the states in its cells in their colours."""
+    """A table with its states coloured."""
     return _CELL.sub(lambda found: by_word(found[1]), text)

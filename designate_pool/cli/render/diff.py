@@ -1,4 +1,4 @@
-"""Changes and plans in words for people.  Pure: documents and values in, lines out."""
+"""Changes and plans as text.  Pure: documents and values in, lines out."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Json = Mapping[str, Any]
 _NEXT = {
     'STORED': "'designate-pool apply {short}' does exactly this, 'designate-pool plan drop {short}' forgets it.",
     'FAILED': "'designate-pool apply {short}' does the rest, if nothing else has changed.",
-    'PARKED': "'designate-pool apply {short}' has exactly this done, 'designate-pool plan drop {short}' has it "
-              'looked at anew.',
+    'PARKED': "'designate-pool apply {short}' has exactly this done, 'designate-pool plan drop {short}' has a "
+              'new plan made.',
     'APPROVED': 'It is applied at the next try.',
 }
 
 
 def of_changes(changes: Iterable[Change]) -> Iterator[str]:
-    """Lines for each change: what is done, then the RRsets that go and those that come."""
+    """Lines for each change: what is done, then the RRsets that it removes and those that it adds."""
     for change in changes:
         yield f'  {change.kind} {change.name} {" ".join(change.types)}'
         yield from (f'    - {_rrset(each)}' for each in change.existing)
@@ -45,14 +45,14 @@ def of_plan(shown: Json) -> Iterator[str]:
     for part in parts(shown['document']):
         yield ''
         yield from _of_part(part)
-    # What is left of a pool manager's plan comes back as a new one.
+    # The rest of a pool manager's plan is planned anew.
     if shown['state'] in _NEXT and (shown['state'] != 'FAILED' or 'parts' in shown['document']):
         yield ''
         yield _NEXT[shown['state']].format(short=shown['id'].replace('-', '')[:8])
 
 
 def parts(document: Json) -> Sequence[Json]:
-    """The plans of single zones that a kept plan is made of: several of an operator's, one of a pool manager's."""
+    """The plans of single zones in a stored plan: several in an operator's, one in a pool manager's."""
     if 'parts' in document:
         found: Sequence[Json] = document['parts']
         return found

@@ -1,4 +1,4 @@
-"""Lays out what the API says of why a zone is not ACTIVE.  Pure: the sentences are the API's."""
+"""The layout of the API's explanation why a zone is not ACTIVE.  Pure: the sentences are the API's."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
-Json = dict[str, Any]
+from designate_pool.cli.http.errors import Json
+
 _INDENT = ' ' * 6
 
 
 def text(explained: Mapping[str, Any], now: datetime, width: int = 100) -> str:
-    """For people.
-
-    :param explained: what ``/v2/zones/{id}/explain`` says
-    :param width: of the lines that sentences are broken into, but for what is to be typed
+    """
+    :param explained: what ``/v2/zones/{id}/explain`` answers
+    :param width: of the lines that sentences are broken into
     """
     lines = [explained['summary'], '', *_servers(explained['servers'], now, width), '']
     if explained['lacking']:
@@ -35,13 +35,13 @@ def text(explained: Mapping[str, Any], now: datetime, width: int = 100) -> str:
 
 
 def _servers(servers: Sequence[Json], now: datetime, width: int) -> Iterator[str]:
-    """A line for each, and what is to be said of those that are behind or do not count."""
+    """A line for each server, and below it the explanation if it is behind or does not count."""
     rows: list[tuple[str, ...]] = [('', 'server', 'state', 'action', 'status', 'serial', 'wanted', 'tries', 'next try')]
     for each in servers:
         rows.append((_mark(each), each['name'], each['state'], each['action'],
                      _status(each), _or_dash(each['serial']),
                      'gone' if each['action'] == 'DELETE' else str(each['expected_serial']), str(each['attempts']),
-                     'asked now' if _is_asked(each, now) else _next_try(each['next_attempt_at'], now)))
+                     'polled now' if _is_polled(each, now) else _next_try(each['next_attempt_at'], now)))
     if all(each['state'] == 'active' for each in servers):
         rows = [(*row[:2], *row[3:]) for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows)]
@@ -53,7 +53,7 @@ def _servers(servers: Sequence[Json], now: datetime, width: int) -> Iterator[str
 
 
 def _findings(findings: Sequence[Json]) -> Iterator[str]:
-    """What audits found lately."""
+    """A line for each recent finding of an audit."""
     for each in findings:
         ending = {True: 'mended', False: 'not mended yet', None: 'no matter any more'}[each['mended']]
         yield (f'Found at {moment(each["found_at"]):%Y-%m-%d %H:%M:%S} UTC by the audit of {each["kind"].lower()}, on '
@@ -61,19 +61,19 @@ def _findings(findings: Sequence[Json]) -> Iterator[str]:
 
 
 def _changed(explained: Mapping[str, Any], now: datetime) -> str | None:
-    """When it was changed last, and how long that took until the pool had it."""
+    """When the zone was changed last, and how long it took until the pool served that."""
     if explained['changed_at'] is None:
         return None
     changed = moment(explained['changed_at'])
     request = f' by request {explained["request_id"]}' if explained['request_id'] else ''
-    told = f'Changed last at {changed:%Y-%m-%d %H:%M:%S} UTC{request}'
+    text = f'Changed last at {changed:%Y-%m-%d %H:%M:%S} UTC{request}'
     if explained['converged_at'] is not None and (taken := moment(explained['converged_at']) - changed).days >= 0:
-        return f'{told}; the pool had that after {duration(taken.total_seconds())}.'
-    return f'{told}, {duration(max(0.0, (now - changed).total_seconds()))} ago.'
+        return f'{text}; the pool had that after {duration(taken.total_seconds())}.'
+    return f'{text}, {duration(max(0.0, (now - changed).total_seconds()))} ago.'
 
 
 def duration(seconds: float) -> str:
-    """Seconds in the two largest units they have."""
+    """Seconds in their two largest units."""
     if seconds < 10:
         return f'{seconds * 1000:.0f} ms' if seconds < 1 else f'{seconds:.1f} s'
     whole = int(seconds)
@@ -90,7 +90,7 @@ def moment(text: str) -> datetime:
 
 
 def _mark(each: Mapping[str, Any]) -> str:
-    """What does not count is not lacking either."""
+    """A server that does not count is not marked as behind."""
     if each['current']:
         return 'ok'
     return '--' if each['counts'] else ''
@@ -102,8 +102,8 @@ def _status(each: Json) -> str:
     return 'DIVERGED' if each['diverged'] else str(each['status'])
 
 
-def _is_asked(each: Json, now: datetime) -> bool:
-    """Whether the tries of a round are under way: what is due next is only due if they come to nothing."""
+def _is_polled(each: Json, now: datetime) -> bool:
+    """Whether the tries of a round are under way; the next one is only due if they fail."""
     return not each['current'] and each['deadline_at'] is not None and moment(each['deadline_at']) > now
 
 

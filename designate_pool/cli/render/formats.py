@@ -1,4 +1,4 @@
-"""The forms that things are shown in: cliff's, with colour in tables and CSV for single things, and text for people."""
+"""The formats of output: cliff's, with colour in tables and CSV for single things, and text for people."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from cliff.formatters.commaseparated import CSVLister
 from cliff.formatters.table import TableFormatter
 from stevedore.extension import Extension
 
+from designate_pool.cli.http.errors import Json
 from designate_pool.cli.render import colours, live
 
-Json = dict[str, Any]
-#: Forms that take lists and mappings as they are.
+#: Formats that take lists and mappings as they are.
 _STRUCTURED = ('json', 'yaml', 'text')
 
 
@@ -45,11 +45,11 @@ class Csv(CSVLister, SingleFormatter):
 
 class Text(SingleFormatter):
     """
-    :param tell: makes the text for people of what is shown
+    :param render: makes the text of what is shown
     """
 
-    def __init__(self, tell: Callable[[Json], str]) -> None:
-        self._tell = tell
+    def __init__(self, render: Callable[[Json], str]) -> None:
+        self._render = render
 
     def add_argument_group(self, parser: argparse.ArgumentParser) -> None:
         return
@@ -57,21 +57,21 @@ class Text(SingleFormatter):
     def emit_one(self, column_names: Sequence[str], data: Sequence[Any], stdout: TextIO,
                  parsed_args: argparse.Namespace) -> None:
         if parsed_args.columns:
-            stdout.writelines(f'{name}: {value}\n' for name, value in zip(column_names, _harmless(data)))
+            stdout.writelines(f'{name}: {value}\n' for name, value in zip(column_names, _sanitized(data)))
         else:
-            stdout.write(self._tell(dict(zip(column_names, _harmless(data)))))
+            stdout.write(self._render(dict(zip(column_names, _sanitized(data)))))
 
 
-def add(plugins: Any, *forms: tuple[str, Any]) -> Any:
-    """*plugins*, a manager of stevedore's, with *forms* by name, instead of those that it has of these names."""
-    names = {name for name, _ in forms}
+def add(plugins: Any, *formatters: tuple[str, Any]) -> Any:
+    """*plugins*, a manager of stevedore, with *formatters* by name in place of those of the same names."""
+    names = {name for name, _ in formatters}
     plugins.extensions[:] = [each for each in plugins.extensions if each.name not in names]
-    plugins.extensions += [Extension(name, None, None, form) for name, form in forms]  # type: ignore[arg-type]
+    plugins.extensions += [Extension(name, None, None, form) for name, form in formatters]  # type: ignore[arg-type]
     return plugins
 
 
 def cell(value: Any, formatter: str) -> Any:
-    """*value* as *formatter* takes it: for machines as it is, for people and shells as text, with a line an item."""
+    """*value* for *formatter*: unchanged for machines, for people and shells a text with a line for each item."""
     if formatter in _STRUCTURED:
         return value
     if isinstance(value, (list, tuple)):
@@ -83,16 +83,16 @@ def cell(value: Any, formatter: str) -> Any:
     return value
 
 
-def _harmless(value: Any) -> Any:
-    """*value* with its texts as they may be written to a terminal."""
+def _sanitized(value: Any) -> Any:
+    """*value* with its texts safe for a terminal."""
     if isinstance(value, str):
-        return live.harmless(value)
+        return live.sanitized(value)
     if isinstance(value, dict):
-        return {key: _harmless(each) for key, each in value.items()}
-    return [_harmless(each) for each in value] if isinstance(value, (list, tuple)) else value
+        return {key: _sanitized(each) for key, each in value.items()}
+    return [_sanitized(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 
 def _write(drawn: io.StringIO, stdout: TextIO) -> None:
-    text = live.harmless(drawn.getvalue())
-    if text.strip():  # of an empty table an empty line is left
+    text = live.sanitized(drawn.getvalue())
+    if text.strip():  # an empty table is drawn as an empty line
         stdout.write(colours.table(text) if colours.wanted(stdout) else text)

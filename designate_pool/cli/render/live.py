@@ -1,4 +1,4 @@
-"""Lines on a terminal that are drawn over again."""
+"""Lines on a terminal that are redrawn."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import unicodedata
 from collections.abc import Sequence
 from typing import TextIO
 
-#: What colours: it takes no place.
+#: Escape sequences of colours, which take no columns.
 _SEQUENCE = re.compile('\033\\[[0-9;]*m')
 RESET = '\033[0m'
-#: What commands a terminal, or turns the order of what follows on the line: others wrote what is shown.
-_HARMFUL = re.compile('[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]')
+#: Control characters, and those that change the direction of text: what is shown may be written by others.
+_CONTROL = re.compile('[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]')
 
 
 def is_live(stream: TextIO) -> bool:
-    """Whether what was written to *stream* can be drawn over."""
+    """Whether lines written to *stream* can be redrawn."""
     return stream.isatty() and os.environ.get('TERM') != 'dumb'
 
 
 class LiveLines:
-    """Lines that stay where they are while their contents change; as many as the terminal has room for."""
+    """Lines that are redrawn in place; as many as the terminal has room for."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -34,15 +34,15 @@ class LiveLines:
         if len(lines) > room:
             lines = [*lines[:room - 1], f'and {len(lines) - room + 1} more']
         back = f'\033[{self._height}A' if self._height else ''
-        # Each line is cleared behind its end, and what is left of more lines than these is cleared at last.
+        # Clear each line behind its end, and at last the lines below that an earlier, longer drawing left.
         self._stream.write(back + ''.join(f'\r{fit(line, size.columns)}\033[K\n' for line in lines) + '\033[J')
         self._stream.flush()
         self._height = len(lines)
 
 
-def harmless(text: str) -> str:
-    """*text*, of one line or several and without colours, as it may be written to a terminal."""
-    return _HARMFUL.sub('\ufffd', text)
+def sanitized(text: str) -> str:
+    """*text*, without colours, with its control characters replaced."""
+    return _CONTROL.sub('\ufffd', text)
 
 
 def fit(line: str, width: int) -> str:

@@ -1,18 +1,17 @@
-"""The pool on one screen.  Pure: what the API shows in, lines out that fit a terminal."""
+"""The pool on one screen.  Pure: documents of the API in, lines out that fit a terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
-from typing import Any
 
+from designate_pool.cli.http.errors import Json
 from designate_pool.cli.render.explain import duration, moment
 from designate_pool.cli.render.live import fit, padded
 
-Json = dict[str, Any]
-#: Gives a text the colour of a word.
+#: Gives a text the colour of a state.
 Paint = Callable[[str, str], str]
-#: The least lines of a part that has more than there is room for.
+#: The least lines that a part is cut to.
 LEAST = 3
 _NOT_SHOWN = 'not shown'
 
@@ -32,7 +31,7 @@ def lines(found: Json, now: datetime, width: int, height: int, paint: Paint) -> 
         _part('RECENT CHANGES', _recent(found['recent'], now, width, paint), found, 'recent'),
     ) if part]
     room = height - len(head) - sum(1 for _ in parts)
-    shown = _shared(parts, room)
+    shown = _fitted(parts, room)
     return [fit(line, width) for line in (*head, *(line for part in shown for line in ('', *part)))][:height]
 
 
@@ -106,7 +105,7 @@ def _services(services: Sequence[Json] | None, now: datetime, width: int, paint:
     names = sorted({each['service_name'] for each in services if each['status'] == 'UP'})
     told = [f'{counts}: {", ".join(names)}' if names else counts]
     told += [f'  {paint(each["status"], each["status"])}  {each["service_name"]}{_of_pool(each)} on '
-             f'{each["hostname"]}, heard of {_ago(each["heartbeated_at"], now)} ago' for each in down]
+             f'{each["hostname"]}, last heartbeat {_ago(each["heartbeated_at"], now)} ago' for each in down]
     return told
 
 
@@ -136,7 +135,7 @@ def _recent(recent: Sequence[Json] | None, now: datetime, width: int, paint: Pai
 
 
 def _taken(zone: Json) -> str:
-    """How long the pool took to have the change, where that is known."""
+    """How long the pool took to serve the change, where that is known."""
     if not zone.get('changed_at') or not zone.get('converged_at'):
         return ''
     taken = (moment(zone['converged_at']) - moment(zone['changed_at'])).total_seconds()
@@ -144,7 +143,7 @@ def _taken(zone: Json) -> str:
 
 
 def _due(at: str, now: datetime) -> str:
-    """How long something has been due, or in which time it will be."""
+    """How long something has been due, or in how long it will be."""
     left = (moment(at) - now).total_seconds()
     return f'in {duration(float(int(left) + 1))}' if left > 0 else _ago(at, now)
 
@@ -154,8 +153,8 @@ def _ago(at: str, now: datetime) -> str:
     return 'now' if passed < 1 else duration(float(int(passed)))
 
 
-def _shared(parts: Sequence[list[str]], room: int) -> Iterator[list[str]]:
-    """*parts* with *room* lines in all: the longest lose lines first, and say how many."""
+def _fitted(parts: Sequence[list[str]], room: int) -> Iterator[list[str]]:
+    """*parts* cut to *room* lines in all: the longest lose lines first, and tell how many."""
     sizes = [len(part) for part in parts]
     while sum(sizes) > room and max(sizes, default=0) > LEAST:
         sizes[sizes.index(max(sizes))] -= 1

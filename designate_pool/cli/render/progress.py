@@ -15,7 +15,7 @@ EVERY = 5.0
 
 class Bar:
     """
-    :param stream: where to; what it is decides which kind of bar it is
+    :param stream: a terminal gets a bar that is redrawn, anything else lines
     :param clock: seconds from anywhere
     """
 
@@ -27,7 +27,7 @@ class Bar:
         self._latest = self._written = ''
 
     def show(self, done: int, total: int, text: str) -> None:
-        """Show how far it is, unless the last time was a moment ago."""
+        """Show the progress, unless it was shown a moment ago."""
         self._latest = drawn(done, total, text, shutil.get_terminal_size().columns) if self._terminal \
             else f'{percent(done, total)} %  {text}'
         pause = REDRAW if self._terminal else EVERY
@@ -52,7 +52,7 @@ class Bar:
 
 
 def drawn(done: int, total: int, text: str, width: int) -> str:
-    """The bar, shorter than *width* so that no terminal breaks it into two lines."""
+    """The bar, shorter than *width* so that it stays on one line."""
     share = percent(done, total)
     tail = f' {share:3} %  {text}'
     room = min(BAR, width - 3 - len(tail))
@@ -63,5 +63,5 @@ def drawn(done: int, total: int, text: str, width: int) -> str:
 
 
 def percent(done: int, total: int) -> int:
-    """How far it is, 0 to 100; 100 only when nothing is left."""
+    """0 to 100; 100 only when nothing is left."""
     return 100 if done >= total else max(0, 100 * done // total)

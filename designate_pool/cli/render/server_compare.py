@@ -1,57 +1,56 @@
-"""What a server has against what it should have, in words.  Pure: what the API shows in, text out."""
+"""A comparison of what a server has with what it should have, as text.  Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
-Json = dict[str, Any]
-#: Zones of each kind that are named if not all are wanted.
+from designate_pool.cli.http.errors import Json
+
+#: Zones of each kind that are named unless all are asked for.
 SOME = 20
 
 
 def result(found: Json, server: Json) -> Json:
-    """What ``/v2/servers/{id}/resync`` says, for machines."""
+    """The answer of ``/v2/servers/{id}/resync``, for machines."""
     shown = ('total', 'missing', 'behind', 'extra', 'extra_complete', 'other', 'unchecked', 'mending', 'deleted')
     return {'server': server['name'], **{name: found[name] for name in shown}}
 
 
-def text(told: Json, limit: int | None) -> str:
-    """For people.
-
-    :param told: see :func:`result`
+def text(compared: Json, limit: int | None) -> str:
+    """
+    :param compared: see :func:`result`
     :param limit: how many zones of each kind to name; None for all
     """
-    return '\n'.join(_lines(told, limit)) + '\n'
+    return '\n'.join(_lines(compared, limit)) + '\n'
 
 
-def _lines(told: Json, limit: int | None) -> Iterator[str]:
-    missing, behind, extra, other = told['missing'], told['behind'], told['extra'], told['other'] or ()
+def _lines(compared: Json, limit: int | None) -> Iterator[str]:
+    missing, behind, extra, other = compared['missing'], compared['behind'], compared['extra'], compared['other'] or ()
     if not missing and not behind:
-        how = 'at their serials' if other or told['unchecked'] else 'up to date'
-        yield f'{told["server"]} has all {told["total"]} zones that it should have, {how}.'
+        how = 'at their serials' if other or compared['unchecked'] else 'up to date'
+        yield f'{compared["server"]} has all {compared["total"]} zones that it should have, {how}.'
     else:
-        yield (f'{told["server"]} should have {told["total"]} zones: {len(missing)} are missing, {len(behind)} are '
-               'behind.')
+        yield (f'{compared["server"]} should have {compared["total"]} zones: {len(missing)} are missing, '
+               f'{len(behind)} are behind.')
     yield from _named('missing', missing, limit)
     yield from _named('behind', [_behind(each) for each in behind], limit)
-    if told['other'] is not None and not other:
-        yield f'Contents: {"no difference" if told["unchecked"] else "all the same"}.'
+    if compared['other'] is not None and not other:
+        yield f'Contents: {"no difference" if compared["unchecked"] else "all the same"}.'
     yield from _named('other contents', [_with_why(each) for each in other], limit)
-    yield from _named('contents not checked', [_with_why(each) for each in told['unchecked']], limit)
+    yield from _named('contents not checked', [_with_why(each) for each in compared['unchecked']], limit)
     yield from _named('extra', extra or (), limit)
-    if (missing or behind or other) and not told['mending']:
+    if (missing or behind or other) and not compared['mending']:
         yield f'--fix creates missing zones and has outdated{" or differing" if other else ""} ones transferred again.'
-    elif told['mending']:
-        yield f'Repair begun: {told["mending"]} operations.'
+    elif compared['mending']:
+        yield f'Repair begun: {compared["mending"]} operations.'
     if extra is None:
         yield 'It cannot list its zones, so extra ones are not known.'
-    elif told['deleted']:
-        why = '' if told['deleted'] == len(extra) else ' The log of the pool manager says why not the rest.'
-        yield f'Deleted: {told["deleted"]} of {len(extra)} extra zones.{why}'
+    elif compared['deleted']:
+        why = '' if compared['deleted'] == len(extra) else ' The log of the pool manager says why not the rest.'
+        yield f'Deleted: {compared["deleted"]} of {len(extra)} extra zones.{why}'
     elif extra:
         yield f'Extra zones stay; --delete-extra {len(extra)} deletes them.'
-    if extra is not None and not told['extra_complete']:
+    if extra is not None and not compared['extra_complete']:
         yield 'It cannot list its zones: extra ones are known only if the pool had them before.'
 
 

@@ -1,65 +1,58 @@
-"""Waiting until a server has what it is to have, or has been drained, and telling how far it is."""
+"""Waiting until a server has caught up, is drained, or is in maintenance, with its progress."""
 
 from __future__ import annotations
 
 import dataclasses
 import time
 from collections.abc import Callable
-from typing import Any
 
-from designate_pool.cli.http.client import ApiRefusal, Client, CliError
+from designate_pool.cli.http.client import Client
+from designate_pool.cli.http.errors import ApiRefusal, Json
 from designate_pool.cli.render.progress import Bar
+from designate_pool.cli.wait.poll import poll
 from designate_pool.cli.wait.zone_wait import DELETED_MEANWHILE, DONE, FAILED, TIMED_OUT, WaitOutcome
 
-Json = dict[str, Any]
 FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 2.0
-#: So many seconds all that waits must have failed before the wait is given up: the next try may be under way.
+#: Seconds for which every waiting operation must have failed before the wait is given up: a retry may be under way.
 STUCK = 15.0
 #: Seconds after which every pool manager knows a server's new state.
-NOTICED = 2.0
+STATE_KNOWN = 2.0
 
 
 @dataclasses.dataclass(frozen=True)
 class ServerProgress:
-    """How far a server is: *done* of *total*, in words, and whether the wait is over with that."""
+    """How far a server is: *done* of *total*, in words, and how the wait ended if it is over."""
 
     done: int
     total: int
     text: str
-    ending: WaitOutcome | None = None
+    outcome: WaitOutcome | None = None
 
 
-#: Where a server stands, from what ``/v2/servers/{id}`` shows, which is None once the server is gone.
+#: Reads the progress from what ``/v2/servers/{id}`` shows: None once the server is gone.
 Measure = Callable[[Json | None], ServerProgress]
 
 
 def follow(client: Client, server: Json, measure: Measure, seconds: float, bar: Bar) -> WaitOutcome:
     """Wait until *measure* says that it is over, or *seconds* are."""
-    end = time.monotonic() + seconds
-    told = 'the API did not answer'
-    pause = FIRST_PAUSE
+    progress: ServerProgress | None = None
+
+    def look() -> WaitOutcome | None:
+        nonlocal progress
+        progress = measure(_fetch(client, server))
+        bar.show(progress.done, progress.total, f'{server["name"]}: {progress.text}')
+        return progress.outcome
+
     try:
-        while True:
-            try:
-                stand = measure(_look(client, server))
-            except CliError as failure:  # the API may be back before the time is over
-                told = str(failure)
-            else:
-                told = stand.text
-                bar.show(stand.done, stand.total, f'{server["name"]}: {told}')
-                if stand.ending is not None:
-                    return stand.ending
-            left = end - time.monotonic()
-            if left <= 0:
-                return WaitOutcome(TIMED_OUT, f'{server["name"]} is not done after {seconds:g} s: {told.rstrip(".")}.')
-            time.sleep(min(pause, left))
-            pause = min(pause * 1.3, LONGEST_PAUSE)
+        outcome, failure = poll(look, time.monotonic() + seconds, FIRST_PAUSE, LONGEST_PAUSE)
     finally:
         bar.end()
+    why = str(failure).rstrip('.') if progress is None or failure is not None else progress.text
+    return outcome or WaitOutcome(TIMED_OUT, f'{server["name"]} is not done after {seconds:g} s: {why}.')
 
 
-def _look(client: Client, server: Json) -> Json | None:
+def _fetch(client: Client, server: Json) -> Json | None:
     try:
         return client.get(f'/v2/servers/{server["id"]}')
     except ApiRefusal as refused:
@@ -68,11 +61,11 @@ def _look(client: Client, server: Json) -> Json | None:
         raise
 
 
-class CaughtUp:
-    """Over when nothing waits for the server any more, when all that does keeps failing, or when somebody stops it.
+class CatchUpProgress:
+    """Over when no operation waits for the server, when all that wait keep failing, or when somebody stops it.
 
     :param name: the server's
-    :param must_count: whether it has to be active too, not only filled as far as it is
+    :param must_count: whether it has to be active as well
     :param clock: seconds from anywhere
     """
 
@@ -89,7 +82,7 @@ class CaughtUp:
                                   WaitOutcome(DELETED_MEANWHILE, f'{self._name} was removed by someone else.'))
         self._most = max(self._most, shown['waiting'])
         if shown['filling']:
-            done, total, text = shown['filled'], shown['domains'], filled(shown)
+            done, total, text = shown['filled'], shown['domains'], filling(shown)
         else:
             done, total, text = self._most - shown['waiting'], self._most, 'nothing is waiting'
         if shown['waiting']:
@@ -97,17 +90,17 @@ class CaughtUp:
             text += f'{shown["waiting"]} waiting'
         if shown['failing']:
             text += f', {shown["failing"]} failing'
-        return ServerProgress(done, total, text, self._ending(shown))
+        return ServerProgress(done, total, text, self._outcome(shown))
 
-    def _ending(self, shown: Json) -> WaitOutcome | None:
+    def _outcome(self, shown: Json) -> WaitOutcome | None:
         state = shown['state']
         if state not in ('joining', 'active'):
-            return WaitOutcome(DELETED_MEANWHILE, f'{self._name} is {standing(shown)}, and nothing is sent to it.')
+            return WaitOutcome(DELETED_MEANWHILE, f'{self._name} is {state_of(shown)}, and nothing is sent to it.')
         if shown['filling']:
             return None
         if not shown['waiting']:
             return None if self._must_count and state != 'active' else WaitOutcome(
-                DONE, f'{self._name} is {standing(shown)} and nothing waits for it.')
+                DONE, f'{self._name} is {state_of(shown)} and nothing waits for it.')
         if not self._is_stuck(shown):
             return None
         first = ''.join(f': {each["zone_name"]} {each["action"]} ({each["error"]})' for each in shown['failures'][:1])
@@ -123,8 +116,8 @@ class CaughtUp:
         return self._clock() - self._stuck[1] >= STUCK
 
 
-class Drained:
-    """Over when the server is removed, or when somebody has it join again."""
+class DrainProgress:
+    """Over when the server is removed, or when somebody has resumed it."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -137,21 +130,21 @@ class Drained:
         left = shown['rows'] or 0
         self._most = max(self._most, left)
         text = f'{left} of {self._most} entries left' if left else 'nothing is left'
-        ending = None if shown['state'] == 'draining' else WaitOutcome(
-            DELETED_MEANWHILE, f'{self._name} is {standing(shown)} again: someone else resumed it.')
-        return ServerProgress(self._most - left, max(1, self._most), text, ending)
+        outcome = None if shown['state'] == 'draining' else WaitOutcome(
+            DELETED_MEANWHILE, f'{self._name} is {state_of(shown)} again: someone else resumed it.')
+        return ServerProgress(self._most - left, max(1, self._most), text, outcome)
 
 
-class Rested:
-    """Over when nothing is under way on the server any more, or when somebody has it work again.
+class MaintenanceProgress:
+    """Over when nothing is under way on the server any more, or when somebody has resumed it.
 
-    The pool managers look once a second whether a server is to rest; until they have, they may begin something.
+    Pool managers read the states of servers once a second; until they have, they may begin something.
     """
 
     def __init__(self, name: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._name = name
         self._clock = clock
-        self._known_at = clock() + NOTICED
+        self._known_at = clock() + STATE_KNOWN
         self._most = 0
 
     def __call__(self, shown: Json | None) -> ServerProgress:
@@ -159,16 +152,16 @@ class Rested:
             return ServerProgress(0, 1, 'not in maintenance', WaitOutcome(
                 DELETED_MEANWHILE, f'{self._name} is not in maintenance any more: someone else resumed or drained it.'))
         self._most = max(self._most, shown['in_hand'])
-        ending = None if shown['in_hand'] or self._clock() < self._known_at else WaitOutcome(
+        outcome = None if shown['in_hand'] or self._clock() < self._known_at else WaitOutcome(
             DONE, f'{self._name} is in maintenance, and nothing is under way on it.')
         return ServerProgress(self._most - shown['in_hand'], max(1, self._most), f'{shown["in_hand"]} under way',
-                              ending)
+                              outcome)
 
 
-def filled(shown: Json) -> str:
+def filling(shown: Json) -> str:
     return f'{shown["filled"]} of {shown["domains"]} zones begun'
 
 
-def standing(shown: Json) -> str:
-    """A server's state as it is said."""
+def state_of(shown: Json) -> str:
+    """A server's state as an adjective."""
     return 'in maintenance' if shown['state'] == 'maintenance' else str(shown['state'])

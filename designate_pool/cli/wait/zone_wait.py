@@ -1,4 +1,4 @@
-"""Waiting until the pool agrees on a change, and telling how it goes, server by server."""
+"""Waiting until the pool serves a change, with the progress of each server."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from collections.abc import Callable
 from typing import Any, TextIO
 
 from designate_pool import serial
-from designate_pool.cli.http.client import ApiRefusal, Client, CliError
+from designate_pool.cli.http.client import Client
+from designate_pool.cli.http.errors import ApiRefusal, CliError, Json
 from designate_pool.cli.render import colours
 from designate_pool.cli.render.live import LiveLines, is_live
+from designate_pool.cli.wait.poll import poll
 
-Json = dict[str, Any]
 DONE, DELETED_MEANWHILE, FAILED, TIMED_OUT = 0, 1, 3, 4
 FIRST_PAUSE = 0.01
 LONGEST_PAUSE = 0.5
@@ -22,9 +23,9 @@ LONGEST_PAUSE = 0.5
 class PendingChange:
     """What is waited for.
 
-    :ivar wanted: the serial that the change got; None where it is not known, or where the zone goes
-    :ivar deletes: whether the zone is to go
-    :ivar began: when the change was asked for, by :func:`time.monotonic`
+    :ivar wanted: the serial that the change got; None where it is not known, or where the zone is deleted
+    :ivar deletes: whether the change is that the zone is deleted
+    :ivar began: when the change was requested, by :func:`time.monotonic`
     """
 
     zone_id: str
@@ -42,44 +43,51 @@ class WaitOutcome:
     line: str
 
 
-def follow(client: Client, change: PendingChange, seconds: float, tell: Callable[[Json, float], None]) -> WaitOutcome:
+def follow(client: Client, change: PendingChange, seconds: float, stream: TextIO) -> int:
+    """Wait for *change* with progress and the outcome written to *stream*; the exit code."""
+    try:
+        outcome = wait_for(client, change, seconds, WaitProgress(stream, change.wanted))
+    except KeyboardInterrupt:
+        stream.write(f'\n{without_waiting(change)}\n')
+        raise
+    stream.write(outcome.line + '\n')
+    if outcome.code in (FAILED, TIMED_OUT):
+        stream.write(f"'designate-pool zone explain {change.zone_name}' tells more.\n")
+    stream.flush()
+    return outcome.code
+
+
+def wait_for(client: Client, change: PendingChange, seconds: float,
+             on_news: Callable[[Json, float], None]) -> WaitOutcome:
     """Wait until enough servers have *change*, it has failed, or *seconds* are over.
 
-    :param tell: called with a server, as the API shows it, and the seconds since the request when it has changed
+    :param on_news: called with a server, as the API shows it, and the seconds since the request when it has changed
     """
-    end = change.began + seconds
     seen: dict[str, Any] = {}
     shown: Json | None = None
-    trouble = 'the API did not answer'
-    pause = FIRST_PAUSE
-    while True:
+
+    def look() -> WaitOutcome | None:
+        nonlocal shown, change
         try:
             shown = client.get(f'/v2/zones/{change.zone_id}/servers')
         except ApiRefusal as refused:
             if refused.status == 404:
                 return _gone(change)
-            trouble = str(refused)
-        except CliError as failure:  # the API may be back before the time is over
-            trouble = str(failure)
-        else:
-            if change.wanted is None and not change.deletes:
-                change = dataclasses.replace(change, wanted=shown['serial'])
-            _tell_news(shown, seen, time.monotonic() - change.began, tell)
-            ending = judge(shown, change, time.monotonic() - change.began)
-            if ending is not None:
-                return ending
-        left = end - time.monotonic()
-        if left <= 0:
-            return _timed_out(shown, change, seconds, trouble)
-        time.sleep(min(pause, left))
-        pause = min(pause * 1.3, LONGEST_PAUSE)
+            raise
+        if change.wanted is None and not change.deletes:
+            change = dataclasses.replace(change, wanted=shown['serial'])
+        _report_changes(shown, seen, time.monotonic() - change.began, on_news)
+        return judge(shown, change, time.monotonic() - change.began)
+
+    outcome, failure = poll(look, change.began + seconds, FIRST_PAUSE, LONGEST_PAUSE)
+    return outcome or _timed_out(shown, change, seconds, failure)
 
 
 def judge(shown: Json, change: PendingChange, elapsed: float) -> WaitOutcome | None:
     """Whether the wait is over, from what ``/v2/zones/{id}/servers`` says; None while it is not.
 
-    The pool agrees on *change* when the zone is ACTIVE at its serial or a newer one, or was at any time since: a change
-    that came after it may be under way already.
+    The pool serves *change* when the zone is ACTIVE at its serial or a newer one, or was at any time since: a later
+    change may be under way already.
     """
     ms = f'{elapsed * 1000:.0f} ms'
     if not change.deletes:
@@ -90,10 +98,10 @@ def judge(shown: Json, change: PendingChange, elapsed: float) -> WaitOutcome | N
                                f'{change.zone_name} is ACTIVE at serial {shown["serial"]} on {shown["current"]} of '
                                f'{_total(shown)} servers after {ms}.')
     if shown['status'] == 'ERROR':
-        failed = sum(each['status'] == 'ERROR' for each in counting(shown))
+        failed = sum(each['status'] == 'ERROR' for each in _counting(shown))
         return WaitOutcome(FAILED,
-                           f'{shown["zone_name"]} is in ERROR: {failed} of {len(counting(shown))} servers failed; '
-                           f'{missing(shown)}')
+                           f'{shown["zone_name"]} is in ERROR: {failed} of {len(_counting(shown))} servers failed; '
+                           f'{_lacking(shown)}')
     return None
 
 
@@ -104,8 +112,8 @@ def _reached(shown: Json, wanted: int) -> bool:
     return reported is not None and serial.at_least(reported, wanted)
 
 
-def left_alone(change: PendingChange) -> str:
-    """What goes on when nobody waits any more."""
+def without_waiting(change: PendingChange) -> str:
+    """What goes on when the wait is interrupted, and how to wait again."""
     name = change.zone_name
     if change.deletes:
         return (f"{name} goes on being deleted without you; 'designate-pool zone explain {name}' shows which servers "
@@ -114,14 +122,14 @@ def left_alone(change: PendingChange) -> str:
     return f"The change goes on without you; 'designate-pool zone wait {name}{serial_wanted}' waits for it again."
 
 
-def counting(shown: Json) -> list[Json]:
+def _counting(shown: Json) -> list[Json]:
     """The servers that the threshold is about."""
     return [each for each in shown['servers'] if each['counts']]
 
 
-def missing(shown: Json) -> str:
+def _lacking(shown: Json) -> str:
     """Which servers lack the change, and why."""
-    behind = [f'{each["name"]} ({each["last_error"] or each["status"]})' for each in counting(shown)
+    behind = [f'{each["name"]} ({each["last_error"] or each["status"]})' for each in _counting(shown)
               if not each['current']]
     return f'lacking: {", ".join(behind)}.' if behind else 'no server lacks it.'
 
@@ -132,28 +140,29 @@ def _gone(change: PendingChange) -> WaitOutcome:
     return WaitOutcome(DELETED_MEANWHILE, f'{change.zone_name} was deleted by someone else.')
 
 
-def _timed_out(shown: Json | None, change: PendingChange, seconds: float, trouble: str) -> WaitOutcome:
+def _timed_out(shown: Json | None, change: PendingChange, seconds: float, failure: CliError | None) -> WaitOutcome:
     if shown is None:
-        return WaitOutcome(TIMED_OUT, f'Nothing is known of {change.zone_name} after {seconds:g} s: {trouble}')
+        return WaitOutcome(TIMED_OUT, f'Nothing is known of {change.zone_name} after {seconds:g} s: {failure}')
     state = 'gone' if change.deletes else f'ACTIVE at serial {change.wanted}'
     return WaitOutcome(TIMED_OUT, f'{change.zone_name} is not {state} after {seconds:g} s: {shown["current"]} of '
-                       f'{_total(shown)} servers have the change, {shown["needed"]} are needed; {missing(shown)}')
+                       f'{_total(shown)} servers have the change, {shown["needed"]} are needed; {_lacking(shown)}')
 
 
 def _total(shown: Json) -> int:
-    return len(counting(shown)) if shown['total'] is None else int(shown['total'])
+    return len(_counting(shown)) if shown['total'] is None else int(shown['total'])
 
 
-def _tell_news(shown: Json, seen: dict[str, Any], elapsed: float, tell: Callable[[Json, float], None]) -> None:
+def _report_changes(shown: Json, seen: dict[str, Any], elapsed: float,
+                    on_news: Callable[[Json, float], None]) -> None:
     for each in shown['servers']:
         state = tuple(each[name] for name in ('action', 'status', 'serial', 'last_error', 'current'))
         if seen.get(each['id']) != state:
             seen[each['id']] = state
-            tell(each, elapsed)
+            on_news(each, elapsed)
 
 
 class WaitProgress:
-    """Shows how each server stands: redrawn on a terminal, else a line per news.
+    """Shows the state of each server: redrawn on a terminal, else a line whenever it changes.
 
     :param wanted: the serial that is waited for; None where it is not known
     """
@@ -161,17 +170,17 @@ class WaitProgress:
     def __init__(self, stream: TextIO, wanted: int | None = None) -> None:
         self._stream = stream
         self._wanted = wanted
-        self._board = LiveLines(stream) if is_live(stream) else None
+        self._lines = LiveLines(stream) if is_live(stream) else None
         self._rows: dict[str, tuple[Json, float]] = {}
 
     def __call__(self, server: Json, elapsed: float) -> None:
-        if self._board is None:
-            self._stream.write(_told(server, server['name'], elapsed, _or_dash(server['serial'])) + '\n')
+        if self._lines is None:
+            self._stream.write(_server_line(server, server['name'], elapsed, _or_dash(server['serial'])) + '\n')
             self._stream.flush()
             return
         self._rows[server['id']] = server, elapsed
         width = max(len(each['name']) for each, _ in self._rows.values())
-        self._board.draw([self._line(each, at, width) for each, at in self._rows.values()])
+        self._lines.draw([self._line(each, at, width) for each, at in self._rows.values()])
 
     def _line(self, server: Json, elapsed: float, width: int) -> str:
         mark = colours.mark('done' if server['current'] else 'failed' if server['status'] == 'ERROR' else 'pending',
@@ -179,10 +188,10 @@ class WaitProgress:
         serial_seen = _or_dash(server['serial'])
         if self._wanted is not None and not server['current'] and server['action'] != 'DELETE':
             serial_seen += f' of {self._wanted}'
-        return f'{mark} {_told(server, server["name"].ljust(width), elapsed, serial_seen)}'
+        return f'{mark} {_server_line(server, server["name"].ljust(width), elapsed, serial_seen)}'
 
 
-def _told(server: Json, name: str, elapsed: float, serial_seen: str) -> str:
+def _server_line(server: Json, name: str, elapsed: float, serial_seen: str) -> str:
     line = f'{name}  {server["action"]} {server["status"].ljust(7)}  serial {serial_seen}  {elapsed * 1000:.0f} ms'
     if server['last_error'] and not server['current']:
         line += f'  {" ".join(server["last_error"].split())}'

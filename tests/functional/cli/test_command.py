@@ -295,7 +295,7 @@ def test_an_import_tells_which_name_servers_it_did_not_keep(place: Place) -> Non
         assert (wanted in ran.err) is told
         assert [wanted in each['message'] for each in place.run('zone', 'import', 'list', '-f', 'json').json
                 if each['zone_id'] == ran.json['id']] == [told]
-    assert place.run('zone', 'import', 'show', 'abcd', code=1).err.startswith('There is no import abcd;')
+    assert place.run('zone', 'import', 'show', 'abcd', code=1).err.startswith('There is no import abcd. ')
 
 
 def test_a_file_that_is_sent_is_asked_after(place: Place) -> None:

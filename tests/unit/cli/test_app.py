@@ -99,5 +99,5 @@ def test_cells(value, formatter, told):
 
 @pytest.mark.parametrize('ended, code', [('done', 0), ('failed', 3), ('timed_out', 4), (None, 1)])
 def test_the_exit_code_of_a_wait(ended, code):
-    assert zone_status._code({'done': False, 'failed': False, 'timed_out': False, **({ended: True} if ended else {})}) \
-        == code
+    found = {'done': False, 'failed': False, 'timed_out': False, **({ended: True} if ended else {})}
+    assert zone_status._exit_code(found) == code

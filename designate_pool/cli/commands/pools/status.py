@@ -1,4 +1,4 @@
-"""``designate-pool status``: the pool on one screen, once or again and again."""
+"""``designate-pool status``: the pool on one screen, once or refreshed."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
 from typing import Any, TextIO
 
-from designate_pool.cli.base import Json, Shown, TextCommand, seconds
-from designate_pool.cli.http.client import ApiRefusal, CliError
+from designate_pool.cli.base import Shown, TextCommand, all_columns, seconds
+from designate_pool.cli.http.errors import ApiRefusal, CliError, Json
 from designate_pool.cli.render import colours, overview
 from designate_pool.cli.render.live import fit, is_live
 
 try:
     import termios
     import tty
-except ImportError:  # no terminal of this kind: Ctrl-C ends the watch
+except ImportError:  # without them only Ctrl-C ends the watch
     termios = tty = None  # type: ignore[assignment]
 
 WATCH_SECONDS = 2.0
-#: So many zones of a status are counted, and changes shown.
+#: How many zones of a status are counted at most, and how many recent changes are shown.
 COUNTED, RECENT = 100, 5
-#: So many failing servers are asked what it is that fails.
-LOOKED_AT = 3
-#: What is not asked for where Central does not answer: each would wait as long as it does.
+#: Of how many failing servers the failures are fetched.
+DETAILED = 3
+#: Not fetched when Central does not answer: each would wait for its timeout.
 PARTS = ('servers', 'zones', 'services', 'recent', 'findings')
 _ALTERNATE, _BACK, _HOME, _CLEAR = '\033[?1049h\033[?25l', '\033[?25h\033[?1049l', '\033[H', '\033[J'
 
@@ -41,18 +41,14 @@ class ShowStatus(TextCommand):
     What the token may not see is left out.  The exit code is 1 when the API or Central does not answer.
     """
 
-    exit_code = 0
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument('--watch', nargs='?', type=seconds, const=WATCH_SECONDS, metavar='SECONDS',
                             help=f'refresh it at this interval until q or Ctrl-C; {WATCH_SECONDS:g} seconds if no '
                                  'number is given (then put it last)')
-        return parser
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         if parsed_args.watch is None:
-            return super().run(parsed_args) or self.exit_code
+            return super().run(parsed_args)
         if parsed_args.formatter == 'text' and is_live(self.app.stdout):
             self._watch_screen(parsed_args.watch)
         else:
@@ -60,8 +56,7 @@ class ShowStatus(TextCommand):
         return self.exit_code
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        found = self._look()
-        return tuple(found), tuple(found.values())
+        return all_columns(self._fetch())
 
     def text(self, found: Json) -> str:
         size = shutil.get_terminal_size((100, 24))
@@ -71,32 +66,32 @@ class ShowStatus(TextCommand):
     def _paint(self) -> overview.Paint:
         return colours.by_word if colours.wanted(self.app.stdout) else lambda text, word: text
 
-    def _look(self) -> Json:
+    def _fetch(self) -> Json:
         health = self.client.health()
         self.exit_code = 0 if health['status'] == 'ok' else 1
         found: Json = {'url': self.client.url, **{name: health[name] for name in ('version', 'status', 'central')},
                        **dict.fromkeys(PARTS), 'refused': {}}
         if self.exit_code:
             return found
-        # Where all zones are counted, it is all zones that are listed.
+        # Servers count the zones of all projects, so these are listed too.
         if not self.app.options.project:
             self.client.may_see_everything()
-        asks: dict[str, Callable[[], Any]] = {'servers': self._servers, 'services': self._services,
-                                              'recent': self._recent, 'findings': self._findings}
-        for name, ask in asks.items():
+        parts: dict[str, Callable[[], Any]] = {'servers': self._servers, 'services': self._services,
+                                               'recent': self._recent, 'findings': self._findings}
+        for name, fetch in parts.items():
             with _refusable(found['refused'], name):
-                found[name] = ask()
+                found[name] = fetch()
         with _refusable(found['refused'], 'zones'):
-            # Every server of a pool shows how many its pool has.
+            # Every server shows how many zones its pool has.
             pools = {each['pool_id']: each['domains'] for each in found['servers'] or ()}
             domains = sum(pools.values()) if pools else None
             found['zones'] = {'domains': domains, **{status: self._zones(status) for status in ('PENDING', 'ERROR')}}
         return found
 
     def _servers(self) -> Any:
-        """All servers; with what fails on those that something does, which a list has not."""
+        """All servers, the first failing ones with their failures, which a list does not have."""
         found = self.client.get('/v2/servers')['servers']
-        for each in [each for each in found if each['failing']][:LOOKED_AT]:
+        for each in [each for each in found if each['failing']][:DETAILED]:
             each['failures'] = self.client.get(f'/v2/servers/{each["id"]}')['failures']
         several = len({each['pool_id'] for each in found}) > 1
         names = self.client.pool_names() if several else {}
@@ -134,7 +129,7 @@ class ShowStatus(TextCommand):
                 while not interrupted():
                     size = shutil.get_terminal_size()
                     try:
-                        lines = overview.lines(self._look(), _now(), size.columns, size.lines - 2, self._paint())
+                        lines = overview.lines(self._fetch(), _now(), size.columns, size.lines - 2, self._paint())
                     except CliError as failure:  # the API may be back at the next look
                         self.exit_code = 1
                         lines = [fit(str(failure), size.columns)]
@@ -143,30 +138,30 @@ class ShowStatus(TextCommand):
                     stdout.flush()
                     if pressed(pause) in ('q', 'Q'):
                         break
-        except KeyboardInterrupt:  # how one ends a watch
+        except KeyboardInterrupt:  # the way to end it
             pass
         finally:
             stdout.write(_BACK + drawn)
             stdout.flush()
 
     def _watch_lines(self, parsed_args: argparse.Namespace) -> None:
-        """As often as asked for, one after the other, for what reads them."""
+        """One output after the other, for a program that reads them."""
         try:
             while True:
                 super().run(parsed_args)
                 self.app.stdout.flush()
                 time.sleep(parsed_args.watch)
-        except KeyboardInterrupt:  # how one ends a watch
+        except KeyboardInterrupt:  # the way to end it
             pass
 
 
 @contextlib.contextmanager
 def _refusable(refused: dict[str, str], name: str) -> Iterator[None]:
-    """Notes why a part is not shown: one who may not see it may see the rest."""
+    """Record why a part is not shown; whoever may not see it may see the rest."""
     try:
         yield
     except ApiRefusal as error:
-        # An API that was given no database has no findings to show, and says that the database does not answer.
+        # An API without a database has no findings, and answers that the database does not answer.
         if error.status not in (403, 404, 501, *((503,) if name == 'findings' else ())):
             raise
         refused[name] = str(error)
@@ -174,7 +169,7 @@ def _refusable(refused: dict[str, str], name: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _interrupted() -> Iterator[Callable[[], bool]]:
-    """Tells whether Ctrl-C was pressed, even where the exception was lost: in a callback Python prints and drops it."""
+    """Whether Ctrl-C was pressed, even where Python dropped the exception, as it does in a callback."""
     seen = False
 
     def interrupt(number: int, frame: types.FrameType | None) -> None:
@@ -191,22 +186,22 @@ def _interrupted() -> Iterator[Callable[[], bool]]:
 
 @contextlib.contextmanager
 def _keys(stdin: TextIO) -> Iterator[Callable[[float], str]]:
-    """What waits for a key so many seconds, and gives it; an empty text when none was pressed."""
+    """A function that waits so many seconds for a key and returns it; an empty text when none was pressed."""
     if termios is None or not stdin.isatty():
-        yield _nothing
+        yield _no_key
         return
     descriptor = stdin.fileno()
     before = termios.tcgetattr(descriptor)
     try:
         tty.setcbreak(descriptor)
-        # Read past the stream's buffer, which select knows nothing of.
+        # Read past the buffer of the stream: select does not see what is in it.
         yield lambda pause: os.read(descriptor, 1).decode('latin-1') \
             if select.select([descriptor], [], [], pause)[0] else ''
     finally:
         termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
 
 
-def _nothing(pause: float) -> str:
+def _no_key(pause: float) -> str:
     time.sleep(pause)
     return ''
 

@@ -8,14 +8,14 @@ import pathlib
 import secrets
 from typing import Any
 
-from designate_pool.cli.base import ApiCommand, Json, Lister, Shown, ShowOne, columns
-from designate_pool.cli.http.client import CliError
+from designate_pool.cli.base import ApiCommand, Lister, Shown, ShowOne, columns, rows
+from designate_pool.cli.http.errors import CliError, Json
 from designate_pool.model import TSIG_ALGORITHMS
 
 DEFAULT_ALGORITHM = 'hmac-sha256'
 LIST_COLUMNS = ('id', 'name', 'algorithm', 'scope', 'resource_id')
 COLUMNS = ('id', 'name', 'algorithm', 'secret', 'scope', 'resource_id', 'created_at', 'updated_at')
-#: Bytes of a secret that is made: the length of what hmac-sha256 works with.
+#: Bytes of a generated secret: the length of a SHA-256 digest.
 SECRET_BYTES = 32
 
 
@@ -23,10 +23,10 @@ def _add_key(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('tsigkey', metavar='KEY', help='name, or id or the first four or more digits of it')
 
 
-def _add_for(parser: argparse.ArgumentParser, required: bool) -> None:
-    what = parser.add_mutually_exclusive_group(required=required)
-    what.add_argument('--pool', metavar='POOL', help='every zone of this pool can be transferred with the key')
-    what.add_argument('--zone', metavar='ZONE', help='this zone can be transferred with the key')
+def _add_scope(parser: argparse.ArgumentParser, required: bool) -> None:
+    scope = parser.add_mutually_exclusive_group(required=required)
+    scope.add_argument('--pool', metavar='POOL', help='every zone of this pool can be transferred with the key')
+    scope.add_argument('--zone', metavar='ZONE', help='this zone can be transferred with the key')
 
 
 def _add_secret(parser: argparse.ArgumentParser, otherwise: str) -> None:
@@ -40,27 +40,23 @@ class ListKeys(Lister):
     """List the TSIG keys that zones can be transferred with."""
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        found = self.client.every('/v2/tsigkeys', 'tsigkeys')
-        return LIST_COLUMNS, ([each[column] for column in LIST_COLUMNS] for each in found)
+        return rows(LIST_COLUMNS, self.client.every('/v2/tsigkeys', 'tsigkeys'))
 
 
 class ShowKey(ShowOne):
     """Show a TSIG key; its secret is not shown."""
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        _add_key(parser)
-        return parser
+    add_arguments = staticmethod(_add_key)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        return columns(self.client.tsigkey(parsed_args.tsigkey), COLUMNS, parsed_args.formatter)
+        return columns(self.client.tsigkey(parsed_args.tsigkey), COLUMNS)
 
 
-class _Writer(ShowOne):
-    """Makes or changes a key."""
+class _ChangeKey(ShowOne):
+    """Creates or changes a key."""
 
     def secret(self, parsed_args: argparse.Namespace) -> str | None:
-        """The secret that is given."""
+        """The secret given as an option, in a file or on standard input."""
         if parsed_args.secret_file is None:
             found: str | None = parsed_args.secret
             return found
@@ -72,8 +68,8 @@ class _Writer(ShowOne):
             raise CliError(f'{parsed_args.secret_file} cannot be read: {why}.') from error
         return text.strip()
 
-    def range(self, parsed_args: argparse.Namespace) -> Json:
-        """What can be transferred with the key, in the API's words."""
+    def scope(self, parsed_args: argparse.Namespace) -> Json:
+        """What can be transferred with the key, as the API takes it."""
         if parsed_args.pool is not None:
             return {'scope': 'POOL', 'resource_id': self.client.pool(parsed_args.pool)['id']}
         if parsed_args.zone is not None:
@@ -81,58 +77,51 @@ class _Writer(ShowOne):
         return {}
 
 
-class CreateKey(_Writer):
+class CreateKey(_ChangeKey):
     """Create a TSIG key, for a pool or for one zone.
 
-    A secret that is not given is made, and shown this once: nothing shows it later.
+    A secret that is not given is generated, and shown only this once.
     """
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument('name', metavar='NAME', help='of the key, as the server that transfers has it')
-        _add_for(parser, required=True)
+        _add_scope(parser, required=True)
         parser.add_argument('--algorithm', choices=TSIG_ALGORITHMS, default=DEFAULT_ALGORITHM,
                             help=f'{DEFAULT_ALGORITHM} if not given')
         _add_secret(parser, 'one is generated and shown if none is given')
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         given = self.secret(parsed_args)
         secret = base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode() if given is None else given
         key = self.client.change('POST', '/v2/tsigkeys', {
-            'name': parsed_args.name, 'algorithm': parsed_args.algorithm, 'secret': secret, **self.range(parsed_args)})
-        return columns(key if given is not None else {**key, 'secret': secret}, COLUMNS, parsed_args.formatter)
+            'name': parsed_args.name, 'algorithm': parsed_args.algorithm, 'secret': secret, **self.scope(parsed_args)})
+        return columns(key if given is not None else {**key, 'secret': secret}, COLUMNS)
 
 
-class SetKey(_Writer):
+class SetKey(_ChangeKey):
     """Change a TSIG key."""
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         _add_key(parser)
         parser.add_argument('--name', help='another name')
-        _add_for(parser, required=False)
+        _add_scope(parser, required=False)
         parser.add_argument('--algorithm', choices=TSIG_ALGORITHMS)
         _add_secret(parser, 'the secret is not changed if none is given')
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         given: dict[str, Any] = {'name': parsed_args.name, 'algorithm': parsed_args.algorithm,
-                                 'secret': self.secret(parsed_args), **self.range(parsed_args)}
+                                 'secret': self.secret(parsed_args), **self.scope(parsed_args)}
         body = {name: value for name, value in given.items() if value is not None}
         if not body:
             raise CliError('Nothing to change; give --name, --pool, --zone, --algorithm, --secret or --secret-file.')
         key = self.client.change('PATCH', f'/v2/tsigkeys/{self.client.tsigkey(parsed_args.tsigkey)["id"]}', body)
-        return columns(key, COLUMNS, parsed_args.formatter)
+        return columns(key, COLUMNS)
 
 
 class DeleteKey(ApiCommand):
     """Delete a TSIG key."""
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        _add_key(parser)
-        return parser
+    add_arguments = staticmethod(_add_key)
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         self.client.send('DELETE', f'/v2/tsigkeys/{self.client.tsigkey(parsed_args.tsigkey)["id"]}')

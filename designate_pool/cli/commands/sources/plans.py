@@ -1,27 +1,24 @@
-"""``designate-pool plan list``, ``plan show`` and ``plan drop``: plans that are kept."""
+"""``designate-pool plan list``, ``plan show`` and ``plan drop``: stored plans."""
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
-from typing import Any
 
-from designate_pool.cli import base
-from designate_pool.cli.args.sync_config import SyncCommand, whole
-from designate_pool.cli.base import Json, Lister, ShowOne, TextCommand
+from designate_pool.cli.args.sync_config import SyncCommand, dashed
+from designate_pool.cli.base import Lister, Shown, ShowOne, TextCommand, all_columns, columns, rows
+from designate_pool.cli.http.errors import Json
 from designate_pool.cli.render import diff
 from designate_pool.errors import ApiUnreachable, WrongPlanState
 from designate_pool.model import PlanState, StoredPlan
 from designate_pool.planner.plan.plan_store import FolderStore
 from designate_pool.planner.providers.pool_api import ApiStore, stored_plan
 
-Shown = tuple[Sequence[str], Iterable[Any]]
 LIST_COLUMNS = ('id', 'state', 'zone', 'target', 'creates', 'updates', 'deletes', 'created_at', 'expires_at')
 COLUMNS = ('id', 'state', 'zone', 'target', 'creates', 'updates', 'deletes', 'why', 'asked_by', 'created_at',
            'expires_at', 'applied_at')
-#: What a plan in a folder may be dropped in.
+#: The states in which a plan in a folder may be dropped.
 _DROPPABLE = (PlanState.STORED, PlanState.DROPPED)
 
 
@@ -32,10 +29,8 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
 class ListPlans(SyncCommand, Lister):
     """List the stored plans, the newest first: those of operators, and those that pool managers have parked."""
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument('--state', type=str.upper, choices=[state.value for state in PlanState])
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         setup = self.setup_if_any(parsed_args)
@@ -49,22 +44,18 @@ class ListPlans(SyncCommand, Lister):
             if folder is None:
                 raise
             self.app.stderr.write(f'Plans of the pool are not shown: {error}\n')
-        found.sort(key=_made_at, reverse=True)
-        return LIST_COLUMNS, [[_shown(each)[name] for name in LIST_COLUMNS] for each in found]
+        found.sort(key=_created_at, reverse=True)
+        return rows(LIST_COLUMNS, map(_shown, found))
 
 
 class ShowPlan(SyncCommand, TextCommand):
     """Show a stored plan: all that it would change, and why it waits."""
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        _add_plan(parser)
-        return parser
+    add_arguments = staticmethod(_add_plan)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         _, found = self.find(self.setup_if_any(parsed_args), parsed_args.plan)
-        shown = {**_shown(found), 'document': json.loads(found.document or '{}')}
-        return tuple(shown), tuple(shown.values())
+        return all_columns({**_shown(found), 'document': json.loads(found.document or '{}')})
 
     def text(self, found: Json) -> str:
         return '\n'.join(diff.of_plan(found)) + '\n'
@@ -73,10 +64,7 @@ class ShowPlan(SyncCommand, TextCommand):
 class DropPlan(SyncCommand, ShowOne):
     """Drop a plan: it is not applied any more.  A parked one is made again if it is still needed."""
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        _add_plan(parser)
-        return parser
+    add_arguments = staticmethod(_add_plan)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         setup = self.setup_if_any(parsed_args)
@@ -87,16 +75,16 @@ class DropPlan(SyncCommand, ShowOne):
             raise WrongPlanState(plan=found.id, state=found.state, why='it was applied already')
         else:
             store.settle(found.id, PlanState.DROPPED, 'dropped by command')
-        return base.columns(_shown(store.get(found.id)), COLUMNS, parsed_args.formatter)
+        return columns(_shown(store.get(found.id)), COLUMNS)
 
 
 def _shown(plan: StoredPlan) -> Json:
     found = {name: getattr(plan, name) for name in COLUMNS}
     found |= {name: _moment(found[name]) for name in ('created_at', 'expires_at', 'applied_at')}
-    return found | {'id': whole(plan.id), 'state': plan.state.value}
+    return found | {'id': dashed(plan.id), 'state': plan.state.value}
 
 
-def _made_at(plan: StoredPlan) -> datetime:
+def _created_at(plan: StoredPlan) -> datetime:
     return plan.created_at or datetime.min.replace(tzinfo=timezone.utc)
 
 

@@ -1,25 +1,24 @@
-"""``designate-pool report``: what every server of the pool answers, beside what the pool holds."""
+"""``designate-pool report``: the answers of every server of a pool, compared with the zone in the database."""
 
 from __future__ import annotations
 
 import argparse
 import concurrent.futures
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
 
 from designate_pool.cli import dns_check
-from designate_pool.cli.base import Json, TextCommand, seconds
+from designate_pool.cli.args.common import add_zone, positive
+from designate_pool.cli.base import Shown, TextCommand, all_columns, seconds
 from designate_pool.cli.commands.zones.zone_files import IMPORT_SECONDS
 from designate_pool.cli.dns_check import Asked, ServerAnswers
-from designate_pool.cli.http.client import CliError
+from designate_pool.cli.http.errors import CliError, Json
 from designate_pool.errors import PoolError
 from designate_pool.planner import master
 
-Shown = tuple[Sequence[str], Iterable[Any]]
 SAME, COULD_NOT_ASK, DIFFERENT = 0, 1, 2
 LIMIT = 1000
 TIMEOUT = 3.0
-#: Differences that are named for each server unless all are wanted.
+#: Differences that are listed for each server.
 SOME = 20
 
 
@@ -30,21 +29,14 @@ class ReportZone(TextCommand):
     them could not be asked.
     """
 
-    exit_code = SAME
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        parser.add_argument('zone', metavar='ZONE', help='name or id; the final dot may be left out')
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        add_zone(parser)
         parser.add_argument('--timeout', type=seconds, default=TIMEOUT, metavar='SECONDS',
                             help=f'how long to wait for each answer; {TIMEOUT:g} if not given')
-        parser.add_argument('--limit', type=_limit, default=LIMIT, metavar='N',
+        parser.add_argument('--limit', type=positive, default=LIMIT, metavar='N',
                             help=f'ask for at most this many RRsets of the zone; {LIMIT} if not given')
         parser.add_argument('--no-serial', action='store_true',
                             help='leave the SOA out of the comparison, for servers that count their own serials')
-        return parser
-
-    def run(self, parsed_args: argparse.Namespace) -> int:
-        return super().run(parsed_args) or self.exit_code
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         zone = self.client.zone(parsed_args.zone)
@@ -58,30 +50,24 @@ class ReportZone(TextCommand):
         with concurrent.futures.ThreadPoolExecutor(len(servers)) as pool:
             found = list(pool.map(lambda each: dns_check.ask(each['host'], each['port'], asked, parsed_args.timeout),
                                   servers))
-        told = {'zone': zone['name'], 'serial': asked.serial, 'rrsets': len(pairs) - 1,
-                'asked': len(asked.questions), 'below_delegations': len(pairs) - 1 - len(questions),
-                'servers': [_server(server, each) for server, each in zip(servers, found, strict=True)]}
+        report = {'zone': zone['name'], 'serial': asked.serial, 'rrsets': len(pairs) - 1,
+                  'asked': len(asked.questions), 'below_delegations': len(pairs) - 1 - len(questions),
+                  'servers': [_server(server, each) for server, each in zip(servers, found, strict=True)]}
         counting = [each for server, each in zip(servers, found, strict=True) if server['counts']]
         self.exit_code = COULD_NOT_ASK if any(each.trouble for each in counting) \
             else DIFFERENT if any(each.differences for each in counting) else SAME
-        return tuple(told), tuple(told.values())
+        return all_columns(report)
 
     def text(self, found: Json) -> str:
         return '\n'.join(_lines(found)) + '\n'
 
     def _contents(self, zone: Json) -> dict[str, str]:
-        """The packed pairs of the zone, as the pool has it."""
+        """The packed pairs of the zone, as the database has it."""
         answer = self.client.send('GET', f'/v2/zones/tasks/exports/{zone["id"]}/export', IMPORT_SECONDS)
         try:
             return master.read(answer.content.decode('utf-8'), zone['name'])
         except PoolError as error:
             raise CliError(str(error)) from error
-
-
-def _limit(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f'{text!r} is no whole number from 1')
-    return int(text)
 
 
 def _server(server: Json, found: ServerAnswers) -> Json:

@@ -7,13 +7,12 @@ import contextlib
 import dataclasses
 import os
 import pathlib
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable
 
 from designate_pool.cli.args import names
 from designate_pool.cli.args.sync_config import SyncCommand, plural, zone_names
-from designate_pool.cli.base import Json, TextCommand
-from designate_pool.cli.http.client import CliError
+from designate_pool.cli.base import Shown, TextCommand, all_columns
+from designate_pool.cli.http.errors import CliError, Json
 from designate_pool.cli.render import diff
 from designate_pool.errors import BadConfiguration
 from designate_pool.planner import master
@@ -30,10 +29,9 @@ from designate_pool.planner.zone.zone import Zone
 from designate_pool.planner.zone_jobs import find
 from designate_pool.protocol.rrset import NO_EXTRA, normal_name
 
-Shown = tuple[Sequence[str], Iterable[Any]]
 #: The end of zone files' names, after that of the zone without its final dot.
 EXTENSION = '.zone'
-#: Word for the pool itself, where the configuration has nothing of that id.
+#: The word for the pool itself, unless the configuration has something of that id.
 POOL = 'pool'
 DIFFERENT = 2
 #: The id of a target that is a folder of dumped files.
@@ -43,8 +41,7 @@ DUMP = 'dump'
 class DumpZones(SyncCommand):
     """Write zones into files, as their sources and processors give them: one file for each zone."""
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument('zones', nargs='*', metavar='ZONE',
                             help='the final dot may be left out; all zones of the configuration if not given, or of '
                                  'the --source')
@@ -54,24 +51,23 @@ class DumpZones(SyncCommand):
         parser.add_argument('--output', required=True, metavar='FOLDER', help='created if it does not exist')
         parser.add_argument('--format', choices=list(FORMATS), default='zone', dest='form',
                             help="'zone' for zone files (RFC 1035), 'yaml' for octoDNS's; 'zone' if not given")
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
-        manager, wanted = _wanted(self.setup(parsed_args), parsed_args)
+        engine, zones = _engine_and_zones(self.setup(parsed_args), parsed_args)
         folder = pathlib.Path(parsed_args.output)
-        for name in wanted:
-            zone = manager.dump(name, parsed_args.source)
+        for name in zones:
+            zone = engine.dump(name, parsed_args.source)
             try:
                 folder.mkdir(parents=True, exist_ok=True)
                 file = FORMATS[parsed_args.form](zone, folder)
             except OSError as error:
                 raise CliError(f'{error.filename or folder} cannot be written: {error.strerror or error}.') from error
             self.app.stdout.write(f'{name} {plural(len(zone), "RRset")} {file}\n')
-            self._tell_lost(zone, parsed_args.form)
+            self._report_lost(zone, parsed_args.form)
         return 0
 
-    def _tell_lost(self, zone: Zone, form: str) -> None:
-        """Say what of *zone* is not in its file."""
+    def _report_lost(self, zone: Zone, form: str) -> None:
+        """Say how much of *zone* its file lacks."""
         if form == 'zone':
             lost = sum(1 for extra in zone.extras.values() if extra != NO_EXTRA)
             why = 'have settings that a zone file has no words for; --format yaml has them'
@@ -89,17 +85,10 @@ class CompareZones(SyncCommand, TextCommand):
     2 when they differ.
     """
 
-    exit_code = 0
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         for side in 'ab':
             parser.add_argument(side, metavar=side.upper(), help="an id of the configuration, a zone file, or 'pool'")
         parser.add_argument('zone', metavar='ZONE', help='the final dot may be left out')
-        return parser
-
-    def run(self, parsed_args: argparse.Namespace) -> int:
-        return super().run(parsed_args) or self.exit_code
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         setup = self.setup_if_any(parsed_args)
@@ -112,9 +101,8 @@ class CompareZones(SyncCommand, TextCommand):
         found = [change for change in SyncEngine(together).compare([parsed_args.a], [parsed_args.b], name)
                  if all(each.SUPPORTS_ROOT_NS for each in sides.values()) or not _is_root_ns(change, name)]
         self.exit_code = DIFFERENT if found else 0
-        told = {'zone': name, 'a': parsed_args.a, 'b': parsed_args.b,
-                'changes': [change_document(each) for each in found]}
-        return tuple(told), tuple(told.values())
+        return all_columns({'zone': name, 'a': parsed_args.a, 'b': parsed_args.b,
+                            'changes': [change_document(each) for each in found]})
 
     def text(self, found: Json) -> str:
         changes = [change_of(each) for each in found['changes']]
@@ -128,8 +116,8 @@ class CompareZones(SyncCommand, TextCommand):
         if setup is not None and given in setup.providers:
             return setup.providers[given]
         if given == POOL:
-            place = self.place(setup)
-            return PoolProvider(POOL, url=place.url, token=place.token or '')
+            connection = self.connection(setup)
+            return PoolProvider(POOL, url=connection.url, token=connection.token or '')
         if os.path.isfile(given):
             return ZoneFileSource(given, file=given, check_origin=False)
         known = ', '.join([*(setup.providers if setup is not None else ()), POOL])
@@ -140,30 +128,30 @@ class Validate(SyncCommand):
     """Check the configuration, and every zone as its sources have it; nothing is planned."""
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
-        manager = SyncEngine(self.setup(parsed_args))
-        with contextlib.closing(manager):
-            found = manager.validate()
+        engine = SyncEngine(self.setup(parsed_args))
+        with contextlib.closing(engine):
+            found = engine.validate()
             if found:
                 raise BadConfiguration(count=len(found), listing=''.join('\n  ' + '\n    '.join(lines_of(each))
                                                                          for each in found))
-            self.app.stdout.write(f'{plural(len(manager.zones()), "zone")} can be read, and nothing is wrong.\n')
+            self.app.stdout.write(f'{plural(len(engine.zones()), "zone")} can be read, and nothing is wrong.\n')
         return 0
 
 
-def _wanted(setup: Setup, parsed_args: argparse.Namespace) -> tuple[SyncEngine, list[str]]:
-    """What to dump by, and the zones.
+def _engine_and_zones(setup: Setup, parsed_args: argparse.Namespace) -> tuple[SyncEngine, list[str]]:
+    """The engine that dumps, and the names of the zones.
 
-    :raises Failure: for zones that nothing is known of
+    :raises CliError: for zones that are not in the configuration
     """
-    manager = SyncEngine(setup)
-    known = manager.zones()
+    engine = SyncEngine(setup)
+    known = engine.zones()
     names = [normal_name(each) for each in zone_names(parsed_args.zones)]
     if not parsed_args.source:
         unknown = [each for each in names if each not in known]
         if unknown:
             raise CliError(f'There is no {" and no ".join(unknown)} in the configuration; with --source it need '
                            'not be.')
-        return manager, names or known
+        return engine, names or known
     if not names:
         names = sorted({each for id in parsed_args.source for each in find(setup.providers, 'source', id).list_zones()})
     own = {each: ZoneSetting(sources=tuple(parsed_args.source)) for each in names if each not in known}
@@ -175,15 +163,15 @@ def _is_root_ns(change: Change, zone: str) -> bool:
 
 
 def _zone_file(zone: Zone, folder: pathlib.Path) -> str:
-    """Whole or not at all: in a file beside it, which then takes its place."""
+    """Write a zone file completely or not at all: into a temporary file that is renamed."""
     path = folder / f'{zone.name.removesuffix(".").replace("/", "-")}{EXTENSION}'
-    beside = folder / f'.{path.name}.new'
+    temporary = folder / f'.{path.name}.new'
     try:
-        with beside.open('w', encoding='utf-8') as file:
+        with temporary.open('w', encoding='utf-8') as file:
             file.writelines(master.write(zone))
-        beside.replace(path)
-    except BaseException:  # Ctrl-C too leaves no half of a file behind
-        beside.unlink(missing_ok=True)
+        temporary.replace(path)
+    except BaseException:  # Ctrl-C leaves no partial file behind either
+        temporary.unlink(missing_ok=True)
         raise
     return str(path)
 
@@ -196,5 +184,5 @@ def _yaml(zone: Zone, folder: pathlib.Path) -> str:
     return str(target.zone_file(zone.name))
 
 
-#: By the user's word: writes a zone into a folder, and gives back the file's path.
+#: By name: a function that writes a zone into a folder and returns the path of the file.
 FORMATS: dict[str, Callable[[Zone, pathlib.Path], str]] = {'zone': _zone_file, 'yaml': _yaml}

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from typing import IO, Any, BinaryIO, TextIO
 
 from designate_pool.cli.args.common import add_zone
-from designate_pool.cli.args.names import begins, is_id
-from designate_pool.cli.base import ZONE_COLUMNS, ApiCommand, ChangeCommand, Json, Lister, Shown, ShowOne, columns
-from designate_pool.cli.http.client import CliError
+from designate_pool.cli.args.names import is_id
+from designate_pool.cli.base import ZONE_COLUMNS, ApiCommand, ChangeCommand, Lister, Shown, ShowOne, columns, rows
+from designate_pool.cli.http.errors import CliError, Json
 from designate_pool.cli.wait import zone_wait
 
 #: A zone file of a million records takes its time.
@@ -23,7 +23,7 @@ IMPORTS, EXPORTS = '/v2/zones/tasks/imports', '/v2/zones/tasks/exports'
 IMPORT_COLUMNS = ('id', 'status', 'message', 'zone_id', 'project_id', 'created_at', 'updated_at')
 EXPORT_COLUMNS = ('id', 'status', 'message', 'zone_id', 'location', 'project_id', 'created_at', 'updated_at')
 LIST_COLUMNS = ('id', 'status', 'zone_id', 'message', 'created_at')
-#: Written at once.
+#: Bytes that are read and written at once.
 _PIECE = 1 << 16
 #: Bytes of standard input that are kept in a temporary file, where it is a pipe.
 MOST_PIPED = 1 << 30
@@ -32,55 +32,53 @@ MOST_PIPED = 1 << 30
 class ImportZone(ChangeCommand):
     """Create a zone from a zone file (RFC 1035).
 
-    The file is sent first; then it is read, and the zone made of it, wherever Central runs, which is waited for unless
-    --no-wait is given.  The exit code is that of --wait.
+    The file is sent to the API; Central reads it and makes the zone, which is waited for unless --no-wait is given.
+    The exit code is that of --wait.
     """
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument('file', metavar='FILE', help='the zone file; - is standard input')
         parser.add_argument('--pool', metavar='POOL', help='the pool that the zone goes to, by name or id; not given: '
                                                            'the default one')
         parser.add_argument('--no-wait', action='store_true',
                             help="only send the file, and show the import's id; 'zone import show' tells how it ended")
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        where = {} if parsed_args.pool is None else {'pool_id': self.client.pool(parsed_args.pool)['id']}
-        with _opened(parsed_args.file, self.app.stdin) as content:
-            self.began = time.monotonic()
-            answer = self.client.send('POST', IMPORTS, IMPORT_SECONDS, data=content, params=where,
+        pool = {} if parsed_args.pool is None else {'pool_id': self.client.pool(parsed_args.pool)['id']}
+        with _open(parsed_args.file, self.app.stdin) as content:
+            self._sent_at = time.monotonic()
+            answer = self.client.send('POST', IMPORTS, IMPORT_SECONDS, data=content, params=pool,
                                       headers={'Content-Type': 'text/dns'})
         task: Json = answer.json()
         if parsed_args.no_wait:
-            return columns(task, IMPORT_COLUMNS, parsed_args.formatter)
+            return columns(task, IMPORT_COLUMNS)
         task = self._finished(task)
         if task['status'] == 'PENDING':
             self.exit_code = zone_wait.TIMED_OUT
-            return columns(task, IMPORT_COLUMNS, parsed_args.formatter)
+            return columns(task, IMPORT_COLUMNS)
         if task['status'] != 'COMPLETE':
             between = '\n' if '\n' in task['message'] else ' '
             raise CliError(f'{parsed_args.file} was not imported:{between}{task["message"]}')
         zone = self.client.zone(task['zone_id'])
         if ';' in task['message']:  # more than that it was imported
             self.app.stderr.write(f'{parsed_args.file}: {task["message"]}.\n')
-        if self.settle(parsed_args, zone, zone['serial']):
+        if self.wait_if_told(parsed_args, zone, zone['serial']):
             zone = self.client.zone(zone['id'])
-        return columns(zone, ZONE_COLUMNS, parsed_args.formatter)
+        return columns(zone, ZONE_COLUMNS)
 
     def _finished(self, task: Json) -> Json:
         """*task* when it has ended, or when the time is over."""
         pause = PAUSE
         try:
             while task['status'] == 'PENDING':
-                if time.monotonic() - self.began > IMPORT_SECONDS:
-                    self.app.stderr.write(f'The import goes on after {IMPORT_SECONDS:g} s; {_later(task)}\n')
+                if time.monotonic() - self._sent_at > IMPORT_SECONDS:
+                    self.app.stderr.write(f'The import goes on after {IMPORT_SECONDS:g} s; {_how_to_follow(task)}\n')
                     break
                 time.sleep(pause)
                 pause = min(pause * 1.3, LONGEST_PAUSE)
                 task = self.client.get(f'{IMPORTS}/{task["id"]}')
         except KeyboardInterrupt:
-            self.app.stderr.write(f'\nThe import goes on without you; {_later(task)}\n')
+            self.app.stderr.write(f'\nThe import goes on without you; {_how_to_follow(task)}\n')
             raise
         return task
 
@@ -89,45 +87,50 @@ class ListImports(Lister):
     """List the imports of zones."""
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        found = self.client.every(IMPORTS, 'imports')
-        return LIST_COLUMNS, ([each[column] for column in LIST_COLUMNS] for each in found)
+        return rows(LIST_COLUMNS, self.client.every(IMPORTS, 'imports'))
 
 
-class ShowImport(ShowOne):
+class _ZoneTask(ApiCommand):
+    """About one import or export.
+
+    :ivar kind: which of the two
+    """
+
+    kind = 'import'
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument('task', metavar=self.kind.upper(), help='its id, or the first four or more digits of it')
+
+    def task(self, given: str) -> Json:
+        path = f'/v2/zones/tasks/{self.kind}s'
+        if is_id(given):
+            return self.client.get(f'{path}/{given}')
+        return self.client.chosen(given, self.client.every(path, f'{self.kind}s'), f'zone_{self.kind}')
+
+
+class ShowImport(_ZoneTask, ShowOne):
     """Show the state of an import, or why it failed."""
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        _add_task(parser, 'IMPORT')
-        return parser
-
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        return columns(_task(self, IMPORTS, parsed_args.task), IMPORT_COLUMNS, parsed_args.formatter)
+        return columns(self.task(parsed_args.task), IMPORT_COLUMNS)
 
 
-class DeleteImport(ApiCommand):
+class DeleteImport(_ZoneTask):
     """Forget an import; the zone that it made stays."""
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        _add_task(parser, 'IMPORT')
-        return parser
-
     def take_action(self, parsed_args: argparse.Namespace) -> None:
-        self.client.send('DELETE', f'{IMPORTS}/{_task(self, IMPORTS, parsed_args.task)["id"]}')
+        self.client.send('DELETE', f'/v2/zones/tasks/{self.kind}s/{self.task(parsed_args.task)["id"]}')
 
 
 class ExportZone(ApiCommand):
     """Write a zone as a zone file (RFC 1035)."""
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         add_zone(parser)
         parser.add_argument('--file', metavar='FILE', help='where to; standard output if not given')
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
-        # By the zone's own id no export is kept, as there would be by asking for one first.
+        # With the zone's id as that of the export, none is stored.
         zone = self.client.zone(parsed_args.zone)
         with self.client.send('GET', f'{EXPORTS}/{zone["id"]}/export', IMPORT_SECONDS, stream=True) as answer:
             pieces = answer.iter_content(_PIECE)
@@ -141,56 +144,30 @@ class ListExports(Lister):
     """List the exports of zones."""
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        found = self.client.every(EXPORTS, 'exports')
-        return LIST_COLUMNS, ([each[column] for column in LIST_COLUMNS] for each in found)
+        return rows(LIST_COLUMNS, self.client.every(EXPORTS, 'exports'))
 
 
-class ShowExport(ShowOne):
+class ShowExport(_ZoneTask, ShowOne):
     """Show an export, and where it can be fetched."""
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        _add_task(parser, 'EXPORT')
-        return parser
+    kind = 'export'
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        return columns(_task(self, EXPORTS, parsed_args.task), EXPORT_COLUMNS, parsed_args.formatter)
+        return columns(self.task(parsed_args.task), EXPORT_COLUMNS)
 
 
-class DeleteExport(ApiCommand):
+class DeleteExport(DeleteImport):
     """Forget an export."""
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        _add_task(parser, 'EXPORT')
-        return parser
-
-    def take_action(self, parsed_args: argparse.Namespace) -> None:
-        self.client.send('DELETE', f'{EXPORTS}/{_task(self, EXPORTS, parsed_args.task)["id"]}')
+    kind = 'export'
 
 
-def _add_task(parser: argparse.ArgumentParser, word: str) -> None:
-    parser.add_argument('task', metavar=word, help='its id, or the first four or more digits of it')
-
-
-def _task(command: ApiCommand, path: str, given: str) -> Json:
-    if is_id(given):
-        return command.client.get(f'{path}/{given}')
-    key = path.rpartition('/')[2]
-    found = [each for each in command.client.every(path, key) if begins(given, each['id'])]
-    if len(found) != 1:
-        how_many = 'There are several' if found else 'There is no'
-        raise CliError(f'{how_many} {key if found else key[:-1]} {given}; '
-                       f"'designate-pool zone {key[:-1]} list' shows those there are.")
-    return found[0]
-
-
-def _later(task: Json) -> str:
+def _how_to_follow(task: Json) -> str:
     return f"'designate-pool zone import show {task['id']}' tells how far it is."
 
 
 @contextlib.contextmanager
-def _opened(file: str, stdin: TextIO) -> Iterator[Any]:
+def _open(file: str, stdin: TextIO) -> Iterator[Any]:
     """The contents of *file*, to be sent as it is read, and to be read again when it has to be sent again."""
     if file == '-':
         if not hasattr(stdin, 'buffer'):
@@ -199,7 +176,7 @@ def _opened(file: str, stdin: TextIO) -> Iterator[Any]:
             yield stdin.buffer
         else:
             with tempfile.TemporaryFile() as kept:
-                _keep(stdin.buffer, kept)
+                _copy(stdin.buffer, kept)
                 yield kept
         return
     try:
@@ -210,8 +187,8 @@ def _opened(file: str, stdin: TextIO) -> Iterator[Any]:
         yield opened
 
 
-def _keep(pipe: BinaryIO, kept: IO[bytes]) -> None:
-    """Copy what can be read only once."""
+def _copy(pipe: BinaryIO, kept: IO[bytes]) -> None:
+    """Copy what can be read only once, to be read again."""
     try:
         while piece := pipe.read(_PIECE):
             kept.write(piece)

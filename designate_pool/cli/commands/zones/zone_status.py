@@ -1,4 +1,4 @@
-"""Where a zone, or one recordset of it, stands on each server, and waiting until it stands where it should."""
+"""The state of a zone, or of one of its recordsets, on each server, and waiting until enough servers serve it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from datetime import datetime, timezone
 from typing import Any
 
 from designate_pool.cli.args.common import add_recordset, add_zone
-from designate_pool.cli.base import Json, Lister, Shown, ShowOne, TextCommand, columns, seconds
-from designate_pool.cli.http.client import ApiRefusal
+from designate_pool.cli.base import Lister, Shown, ShowOne, TextCommand, all_columns, columns, rows, seconds
+from designate_pool.cli.http.errors import ApiRefusal, Json
 from designate_pool.cli.render import explain
 from designate_pool.cli.wait import zone_wait
 
@@ -20,8 +20,8 @@ RECORDSET_COLUMNS = ('name', 'state', 'served', 'serial')
 WAIT_COLUMNS = ('zone_id', 'zone_name', 'serial', 'status', 'action', 'needed', 'current', 'servers_current', 'done',
                 'timed_out', 'failed', 'seconds')
 WAIT_SECONDS = 60.0
-#: What the API waits at most, and what it may take beyond that to answer.
-LONGEST, PATIENCE = 300.0, 30.0
+#: Seconds that the API waits at most, and that it may take beyond those to answer.
+LONGEST_WAIT, ANSWER_SECONDS = 300.0, 30.0
 PAUSE = 1.0
 
 
@@ -32,16 +32,12 @@ class ExplainZone(TextCommand):
     the pool lacks, and what to do.
     """
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        add_zone(parser)
-        return parser
+    add_arguments = staticmethod(add_zone)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         zone = self.client.zone(parsed_args.zone)
         found = self.client.get(f'/v2/zones/{zone["id"]}/explain')
-        found.pop('links', None)
-        return tuple(found), tuple(found.values())
+        return all_columns(found)
 
     def text(self, found: Json) -> str:
         return explain.text(found, datetime.now(timezone.utc), shutil.get_terminal_size((100, 24)).columns)
@@ -50,43 +46,34 @@ class ExplainZone(TextCommand):
 class ListZoneServers(Lister):
     """List the state of a zone on each server."""
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        add_zone(parser)
-        return parser
+    add_arguments = staticmethod(add_zone)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         found = self.client.get(f'/v2/zones/{self.client.zone(parsed_args.zone)["id"]}/servers')['servers']
-        return SERVER_COLUMNS, ([each[name] for name in SERVER_COLUMNS] for each in found)
+        return rows(SERVER_COLUMNS, found)
 
 
 class ListRecordSetServers(Lister):
     """List which servers serve a recordset as it is now."""
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        add_recordset(parser)
-        return parser
+    add_arguments = staticmethod(add_recordset)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         zone = self.client.zone(parsed_args.zone)
         recordset = self.client.recordset(zone, parsed_args.recordset, parsed_args.type)
         found = self.client.get(f'/v2/zones/{zone["id"]}/recordsets/{recordset["id"]}/servers')
-        return RECORDSET_COLUMNS, ([each[name] for name in RECORDSET_COLUMNS] for each in found['servers'])
+        return rows(RECORDSET_COLUMNS, found['servers'])
 
 
 class WaitForZone(ShowOne):
     """Wait until enough servers serve a zone at its serial.
 
-    A zone that is being deleted is waited for until it is gone.  The exit code is 0 when it came so, 3 when the pool
-    said ERROR (with --through-errors: still says so at the end), 4 when the time was over, 1 when it could not be
+    A zone that is being deleted is waited for until it is gone.  The exit code is 0 when it was reached, 3 when the
+    zone was in ERROR (with --through-errors: still is at the end), 4 when the time was over, 1 when it could not be
     waited for.
     """
 
-    exit_code = 0
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         add_zone(parser)
         parser.add_argument('--serial', type=int, metavar='N',
                             help="this serial or a newer one; the zone's if not given")
@@ -97,10 +84,6 @@ class WaitForZone(ShowOne):
         parser.add_argument('--through-errors', action='store_true',
                             help='keep waiting while the zone is in ERROR, since failures are retried; if not given, '
                                  'an ERROR ends the wait with exit code 3')
-        return parser
-
-    def run(self, parsed_args: argparse.Namespace) -> int:
-        return super().run(parsed_args) or self.exit_code
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         began = time.monotonic()
@@ -110,45 +93,45 @@ class WaitForZone(ShowOne):
         try:
             found = self._wait(change, parsed_args)
         except KeyboardInterrupt:
-            self.app.stderr.write(f'\n{zone_wait.left_alone(change)}\n')
+            self.app.stderr.write(f'\n{zone_wait.without_waiting(change)}\n')
             raise
         found['seconds'] = round(time.monotonic() - began, 3)
-        self.exit_code = _code(found)
+        self.exit_code = _exit_code(found)
         if self.exit_code in (zone_wait.FAILED, zone_wait.TIMED_OUT):
             self.app.stderr.write(f"{_why(found, wanted)}; 'designate-pool zone explain {zone['name']}' tells more.\n")
-        return columns(found, WAIT_COLUMNS, parsed_args.formatter)
+        return columns(found, WAIT_COLUMNS)
 
     def _wait(self, change: zone_wait.PendingChange, parsed_args: argparse.Namespace) -> Json:
-        """What the API says when it is over; it waits no longer than :data:`LONGEST` at once."""
+        """The API's last answer; one request waits no longer than :data:`LONGEST_WAIT`."""
         end = change.began + parsed_args.timeout
         given = {} if parsed_args.servers is None else {'servers': parsed_args.servers}
         if not change.deletes:
             given['serial'] = change.wanted
         while True:
-            left = max(0.0, min(LONGEST, end - time.monotonic()))
+            left = max(0.0, min(LONGEST_WAIT, end - time.monotonic()))
             try:
-                found = self.client.get_slowly(f'/v2/zones/{change.zone_id}/wait', left + PATIENCE, **given,
-                                               timeout=f'{left:.3f}')
+                found = self.client.get(f'/v2/zones/{change.zone_id}/wait', left + ANSWER_SECONDS, **given,
+                                        timeout=f'{left:.3f}')
             except ApiRefusal as refused:
-                # Too many wait already, or Central is away for a moment.
+                # Too many are waiting already, or Central does not answer at the moment.
                 if refused.status != 503 or time.monotonic() + PAUSE >= end:
                     raise
                 time.sleep(PAUSE)
                 continue
-            if time.monotonic() >= end or not found['timed_out'] and not _goes_on(found, change, parsed_args):
+            if time.monotonic() >= end or not found['timed_out'] and not _is_retried(found, change, parsed_args):
                 return found
             if not found['timed_out']:
                 time.sleep(min(PAUSE, max(0.0, end - time.monotonic())))
 
 
-def _goes_on(found: Json, change: zone_wait.PendingChange, parsed_args: argparse.Namespace) -> bool:
-    """Whether the pool only says ERROR, of what is tried again, and that is to be waited through."""
+def _is_retried(found: Json, change: zone_wait.PendingChange, parsed_args: argparse.Namespace) -> bool:
+    """Whether the zone is in an ERROR that servers retry, and --through-errors was given."""
     deletes = found['action'] == 'DELETE'
     return bool(parsed_args.through_errors and found['failed'] and found['status'] == 'ERROR'
                 and deletes == change.deletes)
 
 
-def _code(found: Json) -> int:
+def _exit_code(found: Json) -> int:
     if found['done']:
         return zone_wait.DONE
     if found['failed']:

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 
 from designate_pool.cli.args import common, names
 from designate_pool.cli.args.common import add_zone
-from designate_pool.cli.base import ZONE_COLUMNS, ChangeCommand, Json, Lister, Shown, ShowOne, columns
-from designate_pool.cli.http.client import LARGEST_PAGE, CliError
+from designate_pool.cli.base import ZONE_COLUMNS, ChangeCommand, Lister, Shown, ShowOne, columns, options_given, rows
+from designate_pool.cli.http.client import LARGEST_PAGE
+from designate_pool.cli.http.errors import CliError, Json
 
 LIST_COLUMNS = ('id', 'name', 'serial', 'status', 'action')
 SORTED_BY = ('name', 'email', 'status', 'ttl', 'serial', 'created_at', 'updated_at')
@@ -17,32 +18,29 @@ SORTED_BY = ('name', 'email', 'status', 'ttl', 'serial', 'created_at', 'updated_
 class CreateZone(ChangeCommand):
     """Create a zone."""
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument('name', metavar='NAME', help='such as example.com; the final dot may be left out')
         parser.add_argument('--email', required=True, help='of whoever is responsible for the zone')
         parser.add_argument('--ttl', type=int, metavar='SECONDS', help='for records without their own')
         parser.add_argument('--description')
         parser.add_argument('--pool', metavar='POOL', help="the pool that it goes to, by name or id; not given: the "
                                                            "default one")
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         body = {'name': names.of_zone(parsed_args.name), 'email': parsed_args.email, 'ttl': parsed_args.ttl,
                 'description': parsed_args.description}
         if parsed_args.pool is not None:
             body['attributes'] = {'pool_id': self.client.pool(parsed_args.pool)['id']}
-        zone = self.ask('POST', '/v2/zones', body)
-        if self.settle(parsed_args, zone, zone['serial']):
+        zone = self.send_change('POST', '/v2/zones', body)
+        if self.wait_if_told(parsed_args, zone, zone['serial']):
             zone = self.client.zone(zone['id'])
-        return columns(zone, ZONE_COLUMNS, parsed_args.formatter)
+        return columns(zone, ZONE_COLUMNS)
 
 
 class ListZones(Lister):
     """List zones."""
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument('--name', help='only this name; * stands for anything')
         parser.add_argument('--status', type=str.upper, choices=('PENDING', 'ACTIVE', 'ERROR', 'DELETED'))
         parser.add_argument('--email', help='only those of this address; * stands for anything')
@@ -50,7 +48,6 @@ class ListZones(Lister):
         parser.add_argument('--description', help='only those described so; * stands for anything')
         parser.add_argument('--pool', metavar='POOL', help='only those of this pool; its name or id')
         common.add_page(parser, SORTED_BY)
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         name = parsed_args.name
@@ -65,10 +62,10 @@ class ListZones(Lister):
                 self.app.options.all_projects or self.app.options.project or parsed_args.limit or parsed_args.marker):
             found = list(found)
             self._hint(len(found), wanted)
-        return shown, ([zone[column] for column in shown] for zone in found)
+        return rows(shown, found)
 
     def _hint(self, listed: int, wanted: Json) -> None:
-        """Tell who may see them of other projects' zones: a list that lacks them looks like a loss."""
+        """Mention zones of other projects to whoever may see them: a list without them looks like a loss."""
         if listed < LARGEST_PAGE and self.client.may_see_everything() and listed < sum(
                 1 for _ in self.client.every('/v2/zones', 'zones', most=listed + 1, **wanted)):
             self.app.stderr.write('There are zones of other projects as well; --all-projects lists them too.\n')
@@ -77,16 +74,14 @@ class ListZones(Lister):
 class GiveZones(Lister):
     """Give zones to a project.
 
-    It is for administrators. After the change from noauth to tokens --unowned gives away the zones that are nobody's.
+    It is for administrators. After a change from noauth to tokens, --unowned gives away the zones of no project.
     """
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         which = parser.add_mutually_exclusive_group(required=True)
         which.add_argument('--zone', metavar='ZONE', action='append', help='its name or id; may be given again')
         which.add_argument('--unowned', action='store_true', help='all zones that belong to no project')
         parser.add_argument('--to', metavar='PROJECT', required=True, help='the id of the project')
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         self.client.for_all_projects()
@@ -97,60 +92,50 @@ class GiveZones(Lister):
             found = [self.client.zone(each) for each in parsed_args.zone]
         given = (self.client.change('POST', f'/v2/zones/{each["id"]}/project', {'project_id': parsed_args.to})
                  for each in found)
-        shown = (*LIST_COLUMNS, 'project_id')
-        return shown, ([zone[column] for column in shown] for zone in given)
+        return rows((*LIST_COLUMNS, 'project_id'), given)
 
 
 class ShowZone(ShowOne):
     """Show a zone."""
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        add_zone(parser)
-        return parser
+    add_arguments = staticmethod(add_zone)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        return columns(self.client.zone(parsed_args.zone), ZONE_COLUMNS, parsed_args.formatter)
+        return columns(self.client.zone(parsed_args.zone), ZONE_COLUMNS)
 
 
 class SetZone(ChangeCommand):
     """Change a zone's email, TTL or description."""
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         add_zone(parser)
         parser.add_argument('--email')
         parser.add_argument('--ttl', type=int, metavar='SECONDS')
-        describe = parser.add_mutually_exclusive_group()
-        describe.add_argument('--description')
-        describe.add_argument('--no-description', action='store_true')
-        return parser
+        description = parser.add_mutually_exclusive_group()
+        description.add_argument('--description')
+        description.add_argument('--no-description', action='store_true')
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        body = {name: value for name in ('email', 'ttl', 'description')
-                if (value := getattr(parsed_args, name)) is not None}
+        body = options_given(parsed_args, 'email', 'ttl', 'description')
         if parsed_args.no_description:
             body['description'] = None
         if not body:
             raise CliError('Nothing to change; give --email, --ttl, --description or --no-description.')
         zone_id = self.client.zone(parsed_args.zone)['id']
-        zone = self.ask('PATCH', f'/v2/zones/{zone_id}', body)
-        if self.settle(parsed_args, zone, zone['serial']):
+        zone = self.send_change('PATCH', f'/v2/zones/{zone_id}', body)
+        if self.wait_if_told(parsed_args, zone, zone['serial']):
             zone = self.client.zone(zone['id'])
-        return columns(zone, ZONE_COLUMNS, parsed_args.formatter)
+        return columns(zone, ZONE_COLUMNS)
 
 
 class DeleteZone(ChangeCommand):
     """Delete a zone, from the database and from every server."""
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        add_zone(parser)
-        return parser
+    add_arguments = staticmethod(add_zone)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         zone_id = self.client.zone(parsed_args.zone)['id']
-        zone = self.ask('DELETE', f'/v2/zones/{zone_id}')
-        if self.settle(parsed_args, zone, deletes=True):
+        zone = self.send_change('DELETE', f'/v2/zones/{zone_id}')
+        if self.wait_if_told(parsed_args, zone, deletes=True):
             zone = {**zone, 'action': 'NONE', 'status': 'DELETED'}
-        return columns(zone, ZONE_COLUMNS, parsed_args.formatter)
+        return columns(zone, ZONE_COLUMNS)

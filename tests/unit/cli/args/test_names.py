@@ -55,5 +55,5 @@ def test_ids():
 ])
 def test_what_a_server_is_called(given_text, exact, perhaps):
     server = {'id': 'a86dba58-0043-4cc6-a1bb-69d5e86f3ca3', 'name': 'bind9:192.0.2.1:53', 'host': '192.0.2.1'}
-    assert names.is_server(given_text, server) == exact
-    assert names.may_be_server(given_text, server) == perhaps
+    assert names.is_called(given_text, server) == exact
+    assert names.may_be_called(given_text, server) == perhaps

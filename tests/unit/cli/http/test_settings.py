@@ -37,8 +37,8 @@ def gather(file, *words, warnings=None, **environ):
     parser = argparse.ArgumentParser()
     settings.add_options(parser)
     told = [] if warnings is None else warnings
-    found = settings.gather(parser.parse_args(words), {**({clouds.VARIABLE: str(file)} if file else {}), **environ},
-                            told.append)
+    found = settings.resolve(parser.parse_args(words), {**({clouds.VARIABLE: str(file)} if file else {}), **environ},
+                             told.append)
     assert warnings is not None or not told
     return found
 

@@ -144,4 +144,4 @@ def test_no_such_zone(run):
 def test_a_server_that_is_being_asked_has_no_next_try_yet():
     over = NOON + timedelta(seconds=127.1)
     told = text([row(0, None, 2026050099, next_attempt_at=over, deadline_at=over)], states=('active',))
-    assert next(line for line in told.splitlines() if 'fake:192.0.2.1:53' in line).endswith('0      asked now')
+    assert next(line for line in told.splitlines() if 'fake:192.0.2.1:53' in line).endswith('0      polled now')

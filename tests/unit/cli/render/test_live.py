@@ -29,8 +29,8 @@ def xterm(monkeypatch):
 
 def test_what_commands_a_terminal_is_shown_as_what_it_is_not():
     text = 'a\x9b31mb\x1b]0;c\x07d\u202ee\u2028f\x85g\r'
-    assert live.harmless(text) == 'a\ufffd31mb\ufffd]0;c\ufffdd\ufffde\ufffdf\ufffdg\ufffd'
-    assert live.harmless('zwölf\t区域\n') == 'zwölf\t区域\n'
+    assert live.sanitized(text) == 'a\ufffd31mb\ufffd]0;c\ufffdd\ufffde\ufffdf\ufffdg\ufffd'
+    assert live.sanitized('zwölf\t区域\n') == 'zwölf\t区域\n'
     table, told = io.StringIO(), io.StringIO()
     names, data = ('name', 'found'), ('example.com.', [{'last_error': text}])
     formats.Table().emit_one(names, [formats.cell(each, 'table') for each in data], table,
@@ -91,7 +91,7 @@ def test_ctrl_c_says_what_goes_on(run, central, zone, monkeypatch):
     def interrupted(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(base.zone_wait, 'follow', interrupted)
+    monkeypatch.setattr(base.zone_wait, 'wait_for', interrupted)
     ran = run('zone', 'set', 'example.com', '--ttl', '60', '--wait')
     assert ran.code == 130
     assert "The change goes on without you; 'designate-pool zone wait example.com. --serial " in ran.err
@@ -126,7 +126,7 @@ def test_the_pool_on_one_screen():
                  'bind9:192.0.2.0:53  active   1000       1        1       1 min',
                  'example.com. UPDATE on bind9:192.0.2.0:53: connection refused',
                  'ZONES  1000 in all, 100+ PENDING, 1 ERROR', 'ERROR  b.example.', 'SERVICES  1 up, 1 down: central',
-                 'DOWN  minidns on two, heard of 1 h ago', '0.example.com. ', '10 s ago  in 500 ms'):
+                 'DOWN  minidns on two, last heartbeat 1 h ago', '0.example.com. ', '10 s ago  in 500 ms'):
         assert part in text, (part, text)
 
 

@@ -6,10 +6,10 @@ import io
 
 import pytest
 
-from designate_pool.cli.http.client import CliError
+from designate_pool.cli.http.errors import CliError
 from designate_pool.cli.render.progress import Bar
 from designate_pool.cli.wait import server_wait
-from designate_pool.cli.wait.server_wait import CaughtUp, Drained, Rested, follow
+from designate_pool.cli.wait.server_wait import CatchUpProgress, DrainProgress, MaintenanceProgress, follow
 
 NAME = 'fake:192.0.2.1:53'
 
@@ -21,27 +21,27 @@ def server(state='active', **values):
 
 def caught_up(*seen, must_count=True):
     """Where it stands at the last of what was seen."""
-    measure = CaughtUp(NAME, must_count)
+    measure = CatchUpProgress(NAME, must_count)
     return [measure(each) for each in seen][-1]
 
 
 def ended(stand):
-    return None if stand.ending is None else (stand.ending.code, stand.ending.line)
+    return None if stand.outcome is None else (stand.outcome.code, stand.outcome.line)
 
 
 def test_it_is_filled():
     stand = caught_up(server('joining', filling=True, filled=512, waiting=3, failing=1))
-    assert (stand.done, stand.total, stand.text, stand.ending) == (
+    assert (stand.done, stand.total, stand.text, stand.outcome) == (
         512, 1000, '512 of 1000 zones begun, 3 waiting, 1 failing', None)
 
 
 def test_it_is_filled_and_the_last_are_under_way():
     stand = caught_up(server('joining', waiting=40), server('joining', waiting=10))
-    assert (stand.done, stand.total, stand.text, stand.ending) == (30, 40, '10 waiting', None)
+    assert (stand.done, stand.total, stand.text, stand.outcome) == (30, 40, '10 waiting', None)
 
 
 def test_it_has_everything_but_does_not_count_yet():
-    assert caught_up(server('joining')).ending is None
+    assert caught_up(server('joining')).outcome is None
     assert ended(caught_up(server('joining'), must_count=False)) == (0, f'{NAME} is joining and nothing waits for it.')
 
 
@@ -50,7 +50,7 @@ def test_it_has_everything():
 
 
 def test_an_active_one_that_is_being_filled_is_not_done():
-    assert caught_up(server(filling=True, filled=7)).ending is None
+    assert caught_up(server(filling=True, filled=7)).outcome is None
 
 
 FAILURES = [{'zone_name': 'example.com.', 'action': 'CREATE', 'error': 'refused'}] * 2
@@ -64,8 +64,8 @@ FAILURES = [{'zone_name': 'example.com.', 'action': 'CREATE', 'error': 'refused'
 ], ids=['all keep failing', 'one has not failed', 'one has succeeded', 'more is to come'])
 def test_what_is_left_fails(later, over):
     now = [100.0]
-    measure = CaughtUp(NAME, True, lambda: now[0])
-    assert measure(server(waiting=2, failing=2, failures=FAILURES)).ending is None
+    measure = CatchUpProgress(NAME, True, lambda: now[0])
+    assert measure(server(waiting=2, failing=2, failures=FAILURES)).outcome is None
     now[0] += server_wait.STUCK
     assert ended(measure(later)) == ((3, f'2 operations on {NAME} have failed and will be tried again: example.com. '
                                          'CREATE (refused).') if over else None)
@@ -73,9 +73,9 @@ def test_what_is_left_fails(later, over):
 
 def test_a_try_that_is_under_way_again_begins_the_patience_anew():
     now = [100.0]
-    measure = CaughtUp(NAME, True, lambda: now[0])
+    measure = CatchUpProgress(NAME, True, lambda: now[0])
     for failing in (2, 1, 2):
-        assert measure(server(waiting=2, failing=failing)).ending is None
+        assert measure(server(waiting=2, failing=failing)).outcome is None
         now[0] += server_wait.STUCK - 1
 
 
@@ -89,27 +89,27 @@ def test_someone_stops_it(seen, told):
 
 
 def test_it_is_drained():
-    measure = Drained(NAME)
+    measure = DrainProgress(NAME)
     first, second, third = (measure(server('draining', rows=rows)) for rows in (400, 100, 0))
-    assert (first.done, first.total, first.ending) == (0, 400, None)
+    assert (first.done, first.total, first.outcome) == (0, 400, None)
     assert (second.done, second.total, second.text) == (300, 400, '100 of 400 entries left')
-    assert (third.done, third.ending) == (400, None)
+    assert (third.done, third.outcome) == (400, None)
     for last in (server('removed'), None):
         assert ended(measure(last)) == (0, f'{NAME} is drained and removed from the pool.')
 
 
 def test_someone_takes_it_back_while_it_drains():
-    assert ended(Drained(NAME)(server('joining'))) == (1, f'{NAME} is joining again: someone else resumed it.')
+    assert ended(DrainProgress(NAME)(server('joining'))) == (1, f'{NAME} is joining again: someone else resumed it.')
 
 
 def test_nothing_is_under_way_on_it_any_more():
     now = [0.0]
-    measure = Rested(NAME, lambda: now[0])
+    measure = MaintenanceProgress(NAME, lambda: now[0])
     first, second = (measure(server('maintenance', in_hand=count)) for count in (3, 0))
-    assert (first.done, first.total, first.text, first.ending) == (0, 3, '3 under way', None)
-    assert (second.done, second.ending) == (3, None), 'a pool manager may not know yet'
+    assert (first.done, first.total, first.text, first.outcome) == (0, 3, '3 under way', None)
+    assert (second.done, second.outcome) == (3, None), 'a pool manager may not know yet'
     now[0] = 2.0
-    assert measure(server('maintenance', in_hand=1)).ending is None
+    assert measure(server('maintenance', in_hand=1)).outcome is None
     assert ended(measure(server('maintenance'))) == (0, f'{NAME} is in maintenance, and nothing is under way on it.')
     assert ended(measure(server('active')))[0] == 1
 
@@ -136,11 +136,11 @@ def quick(monkeypatch):
 def test_the_api_stumbles_and_is_back():
     stream = io.StringIO()
     client = Answers(server(waiting=1), CliError('It is away.'), server())
-    assert follow(client, server(), CaughtUp(NAME, True), 60, Bar(stream)).code == 0
+    assert follow(client, server(), CatchUpProgress(NAME, True), 60, Bar(stream)).code == 0
     assert stream.getvalue() == f'0 %  {NAME}: 1 waiting\n100 %  {NAME}: nothing is waiting\n'
 
 
 @pytest.mark.parametrize('answer, told', [(server(waiting=7), '7 waiting'), (CliError('It is away.'), 'It is away')])
 def test_the_time_is_over(answer, told):
-    ending = follow(Answers(answer), server(), CaughtUp(NAME, True), 0.02, Bar(io.StringIO()))
+    ending = follow(Answers(answer), server(), CatchUpProgress(NAME, True), 0.02, Bar(io.StringIO()))
     assert (ending.code, ending.line) == (4, f'{NAME} is not done after 0.02 s: {told}.')

@@ -25,13 +25,13 @@ def wait(monkeypatch, answers, timeout=60.0, through_errors=True, deletes=False)
         def sleep(seconds):
             now[0] += seconds
 
-    def get_slowly(path, patience, **query):
+    def get(path, within, **query):
         asked.append(float(query['timeout']))
         return answers[min(len(asked), len(answers)) - 1]
 
     monkeypatch.setattr(zone_status, 'time', Clock)
     command = zone_status.WaitForZone.__new__(zone_status.WaitForZone)
-    monkeypatch.setattr(zone_status.WaitForZone, 'client', argparse.Namespace(get_slowly=get_slowly), raising=False)
+    monkeypatch.setattr(zone_status.WaitForZone, 'client', argparse.Namespace(get=get), raising=False)
     found = command._wait(PendingChange('1', 'example.com.', now[0], 7, deletes), argparse.Namespace(
         timeout=timeout, servers=None, through_errors=through_errors))
     return found, asked
@@ -49,7 +49,7 @@ def test_an_error_ends_the_wait_by_itself(monkeypatch):
 
 def test_an_error_is_told_when_the_time_is_over(monkeypatch):
     found, asked = wait(monkeypatch, [ERROR], timeout=3.5)
-    assert (found, zone_status._code(found)) == (ERROR, 3)
+    assert (found, zone_status._exit_code(found)) == (ERROR, 3)
     assert asked[-1] == 0.0
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from designate_pool.cli.http.client import ApiRefusal, CliError
+from designate_pool.cli.http.errors import ApiRefusal, CliError
 from designate_pool.cli.wait import apply_wait
 from designate_pool.model import PlanState, StoredPlan
 
