@@ -9,7 +9,7 @@ from benchmarks.plan_data import SIDES, TTL, ZONE
 from designate_pool.planner.providers.base import BaseProvider, BaseSource
 from designate_pool.planner.sources.yaml_source import YamlSource
 from designate_pool.planner.sources.zonefile import ZoneFileSource
-from designate_pool.planner.zone.changes import Change, of_streams
+from designate_pool.planner.zone.changes import Change, between_streams
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.rrset import rrset
 
@@ -50,7 +50,7 @@ def records(place: Place, clock: Clock) -> Found:
 def streams(place: Place, clock: Clock) -> Found:
     """Zone files that are in order, compared while they are read."""
     existing, desired = (ZoneFileSource(side, str(place.folder / side)).stream(ZONE) for side in SIDES)
-    return _told(of_streams(existing, desired))
+    return _told(between_streams(existing, desired))
 
 
 def _by_sources(place: Place, clock: Clock, source: Callable[[str], BaseSource]) -> Found:

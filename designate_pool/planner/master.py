@@ -73,7 +73,7 @@ def refuse(lines: str | Iterable[str], zone: Zone, file: str, require_apex: bool
             if not mistakes.mention(rtype):  # else it may be there, and be the wrong one
                 mistakes.add('', no_record(rtype, zone.name))
             break  # whatever has swallowed the SOA may have swallowed more
-    for key, error in zone.misfits(first, lenient):
+    for key, error in zone.violations(first, lenient):
         _, number, line = first[key]
         mistakes.add(line_field(number), str(error).rstrip('.'), line)
     mistakes.refuse()

@@ -1,7 +1,7 @@
-"""Plans as people and programs read them.
+"""Outputs: plans as log lines, JSON, Markdown and HTML.
 
-Each output shows every zone and target on which something is to be done, was kept back or has failed, and says of the
-others how many they are.  What is shown comes from zones; of a provider nothing is shown but its id.
+Each shows every zone and target with changes, blocked changes or errors, and counts the others.  Of a provider only its
+id is shown.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LOG = logging.getLogger(__name__)
 LEVELS = {'debug': logging.DEBUG, 'info': logging.INFO, 'warn': logging.WARNING, 'warning': logging.WARNING,
           'error': logging.ERROR}
 HEADS = ('Operation', 'Name', 'Type', '', 'TTL', 'Data')
-#: What Markdown would take for markup, a link or somebody's name.
+#: What Markdown would interpret as markup, a link or a user's name.
 _MARKUP = {ord(each): f'&#{ord(each)};' for each in '\\`*_[]<>#!|&~@$'}
 
 Row = tuple[str, str, str, str, str, str]
@@ -30,19 +30,19 @@ Row = tuple[str, str, str, str, str, str]
 
 class BaseOutput(abc.ABC):
     """
-    :param output_filename: the file that is written anew by each run; without it, the run says where to write
+    :param output_filename: the file that each run overwrites; without it, the caller's file is used
     """
 
     def __init__(self, id: str, output_filename: str | None = None) -> None:
         self.id = id
         self.output_filename = output_filename
 
-    def run(self, parts: Sequence[TargetResult], file: TextIO) -> None:
-        """Show *parts*, in their order.
+    def run(self, results: Sequence[TargetResult], file: TextIO) -> None:
+        """Show *results*, in their order.
 
         :raises InvalidField: when the output's file cannot be written
         """
-        text = self.text(parts)
+        text = self.text(results)
         if self.output_filename is None:
             file.write(text)
             return
@@ -54,12 +54,12 @@ class BaseOutput(abc.ABC):
                                why=f'{self.output_filename} cannot be written ({error.strerror})') from error
 
     @abc.abstractmethod
-    def text(self, parts: Sequence[TargetResult]) -> str:
-        """All that there is to show, with a line's end at its end."""
+    def text(self, results: Sequence[TargetResult]) -> str:
+        """All that is to be shown, ending with a newline."""
 
 
 class LogOutput(BaseOutput):
-    """Writes to the log, as one entry.
+    """Writes one entry to the log.
 
     :param level: ``debug``, ``info``, ``warn``, ``warning`` or ``error``
     """
@@ -70,21 +70,21 @@ class LogOutput(BaseOutput):
             raise InvalidField(field='level', why=f'{level!r} is not one of {", ".join(LEVELS)}')
         self.level = LEVELS[level.lower()]
 
-    def run(self, parts: Sequence[TargetResult], file: TextIO) -> None:
-        LOG.log(self.level, '%s', self.text(parts).rstrip('\n'))
+    def run(self, results: Sequence[TargetResult], file: TextIO) -> None:
+        LOG.log(self.level, '%s', self.text(results).rstrip('\n'))
 
-    def text(self, parts: Sequence[TargetResult]) -> str:
-        return ''.join(f'{line}\n' for part in parts if _is_shown(part) for line in self._lines(part)) \
-            + f'{summary(parts)}\n'
+    def text(self, results: Sequence[TargetResult]) -> str:
+        return ''.join(f'{line}\n' for result in results if _is_shown(result) for line in self._lines(result)) \
+            + f'{summary(results)}\n'
 
-    def _lines(self, part: TargetResult) -> Iterator[str]:
-        yield heading(part)
-        for operation, name, rtype, sign, ttl, data in _rows(part):
+    def _lines(self, result: TargetResult) -> Iterator[str]:
+        yield heading(result)
+        for operation, name, rtype, sign, ttl, data in _rows(result):
             if operation:
                 yield f'  {operation} {name} {rtype}'.rstrip()
             if sign:
                 yield f'    {sign} {name} {ttl} {rtype} {data}'
-        for title, text in _notes(part):
+        for title, text in _notes(result):
             yield f'  {title}: {text}'
 
 
@@ -100,122 +100,121 @@ class JsonOutput(BaseOutput):
         self.indent = indent
         self.sort_keys = sort_keys
 
-    def text(self, parts: Sequence[TargetResult]) -> str:
-        return json.dumps(document(parts), indent=self.indent, sort_keys=self.sort_keys) + '\n'
+    def text(self, results: Sequence[TargetResult]) -> str:
+        return json.dumps(document(results), indent=self.indent, sort_keys=self.sort_keys) + '\n'
 
 
 class MarkdownOutput(BaseOutput):
-    """Markdown with tables, as GitHub and GitLab have them."""
+    """Markdown with tables, as GitHub and GitLab render it."""
 
-    def text(self, parts: Sequence[TargetResult]) -> str:
-        shown = [part for part in parts if _is_shown(part)]
-        return ''.join(f'{self._section(part)}\n' for part in shown) + f'**{_markdown(summary(parts))}**\n'
+    def text(self, results: Sequence[TargetResult]) -> str:
+        shown = [result for result in results if _is_shown(result)]
+        return ''.join(f'{self._section(result)}\n' for result in shown) + f'**{_markdown(summary(results))}**\n'
 
-    def _section(self, part: TargetResult) -> str:
-        lines = [f'## {_markdown(f"{part.zone} on {part.target_id}")}', '']
-        rows = list(_rows(part))
+    def _section(self, result: TargetResult) -> str:
+        lines = [f'## {_markdown(f"{result.zone} on {result.target_id}")}', '']
+        rows = list(_rows(result))
         if rows:
             lines += [f'| {" | ".join(HEADS)} |', f'|{"--|" * len(HEADS)}']
             lines += [f'| {" | ".join(_markdown(each) for each in row)} |' for row in rows]
             lines.append('')
-        for title, text in (*_notes(part), ('Summary', _summary_of(part))):
+        for title, text in (*_notes(result), ('Summary', _summary_of(result))):
             lines += [f'**{title}:** {_markdown(text)}', '']
         return '\n'.join(lines)
 
 
 class HtmlOutput(BaseOutput):
-    """A piece of HTML, to be put into a page."""
+    """An HTML fragment."""
 
-    def text(self, parts: Sequence[TargetResult]) -> str:
-        shown = [part for part in parts if _is_shown(part)]
-        return ''.join(self._section(part) for part in shown) + f'<p><b>{_html(summary(parts))}</b></p>\n'
+    def text(self, results: Sequence[TargetResult]) -> str:
+        shown = [result for result in results if _is_shown(result)]
+        return ''.join(self._section(result) for result in shown) + f'<p><b>{_html(summary(results))}</b></p>\n'
 
-    def _section(self, part: TargetResult) -> str:
-        lines = [f'<h2>{_html(f"{part.zone} on {part.target_id}")}</h2>']
-        rows = list(_rows(part))
+    def _section(self, result: TargetResult) -> str:
+        lines = [f'<h2>{_html(f"{result.zone} on {result.target_id}")}</h2>']
+        rows = list(_rows(result))
         if rows:
             lines.append('<table>')
             lines.append(f'  <tr>{"".join(f"<th>{head}</th>" for head in HEADS)}</tr>')
             lines += [f'  <tr>{"".join(f"<td>{_html(each)}</td>" for each in row)}</tr>' for row in rows]
             lines.append('</table>')
         lines += [f'<p><b>{title}:</b> {_html(text)}</p>'
-                  for title, text in (*_notes(part), ('Summary', _summary_of(part)))]
+                  for title, text in (*_notes(result), ('Summary', _summary_of(result)))]
         return ''.join(f'{line}\n' for line in lines)
 
 
-#: By the user's word.
+#: By name.
 OUTPUTS: dict[str, type[BaseOutput]] = {
     'log': LogOutput, 'json': JsonOutput, 'markdown': MarkdownOutput, 'html': HtmlOutput,
 }
 
 
-def document(parts: Sequence[TargetResult]) -> dict[str, Any]:
-    """All *parts* as JSON has them: the documents of their plans, what makes these unsafe, and what failed."""
+def document(results: Sequence[TargetResult]) -> dict[str, Any]:
+    """All *results* as a JSON object: the plans with their dangers, the failures, and what is unchanged."""
     return {
-        'plans': [{**part.plan.document(), 'dangers': [str(each) for each in part.dangers], 'forced': part.forced,
-                   'only_planned': part.only_planned} for part in parts if part.plan is not None],
-        'failed': [{'zone': part.zone, 'target': part.target_id, 'error': part.error}
-                   for part in parts if part.error is not None],
-        'unchanged': [{'zone': part.zone, 'target': part.target_id} for part in parts if not _is_shown(part)],
-        'summary': summary(parts),
+        'plans': [{**result.plan.document(), 'dangers': [str(each) for each in result.dangers], 'forced': result.forced,
+                   'only_planned': result.only_planned} for result in results if result.plan is not None],
+        'failed': [{'zone': result.zone, 'target': result.target_id, 'error': result.error}
+                   for result in results if result.error is not None],
+        'unchanged': [{'zone': result.zone, 'target': result.target_id} for result in results if not _is_shown(result)],
+        'summary': summary(results),
     }
 
 
-def heading(part: TargetResult) -> str:
-    """In a line: the zone, the target and how much is to be done."""
-    return f'{part.zone} on {part.target_id}: {_summary_of(part)}'
+def heading(result: TargetResult) -> str:
+    """One line with the zone, the target and the counts."""
+    return f'{result.zone} on {result.target_id}: {_summary_of(result)}'
 
 
-def summary(parts: Sequence[TargetResult]) -> str:
-    """In a line: how much is to be done on all targets together."""
-    counts = [part.plan.counts for part in parts if part.plan is not None]
-    told = []
-    if not any(_is_shown(part) for part in parts):
-        return f'Nothing to do; zones compared with a target: {len(parts)}.' if parts else 'Nothing to do.'
-    told.append(f'{sum(each.creates for each in counts)} to create, {sum(each.updates for each in counts)} to update, '
-                f'{sum(each.deletes for each in counts)} to delete')
-    for number, what in ((sum(len(part.plan.blocked) for part in parts if part.plan is not None), 'kept back'),
-                         (sum(1 for part in parts if part.is_unsafe), 'unsafe'),
-                         (sum(1 for part in parts if part.error is not None), 'failed'),
-                         (sum(1 for part in parts if not _is_shown(part)), 'with nothing to do')):
+def summary(results: Sequence[TargetResult]) -> str:
+    """One line with the counts of all targets together."""
+    counts = [result.plan.counts for result in results if result.plan is not None]
+    if not any(_is_shown(result) for result in results):
+        return f'Nothing to do; zones compared with a target: {len(results)}.' if results else 'Nothing to do.'
+    found = [f'{sum(each.creates for each in counts)} to create, {sum(each.updates for each in counts)} to update, '
+             f'{sum(each.deletes for each in counts)} to delete']
+    for number, what in ((sum(len(result.plan.blocked) for result in results if result.plan is not None), 'blocked'),
+                         (sum(1 for result in results if result.is_unsafe), 'unsafe'),
+                         (sum(1 for result in results if result.error is not None), 'failed'),
+                         (sum(1 for result in results if not _is_shown(result)), 'with nothing to do')):
         if number:
-            told.append(f'{number} {what}')
-    return f'In all {", ".join(told)}.'
+            found.append(f'{number} {what}')
+    return f'In all {", ".join(found)}.'
 
 
-def _is_shown(part: TargetResult) -> bool:
-    return part.plan is not None or part.error is not None
+def _is_shown(result: TargetResult) -> bool:
+    return result.plan is not None or result.error is not None
 
 
-def _summary_of(part: TargetResult) -> str:
-    if part.plan is None:
-        return 'it failed' if part.error is not None else 'nothing to do'
-    return part.plan.summary()
+def _summary_of(result: TargetResult) -> str:
+    if result.plan is None:
+        return 'failed' if result.error is not None else 'nothing to do'
+    return result.plan.summary()
 
 
-def _notes(part: TargetResult) -> Iterator[tuple[str, str]]:
-    """What is to be said beside changes: a title and a text without line ends for each."""
-    if part.plan is not None:
-        for blocked in part.plan.blocked:
-            yield f'Kept back ({blocked.by})', _line(f'{blocked.change}: {blocked.why}')
-        if part.plan.meta:
-            yield 'Meta', json.dumps(part.plan.meta, sort_keys=True, default=str)
-    for danger in part.dangers:
-        yield 'Unsafe, forced by you' if part.forced else 'Unsafe, needs --force', _line(str(danger))
-    if part.only_planned and part.plan is not None:
+def _notes(result: TargetResult) -> Iterator[tuple[str, str]]:
+    """Notes beside the changes: title and text, without newlines."""
+    if result.plan is not None:
+        for blocked in result.plan.blocked:
+            yield f'Blocked ({blocked.by})', _line(f'{blocked.change}: {blocked.why}')
+        if result.plan.meta:
+            yield 'Meta', json.dumps(result.plan.meta, sort_keys=True, default=str)
+    for danger in result.dangers:
+        yield 'Unsafe, forced by you' if result.forced else 'Unsafe, needs --force', _line(str(danger))
+    if result.only_planned and result.plan is not None:
         yield 'Note', 'the zone is only planned, never applied'
-    if part.error is not None:
-        for line in lines_of(part.error):
+    if result.error is not None:
+        for line in lines_of(result.error):
             yield 'Failed', line
 
 
-def _rows(part: TargetResult) -> Iterator[Row]:
-    """A row for each RRset on each side; the first of a change says what is done."""
-    if part.plan is None:
+def _rows(result: TargetResult) -> Iterator[Row]:
+    """A row for each RRset on each side; the first row of a change has the operation."""
+    if result.plan is None:
         return
-    if not part.plan.exists:
-        yield 'Create zone', part.zone, '', '', '', ''
-    for change in part.plan.changes:
+    if not result.plan.exists:
+        yield 'Create zone', result.zone, '', '', '', ''
+    for change in result.plan.changes:
         yield from _rows_of(change)
 
 
@@ -235,7 +234,7 @@ def _line(text: str) -> str:
 
 
 def _markdown(text: str) -> str:
-    """*text* so that Markdown shows it as it is, also in a table."""
+    """*text* escaped for Markdown, also for tables."""
     return text.translate(_MARKUP)
 
 

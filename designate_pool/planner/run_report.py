@@ -1,4 +1,4 @@
-"""What a run found and did: a part for each zone on each target."""
+"""What a run planned and applied: one result for each zone on each target."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from designate_pool.planner.zone.zone import Zone
 class TargetResult:
     """One zone on one target.
 
-    :ivar target_id: the provider's id; what names many zones at once and cannot be resolved has a part as well
-    :ivar plan: None when nothing is to be done, or :attr:`error` says why nothing is known
+    :ivar zone: the zone's name; or a name with ``*`` whose zones could not be listed
+    :ivar target_id: the provider's id
+    :ivar plan: None when there is nothing to do, or planning failed (:attr:`error`)
     :ivar dangers: what makes the plan unsafe, worst first
     :ivar forced: whether it may be applied all the same
-    :ivar only_planned: the zone's setting forbids to apply it, so it endangers nothing
-    :ivar result: what became of the changes; None when applying was not tried
+    :ivar only_planned: the zone's setting forbids applying it, so no danger counts
+    :ivar result: how the changes ended; None when they were not applied
     :ivar error: why it could not be planned, or applied
-    :ivar earlier: changes of a stored plan that an interrupted run had made before
-    :ivar desired: what the sources gave, before the target made it fit itself; None where there is no plan
-    :ivar existing: what the target has, as it was compared; kept only when a stored plan is applied
+    :ivar applied_before: changes of a stored plan that an interrupted run had already made
+    :ivar desired: the zone from the sources, before it was fitted to the target; None without a plan
+    :ivar existing: the target's zone as it was compared; kept only when a stored plan is applied
     """
 
     zone: str
@@ -34,13 +35,13 @@ class TargetResult:
     only_planned: bool = False
     result: ApplyResult | None = None
     error: str | None = None
-    earlier: int = 0
+    applied_before: int = 0
     desired: Zone | None = None
     existing: Zone | None = None
 
     @property
     def is_unsafe(self) -> bool:
-        """Whether it must not be applied as it stands."""
+        """Whether it must not be applied."""
         return bool(self.dangers) and not self.forced and not self.only_planned
 
     @property
@@ -54,24 +55,24 @@ class TargetResult:
 
 
 def lines_of(error: str) -> list[str]:
-    """An error, and each of the mistakes that it lists (:class:`~designate_pool.errors.WrongSource`), in a line."""
+    """An error and the mistakes that it lists (:class:`~designate_pool.errors.WrongSource`), a line for each."""
     return [' '.join(each.split()) for each in error.split('\n  ')]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RunReport:
     """
-    :ivar parts: zones below others before these, then by name; targets as the zone lists them
+    :ivar results: sub-zones before their parents, then by name; targets in the order of the zone's setting
     :ivar plan_id: of the plan that was stored or applied
     """
 
-    parts: Sequence[TargetResult]
+    results: Sequence[TargetResult]
     plan_id: str | None = None
 
     @property
     def applied(self) -> int:
         """How many changes were made, on all targets together."""
-        return sum(part.result.applied for part in self.parts if part.result is not None)
+        return sum(result.result.applied for result in self.results if result.result is not None)
 
     def __int__(self) -> int:
         return self.applied
@@ -82,14 +83,14 @@ class RunReport:
     @property
     def changes(self) -> int:
         """How many changes are planned, on all targets together."""
-        return sum(part.changes for part in self.parts)
+        return sum(result.changes for result in self.results)
 
     @property
     def failed(self) -> list[TargetResult]:
-        """The parts that could not be planned, or not be applied in full."""
-        return [part for part in self.parts if part.has_failed]
+        """The results that could not be planned, or not be applied in full."""
+        return [result for result in self.results if result.has_failed]
 
     @property
     def unsafe(self) -> list[TargetResult]:
-        """The parts that need force, and have not got it."""
-        return [part for part in self.parts if part.is_unsafe]
+        """The results with dangers that are not forced."""
+        return [result for result in self.results if result.is_unsafe]

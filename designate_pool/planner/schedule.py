@@ -1,4 +1,4 @@
-"""When a run is due: at once, then every so often, sooner after an event, and never too soon after another."""
+"""When runs are due: at the start, then at an interval, and earlier after an event."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ LOG = logging.getLogger(__name__)
 TICK = 1.0
 
 
-class Stopping(Protocol):
-    """Says when to end; a :class:`threading.Event` is one."""
+class StopEvent(Protocol):
+    """Such as a :class:`threading.Event`."""
 
     def wait(self, timeout: float) -> bool:
-        """Wait *timeout* seconds, or until it is said; gives back whether it is."""
+        """Wait for the event, at most *timeout* seconds; returns whether it has happened."""
 
 
 class RunSchedule:
-    """Times of runs.  All times are seconds of one clock that does not go back.
+    """Times of runs, in seconds of one monotonic clock.
 
-    The invariant: a run is due ``interval`` after the beginning of the last, or sooner when an event asked for it, and
-    never sooner than ``min_event_sync_interval`` after that beginning.  An event never puts a run off.
+    A run is due ``interval`` after the start of the last one, or earlier after an event, but at least
+    ``min_event_sync_interval`` after that start.  An event never delays a run.
 
     :param interval: from the start of one run to the start of the next
     """
@@ -36,7 +36,7 @@ class RunSchedule:
         self._lock = threading.Lock()
 
     def schedule(self, now: float) -> None:
-        """An event has come: a run is due as soon as may be."""
+        """After an event: a run is due as soon as possible."""
         with self._lock:
             earliest = now if self.last_run_at is None else max(now, self.last_run_at + self.min_event_sync_interval)
             self.next_run_at = min(self.next_run_at, earliest)
@@ -46,18 +46,18 @@ class RunSchedule:
         return now >= self.next_run_at
 
     def begin(self, now: float) -> None:
-        """A run begins.  What happens from here on may need another."""
+        """A run begins; later events need another one."""
         with self._lock:
             self.last_run_at = now
             self.next_run_at = now + max(self.interval, self.min_event_sync_interval)
 
 
 class RunController:
-    """Runs something again and again; whatever one run raises is logged, and the next comes when it is due.
+    """Runs something on schedule; an exception of one run is logged and does not stop the next.
 
     :param run: one run
-    :param clock: seconds that do not go back
-    :param tick: seconds between two looks at the clock
+    :param clock: monotonic seconds
+    :param tick: seconds between two checks of the schedule
     """
 
     def __init__(self, run: Callable[[], object], interval: float, min_event_sync_interval: float = 5.0,
@@ -68,21 +68,21 @@ class RunController:
         self._schedule = RunSchedule(clock(), interval, min_event_sync_interval)
 
     def once(self) -> None:
-        """One run now; what it raises is the caller's."""
+        """One run now; its exceptions are raised."""
         self._schedule.begin(self._clock())
         self._run()
 
     def schedule(self) -> None:
-        """A source has changed: run as soon as may be.  Any thread may call it."""
+        """A source has changed: run as soon as possible.  Thread-safe."""
         self._schedule.schedule(self._clock())
 
-    def forever(self, stop: Stopping) -> None:
-        """Run whenever it is due, until *stop* says to end."""
+    def forever(self, stop: StopEvent) -> None:
+        """Run whenever it is due, until *stop* is set."""
         while True:
             if self._schedule.is_due(self._clock()):
                 try:
                     self.once()
-                except Exception:  # whatever a provider raises, the loop goes on
+                except Exception:  # a provider may raise anything; the loop continues
                     LOG.exception('A run failed; the next starts in at most %.0f seconds', self._schedule.interval)
             if stop.wait(self._tick):
                 return

@@ -1,4 +1,4 @@
-"""What a manager works with: zones, and the things that they name."""
+"""The setup of an engine: zones, and the providers, processors and outputs that they name."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from designate_pool.planner.run_report import TargetResult
 
 
 class Output(Protocol):
-    """Something that shows what a run found."""
+    """Shows the results of a run."""
 
     id: str
 
-    def run(self, parts: Sequence[TargetResult], file: TextIO) -> None:
-        """Show *parts*, on *file* unless the output has its own."""
+    def run(self, results: Sequence[TargetResult], file: TextIO) -> None:
+        """Write *results* to *file*, or to the output's own."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ZoneSetting:
-    """How one zone is made, or many: those that the sources list.
+    """The settings of one zone, or of the zones that its sources list.
 
-    :ivar sources: ids of providers, as all the names here
-    :ivar targets: of an alias: empty for those of the zone that it is an alias of
-    :ivar processors: between those that all zones have first and those that all have last
-    :ivar lenient: whether records that break a rule of zones are taken
-    :ivar alias: the zone that this one has its records from, instead of from sources
-    :ivar policy: words of :mod:`designate_pool.planner.plan.policy`; empty leaves it to :class:`Setup`
-    :ivar always_dry_run: it is planned and never applied
-    :ivar ignore_subzone_adds: what a source has of zones below is left out, and no error
-    :ivar glob: of a setting for many zones: which of the sources' zones, as file names are matched
-    :ivar regex: the same, as a regular expression that is found somewhere in the name
+    :ivar sources: ids of providers
+    :ivar targets: ids of providers; empty for an alias that has those of its original
+    :ivar processors: ids; they run between the first and the last processors of :class:`Setup`
+    :ivar lenient: whether records that break a rule of zones are accepted
+    :ivar alias: the zone whose records this one copies, instead of sources
+    :ivar policy: see :mod:`designate_pool.planner.plan.policy`; empty for that of :class:`Setup`
+    :ivar always_dry_run: the zone is planned and never applied
+    :ivar ignore_subzone_adds: records of sub-zones in a source are ignored instead of an error
+    :ivar glob: of a setting for many zones: a shell pattern for their names
+    :ivar regex: of a setting for many zones: a regular expression that is searched for in their names
     """
 
     sources: tuple[str, ...] = ()
@@ -54,15 +54,15 @@ class ZoneSetting:
 @dataclasses.dataclass(frozen=True, slots=True)
 class Setup:
     """
-    :ivar zones: by name; a name that begins with ``*`` is for all zones that its sources list and no other name is for
+    :ivar zones: by name; a name that begins with ``*`` is for all zones that its sources list and no other name matches
     :ivar providers: sources and targets by id
-    :ivar first_processors: ids of those that every zone has before its own
-    :ivar last_processors: ids of those that every zone has after its own
-    :ivar policy: for zones that say none; empty for ``sync``
-    :ivar target_policies: by target: what it allows of what the zone's policy allows
-    :ivar max_workers: how many zones are planned, and targets changed, at once
+    :ivar first_processors: ids of processors that run before those of each zone
+    :ivar last_processors: ids of processors that run after those of each zone
+    :ivar policy: for zones without their own; empty for ``sync``
+    :ivar target_policies: by target; they apply in addition to the zone's
+    :ivar max_workers: how many zones are planned, and targets changed, in parallel
     :ivar plan_lifetime: how long a stored plan can be applied
-    :ivar plans: the folder where plans are kept; None for the pool
+    :ivar plans: the folder where plans are stored; None for the pool
     """
 
     zones: Mapping[str, ZoneSetting]

@@ -1,11 +1,11 @@
-"""Which zones a run is about, and what each is made from."""
+"""Which zones a run includes, and the sources, processors and targets of each."""
 
 from __future__ import annotations
 
 import dataclasses
 import fnmatch
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TypeVar
 
 from designate_pool.errors import InvalidField, PoolError
@@ -16,8 +16,9 @@ from designate_pool.protocol.rrset import normal_name, parents
 
 LOG = logging.getLogger(__name__)
 Settings = Mapping[str, ZoneSetting]
+#: Zone name and target id.
 Pair = tuple[str, str]
-Thing = TypeVar('Thing')
+Item = TypeVar('Item')
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -25,9 +26,9 @@ class ZoneJob:
     """One zone of a run.
 
     :ivar sources: empty for an alias
-    :ivar processors: all that the zone goes through, in order
-    :ivar targets: empty when only others want the zone
-    :ivar is_wanted: whether another zone of the run is an alias of this one
+    :ivar processors: all that process the zone, in order
+    :ivar targets: empty when the zone is read for its aliases alone
+    :ivar has_aliases: whether another zone of the run is an alias of this one
     """
 
     zone: str
@@ -35,7 +36,7 @@ class ZoneJob:
     sources: tuple[BaseSource, ...]
     processors: tuple[BaseProcessor, ...]
     targets: tuple[BaseProvider, ...]
-    is_wanted: bool = False
+    has_aliases: bool = False
 
     @property
     def lenient(self) -> bool:
@@ -43,7 +44,7 @@ class ZoneJob:
 
 
 def resolve(setup: Setup) -> tuple[dict[str, ZoneSetting], list[TargetResult]]:
-    """Every zone by name, those that sources list among them; and what could not be listed, as failed parts."""
+    """Every zone by name, including those that sources list; and a failed result for each list that cannot be read."""
     found = {name: setting for name, setting in setup.zones.items() if not name.startswith('*')}
     failed: list[TargetResult] = []
     listed: dict[str, frozenset[str]] = {}
@@ -51,9 +52,9 @@ def resolve(setup: Setup) -> tuple[dict[str, ZoneSetting], list[TargetResult]]:
         if not name.startswith('*'):
             continue
         try:
-            names = {each for source in setting.sources for each in _listed(setup, source, listed)}
+            names = {each for source in setting.sources for each in _zones_of(setup, source, listed)}
         except Exception as error:
-            why = told(error, f'the zones of {name}')
+            why = log_error(error, f'the zones of {name}')
             failed += [TargetResult(name, target, error=why) for target in setting.targets]
             continue
         found.update((each, setting) for each in sorted(names - found.keys()) if _matches(setting, each))
@@ -62,31 +63,33 @@ def resolve(setup: Setup) -> tuple[dict[str, ZoneSetting], list[TargetResult]]:
 
 def select(setup: Setup, settings: Settings, zones: Collection[str], sources: Collection[str],
            targets: Collection[str], pairs: Collection[Pair] | None = None) -> tuple[list[ZoneJob], list[ZoneJob]]:
-    """The works of a run: zones from sources, and then those that are aliases of them.
+    """The jobs of a run: zones with sources, and aliases of those.
 
-    :param zones: names of the zones that are wanted; empty for all
-    :param sources: only zones that have one of these among their sources, which are then read all; empty for all
+    :param zones: only these zones; empty for all
+    :param sources: only zones that have one of these sources (all their sources are read); empty for all
     :param targets: only these targets; empty for all
-    :param pairs: of what is left, only these zones on these targets; None for all
-    :raises InvalidField: for a name that nothing is known by, or an alias of what is none or an alias itself
+    :param pairs: only these zones on these targets; None for all
+    :raises InvalidField: for an unknown name, or an alias of an alias or of an unknown zone
     """
-    wanted = _names(settings, zones)
-    _known('sources', sources, setup.providers)
-    _known('targets', targets, setup.providers)
-    chosen = {name: _targets(settings, name, targets, pairs) for name in wanted
-              if not sources or set(sources) & set(origin(settings, name).sources)}
-    chosen = {name: ids for name, ids in chosen.items() if ids}
+    names = list(dict.fromkeys(normal_name(each) for each in zones)) or list(settings)
+    _check_known('zones', names, settings)
+    _check_known('sources', sources, setup.providers)
+    _check_known('targets', targets, setup.providers)
+    chosen = {name: ids for name in names
+              if (not sources or set(sources) & set(contents_setting(settings, name).sources))
+              and (ids := _targets(settings, name, targets, pairs))}
     aliased = {alias for name in chosen if (alias := settings[name].alias) is not None}
-    first = [work_of(setup, settings, name, chosen.get(name, ()), name in aliased)
-             for name in settings if settings[name].alias is None and (name in chosen or name in aliased)]
-    then = [work_of(setup, settings, name, ids) for name, ids in chosen.items() if settings[name].alias is not None]
-    return first, then
+    jobs = [make_job(setup, settings, name, chosen.get(name, ()), name in aliased)
+            for name in settings if settings[name].alias is None and (name in chosen or name in aliased)]
+    alias_jobs = [make_job(setup, settings, name, ids) for name, ids in chosen.items()
+                  if settings[name].alias is not None]
+    return jobs, alias_jobs
 
 
-def origin(settings: Settings, name: str) -> ZoneSetting:
-    """The setting of the zone that *name* has its records from: its own, unless it is an alias.
+def contents_setting(settings: Settings, name: str) -> ZoneSetting:
+    """The setting of the zone from which *name* gets its records: its own, or that of the zone it is an alias of.
 
-    :raises InvalidField: for an alias of what is no zone, or an alias itself
+    :raises InvalidField: for an alias of an alias or of an unknown zone
     """
     alias = settings[name].alias
     if alias is None:
@@ -98,19 +101,21 @@ def origin(settings: Settings, name: str) -> ZoneSetting:
     return settings[alias]
 
 
-def work_of(setup: Setup, settings: Settings, name: str, targets: Sequence[str] = (),
-            is_wanted: bool = False) -> ZoneJob:
+def make_job(setup: Setup, settings: Settings, name: str, targets: Sequence[str] = (),
+             has_aliases: bool = False) -> ZoneJob:
     """
-    :raises InvalidField: for an id that nothing has
+    :raises InvalidField: for an unknown id
     """
     setting = settings[name]
+    processors = (*setup.first_processors, *setting.processors, *setup.last_processors)
     return ZoneJob(name, setting,
                    () if setting.alias else tuple(find(setup.providers, 'source', each) for each in setting.sources),
-                   tuple(_processors(setup, setting)), tuple(find_target(setup, each) for each in targets), is_wanted)
+                   tuple(find(setup.processors, 'processor', each) for each in processors),
+                   tuple(find_target(setup, each) for each in targets), has_aliases)
 
 
 def sub_zones(names: Collection[str]) -> dict[str, list[str]]:
-    """By name, for each of *names* that has any: those that are below it."""
+    """For each of *names* that has others below it, those."""
     found: dict[str, list[str]] = {}
     for name in names:
         for above in parents(name):
@@ -119,18 +124,18 @@ def sub_zones(names: Collection[str]) -> dict[str, list[str]]:
     return found
 
 
-def find(things: Mapping[str, Thing], what: str, id: str) -> Thing:
+def find(items: Mapping[str, Item], what: str, id: str) -> Item:
     """
     :raises InvalidField: when there is none of that id
     """
-    if id not in things:
+    if id not in items:
         raise InvalidField(field=what, why=f'there is no {id}')
-    return things[id]
+    return items[id]
 
 
 def find_target(setup: Setup, id: str) -> BaseProvider:
     """
-    :raises InvalidField: when there is none of that id, or it can only be read
+    :raises InvalidField: when there is none of that id, or it is read-only
     """
     found = find(setup.providers, 'target', id)
     if not isinstance(found, BaseProvider):
@@ -138,8 +143,8 @@ def find_target(setup: Setup, id: str) -> BaseProvider:
     return found
 
 
-def told(error: Exception, what: str) -> str:
-    """*error* in words; logged with its trace where it is none of those that are expected."""
+def log_error(error: Exception, what: str) -> str:
+    """Log *error*, with its traceback if it is unexpected, and return it as text."""
     if not isinstance(error, (PoolError, OSError)):
         LOG.error('%s: an unexpected error', what, exc_info=error)
         return f'{type(error).__name__}: {error}'
@@ -147,10 +152,13 @@ def told(error: Exception, what: str) -> str:
     return str(error) or type(error).__name__
 
 
-def _listed(setup: Setup, id: str, known: dict[str, frozenset[str]]) -> frozenset[str]:
-    if id not in known:
-        known[id] = frozenset(normal_name(each) for each in find(setup.providers, 'source', id).list_zones())
-    return known[id]
+def _zones_of(setup: Setup, source: str, listed: dict[str, frozenset[str]]) -> frozenset[str]:
+    """
+    :param listed: the lists that were already read, by source
+    """
+    if source not in listed:
+        listed[source] = frozenset(map(normal_name, find(setup.providers, 'source', source).list_zones()))
+    return listed[source]
 
 
 def _matches(setting: ZoneSetting, name: str) -> bool:
@@ -159,26 +167,12 @@ def _matches(setting: ZoneSetting, name: str) -> bool:
     return setting.regex is None or setting.regex.search(name) is not None
 
 
-def _names(settings: Settings, zones: Collection[str]) -> Sequence[str]:
-    if not zones:
-        return list(settings)
-    names = dict.fromkeys(normal_name(each) for each in zones)
-    _known('zones', names, settings)
-    return list(names)
-
-
-def _known(field: str, ids: Collection[str], known: Collection[str]) -> None:
+def _check_known(field: str, ids: Collection[str], known: Collection[str]) -> None:
     unknown = sorted(set(ids) - set(known))
     if unknown:
         raise InvalidField(field=field, why=f'there is no {" and no ".join(unknown)} in the configuration')
 
 
 def _targets(settings: Settings, name: str, targets: Collection[str], pairs: Collection[Pair] | None) -> Sequence[str]:
-    own = settings[name].targets or origin(settings, name).targets
-    return [each for each in own
+    return [each for each in settings[name].targets or contents_setting(settings, name).targets
             if (not targets or each in targets) and (pairs is None or (name, each) in pairs)]
-
-
-def _processors(setup: Setup, setting: ZoneSetting) -> Iterator[BaseProcessor]:
-    for each in (*setup.first_processors, *setting.processors, *setup.last_processors):
-        yield find(setup.processors, 'processor', each)

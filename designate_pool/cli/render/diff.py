@@ -67,7 +67,7 @@ def _of_part(part: Json) -> Iterator[str]:
         yield '  Create zone'
     yield from of_changes(change_of(each) for each in part['changes'])
     for each in part['blocked']:
-        yield f'  Kept back ({each["by"]}): {change_of(each["change"])}: {each["why"]}'
+        yield f'  Blocked ({each["by"]}): {change_of(each["change"])}: {each["why"]}'
     if part['meta']:
         yield f'  Meta: {json.dumps(part["meta"], sort_keys=True)}'
 

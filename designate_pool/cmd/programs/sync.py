@@ -23,7 +23,7 @@ from designate_pool.cmd.compose import arguments
 from designate_pool.errors import PoolError
 from designate_pool.planner.config import reader
 from designate_pool.planner.engine import SyncEngine
-from designate_pool.planner.plan.stored_plan import is_due
+from designate_pool.planner.plan.stored_plan import needs_apply
 from designate_pool.planner.run_report import RunReport
 from designate_pool.planner.schedule import RunController
 from designate_pool.planner.setup import Setup
@@ -120,13 +120,13 @@ class SyncRuns:
     def _apply(self, found: RunReport) -> None:
         """Plan again, and apply, what was found to be due and is not unsafe."""
         due: dict[str, list[str]] = {}
-        for part in found.parts:
-            if part.is_unsafe:
+        for result in found.results:
+            if result.is_unsafe:
                 LOG.error('%s Not applied. If it is meant: designate-pool apply --yes %s --target %s --force %s '
                           '--config %s',
-                          part.dangers[0], part.zone, part.target_id, part.zone, self.path)
-            elif is_due(part):
-                due.setdefault(part.target_id, []).append(part.zone)
+                          result.dangers[0], result.zone, result.target_id, result.zone, self.path)
+            elif needs_apply(result):
+                due.setdefault(result.target_id, []).append(result.zone)
         # What is to be done has been shown.
         manager = SyncEngine(dataclasses.replace(self.setup, outputs=()))
         for target, zones in due.items():

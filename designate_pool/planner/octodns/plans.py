@@ -91,7 +91,7 @@ def parts(found: Sequence[Change]) -> Iterator[Change]:
 
 def whole(found: Sequence[Change]) -> list[Change]:
     """The inverse of :func:`parts`, in the order of applying."""
-    return changes.ordered(changes.paired(found))
+    return changes.ordered(changes.with_replaces(found))
 
 
 def expressible(made: Made, found: Sequence[Change]) -> tuple[list[Any], list[Change]]:

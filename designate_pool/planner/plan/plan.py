@@ -1,7 +1,6 @@
-"""A plan: what a target has, what it should have, and the changes between the two.
+"""A plan: the existing and the desired zone of a target, and the changes between the two.
 
-Processors may change :attr:`Plan.changes` or put another plan in its place, so whatever is counted is counted when it
-is asked for.
+Processors may change :attr:`Plan.changes` or replace the plan, so counts are computed when they are needed.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ MAX_SAFE_UPDATE_PCENT = 0.3
 MAX_SAFE_DELETE_PCENT = 0.3
 MIN_EXISTING_RECORDS = 10
 
-#: Why a change is not made: a policy, what somebody else owns, a failure before it.
+#: Why a change is blocked: a policy forbids it, or it conflicts with records of others.
 BLOCKED_BY_POLICY = 'policy'
 CONFLICT = 'conflict'
 
 
 class PlanCounts(NamedTuple):
-    """How many RRsets are created, updated, deleted.  What a Replace takes away counts as updated."""
+    """How many RRsets are created, updated, deleted.  RRsets that a Replace removes count as updated."""
 
     creates: int
     updates: int
@@ -34,9 +33,9 @@ class PlanCounts(NamedTuple):
 
 
 class ApplyResult(NamedTuple):
-    """What became of a plan's changes: how many were made, failed, and were not tried.
+    """How many changes of a plan were made, failed, and were not tried.
 
-    :ivar errors: why, a line for each failure
+    :ivar errors: the reason for each failure
     """
 
     applied: int = 0
@@ -52,11 +51,11 @@ class ApplyResult(NamedTuple):
         return self.applied
 
     def __radd__(self, other: int) -> int:
-        """How many changes were made so far, as octoDNS adds up what is applied."""
+        """So that ``sum()`` counts the changes made, as in octoDNS."""
         return other + self.applied
 
 
-#: Whether a change of the kind has RRsets that are there before, and such as are there after.
+#: By kind of change: whether it has existing RRsets, and whether it has new ones.
 _SIDES = {'Create': (False, True), 'Delete': (True, False), 'Update': (True, True), 'Replace': (True, True)}
 
 
@@ -65,7 +64,7 @@ class Blocked:
     """A change that is not made.
 
     :ivar by: :data:`BLOCKED_BY_POLICY` or :data:`CONFLICT`
-    :ivar why: in words
+    :ivar why: a sentence
     """
 
     change: Change
@@ -79,11 +78,11 @@ class Plan:
 
     :ivar changes: in the order of applying
     :ivar exists: whether the target has the zone
-    :ivar meta: what the provider adds for people; has to be fit for JSON
-    :ivar blocked: changes that would be needed and are not made
+    :ivar meta: further changes or notes of the provider; must be valid JSON
+    :ivar blocked: changes that are needed but not made
     :ivar target_id: the provider's id
-    :ivar update_pcent_threshold: the zone's where it says one, else the target's
-    :ivar managed_types: of the records that were compared; None for all that there can be
+    :ivar update_pcent_threshold: the zone's if it has one, otherwise the target's
+    :ivar managed_types: the types that were compared; None for all
     """
 
     existing: Zone
@@ -111,18 +110,18 @@ class Plan:
 
     @property
     def is_empty(self) -> bool:
-        """Nothing is to be done, and nothing that should be done is kept back."""
+        """Whether there is nothing to do and nothing is blocked."""
         return not self.changes and not self.meta and not self.blocked and self.exists
 
     def summary(self) -> str:
-        """In a line, for people."""
+        """The counts, on one line."""
         counts = self.counts
-        told = f'{counts.creates} to create, {counts.updates} to update, {counts.deletes} to delete'
-        kept_back = f', {len(self.blocked)} kept back' if self.blocked else ''
-        return f'{told}{kept_back}; {len(self.existing)} RRsets there now'
+        blocked = f', {len(self.blocked)} blocked' if self.blocked else ''
+        return (f'{counts.creates} to create, {counts.updates} to update, {counts.deletes} to delete{blocked}; '
+                f'{len(self.existing)} existing RRsets')
 
     def document(self) -> dict[str, Any]:
-        """The plan as JSON has it; :func:`change_of` makes its changes again."""
+        """The plan as a JSON object; :func:`change_of` reads its changes."""
         return {
             'zone': self.zone, 'target': self.target_id, 'exists': self.exists,
             'existing_digest': self.existing.digest(), 'desired_digest': self.desired.digest(),
@@ -136,7 +135,7 @@ class Plan:
 
 
 def change_document(change: Change) -> dict[str, Any]:
-    """*change* as JSON has it."""
+    """*change* as a JSON object."""
     return {'kind': change.kind, 'existing': [_record_document(each) for each in change.existing],
             'new': [_record_document(each) for each in change.new]}
 
@@ -144,7 +143,7 @@ def change_document(change: Change) -> dict[str, Any]:
 def change_of(document: Mapping[str, Any]) -> Change:
     """The inverse of :func:`change_document`.
 
-    :raises InvalidField: for what is not such a document
+    :raises InvalidField: for anything else
     """
     try:
         kind = KINDS[document['kind']]

@@ -1,4 +1,4 @@
-"""Plans that are kept, to be applied later exactly as they were seen."""
+"""Stores of plans that are to be applied later, exactly as they were shown."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from designate_pool.model import PlanState, StoredPlan, utcnow
 _ID = re.compile(r'[0-9a-f]{32}')
 _PREFIX = re.compile(r'[0-9a-f]{4,32}')
 _TIMES = ('expires_at', 'applied_at', 'created_at', 'updated_at')
-#: How long a plan is kept after it could last be applied.
-KEPT_AFTER = timedelta(days=30)
+#: How long a plan is kept after it has expired.
+RETENTION = timedelta(days=30)
 
 
 class PlanStore(Protocol):
-    """Where plans are kept."""
+    """Where plans are stored."""
 
     def put(self, plan: StoredPlan) -> StoredPlan:
-        """Keep *plan*; gives back what is kept, with the id and the times that it has."""
+        """Store *plan*; returns it as stored, with its id and times."""
 
     def get(self, plan_id: str) -> StoredPlan:
         """
@@ -34,21 +34,21 @@ class PlanStore(Protocol):
         """
 
     def find(self) -> list[StoredPlan]:
-        """All that are kept, the newest first."""
+        """All plans, the newest first."""
 
     def settle(self, plan_id: str, state: PlanState, why: str | None) -> None:
-        """Note what became of a plan.
+        """Record how a plan ended.
 
         :raises PlanNotFound: when there is none of that id
         """
 
 
 class FolderStore:
-    """Plans as files in a folder, one JSON file each, that only its owner can read.
+    """Plans as JSON files in a folder, readable by their owner alone.
 
-    A file is written whole or not at all.  Plans that could last be applied 30 days ago are removed when one is put.
+    Files are replaced atomically.  :meth:`put` removes plans that expired 30 days ago or earlier.
 
-    :param path: made when the first plan is put
+    :param path: created when the first plan is stored
     :param now: the time, aware and in UTC
     """
 
@@ -65,22 +65,22 @@ class FolderStore:
         now = self._now()
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         for path in self._files():
-            if self._is_over(path, now):
+            if self._is_obsolete(path, now):
                 path.unlink(missing_ok=True)
-        kept = dataclasses.replace(plan, created_at=plan.created_at or now, updated_at=now)
-        self._write(kept)
-        return kept
+        stored = dataclasses.replace(plan, created_at=plan.created_at or now, updated_at=now)
+        self._write(stored)
+        return stored
 
     def get(self, plan_id: str) -> StoredPlan:
         """
-        :param plan_id: or the beginning of an id, of four digits at least, that no other has
-        :raises PlanNotFound: when there is none, or the beginning is that of several
+        :param plan_id: an id, or a unique prefix of at least four digits
+        :raises PlanNotFound: when there is none, or the prefix is ambiguous
         :raises InvalidField: when its file is damaged
         """
-        wanted = plan_id.lower()
-        if not _PREFIX.fullmatch(wanted):
+        prefix = plan_id.lower()
+        if not _PREFIX.fullmatch(prefix):
             raise PlanNotFound(plan=f'{plan_id} (an id is 32 hexadecimal digits, or the first four or more of them)')
-        found = sorted(path.stem for path in self._files() if path.stem.startswith(wanted))
+        found = sorted(path.stem for path in self._files() if path.stem.startswith(prefix))
         if len(found) > 1:
             raise PlanNotFound(plan=f'{plan_id} alone: {", ".join(found)} begin with it')
         if not found:
@@ -106,37 +106,36 @@ class FolderStore:
     def _files(self) -> list[pathlib.Path]:
         return [path for path in self.path.glob('*.json') if _ID.fullmatch(path.stem)]
 
-    def _is_over(self, path: pathlib.Path, now: datetime) -> bool:
+    def _is_obsolete(self, path: pathlib.Path, now: datetime) -> bool:
         try:
             expires_at = self._read(path).expires_at
         except (InvalidField, PlanNotFound):
-            # Damaged files are for people to look at; another process may have removed one meanwhile.
+            # Damaged files are left for the operator; another process may have removed the file.
             return False
-        return expires_at is not None and expires_at + KEPT_AFTER < now
+        return expires_at is not None and expires_at + RETENTION < now
 
     def _write(self, plan: StoredPlan) -> None:
-        """In a file beside it, which then takes its place: who reads meanwhile has the old one or the new one."""
-        told: dict[str, Any] = dataclasses.asdict(plan)
+        """Write to a temporary file and rename it, so that readers never see a partial one."""
+        fields: dict[str, Any] = dataclasses.asdict(plan)
         for name in _TIMES:
-            told[name] = None if told[name] is None else told[name].isoformat()
-        # mkstemp makes the file for its owner alone.
-        handle, beside = tempfile.mkstemp(dir=self.path, prefix='.', suffix='.new')
+            fields[name] = None if fields[name] is None else fields[name].isoformat()
+        handle, temporary = tempfile.mkstemp(dir=self.path, prefix='.', suffix='.new')  # with mode 0600
         try:
             with open(handle, 'w', encoding='utf-8') as file:
-                json.dump(told, file)
+                json.dump(fields, file)
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(beside, self._file(plan.id))
-        except BaseException:  # whatever ends it, no half of a file stays
-            os.unlink(beside)
+            os.replace(temporary, self._file(plan.id))
+        except BaseException:  # no partial file may remain, whatever happened
+            os.unlink(temporary)
             raise
 
     def _read(self, path: pathlib.Path) -> StoredPlan:
         try:
-            told = json.loads(path.read_text(encoding='utf-8'))
+            fields = json.loads(path.read_text(encoding='utf-8'))
             for name in _TIMES:
-                told[name] = None if told[name] is None else datetime.fromisoformat(told[name])
-            return StoredPlan(**{**told, 'state': PlanState(told['state'])})
+                fields[name] = None if fields[name] is None else datetime.fromisoformat(fields[name])
+            return StoredPlan(**{**fields, 'state': PlanState(fields['state'])})
         except FileNotFoundError:
             raise PlanNotFound(plan=path.stem) from None
         except (KeyError, TypeError, ValueError) as error:

@@ -1,7 +1,7 @@
 """Policies: which kinds of changes may be made at all.
 
-The invariant: a policy lets a change pass whole or keeps it back whole, loses none and makes none; and several policies
-allow what each of them allows.  A policy is a set of verbs; its names are words for such sets.
+A policy is a set of verbs with a name.  It allows or blocks each change as a whole; several policies together allow what
+each of them allows.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from designate_pool.planner.zone.changes import Change
 
 VERBS = frozenset({'create', 'update', 'delete'})
 
-#: The user's words.  Beside these, verbs can be written with + between them: ``create+delete``.
+#: By name.  A policy can also be written as verbs with + between them: ``create+delete``.
 POLICIES: dict[str, frozenset[str]] = {
     'sync': VERBS,
     'upsert-only': frozenset({'create', 'update'}),
@@ -35,21 +35,20 @@ DEFAULT = 'sync'
 class Policy:
     """
     :ivar name: as the user wrote it
-    :ivar verbs: of create, update, delete those that it allows
+    :ivar verbs: those of create, update and delete that it allows
     """
 
     name: str
     verbs: frozenset[str]
 
     def allows(self, verb: str) -> bool:
-        """Whether it lets *verb* be done; for a zone as a whole, too, as it does for RRsets."""
+        """Whether it allows *verb*, for RRsets and for the whole zone."""
         return verb in self.verbs
 
     def split(self, changes: Sequence[Change]) -> tuple[list[Change], list[Blocked]]:
-        """What may be done of *changes*, and what is kept back; both in the order they came.
+        """The allowed and the blocked of *changes*, in their order.
 
-        The SOA says that the zone is at a serial: it passes with everything else, and with nothing else where its own
-        verb is not allowed.
+        A change of the SOA, which announces a serial, is allowed if its own verb is, or if all other changes are.
         """
         passes_all = bool(self.verbs) and all(change.verbs <= self.verbs for change in changes if not _is_soa(change))
         allowed: list[Change] = []
@@ -69,9 +68,9 @@ class Policy:
 
 
 def parse(words: str | Sequence[str]) -> Policy:
-    """The policy that *words* mean: one word, several with commas between them, or a list; no word at all is ``sync``.
+    """The policy of one name, several separated by commas, or a list of these; an empty list is ``sync``.
 
-    :raises InvalidField: for a word that means nothing, or a text without any
+    :raises InvalidField: for an unknown name, or an empty text
     """
     given = [part.strip() for text in ([words] if isinstance(words, str) else words) for part in text.split(',')]
     if not given:

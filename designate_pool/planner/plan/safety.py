@@ -1,9 +1,8 @@
-"""What a plan must not do unless an operator says so.
+"""Which plans are unsafe, so that an operator must force them.
 
-The invariant: no plan takes much, all, or the head of a zone that exists without force, whatever made it so.  Counting
-is done when it is asked for, on what processors and policies have left in the plan.  A SOA never counts, on any side.
-A zone that the target does not have can lose nothing, and neither can one that is there and empty: so a first filling
-that was interrupted goes on unasked.
+A plan is unsafe if it deletes or updates many RRsets of an existing zone, deletes all of them, or deletes its apex.  The
+check runs on the plan that processors and policies have left.  SOA records are never counted.  A plan for a zone that
+is missing or empty on the target is always safe, so an interrupted first sync can be resumed without force.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ SHOWN = 3
 
 
 def dangers(plan: Plan, source_is_empty: bool = False) -> list[UnsafePlan]:
-    """All that is dangerous about *plan*, the worst first.
+    """All dangers of *plan*, the worst first.
 
-    :param source_is_empty: whether the sources had nothing for the zone, whatever processors added to that
+    :param source_is_empty: whether the sources had no records for the zone, before processors added any
     """
     existing = sum(not _is_soa(key) for key in plan.existing.packed)
     return list(_dangers(plan, existing, source_is_empty)) if plan.exists and existing else []
@@ -32,17 +31,17 @@ def dangers(plan: Plan, source_is_empty: bool = False) -> list[UnsafePlan]:
 
 def raise_if_unsafe(plan: Plan, force: bool = False, source_is_empty: bool = False) -> None:
     """
-    :raises UnsafePlan: for the worst that is dangerous about *plan*, unless it is forced
+    :raises UnsafePlan: the worst danger of *plan*, unless it is forced
     """
     for danger in () if force else dangers(plan, source_is_empty):
         raise danger
 
 
 def too_many_in_an_hour(plan: Plan, before: int, limit: int) -> UnsafePlan | None:
-    """Whether *plan* would delete more RRsets than may go in an hour, on all zones that the limit is for.
+    """The danger if *plan* exceeds the limit of deleted RRsets per hour, over all zones of the limit; otherwise None.
 
     :param before: how many were deleted in the last hour
-    :param limit: how many may be; 0 is none
+    :param limit: how many are allowed
     """
     count = len(_deleted(plan))
     if not count or before + count <= limit:
@@ -51,7 +50,7 @@ def too_many_in_an_hour(plan: Plan, before: int, limit: int) -> UnsafePlan | Non
 
 
 def has_contents(zone: Zone) -> bool:
-    """Whether it holds more than what every zone has: the SOA and NS records at its apex."""
+    """Whether it has more than the SOA and NS records of its apex."""
     return any(key not in (f'{zone.name}\tSOA', f'{zone.name}\tNS') for key in zone.packed)
 
 
@@ -75,8 +74,8 @@ def _dangers(plan: Plan, existing: int, source_is_empty: bool) -> Iterator[Unsaf
 
 
 def _is_over(count: int, threshold: float, existing: int, plan: Plan) -> bool:
-    # A division gives the number nearest to the fraction, as reading the threshold did; a multiplication would not:
-    # 29 of 100 are 0.29, but 0.29 * 100 is less than 29.
+    # Divide, since the quotient is rounded as the threshold was when it was read: 29 / 100 == 0.29, but
+    # 0.29 * 100 < 29.
     return existing >= plan.min_existing_records and count / existing > threshold
 
 
@@ -86,27 +85,27 @@ def _is_all(deleted: Sequence[RRset], existing: Zone) -> bool:
 
 
 def _deleted(plan: Plan) -> list[RRset]:
-    """The RRsets that go, and leave nothing in their place."""
-    return [each for change in plan.changes if change.kind == 'Delete' for each in _counting(change.existing)]
+    """The RRsets that are removed without a replacement."""
+    return [each for change in plan.changes if change.kind == 'Delete' for each in _without_soa(change.existing)]
 
 
 def _updated(plan: Plan) -> list[RRset]:
-    """The RRsets that get other data, or give way to another type."""
+    """The RRsets that get other data, or are replaced by another type."""
     return [each for change in plan.changes if change.kind in ('Update', 'Replace')
-            for each in _counting(change.existing)]
+            for each in _without_soa(change.existing)]
 
 
 def _lost(changes: Sequence[Change]) -> list[RRset]:
-    """The RRsets of which name and type are gone, also where another type takes their place."""
-    return [each for change in changes for each in _counting(change.existing)
+    """The RRsets that are removed, including those replaced by another type."""
+    return [each for change in changes for each in _without_soa(change.existing)
             if each.key not in {new.key for new in change.new}]
 
 
 def _touched(changes: Sequence[Change]) -> list[RRset]:
-    return [each for change in changes for each in _counting((*change.existing, *change.new))]
+    return [each for change in changes for each in _without_soa((*change.existing, *change.new))]
 
 
-def _counting(rrsets: Collection[RRset]) -> list[RRset]:
+def _without_soa(rrsets: Collection[RRset]) -> list[RRset]:
     return [each for each in rrsets if each.type != 'SOA']
 
 

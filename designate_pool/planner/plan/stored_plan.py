@@ -1,8 +1,8 @@
-"""Plans of a run as a store keeps them, and what of a kept plan is still to be done.
+"""Stored plans of a run: their document, and what of a stored plan is still to be done.
 
-A kept plan is applied exactly, or refused.  Each RRset that it changes has two states, before and after.  A target that
-has every one of them in one of the two, and all else as it was, is a target on which the plan was begun at most: what
-is in the second state is done.  Anything else has moved.
+A stored plan is applied exactly, or refused.  Each RRset that it changes has a state before and a state after.  A plan
+can be applied, or resumed after an interruption, if the target has every such RRset in one of its two states and all
+other RRsets are unchanged; RRsets in the state after are done.
 """
 
 from __future__ import annotations
@@ -23,102 +23,106 @@ from designate_pool.protocol.rrset import RRset
 
 #: Of the document; raised when an older reader would misunderstand it.
 VERSION = 1
-#: What a plan that is kept may be applied in: not at all yet, or in part.
+#: The states in which a stored plan may be applied.
 APPLICABLE = frozenset({PlanState.STORED, PlanState.FAILED})
-MANY = 5
+#: How many names a message gives.
+SHOWN = 5
 
 States = Mapping[str, RRset | None]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class KeptPart:
-    """One zone on one target of a kept plan.
+class StoredChanges:
+    """The stored changes of one zone on one target.
 
     :ivar source_digest: of what the sources gave
     :ivar existing_digest: of what the target had
     """
 
-    zone: str
-    target_id: str
     changes: tuple[Change, ...]
     source_digest: str
     existing_digest: str
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class KeptPlan:
-    """A plan out of a store, by zone and target."""
+class LoadedPlan:
+    """A plan read from a store.
+
+    :ivar changes: by zone and target
+    """
 
     plan_id: str
-    parts: Mapping[tuple[str, str], KeptPart]
+    changes: Mapping[tuple[str, str], StoredChanges]
     expires_at: datetime | None = None
 
     def check_age(self, now: datetime) -> None:
         """
-        :raises PlanMoved: when the plan is too old to be applied
+        :raises PlanMoved: when the plan has expired
         """
         if self.expires_at is not None and self.expires_at <= now:
             raise PlanMoved(plan=self.plan_id, why=f'it could be applied until {self.expires_at:%Y-%m-%d %H:%M:%S} UTC')
 
-    def checked(self, parts: Sequence[TargetResult]) -> list[TargetResult]:
-        """*parts*, which were planned just now, with what is still to be done of this plan and nothing else.
+    def remaining(self, results: Sequence[TargetResult]) -> list[TargetResult]:
+        """*results*, just planned, reduced to what is still to be done of this plan.
 
-        :raises PlanMoved: when a side moved, with which side of which zone on which target
+        :raises PlanMoved: when a side has changed, with which side of which zone on which target
         """
-        found = {(part.zone, part.target_id): part for part in parts}
-        moved = [f'{zone} on {target}: {why}' for (zone, target), kept in self.parts.items()
-                 if (why := _moved(kept, found.get((zone, target)))) is not None]
+        found = {(result.zone, result.target_id): result for result in results}
+        moved = [f'{zone} on {target}: {why}' for (zone, target), stored in self.changes.items()
+                 if (why := _why_moved(stored, found.get((zone, target)))) is not None]
         if moved:
             raise PlanMoved(plan=self.plan_id, why='; '.join(moved))
-        return [_continued(self.parts[part.zone, part.target_id], part) for part in parts]
+        return [_remaining(self.changes[result.zone, result.target_id], result) for result in results]
 
 
-def is_due(part: TargetResult) -> bool:
+def needs_apply(result: TargetResult) -> bool:
     """Whether there is anything to apply.
 
-    A zone of which a policy keeps all back is not made.
+    A missing zone is not created when a policy blocks all of its changes.
     """
-    plan = part.plan
-    if plan is None or part.only_planned:
+    plan = result.plan
+    if plan is None or result.only_planned:
         return False
     return bool(plan.changes or (plan.meta if plan.exists else not plan.blocked))
 
 
-def document(parts: Sequence[TargetResult]) -> str:
-    """What is to be applied of *parts*, as the document of a stored plan: JSON."""
+def document(results: Sequence[TargetResult]) -> str:
+    """The JSON document of a stored plan: what is to be applied of *results*."""
     found = []
-    for part in parts:
-        if is_due(part) and part.plan is not None and part.desired is not None:
-            after = _with(part.plan.existing, _states(part.plan.changes)[1])
-            found.append({**part.plan.document(), 'source_digest': part.desired.digest(),
-                          'after_digest': after.digest(), 'dangers': [str(each) for each in part.dangers]})
+    for result in results:
+        if needs_apply(result) and result.plan is not None and result.desired is not None:
+            after = _with_states(result.plan.existing, _states(result.plan.changes)[1])
+            found.append({**result.plan.document(), 'source_digest': result.desired.digest(),
+                          'after_digest': after.digest(), 'dangers': [str(each) for each in result.dangers]})
     return json.dumps({'version': VERSION, 'parts': found})
 
 
-def stored_plan(parts: Sequence[TargetResult], now: datetime, lifetime: timedelta) -> StoredPlan | None:
-    """*parts* as a plan to be kept; None when nothing is to be done."""
-    due = [part for part in parts if is_due(part)]
+def new_stored_plan(results: Sequence[TargetResult], now: datetime, lifetime: timedelta) -> StoredPlan | None:
+    """*results* as a plan to be stored; None when there is nothing to apply."""
+    due = [result for result in results if needs_apply(result)]
     if not due:
         return None
     text = document(due)
-    counts = [part.plan.counts for part in due if part.plan is not None]
-    zones = dict.fromkeys(part.zone for part in due)
+    counts = [result.plan.counts for result in due if result.plan is not None]
+    zones = dict.fromkeys(result.zone for result in due)
     documents = json.loads(text)['parts']
+    targets = sorted({result.target_id for result in due})
+    names = ', '.join(targets)
     return StoredPlan(
         id=new_id(), pool_name='', zone=next(iter(zones)) if len(zones) == 1 else f'{len(zones)} zones',
-        target=_listed(sorted({part.target_id for part in due})), state=PlanState.STORED,
-        desired_digest=_one([each['desired_digest'] for each in documents]),
-        existing_digest=_one([each['existing_digest'] for each in documents]),
+        target=names if len(names) <= 200 else f'{len(targets)} targets', state=PlanState.STORED,
+        desired_digest=_combined([each['desired_digest'] for each in documents]),
+        existing_digest=_combined([each['existing_digest'] for each in documents]),
         creates=sum(each.creates for each in counts), updates=sum(each.updates for each in counts),
         deletes=sum(each.deletes for each in counts),
-        why='\n'.join(str(danger) for part in due for danger in part.dangers) or None, document=text,
+        why='\n'.join(str(danger) for result in due for danger in result.dangers) or None, document=text,
         expires_at=now + lifetime, created_at=now, updated_at=now)
 
 
-def opened(stored: StoredPlan) -> KeptPlan:
+def load(stored: StoredPlan) -> LoadedPlan:
     """
-    :raises WrongPlanState: for a plan in a state in which it is not applied
-    :raises InvalidField: when the document is none of :func:`document`
+    :raises WrongPlanState: for a plan in a state in which it cannot be applied
+    :raises InvalidField: when the document is not one of :func:`document`
     """
     if stored.state not in APPLICABLE:
         when = f' since {stored.applied_at:%Y-%m-%d %H:%M:%S} UTC' if stored.applied_at is not None else ''
@@ -127,68 +131,64 @@ def opened(stored: StoredPlan) -> KeptPlan:
         found = json.loads(stored.document)
         if found['version'] != VERSION:
             raise InvalidField(field=f'plan {stored.id}', why=f'its document has version {found["version"]!r}')
-        parts = {(each['zone'], each['target']): KeptPart(each['zone'], each['target'],
-                                                          tuple(change_of(change) for change in each['changes']),
-                                                          each['source_digest'], each['existing_digest'])
-                 for each in found['parts']}
+        changes = {(each['zone'], each['target']): StoredChanges(tuple(map(change_of, each['changes'])),
+                                                                 each['source_digest'], each['existing_digest'])
+                   for each in found['parts']}
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidField(field=f'plan {stored.id}', why=f'its document is not that of a run ({error!r})') from error
-    return KeptPlan(stored.id, parts, stored.expires_at)
+    return LoadedPlan(stored.id, changes, stored.expires_at)
 
 
-def why(outcome: RunReport) -> str | None:
-    """What failed, a line for each; None for nothing."""
-    lines = [f'{part.zone} on {part.target_id}: {each}' for part in outcome.failed
-             for each in ((part.error,) if part.error else part.result.errors if part.result else ())]
+def failure_text(report: RunReport) -> str | None:
+    """What failed, a line for each failure; None if nothing failed."""
+    lines = [f'{result.zone} on {result.target_id}: {each}' for result in report.failed
+             for each in ((result.error,) if result.error else result.result.errors if result.result else ())]
     return '\n'.join(lines) or None
 
 
-def _moved(kept: KeptPart, part: TargetResult | None) -> str | None:
-    """Why *kept* is not to be applied; None when it is."""
-    if part is None or part.desired is None or part.existing is None:
+def _why_moved(stored: StoredChanges, result: TargetResult | None) -> str | None:
+    """Why *stored* cannot be applied; None when it can."""
+    if result is None or result.desired is None or result.existing is None:
         return 'it is not configured any more'
-    if part.desired.digest() != kept.source_digest:
+    if result.desired.digest() != stored.source_digest:
         return 'the sources have changed since planning'
-    before, after = _states(kept.changes)
-    now = {key: part.existing.get(*_split(key)) for key in before}
+    before, after = _states(stored.changes)
+    now = {key: result.existing[key] if key in result.existing else None for key in before}
     neither = [key for key, state in now.items()
-               if _told(state) not in (_told(before[key]), _told(after[key])) and not _is_soa(key)]
+               if _comparable(state) not in (_comparable(before[key]), _comparable(after[key])) and not _is_soa(key)]
     if neither:
         return f'the zone has changed since planning ({_names(neither)})'
-    if _with(part.existing, before).digest() != kept.existing_digest:
+    if _with_states(result.existing, before).digest() != stored.existing_digest:
         return 'the zone has changed since planning, in records the plan does not touch'
-    due = {key: _told(after[key]) for key, state in now.items()
-           if _told(state) != _told(after[key]) and not _is_soa(key)}
-    planned = {key: _told(state) for key, state in _states(_changes(kept, part))[1].items() if not _is_soa(key)}
+    due = {key: _comparable(after[key]) for key, state in now.items()
+           if _comparable(state) != _comparable(after[key]) and not _is_soa(key)}
+    plan = _remaining_plan(stored, result)
+    planned = {key: _comparable(state) for key, state in _states(plan.changes if plan else ())[1].items()
+               if not _is_soa(key)}
     if due != planned:
         return f'the configuration gives other changes now ({_names(key for key, _ in due.items() ^ planned.items())})'
     return None
 
 
-def _changes(kept: KeptPart, part: TargetResult) -> Sequence[Change]:
-    plan = _rest(kept, part)
-    return plan.changes if plan is not None else ()
+def _remaining(stored: StoredChanges, result: TargetResult) -> TargetResult:
+    """*result* with the plan of what remains of *stored*, and the number of changes that are done."""
+    plan = _remaining_plan(stored, result)
+    left = _states(plan.changes if plan else ())[1]
+    done = sum(1 for change in stored.changes if not _states([change])[1].keys() & left.keys())
+    return dataclasses.replace(result, plan=plan, applied_before=done, existing=None)
 
 
-def _rest(kept: KeptPart, part: TargetResult) -> Plan | None:
-    """What was planned just now, without a SOA that *kept* does not change."""
-    if part.plan is None:
+def _remaining_plan(stored: StoredChanges, result: TargetResult) -> Plan | None:
+    """The plan of *result*, without an SOA change that is not in *stored*."""
+    if result.plan is None:
         return None
-    soa = f'{part.zone}\tSOA'
-    known = soa in _states(kept.changes)[1]
-    return dataclasses.replace(part.plan, changes=[each for each in part.plan.changes
-                                                   if known or each.types != ('SOA',)])
-
-
-def _continued(kept: KeptPart, part: TargetResult) -> TargetResult:
-    """*part* with what is left of *kept* and how much of it is done; what was there only to compare is dropped."""
-    left = _states(_changes(kept, part))[1]
-    done = sum(1 for change in kept.changes if not _states([change])[1].keys() & left.keys())
-    return dataclasses.replace(part, plan=_rest(kept, part), earlier=done, existing=None)
+    with_soa = f'{result.zone}\tSOA' in _states(stored.changes)[1]
+    return dataclasses.replace(result.plan, changes=[each for each in result.plan.changes
+                                                     if with_soa or each.types != ('SOA',)])
 
 
 def _states(changes: Iterable[Change]) -> tuple[States, States]:
-    """What *changes* find and leave, by key; None where there is nothing."""
+    """The RRsets before and after *changes*, by key; None where there is none."""
     before: dict[str, RRset | None] = {}
     after: dict[str, RRset | None] = {}
     for change in changes:
@@ -201,47 +201,34 @@ def _states(changes: Iterable[Change]) -> tuple[States, States]:
     return before, after
 
 
-def _with(zone: Zone, states: States) -> Zone:
-    """A copy of *zone* in which the RRsets of *states* are as these say."""
+def _with_states(zone: Zone, states: States) -> Zone:
+    """A copy of *zone* in which the RRsets of *states* are in these states."""
     copy = zone.copy()
     for key, state in states.items():
-        there = copy.get(*_split(key))
         if state is not None:
             copy.add_record(state, replace=True, lenient=True)
-        elif there is not None:
-            copy.remove_record(there)
+        elif key in copy:
+            copy.remove_record(copy[key])
     return copy
 
 
-def _split(key: str) -> tuple[str, str]:
-    name, _, rtype = key.partition('\t')
-    return name, rtype
-
-
 def _is_soa(key: str) -> bool:
-    """What a server may change by itself, as it takes changes."""
+    # A server may change the SOA by itself when it makes changes.
     return key.endswith('\tSOA')
 
 
-def _told(state: RRset | None) -> str | None:
-    """What of an RRset counts in comparing; the same before and after a journey through JSON."""
+def _comparable(state: RRset | None) -> str | None:
+    """What of an RRset is compared; the same before and after a conversion to JSON."""
     if state is None:
         return None
     return f'{state.packed}\t{json.dumps(state.extra.served, sort_keys=True, default=str)}'
 
 
-def _listed(ids: Sequence[str]) -> str:
-    """*ids*, or how many they are where they would not fit on a line."""
-    found = ', '.join(ids)
-    return found if len(found) <= 200 else f'{len(ids)} targets'
-
-
 def _names(keys: Iterable[str]) -> str:
     names = sorted({key.replace('\t', ' ') for key in keys})
-    more = f' and {len(names) - MANY} more' if len(names) > MANY else ''
-    return ', '.join(names[:MANY]) + more
+    more = f' and {len(names) - SHOWN} more' if len(names) > SHOWN else ''
+    return ', '.join(names[:SHOWN]) + more
 
 
-def _one(digests: Sequence[str]) -> str:
-    """One digest for many."""
+def _combined(digests: Sequence[str]) -> str:
     return digests[0] if len(digests) == 1 else hashlib.sha256('\n'.join(digests).encode()).hexdigest()

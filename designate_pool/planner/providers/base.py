@@ -140,9 +140,9 @@ class BaseProvider(BaseSource):
         :raises SourceError: when what is here cannot be read to its end
         """
         existing = desired.empty()
-        existing.expect(desired)
+        existing.share_values_with(desired)
         exists = self.populate(existing, target=True, lenient=True)
-        existing.expect(None)
+        existing.share_values_with(None)
         desired = self._process_desired_zone(desired.copy())
         existing = self._process_existing_zone(existing, desired, lenient=lenient)
         for processor in processors:

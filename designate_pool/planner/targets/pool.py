@@ -118,7 +118,7 @@ class PoolProvider(BaseProvider):
         if kept is not None and (kept.id, kept.serial) == (zone_id, serial):
             return kept
         text = self._ask(lambda: self._api.contents(zone_id))
-        pairs = master.read(text, zone.name, f'{self.id}: {zone.name}', like=zone.expected)
+        pairs = master.read(text, zone.name, f'{self.id}: {zone.name}', like=zone.shared_values)
         soa = pairs.pop(f'{zone.name}\tSOA')
         # The serial is from the export itself, which is of one state of the zone.
         kept = KeptZone(zone_id, soa_rdata.serial_in(soa.split('\t')[1]), pairs)

@@ -23,7 +23,7 @@ from designate_pool.planner.targets.update_messages import Message, messages
 from designate_pool.planner.transfer_in import ZoneNotThere, serial, serial_in, soa_query, transfer, unread
 from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.changes import Change
-from designate_pool.planner.zone.zone import Zone, skeleton
+from designate_pool.planner.zone.zone import Zone, required_records
 from designate_pool.protocol.rrset import RRset
 from designate_pool.protocol.soa_rdata import serial_of
 from designate_pool.protocol.tcp_client import TcpPeer, key_of
@@ -151,7 +151,7 @@ class Rfc2136Provider(ServerProvider):
 
 def _contents(zone: Zone) -> list[RRset]:
     """All but what a zone has to have."""
-    kept = {each.key for each in skeleton(zone)} | {f'{zone.name}\tSOA'}
+    kept = {each.key for each in required_records(zone)} | {f'{zone.name}\tSOA'}
     return [each for each in zone if each.key not in kept]
 
 

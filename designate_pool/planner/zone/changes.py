@@ -1,8 +1,8 @@
-"""What makes one zone into another.
+"""The changes from one zone to another.
 
-The invariant: applying the changes to *existing*, in their order, gives *desired* but for what was left out on purpose;
-and at no step is a CNAME beside other data.  Therefore what a name loses goes before what it gets, and where a CNAME
-takes the place of other data, or these its place, both are one :class:`Replace`.
+Applied to *existing* in their order, they give *desired*, except for what is excluded on purpose; and at no step does a
+CNAME share its name with other data.  So deletes come before creates, and a CNAME that replaces other data, or is
+replaced by them, is one change, :class:`Replace`.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ Pairs = Iterable[tuple[str, str]]
 class Change:
     """One change of a zone.
 
-    :ivar existing: RRsets that are there before and not after, or not as they were
-    :ivar new: RRsets that are there after and not before, or not as they are
-    :cvar verbs: what a policy has to allow
+    :ivar existing: RRsets that are removed or altered
+    :ivar new: RRsets that are added or altered
+    :cvar verbs: what a policy must allow
     """
 
     existing: tuple[RRset, ...] = ()
     new: tuple[RRset, ...] = ()
     verbs: ClassVar[frozenset[str]] = frozenset()
-    #: In the order of applying.
+    #: Changes of a lower rank are applied first.
     rank: ClassVar[int] = 0
 
     @property
@@ -39,7 +39,7 @@ class Change:
 
     @property
     def record(self) -> RRset:
-        """The RRset that the change is called after: the new one where there is one."""
+        """The RRset that names the change: the new one if there is one."""
         return (self.new or self.existing)[0]
 
     @property
@@ -60,7 +60,7 @@ class Change:
 
 
 class Delete(Change):
-    """An RRset goes."""
+    """An RRset is removed."""
 
     __slots__ = ()
     verbs = frozenset({'delete'})
@@ -68,7 +68,7 @@ class Delete(Change):
 
 
 class Replace(Change):
-    """A name's CNAME gives way to other data, or other data to a CNAME: all at once, or not at all."""
+    """A CNAME replaces other data of its name, or is replaced by them, in one step."""
 
     __slots__ = ()
     verbs = frozenset({'create', 'delete'})
@@ -84,7 +84,7 @@ class Update(Change):
 
 
 class Create(Change):
-    """An RRset comes."""
+    """An RRset is added."""
 
     __slots__ = ()
     verbs = frozenset({'create'})
@@ -107,40 +107,41 @@ def delete(existing: RRset) -> Delete:
 
 
 def ordered(changes: Iterable[Change]) -> list[Change]:
-    """*changes* as they are to be applied."""
+    """*changes* in the order of applying."""
     return sorted(changes, key=lambda change: change.order)
 
 
 def between(existing: Zone, desired: Zone, target_id: str = '',
             supports: Callable[[RRset], bool] = lambda rrset: True) -> list[Change]:
-    """The changes that make *existing* into *desired*, in the order of applying.
+    """The changes from *existing* to *desired*, in the order of applying.
 
-    What either side says is not for the target, and what the target does not support, stays as it is.
+    RRsets that are not for the target by their :class:`~designate_pool.protocol.rrset.Extra` on either side, or that the
+    target does not support, are left unchanged.
 
     :param supports: whether the target can hold an RRset
     """
     before, after = existing.packed, desired.packed
     found = [_change(key, value, after.get(key), existing.extras, desired.extras)
              for key, value in before.items() if after.get(key) != value]
-    # What only its extras may make different.
+    # The packed values are equal, but the extras may differ.
     found += [_change(key, before[key], after[key], existing.extras, desired.extras)
               for key in {**existing.extras, **desired.extras} if key in before and before[key] == after.get(key)]
     found += [_change(key, None, value, existing.extras, desired.extras)
               for key, value in after.items() if key not in before]
-    return _finished(found, target_id, supports)
+    return _filtered(found, target_id, supports)
 
 
-def of_streams(existing: Pairs, desired: Pairs, supports: Callable[[RRset], bool] = lambda rrset: True) -> list[Change]:
-    """:func:`between` for packed pairs that come in the order of their keys; only the changes are kept in memory.
+def between_streams(existing: Pairs, desired: Pairs, supports: Callable[[RRset], bool] = lambda rrset: True) -> list[Change]:
+    """:func:`between` for packed pairs in the order of their keys; only the changes are held in memory.
 
     :raises InvalidField: for a pair that is out of order
     """
-    found = [_change(key, old, new, {}, {}) for key, old, new in _merged(existing, desired) if old != new]
-    return _finished(found, '', supports)
+    found = [_change(key, old, new, {}, {}) for key, old, new in _joined(existing, desired) if old != new]
+    return _filtered(found, '', supports)
 
 
 def apply(zone: Zone, changes: Iterable[Change]) -> Zone:
-    """A copy of *zone* with *changes* made in it, in the order they come.
+    """A copy of *zone* after *changes*, applied in the given order.
 
     :raises ZoneError: when a change does not fit
     """
@@ -156,7 +157,7 @@ def apply(zone: Zone, changes: Iterable[Change]) -> Zone:
 
 def _change(key: str, old: str | None, new: str | None, old_extras: Mapping[str, Extra],
             new_extras: Mapping[str, Extra]) -> Change | None:
-    """None where the RRset is the same, or one of the two sides forbids to touch it."""
+    """The change of one RRset; None if both sides are equal."""
     before = None if old is None else unpack(key, old, old_extras.get(key, NO_EXTRA))
     after = None if new is None else unpack(key, new, new_extras.get(key, NO_EXTRA))
     if before is None:
@@ -168,33 +169,33 @@ def _change(key: str, old: str | None, new: str | None, old_extras: Mapping[str,
     return update(before, after)
 
 
-def _finished(found: Sequence[Change | None], target_id: str, supports: Callable[[RRset], bool]) -> list[Change]:
+def _filtered(found: Sequence[Change | None], target_id: str, supports: Callable[[RRset], bool]) -> list[Change]:
     kept = [change for change in found if change is not None
             and all(each.extra.is_for(target_id) and supports(each) for each in (*change.existing, *change.new))]
-    return ordered(paired(kept))
+    return ordered(with_replaces(kept))
 
 
-def paired(changes: Sequence[Change]) -> Iterator[Change]:
-    """*changes*, those made one that have to happen at once: a CNAME and what it displaces, or is displaced by."""
-    aliased = {change.name for change in changes
-               if isinstance(change, (Create, Delete)) and change.record.type == 'CNAME'}
-    at_once: dict[str, list[Change]] = {}
+def with_replaces(changes: Sequence[Change]) -> Iterator[Change]:
+    """*changes*, with the creates and deletes of a name as one :class:`Replace` if one of them is a CNAME's."""
+    cnames = {change.name for change in changes
+              if isinstance(change, (Create, Delete)) and change.record.type == 'CNAME'}
+    by_name: dict[str, list[Change]] = {}
     for change in changes:
-        if change.name in aliased and isinstance(change, (Create, Delete)):
-            at_once.setdefault(change.name, []).append(change)
+        if change.name in cnames and isinstance(change, (Create, Delete)):
+            by_name.setdefault(change.name, []).append(change)
         else:
             yield change
-    for together in at_once.values():
-        existing = tuple(sorted(each for change in together for each in change.existing))
-        new = tuple(sorted(each for change in together for each in change.new))
+    for group in by_name.values():
+        existing = tuple(sorted(each for change in group for each in change.existing))
+        new = tuple(sorted(each for change in group for each in change.new))
         if existing and new:
             yield Replace(existing, new)
         else:
-            yield from together
+            yield from group
 
 
-def _merged(existing: Pairs, desired: Pairs) -> Iterator[tuple[str, str | None, str | None]]:
-    """Each key once, with its value on both sides."""
+def _joined(existing: Pairs, desired: Pairs) -> Iterator[tuple[str, str | None, str | None]]:
+    """Each key once, with its value on both sides (a merge join)."""
     left, right = _in_order(existing, 'existing'), _in_order(desired, 'desired')
     old, new = next(left, None), next(right, None)
     while old is not None or new is not None:

@@ -1,6 +1,6 @@
-"""Answers that depend on who asks or on what is healthy, in the simpler forms that some targets need.
+"""Dynamic answers (by client location or health), and how they are simplified for targets with fewer features.
 
-They are as octoDNS's YAML has them: ``pools`` of ``values`` that may have a ``status``, and ``rules`` that choose a
+The form is that of octoDNS's YAML: ``pools`` of ``values`` that may have a ``status``, and ``rules`` that choose a
 pool by ``geos`` or ``subnets``.
 """
 
@@ -11,14 +11,14 @@ from typing import Any
 
 Dynamic = dict[str, Any]
 
-#: The status of a value that its health decides about.
+#: The status of a value that is used while it is healthy.
 OBEY = 'obey'
 
 
 def checked(dynamic: Mapping[str, Any]) -> Mapping[str, Any]:
-    """*dynamic*, which is of the shape that all here go by.
+    """*dynamic* itself, if it has the expected form.
 
-    :raises ValueError: when it is not
+    :raises ValueError: when it has not
     """
     pools, rules = dynamic.get('pools') or {}, dynamic.get('rules') or []
     if not (isinstance(pools, Mapping) and all(isinstance(pool, Mapping) and _are_mappings(pool.get('values', []))
@@ -33,7 +33,7 @@ def checked(dynamic: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def without_status(dynamic: Mapping[str, Any]) -> tuple[Dynamic, list[str]]:
-    """*dynamic* with every value's health deciding about it, and the names of the pools where that is a change."""
+    """*dynamic* without the status of values, and the names of the pools that this changes."""
     changed = [name for name, pool in _pools(dynamic).items()
                if any(each.get('status', OBEY) != OBEY for each in pool.get('values', ()))]
     pools = {name: {**pool, 'values': [{key: value for key, value in each.items() if key != 'status'}
@@ -43,10 +43,9 @@ def without_status(dynamic: Mapping[str, Any]) -> tuple[Dynamic, list[str]]:
 
 
 def without_subnets(dynamic: Mapping[str, Any]) -> tuple[Dynamic, list[int]]:
-    """*dynamic* with no rule that asks for subnets, and the numbers of those that did, from 1.
+    """*dynamic* without subnets in rules, and the numbers (from 1) of the rules that had some.
 
-    A rule that asks for places as well asks for these alone; one that does not is left out, and so are the pools that
-    no rule leads to any more.
+    A rule that also has geos keeps these; a rule without geos is removed, and so are pools that are no longer used.
     """
     rules, changed = [], []
     for number, rule in enumerate(dynamic.get('rules', ()), 1):

@@ -1,8 +1,8 @@
-"""A zone as the planner has it: RRsets by name and type, copied only when it is changed.
+"""A zone: RRsets by name and type, copied on write.
 
-The invariant: a copy costs nothing until one of the two is changed, and changing the one never changes the other.  An
-RRset is inside the zone and not in a sub-zone, and a CNAME is alone at its name; who adds leniently may break the last
-two of these.
+A copy costs nothing until one of the two zones is changed, and a change of one never affects the other.  RRsets are
+inside the zone, not in a sub-zone, and no CNAME shares its name with other data; lenient additions may break the last
+two rules.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _NOTHING: Mapping[str, str] = MappingProxyType({})
 class Zone:
     """
     :param name: absolute
-    :param sub_zones: names of zones below this one that are kept elsewhere; of these only NS and DS are in this zone
-    :param update_pcent_threshold: the fraction of RRsets that one plan may update; None leaves it to the target
+    :param sub_zones: names of delegated zones; only their NS and DS records are in this zone
+    :param update_pcent_threshold: the fraction of RRsets that one plan may update; None for the target's default
     :param delete_pcent_threshold: the same for deletes
     """
 
@@ -35,16 +35,16 @@ class Zone:
         self._rrsets: dict[str, str] = {}
         self._extras: dict[str, Extra] = {}
         self._types: set[str] = set()
-        self._expected: Mapping[str, str] = _NOTHING
+        self._shared_values: Mapping[str, str] = _NOTHING
         self._shared = False
         self._suffix = '.' if self.name == '.' else f'.{self.name}'
 
     def copy(self) -> Zone:
-        """A zone that is the same, and shares all with this one until one of them is changed."""
-        twin = Zone.__new__(Zone)
-        twin.__dict__.update(self.__dict__)
-        self._shared = twin._shared = True
-        return twin
+        """An equal zone that shares its contents with this one until one of them is changed."""
+        copy = Zone.__new__(Zone)
+        copy.__dict__.update(self.__dict__)
+        self._shared = copy._shared = True
+        return copy
 
     def empty(self) -> Zone:
         """A zone of the same name, sub-zones and thresholds that holds nothing."""
@@ -55,14 +55,21 @@ class Zone:
         return len(self._rrsets)
 
     def __bool__(self) -> bool:
-        # An empty zone is a zone all the same; whoever means its size says len().
+        # An empty zone is not None; use len() for its size.
         return True
 
     def __contains__(self, key: str) -> bool:
         return key in self._rrsets
 
+    def __getitem__(self, key: str) -> RRset:
+        """
+        :param key: ``name TAB type``
+        :raises KeyError: when it has no such RRset
+        """
+        return unpack(key, self._rrsets[key], self._extras.get(key, NO_EXTRA))
+
     def __iter__(self) -> Iterator[RRset]:
-        """Its RRsets, in no particular order; it may be changed meanwhile."""
+        """Its RRsets, in no particular order; the zone may be changed during the iteration."""
         extras = self._extras
         for key, value in list(self._rrsets.items()):
             yield unpack(key, value, extras.get(key, NO_EXTRA) if extras else NO_EXTRA)
@@ -89,17 +96,17 @@ class Zone:
 
     @property
     def types(self) -> frozenset[str]:
-        """The types that it has, and maybe some that it had."""
+        """The types that it has, and possibly some that it no longer has."""
         return frozenset(self._types)
 
     @property
-    def expected(self) -> Mapping[str, str]:
-        """Packed pairs, many of which this zone will have: who makes texts for it may use these in their place."""
-        return self._expected
+    def shared_values(self) -> Mapping[str, str]:
+        """Packed pairs of a similar zone: a source should use these strings instead of equal ones of its own."""
+        return self._shared_values
 
-    def expect(self, other: Zone | None) -> None:
-        """Have what is equal in *other* kept once for both, when this zone is filled; None ends that."""
-        self._expected = _NOTHING if other is None else other.packed
+    def share_values_with(self, other: Zone | None) -> None:
+        """Store each value that is equal in *other* once for both zones, to save memory; None ends that."""
+        self._shared_values = _NOTHING if other is None else other.packed
 
     @property
     def root_ns(self) -> RRset | None:
@@ -107,11 +114,10 @@ class Zone:
 
     def get(self, name: str, rtype: str) -> RRset | None:
         key = f'{name}\t{rtype}'
-        value = self._rrsets.get(key)
-        return None if value is None else unpack(key, value, self._extras.get(key, NO_EXTRA))
+        return self[key] if key in self._rrsets else None
 
     def holds(self, name: str) -> bool:
-        """Whether *name* is the zone's own or below it, whatever the zone has there."""
+        """Whether *name* is the apex or below it, even if the zone has no records there."""
         return lies_in(name, self.name)
 
     def at(self, name: str) -> list[RRset]:
@@ -119,27 +125,26 @@ class Zone:
         return [found for rtype in sorted(self._types) if (found := self.get(name, rtype)) is not None]
 
     def of_types(self, types: Collection[str], with_extras: bool = False) -> Iterator[RRset]:
-        """The RRsets of these types, in no particular order; it may be changed meanwhile.
+        """The RRsets of these types, in no particular order; the zone may be changed during the iteration.
 
-        :param with_extras: and those of any type that have an :class:`~designate_pool.protocol.rrset.Extra`
+        :param with_extras: also those of any type that have an :class:`~designate_pool.protocol.rrset.Extra`
         """
         extras = self._extras
         ends = tuple(f'\t{rtype}' for rtype in types if rtype in self._types)
         keys = [key for key in self._rrsets if key.endswith(ends)] if ends else []
         if with_extras:
             keys += [key for key in extras if not key.endswith(ends)]
-        for key, value in [(key, self._rrsets[key]) for key in keys]:
-            yield unpack(key, value, extras.get(key, NO_EXTRA))
+        yield from [self[key] for key in keys]
 
     def add_record(self, rrset: RRset, replace: bool = False, lenient: bool = False) -> None:
-        """Have the zone hold *rrset*.
+        """Add *rrset*.
 
-        :param replace: in the place of what is there of its name and type
-        :param lenient: also in a sub-zone, or beside a CNAME
+        :param replace: whether an RRset of the same name and type is replaced
+        :param lenient: allow it in a sub-zone, or beside a CNAME
         :raises RRsetOutsideZone: for a name that is not in the zone
-        :raises DuplicateRRset: when its name and type are there and are not to be replaced
-        :raises RRsetInSubZone: for what belongs to a sub-zone
-        :raises RRsetBesideCname: when a CNAME would not be alone at its name
+        :raises DuplicateRRset: when its name and type exist and *replace* is not set
+        :raises RRsetInSubZone: when it belongs to a sub-zone
+        :raises RRsetBesideCname: when a CNAME would share its name with other data
         """
         key = rrset.key
         if not self.holds(rrset.name):
@@ -149,10 +154,8 @@ class Zone:
         if not lenient:
             self._check_sub_zones(rrset.name, rrset.type)
             self._check_cname(rrset.name, rrset.type)
-        self._own()
-        packed = rrset.packed
-        there = self._expected.get(key)
-        self._rrsets[key] = packed if there is None or there != packed else there
+        self._unshare()
+        self._rrsets[key] = _interned(key, rrset.packed, self._shared_values)
         self._types.add(rrset.type)
         if rrset.extra is not NO_EXTRA and rrset.extra != NO_EXTRA:
             self._extras[key] = rrset.extra
@@ -160,29 +163,25 @@ class Zone:
             self._extras.pop(key, None)
 
     def remove_record(self, rrset: RRset) -> None:
-        """Have the zone not hold the RRset of this name and type.
+        """Remove the RRset of this name and type.
 
-        :raises RRsetNotFound: when it does not
+        :raises RRsetNotFound: when there is none
         """
         key = rrset.key
         if key not in self._rrsets:
             raise RRsetNotFound(name=rrset.name, rtype=rrset.type)
-        self._own()
+        self._unshare()
         del self._rrsets[key]
         self._extras.pop(key, None)
 
-    def fill(self, pairs: Mapping[str, str] | Iterable[tuple[str, str]], lenient: bool = False,
-             like: Zone | None = None) -> None:
-        """Have the empty zone hold many RRsets at once, each packed and in normal form; much faster than one by one.
+    def fill(self, pairs: Mapping[str, str] | Iterable[tuple[str, str]], lenient: bool = False) -> None:
+        """Fill the empty zone with packed pairs in normal form; much faster than :meth:`add_record` for each.
 
-        All is checked as :meth:`add_record` does, and the zone stays empty when something is wrong.
+        The checks are those of :meth:`add_record`; the zone stays empty when one fails.
 
-        :param pairs: a dict becomes the zone's own, and is not to be changed by others any more
-        :param like: a zone that holds much the same: what is equal is kept once for both; None for what was given
-            to :meth:`expect`
+        :param pairs: a dict becomes the zone's own, and must not be changed by others afterwards
         """
-        known = self._expected if like is None else like._rrsets
-        found = pairs if isinstance(pairs, dict) else _collected(pairs, known)
+        found = pairs if isinstance(pairs, dict) else _unique(pairs, self._shared_values)
         types = {key.rpartition('\t')[2] for key in found}
         self._check_inside(found, types)
         if not lenient:
@@ -190,14 +189,14 @@ class Zone:
                 for key in found:
                     name, _, rtype = key.partition('\t')
                     self._check_sub_zones(name, rtype)
-            _check_aliases(found, types)
+            _check_cnames(found, types)
         if self._rrsets:
             raise ZoneNotEmpty(zone=self.name, count=len(self))
-        self._own()
+        self._unshare()
         self._rrsets, self._types = found, types
 
-    def misfits(self, keys: Collection[str], lenient: bool = False) -> Iterator[tuple[str, ZoneError]]:
-        """Which of *keys* :meth:`fill` or :meth:`add_record` would refuse if all were to be added, and why."""
+    def violations(self, keys: Collection[str], lenient: bool = False) -> Iterator[tuple[str, ZoneError]]:
+        """Those of *keys* that :meth:`fill` or :meth:`add_record` would refuse if all were added, with the errors."""
         types: dict[str, set[str]] = {key[:-len('\tCNAME')]: set() for key in keys if key.endswith('\tCNAME')}
         for key in keys:
             name, _, rtype = key.partition('\t')
@@ -220,12 +219,12 @@ class Zone:
                 yield key, error
 
     def digest(self) -> str:
-        """A SHA-256 of what is served but for the SOA, the same for the same contents however they came together."""
+        """A SHA-256 of what is served except for the SOA; it does not depend on the order of additions."""
         soa = f'{self.name}\tSOA'
         return digest(((key, self._rrsets[key]) for key in sorted(self._rrsets) if key != soa), self._extras)
 
-    def _own(self) -> None:
-        """Stop sharing: from here on what is changed is this zone's alone."""
+    def _unshare(self) -> None:
+        """Copy what is shared with another zone, before a change."""
         if self._shared:
             self._rrsets = dict(self._rrsets)
             self._extras = dict(self._extras)
@@ -234,7 +233,7 @@ class Zone:
 
     def _check_inside(self, keys: Iterable[str], types: Collection[str]) -> None:
         ends = tuple(f'{self._suffix}\t{rtype}' for rtype in types)
-        # Nearly all pass the first two, which are cheap.
+        # The first two conditions are cheap, and nearly all keys pass them.
         for key in keys:
             if (not key.endswith(ends) or '\\' in key) and not self.holds(name := key.partition('\t')[0]):
                 raise RRsetOutsideZone(name=name, zone=self.name)
@@ -257,8 +256,8 @@ class Zone:
             raise RRsetBesideCname(name=name, rtype=rtype)
 
 
-def skeleton(zone: Zone) -> list[RRset]:
-    """What a zone cannot be without beside its SOA: its own NS records, and the addresses of those inside it."""
+def required_records(zone: Zone) -> list[RRset]:
+    """The records that a zone needs besides its SOA: the NS records of the apex, and their addresses in the zone."""
     servers = zone.root_ns.rdatas if zone.root_ns is not None else ()
     return [each for each in zone.of_types(('NS', 'A', 'AAAA')) if each.name == zone.name and each.type == 'NS'
             or each.name in servers and each.type != 'NS']
@@ -270,22 +269,27 @@ def digest(pairs: Iterable[tuple[str, str]], extras: Mapping[str, Extra] = Mappi
     for key, value in pairs:
         summed.update(f'{key}\t{value}\n'.encode())
     for key, served in sorted(_served(extras).items()):
-        summed.update(f'{key}\t{_plain(served)!r}\n'.encode())
+        summed.update(f'{key}\t{_canonical(served)!r}\n'.encode())
     return summed.hexdigest()
 
 
-def _collected(pairs: Mapping[str, str] | Iterable[tuple[str, str]], known: Mapping[str, str]) -> dict[str, str]:
+def _interned(key: str, value: str, known: Mapping[str, str]) -> str:
+    """The equal string in *known*, if there is one, so that it is in memory once."""
+    other = known.get(key)
+    return value if other is None or other != value else other
+
+
+def _unique(pairs: Mapping[str, str] | Iterable[tuple[str, str]], known: Mapping[str, str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for key, value in pairs.items() if isinstance(pairs, Mapping) else pairs:
         if key in found:
             name, _, rtype = key.partition('\t')
             raise DuplicateRRset(name=name, rtype=rtype)
-        there = known.get(key)
-        found[key] = value if there is None or there != value else there
+        found[key] = _interned(key, value, known)
     return found
 
 
-def _check_aliases(found: Collection[str], types: Iterable[str]) -> None:
+def _check_cnames(found: Collection[str], types: Iterable[str]) -> None:
     others = sorted(set(types) - {'CNAME'})
     for name in [key[:-len('\tCNAME')] for key in found if key.endswith('\tCNAME')]:
         for rtype in others:
@@ -293,11 +297,11 @@ def _check_aliases(found: Collection[str], types: Iterable[str]) -> None:
                 raise RRsetBesideCname(name=name, rtype=rtype)
 
 
-def _plain(value: object) -> object:
-    """*value* so that it looks the same whatever order its mappings came in."""
+def _canonical(value: object) -> object:
+    """*value* with mappings as sorted lists, so that equal values have equal text."""
     if isinstance(value, Mapping):
-        return sorted((str(key), _plain(each)) for key, each in value.items())
-    return [_plain(each) for each in value] if isinstance(value, (list, tuple)) else value
+        return sorted((str(key), _canonical(each)) for key, each in value.items())
+    return [_canonical(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 
 def _served(extras: Mapping[str, Extra]) -> dict[str, object]:

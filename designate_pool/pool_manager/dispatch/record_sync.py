@@ -33,7 +33,7 @@ from designate_pool.planner.processors.ownership import MarkRegistry, Ownership,
 from designate_pool.planner.processors.policies import PolicyProcessor
 from designate_pool.planner.providers.base import BaseProcessor, ServerProvider
 from designate_pool.planner.zone import changes
-from designate_pool.planner.zone.zone import Zone, skeleton
+from designate_pool.planner.zone.zone import Zone, required_records
 from designate_pool.pool_manager.settings import ManagerSettings
 from designate_pool.pool_manager.verify.retransfer import Retransfer
 from designate_pool.protocol.rrset import LOWER
@@ -220,7 +220,7 @@ class _ZoneSync:
         ours = self._ours(provider, existing)
         # The SOA and NS records of the apex remain while others have records in the zone.
         kept = existing.empty()
-        for each in skeleton(existing):
+        for each in required_records(existing):
             if provider.supports(each) and (provider.SUPPORTS_ROOT_NS or each != existing.root_ns):
                 kept.add_record(each, lenient=True)
         plan = self._plan(provider, kept)
@@ -450,4 +450,4 @@ def _is_approved_in_full(live: StoredPlan, document: dict[str, object]) -> bool:
 def _blocked_reason(plan: Plan, policy: str) -> str:
     names = ', '.join(f'{each.change.kind} {each.change.name} ({each.why})' for each in plan.blocked[:3])
     more = f' and {len(plan.blocked) - 3} more' if len(plan.blocked) > 3 else ''
-    return f'{len(plan.blocked)} changes are kept back there: {names}{more}'
+    return f'{len(plan.blocked)} changes are blocked: {names}{more}'

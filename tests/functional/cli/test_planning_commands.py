@@ -99,7 +99,7 @@ class TestRounds:
     def test_a_folder_is_planned_reviewed_applied_and_served_and_then_there_is_nothing_to_do(
             self, pool: Pool, git: Repository) -> None:
         ran = git.run('plan', '--detailed-exitcode', code=2)
-        assert f'{git.zone}. on pool: 5 to create, 0 to update, 0 to delete; 0 RRsets there now\n' in ran.out
+        assert f'{git.zone}. on pool: 5 to create, 0 to update, 0 to delete; 0 existing RRsets\n' in ran.out
         assert f'    + www.{git.zone}. 300 A 192.0.2.10; 192.0.2.11\n' in ran.out
         assert pool.served(f'www.{git.zone}', 'A') is None
         assert git.state(ran.plan) == 'STORED'
@@ -292,7 +292,7 @@ class TestBeside:
         assert pool.served('www.example.net', 'CNAME') == ['www.example.com.']
         folder.change('example-sync-zones/example.net.zone', 'www         IN CNAME www.example.com.\n', '')
         ran = folder.run('plan', '--config', 'example-sync.yaml', '--detailed-exitcode')
-        assert 'Kept back (policy): Delete www.example.net.' in ran.out
+        assert 'Blocked (policy): Delete www.example.net.' in ran.out
         for name in ('example.com', 'example.net'):
             folder.run('zone', 'delete', name, '--wait', '30')
 

@@ -361,5 +361,5 @@ def test_files_are_compared_as_streams(tmp_path: pathlib.Path) -> None:
     zone.remove_record(rrset(f'host00007.{ZONE}', 'A', 60, ['192.0.2.7']))
     (tmp_path / 'example.com.new').write_text(''.join(master.write(zone)))
     old, new = (ZoneFileSource('files', str(tmp_path), end).stream(ZONE) for end in ('.old', '.new'))
-    assert [str(each) for each in changes.of_streams(old, new)] == [
+    assert [str(each) for each in changes.between_streams(old, new)] == [
         'Delete host00007.example.com. 60 A 192.0.2.7']

@@ -76,7 +76,7 @@ def test_all_forms_have_the_same_zone(tmp_path: pathlib.Path) -> None:
         made = [Set(each.name, each.type, each.rdatas) for each in of_yaml]
         assert sorted(made) == sorted(sets(side, 200, 2)) and {each.ttl for each in of_yaml} == {TTL}
     existing, desired = ((tmp_path / side / ZONE).read_text() for side in ('existing', 'desired'))
-    assert len(changes.of_streams(master.stream(existing, ZONE), master.stream(desired, ZONE))) == 6
+    assert len(changes.between_streams(master.stream(existing, ZONE), master.stream(desired, ZONE))) == 6
 
 
 def test_without_yaml_there_is_none(tmp_path: pathlib.Path) -> None:

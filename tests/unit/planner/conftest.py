@@ -145,9 +145,9 @@ class Showing:
         self.diary = diary if diary is not None else []
         self.shown: list[list[TargetResult]] = []
 
-    def run(self, parts: Sequence[TargetResult], file: Any) -> None:
+    def run(self, results: Sequence[TargetResult], file: Any) -> None:
         self.diary.append('output')
-        self.shown.append(list(parts))
+        self.shown.append(list(results))
 
 
 def manager(*providers: BaseSource, zones: dict[str, ZoneSetting] | None = None, **setup: Any) -> SyncEngine:

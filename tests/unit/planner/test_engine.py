@@ -52,7 +52,7 @@ def test_a_second_run_finds_nothing_to_do_and_its_processors_see_none() -> None:
     assert target.zones[ORIGIN] == source.zones[ORIGIN]
     diary.clear()
     second = run.sync(dry_run=False)
-    assert [(part.plan, part.result) for part in second.parts] == [(None, None)]
+    assert [(result.plan, result.result) for result in second.results] == [(None, None)]
     assert (second.changes, second.applied, second.failed) == (0, 0, [])
     assert 'own: plan None' in diary and len(target.made) == 2
 
@@ -60,14 +60,14 @@ def test_a_second_run_finds_nothing_to_do_and_its_processors_see_none() -> None:
 def test_a_dry_run_changes_nothing_and_says_what_it_would() -> None:
     source, target = Memory('source').has(TWO), Memory('target')
     outcome = manager(source, target).sync()
-    assert (outcome.changes, outcome.applied) == (2, 0) and outcome.parts[0].result is None
+    assert (outcome.changes, outcome.applied) == (2, 0) and outcome.results[0].result is None
     assert target.zones == {}
 
 
 def test_a_processor_may_make_a_plan_where_there_was_none() -> None:
     """Q-12."""
     source, target = Memory('source').has(TWO), Memory('target').has(TWO)
-    other = manager(Memory('source').has(f'{TWO}\nnew 60 A 192.0.2.3'), target).sync().parts[0].plan
+    other = manager(Memory('source').has(f'{TWO}\nnew 60 A 192.0.2.3'), target).sync().results[0].plan
 
     class Making(BaseProcessor):
         def process_plan(self, plan, sources, target, lenient=False):  # type: ignore[no-untyped-def]
@@ -86,7 +86,7 @@ def test_a_source_that_breaks_off_fails_its_zone_and_the_others_go_on() -> None:
     run = manager(good, bad, target, zones={'example.net.': setting('target', source='bad'),
                                             'example.com.': setting('target', source='good')})
     outcome = run.sync(dry_run=False)
-    assert [(part.zone, part.error) for part in outcome.failed] == [
+    assert [(result.zone, result.error) for result in outcome.failed] == [
         ('example.net.', 'bad cannot be read: it broke off.')]
     assert outcome.applied == 2 and len(target.zones['example.net.']) == 10
     bad.broken = None
@@ -98,7 +98,7 @@ def test_a_target_that_cannot_be_read_fails_alone() -> None:
     source, bad, good = Memory('source').has(TWO), Memory('bad').has(TWO), Memory('good')
     bad.broken = 'no answer'
     outcome = manager(source, bad, good).sync(dry_run=False)
-    assert [(part.target_id, part.error) for part in outcome.parts] == [
+    assert [(result.target_id, result.error) for result in outcome.results] == [
         ('bad', 'bad cannot be read: no answer.'), ('good', None)]
     assert outcome.applied == 2
 
@@ -109,7 +109,7 @@ def test_an_error_that_nobody_expected_fails_alone_too() -> None:
             raise LookupError('a bug')
 
     outcome = manager(Memory('source').has(TWO), Wrong('wrong'), Memory('good')).sync(dry_run=False)
-    assert [part.error for part in outcome.parts] == ['LookupError: a bug', None]
+    assert [result.error for result in outcome.results] == ['LookupError: a bug', None]
 
 
 def test_a_target_that_fails_half_way_does_not_keep_the_others_and_is_done_the_next_time() -> None:
@@ -118,9 +118,9 @@ def test_a_target_that_fails_half_way_does_not_keep_the_others_and_is_done_the_n
     bad.fails_at = 1
     run = manager(source, bad, good)
     outcome = run.sync(dry_run=False)
-    assert [(part.target_id, part.error, part.result and part.result.ok) for part in outcome.parts] == [
+    assert [(result.target_id, result.error, result.result and result.result.ok) for result in outcome.results] == [
         ('bad', 'the connection broke', False), ('good', None, True)]
-    assert outcome.applied == 2 and [part.target_id for part in outcome.failed] == ['bad']
+    assert outcome.applied == 2 and [result.target_id for result in outcome.failed] == ['bad']
     bad.fails_at = None
     assert run.sync(dry_run=False).applied == 1
     assert bad.zones[ORIGIN] == good.zones[ORIGIN] == source.zones[ORIGIN]
@@ -135,9 +135,9 @@ def test_what_is_unsafe_keeps_everything_from_being_applied_and_is_shown_before(
     with pytest.raises(TooManyDeletes, match='8 of 10'):
         run.sync(dry_run=False)
     assert list(target.zones) == [ORIGIN] and not target.made
-    assert [[part.is_unsafe for part in parts] for parts in showing.shown] == [[True, False]]
+    assert [[result.is_unsafe for result in results] for results in showing.shown] == [[True, False]]
     dry = run.sync()
-    assert [part.zone for part in dry.unsafe] == [ORIGIN]
+    assert [result.zone for result in dry.unsafe] == [ORIGIN]
     with pytest.raises(TooManyDeletes):
         run.sync(dry_run=False, force=['example.net.'])
     assert not target.made
@@ -168,7 +168,7 @@ def test_force_is_for_this_run_and_its_zones_only() -> None:
 def test_an_empty_source_is_told_from_one_that_has_less() -> None:
     target = Memory('target').has(TWO)
     run = manager(Memory('source').has('@ 300 NS ns.example.net.'), target)
-    found = run.sync().parts[0].dangers
+    found = run.sync().results[0].dangers
     assert isinstance(found[0], EmptySource)
 
     class Adding(BaseProcessor):
@@ -177,7 +177,7 @@ def test_an_empty_source_is_told_from_one_that_has_less() -> None:
             return desired
 
     run = manager(Memory('source'), target, processors={'adding': Adding('adding')}, first_processors=('adding',))
-    assert [type(each) for each in run.sync().parts[0].dangers] == [EmptySource, EverythingDeleted]
+    assert [type(each) for each in run.sync().results[0].dangers] == [EmptySource, EverythingDeleted]
 
 
 def test_thresholds_of_the_zone_stand_above_those_of_the_target() -> None:
@@ -212,14 +212,14 @@ def test_policies_of_zone_and_target_intersect_and_what_they_keep_back_is_seen()
     everything, some, few = (Memory(id).has(TWO) for id in ('everything', 'some', 'few'))
     run = manager(source, everything, some, few, zones={ORIGIN: setting('everything', 'some', 'few')},
                   target_policies={'some': ('upsert-only',), 'few': ('create-only', 'upsert-only')})
-    parts = run.sync(dry_run=False).parts
-    assert [[each.kind for each in part.plan.changes] for part in parts if part.plan] == [
+    results = run.sync(dry_run=False).results
+    assert [[each.kind for each in result.plan.changes] for result in results if result.plan] == [
         ['Delete', 'Update', 'Create'], ['Update', 'Create'], ['Create']]
-    assert [len(part.plan.blocked) for part in parts if part.plan] == [0, 1, 2]
+    assert [len(result.plan.blocked) for result in results if result.plan] == [0, 1, 2]
     assert everything.zones[ORIGIN] == source.zones[ORIGIN]
     assert few.zones[ORIGIN] == zone(f'{TWO}\nnew 300 A 192.0.2.5')
     again = run.sync(dry_run=False)
-    assert again.applied == 0 and [part.changes for part in again.parts] == [0, 0, 0]
+    assert again.applied == 0 and [result.changes for result in again.results] == [0, 0, 0]
 
 
 def test_a_target_allows_no_more_than_the_zone_does_and_the_other_way_round() -> None:
@@ -227,7 +227,7 @@ def test_a_target_allows_no_more_than_the_zone_does_and_the_other_way_round() ->
     for of_zone, of_target in ((('create-only',), ('upsert-only',)), (('upsert-only',), ('create-only',))):
         run = manager(source, target, zones={ORIGIN: setting('target', policy=of_zone)},
                       target_policies={'target': of_target})
-        plan = run.sync().parts[0].plan
+        plan = run.sync().results[0].plan
         assert plan is not None and [each.kind for each in plan.changes] == ['Create']
 
 
@@ -267,12 +267,12 @@ def test_an_alias_has_the_records_of_the_other_zone_and_its_own_settings() -> No
 def test_an_alias_alone_reads_the_other_zone_and_leaves_that_as_it_is() -> None:
     source, target = Memory('source').has(TWO), Memory('target')
     run = manager(source, target, zones={'example.net.': ZoneSetting(alias=ORIGIN), ORIGIN: setting('target')})
-    assert [part.zone for part in run.sync(['example.net.'], dry_run=False).parts] == ['example.net.']
+    assert [result.zone for result in run.sync(['example.net.'], dry_run=False).results] == ['example.net.']
     assert list(target.zones) == ['example.net.']
     assert run.dump('example.net.') == target.zones['example.net.']
     source.broken = 'it broke off'
     failed = run.sync(['example.net.'])
-    assert [part.error for part in failed.parts] == ['example.com. cannot be read: it failed itself.']
+    assert [result.error for result in failed.results] == ['example.com. cannot be read: it failed itself.']
 
 
 def test_an_alias_is_as_strict_as_it_says() -> None:
@@ -280,7 +280,7 @@ def test_an_alias_is_as_strict_as_it_says() -> None:
     run = manager(source, Memory('target'), zones={ORIGIN: setting('target', lenient=True),
                                                    'example.net.': ZoneSetting(alias=ORIGIN),
                                                    'example.org.': ZoneSetting(alias=ORIGIN, lenient=True)})
-    assert [(part.zone, part.has_failed) for part in run.sync().parts] == [
+    assert [(result.zone, result.has_failed) for result in run.sync().results] == [
         (ORIGIN, False), ('example.net.', True), ('example.org.', False)]
 
 
@@ -314,7 +314,7 @@ def test_a_star_whose_source_cannot_list_fails_visibly_and_named_zones_go_on() -
     run = manager(bad, good, target, zones={'*': setting('target', source='bad'),
                                             ORIGIN: setting('target', source='good')})
     outcome = run.sync(dry_run=False)
-    assert [(part.zone, part.error) for part in outcome.failed] == [('*', 'bad cannot be read: no answer.')]
+    assert [(result.zone, result.error) for result in outcome.failed] == [('*', 'bad cannot be read: no answer.')]
     assert outcome.applied == 2
     assert run.sync([ORIGIN]).failed == []
 
@@ -325,7 +325,7 @@ def test_zones_below_are_their_own_and_come_first() -> None:
     zones = {each: setting('target') for each in (ORIGIN, 'a.example.com.', 'xexample.com.')}
     run = manager(source, target, zones=zones)
     assert run.get_zone(ORIGIN).sub_zones == {'a.example.com.'}
-    assert [part.zone for part in run.sync(dry_run=False).parts] == ['a.example.com.', ORIGIN, 'xexample.com.']
+    assert [result.zone for result in run.sync(dry_run=False).results] == ['a.example.com.', ORIGIN, 'xexample.com.']
     source.has(f'{TWO}\nwww.a 300 A 192.0.2.9\na 300 NS ns.example.net.')
     assert run.sync().failed[0].error == \
         'www.a.example.com. A belongs to the zone a.example.com., which is configured on its own.'
@@ -346,7 +346,7 @@ def test_a_run_can_be_for_some_zones_sources_and_targets() -> None:
     run = manager(one, two, a, b, zones=zones)
 
     def pairs(*args: object) -> list[tuple[str, str]]:
-        return [(part.zone, part.target_id) for part in run.sync(*args).parts]  # type: ignore[arg-type]
+        return [(result.zone, result.target_id) for result in run.sync(*args).results]  # type: ignore[arg-type]
 
     assert pairs() == [(ORIGIN, 'a'), (ORIGIN, 'b'), ('example.net.', 'a')]
     assert pairs(['example.net.']) == [('example.net.', 'a')]
@@ -373,7 +373,7 @@ def test_zones_are_planned_at_once_and_told_in_order() -> None:
         source.has(TWO, name)
     outcome = manager(source, target, zones={each: setting('target') for each in names}, max_workers=4).sync(
         dry_run=False)
-    assert [part.zone for part in outcome.parts] == sorted(names) and outcome.applied == 8
+    assert [result.zone for result in outcome.results] == sorted(names) and outcome.applied == 8
 
 
 def test_targets_are_changed_at_once_and_the_zones_of_one_in_turn() -> None:

@@ -65,7 +65,7 @@ def test_interrupted_at_any_step_and_then_again(case: StoredPlanCase, step: int)
     again = case.apply()
     assert case.is_done and case.state == 'APPLIED'
     assert again.applied == 2 * CHANGES - step - 1
-    assert sum(part.earlier for part in again.parts) == step + 1
+    assert sum(result.applied_before for result in again.results) == step + 1
     assert [sorted(target.made) for target in case.targets] == [sorted(set(target.made)) for target in case.targets]
     assert sum(len(target.made) for target in case.targets) == 2 * CHANGES
 
@@ -76,7 +76,7 @@ def test_a_target_that_fails_leaves_a_plan_that_can_be_applied_again(
     bad, good = case.targets
     bad.fails_at = step
     outcome = case.apply()
-    assert [part.target_id for part in outcome.failed] == ['a'] and outcome.applied == CHANGES
+    assert [result.target_id for result in outcome.failed] == ['a'] and outcome.applied == CHANGES
     assert good.zones[ORIGIN] == zone(AFTER)
     assert case.state == 'FAILED'
     assert store.get(case.plan_id).why == 'example.com. on a: the connection broke'
@@ -95,7 +95,7 @@ def test_an_interruption_before_the_plan_was_settled_is_finished_without_changes
     for target in case.targets:
         target.has(AFTER)
     outcome = case.apply()
-    assert (outcome.applied, [part.earlier for part in outcome.parts]) == (0, [CHANGES, CHANGES])
+    assert (outcome.applied, [result.applied_before for result in outcome.results]) == (0, [CHANGES, CHANGES])
     assert case.state == 'APPLIED' and not case.targets[0].made
 
 
@@ -168,7 +168,7 @@ def test_a_plan_that_is_too_old_is_refused(store: FolderStore) -> None:
 def test_a_side_that_cannot_be_read_keeps_the_plan_for_later(case: StoredPlanCase) -> None:
     case.targets[1].broken = 'no answer'
     outcome = case.apply()
-    assert [part.error for part in outcome.failed] == ['b cannot be read: no answer.']
+    assert [result.error for result in outcome.failed] == ['b cannot be read: no answer.']
     assert outcome.applied == 0 and case.state == 'STORED' and not case.targets[0].made
     case.targets[1].broken = None
     case.source.broken = 'it broke off'

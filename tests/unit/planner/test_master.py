@@ -136,7 +136,7 @@ def test_what_is_written_is_read_again(found: list[tuple[str, str, set[str]]], s
     lines = list(master.write(zone))
     assert master.read(lines, ZONE, require_soa=soa) == dict(zone.packed)
     assert list(master.stream(lines, ZONE, require_soa=soa)) == sorted(zone.packed.items())
-    assert list(changes.of_streams(master.stream(lines, ZONE, require_soa=soa), sorted(zone.packed.items()))) == []
+    assert list(changes.between_streams(master.stream(lines, ZONE, require_soa=soa), sorted(zone.packed.items()))) == []
 
 
 WHOLE = """@ 3600 IN SOA ns1.example.net. hostmaster.example.net. (
@@ -286,7 +286,7 @@ def test_a_stream_takes_no_more_from_the_file_than_it_needs() -> None:
 def test_two_files_are_compared_as_streams() -> None:
     old = [SOA, *(f'h{number:05} 60 IN A 192.0.2.1\n' for number in range(500))]
     new = [*old[:200], 'h00198x 60 A 192.0.2.1\n', *old[202:300], 'h00299 60 A 192.0.2.9\n', *old[301:]]
-    found = changes.of_streams(master.stream(old, ZONE), master.stream(new, ZONE))
+    found = changes.between_streams(master.stream(old, ZONE), master.stream(new, ZONE))
     assert [(each.kind, each.name) for each in found] == [
         ('Delete', 'h00199.example.com.'), ('Delete', 'h00200.example.com.'), ('Update', 'h00299.example.com.'),
         ('Create', 'h00198x.example.com.')]

@@ -42,47 +42,47 @@ class WithSecret(Memory):
         return {'note': 'a <b> | note', 'when': zone}
 
 
-def parts(after: str = AFTER, **setup: object) -> list[TargetResult]:
+def results(after: str = AFTER, **setup: object) -> list[TargetResult]:
     source, bad, good = Memory('source').has(after), Memory('bad'), WithSecret('good').has(BEFORE)
     bad.broken = 'an answer\nof <two> lines'
     run: SyncEngine = manager(source, bad, good, Memory('same').has(after), **setup)
-    return list(run.sync().parts)
+    return list(run.sync().results)
 
 
-def text(output: BaseOutput, parts: list[TargetResult]) -> str:
+def text(output: BaseOutput, results: list[TargetResult]) -> str:
     if isinstance(output, LogOutput):
-        return output.text(parts)
+        return output.text(results)
     file = io.StringIO()
-    output.run(parts, file)
+    output.run(results, file)
     return file.getvalue()
 
 
 @pytest.mark.parametrize('word', OUTPUTS)
 def test_all_that_there_is_to_know_is_in_each(word: str) -> None:
     """Z-27, Z-28."""
-    told = text(OUTPUTS[word](word), parts(policy=('create-delete-only',)))
+    told = text(OUTPUTS[word](word), results(policy=('create-delete-only',)))
     plain = re.sub('&#([0-9]+);', lambda found: chr(int(found[1])), told)
-    there = '"existing_records": 4' if word == 'json' else '4 RRsets there now'
+    there = '"existing_records": 4' if word == 'json' else '4 existing RRsets'
     for each in ('example.com.', 'good', 'new.example.com.', 'v=1', 'alias.example.com.', 'Replace', 'Delete', 'Create',
                  '192.0.2.1', '192.0.2.9', '60', '300', 'an answer',
                  'the policy create-delete-only does not allow update', 'example.com. MX would be deleted at the apex',
-                 '"forced": false' if word == 'json' else 'needs --force', 'note', '1 kept back', '1 failed',
+                 '"forced": false' if word == 'json' else 'needs --force', 'note', '1 blocked', '1 failed',
                  '1 to create, 1 to update, 2 to delete', '1 unsafe', '1 with nothing to do', there):
         assert each in plain, each
     assert SECRET not in told and 'WithSecret' not in told
 
 
 def test_the_log_has_it_line_by_line(caplog: pytest.LogCaptureFixture) -> None:
-    found = parts()
+    found = results()
     caplog.clear()
     with caplog.at_level(logging.DEBUG):
         LogOutput('log', 'warning').run(found, io.StringIO())
     (record,) = caplog.records
     assert record.levelno == logging.WARNING
     assert record.getMessage().splitlines() == [
-        'example.com. on bad: it failed',
+        'example.com. on bad: failed',
         '  Failed: bad cannot be read: an answer of <two> lines.',
-        'example.com. on good: 1 to create, 2 to update, 2 to delete; 4 RRsets there now',
+        'example.com. on good: 1 to create, 2 to update, 2 to delete; 4 existing RRsets',
         '  Delete example.com. MX',
         '    - example.com. 300 MX 10 www.example.com.',
         '  Delete old.example.com. A',
@@ -114,10 +114,10 @@ def test_a_level_that_is_none_is_refused() -> None:
 
 
 def test_json_is_the_documents_of_the_plans() -> None:
-    found = parts()
+    found = results()
     told = json.loads(text(JsonOutput('json'), found))
     (document,) = told['plans']
-    plan = next(part.plan for part in found if part.plan is not None)
+    plan = next(result.plan for result in found if result.plan is not None)
     assert [change_of(each) for each in document['changes']] == plan.changes
     assert document['existing_digest'] == plan.existing.digest()
     assert told['failed'] == [{'zone': ORIGIN, 'target': 'bad',
@@ -152,8 +152,8 @@ class Reader(html.parser.HTMLParser):
 
 def nasty() -> list[TargetResult]:
     quoted = NASTY.replace('\\', '\\\\').replace('"', '\\"')
-    found = parts(f'new 300 TXT "{quoted}"\nwww 300 A 192.0.2.1\nalias 300 A 192.0.2.2\nold 300 A 192.0.2.3')
-    return [dataclasses.replace(part, error=NASTY) if part.error else part for part in found]
+    found = results(f'new 300 TXT "{quoted}"\nwww 300 A 192.0.2.1\nalias 300 A 192.0.2.2\nold 300 A 192.0.2.3')
+    return [dataclasses.replace(result, error=NASTY) if result.error else result for result in found]
 
 
 def test_html_shows_what_is_nasty_and_runs_none_of_it() -> None:
@@ -174,7 +174,7 @@ def test_markdown_shows_what_is_nasty_and_keeps_its_tables() -> None:
 @pytest.mark.parametrize('word', OUTPUTS)
 def test_nothing_to_do_is_said(word: str) -> None:
     source = Memory('source').has(AFTER)
-    found = list(manager(source, Memory('target').has(AFTER)).sync().parts)
+    found = list(manager(source, Memory('target').has(AFTER)).sync().results)
     assert 'Nothing to do; zones compared with a target: 1.' in text(OUTPUTS[word](word), found)
     assert 'Nothing to do.' in text(OUTPUTS[word](word), [])
 
@@ -182,12 +182,12 @@ def test_nothing_to_do_is_said(word: str) -> None:
 @pytest.mark.parametrize('word', OUTPUTS)
 def test_a_zone_that_is_made_and_what_is_forced_are_said(word: str) -> None:
     source, target = Memory('source').has(AFTER), Memory('target')
-    made = list(manager(source, target).sync().parts)
+    made = list(manager(source, target).sync().results)
     told = text(OUTPUTS[word](word), made)
     assert ('"exists": false' if word == 'json' else 'Create zone') in told
     target.has(BEFORE.replace('www', 'other'))
     source.has('more 300 A 192.0.2.1')
-    forced = list(manager(source, target).sync(force=[ORIGIN]).parts)
+    forced = list(manager(source, target).sync(force=[ORIGIN]).results)
     told = text(OUTPUTS[word](word), forced)
     assert ('"forced": true' if word == 'json' else 'Unsafe, forced by you') in told
 
@@ -211,9 +211,9 @@ def test_a_file_that_cannot_be_written_stops_the_run_before_anything_is_applied(
 
 
 def test_what_a_policy_keeps_back_alone_is_shown() -> None:
-    plan = parts(policy=('update-only',))[1].plan
+    plan = results(policy=('update-only',))[1].plan
     assert isinstance(plan, Plan) and len(plan.blocked) == 4
     target = Memory('target').has(f'{AFTER}\nmore 60 A 192.0.2.1')
     run = manager(Memory('source').has(AFTER), target, policy=('upsert-only',))
-    told = LogOutput('log').text(list(run.sync().parts))
-    assert 'Kept back (policy): Delete more.example.com. 60 A 192.0.2.1: the policy upsert-only does not' in told
+    told = LogOutput('log').text(list(run.sync().results))
+    assert 'Blocked (policy): Delete more.example.com. 60 A 192.0.2.1: the policy upsert-only does not' in told

@@ -79,7 +79,7 @@ def test_two_ordered_streams_give_the_same_as_two_zones(existing: Zone, desired:
     pairs = [list(side.packed.items()) for side in (existing, desired)]
     for each in pairs:
         chance.shuffle(each)
-    assert changes.of_streams(*map(sorted, pairs)) == changes.between(existing, desired)
+    assert changes.between_streams(*map(sorted, pairs)) == changes.between(existing, desired)
 
 
 @given(zones(), zones(), st.integers(0, 12))
@@ -144,7 +144,8 @@ def test_zones_that_are_equal_have_one_digest_and_others_have_two(one: Zone, oth
 @given(zones())
 def test_a_zone_filled_at_once_is_the_zone_filled_one_by_one(found: Zone) -> None:
     filled = Zone(ORIGIN)
-    filled.fill(found.packed.items(), like=found)
+    filled.share_values_with(found)
+    filled.fill(found.packed.items())
     assert filled == found and sorted(filled) == sorted(found)
 
 

@@ -22,7 +22,7 @@ from designate_pool.errors import UnsafePlan
 from designate_pool.model import StoredPlan, utcnow
 from designate_pool.planner.engine import SyncEngine
 from designate_pool.planner.outputs import HtmlOutput, LogOutput, MarkdownOutput, document
-from designate_pool.planner.plan.stored_plan import is_due
+from designate_pool.planner.plan.stored_plan import needs_apply
 from designate_pool.planner.run_report import RunReport, TargetResult, lines_of
 from designate_pool.planner.setup import Output, Setup
 from designate_pool.planner.targets.pool import PoolProvider
@@ -73,7 +73,7 @@ class MakePlan(SyncCommand):
         self.app.stderr.writelines(f'{note}\n' for note in notes)
         if report.failed:
             return 1
-        return CHANGES if parsed_args.detailed_exitcode and any(map(is_due, report.parts)) else 0
+        return CHANGES if parsed_args.detailed_exitcode and any(map(needs_apply, report.results)) else 0
 
 
 class ApplyPlan(SyncCommand):
@@ -148,9 +148,9 @@ class ApplyPlan(SyncCommand):
 
     def _changed(self, setup: Setup, report: RunReport) -> Iterable[tuple[Client, str]]:
         """The zones of pools that were changed, now or by an earlier try to apply the same plan."""
-        for part in report.parts:
+        for part in report.results:
             target = setup.providers[part.target_id] if part.target_id in setup.providers else None
-            if isinstance(target, PoolProvider) and (part.earlier or part.result is not None and part.result.ok):
+            if isinstance(target, PoolProvider) and (part.applied_before or part.result is not None and part.result.ok):
                 yield client(target, self.client), part.zone
 
 
@@ -193,10 +193,10 @@ def _unsafe(error: UnsafePlan, words: str, parsed_args: argparse.Namespace) -> s
 
 def _result_lines(report: RunReport) -> Iterable[str]:
     """The result of each zone, a line each."""
-    for part in report.parts:
-        if part.result is not None or part.earlier:
+    for part in report.results:
+        if part.result is not None or part.applied_before:
             made = part.result.applied if part.result is not None else 0
-            before = f' ({part.earlier} were made before)' if part.earlier else ''
+            before = f' ({part.applied_before} were made before)' if part.applied_before else ''
             yield f'{part.zone} on {part.target_id}: {made} of {plural(part.changes, "change")} applied{before}'
         for error in _errors(part):
             yield f'{part.zone} on {part.target_id}: {error}'
@@ -224,20 +224,20 @@ def _write(text: str, file: str | None, stdout: TextIO) -> None:
 
 def _as_json(report: RunReport, notes: Sequence[str]) -> str:
     plan_id = None if report.plan_id is None else dashed(report.plan_id)
-    return json.dumps({'plan_id': plan_id, **document(report.parts)}, indent=2, sort_keys=True) + '\n'
+    return json.dumps({'plan_id': plan_id, **document(report.results)}, indent=2, sort_keys=True) + '\n'
 
 
 def _as_log(report: RunReport, notes: Sequence[str]) -> str:
-    return LogOutput('plan').text(report.parts)
+    return LogOutput('plan').text(report.results)
 
 
 def _as_markdown(report: RunReport, notes: Sequence[str]) -> str:
-    return MarkdownOutput('plan').text(report.parts) + ''.join(f'\n    {note}\n' for note in notes)
+    return MarkdownOutput('plan').text(report.results) + ''.join(f'\n    {note}\n' for note in notes)
 
 
 def _as_html(report: RunReport, notes: Sequence[str]) -> str:
     found = ''.join(f'<p><code>{html.escape(note)}</code></p>\n' for note in notes)
-    return HtmlOutput('plan').text(report.parts) + found
+    return HtmlOutput('plan').text(report.results) + found
 
 
 #: The renderers of a report by the name of the format.

@@ -136,7 +136,7 @@ def test_a_file_that_octodns_reads_is_read_and_run(config: Config, tmp_path: pat
     assert not isinstance(setup.providers['config'], AdaptedSource)
     outcome = SyncEngine(setup).sync(dry_run=False)
     assert outcome.failed == [] and outcome.applied == 2
-    assert [str(part.plan.changes[0].record) for part in outcome.parts if part.plan] == [
+    assert [str(result.plan.changes[0].record) for result in outcome.results if result.plan] == [
         'www.example.com. 60 A 192.0.2.1', 'www.example.net. 60 A 192.0.2.1']
     assert '"www.example.net."' in (tmp_path / 'plan.json').read_text()
     assert SyncEngine(setup).sync(dry_run=False).changes == 0
@@ -183,7 +183,7 @@ def test_policies_lifetimes_and_zones_that_are_listed(config: Config) -> None:
     assert setup.plan_lifetime == datetime.timedelta(hours=1)
     manager = SyncEngine(setup)
     assert manager.zones() == ['b.test.', 'a.example.']
-    assert [len(part.plan.changes) for part in manager.sync().parts if part.plan] == [1, 1]
+    assert [len(result.plan.changes) for result in manager.sync().results if result.plan] == [1, 1]
 
 
 def test_values_are_fetched_and_become_what_the_option_is(config: Config, tmp_path: pathlib.Path) -> None:
@@ -388,9 +388,9 @@ def test_meta_records_are_octodns_own(config: Config) -> None:
           example.com.: {{sources: [in], targets: [out]}}
         ''')
     assert setup.last_processors == ('meta',)
-    (part,) = SyncEngine(setup).sync().parts
-    assert part.plan is not None
-    assert 'Create octodns-meta.example.com. 60 TXT "provider=out"' in map(str, part.plan.changes)
+    (result,) = SyncEngine(setup).sync().results
+    assert result.plan is not None
+    assert 'Create octodns-meta.example.com. 60 TXT "provider=out"' in map(str, result.plan.changes)
     assert config.mistakes(f'''
         manager: {{include_meta: true}}
         processors: {{meta: {{class: ttl-clamp}}}}

@@ -23,7 +23,7 @@ def test_the_counts_follow_the_changes() -> None:
     made = plan(zone(hosts(3) + '\nc 300 CNAME x.example.net.'),
                 zone('h01 60 A 192.0.2.1\nnew 300 A 192.0.2.1\nc 300 A 192.0.2.1\nc 300 TXT "x"'))
     assert made.counts == PlanCounts(creates=1, updates=2, deletes=2)
-    assert made.summary() == '1 to create, 2 to update, 2 to delete; 4 RRsets there now'
+    assert made.summary() == '1 to create, 2 to update, 2 to delete; 4 existing RRsets'
     made.changes = [each for each in made.changes if each.kind == 'Delete']
     assert made.counts == PlanCounts(0, 0, 2)
     made.changes.clear()

@@ -124,7 +124,7 @@ def test_a_processor_keeps_back_and_changes_no_plan_that_it_was_given() -> None:
     assert [each.by for each in found.blocked] == ['conflict', 'policy', 'policy', 'policy']
     assert (found.exists, found.update_pcent_threshold, found.delete_pcent_threshold, found.meta) == (
         False, 0.7, 0.8, {'comment': 'x'})
-    assert found.summary() == '1 to create, 0 to update, 0 to delete, 4 kept back; 3 RRsets there now'
+    assert found.summary() == '1 to create, 0 to update, 0 to delete, 4 blocked; 3 existing RRsets'
 
 
 def test_nothing_kept_back_is_the_plan_itself() -> None:

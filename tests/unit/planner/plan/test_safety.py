@@ -188,7 +188,7 @@ def test_what_is_counted_is_what_is_left_in_the_plan() -> None:
     made = plan(zone(hosts(10)), zone(hosts(5)))
     assert kinds(dangers(made)) == [TooManyDeletes]
     kept = PolicyProcessor('policy', 'upsert-only').process_plan(made, (), Target())
-    assert kept is not None and dangers(kept) == [] and '5 kept back' in kept.summary()
+    assert kept is not None and dangers(kept) == [] and '5 blocked' in kept.summary()
     del made.changes[3:]
     assert dangers(made) == []
 

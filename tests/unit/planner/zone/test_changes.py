@@ -52,7 +52,7 @@ def test_the_changes_and_their_order(existing: str, desired: str, expected: list
     made = changes.apply(before, found)
     assert text_of(made) == text_of(after) and text_of(before) == text_of(zone(existing))
     assert changes.between(made, after) == []
-    streams = changes.of_streams(sorted(before.packed.items()), sorted(after.packed.items()))
+    streams = changes.between_streams(sorted(before.packed.items()), sorted(after.packed.items()))
     assert streams == found
 
 
@@ -122,9 +122,9 @@ def test_a_change_that_does_not_fit_is_refused_and_nothing_is_changed(change: ch
 ])
 def test_streams_that_are_out_of_order_are_refused(pairs: list[tuple[str, str]]) -> None:
     with pytest.raises(InvalidField, match='existing: .* out of order'):
-        changes.of_streams(pairs, [])
+        changes.between_streams(pairs, [])
     with pytest.raises(InvalidField, match='desired: .* out of order'):
-        changes.of_streams([], pairs)
+        changes.between_streams([], pairs)
 
 
 @pytest.mark.parametrize(('change', 'kind', 'verbs', 'name', 'types'), [

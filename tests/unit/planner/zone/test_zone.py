@@ -135,7 +135,8 @@ def test_only_an_empty_zone_is_filled() -> None:
 
 def test_filling_like_another_zone_keeps_equal_values_once() -> None:
     first, second = zone(WWW), zone()
-    second.fill([('www.example.com.\tA', '\t'.join(['300', '192.0.2.1']))], like=first)
+    second.share_values_with(first)
+    second.fill([('www.example.com.\tA', '\t'.join(['300', '192.0.2.1']))])
     assert second.packed['www.example.com.\tA'] is first.packed['www.example.com.\tA']
 
 

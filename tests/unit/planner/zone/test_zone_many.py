@@ -78,18 +78,18 @@ def test_what_is_there_already_as_it_should_be_is_in_memory_once(tmp_path: pathl
 def test_what_is_expected_ends_with_the_plan() -> None:
     desired, target = zone(), Target()
     target.plan(desired)
-    assert target.existing is not None and not target.existing.expected
+    assert target.existing is not None and not target.existing.shared_values
 
 
 def test_expecting_what_never_comes_changes_nothing() -> None:
     given = zone()
     for other in (zone(TEXT.replace('192.0.2.', '198.51.100.')), Zone(ZONE), None):
         found = Zone(ZONE)
-        found.expect(other)
+        found.share_values_with(other)
         found.fill(list(given.packed.items()))
         assert found == given
         found = Zone(ZONE)
-        found.expect(other)
+        found.share_values_with(other)
         for each in given:
             found.add_record(each)
         assert found == given
@@ -97,7 +97,7 @@ def test_expecting_what_never_comes_changes_nothing() -> None:
 
 def test_what_is_added_one_by_one_is_in_memory_once_as_well() -> None:
     given, found = zone(), Zone(ZONE)
-    found.expect(given)
+    found.share_values_with(given)
     for each in given:
         found.add_record(each)
     assert all(found.packed[key] is value for key, value in given.packed.items())
