@@ -1,7 +1,7 @@
 """Policies: which kinds of changes may be made at all.
 
-A policy is a set of verbs with a name.  It allows or blocks each change as a whole; several policies together allow what
-each of them allows.
+A policy is a set of verbs with a name.  It allows or blocks each change as a whole; several policies together allow
+what each of them allows.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Which plans are unsafe, so that an operator must force them.
 
-A plan is unsafe if it deletes or updates many RRsets of an existing zone, deletes all of them, or deletes its apex.  The
-check runs on the plan that processors and policies have left.  SOA records are never counted.  A plan for a zone that
-is missing or empty on the target is always safe, so an interrupted first sync can be resumed without force.
+A plan is unsafe if it deletes or updates many RRsets of an existing zone, deletes all of them, or deletes its apex.
+The check runs on the plan that processors and policies have left.  SOA records are never counted.  A plan for a zone
+that is missing or empty on the target is always safe, so an interrupted first sync can be resumed without force.
 """
 
 from __future__ import annotations

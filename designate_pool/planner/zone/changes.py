@@ -115,8 +115,8 @@ def between(existing: Zone, desired: Zone, target_id: str = '',
             supports: Callable[[RRset], bool] = lambda rrset: True) -> list[Change]:
     """The changes from *existing* to *desired*, in the order of applying.
 
-    RRsets that are not for the target by their :class:`~designate_pool.protocol.rrset.Extra` on either side, or that the
-    target does not support, are left unchanged.
+    RRsets that are not for the target by their :class:`~designate_pool.protocol.rrset.Extra` on either side, or that
+    the target does not support, are left unchanged.
 
     :param supports: whether the target can hold an RRset
     """
@@ -131,7 +131,8 @@ def between(existing: Zone, desired: Zone, target_id: str = '',
     return _filtered(found, target_id, supports)
 
 
-def between_streams(existing: Pairs, desired: Pairs, supports: Callable[[RRset], bool] = lambda rrset: True) -> list[Change]:
+def between_streams(existing: Pairs, desired: Pairs,
+                    supports: Callable[[RRset], bool] = lambda rrset: True) -> list[Change]:
     """:func:`between` for packed pairs in the order of their keys; only the changes are held in memory.
 
     :raises InvalidField: for a pair that is out of order
