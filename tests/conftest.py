@@ -11,6 +11,7 @@ pytest_plugins = tuple(f'tests.fixtures.{name}' for name in (
 
 # How long an example takes says more about who else uses the machine than about the code.
 settings.register_profile('shared machine', deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile('quick', settings.get_profile('shared machine'), max_examples=25)
 settings.load_profile('shared machine')
 warm.enabled = True
 

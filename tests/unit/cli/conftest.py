@@ -48,23 +48,32 @@ def api(central, pool_manager):
     server.stop()
 
 
-@pytest.fixture
-def run(api, monkeypatch):
-    """Runs ``designate-pool`` with these words against the API."""
+@pytest.fixture(autouse=True)
+def root_log():
+    """cliff sets its level and gives it handlers; afterwards it is as before."""
     root = logging.getLogger()
-    before, level = list(root.handlers), root.level
+    handlers, level = list(root.handlers), root.level
+    yield root
+    root.setLevel(level)
+    for handler in [each for each in root.handlers if each not in handlers]:
+        root.removeHandler(handler)
+
+
+@pytest.fixture
+def run(api, monkeypatch, root_log):
+    """Runs ``designate-pool`` with these words against the API."""
+    before = list(root_log.handlers)
     # The API runs in this process too, and its log is not the command's.
     monkeypatch.setattr(logging.getLogger('designate_pool'), 'propagate', False)
 
     def run(*words, stdin='', url=api):
         out, err = io.StringIO(), io.StringIO()
         code = Shell(stdin=io.StringIO(stdin), stdout=out, stderr=err).run(['--url', url, *words])
-        for handler in [each for each in root.handlers if each not in before]:
-            root.removeHandler(handler)
+        for handler in [each for each in root_log.handlers if each not in before]:
+            root_log.removeHandler(handler)
         return Ran(code, out.getvalue(), err.getvalue())
 
-    yield run
-    root.setLevel(level)
+    return run
 
 
 @pytest.fixture

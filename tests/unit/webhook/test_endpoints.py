@@ -119,9 +119,9 @@ def test_many_endpoints_of_one_name_cost_as_much_as_they_are_many() -> None:
     times = []
     for name in ('a{}.example.com', 'a.example.com'):
         many = [endpoint(name.format(number), 'A', f'10.0.{number // 200}.{number % 200}') for number in range(3000)]
-        began = time.perf_counter()
+        began = time.thread_time()
         apply_changes(zones(), 300, {'create': many})
-        times.append(time.perf_counter() - began)
+        times.append(time.thread_time() - began)
     # Making the RRset anew with each of them takes some hundred times as long.
     assert times[1] < 10 * times[0]
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pathlib
-import subprocess
-import sys
 
 import pytest
+
+from testing import warm
 
 CONFIG = '''
 providers:
@@ -28,8 +28,7 @@ def folder(tmp_path: pathlib.Path) -> pathlib.Path:
 
 def run(folder: pathlib.Path) -> tuple[int, str]:
     """Exit code and messages."""
-    done = subprocess.run([sys.executable, '-m', 'designate_pool.cmd.programs.sync', '--config', 'sync.yaml', '--once'],
-                          cwd=folder, capture_output=True, text=True, timeout=60)
+    done = warm.run('designate_pool.cmd.programs.sync', '--config', 'sync.yaml', '--once', cwd=folder)
     return done.returncode, done.stderr
 
 

@@ -1,8 +1,8 @@
-"""The API over a stand-in for Central, as a program: ``python -m tests.unit.api.serve eventlet|threading [JSON]``.
+"""The API over a stand-in for Central, as a program: ``python -m tests.functional.api.serve CONCURRENCY [JSON]``.
 
 JSON is ApiServer's options; with "tokens", a file of them, clients need one, and with "rate" so many requests a second
 are taken.  It prints its port, serves until its standard input ends, stops in good order, and ends.  Some addresses
-beside the API's own serve the tests: /slow answers after half a second, /large with 32 MiB, /pair when two ask for
+beside the API's own serve the tests: /slow?SECONDS answers after so long, /large with 32 MiB, /pair when two ask for
 it at the same time.  Who asks for the zone :data:`HELD` waits for an answer until somebody asks for /released, and
 /held tells how many do.
 """
@@ -60,7 +60,7 @@ def main() -> None:
 
     def app(environ, start_response):
         if environ['PATH_INFO'] == '/slow':
-            time.sleep(0.5)
+            time.sleep(float(environ['QUERY_STRING']))
         elif environ['PATH_INFO'] == '/pair':
             pair.wait(20)
         elif environ['PATH_INFO'] == '/large':
