@@ -19,9 +19,9 @@ LONGEST = 700
 MOST_MODULES = 15
 
 VALUES = {'errors', 'serial', 'model'}
-#: DNS as it is on the wire and as text, what servers agree on, and what is asked of a runtime: for every room but the
-#: values.
-SHARED = {'protocol', 'concurrency', 'consensus'}
+#: DNS as it is on the wire and as text, what servers agree on, what is asked of a runtime, and logs of outages: for
+#: every room but the values.
+SHARED = {'protocol', 'concurrency', 'consensus', 'outage_log'}
 #: What speaks to servers from more than one room: the time left for it, and PowerDNS's API.
 TOOLS = {'deadline', 'powerdns'}
 #: What is seen of the programs: what they count, and the form of a line of the log.
@@ -45,7 +45,7 @@ PURE = {
 
 #: The rooms from which each room may import, besides itself.  ``cmd`` is not here: it may see everything.
 MAY_IMPORT: dict[str, set[str]] = {
-    **{room: set() for room in VALUES | SEEN | {'deadline', 'concurrency'}},
+    **{room: set() for room in VALUES | SEEN | {'deadline', 'concurrency', 'outage_log'}},
     **{room: VALUES | SHARED for room in EDGES},
     **{room: VALUES | SHARED | SEEN | {'rpc', 'storage'} for room in SERVICES},
     **{room: VALUES | SHARED | SEEN for room in ('rpc', 'storage')},

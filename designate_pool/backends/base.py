@@ -18,7 +18,6 @@ import functools
 import logging
 import os
 import secrets
-import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import ClassVar
@@ -28,6 +27,7 @@ from designate_pool.backends import file_permissions
 from designate_pool.backends.capabilities import Capabilities
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, InvalidField, PoolError
+from designate_pool.outage_log import RateLimitedLog
 
 LOG = logging.getLogger(__name__)
 
@@ -54,7 +54,8 @@ class Backend:
         for option in self.OPTIONS:
             if option.required and self.options[option.name] in (None, ''):
                 raise InvalidField(field=option.name, why='it must be given')
-        self._complaints = _Complaints(server.label)
+        self._failures = RateLimitedLog()
+        self._has_warned = False
 
     def create_domain(self, domain: model.Domain) -> model.CallResult:
         """Have the server hold *domain* as a zone, with the settings that it is to have now."""
@@ -199,7 +200,7 @@ class Backend:
         if error is None:
             return model.CallResult(seconds)
         result = self._failure(error, seconds, self.server.call_timeout)
-        self._complaints.failed(what, result, error)
+        self._log_failure(what, result, error)
         return result
 
     def _call(self, what: str, work: Callable[[Deadline], None], seconds: float | None = None) -> model.CallResult:
@@ -211,9 +212,11 @@ class Backend:
             raise
         except BaseException as error:  # eventlet's Timeout is no Exception, and a driver may raise anything
             result = self._failure(error, time.monotonic() - started, allowed)
-            self._complaints.failed(what, result, error)
+            self._log_failure(what, result, error)
             return result
-        self._complaints.succeeded()
+        if self._has_warned:
+            self._has_warned = False
+            LOG.info('%s: works again', self.server.label)
         return model.CallResult(seconds=time.monotonic() - started)
 
     @staticmethod
@@ -228,6 +231,16 @@ class Backend:
             return model.CallResult(seconds, f'connection failed: {_words(error)}', unreachable=True)
         return model.CallResult(seconds, f'the driver failed: {type(error).__name__}: {error}')
 
+    def _log_failure(self, what: str, result: model.CallResult, error: BaseException) -> None:
+        more = self._failures.admit(type(error).__name__)
+        if more is None:
+            LOG.debug('%s: %s: %s', self.server.label, what, result.error)
+            return
+        self._has_warned = True
+        unforeseen = isinstance(error, Exception) and not isinstance(error, (PoolError, OSError))
+        LOG.warning('%s: %s: %s%s', self.server.label, what, result.error, more,
+                    exc_info=error if unforeseen else None)
+
 
 def a_probe() -> model.Domain:
     """A domain to try a server with, of a random name under ``invalid.`` (RFC 6761 section 6.4)."""
@@ -240,38 +253,3 @@ def _words(error: OSError) -> str:
     if error.errno is not None and error.errno in errno.errorcode:
         return os.strerror(error.errno)
     return str(error.strerror or error)
-
-
-class _Complaints:
-    """Logs a server's failures: the first of a kind at once, after that one line a minute with a count."""
-
-    EVERY = 60.0
-
-    def __init__(self, label: str) -> None:
-        self._label = label
-        self._lock = threading.Lock()
-        self._said: dict[str, tuple[float, int]] = {}
-        self._warned = False
-
-    def failed(self, what: str, result: model.CallResult, error: BaseException) -> None:
-        kind = type(error).__name__
-        now = time.monotonic()
-        with self._lock:
-            at, unsaid = self._said.get(kind, (now - self.EVERY, 0))
-            quiet = now - at < self.EVERY
-            self._said[kind] = (at, unsaid + 1) if quiet else (now, 0)
-            self._warned = self._warned or not quiet
-        if quiet:
-            LOG.debug('%s: %s: %s', self._label, what, result.error)
-            return
-        more = f' (and {unsaid} failures of this kind since the last such line)' if unsaid else ''
-        unforeseen = isinstance(error, Exception) and not isinstance(error, (PoolError, OSError))
-        LOG.warning('%s: %s: %s%s', self._label, what, result.error, more, exc_info=error if unforeseen else None)
-
-    def succeeded(self) -> None:
-        if not self._warned:
-            return
-        with self._lock:
-            warned, self._warned = self._warned, False
-        if warned:
-            LOG.info('%s: works again', self._label)

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 from designate_pool.concurrency import Runtime
 from designate_pool.model import Action, Context, Domain
+from designate_pool.outage_log import OutageLog
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.serial import newer
 
@@ -31,7 +32,9 @@ class CastQueue:
         self._waiting: dict[str, tuple[Context, Domain]] = {}
         self._sending = False
         self._stopped = False
-        self._unreachable: set[str] = set()
+        self._outages = OutageLog(
+            LOG, 'the pool manager of %s was not told about changes and will find them in the database: %s',
+            'the pool manager of %s is told about changes again', logging.WARNING)
         self._changed = threading.Condition()
 
     def put(self, context: Context, domains: Iterable[Domain]) -> None:
@@ -93,14 +96,9 @@ class CastQueue:
                 chunk = waiting[start:start + CHUNK]
                 self._pool_managers.change_domains(chunk[0][0], pool_name, [domain for _, domain in chunk])
         except Exception as error:  # whatever the transport raises: the user's change is safe in the database
-            if pool_name not in self._unreachable:
-                self._unreachable.add(pool_name)
-                LOG.warning('the pool manager of %s was not told about changes and will find them in the database: %s',
-                            pool_name, error)
-            return
-        if pool_name in self._unreachable:
-            self._unreachable.discard(pool_name)
-            LOG.info('the pool manager of %s is told about changes again', pool_name)
+            self._outages.failed(pool_name, error, key=pool_name)
+        else:
+            self._outages.ended(pool_name, key=pool_name)
 
     def _send_one(self, context: Context, domain: Domain) -> None:
         if domain.action is Action.CREATE:

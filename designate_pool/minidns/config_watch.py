@@ -14,6 +14,7 @@ from collections.abc import Callable
 from designate_pool.concurrency import LoopTask, Runtime
 from designate_pool.errors import PoolError
 from designate_pool.model import Pool
+from designate_pool.outage_log import OutageLog
 from designate_pool.storage.operations import pool_servers
 from designate_pool.storage.sql.database import Storage
 
@@ -41,7 +42,12 @@ class ConfigWatcher:
         self._last_lookup: dict[str, float] = {}
         self._lock = threading.Lock()
         self._last_error = ''
-        self._outage = self._pool_exists = False
+        self._outage = OutageLog(LOG, 'the servers cannot be read from the database, the known ones are still used: %s',
+                                 'the servers can be read from the database again')
+        self._pool_gone = OutageLog(
+            LOG, 'the pool %s is not in the database any more: it was deleted or renamed, and this program serves no '
+            "zones now. Stop it, correct pool_name, or 'designate-pool-manage pool create %s'",
+            'the pool %s is there again')
         self._stop_event = threading.Event()
         self._task: LoopTask | None = None
 
@@ -69,23 +75,18 @@ class ConfigWatcher:
             try:
                 self._check()
             except Exception as error:  # errors of the database are of several classes; the next poll tries again
-                if not self._outage:
-                    LOG.error('the servers cannot be read from the database, the known ones are still used: %s', error)
-                self._outage = True
+                self._outage.failed(error)
             if self._stop_event.wait(POLL_INTERVAL):
                 return
 
     def _check(self) -> None:
         reloads = self._storage.read(pool_servers.reloads, self._pool_name)
-        self._outage = False
+        self._outage.ended()
         if reloads is None:
-            if self._pool_exists:
-                LOG.error("the pool %s is not in the database any more: it was deleted or renamed, and this program "
-                          "serves no zones now. Stop it, correct pool_name, or 'designate-pool-manage pool create %s'",
-                          self._pool_name, self._pool_name)
-            self._pool_exists = False
+            if self._applied_reloads is not None:
+                self._pool_gone.failed(self._pool_name, self._pool_name)
             return
-        self._pool_exists = True
+        self._pool_gone.ended(self._pool_name)
         if reloads == self._applied_reloads:
             return
         with self._lock:

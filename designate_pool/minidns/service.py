@@ -28,6 +28,7 @@ from designate_pool.minidns.server.query_handler import QueryHandler
 from designate_pool.minidns.soa_sweep.service import SweepService
 from designate_pool.minidns.zones.packing import PackedZone, StreamedZone
 from designate_pool.model import AlsoNotify, Answer, Context, Domain, Endpoint, Outcome, PollRequest, PollResult, Pool
+from designate_pool.outage_log import OutageLog
 from designate_pool.protocol import wire
 from designate_pool.rpc.minidns import MiniDnsClient
 from designate_pool.rpc.pool_manager import PoolManagerClient
@@ -55,7 +56,8 @@ class MiniDns:
                  read_pool: Callable[[], Pool] | None = None, reuse_port: bool = False,
                  others: MiniDnsClient | None = None) -> None:
         self._other_minidns = others
-        self._endpoints_without_key: set[str] = set()
+        self._missing_keys = OutageLog(LOG, '%s is not notified: there is no TSIG key %s', '%s is notified again',
+                                       logging.WARNING)
         self._runtime = runtime
         self._server_table = make_server_table(pool)
         self._pool_lock = threading.Lock()
@@ -196,13 +198,11 @@ class MiniDns:
         if name is not None:
             key_of_servers, grant = self._server_table.acl.peers_by_key.get(name), self._tsig_grants.grants.get(name)
             if key_of_servers is None and grant is None:
-                level = logging.DEBUG if text in self._endpoints_without_key else logging.WARNING
-                LOG.log(level, '%s is not notified: there is no TSIG key %s', target.endpoint, target.key)
-                self._endpoints_without_key.add(text)
+                self._missing_keys.failed(target.endpoint, target.key, key=text)
                 return None
             key = key_of_servers[0] if key_of_servers is not None else grant.key if grant is not None else None
-        self._endpoints_without_key.discard(text)
         endpoint = target.endpoint
+        self._missing_keys.ended(endpoint, key=text)
         return AllowedPeer(text, f'also:{endpoint}', (endpoint.host,), endpoint.port, key)
 
     def _check_pool(self, pool_name: str) -> None:

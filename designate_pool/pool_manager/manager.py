@@ -22,6 +22,7 @@ from designate_pool.backends.base import Backend
 from designate_pool.errors import PoolError
 from designate_pool.model import (Action, Answer, CallResult, Context, Domain, Outcome, PollRequest, PollResult, Pool,
                                   PoolServer, Report, Server, ServerState, ServerStatus, Status, utcnow)
+from designate_pool.outage_log import OutageLog
 from designate_pool.pool_manager import operation_log
 from designate_pool.pool_manager.dispatch.circuit_breaker import CircuitBreaker
 from designate_pool.pool_manager.dispatch.record_sync import RecordSync
@@ -80,7 +81,9 @@ class Manager:
         self._undecided = runtime.batches(self._reevaluate, settings.batch_size, name='open')
         self._reports = runtime.batches(self._send_reports, settings.batch_size, name='reports')
         self._serials_ahead = runtime.batches(self._issue_serials, settings.batch_size, name='outrun')
-        self._central_is_silent = False
+        self._outage = OutageLog(
+            LOG, 'results of %d zones were not reported to Central and are reported again later: %s',
+            'results are reported to Central again', logging.WARNING)
         # Held from reading rows to writing them: a concurrent decision here would only cause a conflict and a retry.
         self.decision_lock = threading.RLock()
         self._due_timer = DueTimer()
@@ -582,12 +585,9 @@ class Manager:
             self._central.update_statuses(NOBODY, reports)
         except PoolError as error:
             # The periodic loop finds unreported verdicts and reports them again.
-            if not self._central_is_silent:
-                LOG.warning('results of %d zones were not reported to Central and are reported again later: %s',
-                            len(reports), error)
-            self._central_is_silent = True
+            self._outage.failed(len(reports), error)
             return
-        self._central_is_silent = False
+        self._outage.ended()
         gone = [each.domain_id for each in reports if each.action is Action.DELETE and each.status is Outcome.SUCCESS]
         if gone:
             self._reevaluate(gone)

@@ -18,6 +18,7 @@ from designate_pool import backends
 from designate_pool.backends.base import Backend
 from designate_pool.errors import InvalidField, PoolError
 from designate_pool.model import Pool, PoolServer, Reloaded, Server, ServerState, utcnow
+from designate_pool.outage_log import OutageLog
 from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.reconcile.membership import Members
@@ -52,7 +53,10 @@ class ServerRegistry:
         self._cache = cache
         self._lock = threading.Lock()
         self._reloads: int | None = None
-        self._is_pool_gone = False
+        self._gone = OutageLog(
+            LOG, 'the pool %s is not in the database any more: it was deleted or renamed, and this program does '
+            "nothing now. Stop it, correct pool_name, or 'designate-pool-manage pool create %s'",
+            'the pool %s is there again')
         self._former_settings: dict[str, Server] = {}
         self.former: dict[str, Backend] = {}
 
@@ -84,7 +88,7 @@ class ServerRegistry:
             if not pool_rows.pool_id:
                 self._pool_gone()
                 return
-            if self._is_pool_gone:
+            if self._gone:
                 self._pool_back()
                 return
             if self._reloads is not None and pool_rows.reloads != self._reloads:
@@ -104,13 +108,9 @@ class ServerRegistry:
 
     def _pool_gone(self) -> None:
         """The pool was deleted while this program runs, or has another name: there is nothing to do any more."""
-        if not self._is_pool_gone:
-            name = self._manager.pool.name
-            LOG.error("the pool %s is not in the database any more: it was deleted or renamed, and this program does "
-                      "nothing now. Stop it, correct pool_name, or 'designate-pool-manage pool create %s'",
-                      name, name)
+        if not self._gone:
             self._set_servers((), self._manager.all_workers)
-        self._is_pool_gone = True
+        self._gone.failed(self._manager.pool.name, self._manager.pool.name)
 
     def _pool_back(self) -> None:
         try:
@@ -118,8 +118,7 @@ class ServerRegistry:
         except PoolError as error:
             LOG.error('the pool %s is in the database again but cannot be used yet: %s', self._manager.pool.name, error)
             return
-        self._is_pool_gone = False
-        LOG.info('the pool %s is there again', self._manager.pool.name)
+        self._gone.ended(self._manager.pool.name)
 
     def _register(self, pool: Pool, last: Mapping[str, Server], former: Mapping[str, Server], on_command: bool,
                   workers: Mapping[str, ServerWorker] | None = None) -> Reloaded:

@@ -19,6 +19,7 @@ import oslo_messaging
 
 from designate_pool import metrics
 from designate_pool.errors import BadInput
+from designate_pool.outage_log import OutageLog
 
 LOG = logging.getLogger(__name__)
 
@@ -69,18 +70,18 @@ class Notifications:
         self._most_waiting = most_waiting
         self._queue = runtime.batches(self._send, 100, name='notifications')
         self._stopped = False
-        self._dropping = False
+        self._overflow = OutageLog(LOG, '%d notifications wait to be sent, the most there may be; new ones are dropped',
+                                   'notifications are queued again', logging.WARNING)
 
     def put(self, event_type: str, payload: Mapping[str, Any]) -> None:
-        if self._stopped or len(self._queue) >= self._most_waiting:
+        if self._stopped:
             _DROPPED.inc()
-            if not self._dropping and not self._stopped:
-                self._dropping = True
-                LOG.warning('%d notifications wait to be sent, the most there may be; new ones are dropped',
-                            self._most_waiting)
-            return
-        self._dropping = False
-        self._queue.put((event_type, payload))
+        elif len(self._queue) >= self._most_waiting:
+            _DROPPED.inc()
+            self._overflow.failed(self._most_waiting)
+        else:
+            self._overflow.ended()
+            self._queue.put((event_type, payload))
 
     def stop(self) -> None:
         self._stopped = True

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from designate_pool.api.services.wait_verdict import WaitTarget, WaitVerdict, ZoneState, judge
 from designate_pool.errors import ServiceUnavailable, TooManyWaits
 from designate_pool.model import Domain
+from designate_pool.outage_log import OutageLog
 from designate_pool.storage.operations import pool_servers, server_statuses
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.zones import domains, pools
@@ -110,7 +111,8 @@ class ZoneWatcher:
         return self._storage.read(_look, [domain_id], lambda domain: True)[domain_id]
 
     def _loop(self) -> None:
-        stumbled = False
+        outage = OutageLog(LOG, 'waiting requests: the state of their zones could not be read',
+                           'waiting requests: the state of their zones can be read again')
         while True:
             with self._changed:
                 while not self._stopping and not (due := self._due(time.monotonic())):
@@ -120,11 +122,9 @@ class ZoneWatcher:
                     return
             try:
                 self._look(due)
-                stumbled = False
+                outage.ended()
             except Exception:  # whatever the database has, those who wait have their own end, and it may be back before
-                if not stumbled:
-                    LOG.exception('waiting requests: the state of their zones could not be read')
-                stumbled = True
+                outage.failed(exc_info=True)
                 time.sleep(PACES[-1][1])
 
     def _due(self, now: float) -> list[_Wait]:

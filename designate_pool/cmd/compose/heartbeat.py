@@ -16,6 +16,7 @@ from designate_pool import __version__
 from designate_pool.concurrency import Runtime
 from designate_pool.errors import LostRace
 from designate_pool.model import utcnow
+from designate_pool.outage_log import OutageLog
 from designate_pool.storage.operations import heartbeats
 from designate_pool.storage.sql.database import Storage, Tx
 
@@ -41,7 +42,8 @@ class Heartbeat:
         self._pool_name = pool_name
         self._stats = {'version': __version__, 'pid': os.getpid(), 'started_at': utcnow().isoformat(timespec='seconds')}
         self._over = threading.Event()
-        self._outage = False
+        self._outage = OutageLog(LOG, 'the heartbeat that the services here are %s could not be written: %s',
+                                 'heartbeats can be written again', logging.WARNING)
         self._task: Any = None
 
     def start(self, runtime: Runtime) -> None:
@@ -67,11 +69,9 @@ class Heartbeat:
         except LostRace:
             return  # another process of the same service has said it first
         except Exception as error:  # the database's errors are storage's own; the next time has its own chance
-            if not self._outage:
-                LOG.warning('the heartbeat that the services here are %s could not be written: %s', status, error)
-            self._outage = True
-            return
-        self._outage = False
+            self._outage.failed(status, error)
+        else:
+            self._outage.ended()
 
     def _write(self, tx: Tx, status: str) -> None:
         now = utcnow()

@@ -14,6 +14,7 @@ import dns.name
 
 from designate_pool.concurrency import LoopTask, Runtime
 from designate_pool.minidns.access.acl import TsigGrant
+from designate_pool.outage_log import OutageLog
 from designate_pool.protocol import tsig
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.zones import tsigkeys
@@ -29,7 +30,8 @@ class TsigGrants:
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
         self._change_count: int | None = None
-        self._outage = False
+        self._outage = OutageLog(LOG, 'TSIG keys cannot be read from the database, the known ones are still used: %s',
+                                 'TSIG keys can be read from the database again')
         self._stop_event = threading.Event()
         self._task: LoopTask | None = None
         self.grants: Mapping[dns.name.Name, TsigGrant] = {}
@@ -47,11 +49,9 @@ class TsigGrants:
         try:
             change = self._storage.read(_read_if_changed, self._change_count)
         except Exception as error:  # errors of the database are of several classes; the next poll tries again
-            if not self._outage:
-                LOG.error('TSIG keys cannot be read from the database, the known ones are still used: %s', error)
-            self._outage = True
+            self._outage.failed(error)
             return
-        self._outage = False
+        self._outage.ended()
         if change is not None:
             self._change_count, grants = change
             self.grants = grants_by_key(grants)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
@@ -12,6 +13,7 @@ from designate_pool.minidns.access.acl import AllowedPeer
 from designate_pool.minidns.client.event_loop import ClientLoop
 from designate_pool.minidns.client.query import FIRST_RESEND, RetryingQuery, RetrySchedule
 from designate_pool.model import Answer
+from designate_pool.outage_log import OutageLog
 from designate_pool.protocol import soa_query, wire
 from designate_pool.protocol.soa_query import SoaReply
 
@@ -62,7 +64,8 @@ class Notifier:
         self._loop = loop
         self._on_refused = on_refused
         self._in_progress: dict[tuple[str, str], NotifyQuery] = {}
-        self._refusing: set[str] = set()
+        self._outages = OutageLog(LOG, 'NOTIFY for %s was not accepted by %s: %s', 'NOTIFYs are accepted by %s again',
+                                  logging.INFO)
 
     def in_progress(self) -> list[NotifyQuery]:
         """The NOTIFYs that have not ended when the loop was stopped."""
@@ -82,7 +85,7 @@ class Notifier:
 
     def cancel_peers(self, peer_ids: Collection[str]) -> None:
         """End the NOTIFYs to these servers.  Called in the loop."""
-        self._loop.post(self._forget_refusing, peer_ids)
+        self._loop.post(self._forget_outages, peer_ids)
         for key in [key for key in self._in_progress if key[0] in peer_ids]:
             self._loop.cancel(self._in_progress.pop(key))
 
@@ -98,12 +101,10 @@ class Notifier:
         for peer, name, why in ended:
             counters.notified(peer, why is None)
             if why is not None:
-                level = logging.DEBUG if peer.id in self._refusing else logging.INFO
-                LOG.log(level, 'NOTIFY for %s was not accepted by %s: %s', name, peer.label, why)
-                self._refusing.add(peer.id)
-            elif peer.id in self._refusing:
-                self._refusing.discard(peer.id)
-                LOG.info('NOTIFYs are accepted by %s again', peer.label)
+                self._outages.failed(name, peer.label, why, key=peer.id)
+            else:
+                self._outages.ended(peer.label, key=peer.id)
 
-    def _forget_refusing(self, dropped: Sequence[Collection[str]]) -> None:
-        self._refusing.difference_update(*dropped)
+    def _forget_outages(self, dropped: Sequence[Collection[str]]) -> None:
+        for peer_id in itertools.chain(*dropped):
+            self._outages.forget(peer_id)

@@ -7,6 +7,7 @@ import logging
 
 from designate_pool.concurrency import Runtime, WorkQueue
 from designate_pool.minidns.client.soa_poller import AddressedResult, ToCaller, ToPool
+from designate_pool.outage_log import OutageLog
 from designate_pool.rpc.pool_manager import PoolManagerClient
 
 LOG = logging.getLogger(__name__)
@@ -20,7 +21,8 @@ class ResultSender:
     def __init__(self, pool_managers: PoolManagerClient) -> None:
         self._pool_managers = pool_managers
         self._queue: WorkQueue | None = None
-        self._outage = False
+        self._outage = OutageLog(LOG, 'poll results could not be sent to the pool manager; it polls again: %s',
+                                 'poll results can be sent to the pool manager again')
 
     def put(self, *results: AddressedResult) -> None:
         """Send results; after :meth:`start`."""
@@ -51,10 +53,6 @@ class ResultSender:
         try:
             getattr(self._pool_managers, method)(*arguments)
         except Exception as error:  # whatever the transport raises; the next message is tried anyway
-            if not self._outage:
-                LOG.error('poll results could not be sent to the pool manager; it polls again: %s', error)
-            self._outage = True
+            self._outage.failed(error)
         else:
-            if self._outage:
-                LOG.info('the pool manager can be told of poll results again')
-            self._outage = False
+            self._outage.ended()

@@ -15,7 +15,6 @@ from designate_pool.minidns.access.acl import AllowedPeer, Refusal, TsigGrant
 from designate_pool.minidns.access.servers import ServerTable
 from designate_pool.minidns.catalog.catalog_zone import CATALOG, CatalogLoader
 from designate_pool.minidns.server import responder
-from designate_pool.minidns.server.refusals import RefusalLog
 from designate_pool.minidns.server.responder import Query, Responder, Transfer
 from designate_pool.minidns.zones.ixfr import MIN_RECORD_SIZE, PackedDifference
 from designate_pool.minidns.zones.loader import ZoneLoader
@@ -23,6 +22,7 @@ from designate_pool.minidns.zones.packing import PackedZone, StreamedZone
 from designate_pool.minidns.zones.streaming import ZoneSource
 from designate_pool.minidns.zones.zone_cache import ZoneCache
 from designate_pool.model import ZoneHead
+from designate_pool.outage_log import OutageLog, RateLimitedLog
 from designate_pool.storage.sql.database import Storage
 
 LOG = logging.getLogger(__name__)
@@ -50,8 +50,8 @@ class QueryHandler:
         self._server_table = server_table
         self._grants = grants
         self._on_sent = on_sent
-        self._refusal_log = RefusalLog()
-        self._outage = False
+        self._refusals = RateLimitedLog()
+        self._outage = OutageLog(LOG, 'zones cannot be read: %s', 'zones can be read again')
 
     def handle(self, messages: Sequence[tuple[bytes, str]], over_tcp: bool) -> list[bytes | Transfer | None]:
         """The reply to each of *messages* (octets, address), in their order; None for no reply."""
@@ -100,22 +100,22 @@ class QueryHandler:
                 heads = {**other_heads, catalog: head} if head is not None else \
                     {name: each for name, each in other_heads.items() if name != catalog}
         except Exception as error:  # errors of the database are of several classes
-            self._log_outage(error)
+            self._outage.failed(error)
             return None
-        self._outage = False
+        self._outage.ended()
         return heads
 
     def _answer(self, parsed: Query | Refusal | bytes | None, heads: Mapping[str, ZoneHead] | None,
                 now: int) -> bytes | Transfer | None:
         if isinstance(parsed, Refusal):
-            self._refusal_log.refused(parsed)
+            self._log_refusal(parsed)
             metrics.REFUSED.labels(parsed.kind).inc()
             return parsed.answer
         if not isinstance(parsed, Query):
             return parsed
         query = parsed
         if query.grant is None:
-            self._refusal_log.accepted(query.address, '' if query.key is None else query.key.name.to_text())
+            self._refusals.reset((query.address, '' if query.key is None else query.key.name.to_text()))
         if heads is None:
             counters.ended(query, 'failed')
             return responder.failure(query, now)
@@ -157,20 +157,20 @@ class QueryHandler:
         if query.grant is None or head is None or (head.domain_id != CATALOG and query.grant.may_have(head)):
             return head
         name = query.grant.key.name.to_text()
-        self._refusal_log.refused(Refusal(b'', query.address, name, 'not its zone',
-                                          f'{query.address} asks for {head.name}, for which the key {name} is not'))
+        self._log_refusal(Refusal(b'', query.address, name, 'not its zone',
+                                  f'{query.address} asks for {head.name}, for which the key {name} is not'))
         return None
 
     def _log_failure(self, head: ZoneHead, error: Exception) -> None:
         if isinstance(error, (ValueError, PoolError)):
             LOG.error('zone %s cannot be transferred: %s', head.name, error)
         else:
-            self._log_outage(error)
+            self._outage.failed(error)
 
-    def _log_outage(self, error: Exception) -> None:
-        if not self._outage:
-            LOG.error('zones cannot be read: %s', error)
-        self._outage = True
+    def _log_refusal(self, refusal: Refusal) -> None:
+        more = self._refusals.admit(refusal.kind, (refusal.address, refusal.key))
+        if more is not None:
+            LOG.warning('refused: %s%s', refusal.why, more)
 
 
 def _as_message(answer: bytes | Transfer) -> bytes:

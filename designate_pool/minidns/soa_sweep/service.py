@@ -14,6 +14,7 @@ from designate_pool.minidns.client.poll_handover import hand_over_sweep_pages
 from designate_pool.minidns.soa_sweep.page import PeerResult, SweepPage
 from designate_pool.minidns.soa_sweep.sweep import SoaSweep
 from designate_pool.model import Answer, Context, Outcome, PollResult
+from designate_pool.outage_log import OutageLog
 from designate_pool.protocol.soa_query import SoaReply
 from designate_pool.rpc.minidns import MiniDnsClient
 from designate_pool.rpc.pool_manager import PoolManagerClient
@@ -46,7 +47,9 @@ class SweepService:
         self._native: NativeThread | None = None
         self._sweep: SoaSweep | None = None
         self._task: LoopTask | None = None
-        self._outage = False
+        self._outage = OutageLog(
+            LOG, 'audit results could not be sent to the pool manager; the next round asks again: %s',
+            'audit results can be sent to the pool manager again')
 
     def start(self, runtime: Runtime) -> None:
         self._native = runtime.native('minidns-survey', self._handle_items)
@@ -94,11 +97,9 @@ class SweepService:
         try:
             self._pool_managers.audited(note.context, note.pool_name, note.started_at, counts, findings)
         except Exception as error:  # whatever the transport raises; the next page is tried anyway
-            if not self._outage:
-                LOG.error('audit results could not be sent to the pool manager; the next round asks again: %s', error)
-            self._outage = True
+            self._outage.failed(error)
         else:
-            self._outage = False
+            self._outage.ended()
 
 
 def _finding(page: SweepPage, result: PeerResult, number: int, reply: SoaReply) -> PollResult:

@@ -13,6 +13,7 @@ from datetime import datetime
 
 from designate_pool import metrics
 from designate_pool.model import utcnow
+from designate_pool.outage_log import OutageLog
 from designate_pool.storage.reporting import gauges
 from designate_pool.storage.sql.database import Storage
 
@@ -28,20 +29,17 @@ class ClockOffset:
     def __init__(self, storage: Storage, now: Callable[[], datetime] = utcnow) -> None:
         self._storage = storage
         self._now = now
-        self._is_off = False
+        self._outage = OutageLog(
+            LOG, "this host's clock is %.1f s %s the database's; more than %g s delays taking over the work of a dead "
+            'pool manager: keep all clocks in step with NTP', "this host's clock is in step with the database's again")
 
     def check(self) -> None:
         ahead = offset(self._storage, self._now)
         metrics.CLOCK_AHEAD.set(ahead)
-        if (abs(ahead) > MOST) is self._is_off:
-            return
-        self._is_off = not self._is_off
-        if self._is_off:
-            LOG.error("this host's clock is %.1f s %s the database's; more than %g s delays taking over the work of a "
-                      "dead pool manager: keep all clocks in step with NTP", abs(ahead),
-                      'ahead of' if ahead > 0 else 'behind', MOST)
+        if abs(ahead) > MOST:
+            self._outage.failed(abs(ahead), 'ahead of' if ahead > 0 else 'behind', MOST)
         else:
-            LOG.info("this host's clock is in step with the database's again")
+            self._outage.ended()
 
 
 def offset(storage: Storage, now: Callable[[], datetime] = utcnow) -> float:

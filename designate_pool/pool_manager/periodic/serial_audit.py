@@ -18,6 +18,7 @@ from typing import Any
 from designate_pool import logs
 from designate_pool.errors import PoolError
 from designate_pool.model import Action, Audit, AuditKind, Context, Counts, PollResult, ServerStatus, Status, utcnow
+from designate_pool.outage_log import OutageLog
 from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
 from designate_pool.pool_manager.manager import NOBODY, Manager
 from designate_pool.pool_manager.periodic import audit_schedule, finding_recorder
@@ -54,7 +55,11 @@ class SerialAudit:
     def __init__(self, manager: Manager, runtime: Any) -> None:
         self._manager = manager
         self._answers = runtime.batches(self._apply_results, _MAX_BATCH, name='audits')
-        self._is_late = self._is_unsent = False
+        self._late = OutageLog(
+            LOG, 'an audit of all zones takes %.0f s, longer than periodic_sync_interval, %g s',
+            'an audit of all zones takes %.0f s and fits into periodic_sync_interval again', logging.WARNING)
+        self._unsent = OutageLog(LOG, 'the audit could not ask the servers for their serials: %s',
+                                 'the audit can ask the servers for their serials again', logging.WARNING)
 
     def stop(self) -> None:
         self._answers.stop()
@@ -126,22 +131,18 @@ class SerialAudit:
             self._manager.minidns.audit_serials(NOBODY, self._manager.pool.name, audit.started_at,
                                                 [worker.server.id for worker in workers], page.domains)
         except PoolError as error:
-            if not self._is_unsent:
-                LOG.warning('the audit could not ask the servers for their serials: %s', error)
-            self._is_unsent = True
+            self._unsent.failed(error)
             return 0
-        self._is_unsent = False
+        self._unsent.ended()
         return 1
 
     def _log_if_late(self, seconds: float) -> None:
         """Say once that rounds do not fit, and once that they do again."""
         interval = self._manager.settings.periodic_sync_interval
-        if seconds > interval and not self._is_late:
-            LOG.warning('an audit of all zones takes %.0f s, longer than periodic_sync_interval, %g s', seconds,
-                        interval)
-        elif seconds <= interval and self._is_late:
-            LOG.info('an audit of all zones takes %.0f s and fits into periodic_sync_interval again', seconds)
-        self._is_late = seconds > interval
+        if seconds > interval:
+            self._late.failed(seconds, interval)
+        else:
+            self._late.ended(seconds)
 
     def _apply_results(self, results: Sequence[SweepResult]) -> None:
         manager = self._manager

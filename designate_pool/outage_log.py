@@ -1,0 +1,113 @@
+"""Logs that failures which repeat cannot fill: an outage once when it begins and once when it ends; a kind of failure
+once a minute.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Hashable
+
+#: Seconds between two lines of one kind in a :class:`RateLimitedLog`.
+EVERY = 60.0
+#: Sources that a :class:`RateLimitedLog` tells apart at a time, and lines that it admits in :data:`EVERY` seconds.
+MOST = 100
+_OTHERS = object()
+
+
+class OutageLog:
+    """Logs the first failure of an outage at *level*, those that follow at DEBUG, and its end at INFO.
+
+    Threads may share it.  One log may keep several outages apart, each by its *key*.
+
+    :param failing: the line of the failures, with ``%`` places for the arguments of :meth:`failed`
+    :param ended: the line of the end, with places for the arguments of :meth:`ended`; how long the outage lasted and
+        how many failures it had is added
+    """
+
+    def __init__(self, log: logging.Logger, failing: str, ended: str, level: int = logging.ERROR,
+                 clock: Callable[[], float] = time.monotonic) -> None:
+        self._log = log
+        self._failing = failing
+        self._ended = f'{ended} (after %.0f s and %d failures)'
+        self._level = level
+        self._clock = clock
+        self._lock = threading.Lock()
+        #: By key: when the outage began, and its failures so far.
+        self._outages: dict[Hashable, tuple[float, int]] = {}
+
+    def __bool__(self) -> bool:
+        """Whether there is an outage."""
+        return bool(self._outages)
+
+    def failed(self, *arguments: object, key: Hashable = None, exc_info: bool = False) -> None:
+        with self._lock:
+            since, count = self._outages.get(key, (self._clock(), 0))
+            self._outages[key] = since, count + 1
+        self._log.log(logging.DEBUG if count else self._level, self._failing, *arguments,
+                      exc_info=exc_info or None)
+
+    def ended(self, *arguments: object, key: Hashable = None) -> None:
+        """It works; cheap while there is no outage."""
+        if self._outages:
+            with self._lock:
+                since, count = self._outages.pop(key, (0.0, 0))
+            if count:
+                self._log.info(self._ended, *arguments, self._clock() - since, count)
+
+    def forget(self, key: Hashable) -> None:
+        """What *key* stands for is gone: its outage has no end to tell of."""
+        with self._lock:
+            self._outages.pop(key, None)
+
+
+class RateLimitedLog:
+    """Admits the first line of a kind at once, after that one every minute with the number of those left out.
+
+    What strangers send must fill neither the memory nor the log: sources beyond :data:`MOST` are counted together, and
+    so many lines a minute are all there are.  Threads may share it.
+
+    :param clock: seconds that only grow
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        #: By source and kind: when a line was admitted last, and how many were left out since.
+        self._last: dict[Hashable, dict[str, tuple[float, int]]] = {}
+        self._window = (clock(), 0)
+
+    def admit(self, kind: str, source: Hashable = None) -> str | None:
+        """What to add to the line, mostly nothing; None when it is to be left out."""
+        with self._lock:
+            now = self._clock()
+            if source not in self._last:
+                source, kind = self._place(source, kind, now)
+            kinds = self._last.setdefault(source, {})
+            at, left_out = kinds.get(kind, (now - EVERY, 0))
+            if now - at < EVERY or not self._has_room(now):
+                kinds[kind] = at, left_out + 1
+                return None
+            kinds[kind] = now, 0
+        others = ' (beside many others)' if source is _OTHERS else ''
+        return others + (f' (and {left_out} times more since the last such line)' if left_out else '')
+
+    def reset(self, source: Hashable) -> None:
+        """*source* works: its next failure is admitted at once."""
+        if self._last:
+            with self._lock:
+                self._last.pop(source, None)
+
+    def _place(self, source: Hashable, kind: str, now: float) -> tuple[Hashable, str]:
+        if len(self._last) >= MOST:
+            self._last = {each: kinds for each, kinds in self._last.items()
+                          if any(now - at < EVERY for at, _ in kinds.values())}
+        return (source, kind) if len(self._last) < MOST else (_OTHERS, '')
+
+    def _has_room(self, now: float) -> bool:
+        began, lines = self._window
+        if now - began >= EVERY:
+            began, lines = now, 0
+        self._window = began, lines + 1
+        return lines < MOST
