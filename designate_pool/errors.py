@@ -306,6 +306,8 @@ class BackendError(PoolError):
 
     type = 'backend_error'
     retryable = True
+    #: A :class:`~designate_pool.model.Reason`; None where whoever raises it does not tell.
+    reason: Any = None
 
 
 class BackendRefused(BackendError):

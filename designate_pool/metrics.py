@@ -34,6 +34,8 @@ BUILD.info({'version': __version__, 'python': platform.python_version()})
 # The pool manager, by what it does.
 OPERATIONS = Counter('designate_pool_operations', "Driver calls; a call for many zones counts once for each zone.",
                      ('server', 'driver', 'action', 'outcome'))
+FAILURES = Counter('designate_pool_failures', 'Driver calls that failed (create, update, delete), once for each zone, '
+                   'and SOA polls that failed (poll), by reason.', ('server', 'action', 'reason'))
 OPERATION_SECONDS = Histogram('designate_pool_operation_seconds', 'Duration of driver calls; a call for many zones '
                               'counts once.', ('server', 'driver', 'action'), buckets=LONG)
 CONTENTS = Counter('designate_pool_contents_compared', "Zones whose contents on a server were compared with the "

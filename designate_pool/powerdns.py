@@ -21,6 +21,7 @@ import dns.name
 
 from designate_pool.deadline import Deadline, abort
 from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, InvalidField
+from designate_pool.model import Reason
 
 #: Octets; the list of a million zones has some 250 million.
 LONGEST_ANSWER = 1 << 29
@@ -90,7 +91,8 @@ class PdnsApi:
         try:
             received = self._exchange(head.encode('ascii') + content, deadline)
         except ssl.SSLError as error:  # its number is none of errno's, so its own words are needed
-            raise BackendUnreachable(why=f'no TLS with {self.url}: {_tls_words(error)}') from error
+            raise BackendUnreachable(why=f'no TLS with {self.url}: {_tls_words(error)}',
+                                     reason=Reason.BAD_TLS) from error
         if not received:
             raise ConnectionError('the connection was closed instead of an answer')
         return self._parsed(received, verb)
@@ -182,7 +184,8 @@ class PdnsServer:
     def trouble(self, what: str, answer: PdnsAnswer) -> BackendError:
         """What to raise for an *answer* that is none of those expected."""
         if answer.status in (401, 403):
-            return BackendRefused(why=f'the API at {self.url} refuses the api_key ({answer.status})')
+            return BackendRefused(why=f'the API at {self.url} refuses the api_key ({answer.status})',
+                                  reason=Reason.BAD_KEY)
         if answer.status == 404:
             return BackendRefused(why=f"what answers at {self.url} has no API for a server '{self._id}': api=yes is"
                                       ' missing, or api_url or server_id is wrong')

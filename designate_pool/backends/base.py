@@ -3,8 +3,9 @@
 A subclass writes ``_create``, ``_delete``, ``_list`` and ``_ping``, and ``_refetch`` where the server can transfer a
 zone anew that it has already.  They either return, which is success, or raise
 :class:`BackendRefused` (no retry can mend it), :class:`BackendUnreachable` (the server could not be talked to) or
-:class:`BackendError` (anything else).  Creating what exists and deleting what does not are successes; creating what
-exists with other settings (primaries, key) gives it the settings that the server's section has now.
+:class:`BackendError` (anything else), with a ``reason`` (:class:`~designate_pool.model.Reason`) where they know one.
+Creating what exists and deleting what does not are successes; creating what exists with other settings (primaries, key)
+gives it the settings that the server's section has now.
 
 A driver that can do many domains in one go has a ``batch_size`` above 1 among its :class:`Capabilities`, and writes
 ``_create_many`` and ``_delete_many`` in the place of the first two, and ``_refetch_many`` if it can do that in one go
@@ -27,6 +28,7 @@ from designate_pool.backends import file_permissions
 from designate_pool.backends.capabilities import Capabilities
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, InvalidField, PoolError
+from designate_pool.model import Reason
 from designate_pool.outage_log import RateLimitedLog
 
 LOG = logging.getLogger(__name__)
@@ -154,7 +156,7 @@ class Backend:
 
     def _refetch(self, domain: model.Domain, deadline: Deadline) -> None:
         raise BackendRefused(why=f'the driver {self.server.driver} cannot have the server transfer a zone that it has '
-                                 'already; do it on the server by hand')
+                                 'already; do it on the server by hand', reason=Reason.NO_RETRANSFER)
 
     def _refetch_many(self, domains: Sequence[model.Domain], deadline: Deadline) -> Outcomes:
         outcomes: list[BackendError | None] = []
@@ -221,15 +223,19 @@ class Backend:
 
     @staticmethod
     def _failure(error: BaseException, seconds: float, allowed: float) -> model.CallResult:
+        """The result of a call that raised *error*, with the driver's reason or the one of such errors."""
         if isinstance(error, BackendError):
-            return model.CallResult(seconds, str(error), error.retryable, isinstance(error, BackendUnreachable))
+            unreachable = isinstance(error, BackendUnreachable)
+            reason = error.reason or (Reason.UNREACHABLE if unreachable else Reason.OTHER)
+            return model.CallResult(seconds, str(error), error.retryable, unreachable, reason)
         if isinstance(error, TimeoutError) or type(error).__name__ == 'Timeout':  # the latter is eventlet's
-            return model.CallResult(seconds, f'no answer within {allowed:g} s', unreachable=True)
+            return model.CallResult(seconds, f'no answer within {allowed:g} s', unreachable=True, reason=Reason.TIMEOUT)
         if isinstance(error, PoolError):
-            return model.CallResult(seconds, str(error))
+            return model.CallResult(seconds, str(error), reason=Reason.OTHER)
         if isinstance(error, OSError):
-            return model.CallResult(seconds, f'connection failed: {_words(error)}', unreachable=True)
-        return model.CallResult(seconds, f'the driver failed: {type(error).__name__}: {error}')
+            reason = Reason.NO_ACCESS if isinstance(error, PermissionError) else Reason.UNREACHABLE
+            return model.CallResult(seconds, f'connection failed: {_words(error)}', unreachable=True, reason=reason)
+        return model.CallResult(seconds, f'the driver failed: {type(error).__name__}: {error}', reason=Reason.OTHER)
 
     def _log_failure(self, what: str, result: model.CallResult, error: BaseException) -> None:
         more = self._failures.admit(type(error).__name__)

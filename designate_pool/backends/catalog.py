@@ -38,7 +38,7 @@ class Catalog(Backend):
         said = soa_check.ask(self.server, {domain.name for domain in domains}, deadline,
                              lambda said: said.answer is SoaOutcome.ABSENT)
         if not any(said.values()):
-            raise BackendUnreachable(why=f'no answer within {deadline.seconds:g} s')
+            raise BackendUnreachable(why=f'no answer within {deadline.seconds:g} s', reason=model.Reason.TIMEOUT)
         return [_still_there(domain.name, said[domain.name]) for domain in domains]
 
     def _list(self, names: Collection[str], deadline: Deadline) -> tuple[dict[str, int | None], bool]:
@@ -49,7 +49,7 @@ class Catalog(Backend):
             part = asked[start:start + size]
             for name, said in soa_check.ask(self.server, part, Deadline(min(_PATIENCE, deadline.left()))).items():
                 if said is None:
-                    raise BackendUnreachable(why=f'no answer when asked for {name}')
+                    raise BackendUnreachable(why=f'no answer when asked for {name}', reason=model.Reason.TIMEOUT)
                 if said.answer is not SoaOutcome.ABSENT:
                     found[name] = said.serial
         return found, False
@@ -69,7 +69,7 @@ class Catalog(Backend):
 def _still_there(name: str, said: SoaAnswer | None) -> BackendError | None:
     """Why the zone *name* cannot be taken for gone; None when it can."""
     if said is None:
-        return BackendUnreachable(why=f'no answer when asked for {name}')
+        return BackendUnreachable(why=f'no answer when asked for {name}', reason=model.Reason.TIMEOUT)
     if said.answer is SoaOutcome.SERVED:
         return BackendError(why=f'it still serves {name} ({said.reason}), though it is no longer in the catalog')
     if said.answer is SoaOutcome.UNSURE:

@@ -53,7 +53,7 @@ class Secondary(Backend):
 
     def _refetch(self, domain: model.Domain, deadline: Deadline) -> None:
         if not self._ask(deadline, 'refetch', name=domain.name):
-            raise BackendError(why=f'refetch: it does not have {domain.name}')
+            raise BackendError(why=f'refetch: it does not have {domain.name}', reason=model.Reason.NO_ZONE)
 
     def _list(self, names: Collection[str], deadline: Deadline) -> tuple[dict[str, int | None], bool]:
         return {each['name'].lower(): each['serial'] for each in self._ask(deadline, 'list_zones')}, True
@@ -68,7 +68,8 @@ class Secondary(Backend):
             raise BackendError(why=f'what answers at {self._address[0]} port {self._address[1]} is no control socket')
         if not answer['ok']:
             kind = BackendRefused if answer.get('kind') in PERMANENT else BackendError
-            raise kind(why=f"{verb}: {answer.get('error')}")
+            reason = model.Reason.BAD_KEY if answer.get('kind') == 'secret' else None
+            raise kind(why=f"{verb}: {answer.get('error')}", reason=reason)
         return answer.get('result')
 
     def _connect(self, deadline: Deadline) -> _Lines:

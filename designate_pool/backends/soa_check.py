@@ -83,7 +83,7 @@ def ask(server: model.Server, names: Collection[str], deadline: Deadline,
     heard = [said for said in found.values() if said is not None]
     # A server that has just lost a zone may for a moment know no key for its name: so one such answer proves nothing.
     if heard and all(said.bad_key for said in heard):
-        raise BackendRefused(why=f'{NO_KEY}: {heard[0].reason}')
+        raise BackendRefused(why=f'{NO_KEY}: {heard[0].reason}', reason=model.Reason.BAD_KEY)
     return found
 
 

@@ -149,8 +149,8 @@ def seconds(text: str) -> float:
 
 
 def columns(found: Json, names: Sequence[str]) -> Shown:
-    """Of one thing."""
-    return names, [found[name] for name in names]
+    """Of one thing; an API of an older version does not tell all of it."""
+    return names, [found.get(name) for name in names]
 
 
 def all_columns(found: Json) -> Shown:

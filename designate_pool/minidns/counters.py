@@ -52,6 +52,8 @@ def polled(peer: AllowedPeer, result: PollResult, seconds: float) -> None:
         outcome = 'served' if result.status is Outcome.SUCCESS else 'behind'
     polls, poll_seconds = _of_polls(_name(peer), outcome)
     polls.inc()
+    if result.status is Outcome.ERROR:
+        metrics.FAILURES.labels(_name(peer), 'poll', result.reason).inc()
     poll_seconds.observe(seconds)
 
 

@@ -14,7 +14,8 @@ from designate_pool.model.pools import (LONGEST_LABEL, TSIG_ALGORITHMS, AlsoNoti
                                         Reloaded, Server, ServerReport, TsigKey)
 from designate_pool.model.resources import KeyScope, ServiceStatus, StoredTsigKey
 from designate_pool.model.tasks import ZoneTask, ZoneTaskKind, ZoneTaskStatus
-from designate_pool.model.words import Action, Answer, Outcome, ServerState, Status, Task, Word, new_id, new_ids, utcnow
+from designate_pool.model.words import (Action, Answer, Outcome, Reason, ServerState, Status, Task, Word, new_id,
+                                        new_ids, utcnow)
 
 __all__ = [
     'LONGEST_LABEL',
@@ -25,6 +26,7 @@ __all__ = [
     'Status',
     'Outcome',
     'Answer',
+    'Reason',
     'new_id',
     'new_ids',
     'utcnow',

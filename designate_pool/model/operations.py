@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from datetime import datetime
 
-from designate_pool.model.words import Action, Answer, Outcome, new_id
+from designate_pool.model.words import Action, Answer, Outcome, Reason, new_id
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -25,6 +25,7 @@ class ServerStatus:
     :ivar finding_id: of the audit's finding that the row was last due for; None where that was a change
     :ivar incarnation: of the zone on the server, raised when it has lost the zone: what was seen or done of a former
         one counts no more
+    :ivar reason: why the last try has failed; None where it has not, or where that was not recorded
     """
 
     server_id: str
@@ -46,6 +47,7 @@ class ServerStatus:
     updated_at: datetime | None = None
     finding_id: str | None = None
     incarnation: int = 0
+    reason: Reason | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -119,10 +121,11 @@ class PollResult:
 
     :ivar status: SUCCESS when the serial asked for or a newer one is served, ERROR when the tries are used up
     :ivar serial_number: the serial seen, None when none was
-    :ivar reason: in words, for ERROR
+    :ivar error: in words, for ERROR
     :ivar expected_serial: the serial that was asked for, None when nobody asked
     :ivar label: of the server as it was asked, with its driver and address; None where that is not told
     :ivar incarnation: of the row when the server was asked; None when nobody asked, or where that is not told
+    :ivar reason: for ERROR; None where *answer* says it
     """
 
     domain_id: str
@@ -130,10 +133,11 @@ class PollResult:
     status: Outcome
     answer: Answer
     serial_number: int | None = None
-    reason: str | None = None
+    error: str | None = None
     expected_serial: int | None = None
     label: str | None = None
     incarnation: int | None = None
+    reason: Reason | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -143,12 +147,14 @@ class CallResult:
     :ivar error: in words; None when it succeeded
     :ivar retryable: whether trying the same again may help (a refused key is not mended by trying)
     :ivar unreachable: the server could not be talked to at all
+    :ivar reason: None when it succeeded
     """
 
     seconds: float = 0.0
     error: str | None = None
     retryable: bool = True
     unreachable: bool = False
+    reason: Reason | None = None
 
     @property
     def ok(self) -> bool:

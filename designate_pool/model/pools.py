@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from designate_pool.model.words import ServerState
+from designate_pool.model.words import Reason, ServerState
 
 #: Algorithms of TSIG keys that we and every server know.  Without the truncated ones that RFC 8945 section 6 has too,
 #: such as hmac-sha256-128: NSD, Knot and PowerDNS do not know them, and BIND gives that name to something else.
@@ -130,6 +130,7 @@ class PoolServer:
     :ivar note: what happened last, in words
     :ivar claimed_by: the pool manager that fills or drains it, until *claimed_until*
     :ivar key_name: of the TSIG key that its configuration names; None for none
+    :ivar reason: of *note*, where it tells of a failure
     """
 
     id: str
@@ -154,6 +155,7 @@ class PoolServer:
     updated_at: datetime | None = None
     catalog_from: int | None = None
     key_name: str | None = None
+    reason: Reason | None = None
 
     @property
     def is_filling(self) -> bool:

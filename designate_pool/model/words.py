@@ -73,6 +73,68 @@ class Answer(Word):
     BAD = 'BAD'
 
 
+class Reason(Word):
+    """Why a call, a poll or an operation has failed, for programs; the sentence beside it is for people.
+
+    A word that is not known, from a newer version, reads as OTHER.
+
+    :cvar UNREACHABLE: nothing can be sent to the server, or nobody listens there
+    :cvar TIMEOUT: no answer in time
+    :cvar REFUSED: the server refuses to answer or to be transferred from (RCODE REFUSED)
+    :cvar UPDATE_REFUSED: the server refuses a DNS UPDATE
+    :cvar BAD_KEY: the server does not accept the key, or has another secret for it
+    :cvar BAD_TIME: the clocks are too far apart for signed messages
+    :cvar NOT_SIGNED: the answer has no signature, or a wrong one
+    :cvar BAD_TLS: no TLS with the server, or its certificate is not the right one
+    :cvar NO_ACCESS: a local socket or file may not be used
+    :cvar NO_ZONE: the server does not have the zone
+    :cvar NOT_AUTH: the server answers without authority for the zone
+    :cvar NOT_PRIMARY: the server is not a primary of the zone, so that it takes no updates of it
+    :cvar SERVFAIL: the server fails to answer (RCODE SERVFAIL)
+    :cvar STALE: the server serves an older serial than it should
+    :cvar DIVERGED: the server serves other contents under the serial, or a serial that was never issued
+    :cvar UNCHECKED: the contents on the server cannot be compared
+    :cvar CONFLICT: the server has a zone of that name that is not the pool's
+    :cvar NO_PRIMARIES: the server's section does not say where it is to transfer zones from
+    :cvar NO_RETRANSFER: the driver cannot have a zone transferred again
+    :cvar POLICY: the server's policy keeps changes back
+    :cvar PARKED: a plan waits for approval
+    :cvar OTHER: anything else
+    """
+
+    UNREACHABLE = 'UNREACHABLE'
+    TIMEOUT = 'TIMEOUT'
+    REFUSED = 'REFUSED'
+    UPDATE_REFUSED = 'UPDATE_REFUSED'
+    BAD_KEY = 'BAD_KEY'
+    BAD_TIME = 'BAD_TIME'
+    NOT_SIGNED = 'NOT_SIGNED'
+    BAD_TLS = 'BAD_TLS'
+    NO_ACCESS = 'NO_ACCESS'
+    NO_ZONE = 'NO_ZONE'
+    NOT_AUTH = 'NOT_AUTH'
+    NOT_PRIMARY = 'NOT_PRIMARY'
+    SERVFAIL = 'SERVFAIL'
+    STALE = 'STALE'
+    DIVERGED = 'DIVERGED'
+    UNCHECKED = 'UNCHECKED'
+    CONFLICT = 'CONFLICT'
+    NO_PRIMARIES = 'NO_PRIMARIES'
+    NO_RETRANSFER = 'NO_RETRANSFER'
+    POLICY = 'POLICY'
+    PARKED = 'PARKED'
+    OTHER = 'OTHER'
+
+    @classmethod
+    def of(cls, answer: Answer) -> Reason:
+        """Why a poll with this answer has failed."""
+        return cls.STALE if answer is Answer.SERIAL else cls(answer.value)
+
+    @classmethod
+    def _missing_(cls, value: object) -> Reason:
+        return cls.OTHER
+
+
 def new_id() -> str:
     return uuid.uuid4().hex
 

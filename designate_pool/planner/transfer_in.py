@@ -21,6 +21,7 @@ import dns.rrset
 
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, SourceError
+from designate_pool.model import Reason
 from designate_pool.protocol.rrset import GENERATED, LOWER
 from designate_pool.protocol.tcp_client import TcpConnection, TcpPeer, parsed
 
@@ -48,7 +49,7 @@ def unread(source: str, error: BackendError) -> ReadFailed:
     """*error* as a source has it that cannot be read, still of its kind."""
     kind = next((each for cause, each in ((BackendUnreachable, ReadUnreachable), (BackendRefused, ReadRefused))
                  if isinstance(error, cause)), ReadFailed)
-    return kind(source=source, why=str(error))
+    return kind(source=source, why=str(error), reason=error.reason)
 
 
 def transfer(peer: TcpPeer, name: str, seconds: float, leave_out: Collection[str] = GENERATED) -> dict[str, str]:
@@ -73,8 +74,8 @@ def transfer(peer: TcpPeer, name: str, seconds: float, leave_out: Collection[str
     word = dns.rcode.to_text(refusal)
     if refusal in _REFUSALS:
         raise BackendRefused(why=f'the server does not let {name} be transferred ({word}): its configuration has to '
-                                 'allow that to the key, or from this address')
-    raise BackendError(why=f'the server cannot transfer {name} ({word}); its log says why')
+                                 'allow that to the key, or from this address', reason=Reason.REFUSED)
+    raise BackendError(why=f'the server cannot transfer {name} ({word}); its log says why', reason=Reason(word))
 
 
 def serial(peer: TcpPeer, name: str, seconds: float) -> int | None:
@@ -142,7 +143,7 @@ class _Incoming:
             # Green threads wait for each other, and reading a large zone takes seconds.
             time.sleep(0)
             if (first or self._done) and self._query.keyring is not None and not answer.had_tsig:
-                raise BackendError(why='the transfer is not signed')
+                raise BackendError(why='the transfer is not signed', reason=Reason.NOT_SIGNED)
             first = False
         return None
 

@@ -21,7 +21,7 @@ from designate_pool import logs
 from designate_pool.backends.base import Backend
 from designate_pool.errors import PoolError
 from designate_pool.model import (Action, Answer, CallResult, Context, Domain, Outcome, PollRequest, PollResult, Pool,
-                                  PoolServer, Report, Server, ServerState, ServerStatus, Status, utcnow)
+                                  PoolServer, Reason, Report, Server, ServerState, ServerStatus, Status, utcnow)
 from designate_pool.outage_log import OutageLog
 from designate_pool.pool_manager import operation_log
 from designate_pool.pool_manager.dispatch.circuit_breaker import CircuitBreaker
@@ -410,7 +410,8 @@ class Manager:
                 row = row_transitions.release_claim(row)  # it stays due until there is room
             decision.writes.append(row)
         elif worker.dns.is_open:
-            no_answer = CallResult(error=f'{worker.server.label} has not answered DNS', unreachable=True)
+            no_answer = CallResult(error=f'{worker.server.label} has not answered DNS', unreachable=True,
+                                   reason=Reason.TIMEOUT)
             row = row_transitions.after_call(row, no_answer, now, tries, random.random())
             state.rows[row.server_id, row.action] = row
             decision.writes.append(row)
@@ -525,7 +526,7 @@ class Manager:
             return
         if row_transitions.has_lost_zone(result):
             if create.status is Outcome.SUCCESS:
-                state.change(*row_transitions.zone_lost(create, update, state.domain, result.reason or '', now,
+                state.change(*row_transitions.zone_lost(create, update, state.domain, result.error or '', now,
                                                         self.settings.tries, random.random()))
             return
         after = row_transitions.after_poll(update, result, now, self.settings.tries, random.random())
@@ -568,7 +569,7 @@ class Manager:
             circuit, what, why = worker.control, 'its control channel', outcome.result.error
             failures = 1 if outcome.result.unreachable else 0
         else:
-            circuit, what, why = worker.dns, 'DNS', outcome.reason
+            circuit, what, why = worker.dns, 'DNS', outcome.error
             worker.polls.discard(domain_of(outcome))
             # A timeout is reported after all tries of a round.
             failures = 1 + self.settings.tries.max_retries if outcome.answer is Answer.TIMEOUT else 0

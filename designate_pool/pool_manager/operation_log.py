@@ -39,7 +39,7 @@ def log_ended(rows: Iterable[ServerStatus], states: Mapping[str, DomainState],
             logs.transition(LOG, logging.INFO, '%s of %s at serial %s on %s: SUCCESS', row.action, about['domain'],
                             serial, server, serial=serial, status='SUCCESS', **about)
         elif row.diverged and not row.attempts:
-            logs.transition(LOG, logging.WARNING, '%s on %s: %s', about['domain'], server, row.last_error,
+            logs.transition(LOG, logging.WARNING, '%s on %s: DIVERGED: %s', about['domain'], server, row.last_error,
                             serial=row.serial_number, status='DIVERGED', error=row.last_error, **about)
         elif worker is None or not _is_silent(worker, row.action):
             logs.transition(LOG, logging.WARNING, '%s of %s at serial %s on %s: ERROR, tried %d times: %s', row.action,

@@ -69,8 +69,8 @@ class PoolManager:
         if status not in (Outcome.SUCCESS, Outcome.ERROR):
             raise InvalidField(field='status', why=f'{status!r} is not SUCCESS or ERROR')
         answer = Answer.TIMEOUT if serial_number is None else Answer.SERIAL
-        reason = None if status == Outcome.SUCCESS else 'the server did not come to serve the serial'
-        self._manager.handle_results([PollResult(domain.id, server_id, Outcome(status), answer, serial_number, reason,
+        error = None if status == Outcome.SUCCESS else 'the server did not come to serve the serial'
+        self._manager.handle_results([PollResult(domain.id, server_id, Outcome(status), answer, serial_number, error,
                                                  domain.serial)])
 
     def update_statuses(self, context: Context, results: Sequence[PollResult]) -> None:

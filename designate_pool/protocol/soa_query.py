@@ -18,7 +18,7 @@ from typing import NamedTuple
 import dns.rcode
 from dns.tsig import Key
 
-from designate_pool.model import Answer
+from designate_pool.model import Answer, Reason
 from designate_pool.protocol import soa_rdata, tsig, wire
 
 _HEADS = {flags: wire.HEADER.pack(0, flags, 1, 0, 0, 0)[2:]
@@ -36,19 +36,21 @@ class SoaReply(NamedTuple):
     """What a reply says.
 
     :ivar serial: with :attr:`Answer.SERIAL` alone
-    :ivar reason: in words
+    :ivar error: in words, where it has no serial
     :ivar truncated: nothing but "come by TCP"
     :ivar doubtful: whether anybody who guesses the message's id could have said it
+    :ivar reason: of *error*; None where *answer* says it
     """
 
     answer: Answer
     serial: int | None = None
-    reason: str = ''
+    error: str = ''
     truncated: bool = False
     doubtful: bool = False
+    reason: Reason | None = None
 
 
-TRUNCATED = SoaReply(Answer.BAD, reason='the answer does not fit into a message', truncated=True)
+TRUNCATED = SoaReply(Answer.BAD, error='the answer does not fit into a message', truncated=True)
 
 
 def soa_query(name: bytes) -> bytes:
@@ -93,9 +95,9 @@ def read_soa(message: bytes, template: bytes, key: Key | None = None, mac: bytes
             tsig.check_reply(message, key, mac, now)
         said = _soa(message, template[10:], flags)
     except tsig.BadSignature as error:
-        is_signed, said = False, SoaReply(Answer.BAD, reason=error.reason)
+        is_signed, said = False, SoaReply(Answer.BAD, error=error.error, reason=error.reason)
     except wire.Malformed:
-        is_signed, said = False, SoaReply(Answer.BAD, reason='the answer is malformed')
+        is_signed, said = False, SoaReply(Answer.BAD, error='the answer is malformed')
     if asked is None or is_signed:
         return said
     return said._replace(doubtful=key is not None or message[12:len(asked) + 2] != asked[10:])
@@ -111,12 +113,11 @@ def read_notify(message: bytes, template: bytes, key: Key | None = None, mac: by
         if key is not None:
             tsig.check_reply(message, key, mac, now)
     except tsig.BadSignature as error:
-        return SoaReply(Answer.BAD, reason=error.reason)
+        return SoaReply(Answer.BAD, error=error.error, reason=error.reason)
     except wire.Malformed:
-        return SoaReply(Answer.BAD, reason='the answer is malformed')
+        return SoaReply(Answer.BAD, error='the answer is malformed')
     rcode = flags & 15
-    return SoaReply(Answer.SERIAL) if rcode == wire.NOERROR else SoaReply(Answer.BAD,
-                                                                          reason=f'the answer is {_word(rcode)}')
+    return SoaReply(Answer.SERIAL) if rcode == wire.NOERROR else _error(rcode)
 
 
 def _template(flags: int, name: bytes) -> bytes:
@@ -172,12 +173,12 @@ def _flags(message: bytes, template: bytes, key: Key | None) -> int | None:
 def _soa(message: bytes, question: bytes, flags: int) -> SoaReply:
     rcode = flags & 15
     if rcode in _NO_ZONE:
-        return SoaReply(Answer.NO_ZONE, reason=f'the server has no such zone ({_word(rcode)})')
+        return SoaReply(Answer.NO_ZONE, error=f'the server has no such zone ({_word(rcode)})')
     if rcode != wire.NOERROR:
-        return SoaReply(Answer.BAD, reason=f'the answer is {_word(rcode)}')
+        return _error(rcode)
     answers = int.from_bytes(message[6:8], 'big')
     if not answers:
-        return SoaReply(Answer.NO_ZONE, reason='the server has no such zone (no SOA in its answer)')
+        return SoaReply(Answer.NO_ZONE, error='the server has no such zone (no SOA in its answer)')
 
     at, serials = 12 + len(question), []
     for _ in range(answers):
@@ -187,12 +188,17 @@ def _soa(message: bytes, question: bytes, flags: int) -> SoaReply:
         at = record.end
     authoritative = flags & wire.AA
     if not serials and not authoritative:
-        return SoaReply(Answer.NO_ZONE, reason='the server has no such zone (no SOA for it in its answer)')
+        return SoaReply(Answer.NO_ZONE, error='the server has no such zone (no SOA for it in its answer)')
     if len(serials) != 1 or answers != 1:
-        return SoaReply(Answer.BAD, reason='the answer is not one SOA record of the zone')
+        return SoaReply(Answer.BAD, error='the answer is not one SOA record of the zone')
     if not authoritative:
-        return SoaReply(Answer.NOT_AUTH, reason='the server answers without authority for the zone')
+        return SoaReply(Answer.NOT_AUTH, error='the server answers without authority for the zone')
     return SoaReply(Answer.SERIAL, serials[0])
+
+
+def _error(rcode: int) -> SoaReply:
+    word = _word(rcode)
+    return SoaReply(Answer.BAD, error=f'the answer is {word}', reason=Reason(word))
 
 
 def _word(rcode: int) -> str:

@@ -24,7 +24,7 @@ import dns.tsig
 
 from designate_pool.deadline import Deadline, abort
 from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, InvalidField
-from designate_pool.model import TsigKey
+from designate_pool.model import Reason, TsigKey
 from designate_pool.protocol import tsig
 
 #: How many questions are under way on one connection.
@@ -196,27 +196,29 @@ def parsed(wire: bytes, question: dns.message.Message, **transfer: Any) -> dns.m
     except dns.tsig.PeerError as error:
         raise _key_refused(error, wire) from None
     except dns.tsig.BadTime:
-        raise BackendError(why='the clocks differ: the answer is signed at a time too far from ours') from None
+        raise BackendError(why='the clocks differ: the answer is signed at a time too far from ours',
+                           reason=Reason.BAD_TIME) from None
     except (dns.tsig.BadSignature, dns.tsig.BadKey, dns.tsig.BadAlgorithm, dns.message.UnknownTSIGKey):
         raise BackendRefused(why='the signature of the answer is wrong: it was made with another key or secret than '
-                                 'ours, or the answer was changed on its way') from None
+                                 'ours, or the answer was changed on its way', reason=Reason.NOT_SIGNED) from None
     except (dns.exception.DNSException, ValueError, struct.error) as error:
         raise BackendError(why=f'the answer is not a DNS message ({error or type(error).__name__})') from None
 
 
 def _unsigned(answer: dns.message.Message) -> dns.message.Message:
     if answer.rcode() == dns.rcode.NOERROR:
-        raise BackendError(why='the answer is not signed')
+        raise BackendError(why='the answer is not signed', reason=Reason.NOT_SIGNED)
     return answer
 
 
 def _key_refused(error: dns.tsig.PeerError, wire: bytes) -> BackendError:
     if isinstance(error, dns.tsig.PeerBadTime):
-        return BackendError(why=f'the clocks differ (BADTIME){_seconds(wire)}')
+        return BackendError(why=f'the clocks differ (BADTIME){_seconds(wire)}', reason=Reason.BAD_TIME)
     words = {dns.tsig.PeerBadKey: 'the server does not know the key (BADKEY)',
              dns.tsig.PeerBadSignature: 'the server has another secret for the key (BADSIG)',
              dns.tsig.PeerBadTruncation: 'the server wants longer signatures of the key (BADTRUNC)'}
-    return BackendRefused(why=words.get(type(error), f'the server does not accept the key ({error})'))
+    return BackendRefused(why=words.get(type(error), f'the server does not accept the key ({error})'),
+                          reason=Reason.BAD_KEY)
 
 
 def _seconds(wire: bytes) -> str:
@@ -246,7 +248,8 @@ class _in_words:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  trace: TracebackType | None) -> None:
         if isinstance(error, TimeoutError):
-            raise BackendUnreachable(why=f'no answer within {self._deadline.seconds:g} s') from None
+            raise BackendUnreachable(why=f'no answer within {self._deadline.seconds:g} s',
+                                     reason=Reason.TIMEOUT) from None
         if isinstance(error, OSError):
             words = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error.strerror or error)
             raise BackendUnreachable(why=f'connection failed: {words}') from None

@@ -14,7 +14,7 @@ import dns.name
 import dns.rcode
 import dns.tsig
 
-from designate_pool.model import TSIG_ALGORITHMS, TsigKey
+from designate_pool.model import TSIG_ALGORITHMS, Reason, TsigKey
 from designate_pool.protocol import wire
 
 #: Seconds that we allow, and as many of what the other side allows: it must not have old messages taken for new.
@@ -48,10 +48,11 @@ class InvalidKey(ValueError):
 
 
 class BadSignature(Exception):
-    """A message's TSIG is missing or wrong; *reason* says how, in words."""
+    """A message's TSIG is missing or wrong; *error* says how, in words."""
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
+    def __init__(self, error: str, reason: Reason = Reason.NOT_SIGNED) -> None:
+        super().__init__(error)
+        self.error = error
         self.reason = reason
 
 
@@ -183,13 +184,14 @@ def check_reply(message: bytes, key: dns.tsig.Key, request_mac: bytes, now: int)
         rcode = message[3] & 15
         raise BadSignature('the answer is not signed' + (f' ({_rcode(rcode)})' if rcode else ''))
     if seal.error:
-        raise BadSignature(_rejection(seal, key, now))
+        raise BadSignature(_rejection(seal, key, now), Reason.BAD_TIME if seal.error == BADTIME else Reason.BAD_KEY)
     if seal.owner != key.name or seal.algorithm != key.algorithm:
         raise BadSignature('the answer is signed with another key')
     if not hmac.compare_digest(_mac(message, seal, key, request_mac), seal.mac):
         raise BadSignature('the answer has a wrong signature')
     if _is_late(seal, now):
-        raise BadSignature(f'the answer is signed at a time {_apart(seal.time - now)} ours: the clocks differ')
+        raise BadSignature(f'the answer is signed at a time {_apart(seal.time - now)} ours: the clocks differ',
+                           Reason.BAD_TIME)
 
 
 class Signer:

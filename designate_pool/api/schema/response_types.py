@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from designate_pool.model import Action, PlanState, ServerState, Status
+from designate_pool.model import Action, PlanState, Reason, ServerState, Status
 
 Schema = dict[str, Any]
 
@@ -22,6 +22,9 @@ STATUS: Schema = {'type': 'string', 'enum': [each.value for each in Status]}
 ACTION: Schema = {'type': 'string', 'enum': [each.value for each in Action]}
 SERVER_STATE: Schema = {'type': 'string', 'enum': [each.value for each in ServerState]}
 PLAN_STATE: Schema = {'type': 'string', 'enum': [each.value for each in PlanState]}
+#: Beside a sentence.
+REASON: Schema = {'type': ['string', 'null'], 'enum': [*(each.value for each in Reason), None],
+                  'description': 'Why, for programs; null where that is not known.'}
 LINK: Schema = {'type': 'string', 'format': 'uri-reference'}
 
 

@@ -1,16 +1,17 @@
 """Why is a zone not ACTIVE, and what can be done about it?  Pure: what the API shows in, words out.
 
-For each server one sentence says where it stands and, where somebody can do something, another one what.  Errors come
-in the words of the servers and drivers; :data:`KINDS` tells by these words what helps.
+For each server one sentence says where it stands and, where somebody can do something, another one what: the advice for
+the reason of its last error (:data:`ADVICE`).
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
+
+from designate_pool.model import Reason
 
 Json = dict[str, Any]
 
@@ -18,40 +19,36 @@ _UNITS = ((86400, 'day'), (3600, 'hour'), (60, 'minute'), (1, 'second'))
 _DOING = {'CREATE': 'being created', 'UPDATE': 'being changed', 'DELETE': 'being deleted'}
 _TASKS = {'CREATE': 'creating the zone at serial {}', 'UPDATE': 'getting to serial {}', 'DELETE': 'deleting the zone'}
 
-#: What is known about kinds of errors, the first that fits: the words that tell it, and what to do.
-KINDS: tuple[tuple[str, str], ...] = (
-    (r'is parked', "decide on the plan: 'designate-pool plan show {plan}' shows it, "
-                   "'designate-pool apply {plan}' has it done"),
-    (r'transfer a zone that it has already', 'transfer the zone to the server again by hand, or delete it there so '
-                                             'that the pool creates it again; the pool then compares it by itself'),
-    (r'DIVERGED', 'nothing yet: the pool makes it transfer the zone again; find out who else changes zones on it'),
-    (r'connection refused|unreachable|no route|reset by|cannot be reached|broken pipe',
-     'check that the server runs and listens there, and that no firewall is between; retries go on by themselves'),
-    (r'permission denied', 'give the user that the pool manager runs as access to what the error names'),
-    (r'BADTIME|clock', "set the server's clock right, or this machine's: they are too far apart for signed messages"),
-    (r'BAD ?KEY|BAD ?SIG|\bTSIG\b|bad auth|api_key|does not accept the key|cannot be trusted',
-     'compare the key of its section in the configuration with the one that the server has; the pool tries again by '
-     'itself'),
-    (r'certificate|\bTLS\b|\bSSL\b', "compare the certificates that its section names with those of the server"),
-    (r'not signed|wrong signature',
-     'compare the key of its section in the configuration with the one that the server has, and the clocks; the pool '
-     'tries again by itself'),
-    (r'is not the primary server', 'create the zone on the server as a primary zone'),
-    (r'without authority|\bNOTAUTH\b', 'check whether its copy of the zone has expired and whether it can transfer '
-                                       'from MiniDNS: its own log says why not'),
-    (r'not yet', 'check whether it can transfer from MiniDNS: its own log says why not'),
-    (r'no such zone|not loaded|is not there any more',
-     "it lost the zone or never fetched it: its own log says why; 'designate-pool server resync {server} --fix' "
-     "repairs all of its zones"),
-    (r'refuses the update', 'let it accept updates (allow-update), or correct the record that its own log names: some '
-                            'servers refuse name servers and mail hosts without an address in the zone'),
-    (r'\bREFUSED\b', "let the server answer this machine's questions (its allow-query or access list)"),
-    (r'\bSERVFAIL\b', 'its copy of the zone is broken or has expired: its own log says why'),
-    (r'no answer|not answered|timed? ?out|within [0-9.]+ s',
-     'check whether the server runs, is overloaded or is behind a firewall; retries go on by themselves'),
-    (r'no primaries', "set 'primaries' in its section of the configuration"),
-    (r'is there already|stands in', 'do on the server what the error says; retries go on by themselves'),
-)
+#: What to do about a server whose operation is in ERROR, by reason.
+ADVICE = {
+    Reason.PARKED: "decide on the plan: 'designate-pool plan show {plan}' shows it, 'designate-pool apply {plan}' has "
+                   'it done',
+    Reason.NO_RETRANSFER: 'transfer the zone to the server again by hand, or delete it there so that the pool creates '
+                          'it again; the pool then compares it by itself',
+    Reason.DIVERGED: 'nothing yet: the pool makes it transfer the zone again; find out who else changes zones on it',
+    Reason.UNREACHABLE: 'check that the server runs and listens there, and that no firewall is between; retries go on '
+                        'by themselves',
+    Reason.TIMEOUT: 'check whether the server runs, is overloaded or is behind a firewall; retries go on by themselves',
+    Reason.NO_ACCESS: 'give the user that the pool manager runs as access to what the error names',
+    Reason.BAD_TIME: "set the server's clock right, or this machine's: they are too far apart for signed messages",
+    Reason.BAD_KEY: 'compare the key of its section in the configuration with the one that the server has; the pool '
+                    'tries again by itself',
+    Reason.NOT_SIGNED: 'compare the key of its section in the configuration with the one that the server has, and the '
+                       'clocks; the pool tries again by itself',
+    Reason.BAD_TLS: 'compare the certificates that its section names with those of the server',
+    Reason.NOT_PRIMARY: 'create the zone on the server as a primary zone',
+    Reason.NOT_AUTH: 'check whether its copy of the zone has expired and whether it can transfer from MiniDNS: its own '
+                     'log says why not',
+    Reason.STALE: 'check whether it can transfer from MiniDNS: its own log says why not',
+    Reason.NO_ZONE: "it lost the zone or never fetched it: its own log says why; 'designate-pool server resync "
+                    "{server} --fix' repairs all of its zones",
+    Reason.UPDATE_REFUSED: 'let it accept updates (allow-update), or correct the record that its own log names: some '
+                           'servers refuse name servers and mail hosts without an address in the zone',
+    Reason.REFUSED: "let the server answer this machine's questions (its allow-query or access list)",
+    Reason.SERVFAIL: 'its copy of the zone is broken or has expired: its own log says why',
+    Reason.NO_PRIMARIES: "set 'primaries' in its section of the configuration",
+    Reason.CONFLICT: 'do on the server what the error says; retries go on by themselves',
+}
 _OTHERWISE = 'correct what the error names; retries go on by themselves'
 
 
@@ -145,7 +142,7 @@ def state_of(each: Mapping[str, Any], shown: Mapping[str, Any], now: datetime) -
 
 def _diverged(each: Mapping[str, Any], resting: str | None, now: datetime) -> str:
     """Of a server that serves other contents under its serial."""
-    error = (each['last_error'] or '').removeprefix('DIVERGED: ').rstrip('.')
+    error = (each['last_error'] or '').rstrip('.')
     told = f'It serves serial {each["serial"]} with other contents{f" ({error})" if error else ""}'
     if resting:
         return f'{told}; {resting}.'
@@ -165,12 +162,10 @@ def what_to_do(each: Mapping[str, Any], shown: Mapping[str, Any]) -> str | None:
     if not each['counts']:
         return None
     if each['plan_id']:
-        return KINDS[0][1].format(plan=_short(each['plan_id']), server=name)
+        return ADVICE[Reason.PARKED].format(plan=_short(each['plan_id']))
     if each['status'] != 'ERROR':
         return None  # the round of tries may still end well
-    error = each['last_error'] or ''
-    return next((help.format(server=name) for words, help in KINDS[1:] if re.search(words, error, re.IGNORECASE)),
-                _OTHERWISE)
+    return ADVICE.get(each['reason'], _OTHERWISE).format(server=name)
 
 
 def advice(shown: Mapping[str, Any], servers: Sequence[Mapping[str, Any]], now: datetime) -> list[str]:

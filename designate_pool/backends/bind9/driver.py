@@ -29,6 +29,7 @@ from designate_pool.backends.capabilities import Capabilities
 from designate_pool.backends.connection_pool import ConnectionPool
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused, InvalidField
+from designate_pool.model import Reason
 
 # What named says, as the result in words or in the text beside it.
 EXISTS = 'already exists'
@@ -122,7 +123,8 @@ class Bind9(Backend):
 
     def _create(self, domain: model.Domain, deadline: Deadline) -> None:
         if not self._primaries:
-            raise BackendRefused(why=f'server {self.server.label} has no primaries to transfer zones from')
+            raise BackendRefused(why=f'server {self.server.label} has no primaries to transfer zones from',
+                                 reason=Reason.NO_PRIMARIES)
         zone = _name(domain.name)
         file = self._folder + named_conf.file_name(zone, self._view, domain.generation)
         settings = named_conf.secondary(self._primaries, file)
@@ -225,7 +227,7 @@ class Bind9(Backend):
             if found is not None and self._is_our_file(zone, found[1]):
                 return [('file', named_conf.quoted(found[1], 'zone_file_folder'))]
             raise BackendError(why=f"{zone.to_text()} is a member of a catalog zone there: take 'catalog-zones' out of"
-                                   " named.conf and run 'rndc reconfig'")
+                                   " named.conf and run 'rndc reconfig'", reason=Reason.CONFLICT)
         if _is_absent('showzone', zone, shown):
             return None
         held = named_conf.read_zone(shown.text)
@@ -234,7 +236,7 @@ class Bind9(Backend):
                 raise _configured(zone)
         if named_conf.zone_type(held) != 'secondary':
             raise BackendError(why=f"{zone.to_text()} is there already, as a {named_conf.zone_type(held)} zone that was"
-                                   " added by hand: take it away with 'rndc delzone'")
+                                   " added by hand: take it away with 'rndc delzone'", reason=Reason.CONFLICT)
         return held
 
     def _status(self, name: str, deadline: Deadline) -> tuple[bool, int | None]:
@@ -258,7 +260,7 @@ class Bind9(Backend):
             raise BackendError(why=f'tsig-list: {answer.words}')
         known = re.findall(f'^view "{self._view}";.* key "(.*)";$', answer.text, re.MULTILINE)
         if _name(key.name) not in map(_name, known):
-            raise BackendRefused(why=f"{NO_KEY} '{key.name}' in view '{self._view}'")
+            raise BackendRefused(why=f"{NO_KEY} '{key.name}' in view '{self._view}'", reason=Reason.BAD_KEY)
 
     def _is_our_file(self, zone: dns.name.Name, path: str) -> bool:
         return named_conf.is_file_of(path, zone, self._view)
@@ -295,16 +297,18 @@ def _trouble(verb: str, zone: dns.name.Name, answer: rndc.RndcAnswer) -> Backend
     why = f'{verb} {zone.to_text()}: {answer.words}'
     if answer.error == DENIED or NO_VIEW in answer.text:
         return BackendRefused(why=why)
-    return BackendError(why=why)
+    return BackendError(why=why, reason=Reason.NO_ZONE if answer.error in (NOT_FOUND, NOT_LOADED) else None)
 
 
 def _configured(zone: dns.name.Name) -> BackendError:
-    return BackendError(why=f"{zone.to_text()} stands in named.conf there: take it out and run 'rndc reconfig'")
+    return BackendError(why=f"{zone.to_text()} stands in named.conf there: take it out and run 'rndc reconfig'",
+                        reason=Reason.CONFLICT)
 
 
 def _automatic(zone: dns.name.Name) -> BackendError:
     return BackendError(why=f"{zone.to_text()} is one of named's own empty zones: put 'disable-empty-zone"
-                            f""" "{zone.to_text()}";' into named.conf and run 'rndc reconfig'""")
+                            f""" "{zone.to_text()}";' into named.conf and run 'rndc reconfig'""",
+                        reason=Reason.CONFLICT)
 
 
 def _name(text: str) -> dns.name.Name:

@@ -26,6 +26,7 @@ from typing import Union
 
 from designate_pool.deadline import Deadline, abort
 from designate_pool.errors import BackendError, BackendRefused, InvalidField
+from designate_pool.model import Reason
 
 #: The key algorithms, with their numbers on the wire.
 ALGORITHMS = {'hmac-md5': 157, 'hmac-sha1': 161, 'hmac-sha224': 162, 'hmac-sha256': 163, 'hmac-sha384': 164,
@@ -206,7 +207,7 @@ def connect(host: str, port: int, key: RndcKey, deadline: Deadline) -> RndcChann
     raise BackendRefused(
         why=f'the control channel at {host} port {port} {NO_ANSWER}: it does not accept'
             f" the key '{key.name}' ({key.algorithm}) or this host's address (see 'controls' in its named.conf), or its"
-            ' clock and ours are more than 5 minutes apart')
+            ' clock and ours are more than 5 minutes apart', reason=Reason.BAD_KEY)
 
 
 def turns_us_away(host: str, port: int, deadline: Deadline) -> bool:
@@ -283,7 +284,8 @@ def _verified(key: RndcKey, body: bytes) -> Table:
             raise ValueError('its signature is wrong')
         return unpack(body[end:])
     except ValueError as error:
-        raise BackendError(why=f'the answer of the control channel cannot be trusted: {error}') from error
+        raise BackendError(why=f'the answer of the control channel cannot be trusted: {error}',
+                           reason=Reason.BAD_KEY) from error
 
 
 def _table(table: Table, name: str) -> Table:

@@ -19,6 +19,7 @@ import dns.name
 from designate_pool.backends.knot.control_protocol import Block, KnotControl, Unit, error_in
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused
+from designate_pool.model import Reason
 
 #: What the ids of our own sections begin with.
 OURS = 'designate-pool-'
@@ -142,7 +143,7 @@ def _commit(control: KnotControl, zones: Mapping[str, Change], deadline: Deadlin
         trouble = error_in(list(control.ask({'command': 'conf-commit'}, deadline)))
     except TimeoutError as error:
         raise BackendError(why=f'conf-commit has not ended within {deadline.seconds:g} s, for which knotd waits for the'
-                               ' refreshes that are under way') from error
+                               ' refreshes that are under way', reason=Reason.TIMEOUT) from error
     if trouble is None:
         return {}
     name = absolute(trouble['id']) if trouble.get('section') == 'zone' and 'id' in trouble else ''
@@ -172,7 +173,8 @@ def _error(trouble: Unit) -> BackendError:
     """*trouble* in words, without its data but for names that we gave: an operator's data may be secret."""
     item, error = trouble.get('item', ''), trouble['error']
     if error == _BAD_REFERENCE and item in ('template', 'key'):
-        return BackendRefused(why=f"the server's configuration has no {item} {trouble.get('data', '')}")
+        return BackendRefused(why=f"the server's configuration has no {item} {trouble.get('data', '')}",
+                              reason=Reason.BAD_KEY if item == 'key' else None)
     where = '.'.join(word for word in (trouble.get('section'), item) if word)
     return BackendError(why=f"{trouble.get('command', 'conf-commit')}: {where + ': ' if where else ''}{error}")
 

@@ -33,6 +33,7 @@ from designate_pool.backends.knot.config_transaction import Change, Refused, Set
 from designate_pool.backends.knot.control_protocol import Block, KnotControl, error_in
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused, InvalidField
+from designate_pool.model import Reason
 
 LOG = logging.getLogger(__name__)
 T = TypeVar('T')
@@ -104,7 +105,8 @@ class Knot(Backend):
 
     def _create_many(self, domains: Sequence[model.Domain], deadline: Deadline) -> Outcomes:
         if not self._primaries:
-            raise BackendRefused(why=f'server {self.server.label} has no primaries to transfer zones from')
+            raise BackendRefused(why=f'server {self.server.label} has no primaries to transfer zones from',
+                                 reason=Reason.NO_PRIMARIES)
         return self._each_named(domains, self._hold, deadline)
 
     def _delete_many(self, domains: Sequence[model.Domain], deadline: Deadline) -> Outcomes:
@@ -200,7 +202,8 @@ class Knot(Backend):
         held = dict(zip(names, config_transaction.read(control, 'zone', names, deadline), strict=True))
         foreign = {name for name, settings in held.items() if settings is not None and not settings.get('master')}
         refused: Refused = {name: BackendError(why=f"{name} is there already, without a 'master' of its own: take it"
-                                                   " away with knotc's conf-unset") for name in foreign}
+                                                   " away with knotc's conf-unset", reason=Reason.CONFLICT)
+                            for name in foreign}
         return {name: settings for name, settings in held.items() if name not in foreign}, refused
 
     def _fetch_what_is_empty(self, control: KnotControl, names: Sequence[str], deadline: Deadline) -> Refused:
@@ -244,7 +247,8 @@ class Knot(Backend):
         try:
             control = KnotControl(self._path, deadline)
         except PermissionError as error:
-            raise BackendRefused(why=f'control_socket: {self._path}: permission denied') from error
+            raise BackendRefused(why=f'control_socket: {self._path}: permission denied',
+                                 reason=Reason.NO_ACCESS) from error
         try:
             yield control
         finally:

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 
 from designate_pool.deadline import Deadline, abort
 from designate_pool.errors import BackendError, BackendRefused
+from designate_pool.model import Reason
 
 MAGIC = b'NSDCT1 '
 END_OF_INPUT = b'\x04\n'
@@ -179,7 +180,7 @@ class NsdControl:
             raise BackendRefused(
                 why=f'the control channel at {self._place} hung up without an answer: it may ask for TLS, as NSD does'
                     ' on all its control interfaces when an IP address stands first among them; then server_cert_file,'
-                    ' control_key_file and control_cert_file are needed')
+                    ' control_key_file and control_cert_file are needed', reason=Reason.BAD_TLS)
         raise _refused_key()
 
     def _connect(self, deadline: Deadline) -> socket.socket:
@@ -282,18 +283,18 @@ def _ssl_errors() -> Iterator[None]:
         yield
     except ssl.SSLCertVerificationError as error:
         raise BackendRefused(why=f'the certificate of the control channel is not the one in server_cert_file '
-                                 f'({error.verify_message})') from error
+                                 f'({error.verify_message})', reason=Reason.BAD_TLS) from error
     except (ssl.SSLEOFError, ConnectionResetError, BrokenPipeError) as error:
         raise HungUp('it hung up') from error
     except ssl.SSLError as error:
         reason = error.reason or str(error)
         if 'ALERT' in reason:
             raise _refused_key(reason) from error
-        raise BackendError(why=f'what answers on the control channel does not speak TLS as NSD does ({reason})'
-                           ) from error
+        raise BackendError(why=f'what answers on the control channel does not speak TLS as NSD does ({reason})',
+                           reason=Reason.BAD_TLS) from error
 
 
 def _refused_key(reason: str = 'it hung up without an answer') -> BackendRefused:
     return BackendRefused(why='the control channel does not accept the key in control_key_file with its certificate in '
                               f'control_cert_file ({reason}); they must be of the pair that nsd-control-setup made on'
-                              ' the server')
+                              ' the server', reason=Reason.BAD_TLS)

@@ -20,6 +20,7 @@ from designate_pool.backends.nsd import config_check, zone_status
 from designate_pool.backends.nsd.control_protocol import NsdAnswer, NsdControl, Tls
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused, InvalidField
+from designate_pool.model import Reason
 
 EXISTS = 'already exists'
 ABSENT = 'warning zone '
@@ -163,7 +164,7 @@ class Nsd(Backend):
         status = self._status(name, deadline)
         if status.pattern is None:
             raise BackendRefused(why=f'the zone {name} stands in nsd.conf itself, where NSD cannot change it; remove it'
-                                     ' from there')
+                                     ' from there', reason=Reason.CONFLICT)
         if self._is_foreign(status):
             raise _foreign(name)
         if status.pattern != self._pattern:
@@ -245,7 +246,7 @@ def _written(name: str, more: str) -> str:
 
 def _foreign(name: str) -> BackendError:
     return BackendError(why=f"{name} is there already, as a primary zone that was added by hand: take it away with"
-                            " 'nsd-control delzone' if it may go")
+                            " 'nsd-control delzone' if it may go", reason=Reason.CONFLICT)
 
 
 def _trouble(command: str, words: str) -> BackendError:

@@ -22,6 +22,7 @@ from designate_pool.backends.capabilities import Capabilities
 from designate_pool.backends.pdns import settings_check
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused, InvalidField
+from designate_pool.model import Reason
 from designate_pool.powerdns import PdnsAnswer, PdnsApi, PdnsServer, absolute, api_id, api_text
 
 LOG = logging.getLogger(__name__)
@@ -74,7 +75,8 @@ class Pdns(Backend):
 
     def _create(self, domain: model.Domain, deadline: Deadline) -> None:
         if not self._primaries:
-            raise BackendRefused(why=f'server {self.server.label} has no primaries to transfer zones from')
+            raise BackendRefused(why=f'server {self.server.label} has no primaries to transfer zones from',
+                                 reason=Reason.NO_PRIMARIES)
         name = _name(domain)
         answer = self._api.ask('POST', '/zones?rrsets=false', deadline, {'name': api_text(name)} | self._settings)
         if answer.status == 409:
@@ -111,7 +113,7 @@ class Pdns(Backend):
             answer = self._api.ask(verb, what, deadline)
             if answer.status == 404:
                 self._api.greet(deadline)  # A wrong server_id or api_url is answered with 404 too.
-                raise BackendError(why=f'retrieve {domain.name}: it is not there')
+                raise BackendError(why=f'retrieve {domain.name}: it is not there', reason=Reason.NO_ZONE)
             if answer.status not in (200, 204):
                 raise self._api.trouble(f'retrieve {domain.name}', answer)
 
@@ -174,7 +176,7 @@ class Pdns(Backend):
         kind = str(answer.json.get('kind'))
         if kind.lower() not in KINDS:
             raise BackendError(why=f"{domain.name} is there already, as a {kind} zone: take it away with 'pdnsutil"
-                                   " delete-zone' if it may go")
+                                   " delete-zone' if it may go", reason=Reason.CONFLICT)
 
     def _is_as_it_should_be(self, zone: dict[str, Any]) -> bool:
         return (set(zone.get('masters') or ()) == set(self._primaries)
@@ -222,7 +224,7 @@ def advice_on_api(result: model.CallResult) -> str | None:
     if result.unreachable:
         return ('see whether PowerDNS runs with api=yes and webserver=yes, whether its webserver-address can be'
                 ' reached from here, and whether its webserver-allow-from has the address of this host')
-    if 'api_key' in (result.error or ''):
+    if result.reason is Reason.BAD_KEY:
         return 'give the section the api-key of its pdns.conf'
     return None
 

@@ -101,7 +101,7 @@ class RecordBackend(Backend):
         """For checks alone: the whole zone.  What is deleted for the pool is deleted by a plan, as it is fed."""
         if 'delete' not in self.policy.verbs:
             raise BackendRefused(why=f'the policy {self.policy.name} of {self.server.label} does not let '
-                                     f'{domain.name} be deleted there')
+                                     f'{domain.name} be deleted there', reason=model.Reason.POLICY)
         self.provider.delete_zone(domain.name)
 
     def _list(self, names: Collection[str], deadline: Deadline) -> tuple[Mapping[str, int | None], bool]:

@@ -36,7 +36,7 @@ class Rfc2136(RecordBackend):
                                update_port=self.options['update_port'], **signed)
 
     def _advice(self, result: model.CallResult) -> str:
-        if not result.unreachable and 'BADTIME' in str(result.error):
+        if result.reason is model.Reason.BAD_TIME:
             return f'set the clocks of {self.server.label} and of this host'
         if not result.unreachable and not result.retryable:
             return f'have {self.server.label} know the key of its section, by the same name, algorithm and secret'

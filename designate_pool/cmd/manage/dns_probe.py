@@ -97,7 +97,7 @@ def _judge(reply: bytes, template: bytes, key: TsigKey | None, known: dns.tsig.K
     try:
         tsig.check_reply(reply, known, mac, now)
     except tsig.BadSignature as error:
-        return [Finding(f'{error.reason} (key {key.name})', _same(key))]
+        return [Finding(f'{error.error} (key {key.name})', _same(key))]
     return []
 
 

@@ -27,6 +27,7 @@ from designate_pool.minidns.client.query import FIRST_RESEND, NextStep, Retrying
 from designate_pool.minidns.client.sockets import (Address, NativeSelector, enable_icmp_errors, error_text, icmp_errors,
                                                    receive_datagrams, udp_socket)
 from designate_pool.minidns.client.tcp_query import TcpQuery
+from designate_pool.model import Reason
 
 LOG = logging.getLogger(__name__)
 
@@ -383,7 +384,7 @@ class ClientLoop:
         id_matches = message[:2] == query.id.to_bytes(2, 'big')
         reply = query.read_reply(message, int(time.time()), over_tcp=True) if id_matches else None
         if reply is None or reply.truncated:
-            self._apply(query, query.on_failure('over TCP: no answer to the question', self._now))
+            self._apply(query, query.on_failure('over TCP: no answer to the question', self._now, Reason.TIMEOUT))
         else:
             self._apply(query, query.on_reply(reply, self._now))
 

@@ -49,7 +49,7 @@ class NotifyQuery(RetryingQuery):
         return True
 
     def fail(self, reply: SoaReply) -> None:
-        self._on_end(self, reply.reason or reply.answer.value)
+        self._on_end(self, reply.error or reply.answer.value)
 
 
 class Notifier:

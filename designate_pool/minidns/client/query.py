@@ -13,7 +13,7 @@ import enum
 from typing import Any
 
 from designate_pool.minidns.access.acl import AllowedPeer
-from designate_pool.model import Answer
+from designate_pool.model import Answer, Reason
 from designate_pool.protocol.soa_query import SoaReply
 
 FIRST_RESEND = 1.0
@@ -119,7 +119,7 @@ class RetryingQuery:
         if not self.in_try:
             return self.begin_try(now)
         if self.try_deadline is not None and now >= self.try_deadline:
-            return self.on_failure(f'no answer within {self.schedule.timeout:g} s', now)
+            return self.on_failure(f'no answer within {self.schedule.timeout:g} s', now, Reason.TIMEOUT)
         return NextStep.SEND
 
     def on_reply(self, reply: SoaReply, now: float) -> Step:
@@ -132,12 +132,13 @@ class RetryingQuery:
             return NextStep.END
         return self.end_try(reply, now)
 
-    def on_failure(self, why: str, now: float) -> Step:
+    def on_failure(self, why: str, now: float, reason: Reason = Reason.UNREACHABLE) -> Step:
         """The datagram could not be delivered, or nothing came back."""
         if self.unproven_reply is not None:  # there was a reply over UDP, and TCP could not confirm it
-            unproven, self.unproven_reply = self.unproven_reply.reason or 'there was an answer', None
-            return self.end_try(SoaReply(Answer.BAD, reason=f'{unproven}, but without proof; {why}'), now)
-        return self.end_try(SoaReply(Answer.TIMEOUT, reason=why), now)
+            unproven, self.unproven_reply = self.unproven_reply, None
+            error = f'{unproven.error or "there was an answer"}, but without proof; {why}'
+            return self.end_try(SoaReply(Answer.BAD, error=error, reason=unproven.reason or reason), now)
+        return self.end_try(SoaReply(Answer.TIMEOUT, error=why, reason=reason), now)
 
     def end_try(self, reply: SoaReply, now: float) -> Step:
         """The try has ended without the expected answer: the time of the next try, or the end of the query."""

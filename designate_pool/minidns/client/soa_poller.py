@@ -29,7 +29,7 @@ from designate_pool.minidns.client.event_loop import ClientLoop
 from designate_pool.minidns.client.mailbox import POLL_INTERVAL
 from designate_pool.minidns.client.notifier import Notifier
 from designate_pool.minidns.client.query import NextStep, RetryingQuery, RetrySchedule, Step
-from designate_pool.model import Answer, Context, Domain, Outcome, PollResult
+from designate_pool.model import Answer, Context, Domain, Outcome, PollResult, Reason
 from designate_pool.protocol import soa_query, wire
 from designate_pool.protocol.soa_query import SoaReply
 
@@ -37,7 +37,7 @@ from designate_pool.protocol.soa_query import SoaReply
 POST_TRANSFER_DELAYS = (0.0, 0.004, 0.014, 0.034, 0.084, 0.184, 0.384, 0.784)
 _LAST_POST_TRANSFER_WAIT = 0.5
 _NO_SCHEDULE = RetrySchedule(0, 0, 0)
-_SILENCE = SoaReply(Answer.TIMEOUT, reason='no answer')
+_SILENCE = SoaReply(Answer.TIMEOUT, error='no answer')
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -205,11 +205,11 @@ class SoaPoll(_SoaQuery):
             return PollResult(self.domain_id, self.peer.id, Outcome.SUCCESS, Answer.SERIAL, reply.serial,
                               expected_serial=self.serial, label=self.peer.label,
                               incarnation=self.order.incarnation)
-        reason = reply.reason
+        error = reply.error
         if reply.answer is Answer.SERIAL:
-            reason = f'the server serves serial {reply.serial}, not yet {self.serial}'
-        return PollResult(self.domain_id, self.peer.id, Outcome.ERROR, reply.answer, self.seen, reason, self.serial,
-                          self.peer.label, self.order.incarnation)
+            error = f'the server serves serial {reply.serial}, not yet {self.serial}'
+        return PollResult(self.domain_id, self.peer.id, Outcome.ERROR, reply.answer, self.seen, error, self.serial,
+                          self.peer.label, self.order.incarnation, reply.reason or Reason.of(reply.answer))
 
 
 class PostTransferPoll(_SoaQuery):
@@ -248,7 +248,7 @@ class PostTransferPoll(_SoaQuery):
             return NextStep.END
         return self._next(now)
 
-    def on_failure(self, why: str, now: float) -> Step:
+    def on_failure(self, why: str, now: float, reason: Reason = Reason.UNREACHABLE) -> Step:
         return self._next(now)
 
     def _next(self, now: float) -> Step:

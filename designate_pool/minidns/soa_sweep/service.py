@@ -104,6 +104,6 @@ class SweepService:
 
 def _finding(page: SweepPage, result: PeerResult, number: int, reply: SoaReply) -> PollResult:
     domain_id, _, serial = page.domains[number]
-    reason = f'{reply.reason}, not {serial}' if reply.answer is Answer.SERIAL else reply.reason
-    return PollResult(domain_id, result.peer.id, Outcome.ERROR, reply.answer, reply.serial, reason, serial,
-                      result.peer.label)
+    error = f'{reply.error}, not {serial}' if reply.answer is Answer.SERIAL else reply.error
+    return PollResult(domain_id, result.peer.id, Outcome.ERROR, reply.answer, reply.serial, error, serial,
+                      result.peer.label, reason=reply.reason)

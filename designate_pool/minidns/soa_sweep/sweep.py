@@ -31,7 +31,7 @@ from designate_pool.minidns.client.sockets import NativeSelector, error_text, ud
 from designate_pool.minidns.client.udp_gso import UdpGso
 from designate_pool.minidns.soa_sweep.page import PeerResult, SweepPage
 from designate_pool.minidns.soa_sweep.peer_channel import TRY_TIMEOUTS, SweepChannel
-from designate_pool.model import Answer
+from designate_pool.model import Answer, Reason
 from designate_pool.protocol import soa_query, tsig
 from designate_pool.protocol.soa_query import SoaReply
 
@@ -51,7 +51,7 @@ _WINDOW_PARTS = 4
 _PLAIN_HEADERS = frozenset(bytes((0x84, low, 0, 1, 0, 1)) for low in (0x00, 0x80))
 #: Octets of the shortest SOA rdata: two names and five numbers.
 _MIN_SOA_RDATA = 22
-_SILENCE = SoaReply(Answer.TIMEOUT, reason=f'no answer, asked {len(TRY_TIMEOUTS)} times')
+_SILENCE = SoaReply(Answer.TIMEOUT, error=f'no answer, asked {len(TRY_TIMEOUTS)} times')
 
 
 class SoaSweep:
@@ -95,7 +95,7 @@ class SoaSweep:
             except Exception:  # an error in one page must not stop the others
                 self._native.post(traceback.format_exc())
                 for channel in list(self._by_number.values()):
-                    self._fail_channel(channel, SoaReply(Answer.BAD, reason='it could not be asked'))
+                    self._fail_channel(channel, SoaReply(Answer.BAD, error='it could not be asked'))
         self._close_channels()
         self._selector.close()
 
@@ -198,7 +198,8 @@ class SoaSweep:
         except BlockingIOError:
             return  # the next check of timeouts sends it
         except OSError as error:
-            self._fail_channel(channel, SoaReply(Answer.TIMEOUT, reason=error_text(error.errno)))
+            self._fail_channel(channel, SoaReply(Answer.TIMEOUT, error=error_text(error.errno),
+                                                 reason=Reason.UNREACHABLE))
 
     def _send_again(self, channel: SweepChannel, key: bytes, question: int) -> None:
         """
@@ -244,7 +245,8 @@ class SoaSweep:
         except BlockingIOError:
             pass
         except OSError as error:
-            self._fail_channel(channel, SoaReply(Answer.TIMEOUT, reason=error_text(error.errno)))
+            self._fail_channel(channel, SoaReply(Answer.TIMEOUT, error=error_text(error.errno),
+                                                 reason=Reason.UNREACHABLE))
         if channel.reply_count != reply_count:
             channel.last_reply_at, channel.silent = self._now, False
 

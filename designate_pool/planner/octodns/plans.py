@@ -9,6 +9,7 @@ from typing import Any
 import dns.exception
 
 from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, InvalidField
+from designate_pool.model import Reason
 from designate_pool.planner.octodns.records import Mirror, octodns
 from designate_pool.planner.plan.plan import Plan
 from designate_pool.planner.zone import changes
@@ -131,9 +132,12 @@ def backend_error(error: BaseException) -> BackendError:
     for each in _behind(error):
         status = getattr(getattr(each, 'response', None), 'status_code', None)
         if status is not None:
-            return (BackendRefused if status in _REFUSED else BackendError)(why=words(error))
+            if status in _REFUSED:
+                return BackendRefused(why=words(error), reason=Reason.BAD_KEY)
+            return BackendError(why=words(error))
         if isinstance(each, (OSError, dns.exception.Timeout)):
-            return BackendUnreachable(why=words(error))
+            late = isinstance(each, (TimeoutError, dns.exception.Timeout))
+            return BackendUnreachable(why=words(error), reason=Reason.TIMEOUT if late else None)
     return BackendError(why=words(error))
 
 

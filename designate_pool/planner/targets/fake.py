@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, InvalidField
+from designate_pool.model import Reason
 from designate_pool.planner import master
 from designate_pool.planner.plan.plan import ApplyResult, Plan
 from designate_pool.planner.providers.base import ServerProvider
@@ -189,7 +190,7 @@ class FakeProvider(ServerProvider):
             raise kind(why=why)
         if behaviour == 'hang':
             self._awake.wait(self.timeout)
-            raise BackendUnreachable(why=f'no answer within {self.timeout:g} s')
+            raise BackendUnreachable(why=f'no answer within {self.timeout:g} s', reason=Reason.TIMEOUT)
         return behaviour == 'succeed'
 
 

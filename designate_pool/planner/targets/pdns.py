@@ -23,6 +23,7 @@ import dns.name
 from designate_pool import serial
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused, InvalidField, SourceError
+from designate_pool.model import Reason
 from designate_pool.planner.plan.plan import ApplyResult, Plan
 from designate_pool.planner.providers.base import ServerProvider
 from designate_pool.planner.targets import pdns_rdata
@@ -149,7 +150,7 @@ class PdnsProvider(ServerProvider):
     def _apply(self, plan: Plan) -> ApplyResult:
         given = self._read(plan.zone)
         if given is None:
-            raise BackendError(why=f'{plan.zone} is not there any more')
+            raise BackendError(why=f'{plan.zone} is not there any more', reason=Reason.NO_ZONE)
         soa = f'{plan.zone}\tSOA'
         keys = {soa, *(each.key for change in plan.changes for each in (*change.existing, *change.new))}
         there = {each.key: each for each in self._held(given, True, keys)}
@@ -186,7 +187,7 @@ class PdnsProvider(ServerProvider):
         """Have all *entries* made; or none, when the answer is a refusal."""
         answer = self._ask('PATCH', f'/zones/{api_id(_parsed(zone))}', {'rrsets': entries})
         if answer.status == 404:
-            raise BackendError(why=f'{zone} is not there any more')
+            raise BackendError(why=f'{zone} is not there any more', reason=Reason.NO_ZONE)
         if answer.status not in (204, 413, 422):
             raise self._server.trouble(f'change {zone}', answer)
         return answer

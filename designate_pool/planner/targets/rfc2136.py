@@ -16,6 +16,7 @@ from typing import Any
 import dns.rcode
 
 from designate_pool.errors import BackendError, BackendRefused
+from designate_pool.model import Reason
 from designate_pool.planner.plan.plan import ApplyResult, Plan
 from designate_pool.planner.providers.base import BaseProcessor, BaseProvider, ServerProvider
 from designate_pool.planner.targets.change_state import fits, is_done
@@ -45,6 +46,7 @@ _REFUSALS = {
     dns.rcode.NOTIMP: 'the server takes no updates (NOTIMP)',
     dns.rcode.FORMERR: 'the server does not understand the update (FORMERR)',
 }
+_REASONS = {dns.rcode.REFUSED: Reason.UPDATE_REFUSED, dns.rcode.NOTAUTH: Reason.NOT_PRIMARY}
 
 
 class Rfc2136Provider(ServerProvider):
@@ -87,7 +89,7 @@ class Rfc2136Provider(ServerProvider):
         if serial(self._peer, desired.name, self.timeout) is None:
             raise BackendRefused(why=f'the server does not have the zone {desired.name}, and updates cannot make one '
                                      '(RFC 2136): create it there by hand, with a SOA and NS records, and let the key '
-                                     'update and transfer it')
+                                     'update and transfer it', reason=Reason.NOT_PRIMARY)
 
     def delete_zone(self, name: str) -> None:
         """Empty the zone, but for its SOA, its own NS records and the addresses of name servers inside it."""
@@ -121,9 +123,10 @@ class Rfc2136Provider(ServerProvider):
         """
         rcode = self._updated.ask(message.wire(zone), self.timeout).rcode()
         if rcode in _REFUSALS:
-            raise BackendRefused(why=_REFUSALS[rcode])
+            raise BackendRefused(why=_REFUSALS[rcode], reason=_REASONS.get(rcode))
         if rcode != dns.rcode.NOERROR and rcode not in MEANWHILE:
-            raise BackendError(why=f'the server failed to update ({dns.rcode.to_text(rcode)}); its log says why')
+            raise BackendError(why=f'the server failed to update ({dns.rcode.to_text(rcode)}); its log says why',
+                               reason=Reason.SERVFAIL if rcode == dns.rcode.SERVFAIL else None)
         return rcode
 
     def _populate(self, zone: Zone, target: bool, lenient: bool) -> bool:

@@ -24,7 +24,7 @@ from designate_pool.backends.base import Backend
 from designate_pool.backends.records.base import RecordBackend
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused, EmptySource, PlanParked, UnsafePlan
-from designate_pool.model import CallResult, Domain, PlanState, Pool, StoredPlan, ZoneHead, new_id, utcnow
+from designate_pool.model import CallResult, Domain, PlanState, Pool, Reason, StoredPlan, ZoneHead, new_id, utcnow
 from designate_pool.planner.engine import plan_for
 from designate_pool.planner.plan import safety
 from designate_pool.planner.plan.plan import Plan
@@ -170,7 +170,7 @@ class _ZoneSync:
             plan = self._verify(provider, desired)
         self._retire_plan()
         if plan is not None and plan.blocked:
-            raise BackendRefused(why=_blocked_reason(plan, self._backend.policy.name))
+            raise BackendRefused(why=_blocked_reason(plan, self._backend.policy.name), reason=Reason.POLICY)
         return contents[0].serial
 
     @property
@@ -197,7 +197,7 @@ class _ZoneSync:
         if existing is not None:
             if not self._backend.policy.allows('delete'):
                 raise BackendRefused(why=f'the policy {self._backend.policy.name} of {self._server.label} does not let '
-                                         f'{self._domain.name} be deleted there')
+                                         f'{self._domain.name} be deleted there', reason=Reason.POLICY)
             if self._registry is None and not self._backend.managed_types:
                 everything = Plan(existing, existing.empty(), [changes.delete(each) for each in existing
                                                                if each.type != 'SOA'], True, target_id=provider.id)
@@ -292,7 +292,8 @@ class _ZoneSync:
                 self._storage.run(plan_store.drop_live, self._domain.id, self._server.id,
                                   'what it was made for has changed', now)
             live = self._storage.run(plan_store.put, self._stored(plan, PlanState.PARKED, dangers, document), now)
-        raise PlanParked(why=f"plan {live.id} is parked: {dangers[0]} 'designate-pool apply {live.id}' has it done")
+        raise PlanParked(why=f"plan {live.id} is parked: {dangers[0]} 'designate-pool apply {live.id}' has it done",
+                         reason=Reason.PARKED)
 
     def _reserve(self, plan: Plan, is_known: bool) -> list[UnsafePlan]:
         """Reserve the deletes of *plan* within the hourly limit; the violation if they do not fit.

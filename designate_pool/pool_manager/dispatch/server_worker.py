@@ -15,7 +15,7 @@ from typing import Any
 
 from designate_pool import metrics
 from designate_pool.backends.base import Backend
-from designate_pool.model import Action, CallResult, Domain, Server, ServerStatus
+from designate_pool.model import Action, CallResult, Domain, Reason, Server, ServerStatus
 from designate_pool.pool_manager.dispatch.circuit_breaker import CircuitBreaker
 from designate_pool.pool_manager.dispatch.work_queue import Operation, PollsInFlight, PriorityQueue
 
@@ -187,7 +187,8 @@ class ServerWorker:
 
     def _call(self, operations: Sequence[Operation], deletes: bool, retransfers: bool) -> Sequence[SyncResult]:
         if self.control.is_open:
-            silent = CallResult(error=f'{self.server.label} has not answered its control channel', unreachable=True)
+            silent = CallResult(error=f'{self.server.label} has not answered its control channel', unreachable=True,
+                                reason=Reason.UNREACHABLE)
             return [(silent, None)] * len(operations)
         if self.backend.capabilities.fed_by_records:
             done = [self._sync_records(self.backend, operation.domain) for operation in operations]
@@ -210,6 +211,8 @@ class ServerWorker:
         for index, (operation, (result, _)) in enumerate(zip(operations, done)):
             action = operation.row.action.value.lower()
             metrics.OPERATIONS.labels(label, driver, action, _outcome(result)).inc()
+            if not result.ok:
+                metrics.FAILURES.labels(label, action, result.reason or Reason.OTHER).inc()
             if not together or index == 0:
                 metrics.OPERATION_SECONDS.labels(label, driver, action).observe(result.seconds)
 

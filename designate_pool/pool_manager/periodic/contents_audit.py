@@ -20,7 +20,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from designate_pool import logs, metrics
-from designate_pool.model import Action, Audit, AuditKind, Counts, Domain, ServerState, ServerStatus, Status, utcnow
+from designate_pool.model import (Action, Audit, AuditKind, Counts, Domain, Reason, ServerState, ServerStatus, Status,
+                                  utcnow)
 from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic import audit_schedule
@@ -45,8 +46,6 @@ PAGES = 1000
 WORKERS = 16
 #: Seconds between two looks when nothing is to be done.
 IDLE = 5.0
-#: What the note of a server begins with whose contents cannot be compared.
-UNCHECKED = 'its contents are not checked: '
 
 
 class ContentsAudit:
@@ -192,7 +191,7 @@ class ContentsAudit:
                     if row is None or row.version != former.version:
                         continue
                     if answer.match is Match.OTHER:
-                        row = row_transitions.diverge(row, row_transitions.DIVERGED + answer.why, now)
+                        row = row_transitions.diverge(row, answer.why, now)
                     elif answer.serial is not None and newer(answer.serial, state.domain.serial):
                         row = row_transitions.serial_ahead(row, answer.serial, state.domain.serial, now)
                     else:
@@ -215,27 +214,28 @@ class ContentsAudit:
             self._unknown.add(server)
             if server not in self._reported:
                 self._reported.add(server)
-                logs.transition(LOG, logging.WARNING, '%s: %s%s', label, UNCHECKED, answer.why, server=label)
-                self._note(server, UNCHECKED + answer.why)
+                note = f'its contents are not checked: {answer.why}'
+                logs.transition(LOG, logging.WARNING, '%s: %s', label, note, server=label)
+                self._note(server, note, Reason.UNCHECKED)
 
     def _end_round(self) -> None:
         """Take back what was said of servers that were compared in all of the round."""
         for server in self._compared - self._unknown:
             if server in self._reported or self._has_note(server):
                 self._reported.discard(server)
-                self._note(server, None)
+                self._note(server, None, None)
         self._compared.clear()
         self._unknown.clear()
 
     def _has_note(self, server_id: str) -> bool:
-        return any(each.id == server_id and (each.note or '').startswith(UNCHECKED)
-                   for each in self._manager.members.servers)
+        return any(each.id == server_id and each.reason is Reason.UNCHECKED for each in self._manager.members.servers)
 
-    def _note(self, server_id: str, text: str | None) -> None:
-        """Write *text* where people see it, unless something else happened to the server just now."""
+    def _note(self, server_id: str, note: str | None, reason: Reason | None) -> None:
+        """Write *note* where people see it, unless something else happened to the server just now."""
         server = self._manager.storage.read(server_store.get, server_id)
-        if server is not None and server.note != text:
-            self._manager.storage.run(server_store.save, dataclasses.replace(server, note=text), utcnow())
+        if server is not None and (server.note, server.reason) != (note, reason):
+            self._manager.storage.run(server_store.save, dataclasses.replace(server, note=note, reason=reason),
+                                      utcnow())
 
     def _pace(self, server_id: str) -> Pace:
         if server_id not in self._paces:

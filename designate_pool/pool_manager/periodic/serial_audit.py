@@ -203,7 +203,7 @@ def _recorded(recorder: FindingRecorder, state: DomainState, result: PollResult,
     done = action_for(result.answer)
     if not rows or done is None:
         return rows
-    return recorder.marked(state, result.server_id, rows, result.reason or str(result.answer), done)
+    return recorder.marked(state, result.server_id, rows, result.error or str(result.answer), done)
 
 
 def _rows_to_poll(state: DomainState, result: PollResult, now: datetime) -> list[ServerStatus]:

@@ -23,12 +23,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from designate_pool.model import Action, Answer, CallResult, Domain, Outcome, PollResult, ServerStatus
+from designate_pool.model import Action, Answer, CallResult, Domain, Outcome, PollResult, Reason, ServerStatus
 from designate_pool.serial import at_least, newer
 
 Rows = Mapping[tuple[str, Action], ServerStatus]
-#: Prefix of ``last_error`` of a diverged row.
-DIVERGED = 'DIVERGED: '
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -156,7 +154,7 @@ def untried(rows: Rows, server: str) -> list[ServerStatus]:
 def supersede(row: ServerStatus, generation: int) -> ServerStatus:
     """A DELETE *row* that ends in success, because a newer *generation* of the name has replaced the zone."""
     return _next_version(row, status=Outcome.SUCCESS, last_error=f'superseded by generation {generation}',
-                         next_attempt_at=None, deadline_at=None)
+                         reason=None, next_attempt_at=None, deadline_at=None)
 
 
 def cancel(row: ServerStatus) -> ServerStatus:
@@ -170,7 +168,7 @@ def restart(row: ServerStatus, domain: Domain, at: datetime | None) -> ServerSta
     :param at: when it is due; None while it waits for another row
     """
     return _next_version(row, status=None, expected_serial=domain.serial, attempts=0, last_error=None,
-                         next_attempt_at=at, deadline_at=None, finding_id=None)
+                         reason=None, next_attempt_at=at, deadline_at=None, finding_id=None)
 
 
 def after_call(row: ServerStatus, result: CallResult, now: datetime, tries: Tries, jitter: float) -> ServerStatus:
@@ -180,10 +178,10 @@ def after_call(row: ServerStatus, result: CallResult, now: datetime, tries: Trie
     """
     if result.ok:
         return _next_version(row, status=Outcome.SUCCESS, attempts=row.attempts + 1, last_error=None,
-                             next_attempt_at=None, deadline_at=None)
+                             reason=None, next_attempt_at=None, deadline_at=None)
     attempts = row.attempts + 1
     overrun = attempts - 1 - (tries.max_retries if result.retryable else 0)
-    return _failed(row, attempts, overrun, result.error or '', now, tries, jitter)
+    return _failed(row, attempts, overrun, result.error or '', result.reason or Reason.OTHER, now, tries, jitter)
 
 
 def observe(row: ServerStatus, serial: int | None) -> ServerStatus:
@@ -211,7 +209,7 @@ def after_poll(row: ServerStatus, result: PollResult, now: datetime, tries: Trie
             if row.status is Outcome.SUCCESS and seen == row.serial_number and row.next_attempt_at is None:
                 return row
             return _next_version(row, status=Outcome.SUCCESS, serial_number=seen, attempts=row.attempts + 1,
-                                 last_error=None, next_attempt_at=None, deadline_at=None)
+                                 last_error=None, reason=None, next_attempt_at=None, deadline_at=None)
         if seen == row.serial_number:
             return row
         # An unsolicited result; poll again now, as the polling MiniDNS believes the server to be fetching still.
@@ -222,7 +220,12 @@ def after_poll(row: ServerStatus, result: PollResult, now: datetime, tries: Trie
     spent = 0 if row.status is Outcome.SUCCESS else row.attempts
     each = 1 + tries.max_retries
     row = dataclasses.replace(row, serial_number=seen)
-    return _failed(row, spent + each, spent // each, result.reason or '', now, tries, jitter)
+    return _failed(row, spent + each, spent // each, result.error or '', _reason_of(result), now, tries, jitter)
+
+
+def _reason_of(result: PollResult) -> Reason:
+    """Why a poll has failed; a MiniDNS of an older version gives its answer alone."""
+    return result.reason or Reason.of(result.answer)
 
 
 def is_stale(row: ServerStatus, result: PollResult) -> bool:
@@ -243,7 +246,8 @@ def count_stale_failure(row: ServerStatus, result: PollResult, tries: Tries) -> 
         return row
     each = 1 + tries.max_retries
     return dataclasses.replace(row, status=Outcome.ERROR if row.attempts >= each else row.status,
-                               attempts=row.attempts + each, last_error=result.reason, version=row.version + 1)
+                               attempts=row.attempts + each, last_error=result.error, reason=_reason_of(result),
+                               version=row.version + 1)
 
 
 def is_of_former_incarnation(row: ServerStatus, result: PollResult) -> bool:
@@ -269,7 +273,7 @@ def has_lost_zone(result: PollResult) -> bool:
     return result.status is Outcome.ERROR and result.answer is Answer.NO_ZONE
 
 
-def zone_lost(create: ServerStatus, update: ServerStatus, domain: Domain, reason: str, now: datetime, tries: Tries,
+def zone_lost(create: ServerStatus, update: ServerStatus, domain: Domain, why: str, now: datetime, tries: Tries,
               jitter: float) -> list[ServerStatus]:
     """Both rows of a server that has lost the zone: create it there again, then poll for the serial.
 
@@ -278,13 +282,15 @@ def zone_lost(create: ServerStatus, update: ServerStatus, domain: Domain, reason
     """
     each = 1 + tries.max_retries
     if update.serial_number is not None or (update.status is None and update.attempts < each):
-        update = _next_version(update, status=None, attempts=each, last_error=reason, next_attempt_at=None,
-                               deadline_at=None)
-        restarted = dataclasses.replace(restart(create, domain, now), last_error=reason, finding_id=update.finding_id)
+        update = _next_version(update, status=None, attempts=each, last_error=why, reason=Reason.NO_ZONE,
+                               next_attempt_at=None, deadline_at=None)
+        restarted = dataclasses.replace(restart(create, domain, now), last_error=why, reason=Reason.NO_ZONE,
+                                        finding_id=update.finding_id)
         return [_next_incarnation(restarted), _next_incarnation(update)]
-    failed = _failed(update, update.attempts + each, max(0, update.attempts // each - 1), reason, now, tries, jitter)
+    failed = _failed(update, update.attempts + each, max(0, update.attempts // each - 1), why, Reason.NO_ZONE, now,
+                     tries, jitter)
     restarted = dataclasses.replace(restart(create, domain, failed.next_attempt_at), status=Outcome.ERROR,
-                                    last_error=reason, finding_id=update.finding_id)
+                                    last_error=why, reason=Reason.NO_ZONE, finding_id=update.finding_id)
     return [_next_incarnation(restarted), _next_incarnation(dataclasses.replace(failed, next_attempt_at=None))]
 
 
@@ -305,8 +311,8 @@ def recheck(row: ServerStatus, now: datetime) -> ServerStatus:
 
 def diverge(row: ServerStatus, why: str, now: datetime) -> ServerStatus:
     """An UPDATE *row* whose server serves other contents; due for a retransfer."""
-    return _next_version(row, status=Outcome.ERROR, diverged=True, attempts=0, last_error=why, next_attempt_at=now,
-                         deadline_at=None)
+    return _next_version(row, status=Outcome.ERROR, diverged=True, attempts=0, last_error=why,
+                         reason=Reason.DIVERGED, next_attempt_at=now, deadline_at=None)
 
 
 def serial_ahead(row: ServerStatus, serial: int, own: int, now: datetime) -> ServerStatus:
@@ -314,7 +320,7 @@ def serial_ahead(row: ServerStatus, serial: int, own: int, now: datetime) -> Ser
     if row.diverged:
         row, seen = observe(row, serial), row.serial_number
         return row if row.serial_number == seen else dataclasses.replace(row, version=row.version + 1)
-    why = f'{DIVERGED}serves serial {serial}, which is ahead of {own}, the newest that the pool ever issued'
+    why = f'serves serial {serial}, which is ahead of {own}, the newest that the pool ever issued'
     return diverge(dataclasses.replace(row, serial_number=serial, claimed_by=None, claimed_until=None), why, now)
 
 
@@ -351,7 +357,7 @@ def _next_version(row: ServerStatus, **values: Any) -> ServerStatus:
     return dataclasses.replace(row, claimed_by=None, claimed_until=None, version=row.version + 1, **values)
 
 
-def _failed(row: ServerStatus, attempts: int, overrun: int, why: str, now: datetime, tries: Tries,
+def _failed(row: ServerStatus, attempts: int, overrun: int, why: str, reason: Reason, now: datetime, tries: Tries,
             jitter: float) -> ServerStatus:
     """*row* after a failure, *overrun* tries past the end of its round (negative: the round goes on)."""
     if overrun < 0:
@@ -359,5 +365,5 @@ def _failed(row: ServerStatus, attempts: int, overrun: int, why: str, now: datet
     else:
         pause = min(tries.backoff_maximum, tries.backoff_initial * 2 ** min(overrun, 16)) * (0.75 + 0.5 * jitter)
         status = Outcome.ERROR
-    return _next_version(row, status=status, attempts=attempts, last_error=why,
+    return _next_version(row, status=status, attempts=attempts, last_error=why, reason=reason,
                          next_attempt_at=now + timedelta(seconds=pause), deadline_at=None)

@@ -10,8 +10,8 @@ import time
 from collections.abc import Sequence
 
 from designate_pool.backends.base import Backend
-from designate_pool.model import CallResult, Domain
-from designate_pool.pool_manager.reconcile.row_transitions import DIVERGED, Tries
+from designate_pool.model import CallResult, Domain, Reason
+from designate_pool.pool_manager.reconcile.row_transitions import Tries
 from designate_pool.pool_manager.verify import zone_compare
 from designate_pool.pool_manager.verify.zone_compare import Found, Match
 from designate_pool.protocol.axfr_inbound import Pace
@@ -72,7 +72,8 @@ class Retransfer:
             return CallResult(seconds), found.serial
         if result is not None and not result.ok:
             why = f'{found.why}; it cannot be made to transfer the zone anew: {result.error}'
-            return CallResult(seconds, DIVERGED + why, result.retryable, result.unreachable), found.serial
+            reason = Reason.NO_RETRANSFER if result.reason is Reason.NO_RETRANSFER else Reason.DIVERGED
+            return CallResult(seconds, why, result.retryable, result.unreachable, reason), found.serial
         why = f'{found.why}, after it was told to transfer the zone anew'
         # The tries of a round are used up: the next one is later.
-        return CallResult(seconds, DIVERGED + why, retryable=False), found.serial
+        return CallResult(seconds, why, retryable=False, reason=Reason.DIVERGED), found.serial

@@ -159,7 +159,7 @@ class ServerCompare:
                 for key, state in found.items():
                     row = state.rows.get((server_id, Action.UPDATE))
                     if row is not None and not state.domain.is_going:
-                        state.change(row_transitions.diverge(row, row_transitions.DIVERGED + other[key], now))
+                        state.change(row_transitions.diverge(row, other[key], now))
                         repairs += 1
                 decision = manager.write(found.values(), now)
             manager.carry_out(decision)

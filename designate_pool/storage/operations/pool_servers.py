@@ -136,6 +136,8 @@ def register(tx: Tx, pool_name: str, wanted: Sequence[PoolServer], delete_zones:
 
 def in_state(server: PoolServer, state: ServerState, now: datetime, **values: Any) -> PoolServer:
     """*server*, come into *state*; whoever was at work on it starts anew."""
+    if 'note' in values:
+        values.setdefault('reason', None)
     return dataclasses.replace(server, state=state, state_since=now, claimed_by=None, claimed_until=None, **values)
 
 

@@ -42,7 +42,8 @@ _CLAIMED_ON_NAMES = sa.union_all(
 _OF_BOTH = _OF_DOMAINS.where(TABLE.c.server_id.in_(sa.bindparam('server_ids', expanding=True)))
 #: Version comes last: MariaDB assigns from left to right, and the others are guarded by what it was before.
 _REPLACED = ('status', 'serial_number', 'expected_serial', 'last_error', 'attempts', 'next_attempt_at', 'deadline_at',
-             'claimed_by', 'claimed_until', 'diverged', 'finding_id', 'incarnation', 'updated_at', 'version')
+             'claimed_by', 'claimed_until', 'diverged', 'finding_id', 'incarnation', 'reason', 'updated_at',
+             'version')
 
 
 class Claimed(NamedTuple):

@@ -11,7 +11,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from designate_pool.model import LONGEST_LABEL, Action, Outcome, PlanState, ServerState, Status, Task
+from designate_pool.model import LONGEST_LABEL, Action, Outcome, PlanState, Reason, ServerState, Status, Task, Word
 from designate_pool.storage.sql.columns import (Time, ascii_text, deletion_mark, domain_name, exact_text, identifier,
                                                 long_text, piece, rdata)
 
@@ -32,6 +32,23 @@ def words(kind: Any, name: str) -> sa.Enum:
     """An enum kept as text with a CHECK, the same on every database."""
     return sa.Enum(kind, name=name, native_enum=False, create_constraint=True, length=16,
                    values_callable=lambda each: [member.value for member in each])
+
+
+class Code(sa.types.TypeDecorator[Word]):
+    """An enum kept as text without a CHECK, because a newer version may write words that this one does not know."""
+
+    impl = ascii_text(32)
+    cache_ok = True
+
+    def __init__(self, kind: type[Word]) -> None:
+        super().__init__()
+        self.kind = kind
+
+    def process_bind_param(self, value: Word | None, dialect: sa.Dialect) -> str | None:
+        return None if value is None else value.value
+
+    def process_result_value(self, value: str | None, dialect: sa.Dialect) -> Word | None:
+        return None if value is None else self.kind(value)
 
 
 def serial(name: str, nullable: bool = False) -> sa.Column[Any]:
@@ -216,6 +233,7 @@ pool_manager_status = sa.Table(
     sa.Column('diverged', sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column('finding_id', ascii_text(32)),
     sa.Column('incarnation', sa.Integer, nullable=False, server_default='0'),
+    sa.Column('reason', Code(Reason)),
     serial_check('serial_number'),
     serial_check('expected_serial'),
     sa.CheckConstraint("action <> 'NONE'", name='some_action'),
@@ -314,6 +332,7 @@ pool_servers = sa.Table(
     sa.Column('claimed_by', sa.String(64)),
     sa.Column('claimed_until', Time),
     sa.Column('key_name', domain_name()),
+    sa.Column('reason', Code(Reason)),
     serial_check('catalog_from'),
     sa.Index(None, 'pool_id'),
 )

@@ -79,4 +79,4 @@ def test_a_bind_that_is_not_there_is_an_error_in_words(bind_world: Callable[...,
     bind.stop()
     poll(minidns, 8, retry_interval=0.05)
     (result,) = wait_until(lambda: [each for each in minidns.results() if each.status is Outcome.ERROR], 'it is told')
-    assert (result.answer, result.reason) == (Answer.TIMEOUT, 'connection refused')
+    assert (result.answer, result.error) == (Answer.TIMEOUT, 'connection refused')

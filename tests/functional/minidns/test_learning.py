@@ -83,7 +83,7 @@ def test_an_unknown_server_is_reported_at_once(world: World) -> None:
     service = world.start()
     service.notify_and_poll(Context(), 'default', [PollRequest('d1', 'example.com.', 7, 'f' * 32)], 10, 1, 3)
     (result,) = wait_until(lambda: world.pool_manager.results, 'it is reported')
-    assert result.status is Outcome.ERROR and 'f' * 32 in str(result.reason)
+    assert result.status is Outcome.ERROR and 'f' * 32 in str(result.error)
 
 
 @pytest.mark.parametrize('destination', ['', 'ns1', '192.0.2.1:', '192.0.2.1:0', '192.0.2.1:x', '[::1', '[::1]53',

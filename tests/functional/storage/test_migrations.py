@@ -139,6 +139,7 @@ def test_each_revision_up_and_down(database: Database) -> None:
     tables['0019'] = tables['0018']
     tables['0020'] = tables['0019'] | {'name_claims'}
     tables['0021'] = tables['0020']
+    tables['0022'] = tables['0021']
     assert migrate.current(database.url) is None
     for revision in sorted(tables):
         migrate.upgrade(database.url, revision)
@@ -251,6 +252,24 @@ def test_later_revisions_leave_the_rows_of_earlier_ones_alone(database: Database
     assert database.rows('pool_manager_status', *columns) == [(2147483648, MAXIMUM, None, 0, 1)]
     migrate.downgrade(database.url, '0002')
     assert everything(database) == before
+
+
+def test_old_errors_have_no_reason_but_notes_of_audits_do(database: Database) -> None:
+    as_of_0001(database)
+    migrate.upgrade(database.url, '0021')
+    (pool_id,) = database.rows('pools', 'id')[0]
+    made = {'created_at': THEN, 'updated_at': THEN}
+    database.insert('pool_manager_status', id='f' * 32, server_id='0' * 32, domain_id=LIVE, action='UPDATE',
+                    expected_serial=MAXIMUM, last_error='no answer', **made)
+    for key, note in (('0', 'its contents are not checked: it signs its zones'), ('1', 'resumed by command')):
+        database.insert('pool_servers', id=key * 32, pool_id=pool_id, label=f'ns{key}', driver='bind9', state='active',
+                        state_since=THEN, fingerprint='', note=note, **made)
+    migrate.upgrade(database.url, '0022')
+    assert database.rows('pool_manager_status', 'last_error', 'reason') == [('no answer', None)]
+    assert sorted(database.rows('pool_servers', 'label', 'reason')) == [('ns0', 'UNCHECKED'), ('ns1', None)]
+    migrate.downgrade(database.url, '0021')
+    assert 'reason' not in database.columns('pool_manager_status') | database.columns('pool_servers')
+    assert database.rows('pool_manager_status', 'last_error') == [('no answer',)]
 
 
 def fill_0007(database: Database) -> None:

@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from designate_pool.errors import LostRace
-from designate_pool.model import Action, Outcome, ServerStatus, new_id
+from designate_pool.model import Action, Outcome, Reason, ServerStatus, new_id
 from designate_pool.storage.operations import name_claims, server_statuses
 from designate_pool.storage.sql import migrate
 from designate_pool.storage.sql.database import Storage, Tx
@@ -50,9 +50,17 @@ def test_every_column_comes_back_as_it_was_written(storage: Storage, domain: str
     full = ServerStatus(A, domain, Action.CREATE, 4294967295, id=new_id(), status=Outcome.ERROR,
                         serial_number=2147483648, last_error='näm, ελληνικά, 日本', attempts=3,
                         next_attempt_at=NOW + SECOND, deadline_at=NOW + MINUTE, claimed_by='manager-1',
-                        claimed_until=NOW + 2 * SECOND, version=7)
+                        claimed_until=NOW + 2 * SECOND, version=7, reason=Reason.BAD_KEY)
     written(storage, full)
     assert stored(storage, domain) == [dataclasses.replace(full, created_at=NOW, updated_at=NOW)]
+
+
+def test_a_reason_that_a_newer_version_wrote_is_another(storage: Storage, domain: str) -> None:
+    written(storage, row(domain, reason=Reason.TIMEOUT))
+    storage.run(lambda tx: tx.execute(sa.text("UPDATE pool_manager_status SET reason = 'NEWER'")))
+    assert stored(storage, domain)[0].reason is Reason.OTHER
+    written(storage, row(domain, version=2))
+    assert stored(storage, domain)[0].reason is None
 
 
 def test_rows_that_were_never_written_are_an_empty_list(storage: Storage, domain: str) -> None:

@@ -82,10 +82,10 @@ def test_of_a_server_that_does_not_answer_no_domain_is_told(worker: ServerWorker
 def test_other_contents_are_told_when_they_are_found_and_when_they_are_ours_again(
         worker: ServerWorker, caplog: pytest.LogCaptureFixture) -> None:
     right = dataclasses.replace(UPDATE, status=Outcome.SUCCESS, serial_number=7)
-    found = {'status': Outcome.ERROR, 'diverged': True, 'last_error': 'DIVERGED: serves serial 7 with other contents'}
+    found = {'status': Outcome.ERROR, 'diverged': True, 'last_error': 'serves serial 7 with other contents'}
     assert told(worker, caplog, right, **found) == [
         'WARNING example.com. on fake:192.0.2.1:53: DIVERGED: serves serial 7 with other contents [req-1]']
     diverged = dataclasses.replace(right, **found)
-    assert told(worker, caplog, diverged, attempts=1, last_error='DIVERGED: still') == []
+    assert told(worker, caplog, diverged, attempts=1, last_error='still') == []
     assert told(worker, caplog, diverged, diverged=False, status=Outcome.SUCCESS, last_error=None) == [
         'INFO UPDATE of example.com. at serial 7 on fake:192.0.2.1:53: SUCCESS [req-1]']

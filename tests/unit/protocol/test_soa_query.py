@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from designate_pool.model import Answer
+from designate_pool.model import Answer, Reason
 from designate_pool.protocol import soa_query, tsig, wire
 from designate_pool.protocol.soa_query import SoaReply
 from tests.unit.minidns.values import KEY, NOW, OTHER_KEY, SOA_TEXT
@@ -74,7 +74,7 @@ def test_the_owner_and_question_may_be_spelled_in_any_case() -> None:
 ])
 def test_other_answers(records: tuple[str, ...], flags: int, rcode: int, answer: Answer) -> None:
     found = said(reply(*records, flags=flags, rcode=rcode))
-    assert found is not None and (found.answer, found.serial) == (answer, None) and found.reason
+    assert found is not None and (found.answer, found.serial) == (answer, None) and found.error
 
 
 def test_the_soa_of_a_parent_zone_in_the_authority_section_is_no_serial() -> None:
@@ -121,16 +121,16 @@ def test_a_rightly_signed_answer() -> None:
     assert read_signed(signed(reply(SOA), b'the mac of the query')).serial == 7
 
 
-@pytest.mark.parametrize(('octets', 'reason'), [
-    (reply(SOA).to_wire(), 'not signed'),
-    (signed(reply(SOA), b'the mac of another query'), 'wrong signature'),
-    (signed(reply(SOA), b'the mac of the query', OTHER_KEY), 'wrong signature'),
-    (signed(reply(SOA), b'the mac of the query', now=NOW - 1000), 'at a time 1000 s behind ours'),
-    (reply(rcode=dns.rcode.NXDOMAIN).to_wire(), 'not signed (NXDOMAIN)'),
+@pytest.mark.parametrize(('octets', 'error', 'reason'), [
+    (reply(SOA).to_wire(), 'not signed', Reason.NOT_SIGNED),
+    (signed(reply(SOA), b'the mac of another query'), 'wrong signature', Reason.NOT_SIGNED),
+    (signed(reply(SOA), b'the mac of the query', OTHER_KEY), 'wrong signature', Reason.NOT_SIGNED),
+    (signed(reply(SOA), b'the mac of the query', now=NOW - 1000), 'at a time 1000 s behind ours', Reason.BAD_TIME),
+    (reply(rcode=dns.rcode.NXDOMAIN).to_wire(), 'not signed (NXDOMAIN)', Reason.NOT_SIGNED),
 ])
-def test_a_wrongly_signed_answer_is_bad(octets: bytes, reason: str) -> None:
+def test_a_wrongly_signed_answer_is_bad(octets: bytes, error: str, reason: Reason) -> None:
     found = read_signed(octets)
-    assert found.answer is Answer.BAD and reason in found.reason
+    assert (found.answer, found.reason) == (Answer.BAD, reason) and error in found.error
 
 
 #: As NSD refuses a signature: without the question.
@@ -140,14 +140,14 @@ BARE_NOTAUTH = b'\x12\x34\x80\x09' + bytes(8)
 def test_a_bare_refusal_counts_only_where_a_signature_can_be_refused() -> None:
     assert soa_query.read_soa(BARE_NOTAUTH, TEMPLATE) is None
     found = read_signed(BARE_NOTAUTH)
-    assert found.answer is Answer.BAD and 'not signed (NOTAUTH)' in found.reason
+    assert found.answer is Answer.BAD and 'not signed (NOTAUTH)' in found.error
 
 
 def test_an_old_answer_is_none_whatever_it_allows(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(tsig, 'FUDGE', 0xffff)
         old = signed(reply(SOA), b'the mac of the query', now=NOW - 60000)
-    assert read_signed(old).reason == 'the answer is signed at a time 60000 s behind ours: the clocks differ'
+    assert read_signed(old).error == 'the answer is signed at a time 60000 s behind ours: the clocks differ'
 
 
 def test_letters_alone_are_mixed() -> None:
@@ -170,10 +170,10 @@ def test_that_there_is_no_such_zone_may_be_said_unsigned() -> None:
 def test_a_server_that_does_not_accept_our_signature_says_why(error: int, reason: str) -> None:
     for refusal in (reply(rcode=dns.rcode.NOTAUTH).to_wire(), BARE_NOTAUTH):
         found = read_signed(tsig.refuse(refusal, our_seal(), error))
-        assert (found.answer, found.reason) == (Answer.BAD, reason)
+        assert (found.answer, found.error, found.reason) == (Answer.BAD, reason, Reason.BAD_KEY)
     acknowledged = soa_query.read_notify(tsig.refuse(reply(to=NOTIFY, rcode=9).to_wire(), our_seal(), error),
                                          NOTIFY_TEMPLATE, tsig.key_from(KEY), b'', NOW)
-    assert acknowledged is not None and acknowledged.reason == reason
+    assert acknowledged is not None and acknowledged.error == reason
 
 
 @pytest.mark.parametrize(('theirs', 'apart'), [(NOW - 1000, 'it is 1000 s behind ours'),
@@ -181,7 +181,8 @@ def test_a_server_that_does_not_accept_our_signature_says_why(error: int, reason
 def test_a_server_whose_clock_differs_says_by_how_much(theirs: int, apart: str) -> None:
     message = reply(rcode=dns.rcode.NOTAUTH).to_wire()
     found = read_signed(tsig.bad_time(message, our_seal(), tsig.key_from(KEY), theirs))
-    assert found.reason == f"the server's clock differs from ours: {apart} (BADTIME)"
+    assert found.error == f"the server's clock differs from ours: {apart} (BADTIME)"
+    assert found.reason is Reason.BAD_TIME
 
 
 def our_seal() -> tsig.TsigRecord:

@@ -24,6 +24,7 @@ VALUES = [
     model.Report('d' * 32, model.Action.DELETE, 4, model.Outcome.SUCCESS, 9),
     model.PollRequest('d' * 32, 'example.com.', 9, 's' * 32, False),
     model.PollResult('d' * 32, 's' * 32, model.Outcome.SUCCESS, model.Answer.SERIAL, 9),
+    model.PollResult('d' * 32, 's' * 32, model.Outcome.ERROR, model.Answer.BAD, reason=model.Reason.BAD_KEY),
     model.StoredPlan('p' * 32, 'default', 'example.com.', 'bind9:192.0.2.1:53', model.PlanState.APPROVED, 'd' * 32,
                      's' * 32, deletes=3, why='one\ntwo', document='{"changes": []}', expires_at=NOW),
     model.StoredPlan('p' * 32, 'default', '2 zones', 'ns1, ns2', model.PlanState.STORED),
@@ -52,6 +53,15 @@ def test_a_value_from_a_newer_sender_is_cut() -> None:
     packed = pack(VALUES[6])
     packed['v'].append('something new')
     assert unpack(packed) == VALUES[6]
+
+
+def test_a_reason_that_only_a_newer_sender_knows_is_another() -> None:
+    result = model.PollResult('d' * 32, 's' * 32, model.Outcome.ERROR, model.Answer.BAD, reason=model.Reason.BAD_KEY)
+    packed = pack(result)
+    packed['v'][-1] = 'NEWER'
+    assert unpack(packed) == dataclasses.replace(result, reason=model.Reason.OTHER)
+    packed['v'].pop()
+    assert unpack(packed).reason is None
 
 
 @pytest.mark.parametrize('packed', [

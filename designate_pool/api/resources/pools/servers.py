@@ -11,8 +11,8 @@ from designate_pool.api.resources.zones.zone_servers import StatusReader
 from designate_pool.api.schema import request_fields
 from designate_pool.api.schema.operation import OPERATOR, ApiOperation, Schema
 from designate_pool.api.schema.request_fields import RequestField
-from designate_pool.api.schema.response_types import (ACTION, COUNT, FLAG, ID, MOMENT, SERIAL, SERVER_STATE, TEXT,
-                                                      TEXTS, links, listed, maybe, shape)
+from designate_pool.api.schema.response_types import (ACTION, COUNT, FLAG, ID, MOMENT, REASON, SERIAL, SERVER_STATE,
+                                                      TEXT, TEXTS, links, listed, maybe, shape)
 from designate_pool.api.views import designate
 from designate_pool.errors import Conflict
 from designate_pool.model import PoolServer
@@ -57,6 +57,7 @@ _SERVER = {
                                          'in the configuration.'},
     'delete_zones': {**FLAG, 'description': 'Whether draining deletes its zones.'},
     'note': maybe(TEXT),
+    'reason': {**REASON, 'description': 'Why, for programs, where the note tells of a failure.'},
     'version': COUNT,
     'created_at': maybe(MOMENT),
     'updated_at': maybe(MOMENT),

@@ -9,6 +9,7 @@ from designate_pool.api.http.envelope import answer, asker
 from designate_pool.api.resources.pools.audits import FINDING, shown_finding
 from designate_pool.api.schema import request_fields
 from designate_pool.api.schema.operation import READER, ApiOperation, Schema
+from designate_pool.api.schema.response_types import REASON
 from designate_pool.api.services.wait_verdict import ZoneState
 from designate_pool.api.views import designate, explain, propagation
 from designate_pool.api.views.designate import Json, dashed
@@ -54,6 +55,7 @@ _ON_SERVER = {
     'expected_serial': _SERIAL,
     'diverged': {'type': 'boolean', 'description': 'It serves other contents under its serial.'},
     'last_error': {'type': ['string', 'null']},
+    'reason': REASON,
     'attempts': _COUNT,
     'next_attempt_at': _TIME,
     'deadline_at': _TIME,

@@ -10,8 +10,8 @@ from designate_pool.api.http.envelope import answer, asker
 from designate_pool.api.resources.zones.zone_servers import StatusReader
 from designate_pool.api.schema import request_fields
 from designate_pool.api.schema.operation import ADMIN, CREATE_IN_POOL, MEMBER, READER, ZONE, ApiOperation, Schema
-from designate_pool.api.schema.response_types import (ACTION, COUNT, FLAG, ID, MOMENT, SERIAL, SERVER_STATE, STATUS,
-                                                      TEXT, TEXTS, links, listed, maybe, ref, shape)
+from designate_pool.api.schema.response_types import (ACTION, COUNT, FLAG, ID, MOMENT, REASON, SERIAL, SERVER_STATE,
+                                                      STATUS, TEXT, TEXTS, links, listed, maybe, ref, shape)
 from designate_pool.api.views import designate
 from designate_pool.errors import BadInput
 from designate_pool.model import RecordChange
@@ -78,6 +78,7 @@ SCHEMAS: dict[str, Schema] = {
         'expected_serial': maybe(SERIAL),
         'diverged': FLAG,
         'last_error': maybe(TEXT),
+        'reason': REASON,
         'attempts': COUNT,
         'next_attempt_at': maybe(MOMENT),
         'deadline_at': maybe(MOMENT),

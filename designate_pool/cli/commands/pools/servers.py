@@ -19,7 +19,7 @@ COMPARE_SECONDS = 660.0
 WAIT_SECONDS = 3600.0
 LIST_COLUMNS = ('name', 'id', 'state', 'domains', 'waiting', 'failing', 'note')
 COLUMNS = ('id', 'name', 'driver', 'host', 'port', 'state', 'state_since', 'joined_at', 'filled', 'dismissed',
-           'delete_zones', 'note', 'version', 'created_at', 'updated_at')
+           'delete_zones', 'note', 'reason', 'version', 'created_at', 'updated_at')
 REPORT_COLUMNS = (*COLUMNS, 'domains', 'rows', 'waiting', 'failing', 'in_hand', 'oldest_due_at', 'failures')
 #: Longer than one driver call: that is what may be under way on a server.
 MAINTENANCE_SECONDS = 60.0

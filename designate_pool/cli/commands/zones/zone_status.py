@@ -15,7 +15,7 @@ from designate_pool.cli.render import explain
 from designate_pool.cli.wait import zone_wait
 
 SERVER_COLUMNS = ('name', 'state', 'action', 'status', 'serial', 'expected_serial', 'current', 'diverged', 'attempts',
-                  'next_attempt_at', 'last_error')
+                  'next_attempt_at', 'reason', 'last_error')
 RECORDSET_COLUMNS = ('name', 'state', 'served', 'serial')
 WAIT_COLUMNS = ('zone_id', 'zone_name', 'serial', 'status', 'action', 'needed', 'current', 'servers_current', 'done',
                 'timed_out', 'failed', 'seconds')

@@ -9,7 +9,7 @@ import pytest
 
 from designate_pool.api.views import designate
 from designate_pool.api.views import explain as explaining
-from designate_pool.model import Action, Domain, Outcome, ServerState, ServerStatus, Status
+from designate_pool.model import Action, Domain, Outcome, Reason, ServerState, ServerStatus, Status
 from tests.unit.api.stand_in import POOL, SERVER_IDS, SERVERS
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=timezone.utc)
@@ -68,7 +68,7 @@ def test_a_server_that_has_just_died_is_being_asked():
 
 
 def test_an_error_and_the_round_after_it():
-    failed = row(2, ERROR, 2026050099, attempts=4, last_error='connection refused.',
+    failed = row(2, ERROR, 2026050099, attempts=4, last_error='connection refused.', reason=Reason.UNREACHABLE,
                  next_attempt_at=NOON - timedelta(seconds=1))
     told = explain([row(0, SUCCESS, 2026050100), row(1, SUCCESS, 2026050100), failed], status=Status.ERROR)
     assert told['summary'] == 'example.com. is in ERROR while being changed: 1 of 3 servers failed.'
@@ -116,38 +116,45 @@ def test_no_server_counts():
 
 
 def test_servers_that_need_the_same_are_told_together():
-    told = explain([row(each, ERROR, None, last_error='no answer within 2 s') for each in range(3)],
-                   status=Status.ERROR)
+    told = explain([row(each, ERROR, None, last_error='no answer within 2 s', reason=Reason.TIMEOUT)
+                    for each in range(3)], status=Status.ERROR)
     [advice] = told['advice']
     assert advice.startswith('fake:192.0.2.1:53, fake:192.0.2.2:53, fake:192.0.2.3:53: check whether')
 
 
-@pytest.mark.parametrize(('error', 'help'), [
-    ('rndc: connection refused', 'runs and listens'),
-    ('no answer within 2 s', 'overloaded'),
-    ('timed out', 'overloaded'),
-    ('fake:192.0.2.1:53 has not answered DNS', 'overloaded'),
-    ("named has no TSIG key 'sync' in view '_default'", 'compare the key'),
-    ('the API at http://192.0.2.1:8081 refuses the api_key (401)', 'compare the key'),
-    ('the answer is BADKEY', 'compare the key'),
-    ('the answer is BADTIME', 'clock'),
-    ('the answer is not signed (NOTAUTH)', 'and the clocks'),
-    ('the answer has a wrong signature', 'compare the key'),
-    ('control_socket: /run/knot/knot.sock: permission denied', 'access to what the error names'),
-    ('the server answers without authority for the zone', 'has expired'),
-    ('the server has no such zone (REFUSED)', 'server resync fake:192.0.2.1:53'),
-    ('the answer is REFUSED', 'allow-query'),
-    ('the server refuses the update (REFUSED) and says why in its log', 'allow-update'),
-    ('the server is not the primary server of the zone (NOTAUTH)', 'as a primary zone'),
-    ('the answer is SERVFAIL', 'broken or has expired'),
-    ('it serves 2026050099, not yet 2026050100', 'transfer from MiniDNS'),
-    ('example.com. is there already, as a primary zone', 'what the error says'),
-    ('something new', 'correct what the error names'),
-    ('', 'correct what the error names'),
+@pytest.mark.parametrize(('reason', 'help'), [
+    (Reason.UNREACHABLE, 'runs and listens'),
+    (Reason.TIMEOUT, 'overloaded'),
+    (Reason.REFUSED, 'allow-query'),
+    (Reason.UPDATE_REFUSED, 'allow-update'),
+    (Reason.BAD_KEY, 'compare the key'),
+    (Reason.BAD_TIME, 'clock right'),
+    (Reason.NOT_SIGNED, 'and the clocks'),
+    (Reason.BAD_TLS, 'compare the certificates'),
+    (Reason.NO_ACCESS, 'access to what the error names'),
+    (Reason.NO_ZONE, 'server resync fake:192.0.2.1:53'),
+    (Reason.NOT_AUTH, 'has expired'),
+    (Reason.NOT_PRIMARY, 'as a primary zone'),
+    (Reason.SERVFAIL, 'broken or has expired'),
+    (Reason.STALE, 'transfer from MiniDNS'),
+    (Reason.DIVERGED, 'who else changes zones'),
+    (Reason.CONFLICT, 'what the error says'),
+    (Reason.NO_PRIMARIES, "set 'primaries'"),
+    (Reason.NO_RETRANSFER, 'by hand'),
+    (Reason.POLICY, 'correct what the error names'),
+    (Reason.UNCHECKED, 'correct what the error names'),
+    (Reason.OTHER, 'correct what the error names'),
+    (None, 'correct what the error names'),
 ])
-def test_each_kind_of_error_has_its_advice(error, help):
-    told = explain([row(0, ERROR, None, last_error=error)], status=Status.ERROR)
+def test_each_reason_has_its_advice(reason, help):
+    told = explain([row(0, ERROR, None, last_error='REFUSED, said the clock', reason=reason)], status=Status.ERROR)
     assert help in told['servers'][0]['what_to_do']
+    assert told['servers'][0]['reason'] == (reason and reason.value)
+
+
+def test_the_reason_of_an_error_that_an_older_pool_manager_has_ended_is_not_shown():
+    told = explain([row(0, SUCCESS, 2026050100, reason=Reason.TIMEOUT)], status=Status.ACTIVE)
+    assert told['servers'][0]['reason'] is None
 
 
 def test_a_plan_that_is_parked():

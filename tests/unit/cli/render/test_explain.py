@@ -11,7 +11,7 @@ import pytest
 from designate_pool.api.views import designate
 from designate_pool.api.views import explain as sentences
 from designate_pool.cli.render import explain
-from designate_pool.model import Action, Domain, Outcome, ServerState, ServerStatus, Status
+from designate_pool.model import Action, Domain, Outcome, Reason, ServerState, ServerStatus, Status
 from tests.unit.api.stand_in import POOL, SERVER_IDS, SERVERS
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=timezone.utc)
@@ -80,8 +80,9 @@ def test_pending():
 
 
 def test_error():
-    told = text([row(0, SUCCESS, 2026050100), row(1, ERROR, 2026050099, attempts=4, last_error='tsig BADKEY'),
-                 row(2, ERROR, 2026050099, attempts=4, last_error='connection refused',
+    told = text([row(0, SUCCESS, 2026050100),
+                 row(1, ERROR, 2026050099, attempts=4, last_error='tsig BADKEY', reason=Reason.BAD_KEY),
+                 row(2, ERROR, 2026050099, attempts=4, last_error='connection refused', reason=Reason.UNREACHABLE,
                      next_attempt_at=NOON - timedelta(seconds=1))], status=Status.ERROR)
     assert told.startswith('example.com. is in ERROR while being changed: 2 of 3 servers failed.\n')
     assert '  --  fake:192.0.2.3:53  UPDATE  ERROR    2026050099  2026050100  4      now\n      It ' in told

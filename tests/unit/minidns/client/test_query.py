@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from designate_pool.minidns.client.query import NextStep, RetryingQuery, RetrySchedule, Step
-from designate_pool.model import Answer
+from designate_pool.model import Answer, Reason
 from designate_pool.protocol.soa_query import TRUNCATED, SoaReply
 from tests.unit.minidns.values import UNKEYED
 
@@ -105,4 +105,4 @@ def test_an_undeliverable_datagram_ends_the_try() -> None:
     assert query.on_timer(2.1) is NextStep.SEND
     query.on_sent(2.1)
     assert query.on_failure('connection refused', 2.2) is NextStep.END
-    assert query.result == SoaReply(Answer.TIMEOUT, reason='connection refused')
+    assert query.result == SoaReply(Answer.TIMEOUT, error='connection refused', reason=Reason.UNREACHABLE)

@@ -20,7 +20,7 @@ from designate_pool.minidns.client.event_loop import ClientLoop
 from designate_pool.minidns.client.query import RetrySchedule
 from designate_pool.minidns.client.soa_poller import PollOrder, Recipient, SoaPoller, ToCaller, ToPool
 from designate_pool.minidns.client.udp_gso import UdpGso
-from designate_pool.model import Answer, Context, Domain, Outcome, PollResult
+from designate_pool.model import Answer, Context, Domain, Outcome, PollResult, Reason
 from designate_pool.protocol import tsig
 from designate_pool.runtime import Threads
 from testing.processes import free_port, wait_until
@@ -109,7 +109,7 @@ def test_a_stale_server_is_asked_again_and_then_given_up_with_its_serial(polling
     polling.ask(peer)
     result = polling.result(peer)
     assert (result.status, result.answer, result.serial_number) == (Outcome.ERROR, Answer.SERIAL, 6)
-    assert result.reason == 'the server serves serial 6, not yet 7'
+    assert (result.error, result.reason) == ('the server serves serial 6, not yet 7', Reason.STALE)
     assert len(server.queries) == 2
 
 
@@ -125,7 +125,8 @@ def test_silence(polling: Polling) -> None:
     polling.ask(peer)
     result = polling.result(peer)
     assert (result.status, result.answer, result.serial_number) == (Outcome.ERROR, Answer.TIMEOUT, None)
-    assert result.reason == 'no answer within 0.25 s' and len(server.queries) == 2
+    assert (result.error, result.reason) == ('no answer within 0.25 s', Reason.TIMEOUT)
+    assert len(server.queries) == 2
 
 
 def test_a_lost_datagram_is_sent_again_within_the_try(polling: Polling) -> None:
@@ -164,18 +165,19 @@ def test_an_answer_from_another_address_is_not_heard(polling: Polling) -> None:
     assert polling.result(peer).answer is Answer.TIMEOUT
 
 
-@pytest.mark.parametrize(('script', 'answer'), [
-    (lambda query, over_tcp: [soa_answer(query, 7, rcode=dns.rcode.REFUSED)], Answer.NO_ZONE),
-    (lambda query, over_tcp: [soa_answer(query, 7, rcode=dns.rcode.SERVFAIL)], Answer.BAD),
-    (lambda query, over_tcp: [soa_answer(query, 7, flags=0)], Answer.NOT_AUTH),
-    (lambda query, over_tcp: [soa_answer(query, 7, owner='www.example.com.')], Answer.BAD),
-    (lambda query, over_tcp: [soa_answer(query, 7).to_wire()[:-9]], Answer.BAD),
+@pytest.mark.parametrize(('script', 'answer', 'reason'), [
+    (lambda query, over_tcp: [soa_answer(query, 7, rcode=dns.rcode.REFUSED)], Answer.NO_ZONE, Reason.NO_ZONE),
+    (lambda query, over_tcp: [soa_answer(query, 7, rcode=dns.rcode.SERVFAIL)], Answer.BAD, Reason.SERVFAIL),
+    (lambda query, over_tcp: [soa_answer(query, 7, flags=0)], Answer.NOT_AUTH, Reason.NOT_AUTH),
+    (lambda query, over_tcp: [soa_answer(query, 7, owner='www.example.com.')], Answer.BAD, Reason.OTHER),
+    (lambda query, over_tcp: [soa_answer(query, 7).to_wire()[:-9]], Answer.BAD, Reason.OTHER),
 ], ids=['REFUSED', 'SERVFAIL', 'no AA', 'wrong owner', 'cut off'])
-def test_answers_that_are_no_serial(polling: Polling, script: Script, answer: Answer) -> None:
+def test_answers_that_are_no_serial(polling: Polling, script: Script, answer: Answer, reason: Reason) -> None:
     _, peer = polling.server(script)
     polling.ask(peer)
     result = polling.result(peer)
-    assert (result.status, result.answer, result.serial_number) == (Outcome.ERROR, answer, None) and result.reason
+    assert (result.status, result.answer, result.serial_number) == (Outcome.ERROR, answer, None)
+    assert result.error and result.reason is reason
 
 
 @pytest.mark.parametrize('host', ['127.0.0.1', '::1'])
@@ -184,7 +186,8 @@ def test_a_port_that_refuses_ends_the_try_at_once(polling: Polling, host: str) -
     started = time.monotonic()
     polling.ask(peer, schedule=RetrySchedule(30, 0.01, 2))
     result = polling.result(peer)
-    assert (result.answer, result.reason) == (Answer.TIMEOUT, 'connection refused')
+    assert (result.answer, result.error) == (Answer.TIMEOUT, 'connection refused')
+    assert result.reason is Reason.UNREACHABLE
     assert time.monotonic() - started < 5
 
 
@@ -196,7 +199,7 @@ def test_a_refusing_port_does_not_disturb_the_others(polling: Polling) -> None:
         polling.ask(good, name=f'n{number}.example.com.', domain_id=f'g{number}')
     wait_until(lambda: len(polling.results) == 100, 'all results', 10)
     assert {result.status for _, result in polling.results if result.server_id == good.id} == {Outcome.SUCCESS}
-    assert {result.reason for _, result in polling.results if result.server_id == bad.id} == {'connection refused'}
+    assert {result.error for _, result in polling.results if result.server_id == bad.id} == {'connection refused'}
 
 
 def test_a_refusal_that_comes_while_others_are_asked_ends_the_try_at_once(polling: Polling) -> None:
@@ -207,7 +210,7 @@ def test_a_refusal_that_comes_while_others_are_asked_ends_the_try_at_once(pollin
     polling.poller.start_polls([PollOrder(peer, 'd1', name, 7, POOL) for peer in (good, bad)
                                 for name in ('one.example.com.', 'two.example.com.')], before_it_is_sent_again)
     wait_until(lambda: len(polling.results) == 4, 'all results', 10)
-    assert {result.reason for _, result in polling.results if result.server_id == bad.id} == {'connection refused'}
+    assert {result.error for _, result in polling.results if result.server_id == bad.id} == {'connection refused'}
 
 
 def test_a_refusal_that_quotes_none_of_our_questions_ends_nothing(polling: Polling) -> None:
@@ -217,13 +220,13 @@ def test_a_refusal_that_quotes_none_of_our_questions_ends_nothing(polling: Polli
     wait_until(lambda: silent.queries, 'a query')
     silent.close()
     polling._loop._sockets[socket.AF_INET].sendto(bytes(40), (silent.host, silent.port))
-    assert polling.result(peer).reason == 'no answer within 0.9 s'
+    assert polling.result(peer).error == 'no answer within 0.9 s'
 
 
 def test_a_host_without_an_address_is_told_in_words(polling: Polling) -> None:
     peer = AllowedPeer('s1', 'lost', (), 53, trouble='ns1.example.net has no address')
     polling.ask(peer)
-    assert polling.result(peer).reason == 'ns1.example.net has no address'
+    assert polling.result(peer).error == 'ns1.example.net has no address'
 
 
 def test_a_truncated_answer_is_fetched_over_tcp(polling: Polling) -> None:
@@ -253,7 +256,7 @@ def test_a_server_that_asks_for_tcp_and_closes_it(polling: Polling) -> None:
     _, peer = polling.server(lambda query, over_tcp: [] if over_tcp else [soa_answer(query, 7, flags=dns.flags.TC)])
     polling.ask(peer)
     result = polling.result(peer)
-    assert (result.answer, result.reason) == (Answer.TIMEOUT, 'over TCP: connection reset by peer')
+    assert (result.answer, result.error) == (Answer.TIMEOUT, 'over TCP: connection reset by peer')
 
 
 def test_a_server_that_asks_for_tcp_and_is_silent_there(polling: Polling) -> None:
@@ -268,7 +271,7 @@ def test_a_server_that_asks_for_tcp_and_is_silent_there(polling: Polling) -> Non
     polling.ask(peer)
     result = polling.result(peer)
     over.set()
-    assert (result.answer, result.reason) == (Answer.TIMEOUT, 'no answer within 0.25 s')
+    assert (result.answer, result.error) == (Answer.TIMEOUT, 'no answer within 0.25 s')
     polling.settled()
     assert not polling._loop._tcp_queries
 
@@ -299,7 +302,8 @@ def test_a_wrong_signature_is_bad(polling: Polling, script: Script) -> None:
     _, peer = polling.server(script, keyed=True)
     polling.ask(peer)
     result = polling.result(peer)
-    assert result.answer is Answer.BAD and 'sign' in str(result.reason)
+    assert result.answer is Answer.BAD and 'sign' in str(result.error)
+    assert result.reason is Reason.NOT_SIGNED
 
 
 # What a stranger could have said, who knows our port and guesses the id
@@ -355,7 +359,7 @@ def test_an_error_that_was_guessed_is_asked_again_over_tcp(polling: Polling, rep
     _, peer = polling.server(script, keyed=keyed)
     polling.ask(peer, name=LONG_NAME, schedule=RetrySchedule(5, 1, 0))
     result = polling.result(peer)
-    assert (result.status, result.serial_number) == (Outcome.SUCCESS, 7), result.reason
+    assert (result.status, result.serial_number) == (Outcome.SUCCESS, 7), result.error
 
 
 def test_two_queries_for_a_name_are_spelled_differently(polling: Polling) -> None:
@@ -403,7 +407,7 @@ def test_a_refusal_of_a_server_that_takes_no_connections_proves_nothing(polling:
     server._tcp.shutdown(socket.SHUT_RDWR)
     polling.ask(peer, schedule=RetrySchedule(5, 1, 0))
     result = polling.result(peer)
-    assert result.answer is Answer.BAD and 'REFUSED), but without proof; over TCP: ' in (result.reason or '')
+    assert result.answer is Answer.BAD and 'REFUSED), but without proof; over TCP: ' in (result.error or '')
 
 
 # One in flight for a server and zone
@@ -435,7 +439,7 @@ def test_an_older_serial_joins_the_newer(polling: Polling) -> None:
     schedule = RetrySchedule(5, 0.2, 1)
     polling.ask(peer, 9, schedule)
     polling.ask(peer, 7, schedule)
-    assert polling.result(peer).reason == 'the server serves serial 7, not yet 9'
+    assert polling.result(peer).error == 'the server serves serial 7, not yet 9'
     polling.settled()
     assert len(polling.results) == 1 and len(server.queries) == 2
 

@@ -224,7 +224,7 @@ def test_a_port_that_refuses_is_given_up_at_once(surveyed: Surveyed, monkeypatch
     monkeypatch.setattr(sweep, 'TRY_TIMEOUTS', (60.0,))
     result = surveyed.ask(peer(free_port()))[0]
     assert result.answered == 0 and result.unanswered > 0
-    assert {(reply.answer, reply.reason) for _, reply in result.findings} == {(Answer.TIMEOUT, 'connection refused')}
+    assert {(reply.answer, reply.error) for _, reply in result.findings} == {(Answer.TIMEOUT, 'connection refused')}
 
 
 @pytest.mark.parametrize('keyed', [False, True])
@@ -277,7 +277,7 @@ def test_a_server_with_a_key_must_sign(surveyed: Surveyed) -> None:
     _, wrong = surveyed.server(unsigned, keyed=True)
     good, bad = surveyed.ask(right, wrong)
     assert counts(good) == (3, 0, [])
-    assert counts(bad) == (3, 0, [Answer.BAD] * 3) and 'not signed' in bad.findings[0][1].reason
+    assert counts(bad) == (3, 0, [Answer.BAD] * 3) and 'not signed' in bad.findings[0][1].error
 
 
 def test_pages_with_nothing_to_ask_or_nobody_are_done(surveyed: Surveyed) -> None:

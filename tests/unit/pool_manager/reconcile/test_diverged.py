@@ -18,7 +18,7 @@ DOMAIN = Domain('d' * 32, 'example.com.', 'p' * 32, 'default', 'hostmaster@examp
 CHANGED = dataclasses.replace(DOMAIN, serial=11, action=Action.UPDATE, status=Status.PENDING)
 CREATE = ServerStatus('a', DOMAIN.id, Action.CREATE, 10, status=Outcome.SUCCESS, version=3)
 RIGHT = ServerStatus('a', DOMAIN.id, Action.UPDATE, 10, status=Outcome.SUCCESS, serial_number=10, version=3)
-WHY = 'DIVERGED: serves serial 10 with other contents than ours'
+WHY = 'serves serial 10 with other contents than ours'
 FOUND = row_transitions.diverge(RIGHT, WHY, NOW)
 
 
@@ -93,7 +93,7 @@ def test_a_newer_serial_of_it_is_not_agreed_on() -> None:
 
 
 def test_what_it_was_heard_to_serve_when_mending_failed_is_shown() -> None:
-    failed = CallResult(error='DIVERGED: serves serial 11 with other contents than ours', retryable=False)
+    failed = CallResult(error='serves serial 11 with other contents than ours', retryable=False)
     for serial, shown in ((11, 11), (10, 10), (9, 10), (None, 10)):
         after = row_transitions.after_call(row_transitions.observe(FOUND, serial), failed, NOW, TRIES, 0.5)
         assert (after.serial_number, after.status, after.diverged) == (shown, Outcome.ERROR, True)

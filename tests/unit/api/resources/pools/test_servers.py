@@ -9,7 +9,7 @@ import pytest
 
 from designate_pool.api.views import designate
 from designate_pool.errors import BadConfiguration, ServerNotFound, ServiceUnavailable, WrongServerState
-from designate_pool.model import Comparison, PoolServer, Reloaded, ServerState
+from designate_pool.model import Comparison, PoolServer, Reason, Reloaded, ServerState
 from tests.unit.api.stand_in import POOL_ID, SERVER_IDS
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=timezone.utc)
@@ -17,7 +17,8 @@ FIRST = f'/v2/servers/{SERVER_IDS[0]}'
 
 
 def test_a_server_is_shown(api, central):
-    central.put(SERVER_IDS[0], ServerState.JOINING, filled_to='a' * 32, filled=512, note='joins', joined_at=NOON,
+    central.put(SERVER_IDS[0], ServerState.JOINING, filled_to='a' * 32, filled=512, note='joins',
+                reason=Reason.UNCHECKED, joined_at=NOON,
                 key_name='one.example.com.',
                 domains=1000, rows=600, waiting=7, failing=2, in_hand=3, oldest=NOON,
                 failures=(('example.com.', 'CREATE', 'refused'),))
@@ -28,7 +29,8 @@ def test_a_server_is_shown(api, central):
         'pool_id': str(uuid.UUID(POOL_ID)), 'key_name': 'one.example.com.', 'state': 'joining',
         'state_since': '2026-05-01T11:48:00.000000',
         'joined_at': '2026-05-01T12:00:00.000000', 'filling': True, 'filled': 512, 'dismissed': False,
-        'delete_zones': False, 'note': 'joins', 'version': 1, 'created_at': None, 'updated_at': None,
+        'delete_zones': False, 'note': 'joins', 'reason': 'UNCHECKED', 'version': 1,
+        'created_at': None, 'updated_at': None,
         'links': {'self': f'http://dns.example.net/v2/servers/{server_id}'},
         'domains': 1000, 'rows': 600, 'waiting': 7, 'failing': 2, 'in_hand': 3,
         'oldest_due_at': '2026-05-01T12:00:00.000000',

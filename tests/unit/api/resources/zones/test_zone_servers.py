@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from designate_pool.api.views import designate
-from designate_pool.model import Action, Domain, Outcome, Pool, PoolServer, ServerState, ServerStatus, Status
+from designate_pool.model import Action, Domain, Outcome, Pool, PoolServer, Reason, ServerState, ServerStatus, Status
 from tests.unit.api.stand_in import FIRST_SERIAL, POOL, SERVER_IDS, SERVERS
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=timezone.utc)
@@ -49,7 +49,7 @@ def test_nothing_has_begun(seen, zone):
         'id': str(uuid.UUID(SERVER_IDS[0])), 'name': 'fake:192.0.2.1:53', 'driver': 'fake', 'host': '192.0.2.1',
         'port': 53, 'state': 'active', 'state_since': '2026-05-01T11:48:00.000000', 'counts': True,
         'action': 'CREATE', 'status': 'PENDING', 'current': False, 'serial': None,
-        'expected_serial': FIRST_SERIAL, 'last_error': None, 'attempts': 0, 'next_attempt_at': None,
+        'expected_serial': FIRST_SERIAL, 'last_error': None, 'reason': None, 'attempts': 0, 'next_attempt_at': None,
         'deadline_at': None, 'plan_id': None, 'diverged': False, 'created_at': None, 'updated_at': None}
 
 
@@ -66,9 +66,10 @@ def test_a_failed_create_is_what_matters_though_an_update_row_is_there(seen):
 
 def test_why_and_when(api, central, zone, seen):
     central.row(uuid.UUID(zone['id']).hex, 1, UPDATE, ERROR, FIRST_SERIAL - 5, attempts=4,
-                last_error='connection refused', next_attempt_at=NOON + timedelta(seconds=1.5), deadline_at=NOON)
+                last_error='connection refused', reason=Reason.UNREACHABLE,
+                next_attempt_at=NOON + timedelta(seconds=1.5), deadline_at=NOON)
     server = seen()['servers'][1]
-    assert (server['last_error'], server['attempts']) == ('connection refused', 4)
+    assert (server['last_error'], server['reason'], server['attempts']) == ('connection refused', 'UNREACHABLE', 4)
     assert (server['serial'], server['expected_serial']) == (FIRST_SERIAL - 5, FIRST_SERIAL)
     assert server['next_attempt_at'] == '2026-05-01T12:00:01.500000'
     assert server['deadline_at'] == '2026-05-01T12:00:00.000000'
