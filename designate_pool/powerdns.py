@@ -19,6 +19,7 @@ from typing import Any
 
 import dns.name
 
+from designate_pool.backoff import Backoff
 from designate_pool.deadline import Deadline, abort
 from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, InvalidField
 from designate_pool.model import Reason
@@ -29,7 +30,7 @@ LONGEST_ANSWER = 1 << 29
 #: How often a request is made that is answered with 500: with SQLite that is mostly two transactions that met.  The
 #: pause before the next is a random part of this many seconds, doubled each time.
 TRIES = 8
-PAUSE = 0.02
+PAUSES = Backoff(0.02, jitter=(0.0, 1.0))
 
 _PLAIN_OCTETS = frozenset(b'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_/')
 _PLAIN_NAME = re.compile(r'([a-z0-9_/-]+\.)+')
@@ -165,7 +166,7 @@ class PdnsServer:
         for number in range(TRIES - 1):
             if answer.status != 500:
                 break
-            time.sleep(min(random.uniform(0, PAUSE * 2 ** number), deadline.left()))
+            time.sleep(min(PAUSES.delay(number, random.random()), deadline.left()))
             answer = self._api.ask(verb, path, deadline, body)
         return answer
 

@@ -19,9 +19,9 @@ LONGEST = 700
 MOST_MODULES = 15
 
 VALUES = {'errors', 'serial', 'model'}
-#: DNS as it is on the wire and as text, what servers agree on, what is asked of a runtime, and logs of outages: for
-#: every room but the values.
-SHARED = {'protocol', 'concurrency', 'consensus', 'outage_log'}
+#: DNS as it is on the wire and as text, what servers agree on, what is asked of a runtime, logs of outages, and when to
+#: try again: for every room but the values.
+SHARED = {'protocol', 'concurrency', 'consensus', 'outage_log', 'backoff'}
 #: What speaks to servers from more than one room: the time left for it, and PowerDNS's API.
 TOOLS = {'deadline', 'powerdns'}
 #: What is seen of the programs: what they count, and the form of a line of the log.
@@ -40,12 +40,12 @@ PURE = {
     'planner.processors.options', 'planner.processors.ownership_conflicts', 'planner.processors.registries',
     'planner.run_report', 'planner.targets.change_state', 'planner.targets.pdns_rdata',
     'planner.targets.update_messages', 'planner.zone.changes', 'planner.zone.zone',
-    'consensus', 'pool_manager.reconcile.row_transitions',
+    'backoff', 'consensus', 'pool_manager.reconcile.row_transitions',
 }
 
 #: The rooms from which each room may import, besides itself.  ``cmd`` is not here: it may see everything.
 MAY_IMPORT: dict[str, set[str]] = {
-    **{room: set() for room in VALUES | SEEN | {'deadline', 'concurrency', 'outage_log'}},
+    **{room: set() for room in VALUES | SEEN | {'deadline', 'concurrency', 'outage_log', 'backoff'}},
     **{room: VALUES | SHARED for room in EDGES},
     **{room: VALUES | SHARED | SEEN | {'rpc', 'storage'} for room in SERVICES},
     **{room: VALUES | SHARED | SEEN for room in ('rpc', 'storage')},
@@ -53,7 +53,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     'consensus': VALUES,
     'backends': VALUES | SHARED | TOOLS | {'planner'},
     'pool_manager': VALUES | SHARED | TOOLS | SEEN | {'rpc', 'storage', 'backends', 'planner'},
-    'powerdns': VALUES | TOOLS,
+    'powerdns': VALUES | TOOLS | {'backoff'},
     'runtime': VALUES | {'concurrency'},
     'nameserver': VALUES | SHARED,
     'planner': VALUES | SHARED | TOOLS,
@@ -61,7 +61,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     'webhook': VALUES | SHARED | {'planner', 'metrics'},
     'octodns_provider': VALUES | SHARED | {'planner'},
     'migrations': VALUES | {'storage'},
-    'testing': VALUES | {'backends'},
+    'testing': VALUES | {'backends', 'backoff'},
 }
 
 #: Roles that several rooms have a class for, each its own.
@@ -133,7 +133,7 @@ def _against_rooms(module: str, room: str, line: int, name: str) -> Iterator[str
     if is_pure(module):
         inside = other == room and any(target == each or target.startswith(each + '.') for each in PURE)
         with_system = any(target == each or target.startswith(each + '.') for each in WITH_SYSTEM)
-        if other not in VALUES | {'consensus'} and not inside and (other != 'protocol' or with_system):
+        if other not in VALUES | {'backoff', 'consensus'} and not inside and (other != 'protocol' or with_system):
             yield f'{module}:{line} is pure and imports {name}'
     elif room != 'cmd' and other not in MAY_IMPORT.get(room, set()) | {'', '__version__', room}:
         yield f'{module}:{line} imports {name}'

@@ -29,13 +29,14 @@ import dns.rrset
 import dns.tsig
 
 from designate_pool import model
+from designate_pool.backoff import Backoff
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendRefused
 from designate_pool.protocol import tsig
 
 MOST_IN_FLIGHT = 64
-#: Seconds from an answer that is not yet the wanted one to the next question, growing from the first to the last.
-PAUSES = (0.02, 0.04, 0.08, 0.16, 0.25)
+#: From an answer that is not yet the wanted one to the next question.
+PAUSES = Backoff(0.02, cap=0.25)
 #: Seconds after which a question that was not answered is asked again.
 RESEND = 0.5
 
@@ -193,9 +194,8 @@ class _Round:
             heapq.heapify(self._due)
         question.said, question.message = said, b''
         if not self._enough(said):
-            pause = PAUSES[min(question.answers, len(PAUSES) - 1)]
+            self._at(time.monotonic() + PAUSES.delay(question.answers), question)
             question.answers += 1
-            self._at(time.monotonic() + pause, question)
 
     def _heard(self, octets: bytes, question: _Question) -> SoaAnswer | None:
         """What a reply says; None when it is none to that question."""

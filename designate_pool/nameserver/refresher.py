@@ -8,6 +8,7 @@ import threading
 import time
 
 from designate_pool import serial
+from designate_pool.backoff import Backoff
 from designate_pool.nameserver import transfer
 from designate_pool.nameserver.faults import Faults
 from designate_pool.nameserver.schedule import TaskSchedule
@@ -31,6 +32,7 @@ class Refresher:
         self._faults = faults
         self._schedule = schedule
         self._retry = retry
+        self._backoff = Backoff(FIRST_RETRY, cap=retry)
         self._count = threads
         self._threads: list[threading.Thread] = []
         self._queue: queue.SimpleQueue[HeldZone | None] = queue.SimpleQueue()
@@ -114,7 +116,7 @@ class Refresher:
             zone.error = f'{type(error).__name__}: {error}'
             LOG.exception('Zone %s could not be fetched', zone.text)
         zone.failures += 1
-        return min(self._retry, FIRST_RETRY * 2.0 ** min(zone.failures - 1, 16))
+        return self._backoff.delay(zone.failures - 1)
 
     def _bring_up_to_date(self, zone: HeldZone) -> None:
         failure = transfer.TransferFailed('there are no primaries')

@@ -19,6 +19,7 @@ from typing import Any
 
 from designate_pool import logs
 from designate_pool.backends.base import Backend
+from designate_pool.backoff import Backoff
 from designate_pool.errors import PoolError
 from designate_pool.model import (Action, Answer, CallResult, Context, Domain, Outcome, PollRequest, PollResult, Pool,
                                   PoolServer, Reason, Report, Server, ServerState, ServerStatus, Status, utcnow)
@@ -49,7 +50,7 @@ NOBODY = Context(request_id='pool-manager', all_projects=True)
 #: The domain id of polls for the catalog zone.
 CATALOG = 'catalog'
 #: Seconds, on average, by which an operation is postponed while another call for the name is in flight.
-BUSY_SECONDS = 1.0
+BUSY = Backoff(1.0, factor=1.0, jitter=(0.5, 1.5))
 #: Retry intervals within which a server that reads the catalog finds a new zone in it and fetches it.
 CATALOG_PATIENCE = 5
 
@@ -344,7 +345,7 @@ class Manager:
             self._due_timer.set((row.next_attempt_at for row in given_back), now)
 
     def _postpone(self, row: ServerStatus, now: datetime) -> ServerStatus:
-        return row_transitions.postpone(row, now + timedelta(seconds=BUSY_SECONDS * (0.5 + random.random())))
+        return row_transitions.postpone(row, now + timedelta(seconds=BUSY.delay(0, random.random())))
 
     def _circuit(self) -> CircuitBreaker:
         return CircuitBreaker(self.settings.circuit_failures, self.settings.circuit_probe_interval, monotonic)

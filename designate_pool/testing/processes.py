@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from designate_pool.backoff import Backoff
+
 T = TypeVar('T')
 
 #: From 32768 on the system gives ports to clients; the rest is shared out among the processes that run tests.
@@ -24,6 +26,7 @@ def wait_until(condition: Callable[[], T], what: str, seconds: float = 30.0, pau
     An exception of OSError's kind counts as "not yet" and is named at the end.
     """
     end = time.monotonic() + seconds
+    pauses = Backoff(pause, 1.2, cap=0.25).delays()
     last: object = None
     while True:
         try:
@@ -34,8 +37,7 @@ def wait_until(condition: Callable[[], T], what: str, seconds: float = 30.0, pau
             last = error
         if time.monotonic() > end:
             raise AssertionError(f'not within {seconds:g} s: {what} (last seen: {last!r})')
-        pause = min(pause * 1.2, 0.25)
-        time.sleep(pause)
+        time.sleep(next(pauses))
 
 
 def free_port(host: str = '127.0.0.1') -> int:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import IO
 
+from designate_pool.backoff import Backoff
 from designate_pool.errors import (BadInput, DomainNotFound, NotFound, OverLimit, ServiceUnavailable,
                                    ZoneExportNotFound, ZoneImportNotFound)
 from designate_pool.model import Context, Domain, ZoneTask, ZoneTaskKind, ZoneTaskStatus, new_id, utcnow
@@ -28,7 +29,8 @@ WAITED_FOR, PATIENCE = 1 << 20, 3.0
 IN_MEMORY = 1 << 20
 #: Seconds after which to ask again when too many imports are under way.
 RETRY_AFTER = 5
-_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.005, 0.1
+#: Between two looks at an import that is waited for.
+PAUSES = Backoff(0.005, 1.25, cap=0.1)
 
 
 class ZoneTaskStore:
@@ -40,7 +42,6 @@ class ZoneTaskStore:
     def __init__(self, storage: Storage | None, pending_imports: int | None = None) -> None:
         self._given = storage
         self._pending_imports = pending_imports
-        self._usual = 0.0  # seconds that imports have taken lately
 
     def page(self, kind: ZoneTaskKind, who: Context, criterion: dict[str, str], **paging: object) -> list[ZoneTask]:
         """See :func:`designate_pool.storage.zones.zone_tasks.find`."""
@@ -108,15 +109,13 @@ class ZoneTaskStore:
         """*task* as it is when it has ended, or after a few seconds; a large one as it is."""
         if task.size is None or task.size > WAITED_FOR:
             return task
-        began, waited, next_after = time.monotonic(), 0.0, self._usual * 0.75
-        while waited < PATIENCE and task.status is ZoneTaskStatus.PENDING:
-            time.sleep(min(max(next_after, _SHORTEST_PAUSE), _LONGEST_PAUSE))
+        end, pauses = time.monotonic() + PATIENCE, PAUSES.delays()
+        while time.monotonic() < end and task.status is ZoneTaskStatus.PENDING:
+            time.sleep(next(pauses))
             found = self._storage.ask(zone_tasks.get, task.kind, task.id, None)
             if found is None:
                 return task  # somebody has deleted it meanwhile
-            task, waited = found, time.monotonic() - began
-            next_after = waited / 4
-        self._usual += (waited - self._usual) / 8
+            task = found
         return task
 
     def zone_file(self, domain_id: str) -> tuple[IO[bytes], int]:

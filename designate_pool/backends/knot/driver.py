@@ -31,6 +31,7 @@ from designate_pool.backends.capabilities import Capabilities
 from designate_pool.backends.knot import config_transaction
 from designate_pool.backends.knot.config_transaction import Change, Refused, Settings, TransactionIsOpen
 from designate_pool.backends.knot.control_protocol import Block, KnotControl, error_in
+from designate_pool.backoff import Backoff
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused, InvalidField
 from designate_pool.model import Reason
@@ -43,7 +44,7 @@ LONGEST_PATH = 107
 #: The part of a call's time that it waits for somebody else's transaction to end.
 PATIENCE = 0.8
 #: Seconds between two tries to begin a transaction, from and to.
-PAUSE = (0.05, 0.25)
+PAUSE = Backoff(0.25, factor=1.0, jitter=(0.2, 1.0))
 
 #: Seconds in which a zone that was just added has to be answered for.
 KEY_SECONDS = 2.0
@@ -238,9 +239,9 @@ class Knot(Backend):
                 with self._connected(deadline) as control:
                     return work(control, deadline)
             except TransactionIsOpen:
-                if time.monotonic() + PAUSE[1] > until:
+                if time.monotonic() + PAUSE.initial > until:
                     raise
-            time.sleep(random.uniform(*PAUSE))
+            time.sleep(PAUSE.delay(0, random.random()))
 
     @contextlib.contextmanager
     def _connected(self, deadline: Deadline) -> Iterator[KnotControl]:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Protocol, TypeVar
 
+from designate_pool.backoff import Backoff
 from designate_pool.central.rules.quotas import ProjectQuotas
 from designate_pool.central.validation.requests import NewDomain, WantedRecordSet
 from designate_pool.central.zone_tasks import zonefile_parser
@@ -40,7 +41,7 @@ INTERVAL = 5.0
 LEASE = 60.0
 #: How often an import is begun at most; what fails so often may be what ends the Centrals.
 MOST_TRIES = 10
-_LONGEST_PAUSE = 120.0
+_PAUSES = Backoff(1.0, cap=120.0)
 
 
 class _Taken(PoolError):
@@ -174,7 +175,7 @@ class ImportWorker:
             LOG.info('import %s ended in error: %s [%s]', task.id, message, task.request_id)
 
     def _try_later(self, task: ZoneTask, claim: str, tries: int, error: Exception) -> None:
-        pause = min(2.0 ** tries, _LONGEST_PAUSE)
+        pause = _PAUSES.delay(tries)
         LOG.warning('import %s is tried again in %g s: %s', task.id, pause, error)
         self._storage.run(zone_tasks.keep_claim, task.id, claim, self._now() + timedelta(seconds=pause))
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import TextIO
 
+from designate_pool.backoff import Backoff
 from designate_pool.cli.args.sync_config import dashed, short
 from designate_pool.cli.http.client import Client
 from designate_pool.cli.http.errors import Json
@@ -14,7 +15,7 @@ from designate_pool.cli.wait.zone_wait import (DELETED_MEANWHILE, DONE, FAILED, 
                                                follow)
 from designate_pool.model import StoredPlan
 
-PAUSE = 0.1
+PAUSE = Backoff(0.1, factor=1.0)
 #: Of a parked plan: a pool manager has still to apply it.
 _UNDER_WAY = ('PARKED', 'APPROVED')
 
@@ -38,7 +39,7 @@ def parked(client: Client, plan: StoredPlan, seconds: float, stream: TextIO) -> 
     """Wait until a plan that was approved is applied, and its zone is served; the exit code."""
     began = time.monotonic()
     assert plan.domain_id is not None and plan.server_id is not None
-    outcome, failure = poll(lambda: _plan_outcome(client, plan), began + seconds, PAUSE, PAUSE)
+    outcome, failure = poll(lambda: _plan_outcome(client, plan), began + seconds, PAUSE)
     if outcome is None:
         why = f'plan {short(plan.id)} is not applied yet' if failure is None else str(failure).rstrip('.')
         stream.write(f'{plan.zone} is not done on {plan.target} after {seconds:g} s: {why}.\n')

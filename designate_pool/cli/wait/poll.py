@@ -6,21 +6,22 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from designate_pool.backoff import Backoff
 from designate_pool.cli.http.errors import ApiRefusal, CliError
 
 Result = TypeVar('Result')
 
 
-def poll(look: Callable[[], Result | None], end: float, pause: float,
-         longest_pause: float) -> tuple[Result | None, CliError | None]:
+def poll(look: Callable[[], Result | None], end: float, pauses: Backoff) -> tuple[Result | None, CliError | None]:
     """Call *look* until it returns something.
 
     :param end: when the time is over, by :func:`time.monotonic`
-    :param pause: seconds before the second look; each pause is longer than the one before, up to *longest_pause*
+    :param pauses: between two looks
     :return: what *look* returned last, and what it failed with last: an API that does not answer may be back before the
         time is over
     :raises ApiRefusal: when what is waited for is not there (404)
     """
+    delays = pauses.delays()
     while True:
         result, failure = None, None
         try:
@@ -32,5 +33,4 @@ def poll(look: Callable[[], Result | None], end: float, pause: float,
         left = end - time.monotonic()
         if result is not None or left <= 0:
             return result, failure
-        time.sleep(min(pause, left))
-        pause = min(pause * 1.3, longest_pause)
+        time.sleep(min(next(delays), left))

@@ -6,14 +6,14 @@ import dataclasses
 import time
 from collections.abc import Callable
 
+from designate_pool.backoff import Backoff
 from designate_pool.cli.http.client import Client
 from designate_pool.cli.http.errors import ApiRefusal, Json
 from designate_pool.cli.render.progress import Bar
 from designate_pool.cli.wait.poll import poll
 from designate_pool.cli.wait.zone_wait import DELETED_MEANWHILE, DONE, FAILED, TIMED_OUT, WaitOutcome
 
-FIRST_PAUSE = 0.1
-LONGEST_PAUSE = 2.0
+PAUSES = Backoff(0.1, 1.3, cap=2.0)
 #: Seconds for which every waiting operation must have failed before the wait is given up: a retry may be under way.
 STUCK = 15.0
 #: Seconds after which every pool manager knows a server's new state.
@@ -45,7 +45,7 @@ def follow(client: Client, server: Json, measure: Measure, seconds: float, bar: 
         return progress.outcome
 
     try:
-        outcome, failure = poll(look, time.monotonic() + seconds, FIRST_PAUSE, LONGEST_PAUSE)
+        outcome, failure = poll(look, time.monotonic() + seconds, PAUSES)
     finally:
         bar.end()
     why = str(failure).rstrip('.') if progress is None or failure is not None else progress.text

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, TextIO
 
 from designate_pool import serial
+from designate_pool.backoff import Backoff
 from designate_pool.cli.http.client import Client
 from designate_pool.cli.http.errors import ApiRefusal, CliError, Json
 from designate_pool.cli.render import colours
@@ -15,8 +16,7 @@ from designate_pool.cli.render.live import LiveLines, is_live
 from designate_pool.cli.wait.poll import poll
 
 DONE, DELETED_MEANWHILE, FAILED, TIMED_OUT = 0, 1, 3, 4
-FIRST_PAUSE = 0.01
-LONGEST_PAUSE = 0.5
+PAUSES = Backoff(0.01, 1.3, cap=0.5)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,7 +79,7 @@ def wait_for(client: Client, change: PendingChange, seconds: float,
         _report_changes(shown, seen, time.monotonic() - change.began, on_news)
         return judge(shown, change, time.monotonic() - change.began)
 
-    outcome, failure = poll(look, change.began + seconds, FIRST_PAUSE, LONGEST_PAUSE)
+    outcome, failure = poll(look, change.began + seconds, PAUSES)
     return outcome or _timed_out(shown, change, seconds, failure)
 
 

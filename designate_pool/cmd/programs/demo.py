@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import dns.exception
@@ -26,6 +26,8 @@ import dns.query
 import dns.rcode
 import dns.rdatatype
 import requests
+
+from designate_pool.backoff import Backoff
 
 ZONE = 'example.com.'
 ZONE_FILE = """\
@@ -293,19 +295,12 @@ def _ms(begun: float) -> int:
 
 def _until(condition: Callable[[], bool], what: str) -> None:
     end = time.monotonic() + STEP_SECONDS
-    for pause in _pauses():
+    for pause in Backoff(0.005, 1.1, cap=0.25).delays():
         if condition():
             return
         if time.monotonic() > end:
             raise DemoFailed(f'not within {STEP_SECONDS:g} s: {what}')
         time.sleep(pause)
-
-
-def _pauses() -> Iterator[float]:
-    pause = 0.005
-    while True:
-        yield pause
-        pause = min(0.25, pause * 1.1)
 
 
 def _end(process: subprocess.Popen[Any]) -> int:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from designate_pool.backoff import Backoff
+
 #: If probes succeed and calls fail, the pause between probes doubles, up to this many intervals.
 LONGEST = 16
 
@@ -22,13 +24,13 @@ class CircuitBreaker:
 
     def __init__(self, failures: int, probe_interval: float, clock: Callable[[], float]) -> None:
         self._limit = failures
-        self._probe_interval = probe_interval
         self._clock = clock
         self._lock = threading.Lock()
         self._count = 0
         self._open_since: float | None = None
         self._next_probe = 0.0
-        self._pause = probe_interval
+        self._pauses = Backoff(probe_interval, cap=LONGEST * probe_interval)
+        self._unproven = 0
         self._proven = True
 
     @property
@@ -42,9 +44,8 @@ class CircuitBreaker:
             if self._open_since is not None or self._count < self._limit:
                 return False
             self._open_since = self._clock()
-            self._pause = self._probe_interval if self._proven else min(2 * self._pause,
-                                                                        LONGEST * self._probe_interval)
-            self._next_probe = self._open_since + self._pause
+            self._unproven = 0 if self._proven else self._unproven + 1
+            self._next_probe = self._open_since + self._pauses.delay(self._unproven)
             return True
 
     def answered(self, probe: bool = False) -> bool:
@@ -64,5 +65,5 @@ class CircuitBreaker:
         with self._lock:
             if self._open_since is None or self._clock() < self._next_probe:
                 return False
-            self._next_probe = self._clock() + self._pause
+            self._next_probe = self._clock() + self._pauses.delay(self._unproven)
             return True

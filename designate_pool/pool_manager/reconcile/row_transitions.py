@@ -23,6 +23,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from designate_pool.backoff import Backoff
 from designate_pool.model import Action, Answer, CallResult, Domain, Outcome, PollResult, Reason, ServerStatus
 from designate_pool.serial import at_least, newer
 
@@ -363,7 +364,7 @@ def _failed(row: ServerStatus, attempts: int, overrun: int, why: str, reason: Re
     if overrun < 0:
         pause, status = tries.retry_interval, row.status
     else:
-        pause = min(tries.backoff_maximum, tries.backoff_initial * 2 ** min(overrun, 16)) * (0.75 + 0.5 * jitter)
-        status = Outcome.ERROR
+        backoff = Backoff(tries.backoff_initial, cap=tries.backoff_maximum, jitter=(0.75, 1.25))
+        pause, status = backoff.delay(overrun, jitter), Outcome.ERROR
     return _next_version(row, status=status, attempts=attempts, last_error=why, reason=reason,
                          next_attempt_at=now + timedelta(seconds=pause), deadline_at=None)

@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 
 from designate_pool.backends.base import Backend
+from designate_pool.backoff import Backoff
 from designate_pool.model import CallResult, Domain, Reason
 from designate_pool.pool_manager.reconcile.row_transitions import Tries
 from designate_pool.pool_manager.verify import zone_compare
@@ -47,11 +48,11 @@ class Retransfer:
 
     def _wait_for_match(self, backend: Backend, domains: Sequence[Domain], found: dict[str, Found]) -> None:
         """Compare until all are as they should be, or the tries of a round are over."""
-        pending, pause = list(domains), FIRST_CHECK
-        end = time.monotonic() + max(1, self._tries.max_retries) * max(self._tries.retry_interval, FIRST_CHECK)
+        pending, longest = list(domains), max(FIRST_CHECK, self._tries.retry_interval)
+        end = time.monotonic() + max(1, self._tries.max_retries) * longest
+        pauses = Backoff(FIRST_CHECK, cap=longest).delays()
         while pending:
-            time.sleep(pause)
-            pause = max(FIRST_CHECK, min(2 * pause, self._tries.retry_interval))
+            time.sleep(next(pauses))
             found.update({domain.id: self._compare(backend, domain) for domain in pending})
             pending = [domain for domain in pending if found[domain.id].match is not Match.SAME]
             if time.monotonic() > end:

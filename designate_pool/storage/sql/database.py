@@ -24,6 +24,7 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 
 from designate_pool import errors, metrics
+from designate_pool.backoff import Backoff
 from designate_pool.storage.sql import retryable
 from designate_pool.storage.sql.secrets import SecretCipher
 
@@ -32,7 +33,8 @@ Tx = sa.Connection
 Items: TypeAlias = Generator[T, None, None]
 
 PATIENCE = 10.0
-_LONGEST_PAUSE = 0.5
+#: Seconds from a transaction that failed for the moment to the next.
+_PAUSES = Backoff(0.01, cap=0.5, jitter=(0.5, 1.0))
 #: Connections at most for what needs no transaction.
 _ASKING = 4
 #: Octets of a SQLite file that are looked at in place.
@@ -193,7 +195,7 @@ class Storage:
     def _patiently(self, attempt: Callable[[], T], meter: _Meter) -> T:
         started = time.monotonic()
         end = started + self._patience
-        pause = 0.01
+        pauses = _PAUSES.delays(random.random)
         while True:
             try:
                 result = attempt()
@@ -212,8 +214,7 @@ class Storage:
                 meter.done(time.monotonic() - started)
                 return result
             metrics.TRANSACTION_RETRIES.inc()
-            time.sleep(min(left, random.uniform(pause / 2, pause)))
-            pause = min(pause * 2, _LONGEST_PAUSE)
+            time.sleep(min(left, next(pauses)))
 
 
 def make_engine(url: str, patience: float = PATIENCE, foreign_keys: bool = True, **options: Any) -> sa.Engine:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from typing import IO, Any, BinaryIO, TextIO
 
+from designate_pool.backoff import Backoff
 from designate_pool.cli.args.common import add_zone
 from designate_pool.cli.args.names import is_id
 from designate_pool.cli.base import ZONE_COLUMNS, ApiCommand, ChangeCommand, Lister, Shown, ShowOne, columns, rows
@@ -18,7 +19,7 @@ from designate_pool.cli.wait import zone_wait
 
 #: A zone file of a million records takes its time.
 IMPORT_SECONDS = 900.0
-PAUSE, LONGEST_PAUSE = 0.05, 1.0
+PAUSES = Backoff(0.05, 1.3, cap=1.0)
 IMPORTS, EXPORTS = '/v2/zones/tasks/imports', '/v2/zones/tasks/exports'
 IMPORT_COLUMNS = ('id', 'status', 'message', 'zone_id', 'project_id', 'created_at', 'updated_at')
 EXPORT_COLUMNS = ('id', 'status', 'message', 'zone_id', 'location', 'project_id', 'created_at', 'updated_at')
@@ -68,14 +69,13 @@ class ImportZone(ChangeCommand):
 
     def _finished(self, task: Json) -> Json:
         """*task* when it has ended, or when the time is over."""
-        pause = PAUSE
+        pauses = PAUSES.delays()
         try:
             while task['status'] == 'PENDING':
                 if time.monotonic() - self._sent_at > IMPORT_SECONDS:
                     self.app.stderr.write(f'The import goes on after {IMPORT_SECONDS:g} s; {_how_to_follow(task)}\n')
                     break
-                time.sleep(pause)
-                pause = min(pause * 1.3, LONGEST_PAUSE)
+                time.sleep(next(pauses))
                 task = self.client.get(f'{IMPORTS}/{task["id"]}')
         except KeyboardInterrupt:
             self.app.stderr.write(f'\nThe import goes on without you; {_how_to_follow(task)}\n')

@@ -6,6 +6,7 @@ import io
 
 import pytest
 
+from designate_pool.backoff import Backoff
 from designate_pool.cli.http.errors import CliError
 from designate_pool.cli.render.progress import Bar
 from designate_pool.cli.wait import server_wait
@@ -129,8 +130,7 @@ class Answers:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr(server_wait, 'FIRST_PAUSE', 0.001)
-    monkeypatch.setattr(server_wait, 'LONGEST_PAUSE', 0.001)
+    monkeypatch.setattr(server_wait, 'PAUSES', Backoff(0.001, 1.0))
 
 
 def test_the_api_stumbles_and_is_back():
