@@ -1,1 +1,1 @@
-"""octoDNS's sources, providers and processors as ours."""
+"""Adapters that run octoDNS's sources, providers and processors in the planner."""

@@ -1,4 +1,4 @@
-"""octoDNS's classes, and objects of them: how they are found, made and called."""
+"""octoDNS's classes: import, construction, and what arguments they accept."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from designate_pool.errors import InvalidField
-from designate_pool.planner.octodns.plans import words
+from designate_pool.planner.octodns.plans import error_text
 from designate_pool.planner.octodns.records import octodns
 
 FEATURES = ('GEO', 'DYNAMIC', 'POOL_VALUE_STATUS', 'DYNAMIC_SUBNETS', 'MULTIVALUE_PTR', 'ROOT_NS')
 
 
 def class_of(cls: str | type, base: str) -> type:
-    """The class *cls*, which has to be of octoDNS's *base*.
+    """The class *cls*, which must be a subclass of octoDNS's *base*.
 
     :raises InvalidField: when it is not, or cannot be imported
     """
@@ -23,7 +23,7 @@ def class_of(cls: str | type, base: str) -> type:
     wanted: type = getattr(octodns(module), name)
     for registry in (octodns('record').Record.validators, octodns('zone').Zone.validators):
         if not registry.configured:
-            # What octoDNS does by itself, with a warning for who has not said so in octoDNS's configuration.
+            # octoDNS's own default; enabled here to avoid its warning about missing configuration.
             registry.enable_sets(['legacy'])
     found: Any = cls
     if isinstance(cls, str):
@@ -31,53 +31,54 @@ def class_of(cls: str | type, base: str) -> type:
         try:
             found = getattr(importlib.import_module(path), last)
         except (ImportError, ValueError, AttributeError) as error:
-            raise InvalidField(field='class', why=f'{cls!r} cannot be imported: {words(error)}') from error
+            raise InvalidField(field='class', why=f'{cls!r} cannot be imported: {error_text(error)}') from error
     if not (isinstance(found, type) and issubclass(found, wanted)):
-        raise InvalidField(field='class', why=f'{cls!r} is no {name} of octoDNS')
+        raise InvalidField(field='class', why=f'{cls!r} is no subclass of octoDNS\'s {name}')
     return found
 
 
-def new(id: str, cls: type, kwargs: Mapping[str, Any]) -> Any:
+def instantiate(id: str, cls: type, kwargs: Mapping[str, Any]) -> Any:
     """
     :raises InvalidField: when *cls* does not take *kwargs*
     """
     try:
         return cls(id, **kwargs)
     except Exception as error:
-        raise InvalidField(field=id, why=f'{cls.__module__}.{cls.__name__} cannot be made: {words(error)}') from error
+        raise InvalidField(field=id,
+                           why=f'{cls.__module__}.{cls.__name__} cannot be created: {error_text(error)}') from error
 
 
-def lenient_word(method: Any, lenient: bool) -> dict[str, bool]:
-    """What older sources and processors do not take."""
-    return {'lenient': lenient} if takes(method, 'lenient') else {}
+def lenient_argument(method: Any, lenient: bool) -> dict[str, bool]:
+    """The argument *lenient*, if the method accepts it; older sources and processors do not."""
+    return {'lenient': lenient} if accepts(method, 'lenient') else {}
 
 
-def takes(function: Any, name: str) -> bool:
-    """Whether a function or class can be called with an argument *name*, as far as can be seen."""
+def accepts(function: Any, name: str) -> bool:
+    """Whether a function or class accepts an argument *name*, by its signature."""
     if not isinstance(function, type):
         parameters = inspect.signature(function).parameters
-        return name in parameters or _has_rest(parameters)
+        return name in parameters or _has_kwargs(parameters)
     for each in function.__mro__:
         if '__init__' in vars(each):
             parameters = inspect.signature(vars(each)['__init__']).parameters
             if name in parameters:
                 return True
-            if not _has_rest(parameters):
+            if not _has_kwargs(parameters):
                 return False
     return False
 
 
-def _has_rest(parameters: Mapping[str, inspect.Parameter]) -> bool:
+def _has_kwargs(parameters: Mapping[str, inspect.Parameter]) -> bool:
     return any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters.values())
 
 
-def looked_up(value: Any, environ: Mapping[str, str]) -> Any:
-    """*value*, with what the environment has in the place of ``env/NAME`` and ``env/NAME/default``.
+def resolve_env(value: Any, environ: Mapping[str, str]) -> Any:
+    """*value* with ``env/NAME`` and ``env/NAME/default`` replaced by the value of the environment variable.
 
-    :raises InvalidField: for a variable that is not there and has no default
+    :raises InvalidField: for a variable that is not set and has no default
     """
     if isinstance(value, dict):
-        return {key: looked_up(each, environ) for key, each in value.items()}
+        return {key: resolve_env(each, environ) for key, each in value.items()}
     if not isinstance(value, str) or not value.startswith('env/'):
         return value
     name, slash, default = value.removeprefix('env/').partition('/')

@@ -119,9 +119,13 @@ def text_to_rdata(value: Any, lenient: bool = False) -> str:
     text = text.replace('" "', '').replace('\\;', ';')
     if _PLAIN_TEXT(text):
         return f'"{text}"'
-    octets = text.encode()
-    pieces = [octets[start:start + 255] for start in range(0, len(octets), 255)]
-    return TXT(dns.rdataclass.IN, dns.rdatatype.TXT, pieces).to_text()
+    return txt_rdata(text.encode())
+
+
+def txt_rdata(octets: bytes) -> str:
+    """TXT data of strings of at most 255 octets."""
+    strings = [octets[start:start + 255] for start in range(0, len(octets), 255)]
+    return TXT(dns.rdataclass.IN, dns.rdatatype.TXT, strings or [b'']).to_text()
 
 
 def rdata_to_text(rdata: str) -> str:

@@ -227,20 +227,23 @@ def data_of(found: RRset, default_ttl: int, escaped_semicolons: bool) -> dict[st
     :raises ValueError: for data that YAML cannot have
     """
     each = [values.from_rdata(found.type, rdata) for rdata in found.rdatas]
-    block: dict[str, Any] = dict(found.extra.octodns or {})
-    block |= {'ignored': True} if found.extra.ignored else {}
-    block |= {name: list(ids) for name, ids in (('included', found.extra.included), ('excluded', found.extra.excluded))
-              if ids}
+    extra = extra_data(found.extra)
     if any(values.needs_leniency(found.type, value) for value in each):
-        block['lenient'] = True
+        extra['octodns'] = {**extra.get('octodns', {}), 'lenient': True}
     if found.type in _TEXTS and not escaped_semicolons:
         each = [value.replace('\\;', ';') for value in each]
-    dynamic = dict(found.extra.dynamic or {})
-    geo = dynamic.pop('geo', None)
     return {'type': found.type,
             **({} if found.ttl == default_ttl else {'ttl': found.ttl}),
-            **({'value': each[0]} if len(each) == 1 else {'values': each}),
-            **{name: value for name, value in (('octodns', block), ('dynamic', dynamic), ('geo', geo)) if value}}
+            **({'value': each[0]} if len(each) == 1 else {'values': each}), **extra}
+
+
+def extra_data(extra: Extra) -> dict[str, Any]:
+    """The inverse of :func:`extra_of`: the keys ``octodns``, ``dynamic`` and ``geo`` of a record set."""
+    block = {**(extra.octodns or {}), **({'ignored': True} if extra.ignored else {}),
+             **{name: list(ids) for name, ids in (('included', extra.included), ('excluded', extra.excluded)) if ids}}
+    dynamic = dict(extra.dynamic or {})
+    geo = dynamic.pop('geo', None)
+    return {name: value for name, value in (('octodns', block), ('dynamic', dynamic), ('geo', geo)) if value}
 
 
 def absolute(name: str, zone: str) -> str:

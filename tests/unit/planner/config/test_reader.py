@@ -460,7 +460,7 @@ def test_an_octodns_provider_is_a_target(config: Config, tmp_path: pathlib.Path)
           example.com.: {{sources: [in, ns], targets: [out]}}
         ''')
     assert isinstance(setup.providers['out'], AdaptedProvider)
-    assert setup.providers['out'].theirs.default_ttl == 60
+    assert setup.providers['out'].wrapped.default_ttl == 60
     assert SyncEngine(setup).sync(dry_run=False).applied == 2
     assert 'ns.example.net.' in (tmp_path / 'example.com.').read_text()
 
@@ -493,4 +493,4 @@ def test_what_is_no_number_for_an_octodns_class_is_left_to_it(config: Config) ->
         zones:
           example.com.: {{sources: [x], targets: []}}
         ''', TTL='7')
-    assert setup.providers['in'].theirs.ttl == 7  # type: ignore[attr-defined]
+    assert setup.providers['in'].wrapped.ttl == 7  # type: ignore[attr-defined]

@@ -124,7 +124,7 @@ def adapted(cls: type[Shelf] = Shelf, *there: RRset, **kwargs: Any) -> AdaptedPr
 def applied(provider: AdaptedProvider) -> list[str]:
     """The changes of the last plan that octoDNS's provider was given, as words."""
     return [f'{type(each).__name__} {each.record.name} {each.record._type}'
-            for each in provider.theirs.plans[-1].changes]
+            for each in provider.wrapped.plans[-1].changes]
 
 
 def bring(provider: AdaptedProvider, desired: Zone) -> Plan:
@@ -140,7 +140,7 @@ def test_octodns_gets_its_plan_with_its_own_objects() -> None:
     provider = adapted(Shelf, a('old'), a('same'), a('www'))
     plan = bring(provider, zone(a('same'), a('www', ttl=60), a('new')))
     assert [change.kind for change in plan.changes] == ['Delete', 'Update', 'Create']
-    theirs = provider.theirs.plans[-1]
+    theirs = provider.wrapped.plans[-1]
     assert isinstance(theirs, TheirPlan) and theirs.exists
     assert applied(provider) == ['Delete old A', 'Create new A', 'Update www A']
     assert [type(each) for each in theirs.changes] == [Delete, Create, Update]
@@ -169,7 +169,7 @@ def test_octodns_gets_what_our_processors_made_of_a_change() -> None:
     assert plan is not None
     plan.changes = [type(each)((), (a('new', '192.0.2.6', ttl=77),)) for each in plan.changes]
     provider.apply(plan)
-    record = provider.theirs.plans[-1].changes[0].new
+    record = provider.wrapped.plans[-1].changes[0].new
     assert (record.ttl, record.values) == (77, ['192.0.2.6'])
 
 
@@ -192,7 +192,7 @@ def test_our_processors_see_our_zones_within_octodns_planning() -> None:
     assert plan is not None and [str(change) for change in plan.changes] == [f'Create added.{NAME} 9 A 192.0.2.1']
     assert (len(plan.existing), len(plan.desired), len(desired)) == (1, 2, 1)
     provider.apply(plan)
-    assert {record.name for record in provider.theirs.zones[NAME]} == {'www', 'added'}
+    assert {record.name for record in provider.wrapped.zones[NAME]} == {'www', 'added'}
 
 
 def test_the_hooks_of_a_provider_are_kept(caplog: pytest.LogCaptureFixture) -> None:
@@ -206,7 +206,7 @@ def test_the_hooks_of_a_provider_are_kept(caplog: pytest.LogCaptureFixture) -> N
     assert plan.meta == {'class of service': 'gold'}
     provider.apply(plan)
     assert applied(provider) == ['Create quiet A', 'Update quiet A', 'Update www A']
-    assert provider.theirs.plans[-1].meta == plan.meta
+    assert provider.wrapped.plans[-1].meta == plan.meta
 
 
 def test_what_a_strict_provider_does_not_support_is_an_error_of_ours() -> None:
@@ -247,7 +247,7 @@ def test_dynamic_answers_and_settings_reach_the_provider() -> None:
     settings = {'healthcheck': {'protocol': 'TCP', 'port': 53}}
     provider = adapted(Dynamic)
     bring(provider, zone(a('www', extra=Extra(dynamic=DYNAMIC, octodns=settings))))
-    record = provider.theirs.zones[NAME][0]
+    record = provider.wrapped.zones[NAME][0]
     assert record.dynamic.pools['one'].data['values'][0]['value'] == '192.0.2.7'
     assert (record.octodns, record.healthcheck_port) == (settings, 53)
     other = {**DYNAMIC, 'pools': {'one': {'values': [{'value': '192.0.2.8'}]}}}
@@ -288,12 +288,12 @@ def test_a_provider_whose_applying_is_disabled_is_not_called() -> None:
     provider = adapted(apply_disabled=True)
     plan = provider.plan(zone(a('www')))
     assert plan is not None and provider.apply(plan).applied == 0
-    assert provider.theirs.plans == []
+    assert provider.wrapped.plans == []
 
 
 def test_a_read_that_breaks_off_is_an_error_and_leaves_the_zone_as_it_was() -> None:
     provider = adapted(Shelf, a('one'), a('two'))
-    provider.theirs.broken = True
+    provider.wrapped.broken = True
     found = zone(a('three'))
     with pytest.raises(SourceError, match="shelf cannot be read: KeyError 'half of it'"):
         provider.populate(found)
@@ -393,7 +393,7 @@ def test_every_hook_of_a_processor_is_called() -> None:
     assert diary == ["source ['shelf'] True", 'target shelf True True', 'both', 'plan']
     assert plan is not None and [str(each) for each in plan.changes] == [f'Create added.{NAME} 60 A 192.0.2.9']
     provider.apply(plan)
-    assert {record.name for record in provider.theirs.zones[NAME]} == {'www', 'added'}
+    assert {record.name for record in provider.wrapped.zones[NAME]} == {'www', 'added'}
     assert plan_for(provider, zone(a('www'), a('added', '192.0.2.9', ttl=60)), [processor]) is None
     assert diary[-1] == 'no plan'
 
@@ -483,7 +483,7 @@ def test_an_error_of_a_processor_is_one_of_ours_that_names_it() -> None:
     ('octodns.provider.yaml.Missing', {}, 'cannot be imported'),
     ('octodns_nowhere.Provider', {}, "No module named 'octodns_nowhere'"),
     ('Provider', {}, 'cannot be imported'),
-    ('pathlib.Path', {}, 'is no BaseSource of octoDNS'),
+    ('pathlib.Path', {}, "is no subclass of octoDNS's BaseSource"),
     ('octodns.provider.yaml.YamlProvider', {'directory': '/nowhere', 'colour': 1}, 'colour'),
     ('octodns.provider.yaml.YamlProvider', {}, 'directory'),
 ])
@@ -493,7 +493,7 @@ def test_what_cannot_be_made_is_told_at_once(cls: str, kwargs: dict[str, Any], w
 
 
 def test_a_processor_is_no_provider() -> None:
-    with pytest.raises(InvalidField, match='no BaseProcessor of octoDNS'):
+    with pytest.raises(InvalidField, match='no subclass of octoDNS's BaseProcessor'):
         class_of('octodns.provider.yaml.YamlProvider', 'processor.base.BaseProcessor')
 
 
@@ -502,7 +502,7 @@ SETTINGS = '{id: x, key: env/SECRET, port: 5300, more: {name: env/NOTHING/de/fau
 
 def test_settings_of_a_server_are_yaml_and_secrets_stay_text() -> None:
     server = adapt_server('shelf', f'{__name__}.Wide', SETTINGS.replace('id: x, ', ''), {'SECRET': '00123'})
-    assert server.theirs.settings == {'key': '00123', 'port': 5300, 'more': {'name': 'de/fault'}, 'other': '/env/x'}
+    assert server.wrapped.settings == {'key': '00123', 'port': 5300, 'more': {'name': 'de/fault'}, 'other': '/env/x'}
 
 
 class Wide(Shelf):
@@ -527,9 +527,9 @@ def test_a_server_has_a_new_provider_for_every_plan_and_the_same_to_apply_it() -
     plan, other = server.plan(zone(a('www'))), server.plan(zone(a('other')))
     assert plan is not None and other is not None
     server.apply(plan)
-    made = plan.made  # type: ignore[attr-defined]
+    made = plan.mirror  # type: ignore[attr-defined]
     assert len(made.provider.plans) == 1 and made.provider.timeout == 7.0
-    assert other.made.provider is not made.provider  # type: ignore[attr-defined]
+    assert other.mirror.provider is not made.provider  # type: ignore[attr-defined]
     assert list(shared) == [NAME]
     assert server.zones([]) == ({NAME: None}, True)
     server.delete_zone(NAME)

@@ -12,7 +12,7 @@ from octodns.record import Record
 from octodns.zone import Zone as TheirZone
 
 from designate_pool.errors import InvalidField
-from designate_pool.planner.octodns.records import Mirror, record_of, rrset_of
+from designate_pool.planner.octodns.records import ZoneMirror, record_of, rrset_of
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.rrset import NO_EXTRA, Extra, RRset, rrset
 
@@ -195,40 +195,40 @@ WWW = rrset('www.example.com.', 'A', 60, ['192.0.2.1'])
 
 
 def test_a_zone_that_octodns_did_not_touch_is_the_same_object() -> None:
-    mirror = Mirror.of(zone(TXT, HINFO, WWW))
-    assert {each._type for each in mirror.octodns.records} == {'TXT', 'A'}
+    mirror = ZoneMirror.of(zone(TXT, HINFO, WWW))
+    assert {each._type for each in mirror.octodns_zone.records} == {'TXT', 'A'}
     before = mirror.zone
-    assert mirror.ours(mirror.octodns) is before
-    assert mirror.ours(BaseProcessor('noop').process_source_zone(mirror.octodns, [])) is before
+    assert mirror.from_octodns(mirror.octodns_zone) is before
+    assert mirror.from_octodns(BaseProcessor('noop').process_source_zone(mirror.octodns_zone, [])) is before
 
 
 def test_what_octodns_leaves_alone_is_exactly_as_it_was() -> None:
-    mirror = Mirror.of(zone(TXT, HINFO, WWW))
-    copy = mirror.octodns.copy()
+    mirror = ZoneMirror.of(zone(TXT, HINFO, WWW))
+    copy = mirror.octodns_zone.copy()
     www = copy.get_type('www', 'A')
     assert www is not None
     copy.remove_record(www)
     copy.add_record(Record.new(copy, 'new', {'type': 'A', 'ttl': 60, 'value': '192.0.2.2'}))
-    changed = mirror.ours(copy)
+    changed = mirror.from_octodns(copy)
     assert sorted(changed) == sorted([TXT, HINFO, rrset('new.example.com.', 'A', 60, ['192.0.2.2'])])
 
 
 def test_octodns_gets_what_has_changed_on_our_side_and_nothing_else() -> None:
     ours = zone(TXT, WWW)
-    mirror = Mirror.of(ours)
-    untouched = mirror.octodns.get_type('t', 'TXT')
+    mirror = ZoneMirror.of(ours)
+    untouched = mirror.octodns_zone.get_type('t', 'TXT')
     after = ours.copy()
     after.remove_record(WWW)
     after.add_record(rrset('www.example.com.', 'AAAA', 60, ['2001:db8::1']))
-    theirs = mirror.theirs(after)
+    theirs = mirror.to_octodns(after)
     assert {(each.name, each._type) for each in theirs.records} == {('t', 'TXT'), ('www', 'AAAA')}
     assert theirs.get_type('t', 'TXT') is untouched
-    assert mirror.theirs(after.copy()) is theirs
-    assert mirror.ours(theirs) == after
+    assert mirror.to_octodns(after.copy()) is theirs
+    assert mirror.from_octodns(theirs) == after
 
 
 def test_sub_zones_and_thresholds_go_along() -> None:
-    theirs = Mirror.of(Zone('example.com.', ['sub.example.com.'], 0.4, 0.5)).octodns
+    theirs = ZoneMirror.of(Zone('example.com.', ['sub.example.com.'], 0.4, 0.5)).octodns_zone
     assert (theirs.sub_zones, theirs.update_pcent_threshold, theirs.delete_pcent_threshold) == ({'sub'}, 0.4, 0.5)
 
 
