@@ -1,7 +1,7 @@
-"""The file of a manager: YAML with the keys of octoDNS.
+"""The configuration file: YAML with the keys of octoDNS.
 
-Every key is honoured, or refused with the reason; what begins with ``x-``, ``_`` or ``.`` at the top is a place for
-anchors, and not looked at.
+Every key is supported, or refused with the reason; top-level keys that begin with ``x-``, ``_`` or ``.`` are for
+anchors, and ignored.
 """
 
 from __future__ import annotations
@@ -28,33 +28,33 @@ MANAGER = ('max_workers', 'processors', 'post_processors', 'plan_outputs', 'poli
            'include_meta', 'enable_checksum', 'auto_arpa', 'validators')
 ZONE = ('sources', 'targets', 'processors', 'lenient', 'alias', 'update_pcent_threshold', 'delete_pcent_threshold',
         'policy', 'always-dry-run', 'ignore_subzone_adds', 'glob', 'regex', 'validators')
-#: What octoDNS has and a manager here has not; unset, they do no harm.
+#: Keys of octoDNS that are not supported, with the reason; false or empty values are accepted.
 REFUSED = {
     'enable_checksum': 'plans are not applied by a checksum here; keep the plan in a store, and apply it by its id',
     'auto_arpa': 'zones below arpa. are not made from others here; write them, or have octoDNS dump them',
     'validators': "octoDNS's validators are not known here; records are always checked, unless the zone is lenient",
 }
-#: octoDNS's ``include_meta``, in octoDNS's words.
+#: The processor of octoDNS's ``include_meta``.
 META = 'octodns.processor.meta.MetaProcessor'
 META_OPTIONS = {'record_name': 'octodns-meta', 'include_time': False, 'include_provider': True}
 
-Thing = TypeVar('Thing')
+Item = TypeVar('Item')
 
 
 def read(path: str | os.PathLike[str], environ: Mapping[str, str] = os.environ) -> Setup:
-    """What the file at *path* sets up.  Nothing is asked of any server yet.
+    """The setup of the file at *path*.  No server is contacted.
 
-    :raises BadConfiguration: with every mistake of the file, each with its place
+    :raises BadConfiguration: with every mistake of the file, and its place
     """
     found = load(path)
     mistakes = YamlErrors()
-    setup = _Reading(mistakes, environ).setup(found)
+    setup = _Reader(mistakes, environ).setup(found)
     mistakes.raise_if_any()
     return setup
 
 
-class _Reading:
-    """One file being read: what it says by section, and what is wrong with it."""
+class _Reader:
+    """Reads one file, section by section, and notes its mistakes."""
 
     def __init__(self, mistakes: YamlErrors, environ: Mapping[str, str]) -> None:
         self._mistakes = mistakes
@@ -65,35 +65,36 @@ class _Reading:
         self._processors: Mapping[str, BaseProcessor | None] = {}
 
     def setup(self, found: Mapping[str, Any]) -> Setup:
-        self._known('', {key: value for key, value in found.items() if not str(key).startswith(('x-', '_', '.'))}, TOP)
+        self._check_keys('', {key: value for key, value in found.items() if not str(key).startswith(('x-', '_', '.'))},
+                         TOP)
         manager = self._mapping('manager', found.get('manager'))
-        self._known('manager.', manager, MANAGER)
-        self._secrets.handlers.update(_there(self._things('secret_handlers', found.get('secret_handlers'),
-                                                          classes.handler)))
-        self._providers = self._things('providers', found.get('providers'), classes.provider)
-        self._processors = self._things('processors', found.get('processors'), classes.processor)
-        outputs: Mapping[str, Output | None] = self._things('manager.plan_outputs', manager.get('plan_outputs'),
-                                                            classes.output) or {'log': LogOutput('log')}
-        last = self._names('manager.post_processors', manager.get('post_processors'), self._processors, 'processor')
-        if self._truth('manager.include_meta', manager.get('include_meta')):
-            last = (*last, *self._meta())
+        self._check_keys('manager.', manager, MANAGER)
+        self._secrets.handlers.update(present(self._objects('secret_handlers', found.get('secret_handlers'),
+                                                            classes.handler)))
+        self._providers = self._objects('providers', found.get('providers'), classes.provider)
+        self._processors = self._objects('processors', found.get('processors'), classes.processor)
+        outputs: Mapping[str, Output | None] = self._objects('manager.plan_outputs', manager.get('plan_outputs'),
+                                                             classes.output) or {'log': LogOutput('log')}
+        last = self._ids('manager.post_processors', manager.get('post_processors'), self._processors, 'processor')
+        if self._boolean('manager.include_meta', manager.get('include_meta')):
+            last = (*last, *self._meta_processor())
         zones = self._zones(self._mapping('zones', found.get('zones')))
         return Setup(
-            zones=zones, providers=_there(self._providers), processors=_there(self._processors),
-            outputs=list(_there(outputs).values()), last_processors=last,
-            first_processors=self._names('manager.processors', manager.get('processors'), self._processors,
-                                         'processor'),
+            zones=zones, providers=present(self._providers), processors=present(self._processors),
+            outputs=list(present(outputs).values()), last_processors=last,
+            first_processors=self._ids('manager.processors', manager.get('processors'), self._processors,
+                                       'processor'),
             policy=self._policy('manager.policy', manager.get('policy')), target_policies=self._policies,
             max_workers=self._number('manager.max_workers', manager.get('max_workers'), 1),
             plan_lifetime=datetime.timedelta(
                 seconds=self._number('manager.plan_lifetime', manager.get('plan_lifetime'), 86400)),
             plans=self._text('manager.plans', manager.get('plans')))
 
-    def _things(self, place: str, found: Any,
-                make: Callable[[str, str, Mapping[str, Any], YamlErrors, str],
-                               Thing | None]) -> dict[str, Thing | None]:
-        """What has a ``class``, by its id; None for what is wrong, which is noted."""
-        made: dict[str, Thing | None] = {}
+    def _objects(self, place: str, found: Any,
+                 make: Callable[[str, str, Mapping[str, Any], YamlErrors, str],
+                                Item | None]) -> dict[str, Item | None]:
+        """The objects of a section, by id; None for an error, which is noted."""
+        made: dict[str, Item | None] = {}
         for id, given in self._mapping(place, found).items():
             at = f'{place}.{id}'
             options = dict(self._mapping(at, given))
@@ -101,14 +102,14 @@ class _Reading:
             if make is classes.provider and 'policy' in options:
                 self._policies[id] = self._policy(f'{at}.policy', options.pop('policy'))
             if not isinstance(word, str):
-                self._note(f'{at}.class', 'it has to be given, as a text')
+                self._note(f'{at}.class', 'must be given, as a string')
                 made[id] = None
             else:
                 options = self._secrets.resolved(options, at)
                 made[id] = make(id, word, options, self._mistakes, at)
         return made
 
-    def _meta(self) -> tuple[str, ...]:
+    def _meta_processor(self) -> tuple[str, ...]:
         if 'meta' in self._processors:
             self._note('manager.include_meta', "a processor 'meta' is there already, and this would be another")
             return ()
@@ -118,7 +119,7 @@ class _Reading:
 
     def _zones(self, found: Mapping[str, Any]) -> dict[str, ZoneSetting]:
         if not found:
-            self._note('zones', 'there has to be one at least')
+            self._note('zones', 'must have at least one')
         zones: dict[str, ZoneSetting] = {}
         for given, options in found.items():
             place = f'zones.{given}'
@@ -139,7 +140,7 @@ class _Reading:
         return zones
 
     def _zone(self, place: str, name: str, found: Mapping[str, Any]) -> ZoneSetting:
-        self._known(f'{place}.', found, ZONE)
+        self._check_keys(f'{place}.', found, ZONE)
         alias = self._text(f'{place}.alias', found.get('alias'))
         is_many = name.startswith('*')
         for key in ('glob', 'regex'):
@@ -154,36 +155,36 @@ class _Reading:
             alias = self._zone_name(f'{place}.alias', alias)
         else:
             if 'targets' not in found:
-                self._note(f'{place}.targets', 'it has to be given')
-        sources = self._names(f'{place}.sources', found.get('sources'), self._providers, 'provider')
+                self._note(f'{place}.targets', 'must be given')
+        sources = self._ids(f'{place}.sources', found.get('sources'), self._providers, 'provider')
         if 'sources' in found and found['sources'] in (None, []):
-            self._note(f'{place}.sources', 'there has to be one at least')
+            self._note(f'{place}.sources', 'must have at least one')
         elif 'sources' not in found and alias is None:
             sources = self._pool(f'{place}.sources', found.get('targets'))
         return ZoneSetting(
             sources=sources, targets=self._targets(f'{place}.targets', found.get('targets')),
-            processors=self._names(f'{place}.processors', found.get('processors'), self._processors, 'processor'),
-            lenient=self._truth(f'{place}.lenient', found.get('lenient')), alias=alias,
+            processors=self._ids(f'{place}.processors', found.get('processors'), self._processors, 'processor'),
+            lenient=self._boolean(f'{place}.lenient', found.get('lenient')), alias=alias,
             update_pcent_threshold=self._fraction(f'{place}.update_pcent_threshold',
                                                   found.get('update_pcent_threshold')),
             delete_pcent_threshold=self._fraction(f'{place}.delete_pcent_threshold',
                                                   found.get('delete_pcent_threshold')),
             policy=self._policy(f'{place}.policy', found.get('policy')),
-            always_dry_run=self._truth(f'{place}.always-dry-run', found.get('always-dry-run')),
-            ignore_subzone_adds=self._truth(f'{place}.ignore_subzone_adds', found.get('ignore_subzone_adds')),
+            always_dry_run=self._boolean(f'{place}.always-dry-run', found.get('always-dry-run')),
+            ignore_subzone_adds=self._boolean(f'{place}.ignore_subzone_adds', found.get('ignore_subzone_adds')),
             glob=self._text(f'{place}.glob', found.get('glob')), regex=self._regex(place, found))
 
     def _pool(self, place: str, targets: Any) -> tuple[str, ...]:
-        """The pool, from which a zone comes that names no sources."""
+        """The pool, the default source of a zone without sources."""
         pools = [id for id, each in self._providers.items()
                  if isinstance(each, PoolProvider) and not (isinstance(targets, list) and id in targets)]
         if len(pools) != 1:
-            self._note(place, 'it has to be given; without it a zone comes from the pool, and for that there has to be '
+            self._note(place, 'must be given; without it a zone comes from the pool, and for that there has to be '
                               'one provider of the class pool that is none of its targets')
         return tuple(pools[:1])
 
     def _targets(self, place: str, found: Any) -> tuple[str, ...]:
-        names = self._names(place, found, self._providers, 'provider')
+        names = self._ids(place, found, self._providers, 'provider')
         for index, each in enumerate(names):
             known = self._providers.get(each)
             if known is not None and not isinstance(known, BaseProvider):
@@ -202,7 +203,7 @@ class _Reading:
             self._note(f'{place}.regex', f'it is no regular expression ({error})')
             return None
 
-    def _known(self, place: str, found: Mapping[str, Any], known: Collection[str]) -> None:
+    def _check_keys(self, place: str, found: Mapping[str, Any], known: Collection[str]) -> None:
         for key, value in found.items():
             if key not in known:
                 self._note(f'{place}{key}', f'there is no such key{hint(key, known)}')
@@ -210,27 +211,27 @@ class _Reading:
                 self._note(f'{place}{key}', REFUSED[key])
 
     def _mapping(self, place: str, found: Any) -> Mapping[str, Any]:
-        """*found*, or nothing; keys that are no texts are noted and left out."""
+        """*found*, empty if it is None; keys that are no strings are noted and left out."""
         if found is None:
             return {}
         if not isinstance(found, dict):
-            self._note(place, 'it has to be a mapping')
+            self._note(place, 'must be a mapping')
             return {}
         for key in found:
             if not isinstance(key, str):
-                self._note(place, f'the key {key} has to be a text, so write it in quotes')
+                self._note(place, f'the key {key} must be a string: write it in quotes')
         return {key: value for key, value in found.items() if isinstance(key, str)}
 
-    def _names(self, place: str, found: Any, known: Collection[str], what: str) -> tuple[str, ...]:
-        """A list of ids; those that nothing has are noted."""
+    def _ids(self, place: str, found: Any, known: Collection[str], what: str) -> tuple[str, ...]:
+        """A list of ids; unknown ones are noted."""
         if found is None:
             return ()
         if not isinstance(found, list):
-            self._note(place, 'it has to be a list')
+            self._note(place, 'must be a list')
             return ()
         for index, each in enumerate(found):
             if not isinstance(each, str):
-                self._note(f'{place}[{index}]', 'it has to be a text')
+                self._note(f'{place}[{index}]', 'must be a string')
             elif each not in known:
                 self._note(f'{place}[{index}]', f'there is no {what} {each}{hint(each, known)}')
             elif each in found[:index]:
@@ -242,7 +243,7 @@ class _Reading:
             return ()
         words = [found] if isinstance(found, str) else found
         if not isinstance(words, list) or not words or not all(isinstance(each, str) for each in words):
-            self._note(place, 'it has to be a word, or a list of words')
+            self._note(place, 'must be a word, or a list of words')
             return ()
         try:
             policy.parse(words)
@@ -259,21 +260,21 @@ class _Reading:
 
     def _text(self, place: str, found: Any) -> str | None:
         if found is not None and not isinstance(found, str):
-            self._note(place, 'it has to be a text')
+            self._note(place, 'must be a string')
             return None
         return found
 
-    def _truth(self, place: str, found: Any) -> bool:
+    def _boolean(self, place: str, found: Any) -> bool:
         if found is not None and not isinstance(found, bool):
-            self._note(place, 'it has to be true or false')
+            self._note(place, 'must be true or false')
         return found is True
 
     def _number(self, place: str, found: Any, otherwise: int) -> int:
-        """A whole number from 1; *otherwise* where there is none."""
+        """A whole number from 1; *otherwise* if none is given."""
         if found is None:
             return otherwise
         if isinstance(found, bool) or not isinstance(found, int) or found < 1:
-            self._note(place, 'it has to be a whole number from 1')
+            self._note(place, 'must be a whole number from 1')
             return otherwise
         return found
 
@@ -281,10 +282,10 @@ class _Reading:
         if found is None:
             return None
         if isinstance(found, bool) or not isinstance(found, (int, float)) or not 0 <= found <= 1:
-            self._note(place, 'it has to be a fraction from 0 to 1, such as 0.3 for 30 %')
+            self._note(place, 'must be a fraction from 0 to 1, such as 0.3 for 30 %')
             return None
         return float(found)
 
 
-def _there(found: Mapping[str, Thing | None]) -> dict[str, Thing]:
+def present(found: Mapping[str, Item | None]) -> dict[str, Item]:
     return {id: each for id, each in found.items() if each is not None}

@@ -1,6 +1,6 @@
-"""Values that are kept elsewhere: ``env/NAME`` and ``env/NAME/default``, and what a file's ``secret_handlers`` add.
+"""Values stored elsewhere: ``env/NAME`` and ``env/NAME/default``, and those of a file's ``secret_handlers``.
 
-What is fetched is text, and stays so until the option that it is for says what it is: ``00123`` may be a password.
+A fetched value is a string; it is converted only by the type of its option, since ``00123`` may be a password.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ from typing import Any, Protocol
 
 from designate_pool.errors import InvalidField, PoolError
 
-#: Notes a mistake: its place, and what is wrong.
+#: Notes a mistake: its place, and the sentence.
 Note = Callable[[str, str], None]
 
 
 class SecretHandler(Protocol):
-    """Where secrets are kept; octoDNS's classes for that are such handlers, too."""
+    """A store of secrets; octoDNS's secret handlers conform to it."""
 
     def fetch(self, name: str, source: Any) -> Any:
         """The secret *name*.
 
-        :param source: the mapping that the value stands in; its ``context`` says where that is
+        :param source: the mapping that contains the value; its ``context`` is the place of that
         """
 
 
 class Secret(str):
-    """Text that was fetched, and not written in the file."""
+    """A fetched string, which must not be shown."""
 
     __slots__ = ()
 
@@ -34,20 +34,20 @@ class Secret(str):
         return '(a secret)'
 
 
-def without_secrets(text: str, found: Any) -> str:
-    """*text* in which no secret stands that is somewhere in *found*."""
+def redacted(text: str, found: Any) -> str:
+    """*text* with every secret of *found* replaced."""
     if isinstance(found, Secret):
         return text.replace(found, repr(found)) if found else text
     if isinstance(found, Mapping):
         found = list(found.values())
     if isinstance(found, list):
         for each in found:
-            text = without_secrets(text, each)
+            text = redacted(text, each)
     return text
 
 
 class EnvSecrets:
-    """``NAME`` or ``NAME/default`` of the environment; the default may have slashes in it."""
+    """Environment variables: ``NAME`` or ``NAME/default``; the default may contain slashes."""
 
     def __init__(self, name: str, environ: Mapping[str, str]) -> None:
         self._environ = environ
@@ -62,9 +62,9 @@ class EnvSecrets:
 
 
 class FileSecrets:
-    """The text of a file, without white space around it.
+    """The contents of files, without surrounding white space.
 
-    :param directory: where relative paths begin
+    :param directory: for relative paths
     """
 
     def __init__(self, name: str, directory: str = '.') -> None:
@@ -77,11 +77,11 @@ class FileSecrets:
         except OSError as error:
             raise InvalidField(field=str(path), why=f'it cannot be read ({error.strerror})') from error
         except UnicodeDecodeError as error:
-            raise InvalidField(field=str(path), why='it is not a text in UTF-8') from error
+            raise InvalidField(field=str(path), why='it is not UTF-8 text') from error
 
 
 class _Source(dict[str, Any]):
-    """A mapping that says where it stands."""
+    """A mapping with its place in the file."""
 
     def __init__(self, found: Mapping[str, Any], place: str) -> None:
         super().__init__(found)
@@ -89,14 +89,14 @@ class _Source(dict[str, Any]):
 
 
 class Secrets:
-    """All handlers by the word that a value begins with."""
+    """All handlers, by the prefix of values."""
 
     def __init__(self, environ: Mapping[str, str], note: Note) -> None:
         self.handlers: dict[str, SecretHandler] = {'env': EnvSecrets('env', environ)}
         self._note = note
 
     def resolved(self, found: Mapping[str, Any], place: str) -> dict[str, Any]:
-        """*found* with what is kept elsewhere put in, however deep; what cannot be fetched is noted, and stays."""
+        """*found* with all secrets fetched, at any depth; a failure is noted, and the value left as it is."""
         return {key: self._value(each, f'{place}.{key}', _Source(found, place)) for key, each in found.items()}
 
     def _value(self, value: Any, place: str, source: _Source) -> Any:
@@ -114,7 +114,7 @@ class Secrets:
         except PoolError as error:
             self._note(place, str(error))
         except Exception as error:
-            self._note(place, f'{word} cannot give it ({type(error).__name__}: {error})')
+            self._note(place, f'{word} cannot fetch it ({type(error).__name__}: {error})')
         else:
             return Secret(fetched) if isinstance(fetched, str) else fetched
         return value

@@ -1,4 +1,4 @@
-"""A YAML file as it is read: nothing in it twice, and all that is wrong with it told at once."""
+"""Reading a YAML file: duplicate keys are errors, and all mistakes are reported together."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import yaml
 
 from designate_pool.errors import BadConfiguration
 
-#: The one written in C, where PyYAML was built with it.
+#: The loader in C, if PyYAML was built with it.
 _LOADER: type[yaml.SafeLoader] = getattr(yaml, 'CSafeLoader', yaml.SafeLoader)
 
 
 class YamlErrors:
-    """Notes of what is wrong, by place, in the order in which they were found."""
+    """Collects mistakes with their places, in the order in which they are found."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -39,9 +39,9 @@ class YamlErrors:
 
 
 def load(path: str | os.PathLike[str]) -> Mapping[str, Any]:
-    """The mapping that the file at *path* is.
+    """The mapping in the file at *path*.
 
-    :raises BadConfiguration: when it cannot be read, is not YAML, says something twice, or is no mapping
+    :raises BadConfiguration: when it cannot be read, is not YAML, has a duplicate key, or is no mapping
     """
     mistakes = YamlErrors()
     found: Any = None
@@ -50,7 +50,7 @@ def load(path: str | os.PathLike[str]) -> Mapping[str, Any]:
             loader = _LOADER(file)
             try:
                 node = loader.get_single_node()
-                for line, key in _doubles(node, set()):
+                for line, key in _duplicate_keys(node, set()):
                     mistakes.note(f'{path} line {line}', f'{key} is there twice')
                 found = loader.construct_document(node) if node is not None else None
             finally:
@@ -58,7 +58,7 @@ def load(path: str | os.PathLike[str]) -> Mapping[str, Any]:
     except OSError as error:
         mistakes.note(str(path), f'it cannot be read ({error.strerror})')
     except UnicodeDecodeError as error:
-        mistakes.note(str(path), f'it is not a text in UTF-8 (octet {error.start})')
+        mistakes.note(str(path), f'it is not UTF-8 text (octet {error.start})')
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f' line {mark.line + 1} column {mark.column + 1}' if mark is not None else ''
@@ -67,25 +67,25 @@ def load(path: str | os.PathLike[str]) -> Mapping[str, Any]:
         mistakes.note(str(path), str(error))
     else:
         if not isinstance(found, dict):
-            mistakes.note(str(path), 'it has to be a mapping, with zones and providers')
+            mistakes.note(str(path), 'must be a mapping, with zones and providers')
     mistakes.raise_if_any()
     return dict(found)
 
 
 def hint(word: object, known: Iterable[str]) -> str:
-    """`` (did you mean ...?)`` when *word* is nearly one of *known*, else nothing."""
+    """`` (did you mean ...?)`` if *word* is similar to one of *known*, otherwise empty."""
     close = difflib.get_close_matches(str(word).lower(), list(known), n=1, cutoff=0.7)
     return f' (did you mean {close[0]}?)' if close else ''
 
 
-def _doubles(node: Any, seen: set[int]) -> Iterator[tuple[int, str]]:
-    """Keys that a mapping has twice, with their lines; what an alias repeats is looked at once."""
+def _duplicate_keys(node: Any, seen: set[int]) -> Iterator[tuple[int, str]]:
+    """Duplicate keys of mappings, with their lines; an aliased node is visited once."""
     if node is None or id(node) in seen:
         return
     seen.add(id(node))
     if isinstance(node, yaml.SequenceNode):
         for each in node.value:
-            yield from _doubles(each, seen)
+            yield from _duplicate_keys(each, seen)
     elif isinstance(node, yaml.MappingNode):
         keys = set()
         for key, value in node.value:
@@ -93,4 +93,4 @@ def _doubles(node: Any, seen: set[int]) -> Iterator[tuple[int, str]]:
                 if (key.tag, key.value) in keys:
                     yield key.start_mark.line + 1, key.value
                 keys.add((key.tag, key.value))
-            yield from _doubles(value, seen)
+            yield from _duplicate_keys(value, seen)

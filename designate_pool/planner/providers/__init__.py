@@ -1,7 +1,4 @@
-"""Where zones come from and go to: sources, processors, providers.
-
-Own classes are written over these; their path is this package.
-"""
+"""Base classes of sources, processors and providers.  Custom classes import them from this package."""
 
 from designate_pool.planner.providers.base import BaseProcessor, BaseProvider, BaseSource, ServerProvider
 

@@ -1,10 +1,10 @@
-"""Where zones come from and go to: sources, providers (sources that can also be written), processors.
+"""Base classes of sources, providers (sources that can also be written) and processors.
 
-The public methods tell the lifecycle; a subclass writes ``_populate``, ``_apply`` and, where it needs them, the hooks.
-The hooks are called what octoDNS calls them, and in its order, with the same arguments.  What they are given is not
-octoDNS's: zones hold :class:`~designate_pool.protocol.rrset.RRset`, which are changed by ``_replace``, with
-absolute names and data as in a zone file; a change has tuples of what is there and of what comes.  So a provider of
-octoDNS cannot be moved here as it is, and need not be: :mod:`designate_pool.planner.octodns.adapter` runs it unchanged.
+The public methods implement the lifecycle; a subclass implements ``_populate``, ``_apply`` and, if needed, the hooks.
+The hooks have octoDNS's names, order and arguments, but not its types: zones hold immutable
+:class:`~designate_pool.protocol.rrset.RRset` (use ``_replace``) with absolute names and data as in a zone file, and a
+change has tuples of existing and of new RRsets.  A provider of octoDNS does not run as a subclass of these;
+:mod:`designate_pool.planner.octodns.adapter` runs it unchanged.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from designate_pool.protocol.rrset import GENERATED, RRset
 
 
 class BaseSource:
-    """Something that zones can be read from.
+    """A source of zones.
 
-    :param id: the user's word for it
+    :param id: its name in the configuration
     :cvar SUPPORTS: types that it can hold; None for all that can be planned
-    :cvar SUPPORTS_SOA: whether the SOA is part of what it gives and takes; without it the SOA is left out of plans
+    :cvar SUPPORTS_SOA: whether the SOA is read and written; otherwise it is not part of plans
     """
 
     SUPPORTS: ClassVar[frozenset[str] | None] = None
@@ -45,12 +45,12 @@ class BaseSource:
         self.log = logging.getLogger(f'{type(self).__module__}.{type(self).__name__}')
 
     def populate(self, zone: Zone, target: bool = False, lenient: bool = False) -> bool:
-        """Add to *zone* what is here of it: all of it, or an error and nothing.
+        """Add this source's records to *zone*: all of them, or none and an error.
 
-        :param target: whether it is read as what a plan is to change
-        :param lenient: whether records that break a rule of zones are taken all the same
-        :returns: whether the zone exists here
-        :raises SourceError: when it cannot be read to its end
+        :param target: whether it is read as the target of a plan
+        :param lenient: whether records that break a rule of zones are accepted
+        :returns: whether the source has the zone
+        :raises SourceError: when it cannot be read completely
         """
         return self._populate(zone, target, lenient)
 
@@ -59,14 +59,14 @@ class BaseSource:
         return self._supports_type(rrset.type)
 
     def list_zones(self) -> list[str]:
-        """The names of all zones here, for configurations that say ``*``.
+        """The names of all its zones, for ``*`` in the configuration.
 
-        :raises SupportsException: where they cannot be listed
+        :raises SupportsException: when they cannot be listed
         """
         raise SupportsException(target=self.id, why='it cannot list its zones, so they have to be named')
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
 
     def _supports_type(self, rtype: str) -> bool:
         if rtype == 'SOA':
@@ -78,10 +78,10 @@ class BaseSource:
 
 
 class BaseProcessor:
-    """Changes what is between sources and targets; each hook gets what the one before it gave back.
+    """Modifies zones and plans between sources and targets; each hook gets the result of the previous processor.
 
-    :param name: the older word for *id*; one of the two has to be given
-    :param lenient: whether its changes of zones may break a rule of zones
+    :param name: an old name of *id*; one of the two is required
+    :param lenient: whether its changes may break a rule of zones
     """
 
     def __init__(self, name: str | None = None, lenient: bool = False, *, id: str | None = None) -> None:
@@ -93,21 +93,21 @@ class BaseProcessor:
         self.log = logging.getLogger(f'{type(self).__module__}.{type(self).__name__}')
 
     def process_source_zone(self, desired: Zone, sources: Sequence[BaseSource], lenient: bool = False) -> Zone:
-        """Called once a zone, after all sources; *sources* may be empty (zones that are aliases of others)."""
+        """Called once for a zone, after all sources; *sources* is empty for an alias."""
         return desired
 
     def process_target_zone(self, existing: Zone, target: BaseProvider, lenient: bool = False) -> Zone:
-        """Called for each target with what it has."""
+        """Called for each target with its zone."""
         return existing
 
     def process_source_and_target_zones(self, desired: Zone, existing: Zone, target: BaseProvider,
                                         lenient: bool = False) -> tuple[Zone, Zone]:
-        """Called for each target with both sides; gives both back."""
+        """Called for each target with both zones; returns both."""
         return desired, existing
 
     def process_plan(self, plan: Plan | None, sources: Sequence[BaseSource], target: BaseProvider,
                      lenient: bool = False) -> Plan | None:
-        """Called for each target with its plan, or None where nothing is to be done; gives either back."""
+        """Called for each target with its plan, or None for no changes; returns either."""
         return plan
 
 
@@ -115,11 +115,11 @@ class BaseProvider(BaseSource):
     """A source that plans can be applied to.
 
     :param apply_disabled: plans are made and not applied
-    :param update_pcent_threshold: the fraction of the RRsets there that one plan may update without force
+    :param update_pcent_threshold: the fraction of the existing RRsets that one plan may update without force
     :param delete_pcent_threshold: the same for deletes
-    :param strict_supports: whether what it cannot hold is an error; without it, it is logged and left out
-    :param root_ns_warnings: whether to log that the zone's own NS records are missing, or left out
-    :param min_existing_records: with fewer RRsets there, fractions say nothing and are not looked at
+    :param strict_supports: whether unsupported records are an error; otherwise they are logged and left out
+    :param root_ns_warnings: whether to log that the NS records of the apex are missing, or left out
+    :param min_existing_records: with fewer existing RRsets, the fractions are not checked
     """
 
     def __init__(self, id: str, apply_disabled: bool = False, update_pcent_threshold: float = MAX_SAFE_UPDATE_PCENT,
@@ -134,10 +134,10 @@ class BaseProvider(BaseSource):
         self.min_existing_records = min_existing_records
 
     def plan(self, desired: Zone, processors: Sequence[BaseProcessor] = (), lenient: bool = False) -> Plan | None:
-        """What has to change here so that the zone is as *desired*; None when nothing has to.
+        """The plan that gives the zone the contents of *desired*; None for no changes.
 
-        :raises SupportsException: when *desired* has what cannot be held here, and that is an error
-        :raises SourceError: when what is here cannot be read to its end
+        :raises SupportsException: when *desired* has unsupported records, and that is an error
+        :raises SourceError: when the existing zone cannot be read completely
         """
         existing = desired.empty()
         existing.share_values_with(desired)
@@ -163,7 +163,7 @@ class BaseProvider(BaseSource):
     def apply(self, plan: Plan) -> ApplyResult:
         """Make the changes of *plan*, in their order.
 
-        :returns: how many were made; what failed is in it, unless nothing could be tried at all
+        :returns: how many were made, and what failed; if nothing could be tried, an exception is raised instead
         """
         if self.apply_disabled:
             self.log.info('%s: apply is disabled; %d changes of %s are not made', self.id, len(plan.changes), plan.zone)
@@ -173,15 +173,15 @@ class BaseProvider(BaseSource):
 
     def supports_warn_or_except(self, msg: str, fallback: str) -> None:
         """
-        :raises SupportsException: unless ``strict_supports`` is off; then it is logged with what is done instead
+        :raises SupportsException: unless ``strict_supports`` is off; then *msg* and *fallback* are logged
         """
         if self.strict_supports:
             raise SupportsException(target=self.id, why=msg)
         self.log.warning('%s: %s; %s', self.id, msg, fallback)
 
     def _process_desired_zone(self, desired: Zone) -> Zone:
-        """Leave out of *desired*, a copy, what cannot be held here; who overrides it calls it as well."""
-        for rrset in desired.of_types(self._special_types(desired.types), with_extras=True):
+        """Remove from *desired*, a copy, what is not supported.  An override must call this method."""
+        for rrset in desired.of_types(self._types_to_check(desired.types), with_extras=True):
             if rrset.type == 'SOA' and not self.SUPPORTS_SOA or rrset.type in GENERATED:
                 desired.remove_record(rrset)
             elif not rrset.extra.is_for(self.id):
@@ -190,82 +190,82 @@ class BaseProvider(BaseSource):
                 self.supports_warn_or_except(f'it cannot hold {rrset.name} {rrset.type}', 'it is left out')
                 desired.remove_record(rrset)
             else:
-                self._fit(desired, rrset)
+                self._simplify(desired, rrset)
         self._process_root_ns(desired)
         return desired
 
     def _process_existing_zone(self, existing: Zone, desired: Zone, lenient: bool = False) -> Zone:
-        """Leave out of *existing* what is not to be compared; *desired* is to read.  Who overrides it calls it too."""
-        # A zone is never without a SOA: where none is given, the server minds its own.
+        """Remove from *existing* what is not to be compared with *desired*.  An override must call this method."""
+        # A zone always has an SOA; if none is desired, the server manages its own.
         soa = self.SUPPORTS_SOA and desired.get(desired.name, 'SOA') is not None
         for rrset in existing.of_types({'SOA', *GENERATED}):
             if rrset.type == 'SOA' and not soa or rrset.type in GENERATED:
                 existing.remove_record(rrset)
         root_ns = existing.root_ns
         if root_ns is not None and (not self.SUPPORTS_ROOT_NS or desired.root_ns is None):
-            self.log.debug('%s: the NS records of %s itself are left alone', self.id, existing.name)
+            self.log.debug('%s: the NS records of %s itself are not managed', self.id, existing.name)
             existing.remove_record(root_ns)
         return existing
 
     def _include_change(self, change: Change) -> bool:
-        """Whether *change* is a real one."""
+        """Whether *change* makes a difference on the target."""
         return True
 
     def _extra_changes(self, existing: Zone, desired: Zone, changes: Sequence[Change]) -> Sequence[Change]:
-        """Changes that comparing the zones did not find."""
+        """Changes that the comparison of the zones does not find."""
         return ()
 
     def _plan_meta(self, existing: Zone, desired: Zone, changes: Sequence[Change]) -> Mapping[str, Any] | None:
-        """What is to change beside records, or is to be shown with the plan; fit for JSON."""
+        """Changes of other things than records, or notes to be shown with the plan; must be valid JSON."""
         return None
 
     def _apply(self, plan: Plan) -> ApplyResult | None:
-        """Make the changes; None says that all are made.
+        """Make the changes; None means that all were made.
 
-        What is there already as it should be is success: a plan that was interrupted is applied again.
+        A change that is already made is a success, since an interrupted plan is applied again.
         """
         raise NotImplementedError(f'{type(self).__name__} has no _apply')
 
-    def _special_types(self, types: Collection[str]) -> Collection[str]:
-        """Those whose RRsets have to be looked at one by one before they can be planned."""
+    def _types_to_check(self, types: Collection[str]) -> Collection[str]:
+        """Those of *types* whose RRsets must be checked one by one before planning."""
         if type(self).supports is not BaseSource.supports:
             return types  # it may support some of a type and not others
         special = {'SOA', *GENERATED} if self.SUPPORTS_MULTIVALUE_PTR else {'SOA', 'PTR', *GENERATED}
         return [rtype for rtype in types if rtype in special or not self._supports_type(rtype)]
 
-    def _fit(self, desired: Zone, rrset: RRset) -> None:
-        """Put a simpler RRset in the place of one with features that are not known here."""
-        if rrset.extra.dynamic is not None and (fitting := self._fitting(rrset)) != rrset.extra.dynamic:
-            rrset = rrset._replace(extra=dataclasses.replace(rrset.extra, dynamic=fitting))
+    def _simplify(self, desired: Zone, rrset: RRset) -> None:
+        """Replace an RRset with unsupported features by a simpler one."""
+        if rrset.extra.dynamic is not None and (dynamic := self._supported_dynamic(rrset)) != rrset.extra.dynamic:
+            rrset = rrset._replace(extra=dataclasses.replace(rrset.extra, dynamic=dynamic))
             desired.add_record(rrset, replace=True, lenient=True)
         if rrset.type == 'PTR' and len(rrset.rdatas) > 1 and not self.SUPPORTS_MULTIVALUE_PTR:
             self.supports_warn_or_except(f'it can hold one PTR record at {rrset.name} only',
                                          f'{rrset.rdatas[0]} is used')
             desired.add_record(rrset._replace(rdatas=rrset.rdatas[:1]), replace=True, lenient=True)
 
-    def _fitting(self, rrset: RRset) -> Mapping[str, Any] | None:
-        """What can be held here of the answers of *rrset* that depend on who asks; None for nothing."""
+    def _supported_dynamic(self, rrset: RRset) -> Mapping[str, Any] | None:
+        """What is supported of the dynamic answers of *rrset*; None for nothing."""
         what = f'{rrset.name} {rrset.type}'
         found = dict(rrset.extra.dynamic or {})
         geo = {'geo': found.pop('geo')} if 'geo' in found else {}
         if geo and not self.SUPPORTS_GEO:
-            self.supports_warn_or_except(f'it cannot hold {what} with answers by place', 'its plain data is used')
+            self.supports_warn_or_except(f'it cannot hold {what} with geo answers', 'its plain data is used')
             geo = {}
         if found and not self.SUPPORTS_DYNAMIC:
             self.supports_warn_or_except(f'it cannot hold {what} with dynamic answers', 'its plain data is used')
             found = {}
         if found and not self.SUPPORTS_POOL_VALUE_STATUS:
-            fitting, pools = dynamic_answers.without_status(found)
+            simpler, pools = dynamic_answers.without_status(found)
             if pools:
                 self.supports_warn_or_except(f'it cannot hold a status of values in pools {", ".join(pools)} of {what}',
                                              'their health decides')
-                found = fitting
+                found = simpler
         if found and not self.SUPPORTS_DYNAMIC_SUBNETS:
-            fitting, rules = dynamic_answers.without_subnets(found)
+            simpler, rules = dynamic_answers.without_subnets(found)
             if rules:
                 self.supports_warn_or_except(f'it cannot hold subnets in rules {", ".join(map(str, rules))} of {what}',
-                                             'their places alone are used, or they are left out')
-                found = fitting
+                                             'their geos alone are used, or they are left out')
+                found = simpler
         return {**found, **geo} or None
 
     def _process_root_ns(self, desired: Zone) -> None:
@@ -288,9 +288,9 @@ class BaseProvider(BaseSource):
 
 
 class ServerProvider(BaseProvider):
-    """A provider that is one DNS server, as the drivers of servers that are fed by records need it.
+    """A provider that is one DNS server, for drivers of servers fed by records.
 
-    Its methods raise :class:`~designate_pool.errors.BackendError` and its kin, or OSError.
+    Its methods raise :class:`~designate_pool.errors.BackendError` or OSError.
 
     :ivar timeout: seconds that one request may take
     """
@@ -303,20 +303,20 @@ class ServerProvider(BaseProvider):
         return super().apply(plan)
 
     def create_zone(self, desired: Zone) -> None:
-        """Have the server be ready to be given the records of *desired*; a zone that is there is left as it is."""
+        """Prepare the server for the records of *desired*; an existing zone is left unchanged."""
         raise NotImplementedError
 
     def delete_zone(self, name: str) -> None:
-        """Have the server hold nothing of the zone, whoever put it there: asked for only where all of it is ours.
+        """Delete the zone and all its records; called only if all of them are ours.
 
-        What cannot be without a zone may stay, where zones cannot be removed.
+        If the server cannot delete zones, the records that a zone needs may stay.
         """
         raise NotImplementedError
 
     def zones(self, names: Collection[str]) -> tuple[Mapping[str, int | None], bool]:
-        """Names of zones there with the serials that they have; whether these are all, or those of *names*."""
+        """The server's zones with their serials; and whether these are all, or only those of *names*."""
         raise NotImplementedError
 
     def ping(self) -> None:
-        """Ask as cheaply as can be whether the server would take changes."""
+        """Check with a cheap request whether the server would accept changes."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""The pool's own HTTP API, as the planner uses it: zones as they are, changes at one serial, plans that are kept."""
+"""A client of the pool's HTTP API: zones, changes at one serial, stored plans."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from designate_pool.errors import ApiRefused, ApiUnreachable, InvalidField, Plan
 from designate_pool.model import PlanState, StoredPlan
 
 Json = dict[str, Any]
-#: Items of one answer.
+#: Items of one page.
 _PAGE = 1000
 _LOOPBACK = ('localhost', '127.0.0.1', '::1')
-#: The token where none is given.
+#: The environment variable with the default token.
 TOKEN = 'DESIGNATE_POOL_TOKEN'
 _IS_TOKEN = re.compile('[!-~]+')
 
 
 class PoolApi:
     """
-    :param url: where the API is, without a path
-    :param timeout: seconds that one answer may take
-    :param token: who asks; that of the environment (:data:`TOKEN`) when None, and none at all when empty
-    :param session: with the token and what else is to be sent, instead of one of its own
+    :param url: of the API, without a path
+    :param timeout: seconds for one response
+    :param token: that of the environment (:data:`TOKEN`) when None; no token when empty
+    :param session: a session with the token, instead of a new one
     """
 
     def __init__(self, url: str, timeout: float = 90.0, token: str | None = None,
@@ -42,17 +42,18 @@ class PoolApi:
 
     def zone(self, name: str) -> Json | None:
         """The zone of that name as the API shows it; None when there is none."""
-        for found in self._every('/v2/zones', 'zones', name=name):
+        for found in self._all_items('/v2/zones', 'zones', name=name):
             if found['name'] == name:
                 return found
         return None
 
     def zones(self) -> list[Json]:
         """All zones but those that are being deleted, as the API shows them, in the order of their names."""
-        return [found for found in self._every('/v2/zones', 'zones', sort_key='name') if found['action'] != 'DELETE']
+        return [found for found in self._all_items('/v2/zones', 'zones', sort_key='name')
+                if found['action'] != 'DELETE']
 
     def ping(self) -> None:
-        """Ask as cheaply as can be whether it answers."""
+        """Check with a cheap request whether it answers."""
         self._json('GET', '/v2/zones', params={'limit': 1})
 
     def contents(self, zone_id: str) -> str:
@@ -61,7 +62,7 @@ class PoolApi:
 
     def create_zone(self, name: str, email: str, ttl: int | None = None,
                     recordsets: Sequence[Mapping[str, Any]] = ()) -> Json:
-        """A new zone that holds *recordsets*, all at its first serial.
+        """Create a zone with *recordsets*, all at its first serial.
 
         :param recordsets: mappings with ``name``, ``type``, ``records`` and ``ttl``
         """
@@ -72,8 +73,8 @@ class PoolApi:
         """Make many changes at one serial: all of them or none.
 
         :param changes: mappings with ``name``, ``type``, ``records`` (none deletes the RRset) and ``ttl``
-        :param serial: the zone's when it was read; when it has another one by now, nothing is changed
-        :raises ApiRefused: of the type ``serial_moved`` when it has
+        :param serial: the zone's when it was read; if it has changed since, nothing is changed
+        :raises ApiRefused: of the type ``serial_moved`` if it has
         """
         return self._json('POST', f'/v2/zones/{zone_id}/changes',
                           {'changes': [dict(each) for each in changes], 'serial': serial})
@@ -83,11 +84,11 @@ class PoolApi:
 
     def plans(self, **criterion: str | None) -> list[Json]:
         """Plans that match ``state``, ``zone``, ``server``, without their documents, the newest first."""
-        return list(self._every('/v2/plans', 'plans', **criterion))
+        return list(self._all_items('/v2/plans', 'plans', **criterion))
 
     def plan(self, plan_id: str) -> Json:
         """
-        :param plan_id: or its beginning, four digits at least
+        :param plan_id: an id, or its prefix of at least four digits
         """
         return self._json('GET', f'/v2/plans/{_quoted(plan_id)}')
 
@@ -95,7 +96,7 @@ class PoolApi:
         return self._json('POST', '/v2/plans', dict(plan))
 
     def approve_plan(self, plan_id: str) -> Json:
-        """Have a parked plan applied."""
+        """Approve a parked plan, which is then applied."""
         return self._json('POST', f'/v2/plans/{_quoted(plan_id)}/approve')
 
     def settle_plan(self, plan_id: str, state: str, why: str | None = None) -> Json:
@@ -108,7 +109,7 @@ class PoolApi:
     def close(self) -> None:
         self._session.close()
 
-    def _every(self, path: str, key: str, **parameters: str | None) -> Iterator[Json]:
+    def _all_items(self, path: str, key: str, **parameters: str | None) -> Iterator[Json]:
         """All items of a list, page after page."""
         marker: dict[str, str] = {}
         while True:
@@ -127,8 +128,8 @@ class PoolApi:
             answer = self._session.request(method, self.url + path, timeout=self._timeout, allow_redirects=False,
                                            **options)
         except requests.exceptions.ReadTimeout as error:
-            raise ApiUnreachable(url=self.url, why=f'nothing came within {self._timeout:g} s; what was asked may still '
-                                                   'be done') from error
+            raise ApiUnreachable(url=self.url, why=f'no response within {self._timeout:g} s; the request may still '
+                                                   'be carried out') from error
         except requests.exceptions.RequestException as error:
             raise ApiUnreachable(url=self.url, why=reason(error)) from error
         if answer.status_code >= 300:
@@ -150,7 +151,7 @@ class PoolApi:
 
 
 class ApiStore:
-    """A :class:`designate_pool.planner.plan.plan_store.PlanStore`: plans are kept by Central."""
+    """A :class:`designate_pool.planner.plan.plan_store.PlanStore` in Central."""
 
     def __init__(self, api: PoolApi) -> None:
         self._api = api
@@ -165,7 +166,7 @@ class ApiStore:
 
     def get(self, plan_id: str) -> StoredPlan:
         """
-        :raises PlanNotFound: when there is none, or none any more
+        :raises PlanNotFound: when there is none
         """
         return self._found(plan_id, lambda: self._api.plan(plan_id))
 
@@ -190,21 +191,21 @@ class ApiStore:
 
 
 def stored_plan(shown: Mapping[str, Any]) -> StoredPlan:
-    """A plan from what the API shows of it."""
+    """A plan from its JSON representation."""
     return StoredPlan(
         id=_id(shown['id']) or '', pool_name=shown['pool_name'], zone=shown['zone_name'], target=shown['target'],
         state=PlanState(shown['state']), domain_id=_id(shown['zone_id']), server_id=_id(shown['server_id']),
         desired_digest=shown['desired_digest'], existing_digest=shown['existing_digest'], creates=shown['creates'],
         updates=shown['updates'], deletes=shown['deletes'], why=shown['why'],
         document=json.dumps(shown['document']) if 'document' in shown else '', asked_by=shown['asked_by'],
-        **{name: _moment(shown[name]) for name in ('expires_at', 'applied_at', 'created_at', 'updated_at')})
+        **{name: _time(shown[name]) for name in ('expires_at', 'applied_at', 'created_at', 'updated_at')})
 
 
 def _id(shown: str | None) -> str | None:
     return None if shown is None else uuid.UUID(shown).hex
 
 
-def _moment(shown: str | None) -> datetime | None:
+def _time(shown: str | None) -> datetime | None:
     return None if shown is None else datetime.fromisoformat(shown).replace(tzinfo=timezone.utc)
 
 
@@ -216,8 +217,8 @@ def token_of(given: str | None, environ: Mapping[str, str]) -> str | None:
     return (environ.get(TOKEN) if given is None else given) or None
 
 
-#: Who is told that there are too many requests is told as well when to come again, and nothing has been done by then.
-_PATIENTLY = requests.adapters.Retry(  # type: ignore[attr-defined]
+#: Retry after 429 only: the response says when, and the request was not carried out.
+_RETRY_429 = requests.adapters.Retry(  # type: ignore[attr-defined]
     total=None, connect=0, read=False, other=0, status=5, status_forcelist=(429,), allowed_methods=None,
     raise_on_status=False)
 
@@ -225,25 +226,25 @@ _PATIENTLY = requests.adapters.Retry(  # type: ignore[attr-defined]
 def new_session(url: str, token: str | None = None) -> requests.Session:
     """A session for the API at *url*.
 
-    :raises InvalidField: when *token* can be none; it is not told
+    :raises InvalidField: when *token* is invalid; the message does not contain it
     """
     session = requests.Session()
     for scheme in ('http://', 'https://'):
-        session.mount(scheme, requests.adapters.HTTPAdapter(max_retries=_PATIENTLY))
+        session.mount(scheme, requests.adapters.HTTPAdapter(max_retries=_RETRY_429))
     if token is not None:
         if not _IS_TOKEN.fullmatch(token):
             raise InvalidField(field='token', why='must be visible ASCII characters without blanks')
         session.headers['X-Auth-Token'] = token
     try:
-        # A proxy in the environment cannot reach our own loopback.
+        # A proxy of the environment cannot reach our loopback.
         session.trust_env = urllib.parse.urlsplit(url).hostname not in _LOOPBACK
-    except ValueError:  # of what is no URL; the first request says so
+    except ValueError:  # no URL; the first request reports it
         pass
     return session
 
 
 def reason(error: BaseException) -> str:
-    """Why a request could not be made: the innermost reason in words."""
+    """Why a request failed: the text of the innermost exception."""
     found: BaseException | None = error
     while found is not None:
         if isinstance(found, OSError) and found.strerror:

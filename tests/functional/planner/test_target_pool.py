@@ -273,7 +273,7 @@ class TestTroubleOnTheWay:
         plan = planned(impatient, desired)
         pool.proxy.hold()
         try:
-            with pytest.raises(errors.ApiUnreachable, match='nothing came within 3 s; what was asked may still be'):
+            with pytest.raises(errors.ApiUnreachable, match='no response within 3 s; the request may still be'):
                 impatient.apply(plan)
         finally:
             pool.proxy.release()

@@ -166,7 +166,7 @@ def test_a_zone_that_names_no_sources_comes_from_the_pool(config: Config) -> Non
         zones:
           example.com.: {targets: [pool]}
     ''')
-    assert len(mistakes) == 1 and mistakes[0].startswith('zones.example.com..sources: it has to be given')
+    assert len(mistakes) == 1 and mistakes[0].startswith('zones.example.com..sources: must be given')
 
 
 def test_policies_lifetimes_and_zones_that_are_listed(config: Config) -> None:
@@ -210,7 +210,7 @@ def test_values_are_fetched_and_become_what_the_option_is(config: Config, tmp_pa
 def test_octodns_secret_handlers_serve_as_well(config: Config) -> None:
     text = 'secret_handlers:\n  vault: {class: octodns.secret.environ.EnvironSecrets}\n' + source('key: vault/NO_SUCH')
     assert config.mistakes(text) == [
-        "providers.in.key: vault cannot give it (EnvironSecretsException: Incorrect provider config, missing env var "
+        "providers.in.key: vault cannot fetch it (EnvironSecretsException: Incorrect provider config, missing env var "
         'NO_SUCH, providers.in)']
 
 
@@ -287,25 +287,25 @@ def test_all_mistakes_are_told_at_once_with_their_places(config: Config) -> None
         'manager.auto_arpa: zones below arpa. are not made from others here; write them, or have octoDNS dump them',
         "manager.validators: octoDNS's validators are not known here; records are always checked, unless the zone is "
         'lenient',
-        'providers: the key 7 has to be a text, so write it in quotes',
-        'providers.a.class: it has to be given, as a text',
+        'providers: the key 7 must be a string: write it in quotes',
+        'providers.a.class: must be given, as a string',
         'providers.b.class: there is no class yml (did you mean yaml?); there are axfr, fake, pool, powerdns, rfc2136, '
         'yaml, zonefile, and dotted paths',
-        'providers.c.directory: it has to be given',
+        'providers.c.directory: must be given',
         'providers.d.directory: NOT_THERE: the environment has no such variable',
         'providers.d.file_extention: zonefile has no such option (did you mean file_extension?)',
         "providers.e.class: no.such cannot be imported (ModuleNotFoundError: No module named 'no')",
         'providers.f.class: designate_pool.planner.zone.zone.Zone is neither a source nor a provider',
-        'providers.g.port: it has to be a whole number',
-        'providers.g.timeout: it has to be a number',
-        'providers.g.update_pcent_threshold: it has to be a number',
+        'providers.g.port: must be a whole number',
+        'providers.g.timeout: must be a number',
+        'providers.g.update_pcent_threshold: must be a number',
         'providers.g.ports: rfc2136 has no such option (did you mean port?)',
         'providers.h.class: there is no class Nothing in designate_pool.planner.zone.zone',
-        'providers.i.port: it has to be a whole number',
-        'providers.i.key: it has to be a text, so write it in quotes',
-        'providers.i.flag: it has to be true or false',
-        'providers.j: it has to be a mapping',
-        'providers.j.class: it has to be given, as a text',
+        'providers.i.port: must be a whole number',
+        'providers.i.key: must be a string: write it in quotes',
+        'providers.i.flag: must be true or false',
+        'providers.j: must be a mapping',
+        'providers.j.class: must be given, as a string',
         'providers.k.nonsense: ZoneFileProvider has no such option',
         "providers.out.policy: 'sometimes' is none of sync, upsert-only, create-only, update-only, delete-only, "
         'create-delete-only, create-and-delete-only, create-update-only, update-delete-only, nor verbs of create, '
@@ -321,28 +321,28 @@ def test_all_mistakes_are_told_at_once_with_their_places(config: Config) -> None
         'manager.plan_outputs.c.class: octodns.provider.plan.UnsafePlan is no output of ours; those are log, json, '
         'markdown, html',
         'manager.plan_outputs.d.output_filname: HtmlOutput has no such option (did you mean output_filename?)',
-        'manager.post_processors: it has to be a list',
-        'manager.include_meta: it has to be true or false',
+        'manager.post_processors: must be a list',
+        'manager.include_meta: must be true or false',
         'zones.example.com..leneint: there is no such key (did you mean lenient?)',
-        'zones.example.com..alias: it has to be a text',
+        'zones.example.com..alias: must be a string',
         'zones.example.com..glob: only a zone that begins with * can have it',
         'zones.example.com..sources[0]: there is no provider inn (did you mean in?)',
         'zones.example.com..sources[2]: in is there twice',
-        'zones.example.com..targets[1]: it has to be a text',
+        'zones.example.com..targets[1]: must be a string',
         'zones.example.com..targets[0]: in can only be read from',
         'zones.example.com..processors[0]: there is no processor shrt (did you mean short?)',
-        'zones.example.com..lenient: it has to be true or false',
-        'zones.example.com..update_pcent_threshold: it has to be a fraction from 0 to 1, such as 0.3 for 30 %',
-        'zones.example.com..delete_pcent_threshold: it has to be a fraction from 0 to 1, such as 0.3 for 30 %',
-        'zones.example.com..policy: it has to be a word, or a list of words',
-        'zones.example.com..always-dry-run: it has to be true or false',
+        'zones.example.com..lenient: must be true or false',
+        'zones.example.com..update_pcent_threshold: must be a fraction from 0 to 1, such as 0.3 for 30 %',
+        'zones.example.com..delete_pcent_threshold: must be a fraction from 0 to 1, such as 0.3 for 30 %',
+        'zones.example.com..policy: must be a word, or a list of words',
+        'zones.example.com..always-dry-run: must be true or false',
         'zones.example: example: the final dot is missing',
         'zones.Example.com.: example.com. is there twice',
-        'zones.Example.com..sources: there has to be one at least',
-        'zones.Example.com..targets: it has to be a list',
+        'zones.Example.com..sources: must have at least one',
+        'zones.Example.com..targets: must be a list',
         'zones.example.net..sources: an alias has its records from the other zone',
-        'zones.b.example..targets: it has to be given',
-        'zones.b.example..sources: it has to be given; without it a zone comes from the pool, and for that there has '
+        'zones.b.example..targets: must be given',
+        'zones.b.example..sources: must be given; without it a zone comes from the pool, and for that there has '
         'to be one provider of the class pool that is none of its targets',
         "zones.c.example..validators: octoDNS's validators are not known here; records are always checked, unless the "
         'zone is lenient',
@@ -352,8 +352,8 @@ def test_all_mistakes_are_told_at_once_with_their_places(config: Config) -> None
         "manager.policy: 'upsert' is none of sync, upsert-only, create-only, update-only, delete-only, "
         'create-delete-only, create-and-delete-only, create-update-only, update-delete-only, nor verbs of create, '
         'delete, update with + between them',
-        'manager.max_workers: it has to be a whole number from 1',
-        'manager.plan_lifetime: it has to be a whole number from 1',
+        'manager.max_workers: must be a whole number from 1',
+        'manager.plan_lifetime: must be a whole number from 1',
     ]
 
 
@@ -408,11 +408,11 @@ def test_meta_records_are_octodns_own(config: Config) -> None:
         "FILE line 1 column 4: could not determine a constructor for the tag "
         "'tag:yaml.org,2002:python/object:os.system'"]),
     ('a: !include b.yaml', ["FILE line 1 column 4: could not determine a constructor for the tag '!include'"]),
-    ('- a', ['FILE: it has to be a mapping, with zones and providers']),
-    ('', ['FILE: it has to be a mapping, with zones and providers']),
+    ('- a', ['FILE: must be a mapping, with zones and providers']),
+    ('', ['FILE: must be a mapping, with zones and providers']),
     ('a: 1\n---\nb: 2', ['FILE line 2 column 1: but found another document']),
-    ('{}', ['zones: there has to be one at least']),
-    ('zones: []', ['zones: it has to be a mapping', 'zones: there has to be one at least']),
+    ('{}', ['zones: must have at least one']),
+    ('zones: []', ['zones: must be a mapping', 'zones: must have at least one']),
 ])
 def test_a_file_that_is_no_such_yaml(config: Config, text: str, mistakes: list[str]) -> None:
     assert config.mistakes(text) == mistakes
@@ -476,7 +476,7 @@ def test_secret_handlers_that_are_none(config: Config, tmp_path: pathlib.Path) -
         'secret_handlers.a.class: there is no class fil (did you mean file?); there are file, and dotted paths',
         'secret_handlers.b.class: designate_pool.planner.zone.zone.Zone is no secret handler: it has no fetch',
         f'providers.in.key: {tmp_path}/nothing: it cannot be read (No such file or directory)',
-        f'providers.in.settings[0]: {tmp_path}/latin: it is not a text in UTF-8',
+        f'providers.in.settings[0]: {tmp_path}/latin: it is not UTF-8 text',
     ]
 
 

@@ -493,7 +493,7 @@ def test_what_cannot_be_made_is_told_at_once(cls: str, kwargs: dict[str, Any], w
 
 
 def test_a_processor_is_no_provider() -> None:
-    with pytest.raises(InvalidField, match='no subclass of octoDNS's BaseProcessor'):
+    with pytest.raises(InvalidField, match="no subclass of octoDNS's BaseProcessor"):
         class_of('octodns.provider.yaml.YamlProvider', 'processor.base.BaseProcessor')
 
 

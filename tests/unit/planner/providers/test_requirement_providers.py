@@ -79,7 +79,7 @@ ALL = ('SUPPORTS_GEO', 'SUPPORTS_DYNAMIC', 'SUPPORTS_POOL_VALUE_STATUS', 'SUPPOR
 
 @pytest.mark.parametrize(('without', 'expected', 'why'), [
     ('', {'pools': POOLS, 'rules': RULES, 'geo': {'EU': ['192.0.2.9']}}, ''),
-    ('SUPPORTS_GEO', {'pools': POOLS, 'rules': RULES}, 'answers by place'),
+    ('SUPPORTS_GEO', {'pools': POOLS, 'rules': RULES}, 'geo answers'),
     ('SUPPORTS_DYNAMIC', {'geo': {'EU': ['192.0.2.9']}}, 'dynamic answers'),
     ('SUPPORTS_POOL_VALUE_STATUS', {
         'pools': {**POOLS, 'one': {'values': [{'value': '192.0.2.1'}, {'value': '192.0.2.2'}], 'fallback': 'two'}},

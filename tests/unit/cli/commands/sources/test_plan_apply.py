@@ -128,7 +128,7 @@ class TestTheConfiguration:
         git.change('designate-pool-sync.yaml', 'directory: out', 'directori: out')
         git.change('designate-pool-sync.yaml', 'targets: [out]', 'targets: [ouch]')
         told = git.run('validate', code=1).err
-        assert 'providers.out.directory: it has to be given' in told and 'there is no provider ouch' in told
+        assert 'providers.out.directory: must be given' in told and 'there is no provider ouch' in told
         assert git.run('plan', code=1).err == told
 
     def test_every_zone_that_cannot_be_read_is_told(self, git: Folder) -> None:
