@@ -127,7 +127,7 @@ class ServerRegistry:
                                    utcnow())
         pool_rows = manager.storage.read(server_store.of_pool, pool.name)
         self._reloads = pool_rows.reloads
-        manager.pool = pool
+        manager.reconciler.pool = pool
         self._set_servers(pool_rows.servers, manager.all_workers if workers is None else workers)
         self._keep_former(last, former)
         return done
@@ -145,7 +145,7 @@ class ServerRegistry:
                       "%s", error)
             return
         last = {key: worker.server for key, worker in self._manager.all_workers.items()}
-        self._manager.pool = pool
+        self._manager.reconciler.pool = pool
         self._set_servers(servers, workers)
         self._keep_former(last, self._former_settings)
 
@@ -168,7 +168,7 @@ class ServerRegistry:
     def _set_servers(self, servers: Sequence[PoolServer], workers: Mapping[str, ServerWorker]) -> None:
         manager = self._manager
         before, old = manager.members, manager.all_workers
-        manager.set_servers(Members.of(servers, manager.settings.count_joining_servers), workers)
+        manager.reconciler.set_servers(Members.of(servers, manager.settings.count_joining_servers), workers)
         for key, worker in old.items():
             if workers.get(key) is not worker:
                 self._runtime.spawn(worker.stop, name=f'{worker.server.label}/end')

@@ -27,7 +27,7 @@ from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic import audit_schedule
 from designate_pool.pool_manager.periodic.finding_recorder import REFETCHED, FindingRecorder
 from designate_pool.pool_manager.reconcile import row_transitions
-from designate_pool.pool_manager.reconcile.domain_state import DomainState
+from designate_pool.pool_manager.reconcile.domain_state import DomainState, Loaded
 from designate_pool.pool_manager.verify import zone_compare
 from designate_pool.pool_manager.verify.zone_compare import Found, Match
 from designate_pool.protocol.axfr_inbound import Pace
@@ -112,7 +112,7 @@ class ContentsAudit:
         :param last_id: of the page; empty when it is the last of the round
         """
         found, unanswering = Counts(), set[str]()
-        states = self._manager.read_states(domain_ids)
+        states = self._manager.reconciler.read(domain_ids, utcnow()).states
         for domain_id in domain_ids:
             if self._stopping.is_set() or self._page is None:
                 break
@@ -181,11 +181,10 @@ class ContentsAudit:
 
     def _mark_diverged(self, seen: DomainState, answers: Mapping[str, Found]) -> int:
         """Write what was found, unless something has happened meanwhile, and have it mended; how much that is."""
-        manager, now = self._manager, utcnow()
-        recorder = FindingRecorder(manager, KIND, now)
-        with manager.decision_lock:
-            found = manager.read_states([seen.domain.id])
-            for state in found.values():
+        reconciler, recorder = self._manager.reconciler, FindingRecorder(self._manager, KIND, utcnow())
+
+        def decide(loaded: Loaded, now: datetime) -> None:
+            for state in loaded.states.values():
                 for server, answer in answers.items():
                     row, former = state.rows.get((server, Action.UPDATE)), seen.rows[server, Action.UPDATE]
                     if row is None or row.version != former.version:
@@ -197,11 +196,9 @@ class ContentsAudit:
                     else:
                         continue
                     state.change(*recorder.marked(state, server, [row], answer.why, REFETCHED))
-            changed = [row for state in found.values() for row in state.changed.values()]
-            decision = manager.write(found.values(), now)
+
+        changed = reconciler.run(lambda now: reconciler.read([seen.domain.id], now), decide).writes
         recorder.save(changed)
-        manager.carry_out(decision)
-        manager.evaluate(found.values())
         return len(changed)
 
     def _record_result(self, worker: ServerWorker, answer: Found) -> None:

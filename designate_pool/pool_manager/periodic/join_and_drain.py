@@ -20,6 +20,7 @@ from designate_pool.model import CallResult, Domain, PoolServer, ServerState, ut
 from designate_pool.pool_manager.dispatch import zone_removal
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.reconcile import row_transitions
+from designate_pool.pool_manager.reconcile.domain_state import Loaded
 from designate_pool.pool_manager.server_registry import ServerRegistry
 from designate_pool.storage.operations import pool_servers as server_store
 from designate_pool.storage.serving import catalog
@@ -97,14 +98,14 @@ class JoinAndDrain:
         if waiting >= WINDOW:
             return BUSY
         page = self._page(server)
-        now = utcnow()
-        with manager.decision_lock:
-            found = manager.read_states((domain.id for domain in page), [server.id])
-            for state in found.values():
+
+        def decide(loaded: Loaded, now: datetime) -> None:
+            for state in loaded.states.values():
                 state.change(*row_transitions.provision(state.domain, state.rows, server.id, now,
                                                         gone=server.state is ServerState.JOINING))
-            decision = manager.write(found.values(), now)
-        manager.carry_out(decision)
+
+        decision = manager.reconciler.run(
+            lambda now: manager.reconciler.read((domain.id for domain in page), now, [server.id]), decide)
         if decision.conflicts:
             return BUSY  # the same page once more
         more = len(page) == PAGE
@@ -163,7 +164,7 @@ class JoinAndDrain:
             ids = [each for each in ids if each not in waiting]
             pause = REFUSED if waiting else 0.0
         manager.storage.run(server_store.purge, server.id, ids)
-        manager.evaluate(manager.read_states(ids).values())
+        manager.reconciler.weigh_again(ids)
         return pause
 
     def _leave_zones(self, server: PoolServer, why: str) -> float:

@@ -23,13 +23,12 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
 from designate_pool import metrics
-from designate_pool.model import Action, AuditKind, Counts, PollRequest, ServerStatus, utcnow
-from designate_pool.pool_manager.dispatch.work_queue import Operation, is_current
+from designate_pool.model import Action, AuditKind, Counts, PollRequest, utcnow
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic import audit_schedule
 from designate_pool.pool_manager.periodic.contents_audit import ContentsAudit
@@ -38,7 +37,7 @@ from designate_pool.pool_manager.periodic.join_and_drain import JoinAndDrain
 from designate_pool.pool_manager.periodic.orphan_audit import OrphanAudit
 from designate_pool.pool_manager.periodic.serial_audit import SerialAudit
 from designate_pool.pool_manager.reconcile import row_transitions
-from designate_pool.pool_manager.reconcile.domain_state import DomainState
+from designate_pool.pool_manager.reconcile.domain_state import Loaded
 from designate_pool.pool_manager.server_registry import ServerRegistry
 from designate_pool.storage.operations import server_statuses, sweeps
 from designate_pool.storage.zones import domains as domain_store
@@ -96,21 +95,10 @@ class PeriodicLoops:
         manager = self._manager
         if manager.queues()['outcomes'] > BACKLOG:
             return DUE_INTERVAL / 10
-        now = utcnow()
-        until = now + timedelta(seconds=manager.settings.claim_seconds)
-        with manager.decision_lock:  # no server comes or goes meanwhile
-            rooms = {server: room for server, worker in manager.workers.items()
-                     if (room := min(worker.room(current=False), worker.polls.room))}
-            if not rooms:
-                return DUE_INTERVAL / 10
-            rows = manager.storage.run(server_statuses.claim_due, rooms, now, manager.settings.name, until)
-            if not rows:
-                return manager.until_next(now, DUE_INTERVAL)
-            states = manager.read_states(row.domain_id for row in rows)
-            decision = manager.write(states.values(), now, self._select_operations(rows, states, now))
-        manager.carry_out(decision)
-        manager.evaluate(states.values())
-        return 0.0
+        if not self._rooms():
+            return DUE_INTERVAL / 10
+        decision = manager.reconciler.run(self._claim_due, _cancel_where_deleted)
+        return 0.0 if decision.states else manager.reconciler.until_next(utcnow(), DUE_INTERVAL)
 
     def run_probes(self) -> float:
         """Ask servers whose circuit is open whether they are back."""
@@ -164,24 +152,20 @@ class PeriodicLoops:
         self._manager.change(domain.id for domain in found)
         return found[-1].id if len(found) == PAGE else ''
 
-    def _select_operations(self, rows: Sequence[ServerStatus], states: dict[str, DomainState],
-                           now: datetime) -> list[Operation]:
-        """Of the rows that were claimed those that are still to be done; the others come to their end."""
-        superseded = {each.domain.id: generation for each, generation in self._manager.superseded(states.values())}
-        operations = []
-        for row in rows:
-            state = states.get(row.domain_id)
-            if state is None:
-                continue
-            if row.action is Action.DELETE and row.domain_id in superseded:
-                state.remove_claim(row.server_id, row.action)
-                state.change(row_transitions.supersede(row, superseded[row.domain_id]))
-            elif row.action is not Action.DELETE and state.domain.is_going:
-                state.remove_claim(row.server_id, row.action)
-                state.change(row_transitions.cancel(row))
-            else:
-                operations.append(Operation(state.domain, row, is_current(state.domain, now)))
-        return operations
+    def _rooms(self) -> dict[str, int]:
+        """How many operations of the backlog each server may be given now, by server id."""
+        return {server: room for server, worker in self._manager.workers.items()
+                if (room := min(worker.room(current=False), worker.polls.room))}
+
+    def _claim_due(self, now: datetime) -> Loaded:
+        """Claim rows that are due; their domains."""
+        manager = self._manager
+        until = now + timedelta(seconds=manager.settings.claim_seconds)
+        rooms = self._rooms()  # again, since servers come and go only under the lock
+        rows = manager.storage.run(server_statuses.claim_due, rooms, now, manager.settings.name, until) if rooms else []
+        loaded = manager.reconciler.read_with_live((row.domain_id for row in rows), now)
+        loaded.take(rows)
+        return loaded
 
     def _probe_dns(self, server_id: str) -> None:
         """One poll, for a domain that the server should have, with a single short try."""
@@ -192,8 +176,8 @@ class PeriodicLoops:
             manager.workers[server_id].dns.answered()
             return
         once = row_transitions.Tries(timeout=manager.settings.circuit_probe_interval, max_retries=0)
-        manager.poll([PollRequest(domain.id, domain.name, row.expected_serial, server_id,
-                                  incarnation=row.incarnation)], once)
+        manager.reconciler.poll([PollRequest(domain.id, domain.name, row.expected_serial, server_id,
+                                             incarnation=row.incarnation)], once)
 
     def _loop(self, name: str, operations: Callable[[], float]) -> None:
         while not self._stopping.is_set():
@@ -208,3 +192,10 @@ class PeriodicLoops:
                 metrics.LOOP_FAILURES.labels(name).inc()
                 LOG.exception('%s failed and is retried', name)
             self._stopping.wait(pause)
+
+
+def _cancel_where_deleted(loaded: Loaded, now: datetime) -> None:
+    """Cancel the claimed rows that have nothing left to do, because their domains are being deleted."""
+    for row in loaded.to_do():
+        if row.action is not Action.DELETE and loaded.states[row.domain_id].domain.is_going:
+            loaded.states[row.domain_id].change(row_transitions.cancel(row))

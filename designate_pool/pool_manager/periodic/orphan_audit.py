@@ -13,13 +13,14 @@ from __future__ import annotations
 import itertools
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from designate_pool.model import Audit, AuditKind, Counts, Domain, ServerState, utcnow
 from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic import audit_schedule
 from designate_pool.pool_manager.reconcile import row_transitions
+from designate_pool.pool_manager.reconcile.domain_state import Loaded
 from designate_pool.serial import newer
 from designate_pool.storage.operations import pool_servers as server_store
 from designate_pool.storage.operations import sweeps
@@ -100,19 +101,19 @@ class OrphanAudit:
 
     def _delete(self, worker: ServerWorker, names: Sequence[str], serials: Serials) -> set[str]:
         """Have those of *names* deleted there that the pool made; which that are."""
-        manager, server_id, now = self._manager, worker.server.id, utcnow()
+        manager = self._manager
         gone = manager.storage.read(domain_store.deleted_by_name, manager.pool.name, names)
         ours = {name: domain for name, domain in gone.items() if _is_of(domain, serials[name])}
         if not ours:
             return set()
-        with manager.decision_lock:
-            found = manager.read_states(domain.id for domain in ours.values())
-            for state in found.values():
-                state.change(*row_transitions.begin(state.domain, state.rows, [server_id], now))
-            decision = manager.write(found.values(), now)
+
+        def decide(loaded: Loaded, now: datetime) -> None:
+            for state in loaded.states.values():
+                state.change(*row_transitions.begin(state.domain, state.rows, [worker.server.id], now))
+
         LOG.warning('%s: deleting %d zones that were deleted from the database before: %s', worker.server.label,
                     len(ours), _named(sorted(ours)))
-        manager.carry_out(decision)
+        manager.reconciler.run(lambda now: manager.reconciler.read((each.id for each in ours.values()), now), decide)
         return set(ours)
 
     def _log_orphans(self, worker: ServerWorker, names: Sequence[str]) -> None:

@@ -20,11 +20,12 @@ from designate_pool.errors import PoolError
 from designate_pool.model import Action, Audit, AuditKind, Context, Counts, PollResult, ServerStatus, Status, utcnow
 from designate_pool.outage_log import OutageLog
 from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
-from designate_pool.pool_manager.manager import NOBODY, Manager
+from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic import audit_schedule, finding_recorder
 from designate_pool.pool_manager.periodic.finding_recorder import FindingRecorder, action_for
 from designate_pool.pool_manager.reconcile import row_transitions
-from designate_pool.pool_manager.reconcile.domain_state import DomainState
+from designate_pool.pool_manager.reconcile.domain_state import DomainState, Loaded
+from designate_pool.pool_manager.reconcile.reconciler import NOBODY
 from designate_pool.serial import newer
 from designate_pool.storage.operations import sweeps
 from designate_pool.storage.reporting import audit_findings
@@ -113,14 +114,14 @@ class SerialAudit:
                                    page.last_id or '~') if read_before else []
         if not page.lacking and not old:
             return
-        with manager.decision_lock:
-            states = manager.read_states(dict.fromkeys((*page.lacking, *old)))
-            for state in states.values():
+
+        def decide(loaded: Loaded, now: datetime) -> None:
+            for state in loaded.states.values():
                 if state.domain.status is not Status.PENDING:
                     state.change(*row_transitions.begin(state.domain, state.rows, tracked, now))
                 state.change(*_rows_to_reread(state, read_before, now))
-            decision = manager.write(states.values(), now)
-        manager.carry_out(decision)
+
+        manager.reconciler.run(lambda now: manager.reconciler.read((*page.lacking, *old), now), decide)
 
     def _send_page(self, audit: Audit, page: sweeps.DomainPage, workers: Sequence[ServerWorker]) -> int:
         """Have MiniDNS ask for all of *page*; how many messages that took.  Without a broker it is left to next time.
@@ -169,24 +170,26 @@ class SerialAudit:
 
     def _schedule_polls(self, findings: Sequence[PollResult]) -> set[tuple[str, str]]:
         """Have those pairs polled that were thought to be right; which that were, as (domain id, server id)."""
-        manager, now = self._manager, utcnow()
+        manager = self._manager
         here = manager.relevant(findings)
         if not here:
             return set()
-        recorder = FindingRecorder(manager, KIND, now)
-        with manager.decision_lock:
-            states = manager.read_states((result.domain_id for result in here),
-                                         {result.server_id for result in here})
-            found = {(result.domain_id, result.server_id): changed for result in here
-                     if (state := states.get(result.domain_id)) is not None
-                     and (changed := _recorded(recorder, state, result, _rows_to_poll(state, result, now)))}
-            for (domain_id, _), rows in found.items():
-                states[domain_id].change(*rows)
-            changed = [row for state in states.values() for row in state.changed.values()]
-            decision = manager.write(states.values(), now)
-        recorder.save(changed)
-        manager.carry_out(decision)
-        return set(found)
+        recorder, found = FindingRecorder(manager, KIND, utcnow()), set[tuple[str, str]]()
+
+        def load(now: datetime) -> Loaded:
+            return manager.reconciler.read((result.domain_id for result in here), now,
+                                           {result.server_id for result in here})
+
+        def decide(loaded: Loaded, now: datetime) -> None:
+            for result in here:
+                state = loaded.states.get(result.domain_id)
+                rows = [] if state is None else _rows_to_poll(state, result, now)
+                if state is not None and rows:
+                    state.change(*_recorded(recorder, state, result, rows))
+                    found.add((result.domain_id, result.server_id))
+
+        recorder.save(manager.reconciler.run(load, decide).writes)
+        return found
 
 
 def _sum(results: Sequence[SweepResult], found: set[tuple[str, str]]) -> Counts:
@@ -201,7 +204,7 @@ def _recorded(recorder: FindingRecorder, state: DomainState, result: PollResult,
               rows: list[ServerStatus]) -> list[ServerStatus]:
     """*rows*, marked as due for what the audit found out; that there was no answer is nothing found out."""
     done = action_for(result.answer)
-    if not rows or done is None:
+    if done is None:
         return rows
     return recorder.marked(state, result.server_id, rows, result.error or str(result.answer), done)
 

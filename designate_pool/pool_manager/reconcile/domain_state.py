@@ -1,10 +1,10 @@
-"""A domain with its rows, as read from the database, and the decision about what to do next."""
+"""A domain with its rows, what a step has read of such, and what it has decided."""
 
 from __future__ import annotations
 
 import collections
 import dataclasses
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -66,12 +66,6 @@ class DomainState:
                 version=version if key in self.changed else version + 1)
 
     @property
-    def has_new_deletion(self) -> bool:
-        """Whether a deletion has begun and was not tried yet."""
-        return any(row.action is Action.DELETE and row.status is None and not row.attempts
-                   for row in self.changed.values())
-
-    @property
     def has_new_outcomes(self) -> bool:
         """Whether a changed row has a new outcome that verdicts count; the success of a CREATE is not one."""
         return any(row.status not in (None, self.former_outcomes[key])
@@ -80,13 +74,59 @@ class DomainState:
 
 
 @dataclasses.dataclass(slots=True)
-class Decision:
-    """Rows to write, calls for the server workers, and polls for MiniDNS.
+class Loaded:
+    """What a step of the reconciler has read.
 
+    :ivar states: by domain id
+    :ivar live: existing domains, by name, that may have the name of one of *states* that is being deleted
+    :ivar claimed: rows that were claimed to be carried out, unless they are changed
+    :ivar is_partial: whether *states* lack the rows of some servers
+    """
+
+    states: dict[str, DomainState]
+    live: Mapping[str, Domain] = dataclasses.field(default_factory=dict)
+    claimed: Sequence[ServerStatus] = ()
+    is_partial: bool = False
+
+    def take(self, claimed: Sequence[ServerStatus]) -> None:
+        """Note that these rows were claimed to be carried out."""
+        self.claimed = claimed
+        for row in claimed:
+            if (state := self.states.get(row.domain_id)) is not None:
+                state.remove_claim(row.server_id, row.action)
+
+    def to_do(self) -> list[ServerStatus]:
+        """The claimed rows that were not changed, by this step or by others since they were claimed."""
+        return [row for claimed in self.claimed if (state := self.states.get(claimed.domain_id)) is not None
+                and (key := (claimed.server_id, claimed.action)) not in state.changed
+                and (row := state.rows.get(key)) is not None and row_transitions.is_same_claim(row, claimed)]
+
+    def supersede(self) -> None:
+        """End deletions of zones whose names belong to newer domains now.
+
+        These zones must not be deleted: the newer domain's contents replace them.
+        """
+        for state in self.states.values():
+            newer = self.live.get(state.domain.name) if state.domain.is_going else None
+            if newer is not None and newer.generation > state.domain.generation:
+                state.change(*(row_transitions.supersede(row, newer.generation) for key, row in state.rows.items()
+                               if row.action is Action.DELETE and row.status is not Outcome.SUCCESS
+                               and key not in state.call_claims))
+
+
+@dataclasses.dataclass(slots=True)
+class Decision:
+    """What a step of the reconciler has decided.
+
+    :ivar states: the domains as they are then, by id
+    :ivar writes: the rows that changed
+    :ivar calls: for the server workers
+    :ivar polls: for MiniDNS
     :ivar slots_taken: number of calls by (server id, whether the change is recent)
     :ivar conflicts: number of rows that were not written, because another writer was first
     """
 
+    states: Mapping[str, DomainState]
     writes: list[ServerStatus] = dataclasses.field(default_factory=list)
     calls: list[Operation] = dataclasses.field(default_factory=list)
     polls: list[PollRequest] = dataclasses.field(default_factory=list)

@@ -131,6 +131,12 @@ def is_claimed(row: ServerStatus, now: datetime) -> bool:
     return row.claimed_until is not None and row.claimed_until > now
 
 
+def is_same_claim(row: ServerStatus, claimed: ServerStatus) -> bool:
+    """Whether *row* still has the claim of *claimed*, which may have been renewed since."""
+    return (row.claimed_by == claimed.claimed_by and row.claimed_until is not None
+            and claimed.claimed_until is not None and row.claimed_until >= claimed.claimed_until)
+
+
 def postpone(row: ServerStatus, until: datetime) -> ServerStatus:
     """*row*, due again at *until*: another call for the same name is in flight on the server."""
     return _next_version(row, next_attempt_at=until)
@@ -338,6 +344,10 @@ def needs_higher_serial(row: ServerStatus, serial: int, domain: Domain) -> bool:
 def clear_divergence(row: ServerStatus) -> ServerStatus:
     """An UPDATE *row* whose server has our contents, as input of :func:`after_poll`."""
     return dataclasses.replace(row, diverged=False, serial_number=None if row.diverged else row.serial_number)
+
+
+def key_of(row: ServerStatus) -> tuple[str, str, Action]:
+    return row.server_id, row.domain_id, row.action
 
 
 def by_server_and_action(rows: Sequence[ServerStatus]) -> dict[tuple[str, Action], ServerStatus]:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import functools
 import itertools
 import logging
 import operator
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from designate_pool.deadline import Deadline
 from designate_pool.errors import ServerNotFound, WrongServerState
-from designate_pool.model import Action, Comparison, Domain, Listing, new_id, utcnow
+from designate_pool.model import Action, Comparison, Domain, Listing, ServerStatus, new_id, utcnow
 from designate_pool.pool_manager.dispatch import zone_removal
 from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.reconcile import row_transitions
+from designate_pool.pool_manager.reconcile.domain_state import DomainState, Loaded
 from designate_pool.pool_manager.verify import zone_compare
 from designate_pool.pool_manager.verify.zone_compare import Match
 from designate_pool.protocol.axfr_inbound import Pace
@@ -151,19 +154,15 @@ class ServerCompare:
 
     def _refetch(self, worker: ServerWorker, other: Mapping[str, str]) -> int:
         """Have zones that are served with other contents transferred anew (ids of domains, and why); how many."""
-        manager, server_id, repairs, ids = self._manager, worker.server.id, 0, iter(sorted(other))
-        while batch := list(itertools.islice(ids, BATCH)):
-            now = utcnow()
-            with manager.decision_lock:
-                found = manager.read_states(batch, [server_id])
-                for key, state in found.items():
-                    row = state.rows.get((server_id, Action.UPDATE))
-                    if row is not None and not state.domain.is_going:
-                        state.change(row_transitions.diverge(row, other[key], now))
-                        repairs += 1
-                decision = manager.write(found.values(), now)
-            manager.carry_out(decision)
-        return repairs
+        server_id = worker.server.id
+
+        def repairs(state: DomainState, now: datetime) -> list[ServerStatus]:
+            row = state.rows.get((server_id, Action.UPDATE))
+            if row is None or state.domain.is_going:
+                return []
+            return [row_transitions.diverge(row, other[state.domain.id], now)]
+
+        return self._repair(server_id, other, repairs)
 
     def _known(self, server_id: str, names: Iterable[str]) -> set[str]:
         """Those of *names* that are domains of some pool, or whose deletion is still under way on the server."""
@@ -201,20 +200,27 @@ class ServerCompare:
         if missing and worker.backend.capabilities.reads_catalog:
             # What its catalog holds it believes to have: only as new members are the zones made again.
             manager.storage.run(server_store.raise_epoch, server_id, utcnow())
-        repairs, ids = 0, iter(sorted(missing | behind))
+
+        def repairs(state: DomainState, now: datetime) -> list[ServerStatus]:
+            if state.domain.id in missing:
+                return row_transitions.provision(state.domain, state.rows, server_id, now, gone=True)
+            return row_transitions.refetch(state.domain, state.rows, server_id, now)
+
+        return self._repair(server_id, missing | behind, repairs)
+
+    def _repair(self, server_id: str, domain_ids: Iterable[str],
+                repairs: Callable[[DomainState, datetime], list[ServerStatus]]) -> int:
+        """Write what *repairs* makes of these domains, in batches; for how many that is anything."""
+        reconciler, count, ids = self._manager.reconciler, 0, iter(sorted(domain_ids))
+
+        def decide(loaded: Loaded, now: datetime) -> None:
+            for state in loaded.states.values():
+                state.change(*repairs(state, now))
+
         while batch := list(itertools.islice(ids, BATCH)):
-            now = utcnow()
-            with manager.decision_lock:
-                found = manager.read_states(batch, [server_id])
-                for key, state in found.items():
-                    act = row_transitions.provision(state.domain, state.rows, server_id, now,
-                                                    gone=True) if key in missing \
-                        else row_transitions.refetch(state.domain, state.rows, server_id, now)
-                    state.change(*act)
-                    repairs += bool(act)
-                decision = manager.write(found.values(), now)
-            manager.carry_out(decision)
-        return repairs
+            decision = reconciler.run(functools.partial(reconciler.read, batch, server_ids=[server_id]), decide)
+            count += sum(bool(state.changed) for state in decision.states.values())
+        return count
 
 
 def _zone(name: str) -> Domain:

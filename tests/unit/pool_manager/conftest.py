@@ -28,6 +28,7 @@ from designate_pool.pool_manager.periodic import loops as periodic_module
 from designate_pool.pool_manager.periodic import serial_audit as auditing_module
 from designate_pool.pool_manager.periodic.join_and_drain import JoinAndDrain
 from designate_pool.pool_manager.periodic.loops import PeriodicLoops
+from designate_pool.pool_manager.reconcile import reconciler as reconciler_module
 from designate_pool.pool_manager.reconcile.row_transitions import Tries
 from designate_pool.pool_manager.server_registry import ServerRegistry
 from designate_pool.pool_manager.service import PoolManager
@@ -242,6 +243,7 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     moved = Clock()
     monkeypatch.setattr(manager_module, 'utcnow', moved)
+    monkeypatch.setattr(reconciler_module, 'utcnow', moved)
     monkeypatch.setattr(periodic_module, 'utcnow', moved)
     monkeypatch.setattr(auditing_module, 'utcnow', moved)
     monkeypatch.setattr(manager_module, 'monotonic', lambda: moved.offset.total_seconds())
@@ -325,7 +327,8 @@ class Town(World):
 
     def new_manager(self, name: str) -> Manager:
         manager = super().new_manager(name)
-        manager.settings = dataclasses.replace(manager.settings, delete_zones_of_removed_servers=self.deleting)
+        manager.reconciler.settings = dataclasses.replace(manager.settings,
+                                                          delete_zones_of_removed_servers=self.deleting)
         return manager
 
     deleting = False

@@ -50,7 +50,7 @@ def have(world: World, monkeypatch: pytest.MonkeyPatch, heard: list[PollResult])
     manager = world.manager
     backend = next(iter(world.servers.values()))
     servers = (V4, OTHER_PORT, V6, NAMED)
-    manager.pool = dataclasses.replace(manager.pool, servers=servers)
-    manager.set_servers(manager.members, {each.id: manager.new_worker(each, backend) for each in servers})
+    manager.reconciler.pool = dataclasses.replace(manager.pool, servers=servers)
+    manager.reconciler.set_servers(manager.members, {each.id: manager.new_worker(each, backend) for each in servers})
     monkeypatch.setattr(manager, 'handle_results', heard.extend)
     return domain

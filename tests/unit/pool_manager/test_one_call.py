@@ -63,16 +63,16 @@ def test_a_deletion_waits_for_the_creation_that_another_manager_has_in_hand(
 def test_a_creation_that_waits_for_its_turn_is_not_made_once_the_domain_is_gone(
         world: World, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     other = world.new_manager('two')
-    carry_out = world.manager.carry_out
+    carry_out = world.manager.reconciler.carry_out
 
     def deleted_meanwhile(orders: Any) -> None:
-        monkeypatch.setattr(world.manager, 'carry_out', carry_out)
+        monkeypatch.setattr(world.manager.reconciler, 'carry_out', carry_out)
         world.lose_casts = True
         made = world.central.find_domains(CONTEXT)[0]
         other.change([world.central.delete_domain(CONTEXT, made.id).id])
         carry_out(orders)
 
-    monkeypatch.setattr(world.manager, 'carry_out', deleted_meanwhile)
+    monkeypatch.setattr(world.manager.reconciler, 'carry_out', deleted_meanwhile)
     domain = new_domain(world)
     assert 'create' not in verbs(world)
     later(world, clock, 5)
@@ -84,11 +84,11 @@ def test_of_two_that_claim_a_name_at_once_one_goes_on_and_then_the_other(
         world: World, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     first = world.create()
     other = world.new_manager('two')
-    write, under_way, most = world.manager.write, [0], [0]
+    write, under_way, most = world.manager.reconciler.write, [0], [0]
 
     def created_meanwhile(*arguments: Any) -> Any:
         # The deletion is decided on; the name is created anew and its CREATE claimed before the DELETE is.
-        monkeypatch.setattr(world.manager, 'write', write)
+        monkeypatch.setattr(world.manager.reconciler, 'write', write)
         world.lose_casts = True
         other.change([new_domain(world).id])
         return write(*arguments)
@@ -108,7 +108,7 @@ def test_of_two_that_claim_a_name_at_once_one_goes_on_and_then_the_other(
     with held_up(other):
         world.lose_casts = True
         gone = world.central.delete_domain(CONTEXT, first.id)
-        monkeypatch.setattr(world.manager, 'write', created_meanwhile)
+        monkeypatch.setattr(world.manager.reconciler, 'write', created_meanwhile)
         world.manager.change([gone.id])
         assert verbs(world) == ['create']
     world.lose_casts = False

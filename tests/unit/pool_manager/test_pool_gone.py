@@ -80,7 +80,7 @@ def test_to_read_the_configuration_makes_none_in_a_database_that_looks_unused(to
     town.storage.run(pool_store.insert, Pool('other', new_id()), utcnow())
     assert town.storage.run(pool_store.delete, pool_id)
     town.storage.run(lambda tx: tx.execute(sa.update(schema.pools).values(name='default')).close())
-    town.manager.pool = dataclasses.replace(town.manager.pool, name='silver')
+    town.manager.reconciler.pool = dataclasses.replace(town.manager.pool, name='silver')
     town.pool = town.manager.pool
     with pytest.raises(UnknownPool):
         town.registry.reload()

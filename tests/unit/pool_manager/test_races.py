@@ -20,14 +20,14 @@ from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, World
 
 def overtaken(world: World, monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], Any]) -> None:
     """The next time that the pool manager has read and decided, *meanwhile* happens before it writes."""
-    write = world.manager.write
+    write = world.manager.reconciler.write
 
     def interrupted(*arguments: Any) -> Any:
-        monkeypatch.setattr(world.manager, 'write', write)
+        monkeypatch.setattr(world.manager.reconciler, 'write', write)
         meanwhile()
         return write(*arguments)
 
-    monkeypatch.setattr(world.manager, 'write', interrupted)
+    monkeypatch.setattr(world.manager.reconciler, 'write', interrupted)
 
 
 def test_what_a_driver_did_is_not_forgotten_where_another_manager_wrote_the_row_first(
@@ -119,7 +119,7 @@ def test_rows_are_read_before_their_domains_so_that_no_domain_is_older_than_its_
 
     monkeypatch.setattr(domains, 'get_many', recording(domains.get_many))
     monkeypatch.setattr(server_statuses, 'for_domains', recording(server_statuses.for_domains))
-    assert world.manager.read_states([domain.id])[domain.id].domain.serial == domain.serial
+    assert world.manager.reconciler.read([domain.id], utcnow()).states[domain.id].domain.serial == domain.serial
     assert read == ['for_domains', 'get_many']
 
 
@@ -167,7 +167,8 @@ def test_a_server_that_is_done_with_an_older_serial_is_told_of_the_newer_at_once
 
 def test_a_row_that_is_changed_twice_before_it_is_written_is_one_version_on(world: World) -> None:
     domain = world.create()
-    state = world.manager.read_states([domain.id])[domain.id]
+    loaded = world.manager.reconciler.read([domain.id], utcnow())
+    state = loaded.states[domain.id]
     key = SERVERS[0], Action.UPDATE
     read = state.rows[key]
     state.change(row_transitions.schedule_poll(read, utcnow()))
@@ -176,7 +177,7 @@ def test_a_row_that_is_changed_twice_before_it_is_written_is_one_version_on(worl
     # Asked for at once, which is a third change: somebody else who began with the same row and wrote it first has won.
     renewed = row_transitions.restart(read, dataclasses.replace(domain, serial=domain.serial + 1), utcnow())
     world.storage.run(server_statuses.write, [renewed], utcnow())
-    assert world.manager.write([state], utcnow()).conflicts == 1
+    assert world.manager.reconciler.write(loaded, utcnow()).conflicts == 1
     assert world.rows(domain)[key].expected_serial == domain.serial + 1
 
 

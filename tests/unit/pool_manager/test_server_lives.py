@@ -115,7 +115,7 @@ def test_another_pool_managers_claim_is_respected_until_it_runs_out(town: Town,
 
 def test_counting_at_once_when_the_operator_wants_it(town: Town) -> None:
     some(town)
-    town.manager.settings = dataclasses.replace(town.manager.settings, count_joining_servers=True)
+    town.manager.reconciler.settings = dataclasses.replace(town.manager.settings, count_joining_servers=True)
     town.add(D)
     town.registry.reload()
     assert town.states[D] == 'joining'
@@ -141,7 +141,7 @@ def test_a_section_that_is_gone_drains_and_its_rows_are_purged(town: Town) -> No
 
 def test_zones_are_deleted_from_a_server_whose_section_is_gone(town: Town) -> None:
     some(town)
-    town.manager.settings = dataclasses.replace(town.manager.settings, delete_zones_of_removed_servers=True)
+    town.manager.reconciler.settings = dataclasses.replace(town.manager.settings, delete_zones_of_removed_servers=True)
     del town.configured[C]
     town.registry.reload()
     town.settle()
@@ -567,7 +567,7 @@ def test_two_who_empty_a_server_do_not_call_it_for_one_name_at_once(
 
     def taken_over() -> None:
         clock.offset += timedelta(seconds=31)
-        other._manager.set_servers(town.manager.members, town.manager.all_workers)
+        other._manager.reconciler.set_servers(town.manager.members, town.manager.all_workers)
         other.run()
 
     town.put(C, ServerState.DRAINING, dismissed=True, delete_zones=True)

@@ -67,7 +67,7 @@ class FedWorld(World):
                 self.fed.provider.put(before.provider.zone(name))
         self.servers[FED] = self.fed  # type: ignore[assignment]
         workers = {**self.manager.all_workers, FED: self.manager.new_worker(self.fed.server, self.fed)}
-        self.manager.set_servers(self.manager.members, workers)
+        self.manager.reconciler.set_servers(self.manager.members, workers)
 
     def poll(self, request: Any) -> Any:
         assert request.server_id != FED, 'a server that is fed is not told to transfer'

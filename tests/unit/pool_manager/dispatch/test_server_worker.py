@@ -321,7 +321,7 @@ def test_a_catalog_that_cannot_be_announced_holds_nothing_back(world: World,
 
 
 def read_catalog(world: World, server_id: str) -> None:
-    world.manager.pool = dataclasses.replace(world.pool, catalog_zone='catalog.example.')
+    world.manager.reconciler.pool = dataclasses.replace(world.pool, catalog_zone='catalog.example.')
     world.servers[server_id].capabilities = Capabilities(reads_catalog=True)
     world.storage.run(lambda tx: catalog.establish(tx, default_pool_id(tx), utcnow()))
 
@@ -335,5 +335,5 @@ def announced_for(world: World, attempts: int) -> list[PollRequest]:
     world.asked.clear()
     domain = a_domain('again.example.com.')
     row = ServerStatus(SERVERS[1], domain.id, Action.CREATE, domain.serial, attempts=attempts)
-    world.manager._announce_catalog([Operation(domain, row, current=True)])
+    world.manager.reconciler._announce_catalog([Operation(domain, row, current=True)])
     return catalog_polls(world)

@@ -21,7 +21,7 @@ from tests.unit.pool_manager.conftest import SERVERS, Clock, World, all_needed
 def begun(world: World, name: str = 'one') -> ContentsAudit:
     """The audit of a pool manager of its own; the round exists."""
     manager = world.new_manager(name)
-    manager.settings = dataclasses.replace(manager.settings, contents_audit_interval=3600)
+    manager.reconciler.settings = dataclasses.replace(manager.settings, contents_audit_interval=3600)
     audit = ContentsAudit(manager, world.runtime)
     if world.storage.read(sweeps.get, 'default', AuditKind.CONTENTS) is None:
         audit.run()

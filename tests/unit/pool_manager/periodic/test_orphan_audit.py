@@ -18,7 +18,7 @@ from tests.unit.pool_manager.conftest import SERVERS, A, B, Clock, Listed, Town,
 @pytest.fixture
 def town(tmp_path: pathlib.Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Town]:
     made = Town(tmp_path, clock, monkeypatch)
-    made.manager.settings = dataclasses.replace(made.manager.settings, extra_zones_interval=3600.0)
+    made.manager.reconciler.settings = dataclasses.replace(made.manager.settings, extra_zones_interval=3600.0)
     for key in SERVERS:
         worker = made.manager.all_workers[key]
         machine = worker.backend = made.servers[key] = Listed(worker.server)
@@ -87,7 +87,7 @@ def test_what_others_made_is_left_and_told_of_once(town: Town, caplog: pytest.Lo
 @pytest.mark.parametrize('threshold', [66, 100])
 def test_the_zones_of_domains_and_those_whose_deletion_is_under_way_are_no_extras(
         town: Town, caplog: pytest.LogCaptureFixture, threshold: int) -> None:
-    town.manager.pool = dataclasses.replace(town.manager.pool, threshold_percentage=threshold)
+    town.manager.reconciler.pool = dataclasses.replace(town.manager.pool, threshold_percentage=threshold)
     first, second = some(town, 2)
     town.servers[A].dead = True
     town.delete(first)

@@ -132,7 +132,7 @@ def test_minidns_is_given_the_times_of_the_configuration(world: World, tmp_path:
                     'periodic_sync_interval = 60\n')
     conf = cfg.ConfigOpts()
     load.load(conf, [f'--config-file={path}'], config_files=[])
-    world.manager.settings = services.manager_settings(load.read_settings(conf))
+    world.manager.reconciler.settings = services.manager_settings(load.read_settings(conf))
     assert world.manager.settings.periodic_sync_interval == 60
     given: list[dict[str, Any]] = []
     monkeypatch.setattr(world, 'notify_and_poll', lambda context, **arguments: given.append(arguments))

@@ -1,0 +1,185 @@
+"""What the outcomes of calls and polls make of the rows of their domains."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+
+from designate_pool.model import Action, Answer, Outcome, PollResult, Status
+from designate_pool.pool_manager.dispatch.results import ServerOutcome, domain_of, is_success, server_of
+from designate_pool.pool_manager.dispatch.server_worker import CallOutcome, ServerWorker
+from designate_pool.pool_manager.dispatch.work_queue import Operation
+from designate_pool.pool_manager.reconcile import row_transitions
+from designate_pool.pool_manager.reconcile.domain_state import DomainState, Loaded
+from designate_pool.serial import at_least, newer
+
+
+def had_other_settings(outcome: CallOutcome, workers: Mapping[str, ServerWorker]) -> bool:
+    """Whether the call was made with former settings, or the server is gone: its outcome says nothing then."""
+    if outcome.server is None:
+        return False
+    worker = workers.get(outcome.server.id)
+    return worker is None or worker.server != outcome.server
+
+
+def deletions(outcomes: Iterable[ServerOutcome]) -> list[Operation]:
+    """The operations that have deleted a zone."""
+    return [each.operation for each in outcomes if isinstance(each, CallOutcome) and each.result.ok
+            and each.operation.row.action is Action.DELETE]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class OutcomeRules:
+    """Changes rows by what calls and polls have found; no I/O.
+
+    :ivar workers: of all configured servers, by server id
+    :ivar tracked: ids of the servers that have rows for every change
+    """
+
+    workers: Mapping[str, ServerWorker]
+    tracked: Sequence[str]
+    tries: row_transitions.Tries
+    now: datetime
+
+    def apply(self, loaded: Loaded, outcomes: Sequence[ServerOutcome], excused: Collection[str]) -> None:
+        """
+        :param loaded: with the live domains that have names of deleted ones
+        :param excused: ids of servers whose failures do not count
+        """
+        for outcome in outcomes:
+            state = loaded.states.get(domain_of(outcome))
+            if state is None:
+                continue
+            if isinstance(outcome, CallOutcome) and had_other_settings(outcome, self.workers):
+                _abandon_call(state, outcome)
+            elif server_of(outcome) in excused and not is_success(outcome):
+                continue
+            elif isinstance(outcome, CallOutcome):
+                self._after_call(state, outcome)
+            elif not state.domain.is_going:
+                self._after_poll(state, outcome)
+        self._recreate(loaded, outcomes)
+
+    def _after_call(self, state: DomainState, outcome: CallOutcome) -> None:
+        operation, domain = outcome.operation, state.domain
+        server, action = operation.row.server_id, operation.row.action
+        row = state.rows.get((server, action))
+        # If the claim was lost, the row is not this call's; a success still counts, unless the server has lost the
+        # zone since.
+        own = row is not None and row_transitions.is_same_claim(row, operation.row)
+        if own:
+            state.remove_claim(server, action)
+        if domain.is_going and action is not Action.DELETE:
+            self._after_late_call(state, outcome, own)
+        elif row is not None and (own or outcome.result.ok and not operation.row.diverged
+                                  and row.incarnation == operation.row.incarnation):
+            if action is Action.UPDATE and outcome.result.ok:
+                self._after_sync(state, outcome)
+            elif own and not outcome.result.ok and row.next_attempt_at != operation.row.next_attempt_at:
+                state.change(row_transitions.release_claim(row))  # it was restarted meanwhile, and is due
+            else:
+                if own or row.status is not Outcome.SUCCESS:
+                    after = row_transitions.after_call(row_transitions.observe(row, outcome.serial), outcome.result,
+                                                       self.now, self.tries, random.random())
+                    state.change(after)
+                    if outcome.serial is not None and row_transitions.needs_higher_serial(after, outcome.serial,
+                                                                                          domain):
+                        state.serial_ahead = outcome.serial
+                if action is Action.CREATE and outcome.result.ok:
+                    self._after_create(state, outcome)
+        if own:
+            state.change(*(row_transitions.schedule_poll(each, self.now)
+                           for each in row_transitions.untried(state.rows, server)
+                           if self.workers[server].handles(each)))
+
+    def _after_late_call(self, state: DomainState, outcome: CallOutcome, own: bool) -> None:
+        """The domain was deleted while its zone was being created: delete the zone, too."""
+        server, action = outcome.operation.row.server_id, outcome.operation.row.action
+        if own:
+            state.change(row_transitions.cancel(state.rows[server, action]))
+        makes = action is Action.CREATE or self.workers[server].backend.capabilities.fed_by_records
+        if makes and outcome.result.ok:
+            delete = state.rows.get((server, Action.DELETE))
+            if delete is None:
+                # The first to see the deletion begins it everywhere, unless it was reported: then only here.
+                is_told = state.domain.status is Status.DELETED
+                state.change(*row_transitions.begin(state.domain, state.rows, [server] if is_told else self.tracked,
+                                                    self.now))
+            elif delete.status is Outcome.SUCCESS:
+                state.change(row_transitions.restart(delete, state.domain, self.now))
+
+    def _after_create(self, state: DomainState, outcome: CallOutcome) -> None:
+        server = outcome.operation.row.server_id
+        update, backend = state.rows.get((server, Action.UPDATE)), self.workers[server].backend
+        if update is None:
+            return
+        if backend.capabilities.serves_on_create:
+            self._after_sync(state, outcome)
+        elif update.status is not Outcome.SUCCESS and update.next_attempt_at is None:
+            state.change(row_transitions.schedule_poll(update, self.now))
+            if backend.capabilities.fetches_on_create:
+                state.fetching.add(server)
+
+    def _after_sync(self, state: DomainState, outcome: CallOutcome) -> None:
+        """The server has the contents: the same as a successful poll."""
+        operation = outcome.operation
+        row = row_transitions.clear_divergence(state.rows[operation.row.server_id, Action.UPDATE])
+        serial = operation.domain.serial if outcome.serial is None else outcome.serial
+        served = PollResult(operation.domain.id, operation.row.server_id, Outcome.SUCCESS, Answer.SERIAL, serial)
+        after = row_transitions.after_poll(row, served, self.now, self.tries, random.random())
+        if not at_least(serial, row.expected_serial):
+            after = row_transitions.schedule_poll(after, self.now)  # there was a change meanwhile
+        state.change(row_transitions.release_claim(row) if after is row else after)
+
+    def _after_poll(self, state: DomainState, result: PollResult) -> None:
+        create = state.rows.get((result.server_id, Action.CREATE))
+        update = state.rows.get((result.server_id, Action.UPDATE))
+        if create is None or update is None or row_transitions.is_of_former_incarnation(update, result):
+            return
+        if row_transitions.needs_confirmation(update, result):
+            if (confirming := row_transitions.confirm(update, result, self.now)) is not update:
+                state.change(confirming)
+            return
+        if row_transitions.is_stale(update, result):
+            counted = row_transitions.count_stale_failure(update, result, self.tries)
+            if counted is update:
+                return
+            if counted.status is not Outcome.ERROR or not row_transitions.has_lost_zone(result):
+                state.change(counted)
+                return
+        if result.serial_number is not None and newer(result.serial_number, state.domain.serial):
+            # The domain was read after the server answered, so the pool never issued that serial.
+            ahead = row_transitions.serial_ahead(update, result.serial_number, state.domain.serial, self.now)
+            if create.status is Outcome.SUCCESS and ahead is not update:
+                state.change(ahead)
+            return
+        if row_transitions.has_lost_zone(result):
+            if create.status is Outcome.SUCCESS:
+                state.change(*row_transitions.zone_lost(create, update, state.domain, result.error or '', self.now,
+                                                        self.tries, random.random()))
+            return
+        after = row_transitions.after_poll(update, result, self.now, self.tries, random.random())
+        if after is not update:
+            state.change(after)
+
+    def _recreate(self, loaded: Loaded, outcomes: Sequence[ServerOutcome]) -> None:
+        """Create zones again that a deletion of an older domain of the same name may have removed."""
+        for operation in deletions(outcomes):
+            domain = loaded.live.get(operation.domain.name)
+            state = None if domain is None else loaded.states.get(domain.id)
+            server = operation.row.server_id
+            if state is not None and (server, Action.CREATE) in state.rows:
+                state.remove_claim(server, Action.CREATE)
+                state.change(*row_transitions.provision(state.domain, state.rows, server, self.now, gone=True))
+
+
+def _abandon_call(state: DomainState, outcome: CallOutcome) -> None:
+    """Release the claim of *outcome*, so that its row is due again; cancel it if its domain was deleted."""
+    server, action = outcome.operation.row.server_id, outcome.operation.row.action
+    row = state.rows.get((server, action))
+    if row is not None and row_transitions.is_same_claim(row, outcome.operation.row):
+        state.remove_claim(server, action)
+        is_over = state.domain.is_going and action is not Action.DELETE
+        state.change(row_transitions.cancel(row) if is_over else row_transitions.release_claim(row))

@@ -1,0 +1,304 @@
+"""One step of the pool manager: lock, read, decide, write, carry out, weigh.
+
+All state is in the database.  Whatever happens to rows happens in such a step, which
+
+* reads domains and their rows, and may claim some of these;
+* decides which rows change, with the transitions of :mod:`row_transitions`, and no I/O;
+* writes all changed rows in one statement, and only then calls and polls: if this process dies, they are due again;
+* weighs the domains with :mod:`consensus` and reports what Central does not know yet.
+"""
+
+from __future__ import annotations
+
+import collections
+import logging
+import random
+import threading
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+
+from designate_pool.backoff import Backoff
+from designate_pool.errors import PoolError
+from designate_pool.model import (Action, CallResult, Context, Domain, PollRequest, Pool, Reason, Report, ServerStatus,
+                                  utcnow)
+from designate_pool.pool_manager import operation_log
+from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
+from designate_pool.pool_manager.dispatch.work_queue import Operation, is_current
+from designate_pool.pool_manager.periodic.due_timer import DueTimer
+from designate_pool.pool_manager.reconcile import domain_state, row_transitions, verdicts
+from designate_pool.pool_manager.reconcile.domain_state import Decision, DomainState, Loaded
+from designate_pool.pool_manager.reconcile.membership import Members
+from designate_pool.pool_manager.settings import ManagerSettings
+from designate_pool.rpc.minidns import MiniDnsClient
+from designate_pool.storage.operations import server_statuses
+from designate_pool.storage.serving import catalog
+from designate_pool.storage.sql.database import Storage, Tx
+from designate_pool.storage.zones import domains as domain_store
+
+LOG = logging.getLogger(__name__)
+
+#: The pool manager acts on behalf of no user.
+NOBODY = Context(request_id='pool-manager', all_projects=True)
+#: The domain id of polls for the catalog zone.
+CATALOG = 'catalog'
+#: Seconds, on average, by which an operation is postponed while another call for the name is in flight.
+BUSY = Backoff(1.0, factor=1.0, jitter=(0.5, 1.5))
+#: Retry intervals within which a server that reads the catalog finds a new zone in it and fetches it.
+CATALOG_PATIENCE = 5
+
+#: Reads what a step is about, under the lock, at the time that it is given.
+Load = Callable[[datetime], Loaded]
+#: Changes the rows of what was loaded; does no I/O.
+Decide = Callable[[Loaded, datetime], None]
+
+
+class Reconciler:
+    """Runs the steps for one pool.
+
+    :param report: sends reports to Central
+    :param weigh_later: has :meth:`weigh_again` called with these ids of domains
+    :ivar members: which servers count and which are in service
+    :ivar workers: of the servers in service, by server id
+    :ivar all_workers: of all configured servers
+    """
+
+    def __init__(self, pool: Pool, storage: Storage, minidns: MiniDnsClient, settings: ManagerSettings,
+                 report: Callable[[Sequence[Report]], None], weigh_later: Callable[[Sequence[str]], None]) -> None:
+        self.pool = pool
+        self.settings = settings
+        self.members = Members.of(())
+        self.all_workers: dict[str, ServerWorker] = {}
+        self.workers: dict[str, ServerWorker] = {}
+        self._storage = storage
+        self._minidns = minidns
+        self._report = report
+        self._weigh_later = weigh_later
+        # Held from reading rows to writing them: a concurrent step here would only cause a conflict and a retry.
+        self._lock = threading.RLock()
+        self._due_timer = DueTimer()
+
+    def run(self, load: Load, decide: Decide) -> Decision:
+        """Take one step; what was decided and written in it."""
+        with self._lock:
+            now = utcnow()
+            loaded = load(now)
+            decide(loaded, now)
+            loaded.supersede()
+            decision = self.write(loaded, now)
+        self.carry_out(decision)
+        if decision.conflicts:
+            self._weigh_later(list(loaded.states))  # some rows are not as decided here
+        elif loaded.is_partial:
+            self._weigh_later([key for key, state in loaded.states.items() if state.has_new_outcomes])
+        else:
+            self.weigh(loaded.states.values())
+        return decision
+
+    def set_servers(self, members: Members, workers: Mapping[str, ServerWorker]) -> None:
+        """Replace the servers and their workers."""
+        with self._lock:
+            self.members = members
+            self.all_workers = dict(workers)
+            self.workers = {key: worker for key, worker in workers.items() if key in members.in_service}
+
+    def read(self, domain_ids: Iterable[str], now: datetime, server_ids: Collection[str] = ()) -> Loaded:
+        """The present states of these domains, on all servers unless some are named; unknown ones are left out."""
+        states = domain_state.read(self._storage, self.pool.name, list(domain_ids), server_ids,
+                                   lambda row: row_transitions.is_claimed(row, now) and self._is_call(row))
+        return Loaded(states, is_partial=bool(server_ids))
+
+    def read_with_live(self, domain_ids: Iterable[str], now: datetime) -> Loaded:
+        """As :meth:`read`, with the live domains that have the names of those being deleted."""
+        loaded = self.read(domain_ids, now)
+        loaded.live = self.live_domains(each.domain.name for each in loaded.states.values() if each.domain.is_going)
+        return loaded
+
+    def live_domains(self, names: Iterable[str]) -> dict[str, Domain]:
+        """The pool's domains that exist, by name."""
+        wanted = list(dict.fromkeys(names))
+        found = self._storage.read(domain_store.live_by_name, wanted) if wanted else {}
+        return {name: domain for name, domain in found.items() if domain.pool_name == self.pool.name}
+
+    def write(self, loaded: Loaded, now: datetime) -> Decision:
+        """Decide on the rows that are due now, and write all that changed."""
+        decision, states = Decision(loaded.states), loaded.states
+        due = [(states[row.domain_id], row) for row in loaded.to_do()]
+        due += [(state, row) for state in states.values() for row in state.changed.values()
+                if row_transitions.is_due(row, now) and row.server_id in self.workers]
+        for state, row in due:
+            self._decide_due(decision, state, row, now)
+        decision.writes = [row for state in states.values() for row in state.changed.values()]
+        if decision.writes:
+            decision.conflicts = self._write_rows(decision.writes, now)
+            operation_log.log_ended(decision.writes, states, self.all_workers)
+        return decision
+
+    def carry_out(self, decision: Decision) -> None:
+        """Queue the calls with the server workers and send the polls to MiniDNS."""
+        self._yield_claims(decision)
+        if decision.polls:
+            self.poll(decision.polls, self.settings.tries)
+        readers = [operation for operation in decision.calls if self._reads_catalog(operation.row.server_id)]
+        self._enqueue(operation for operation in decision.calls if not self._reads_catalog(operation.row.server_id))
+        # Last, since it may block: the other servers must not wait for it.
+        if readers:
+            self._announce_catalog(readers)
+            self._enqueue(readers)
+
+    def weigh(self, states: Iterable[DomainState]) -> None:
+        """Report new verdicts to Central; delete the rows of complete deletions.
+
+        Rows of servers that are not tracked here are kept: a draining server still needs them.
+        """
+        members = self.members
+        found = verdicts.evaluate(states, members.counting, self.pool.threshold_percentage, members.uncounted)
+        self._report(found.reports)
+        self._weigh_later(found.undecided)
+        if found.finished:
+            self._storage.run(server_statuses.purge_domains, found.finished, members.tracked)
+
+    def weigh_again(self, domain_ids: Sequence[str]) -> None:
+        """Read these domains with all their rows and weigh them."""
+        self.weigh(self.read(domain_ids, utcnow()).states.values())
+
+    def poll(self, requests: Sequence[PollRequest], tries: row_transitions.Tries) -> None:
+        """Have MiniDNS notify and poll; if the broker is down, the rows are due again later."""
+        try:
+            self._minidns.notify_and_poll(NOBODY, self.pool.name, requests, tries.timeout, tries.retry_interval,
+                                          tries.max_retries)
+        except PoolError as error:
+            LOG.warning('%d polls were not sent; they are sent again later: %s', len(requests), error)
+
+    def until_next(self, now: datetime, most: float) -> float:
+        """Seconds until the next row written here is due, *most* at most."""
+        return self._due_timer.until_next(now, most)
+
+    def _is_call(self, row: ServerStatus) -> bool:
+        """Whether *row* needs a driver call rather than a poll."""
+        worker = self.all_workers.get(row.server_id)
+        return row.action is not Action.UPDATE or worker is not None and worker.handles(row)
+
+    def _decide_due(self, decision: Decision, state: DomainState, row: ServerStatus, now: datetime) -> None:
+        """Decide on a due row: a call, a poll, or nothing now."""
+        domain, worker, tries = state.domain, self.workers[row.server_id], self.settings.tries
+        current = is_current(domain, now)
+        if worker.handles(row):
+            if state.is_busy(row.server_id):
+                state.change(self._postpone(row, now))
+            elif row_transitions.is_claimed(row, now):
+                state.add_claim(row)
+                decision.calls.append(Operation(domain, row, current))
+            elif worker.room(current) > decision.slots_taken[row.server_id, current]:
+                decision.slots_taken[row.server_id, current] += 1
+                until = now + timedelta(seconds=self.settings.claim_seconds)
+                row = row_transitions.claim(row, self.settings.name, until)
+                state.add_claim(row)
+                state.change(row)
+                decision.calls.append(Operation(domain, state.rows[row.server_id, row.action], current))
+            else:
+                state.change(row_transitions.release_claim(row))  # it stays due until there is room
+        elif worker.dns.is_open:
+            no_answer = CallResult(error=f'{worker.server.label} has not answered DNS', unreachable=True,
+                                   reason=Reason.TIMEOUT)
+            state.change(row_transitions.after_call(row, no_answer, now, tries, random.random()))
+        elif not current and not worker.polls.room:
+            state.change(row_transitions.release_claim(row))
+        else:
+            worker.polls.add(domain.id)
+            state.change(row_transitions.poll_sent(row, now, tries))
+            delay = self._fetch_delay(worker) if row.server_id in state.fetching else 0.0
+            decision.polls.append(PollRequest(domain.id, domain.name, row.expected_serial, row.server_id, delay=delay,
+                                              seen=row.serial_number, incarnation=row.incarnation))
+
+    def _fetch_delay(self, worker: ServerWorker) -> float:
+        """Seconds within which a server may fetch a new zone by itself before it is notified."""
+        patience = CATALOG_PATIENCE if worker.backend.capabilities.reads_catalog else 1
+        return self.settings.tries.retry_interval * patience
+
+    def _postpone(self, row: ServerStatus, now: datetime) -> ServerStatus:
+        return row_transitions.postpone(row, now + timedelta(seconds=BUSY.delay(0, random.random())))
+
+    def _write_rows(self, rows: Sequence[ServerStatus], now: datetime) -> int:
+        """How many rows were not written, because another writer was first."""
+        conflicts = self._storage.run(server_statuses.write, rows, now)
+        self._due_timer.set((row.next_attempt_at for row in rows), now)
+        return conflicts
+
+    def _yield_claims(self, decision: Decision) -> None:
+        """Release the claims for names that somebody else has claimed on the same server.
+
+        Both write their claims before either reads, so of two that claim at once at least one sees the other; a claim
+        stays until its call has ended.  Calls without a valid claim, or whose domain was deleted meanwhile, are
+        dropped.
+        """
+        if not decision.calls:
+            return
+        now = utcnow()
+        claimed: dict[tuple[str, str], list[server_statuses.Claimed]] = collections.defaultdict(list)
+        for each in self._storage.read(server_statuses.claimed_on_names,
+                                       [operation.domain.name for operation in decision.calls], now):
+            claimed[each.server_id, each.name].append(each)
+        calls, decision.calls, given_back = decision.calls, [], []
+        # Of several own claims of one name the first goes on.
+        later = {row_transitions.key_of(operation.row) for operation in calls}
+        for operation in calls:
+            claims, key = claimed[operation.row.server_id, operation.domain.name], row_transitions.key_of(operation.row)
+            later.remove(key)
+            own = next((each for each in claims if each.row is not None and row_transitions.key_of(each.row) == key
+                        and row_transitions.is_same_claim(each.row, operation.row)), None)
+            if own is None or own.row is None:
+                continue
+            others = [each for each in claims if each is not own
+                      and (each.row is None
+                           or self._is_call(each.row) and row_transitions.key_of(each.row) not in later)]
+            if own.going and operation.row.action is not Action.DELETE:
+                given_back.append(row_transitions.cancel(own.row))
+            elif others:
+                given_back.append(self._postpone(own.row, now))
+            else:
+                decision.calls.append(operation)
+                continue
+            claims.remove(own)
+        if given_back:
+            self._write_rows(given_back, now)
+
+    def _enqueue(self, operations: Iterable[Operation]) -> None:
+        for operation in operations:
+            if (worker := self.workers.get(operation.row.server_id)) is not None:
+                worker.put(operation)
+
+    def _reads_catalog(self, server_id: str) -> bool:
+        """Whether the server finds its zones in the pool's catalog zone."""
+        worker = self.workers.get(server_id)
+        return self.pool.catalog_zone is not None and worker is not None and worker.backend.capabilities.reads_catalog
+
+    def _announce_catalog(self, operations: Sequence[Operation]) -> None:
+        """Notify the servers of these operations that the catalog zone has changed.
+
+        A new operation is in the catalog at its present serial.  For a retry the serial is raised, since some servers
+        retry a member that they could not add only when the catalog has changed.
+        """
+        assert self.pool.catalog_zone is not None
+        again = any(operation.row.attempts or not operation.current for operation in operations)
+        try:
+            serial = self._storage.run(_raise_catalog_serial,
+                                       self.pool.name) if again else self._storage.ask(_catalog_serial, self.pool.name)
+        except Exception as error:  # errors of the database vary; the servers refresh the catalog by themselves, later
+            LOG.warning('the servers were not notified of the new catalog zone: %s', error)
+            return
+        readers = sorted({operation.row.server_id for operation in operations})
+        self.poll([PollRequest(CATALOG, self.pool.catalog_zone, serial, server) for server in readers],
+                  self.settings.tries)
+
+
+def _raise_catalog_serial(tx: Tx, pool_name: str) -> int:
+    """Raise the catalog's serial; the new one."""
+    found = catalog.head(tx, pool_name)
+    raised = None if found is None else catalog.bump(tx, found.pool_id, utcnow())
+    return _catalog_serial(tx, pool_name) if raised is None else raised
+
+
+def _catalog_serial(tx: Tx, pool_name: str) -> int:
+    """The catalog's serial."""
+    found = catalog.head(tx, pool_name)
+    return catalog.FIRST_SERIAL if found is None else found.serial
