@@ -1,4 +1,4 @@
-"""The processors that are ready to be used, by the word for each: ours, and the class of octoDNS that it stands for."""
+"""The processors, by name and by the path of the octoDNS class that each replaces."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Filters: which RRsets are managed at all.
 
-The invariant: what a filter leaves out is left out of both sides, so the target keeps it as it is; unless
-``include_target`` is off, and what was filtered at the source is deleted at the target.  The SOA is no record of the
-user's, and is filtered only by whoever names it.
+A filter removes RRsets from both sides, so the target keeps them unchanged; with ``include_target`` off, RRsets that
+are filtered at the source are deleted at the target.  The SOA is filtered only if it is named.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ _ALL_TYPES = frozenset(each.name for each in dns.rdatatype.RdataType) - GENERATE
 
 
 class Filter(BaseProcessor):
-    """Leaves out the RRsets that a subclass does not want.
+    """Removes the RRsets that a subclass does not include.
 
-    :param include_target: whether these are left out of what the target has as well
+    :param include_target: whether they are removed from the target's zone as well
     """
 
     def __init__(self, id: str, include_target: bool = True, lenient: bool = False) -> None:
@@ -44,34 +43,34 @@ class Filter(BaseProcessor):
 
     def _filtered(self, zone: Zone) -> Zone:
         for rrset in zone:
-            if self._concerns(rrset) and not self._wants(zone, rrset):
+            if self._applies_to(rrset) and not self._includes(zone, rrset):
                 zone.remove_record(rrset)
         return zone
 
-    def _concerns(self, rrset: RRset) -> bool:
-        """Whether the filter has anything to say about *rrset*."""
+    def _applies_to(self, rrset: RRset) -> bool:
+        """Whether the filter applies to *rrset*; others are kept."""
         return rrset.type != 'SOA'
 
-    def _wants(self, zone: Zone, rrset: RRset) -> bool:
+    def _includes(self, zone: Zone, rrset: RRset) -> bool:
         raise NotImplementedError
 
 
 class ListFilter(Filter):
-    """A filter that asks whether an RRset matches a list.
+    """A filter by a list.
 
     :cvar OPTION: the list's name among the options
-    :cvar WANTED: whether what matches is what is managed
+    :cvar INCLUDES_MATCHES: whether RRsets that match are included, or all others
     """
 
     OPTION: str
-    WANTED: bool
+    INCLUDES_MATCHES: bool
 
     def __init__(self, id: str, given: Iterable[object], include_target: bool = True, lenient: bool = False) -> None:
         super().__init__(id, include_target, lenient)
         self._read(given)
 
-    def _wants(self, zone: Zone, rrset: RRset) -> bool:
-        return self._matches(zone, rrset) is self.WANTED
+    def _includes(self, zone: Zone, rrset: RRset) -> bool:
+        return self._matches(zone, rrset) is self.INCLUDES_MATCHES
 
     def _read(self, given: Iterable[object]) -> None:
         raise NotImplementedError
@@ -82,7 +81,7 @@ class ListFilter(Filter):
 
 class _Allow(ListFilter):
     OPTION = 'allowlist'
-    WANTED = True
+    INCLUDES_MATCHES = True
 
     def __init__(self, id: str, allowlist: Iterable[object], include_target: bool = True,
                  lenient: bool = False) -> None:
@@ -91,7 +90,7 @@ class _Allow(ListFilter):
 
 class _Reject(ListFilter):
     OPTION = 'rejectlist'
-    WANTED = False
+    INCLUDES_MATCHES = False
 
     def __init__(self, id: str, rejectlist: Iterable[object], include_target: bool = True,
                  lenient: bool = False) -> None:
@@ -101,49 +100,61 @@ class _Reject(ListFilter):
 class _ByType(ListFilter):
 
     def _read(self, given: Iterable[object]) -> None:
-        self.types = frozenset(each.upper() for each in options.words(self.id, self.OPTION, given))
+        self.types = frozenset(each.upper() for each in options.string_list(self.id, self.OPTION, given))
 
-    def _concerns(self, rrset: RRset) -> bool:
+    def _applies_to(self, rrset: RRset) -> bool:
         return rrset.type != 'SOA' or 'SOA' in self.types
 
     def _matches(self, zone: Zone, rrset: RRset) -> bool:
         return rrset.type in self.types
 
+    def process_plan(self, plan: Plan | None, sources: Sequence[BaseSource], target: BaseProvider,
+                     lenient: bool = False) -> Plan | None:
+        if plan is None:
+            return None
+        types = plan.managed_types
+        if self.INCLUDES_MATCHES:
+            managed = self.types if types is None else types & self.types
+        else:
+            managed = (_ALL_TYPES if types is None else types) - self.types
+        return dataclasses.replace(plan, managed_types=managed)
+
 
 class _ByName(ListFilter):
-    """By the name relative to the zone: ``www``, ``a.b``, the empty text or ``@`` for the zone's own; or by the
-    absolute name, with its final dot; or by a ``/regular expression/`` that is found somewhere in the relative name.
+    """By the name relative to the zone: ``www``, ``a.b``, the empty string or ``@`` for the apex; or by the absolute
+    name, with its final dot; or by a ``/regular expression/`` that is searched for in the relative name.
     """
 
     def _read(self, given: Iterable[object]) -> None:
-        exact, self.patterns = options.patterns(self.id, self.OPTION, given)
+        exact, self.patterns = options.split_patterns(self.id, self.OPTION, given)
         self.exact = frozenset('' if each == '@' else each.lower() for each in exact)
 
     def _matches(self, zone: Zone, rrset: RRset) -> bool:
-        name = relative(rrset.name, zone.name)
+        name = relative_name(rrset.name, zone.name)
         return name in self.exact or rrset.name in self.exact or any(each.search(name) for each in self.patterns)
 
 
 class _ByValue(ListFilter):
-    """By data: an RRset matches when one of its records does.  Data is written as in a zone file, that of text records
-    without quotes and in one piece; or it is a ``/regular expression/`` that is found somewhere in it.
+    """By data: an RRset matches if one of its records does.  Data is written as in a zone file, but TXT data as one
+    string without quotes; or it is a ``/regular expression/`` that is searched for in the data.
     """
 
     def _read(self, given: Iterable[object]) -> None:
-        self.exact, self.patterns = options.patterns(self.id, self.OPTION, given)
+        self.exact, self.patterns = options.split_patterns(self.id, self.OPTION, given)
 
     def _matches(self, zone: Zone, rrset: RRset) -> bool:
-        return any(text in self.exact or any(each.search(text) for each in self.patterns) for text in texts(rrset))
+        return any(text in self.exact or any(each.search(text) for each in self.patterns)
+                   for text in match_texts(rrset))
 
 
 class _ByNetwork(ListFilter):
-    """By address: an RRset matches when one of its addresses is in one of the networks.  Other types are let be."""
+    """By address: an RRset matches if one of its addresses is in one of the networks.  Other types are kept."""
 
     def _read(self, given: Iterable[object]) -> None:
         self.networks = [_network(self.id, self.OPTION, each)
-                         for each in options.words(self.id, self.OPTION, given)]
+                         for each in options.string_list(self.id, self.OPTION, given)]
 
-    def _concerns(self, rrset: RRset) -> bool:
+    def _applies_to(self, rrset: RRset) -> bool:
         return rrset.type in ('A', 'AAAA')
 
     def _matches(self, zone: Zone, rrset: RRset) -> bool:
@@ -153,23 +164,9 @@ class _ByNetwork(ListFilter):
 class TypeAllow(_Allow, _ByType):
     """Manage only RRsets of some types."""
 
-    def process_plan(self, plan: Plan | None, sources: Sequence[BaseSource], target: BaseProvider,
-                     lenient: bool = False) -> Plan | None:
-        if plan is None:
-            return None
-        managed = self.types if plan.managed_types is None else plan.managed_types & self.types
-        return dataclasses.replace(plan, managed_types=managed)
-
 
 class TypeReject(_Reject, _ByType):
     """Do not manage RRsets of some types."""
-
-    def process_plan(self, plan: Plan | None, sources: Sequence[BaseSource], target: BaseProvider,
-                     lenient: bool = False) -> Plan | None:
-        if plan is None:
-            return None
-        managed = _ALL_TYPES if plan.managed_types is None else plan.managed_types
-        return dataclasses.replace(plan, managed_types=managed - self.types)
 
 
 class NameAllow(_Allow, _ByName):
@@ -197,29 +194,29 @@ class NetworkReject(_Reject, _ByNetwork):
 
 
 class ZoneNameFilter(Filter):
-    """Finds names that end in the zone's name twice, as they do where a final dot was forgotten.
+    """Finds names that end in the zone's name twice, because a final dot was forgotten.
 
-    :param error: whether such a name is an error; without it the RRset is left out
+    :param error: whether such a name is an error; otherwise the RRset is removed
     """
 
     def __init__(self, id: str, error: bool = True, include_target: bool = True, lenient: bool = False) -> None:
         super().__init__(id, include_target, lenient)
         self.error = error
 
-    def _wants(self, zone: Zone, rrset: RRset) -> bool:
-        is_doubled = zone.name != '.' and lies_in(f'{relative(rrset.name, zone.name)}.', zone.name)
+    def _includes(self, zone: Zone, rrset: RRset) -> bool:
+        is_doubled = zone.name != '.' and lies_in(f'{relative_name(rrset.name, zone.name)}.', zone.name)
         if is_doubled and self.error:
             raise ProcessorException(processor=self.id, why=f'{rrset.name} {rrset.type} ends in {zone.name} twice')
         return not is_doubled
 
 
 class DomainFilter(Filter):
-    """Manage only names that lie in some domains, as external-dns filters them: by suffix, or by regular expression.
+    """Manage only names in some domains, like external-dns: by suffix, or by regular expression.
 
-    :param include: domains; a name has to be one of them or below it; empty for all
-    :param exclude: domains of which, and below which, nothing is managed, whatever else says yes
-    :param regex: a name has to match it somewhere, without its final dot; takes the place of *include*
-    :param regex_exclude: a name must not match it; takes the place of *exclude*
+    :param include: domains; only names in one of them are managed; empty for all
+    :param exclude: domains in which no name is managed; takes precedence over all other options
+    :param regex: searched for in names without their final dot, instead of *include*
+    :param regex_exclude: names that match are not managed; instead of *exclude*
     """
 
     def __init__(self, id: str, include: Iterable[str] = (), exclude: Iterable[str] = (), regex: str | None = None,
@@ -230,7 +227,7 @@ class DomainFilter(Filter):
         self._inside = options.domains(id, 'include', include)
         self._outside = options.domains(id, 'exclude', exclude)
 
-    def _wants(self, zone: Zone, rrset: RRset) -> bool:
+    def _includes(self, zone: Zone, rrset: RRset) -> bool:
         name = rrset.name.removesuffix('.')
         if self._exclude is not None and self._exclude.search(name) or _lies_in(rrset.name, self._outside):
             return False
@@ -240,9 +237,9 @@ class DomainFilter(Filter):
 
 
 class IgnoreRootNs(Filter):
-    """Leaves the NS records of the zone itself as they are."""
+    """Does not manage the NS records of the apex."""
 
-    def _wants(self, zone: Zone, rrset: RRset) -> bool:
+    def _includes(self, zone: Zone, rrset: RRset) -> bool:
         return rrset.type != 'NS' or rrset.name != zone.name
 
 
@@ -250,18 +247,17 @@ def _lies_in(name: str, domains: Iterable[str]) -> bool:
     return any(lies_in(name, domain) for domain in domains)
 
 
-def relative(name: str, zone: str) -> str:
-    """*name* without the zone's; empty for the zone's own."""
+def relative_name(name: str, zone: str) -> str:
+    """*name* without the zone's; empty for the apex."""
     if name == zone:
         return ''
     return name.removesuffix(zone).removesuffix('.')
 
 
-def texts(rrset: RRset) -> Iterator[str]:
-    """What data of *rrset* is matched as.
+def match_texts(rrset: RRset) -> Iterator[str]:
+    """The data of *rrset* as strings to be matched.
 
-    Text records are matched in one piece and without quotes; also with a backslash before each semicolon, as octoDNS
-    has them.
+    TXT data is one string without quotes; and a second one with escaped semicolons, as in octoDNS.
     """
     for data in rrset.rdatas:
         if rrset.type not in ('TXT', 'SPF'):

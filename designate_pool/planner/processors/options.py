@@ -1,4 +1,4 @@
-"""What processors check in the options that they are given."""
+"""Checks of the options of processors."""
 
 from __future__ import annotations
 
@@ -9,35 +9,36 @@ from designate_pool.errors import InvalidField, ProcessorException
 from designate_pool.protocol.rrset import normal_name
 
 
-def words(processor: str, option: str, given: Iterable[object]) -> list[str]:
-    """*given* as texts.
+def string_list(processor: str, option: str, given: Iterable[object]) -> list[str]:
+    """*given* as strings.
 
-    :raises ProcessorException: for one text, of which each letter would be taken for a word, and for no list at all
+    :raises ProcessorException: when it is a single string, or no list
     """
     if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
-        raise ProcessorException(processor=processor, why=f'{option} has to be a list, not {given!r}')
+        raise ProcessorException(processor=processor, why=f'{option} must be a list, not {given!r}')
     return [str(each) for each in given]
 
 
-def whole(processor: str, option: str, given: object) -> int:
-    """*given* as a whole number that is not negative; a text of digits, as the environment has them, is one.
+def whole_number(processor: str, option: str, given: object) -> int:
+    """*given* as a whole number from 0; a string of digits, such as from the environment, is accepted.
 
     :raises ProcessorException: for anything else
     """
     if isinstance(given, str) and given.isdecimal():
         return int(given)
     if isinstance(given, bool) or not isinstance(given, int) or given < 0:
-        raise ProcessorException(processor=processor, why=f'{option} has to be a whole number, not {given!r}')
+        raise ProcessorException(processor=processor, why=f'{option} must be a whole number, not {given!r}')
     return given
 
 
-def patterns(processor: str, option: str, given: Iterable[object]) -> tuple[frozenset[str], list[re.Pattern[str]]]:
-    """The plain ones of *given*, and those that are regular expressions, written between slashes.
+def split_patterns(processor: str, option: str,
+                   given: Iterable[object]) -> tuple[frozenset[str], list[re.Pattern[str]]]:
+    """The plain strings of *given*, and the regular expressions, which are written between slashes.
 
-    :raises ProcessorException: for what begins with a slash and is no regular expression between two
+    :raises ProcessorException: for an invalid regular expression, or one without its second slash
     """
     exact, found = set(), []
-    for text in words(processor, option, given):
+    for text in string_list(processor, option, given):
         if not text.startswith('/'):
             exact.add(text)
         elif len(text) < 2 or not text.endswith('/'):
@@ -49,7 +50,7 @@ def patterns(processor: str, option: str, given: Iterable[object]) -> tuple[froz
 
 def pattern(processor: str, option: str, given: object) -> re.Pattern[str]:
     """
-    :raises ProcessorException: for what is no regular expression
+    :raises ProcessorException: for an invalid regular expression
     """
     try:
         return re.compile(str(given))
@@ -59,11 +60,11 @@ def pattern(processor: str, option: str, given: object) -> re.Pattern[str]:
 
 
 def domains(processor: str, option: str, given: Iterable[object]) -> list[str]:
-    """*given* as names in normal form; the final dot may be left out, and one at the beginning is allowed.
+    """*given* as names in normal form; the final dot is optional, and a leading dot is allowed.
 
-    :raises ProcessorException: for what is no name
+    :raises ProcessorException: for an invalid name
     """
     try:
-        return [normal_name(f'{each.strip(".").lower()}.') for each in words(processor, option, given)]
+        return [normal_name(f'{each.strip(".").lower()}.') for each in string_list(processor, option, given)]
     except InvalidField as error:
         raise ProcessorException(processor=processor, why=f'{option}: {error}') from error

@@ -1,4 +1,4 @@
-"""Policies as processors: what one keeps back is shown as kept back, never as done."""
+"""Policies as processors: what a policy forbids is shown as blocked."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from designate_pool.planner.providers.base import BaseProcessor, BaseProvider, B
 
 
 class PolicyProcessor(BaseProcessor):
-    """Keeps back what a policy does not allow; to be the last, so that it sees all changes.
+    """Blocks the changes that a policy does not allow; must be the last processor, so that it sees all changes.
 
-    A plan for a zone that the target does not have, with nothing left in it but what is kept back, must not be applied:
-    that would make the zone.
+    A plan for a missing zone whose changes are all blocked must not be applied, since that would create the zone.
 
-    :param policy: the policy, or its words; several allow what each of them allows
+    :param policy: the policy, or its names; several policies allow what each of them allows
     """
 
     def __init__(self, id: str, policy: Policy | str | Sequence[str] = DEFAULT, lenient: bool = False) -> None:

@@ -1,8 +1,8 @@
-"""Registries: who put an RRset on a target.
+"""Registries: who owns an RRset on a target.
 
-A registry is either elsewhere (a database) and knows keys, or it is in the zone: a TXT record beside each RRset, its
-*mark*, says whose that is.  The forms of marks that others write are read here too, so that a zone can be shared with
-them: that of external-dns (its "TXT registry") and that of octoDNS (its OwnershipProcessor).
+A registry is either external (a database of keys), or in the zone: a TXT record for each RRset, its *mark*, names the
+owner.  Two formats of marks are supported, so that a zone can be shared with these programs: that of external-dns (its
+"TXT registry") and that of octoDNS (its OwnershipProcessor).
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ _OWNER_ID = re.compile(r'[!#-+\--<>-\[\]-~]{1,100}')
 
 
 class Registry(Protocol):
-    """Where it is known which RRsets of a target were put there from here."""
+    """Knows which RRsets of a target are ours."""
 
     def owned(self, zone: Zone, target_id: str) -> frozenset[str]:
-        """The keys of RRsets that are ours; *zone* is what the target has."""
+        """The keys of our RRsets; *zone* is the target's zone."""
 
     def applied(self, zone_name: str, target_id: str, created: Collection[str], deleted: Collection[str]) -> None:
-        """Learn the keys of RRsets that became ours, and of those that are gone."""
+        """Record the keys of RRsets that became ours, and of those that were deleted."""
 
 
 class MarkRegistry:
-    """A registry that has a mark in the zone for each RRset; a subclass knows what its marks look like.
+    """A registry with a mark in the zone for each RRset; a subclass defines the format of marks.
 
-    :param owner_id: who we are
+    :param owner_id: our name
     :param text: the data of our marks, as in a zone file
-    :param ttl: of marks that are written, in seconds
-    :raises InvalidField: when that can be no TXT record
+    :param ttl: of our marks, in seconds
+    :raises InvalidField: when these make no TXT record
     """
 
     def __init__(self, owner_id: str, text: str, ttl: int) -> None:
@@ -50,58 +50,58 @@ class MarkRegistry:
                          and marks.get(self.mark_of(key, zone, marks) or '') == self.owner_id)
 
     def applied(self, zone_name: str, target_id: str, created: Collection[str], deleted: Collection[str]) -> None:
-        """The marks went to the target together with what they are for, so there is nothing more to learn."""
+        """Nothing to record: the plan contained the marks."""
 
     def marks(self, zone: Zone) -> dict[str, str]:
-        """The keys of the marks in *zone*, each with the owner that it names."""
+        """The marks in *zone*: key and owner."""
         return {key: owner for key in zone.packed if key.endswith('\tTXT')
-                and (found := zone.get(*key.split('\t'))) is not None and (owner := self.owner(found)) is not None}
+                and (owner := self.owner(zone[key])) is not None}
 
     def mark_of(self, key: str, zone: Zone, marks: Mapping[str, str]) -> str | None:
-        """The key of the mark that says whose the RRset with *key* is; None where none says it."""
+        """The key of the mark of the RRset with *key*; None if it has none."""
         for name in self.names(key, zone):
             if f'{name}\tTXT' in marks:
                 return f'{name}\tTXT'
         return None
 
     def new_mark(self, key: str, zone: Zone) -> RRset | None:
-        """The mark that makes the RRset with *key* ours; None when it has no name that fits."""
+        """The mark that makes the RRset with *key* ours; None if the mark's name would be too long."""
         name = self.name(key, zone)
         return None if name is None else self._mark._replace(name=name)
 
     def names(self, key: str, zone: Zone) -> Sequence[str]:
-        """The names that a mark of the RRset with *key* may have, the one that is believed first."""
+        """The possible names of the mark of the RRset with *key*, in order of precedence."""
         name = self.name(key, zone)
         return () if name is None else (name,)
 
     def name(self, key: str, zone: Zone) -> str | None:
-        """The name of the mark that is written; None when it would be too long for a name."""
+        """The name of a new mark; None if it would be too long."""
         raise NotImplementedError
 
     def owner(self, found: RRset) -> str | None:
-        """The owner that a TXT RRset names; None for one that is no mark."""
+        """The owner in a TXT RRset; None if it is no mark."""
         raise NotImplementedError
 
 
 class TxtRegistry(MarkRegistry):
-    """Marks as external-dns writes them: ``a-www TXT "heritage=external-dns,external-dns/owner=OWNER"`` for ``www A``.
+    """Marks of external-dns: ``a-www TXT "heritage=external-dns,external-dns/owner=OWNER"`` for ``www A``.
 
-    The mark of a name is found where external-dns looks for it, also in the older form without a type (``www TXT``),
-    which speaks of all types there but AAAA.  The mark of the zone's own name would be outside the zone, so it is
-    ``a-`` alone, below the zone.
+    Marks are looked up like in external-dns, also in the older format without a type (``www TXT``), which is for all
+    types of the name except AAAA.  The mark of the apex is ``a-`` below the zone, since it would be outside otherwise.
 
-    :param prefix: what goes before the first label; ``%{record_type}`` in it stands for the type, else ``a-`` does
-    :param suffix: what goes after the first label; not together with a prefix
-    :param heritage: the word that tells these marks from other TXT records
-    :param wildcard_replacement: what ``*`` as first label becomes; empty to leave it
-    :raises InvalidField: for an option that cannot be
+    :param prefix: inserted before the first label; ``%{record_type}`` is replaced by the type, which otherwise follows
+        as ``a-``
+    :param suffix: inserted after the first label; cannot be used together with a prefix
+    :param heritage: the word that distinguishes marks from other TXT records
+    :param wildcard_replacement: replaces ``*`` as the first label; empty to keep it
+    :raises InvalidField: for an invalid option
     """
 
     def __init__(self, owner_id: str, prefix: str = '', suffix: str = '', heritage: str = 'external-dns',
                  wildcard_replacement: str = '', ttl: int = 300) -> None:
         for option, value in (('owner_id', owner_id), ('heritage', heritage)):
             if not _OWNER_ID.fullmatch(value):
-                raise InvalidField(field=option, why=f'{value!r} has to be 1 to 100 printable characters, without '
+                raise InvalidField(field=option, why=f'{value!r} must be 1 to 100 printable characters, without '
                                                      f'spaces, commas, quotes, backslashes and equals signs')
         if prefix and suffix:
             raise InvalidField(field='suffix', why='there can be a prefix or a suffix, not both')
@@ -115,8 +115,8 @@ class TxtRegistry(MarkRegistry):
 
     def name(self, key: str, zone: Zone) -> str | None:
         name, _, rtype = key.partition('\t')
-        found = self._affixed(*_split(name), rtype.lower(), zone)
-        return self._affixed('', name, rtype.lower(), zone) if found is None and name == zone.name else found
+        found = self._mark_name(*_split_first_label(name), rtype.lower(), zone)
+        return self._mark_name('', name, rtype.lower(), zone) if found is None and name == zone.name else found
 
     def owner(self, found: RRset) -> str | None:
         if len(found.rdatas) != 1 or '=' not in found.rdatas[0]:
@@ -129,13 +129,13 @@ class TxtRegistry(MarkRegistry):
         name, _, rtype = key.partition('\t')
         if self.suffix and name != zone.name:
             host = name.removesuffix(zone.name).removesuffix('.')
-            yield self._affixed(host, zone.name, rtype.lower(), zone)
-        # Only what is there already can have a mark of the older form: it would stand beside a new CNAME.
+            yield self._mark_name(host, zone.name, rtype.lower(), zone)
+        # Only existing RRsets can have a mark of the older format: beside a new CNAME it would not be allowed.
         if rtype != 'AAAA' and key in zone:
-            yield self._affixed(*_split(name), '', zone)
+            yield self._mark_name(*_split_first_label(name), '', zone)
 
-    def _affixed(self, host: str, domain: str, rtype: str, zone: Zone) -> str | None:
-        """The name with prefix, suffix and type; None when it is none, or outside the zone."""
+    def _mark_name(self, host: str, domain: str, rtype: str, zone: Zone) -> str | None:
+        """The name with prefix, suffix and type; None if it is invalid, or outside the zone."""
         if host == '*' and self.wildcard_replacement:
             host = self.wildcard_replacement
         if rtype and RECORD_TYPE not in self.prefix + self.suffix:
@@ -149,10 +149,10 @@ class TxtRegistry(MarkRegistry):
 
 
 class OctodnsRegistry(MarkRegistry):
-    """Marks as octoDNS writes them: ``_owner.a.www TXT "*octodns*"`` for ``www A``.
+    """Marks of octoDNS: ``_owner.a.www TXT "*octodns*"`` for ``www A``.
 
     :param txt_name: the first label
-    :param txt_value: what says that it is ours
+    :param txt_value: the owner
     """
 
     def __init__(self, txt_name: str = '_owner', txt_value: str = '*octodns*', txt_ttl: int = 60) -> None:
@@ -172,7 +172,7 @@ class OctodnsRegistry(MarkRegistry):
         return self.owner_id if found.rdatas == self._mark.rdatas else ' '.join(found.rdatas)
 
 
-def _split(name: str) -> tuple[str, str]:
+def _split_first_label(name: str) -> tuple[str, str]:
     """The first label, and the rest."""
     found = _FIRST_LABEL.match(name)
     assert found is not None

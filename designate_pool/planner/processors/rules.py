@@ -1,4 +1,4 @@
-"""Rules for a zone's contents, and small changes of them."""
+"""Rules for the contents of a zone, and small modifications."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WEEK = 7 * 24 * 3600
 
 
 class TtlClamp(BaseProcessor):
-    """Raises TTLs that are too low and lowers those that are too high; that of the SOA is let be.
+    """Limits TTLs, except that of the SOA, to a range.
 
     :param min_ttl: seconds
     :param max_ttl: seconds
@@ -35,19 +35,19 @@ class TtlClamp(BaseProcessor):
 
 
 class TtlRestriction(BaseProcessor):
-    """Refuses TTLs that are not allowed; that of the SOA, and of records that say ``octodns: lenient``, is let be.
+    """Refuses TTLs that are not allowed, except that of the SOA and of records with ``octodns: lenient``.
 
     :param min_ttl: seconds
     :param max_ttl: seconds
-    :param allowed_ttls: the only ones that may be; the other two are not looked at then
+    :param allowed_ttls: the only allowed TTLs; the other two options are then ignored
     """
 
     def __init__(self, id: str, min_ttl: int = 1, max_ttl: int = WEEK, allowed_ttls: Iterable[object] | None = None,
                  lenient: bool = False) -> None:
         super().__init__(id, lenient)
         self.min_ttl, self.max_ttl = _limits(id, min_ttl, max_ttl)
-        self.allowed_ttls = frozenset(options.whole(id, 'allowed_ttls', each)
-                                      for each in options.words(id, 'allowed_ttls', allowed_ttls or ()))
+        self.allowed_ttls = frozenset(options.whole_number(id, 'allowed_ttls', each)
+                                      for each in options.string_list(id, 'allowed_ttls', allowed_ttls or ()))
 
     def process_source_zone(self, desired: Zone, sources: Sequence[BaseSource], lenient: bool = False) -> Zone:
         for rrset in desired:
@@ -67,9 +67,9 @@ class TtlRestriction(BaseProcessor):
 
 
 class ExcludeRootNsChanges(BaseProcessor):
-    """Forbids changes of the zone's own NS records.
+    """Forbids changes of the NS records of the apex.
 
-    :param error: whether such a change is an error; without it, it is not made, and a line is logged
+    :param error: whether such a change is an error; otherwise it is removed from the plan and logged
     """
 
     def __init__(self, id: str, error: bool = True, lenient: bool = False) -> None:
@@ -87,20 +87,20 @@ class ExcludeRootNsChanges(BaseProcessor):
         if self.error:
             raise ProcessorException(processor=self.id, why=f'{found[0]}: the NS records of {plan.zone} itself would '
                                                             f'change')
-        self.log.warning('%s: not created on %s: %s', self.id, plan.target_id, ', '.join(map(str, found)))
+        self.log.warning('%s: not changed on %s: %s', self.id, plan.target_id, ', '.join(map(str, found)))
         left = dataclasses.replace(plan, changes=[change for change in plan.changes if change not in found])
         return None if left.is_empty else left
 
 
 class EmptyZoneGuard(BaseProcessor):
-    """Refuses a zone for which the sources hold nothing, or next to nothing.
+    """Refuses a zone for which the sources have no or too few records.
 
-    :param min_records: how many RRsets it has to have, the SOA and NS records of the zone itself not counted
+    :param min_records: how many RRsets it must have, not counting the SOA and NS records of the apex
     """
 
     def __init__(self, id: str, min_records: int = 1, lenient: bool = False) -> None:
         super().__init__(id, lenient)
-        self.min_records = options.whole(id, 'min_records', min_records)
+        self.min_records = options.whole_number(id, 'min_records', min_records)
 
     def process_source_zone(self, desired: Zone, sources: Sequence[BaseSource], lenient: bool = False) -> Zone:
         own = sum(f'{desired.name}\t{rtype}' in desired for rtype in ('SOA', 'NS'))
@@ -108,15 +108,15 @@ class EmptyZoneGuard(BaseProcessor):
         if count < self.min_records:
             raise ProcessorException(processor=self.id,
                                      why=f'the sources hold {count} RRsets for {desired.name}, its SOA and NS not '
-                                         f'counted; it has to be {self.min_records} at least')
+                                         f'counted; it must have at least {self.min_records}')
         return desired
 
 
 class AcmeManaging(BaseProcessor):
-    """Shares the names of ACME challenges with others who put TXT records there.
+    """Shares the names of ACME challenges with other clients that create TXT records there.
 
-    Ours are marked with one more text, ``*octoDNS*`` as octoDNS marks its own.  What the target has without that mark
-    and the sources do not have is somebody else's, and is left as it is.
+    Our RRsets are marked with an additional string ``*octoDNS*``, as in octoDNS.  RRsets of the target without the
+    mark that are not in the sources belong to others, and are not managed.
     """
 
     MARK = '"*octoDNS*"'
@@ -132,23 +132,23 @@ class AcmeManaging(BaseProcessor):
                                         lenient: bool = False) -> tuple[Zone, Zone]:
         for rrset in existing:
             if _is_challenge(rrset) and self.MARK not in rrset.rdatas and rrset.key not in desired:
-                self.log.info('%s: %s is left alone', self.id, rrset.name)
+                self.log.info('%s: %s is not managed', self.id, rrset.name)
                 existing.remove_record(rrset)
         return desired, existing
 
 
 class EnsureTrailingDots(BaseProcessor):
-    """Does nothing to a zone: no name in it can be without its final dot.
+    """Does nothing to a zone, since all its names have their final dots.
 
-    It is for sources to ask, by :meth:`complete`, before they make RRsets of their texts.
+    Sources can call :meth:`complete` before they make RRsets.
     """
 
-    #: For each type, which word of the data is a name that people write without its dot.
+    #: By type, which word of the data is a name.
     NAMES = {'ALIAS': 0, 'CNAME': 0, 'DNAME': 0, 'NS': 0, 'PTR': 0, 'MX': 1, 'SRV': 3}
 
     @classmethod
     def complete(cls, rtype: str, text: str) -> str:
-        """*text*, data as in a zone file, with the final dot that its name lacks; as it is where none is lacking."""
+        """*text*, data as in a zone file, with the final dot of its name added if it is missing."""
         position = cls.NAMES.get(rtype.upper())
         words = text.split()
         if position is None or len(words) <= position or words[position].endswith('.'):
@@ -158,7 +158,7 @@ class EnsureTrailingDots(BaseProcessor):
 
 
 def _limits(processor: str, min_ttl: object, max_ttl: object) -> tuple[int, int]:
-    low, high = options.whole(processor, 'min_ttl', min_ttl), options.whole(processor, 'max_ttl', max_ttl)
+    low, high = options.whole_number(processor, 'min_ttl', min_ttl), options.whole_number(processor, 'max_ttl', max_ttl)
     if low > high:
         raise ProcessorException(processor=processor, why=f'min_ttl {low} is over max_ttl {high}')
     return low, high

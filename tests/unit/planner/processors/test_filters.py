@@ -1,4 +1,4 @@
-"""Filters: what is left out is left alone at the target, and what is deleted is so on purpose."""
+"""Filters: what is left out is not managed at the target, and what is deleted is so on purpose."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from designate_pool.errors import ProcessorException
 from designate_pool.planner.processors import PROCESSORS
-from designate_pool.planner.processors.filters import relative, texts
+from designate_pool.planner.processors.filters import match_texts, relative_name
 from tests.unit.planner.values import Target, record, synced, text_of, told, zone
 
 SOA = '@ 300 SOA ns.example.net. hostmaster.example.com. {} 3600 600 86400 300'
@@ -30,7 +30,7 @@ def left(word: str, text: str = ZONE, **options: Any) -> set[str]:
     """What a processor leaves of a source zone: the names relative, with the type."""
     made = PROCESSORS[word]('filter', **options)
     found = made.process_source_zone(zone(text), ())
-    return {f'{relative(each.name, "example.com.") or "@"} {each.type}' for each in found}
+    return {f'{relative_name(each.name, "example.com.") or "@"} {each.type}' for each in found}
 
 
 ALL = {'@ NS', '@ A', '@ TXT', 'www A', 'www AAAA', 'w3 CNAME', 'mail MX', 'dkim TXT', 'a.b A'}
@@ -78,12 +78,12 @@ def test_addresses_by_network_and_nothing_but_addresses(given: list[str], matchi
 
 
 @pytest.mark.parametrize(('word', 'options', 'why'), [
-    ('type-allow', {'allowlist': 'CNAME'}, "allowlist has to be a list, not 'CNAME'"),
-    ('name-reject', {'rejectlist': None}, 'rejectlist has to be a list, not None'),
+    ('type-allow', {'allowlist': 'CNAME'}, "allowlist must be a list, not 'CNAME'"),
+    ('name-reject', {'rejectlist': None}, 'rejectlist must be a list, not None'),
     ('name-allow', {'allowlist': ['/www']}, "'/www' has no slash at its end"),
     ('name-allow', {'allowlist': ['/']}, 'no slash at its end'),
     ('value-reject', {'rejectlist': ['/(/']}, r"'\(' is no regular expression"),
-    ('domain-filter', {'include': 'example.com'}, 'include has to be a list'),
+    ('domain-filter', {'include': 'example.com'}, 'include must be a list'),
     ('domain-filter', {'exclude': ['a..b']}, 'not a domain name'),
     ('domain-filter', {'regex': '('}, 'regex: .* is no regular expression'),
     ('network-allow', {'allowlist': ['192.0.2.0/33']}, 'does not appear to be an IPv4 or IPv6 network'),
@@ -171,7 +171,7 @@ def test_a_filter_changes_no_rrset_and_no_zone_but_the_one_it_is_given() -> None
     ('a 300 MX 10 mx.example.net.', ['10 mx.example.net.']),
 ])
 def test_what_data_is_matched_as(line: str, expected: list[str]) -> None:
-    assert list(texts(record(line))) == expected
+    assert list(match_texts(record(line))) == expected
 
 
 def test_a_user_of_octodns_finds_its_classes() -> None:

@@ -1,4 +1,4 @@
-"""A zone shared with others: what is ours is marked, changed and deleted; what is theirs is left alone."""
+"""A zone shared with others: what is ours is marked, changed and deleted; what is theirs is not managed."""
 
 from __future__ import annotations
 
@@ -205,9 +205,9 @@ def test_a_filter_after_it_does_not_hide_the_marks() -> None:
 def test_no_processor_after_it_minds_the_marks() -> None:
     (ownership,) = mine()
     there = zone(f'{A}\na-www 300 TXT {OURS}\na-x 300 TXT {THEIRS}\nx 300 TXT "x"')
-    seen = ownership.process_target_zone(there.copy(), Target())
-    assert text_of(seen) == ['www.example.com. 300 A 192.0.2.1', 'x.example.com. 300 TXT "x"']
-    desired, existing = ownership.process_source_and_target_zones(zone(A), seen, Target())
+    unfiltered = ownership.process_target_zone(there.copy(), Target())
+    assert text_of(unfiltered) == ['www.example.com. 300 A 192.0.2.1', 'x.example.com. 300 TXT "x"']
+    desired, existing = ownership.process_source_and_target_zones(zone(A), unfiltered, Target())
     assert existing == there
     assert text_of(desired) == text_of(zone(f'{A}\na-www 300 TXT {OURS}\na-x 300 TXT {THEIRS}'))
 
@@ -298,7 +298,7 @@ def test_a_name_that_is_too_long_for_a_mark_is_a_conflict_and_the_rest_goes_on()
     target = Target(zone(f'{long}.there 300 A 192.0.2.1'))
     plan = synced(target, zone(f'{A}\n{long} 300 A 192.0.2.1'), mine())
     done, kept_back = found(plan)
-    assert len(done) == 2 and kept_back == [f'Create: {long}.example.com. A is too long a name for its mark']
+    assert len(done) == 2 and kept_back == [f'Create: {long}.example.com. A has too long a name for a mark']
 
 
 def test_the_soa_belongs_to_the_zone() -> None:

@@ -66,12 +66,12 @@ def test_a_ttl_that_is_not_allowed_is_an_error(options: dict[str, Any], ttl: int
 
 @pytest.mark.parametrize(('word', 'options', 'why'), [
     ('ttl-clamp', {'min_ttl': 301, 'max_ttl': 300}, 'min_ttl 301 is over max_ttl 300'),
-    ('ttl-clamp', {'min_ttl': 'long'}, "min_ttl has to be a whole number, not 'long'"),
-    ('ttl-clamp', {'max_ttl': True}, 'max_ttl has to be a whole number, not True'),
-    ('ttl-restriction', {'min_ttl': -1}, 'min_ttl has to be a whole number, not -1'),
-    ('ttl-restriction', {'allowed_ttls': 300}, 'allowed_ttls has to be a list, not 300'),
-    ('ttl-restriction', {'allowed_ttls': ['x']}, "allowed_ttls has to be a whole number, not 'x'"),
-    ('empty-zone-guard', {'min_records': 0.5}, 'min_records has to be a whole number, not 0.5'),
+    ('ttl-clamp', {'min_ttl': 'long'}, "min_ttl must be a whole number, not 'long'"),
+    ('ttl-clamp', {'max_ttl': True}, 'max_ttl must be a whole number, not True'),
+    ('ttl-restriction', {'min_ttl': -1}, 'min_ttl must be a whole number, not -1'),
+    ('ttl-restriction', {'allowed_ttls': 300}, 'allowed_ttls must be a list, not 300'),
+    ('ttl-restriction', {'allowed_ttls': ['x']}, "allowed_ttls must be a whole number, not 'x'"),
+    ('empty-zone-guard', {'min_records': 0.5}, 'min_records must be a whole number, not 0.5'),
 ])
 def test_an_option_that_cannot_be_is_an_error_that_names_the_processor(word: str, options: dict[str, Any],
                                                                        why: str) -> None:
