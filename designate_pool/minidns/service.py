@@ -25,6 +25,7 @@ from designate_pool.minidns.client.soa_poller import PollOrder, SoaPoller, ToCal
 from designate_pool.minidns.config_watch import ConfigWatcher
 from designate_pool.minidns.server.listener import Listener
 from designate_pool.minidns.server.query_handler import QueryHandler
+from designate_pool.minidns.server.tcp import TcpTimeouts
 from designate_pool.minidns.soa_sweep.service import SweepService
 from designate_pool.minidns.zones.packing import PackedZone, StreamedZone
 from designate_pool.model import AlsoNotify, Answer, Context, Domain, Endpoint, Outcome, PollRequest, PollResult, Pool
@@ -54,7 +55,7 @@ class MiniDns:
     def __init__(self, storage: Storage, pool: Pool, listen: Sequence[Endpoint], pool_managers: PoolManagerClient,
                  runtime: Runtime, tcp_connections: int = 500, packed_zones_bytes: int = 256 << 20,
                  read_pool: Callable[[], Pool] | None = None, reuse_port: bool = False,
-                 others: MiniDnsClient | None = None) -> None:
+                 others: MiniDnsClient | None = None, tcp_timeouts: TcpTimeouts = TcpTimeouts()) -> None:
         self._other_minidns = others
         self._missing_keys = OutageLog(LOG, '%s is not notified: there is no TSIG key %s', '%s is notified again',
                                        logging.WARNING)
@@ -65,7 +66,8 @@ class MiniDns:
         query_handler = QueryHandler(storage, lambda: self._server_table, packed_zones_bytes,
                                      lambda: self._tsig_grants.grants, self._on_transfer_sent)
         self._listener = Listener(listen, query_handler, self._on_transfer_sent, tcp_connections,
-                                  lambda address: self._server_table.servers_at_address.get(address, 0), reuse_port)
+                                  lambda address: self._server_table.servers_at_address.get(address, 0), reuse_port,
+                                  tcp_timeouts)
         self._result_sender = ResultSender(pool_managers)
         self._client_loop = ClientLoop(_sources(listen))
         self._soa_poller = SoaPoller(self._client_loop, self._result_sender.put)

@@ -23,9 +23,6 @@ from designate_pool.storage.sql.database import Storage, Tx
 LOG = logging.getLogger(__name__)
 #: Services that work for one pool.
 _OF_A_POOL = {'minidns', 'pool_manager'}
-#: Seconds; the reader takes three times as long for silence
-#: (:data:`designate_pool.storage.operations.heartbeats.SILENCE`).
-EVERY = 10.0
 
 
 class Heartbeat:
@@ -33,13 +30,17 @@ class Heartbeat:
     :param parts: the services, in the words of ``[service:…]``
     :param hostname: what this host is called
     :param pool_name: the pool that those of them work for which are of one
+    :param interval: seconds; the reader takes three times as long for silence
+        (:data:`designate_pool.storage.operations.heartbeats.SILENCE`)
     """
 
-    def __init__(self, storage: Storage, parts: Sequence[str], hostname: str, pool_name: str) -> None:
+    def __init__(self, storage: Storage, parts: Sequence[str], hostname: str, pool_name: str,
+                 interval: float = 10.0) -> None:
         self._storage = storage
         self._parts = tuple(sorted(parts))  # in one order, so that two processes do not wait for each other
         self._hostname = hostname
         self._pool_name = pool_name
+        self._interval = interval
         self._stats = {'version': __version__, 'pid': os.getpid(), 'started_at': utcnow().isoformat(timespec='seconds')}
         self._over = threading.Event()
         self._outage = OutageLog(LOG, 'the heartbeat that the services here are %s could not be written: %s',
@@ -60,7 +61,7 @@ class Heartbeat:
     def _loop(self) -> None:
         while True:
             self._say(heartbeats.UP)
-            if self._over.wait(EVERY):
+            if self._over.wait(self._interval):
                 return
 
     def _say(self, status: str) -> None:

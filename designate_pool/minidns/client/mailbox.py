@@ -10,8 +10,8 @@ import collections
 import time
 from collections.abc import Callable, Iterator
 
-#: Seconds between two polls of the mailbox, and how long the loop goes on polling after it has found work.
-POLL_INTERVAL, POLL_DURATION = 0.002, 0.02
+#: Seconds between two polls of the mailbox.
+POLL_INTERVAL = 0.002
 
 Work = Callable[[], None]
 
@@ -19,10 +19,12 @@ Work = Callable[[], None]
 class Mailbox:
     """
     :param wake: ends the loop's wait
+    :param poll_duration: seconds that the loop goes on polling after it has found work
     """
 
-    def __init__(self, wake: Callable[[], None]) -> None:
+    def __init__(self, wake: Callable[[], None], poll_duration: float = 0.02) -> None:
         self._wake = wake
+        self._poll_duration = poll_duration
         self._work: collections.deque[Work] = collections.deque()
         self._polling_until = 0.0
 
@@ -40,7 +42,7 @@ class Mailbox:
     def take(self, now: float) -> Iterator[Work]:
         """The work that has come until now."""
         if self._work:
-            self._polling_until = now + POLL_DURATION
+            self._polling_until = now + self._poll_duration
         for _ in range(len(self._work)):
             yield self._work.popleft()
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from designate_pool.concurrency import LoopTask, Runtime
 from designate_pool.minidns.client.sockets import Address, SocketSelector, udp_socket
 from designate_pool.minidns.server.query_handler import QueryHandler
-from designate_pool.minidns.server.tcp import OnTransferSent, TcpServer, listen
+from designate_pool.minidns.server.tcp import OnTransferSent, TcpServer, TcpTimeouts, listen
 from designate_pool.model import Endpoint
 
 LOG = logging.getLogger(__name__)
@@ -40,11 +40,12 @@ class Listener:
     """
 
     def __init__(self, endpoints: Sequence[Endpoint], query_handler: QueryHandler, on_sent: OnTransferSent,
-                 tcp_connections: int, server_count: Callable[[str], int], reuse_port: bool = False) -> None:
+                 tcp_connections: int, server_count: Callable[[str], int], reuse_port: bool = False,
+                 tcp_timeouts: TcpTimeouts = TcpTimeouts()) -> None:
         self._requested_endpoints = tuple(endpoints)
         self._reuse_port = reuse_port
         self._query_handler = query_handler
-        self._tcp_server = TcpServer(query_handler, on_sent, tcp_connections, server_count)
+        self._tcp_server = TcpServer(query_handler, on_sent, tcp_connections, server_count, tcp_timeouts)
         self._udp: list[UdpServer] = []
         self._tcp: list[socket.socket] = []
         self.endpoints: tuple[Endpoint, ...] = ()

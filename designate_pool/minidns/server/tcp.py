@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import dataclasses
 import itertools
 import logging
 import socket
@@ -28,20 +29,32 @@ from designate_pool.minidns.zones.packing import PackedZone, StreamedZone
 
 LOG = logging.getLogger(__name__)
 
-#: Seconds without a query, for a query to arrive completely, and for the client to accept a message.
-IDLE_TIMEOUT, QUERY_TIMEOUT, SEND_TIMEOUT = 30.0, 10.0, 30.0
-#: SEND_TIMEOUT for a stranger: its small replies fit the socket's buffer unless it does not read at all.
-STRANGER_SEND_TIMEOUT = 1.0
-#: Octets a second at which a client has to receive a zone that is read while it is sent, after :data:`SEND_TIMEOUT`.
+#: Octets a second at which a client has to receive a zone that is read while it is sent, after ``TcpTimeouts.send``.
 MIN_RATE = 256 << 10
-#: Seconds for the first query of a connection to arrive; the connection is not closed as idle before.
-FIRST_QUERY_TIME = 1.0
 #: Queries of one connection that are answered in one turn.
 _QUERIES_PER_TURN = 100
 _BACKLOG = 1024
 _CHUNK = 65536
 
 OnTransferSent = Callable[[tuple[AllowedPeer, ...], PackedZone | StreamedZone], None]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TcpTimeouts:
+    """Seconds.
+
+    :ivar idle: without a query
+    :ivar query: for a query to arrive completely
+    :ivar send: for the client to accept a message
+    :ivar stranger_send: the same for a stranger: its small replies fit the socket's buffer unless it does not read
+    :ivar first_query: for the first query of a connection to arrive; the connection is not closed as idle before
+    """
+
+    idle: float = 30.0
+    query: float = 10.0
+    send: float = 30.0
+    stranger_send: float = 1.0
+    first_query: float = 1.0
 
 
 class ClientConnection:
@@ -51,8 +64,9 @@ class ClientConnection:
     :ivar idle_since: since when it has been waiting for a query; None while one is answered
     """
 
-    def __init__(self, sock: socket.socket, address: str, is_stranger: bool) -> None:
+    def __init__(self, sock: socket.socket, address: str, is_stranger: bool, timeouts: TcpTimeouts) -> None:
         self.sock = sock
+        self._timeouts = timeouts
         self.address = address
         self.is_stranger = is_stranger
         self.idle_since: float | None = time.monotonic()
@@ -64,7 +78,7 @@ class ClientConnection:
         :raises OSError: when it takes too long
         """
         self.idle_since = time.monotonic()
-        deadline = self.idle_since + (QUERY_TIMEOUT if self._buffer else IDLE_TIMEOUT)
+        deadline = self.idle_since + (self._timeouts.query if self._buffer else self._timeouts.idle)
         while True:
             messages = self._take_messages()
             if messages:
@@ -77,15 +91,15 @@ class ClientConnection:
                 return []
             self._buffer += chunk
             if was_empty:
-                deadline = time.monotonic() + QUERY_TIMEOUT
+                deadline = time.monotonic() + self._timeouts.query
 
     def send(self, message: bytes, timeout: float | None = None) -> None:
         """Send a message.
 
-        :param timeout: seconds, None for :data:`SEND_TIMEOUT`
+        :param timeout: seconds, None for ``TcpTimeouts.send``
         :raises OSError: when the client does not take it in time
         """
-        deadline = time.monotonic() + (SEND_TIMEOUT if timeout is None else timeout)
+        deadline = time.monotonic() + (self._timeouts.send if timeout is None else timeout)
         unsent = memoryview(len(message).to_bytes(2, 'big') + message)
         while unsent:
             self.sock.settimeout(max(0.01, deadline - time.monotonic()))
@@ -119,8 +133,9 @@ class TcpServer:
     """
 
     def __init__(self, query_handler: QueryHandler, on_sent: OnTransferSent, max_connections: int,
-                 server_count: Callable[[str], int]) -> None:
+                 server_count: Callable[[str], int], timeouts: TcpTimeouts) -> None:
         self._query_handler = query_handler
+        self._timeouts = timeouts
         self._on_sent = on_sent
         self._max_connections = max_connections
         self._half, self._quarter = max(1, max_connections // 2), max(1, max_connections // 4)
@@ -175,7 +190,7 @@ class TcpServer:
                 with self._changed:
                     self._changed.wait(0.1)  # out of file descriptors, say: others must be closed first
                 continue
-            self._admit(ClientConnection(sock, address[0], not self._server_count(address[0])))
+            self._admit(ClientConnection(sock, address[0], not self._server_count(address[0]), self._timeouts))
             time.sleep(0)  # let other green threads run, even while connections keep coming; so below
 
     def _admit(self, connection: ClientConnection) -> None:
@@ -206,7 +221,8 @@ class TcpServer:
     def _free_place_for(self, waiting: ClientConnection) -> None:
         """Close the longest idle connection whose end makes room for *waiting*."""
         if self._by_address[waiting.address] >= self._limit_of(waiting):
-            _close_longest_idle((each for each in self._open if each.address == waiting.address), FIRST_QUERY_TIME)
+            _close_longest_idle((each for each in self._open if each.address == waiting.address),
+                                self._timeouts.first_query)
         elif waiting.is_stranger and self._stranger_count >= self._half:
             _close_longest_idle(each for each in self._open if each.is_stranger)
         elif len(self._open) >= self._max_connections:
@@ -263,7 +279,7 @@ class TcpServer:
                                 self._mark_known(connection)
                             self._send_transfer(connection, answer)
                         elif answer is not None:
-                            connection.send(answer, STRANGER_SEND_TIMEOUT if connection.is_stranger else None)
+                            connection.send(answer, self._timeouts.stranger_send if connection.is_stranger else None)
                     if self._waiting:
                         self._mark_idle(connection)
                     time.sleep(0)
@@ -305,9 +321,9 @@ class TcpServer:
         """
         seconds_sending = 0.0
         while message := messages.next(int(time.time())):
-            timeout = SEND_TIMEOUT
+            timeout = self._timeouts.send
             if min_rate:
-                timeout = min(SEND_TIMEOUT, SEND_TIMEOUT + messages.octets / min_rate - seconds_sending)
+                timeout = min(timeout, timeout + messages.octets / min_rate - seconds_sending)
             started = time.monotonic()
             connection.send(message, timeout)
             seconds_sending += time.monotonic() - started

@@ -13,8 +13,6 @@ from designate_pool.minidns.access.acl import AllowedPeer
 from designate_pool.minidns.client.congestion_window import CongestionWindow
 from designate_pool.minidns.soa_sweep.page import PeerResult
 
-#: Seconds that each try waits for its reply.
-TRY_TIMEOUTS = (1.0, 1.0, 2.0)
 _IDS = struct.Struct('2s' * 2048)
 
 #: Messages that were sent together: (time, message ids, numbers of the queries).
@@ -25,6 +23,7 @@ class SweepChannel:
     """
     Queries to the server have numbers that are never reused.
 
+    :param tries: how many times a query is sent
     :ivar gso: sends batches on *sock*; None without a socket
     :ivar pending: the numbers of queries that may still get a reply, by message id
     :ivar signed: by message id, the signed message and its MAC; empty when the server has no key
@@ -38,10 +37,11 @@ class SweepChannel:
     """
 
     __slots__ = ('peer', 'sock', 'gso', 'window', 'pending', 'signed', 'sent', 'retries', 'late', 'results',
-                 'in_progress', 'in_flight', 'reply_count', 'last_reply_at', 'silent', '_ids', '_numbers')
+                 'in_progress', 'in_flight', 'reply_count', 'last_reply_at', 'silent', '_tries', '_ids', '_numbers')
 
-    def __init__(self, peer: AllowedPeer) -> None:
+    def __init__(self, peer: AllowedPeer, tries: int) -> None:
         self.peer = peer
+        self._tries = tries
         self.sock: Any = None
         self.gso: Any = None
         self.window = CongestionWindow()
@@ -55,7 +55,7 @@ class SweepChannel:
     def clear(self) -> None:
         self.pending: dict[bytes, int] = {}
         self.signed: dict[bytes, tuple[bytes, bytes]] = {}
-        self.sent: tuple[collections.deque[SentBatch], ...] = tuple(collections.deque() for _ in TRY_TIMEOUTS)
+        self.sent: tuple[collections.deque[SentBatch], ...] = tuple(collections.deque() for _ in range(self._tries))
         self.retries: collections.deque[tuple[bytes, int, int]] = collections.deque()
         self.late: set[bytes] = set()
         self.results: collections.deque[PeerResult] = collections.deque()

@@ -2,7 +2,7 @@
 
 A page is some zones and some servers; each server is queried for each zone.  A plain reply with the expected serial,
 the usual case in a healthy pool, is recognized by comparing octets; any other reply is parsed
-(:mod:`designate_pool.protocol.soa_query`).  A query without a reply is sent again after :data:`TRY_TIMEOUTS`.  The
+(:mod:`designate_pool.protocol.soa_query`).  A query without a reply is sent again.  The
 :class:`~designate_pool.minidns.client.congestion_window.CongestionWindow` limits the queries in flight to a server;
 queries of one length are sent in one call (:mod:`designate_pool.minidns.client.udp_gso`).
 
@@ -30,18 +30,17 @@ from designate_pool.minidns.client.congestion_window import MAX_SIZE
 from designate_pool.minidns.client.sockets import NativeSelector, error_text, udp_socket
 from designate_pool.minidns.client.udp_gso import UdpGso
 from designate_pool.minidns.soa_sweep.page import PeerResult, SweepPage
-from designate_pool.minidns.soa_sweep.peer_channel import TRY_TIMEOUTS, SweepChannel
+from designate_pool.minidns.soa_sweep.peer_channel import SweepChannel
 from designate_pool.model import Answer, Reason
 from designate_pool.protocol import soa_query, tsig
 from designate_pool.protocol.soa_query import SoaReply
 
 #: Pages that a server may be behind the quickest one of a page; the page does without it when the first of them has
-#: waited for so many seconds, or when it has been quiet for so many.
-MAX_PAGES_BEHIND, MAX_LATE, MAX_QUIET = 3, 5.0, 1.0
+#: waited for ``max_late`` seconds, or when it has been quiet for so many.
+MAX_PAGES_BEHIND, MAX_QUIET = 3, 1.0
 #: Seconds after which a page does without what has not been asked yet.
 PAGE_TIMEOUT = 20.0
 
-_CHECK_INTERVAL = 0.1
 _BATCH = 256
 #: Octets that a reply may have: 512, as no query offers to take more, and a signature; some do not keep to that.
 _MAX_DATAGRAM = 4096
@@ -51,18 +50,26 @@ _WINDOW_PARTS = 4
 _PLAIN_HEADERS = frozenset(bytes((0x84, low, 0, 1, 0, 1)) for low in (0x00, 0x80))
 #: Octets of the shortest SOA rdata: two names and five numbers.
 _MIN_SOA_RDATA = 22
-_SILENCE = SoaReply(Answer.TIMEOUT, error=f'no answer, asked {len(TRY_TIMEOUTS)} times')
 
 
 class SoaSweep:
     """Runs pages, and posts each when it has ended; a string that it posts is a traceback.
 
     :param sources: the address to send from, by family; any where it is missing
+    :param try_timeouts: seconds that each try waits for its reply
+    :param check_interval: seconds from one look for replies that are missing to the next
+    :param max_late: seconds after which a page does without a server that is still at earlier ones
     """
 
-    def __init__(self, native: NativeThread, sources: dict[int, str] | None = None) -> None:
+    def __init__(self, native: NativeThread, sources: dict[int, str] | None = None, *,
+                 try_timeouts: tuple[float, ...] = (1.0, 1.0, 2.0), check_interval: float = 0.1,
+                 max_late: float = 5.0) -> None:
         self._native = native
         self._sources = sources or {}
+        self._try_timeouts = try_timeouts
+        self._check_interval = check_interval
+        self._max_late = max_late
+        self._silence = SoaReply(Answer.TIMEOUT, error=f'no answer, asked {len(try_timeouts)} times')
         self._clock = native.time.monotonic
         self._selector = NativeSelector(native)
         self._queue: collections.deque[SweepPage] = collections.deque()
@@ -119,7 +126,7 @@ class SoaSweep:
         while self._queue:
             self._start_page(self._queue.popleft())
         if self._now >= self._next_check and self._pages:
-            self._next_check = self._now + _CHECK_INTERVAL
+            self._next_check = self._now + self._check_interval
             for channel in list(self._by_number.values()):
                 self._check_timeouts(channel)
                 self._send(channel)
@@ -146,16 +153,17 @@ class SoaSweep:
         :param least: how many pages wait for the quickest server
         """
         return len(channel.results) - least >= MAX_PAGES_BEHIND and (
-            channel.last_reply_at + MAX_QUIET <= self._now or channel.results[0].page.started + MAX_LATE <= self._now)
+            channel.last_reply_at + MAX_QUIET <= self._now
+            or channel.results[0].page.started + self._max_late <= self._now)
 
     def _channel_of(self, peer: AllowedPeer) -> SweepChannel:
         """The server's channel, with a socket if one can be opened."""
         channel = self._channels.get(peer.id)
         if channel is None or channel.peer != peer:
             if channel is not None:
-                self._fail_channel(channel, _SILENCE)
+                self._fail_channel(channel, self._silence)
                 self._close(channel)
-            channel = self._channels[peer.id] = SweepChannel(peer)
+            channel = self._channels[peer.id] = SweepChannel(peer, len(self._try_timeouts))
         if channel.sock is None and peer.addresses:
             channel.sock = self._open_socket(peer)
             channel.last_reply_at = self._now
@@ -312,24 +320,24 @@ class SoaSweep:
         """Queue retries of queries that have timed out, fail those without a try left, drop pages that take too long.
         """
         now, silent = self._now, False
-        for tries_done, (sent, wait) in enumerate(zip(channel.sent, TRY_TIMEOUTS), 1):
+        for tries_done, (sent, wait) in enumerate(zip(channel.sent, self._try_timeouts), 1):
             while sent and sent[0][0] + wait <= now:
                 at, keys, numbers = sent.popleft()
                 expired = [(key, each) for key, each in zip(keys, numbers) if channel.pending.get(key) == each]
                 for key, each in expired:
                     channel.in_flight -= 1
-                    if tries_done < len(TRY_TIMEOUTS):
+                    if tries_done < len(self._try_timeouts):
                         channel.retries.append((key, each, tries_done))
                         channel.late.add(key)
                     else:
                         del channel.pending[key]
                         channel.signed.pop(key, None)
-                        self._record_failure(channel.result_of(each), each, _SILENCE)
-                        silent = silent or channel.last_reply_at <= now - sum(TRY_TIMEOUTS)
+                        self._record_failure(channel.result_of(each), each, self._silence)
+                        silent = silent or channel.last_reply_at <= now - sum(self._try_timeouts)
                 if expired:
                     channel.window.lost(at, now)
         if silent:
-            self._fail_channel(channel, _SILENCE)
+            self._fail_channel(channel, self._silence)
             channel.silent = True
         while channel.results and channel.results[0].page.started + PAGE_TIMEOUT <= now:
             self._skip_rest(channel.results.popleft())

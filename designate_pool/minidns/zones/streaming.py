@@ -19,18 +19,17 @@ from designate_pool.minidns.zones.zone_cache import LruSet, ZoneCache
 
 OpenZone = Callable[[], StreamedZone | None]
 
-#: Seconds that a transfer waits for a slot.
-TURN_TIMEOUT = 60.0
-
 
 class ZoneSource:
     """Gives the contents of zones.
 
     :param max_streams: zones that may be sent while they are read, at the same time
+    :param slot_timeout: seconds that a transfer waits for a slot
     """
 
-    def __init__(self, cache: ZoneCache, max_streams: int) -> None:
+    def __init__(self, cache: ZoneCache, max_streams: int, slot_timeout: float = 60.0) -> None:
         self._cache = cache
+        self._slot_timeout = slot_timeout
         self._stream_slots = threading.BoundedSemaphore(max_streams)
         # Zones that are too large for the cache; one that is evicted from this set is found out again.
         self._large = LruSet()
@@ -85,7 +84,7 @@ class ZoneSource:
         return packed
 
     def _stream_when_free(self, key: str, open_zone: OpenZone) -> StreamedZone | None:
-        if not self._stream_slots.acquire(timeout=TURN_TIMEOUT):
+        if not self._stream_slots.acquire(timeout=self._slot_timeout):
             raise ServiceUnavailable(service='the database', why='too many large zones are read from it')
         zone = None
         try:

@@ -21,10 +21,6 @@ from designate_pool.pool_manager.dispatch.work_queue import Operation, PollsInFl
 
 #: Zones in one retransfer: each is transferred at least twice.
 MAX_RETRANSFERS = 16
-#: Seconds after which a call counts as stuck: its claims and those queued behind it are not renewed.
-LONGEST_CALL = 600.0
-#: Pause after a small batch, so that more gathers: a multiple of the time that the batch took, and at most, in seconds.
-REST, LONGEST_REST = 3.0, 1.0
 
 SyncResult = tuple[CallResult, int | None]
 SyncRecords = Callable[[Backend, Domain], SyncResult]
@@ -61,13 +57,18 @@ class ServerWorker:
     :param done: called with the outcomes of each call
     :param renew: renews the claims of operations queued or in flight
     :param depth: operations that may be queued for recent changes, and as many for the backlog
+    :param longest_call: seconds after which a call counts as stuck: its claims and those queued behind it are not
+        renewed
+    :param rest: the pause after a small batch, as a multiple of the time that the batch took
+    :param longest_rest: that pause at most, in seconds
     :ivar polls: the domains that the server is being polled for
     """
 
     def __init__(self, server: Server, backend: Backend, control: CircuitBreaker, dns: CircuitBreaker, depth: int,
                  runtime: Any, sync_records: SyncRecords, retransfer: RetransferZones,
                  done: Callable[[Sequence[CallOutcome]], None],
-                 now: Callable[[], datetime], renew: RenewClaims = lambda rows: ()) -> None:
+                 now: Callable[[], datetime], renew: RenewClaims = lambda rows: (), *,
+                 longest_call: float = 600.0, rest: float = 3.0, longest_rest: float = 1.0) -> None:
         self.server = server
         self.backend = backend
         self.control = control
@@ -78,6 +79,8 @@ class ServerWorker:
         self._done = done
         self._now = now
         self._renew = renew
+        self._longest_call = longest_call
+        self._rest, self._longest_rest = rest, longest_rest
         self._stopping = threading.Event()
         self.polls = PollsInFlight()
         # Operations queued or in flight, by the id() they had when queued, with their present claims; and the start of
@@ -130,7 +133,7 @@ class ServerWorker:
 
     def extend_claims(self, before: datetime) -> None:
         """Renew the claims that end *before* then, except those of stuck calls."""
-        stuck = time.monotonic() - LONGEST_CALL
+        stuck = time.monotonic() - self._longest_call
         with self._lock:
             rows = [operation.row for number, operation in self._operations.values()
                     if operation.row.claimed_until is not None and operation.row.claimed_until < before
@@ -155,7 +158,7 @@ class ServerWorker:
                 for operation in operations:
                     self._operations.pop(id(operation), None)
         if 1 < done < self.backend.capabilities.gathers_below:
-            self._stopping.wait(min(REST * (time.monotonic() - began), LONGEST_REST))
+            self._stopping.wait(min(self._rest * (time.monotonic() - began), self._longest_rest))
 
     def _call_claimed(self, operations: Sequence[Operation], deletes: bool, retransfers: bool) -> int:
         """Make one call for those of *operations* that are still ours; how many those were."""

@@ -21,6 +21,7 @@ Loops, none of which ever ends by itself:
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -55,13 +56,16 @@ BACKLOG = 2000
 class PeriodicLoops:
     """The loops of one pool manager.
 
+    :param longest_pause: seconds from one round of a loop to its next at most
     :ivar serial_audit: takes what MiniDNS says of it
     :ivar last_tick: for each loop, when it last came round (seconds of the monotonic clock)
     """
 
-    def __init__(self, manager: Manager, registry: ServerRegistry, runtime: Any) -> None:
+    def __init__(self, manager: Manager, registry: ServerRegistry, runtime: Any,
+                 longest_pause: float = math.inf) -> None:
         self._manager = manager
         self._registry = registry
+        self._longest_pause = longest_pause
         self._join_and_drain = JoinAndDrain(manager, registry)
         self._gauges = Gauges(manager)
         self._contents_audit = ContentsAudit(manager, runtime)
@@ -191,7 +195,7 @@ class PeriodicLoops:
             except BaseException:  # eventlet's Timeout is no Exception; whatever happens, the loop goes on
                 metrics.LOOP_FAILURES.labels(name).inc()
                 LOG.exception('%s failed and is retried', name)
-            self._stopping.wait(pause)
+            self._stopping.wait(min(pause, self._longest_pause))
 
 
 def _cancel_where_deleted(loaded: Loaded, now: datetime) -> None:

@@ -32,18 +32,20 @@ LOG = logging.getLogger(__name__)
 PAGE = 500
 #: Domains that are begun together: whatever happens now waits for as long as that takes.
 BATCH = 100
-#: For which contents are compared; whoever asks waits for it, and not much longer.
-SECONDS = 540.0
 #: Zones of one server that are compared at the same time, two of each in memory.
 THREADS = 8
 
 
 class ServerCompare:
-    """Compares the servers of *manager*'s pool."""
+    """Compares the servers of *manager*'s pool.
 
-    def __init__(self, manager: Manager, runtime: Any) -> None:
+    :param seconds: for which contents are compared; whoever asks waits for it, and not much longer
+    """
+
+    def __init__(self, manager: Manager, runtime: Any, seconds: float = 540.0) -> None:
         self._manager = manager
         self._runtime = runtime
+        self._seconds = seconds
 
     def compare(self, server_id: str, fix: bool, delete_extra: int | None, contents: bool = False) -> Comparison:
         """See :meth:`designate_pool.rpc.pool_manager.PoolManagerClient.compare_server`."""
@@ -125,7 +127,7 @@ class ServerCompare:
 
     def _match_all(self, worker: ServerWorker, domains: Sequence[Domain]) -> list[tuple[str, Match, str]]:
         """The name of each domain, what its contents are on the server, and why, by several workers."""
-        deadline, pace = Deadline(SECONDS), Pace(self._manager.settings.contents_audit_rate)
+        deadline, pace = Deadline(self._seconds), Pace(self._manager.settings.contents_audit_rate)
         left = iter(domains)  # of a sequence, so that threads can share it
 
         def work() -> list[tuple[str, Match, str]]:
@@ -144,7 +146,7 @@ class ServerCompare:
             deadline.left()
             ours = zone_compare.ours(self._manager.storage, domain.id)
         except TimeoutError:
-            return Match.UNKNOWN, f'{SECONDS:g} s were over'
+            return Match.UNKNOWN, f'{self._seconds:g} s were over'
         except ValueError as error:
             return Match.UNKNOWN, f'our own contents cannot be made: {error}'
         if ours is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 
 import pytest
 import sqlalchemy as sa
@@ -11,7 +10,6 @@ import sqlalchemy as sa
 from designate_pool import errors
 from designate_pool.central.purger import Purger
 from designate_pool.central.service import Central
-from designate_pool.cmd.compose import heartbeat
 from designate_pool.cmd.compose.heartbeat import Heartbeat
 from designate_pool.model import new_id, utcnow
 from designate_pool.runtime import Threads
@@ -25,12 +23,6 @@ from tests.fixtures.central import WHO, Clock
 def statuses(central: Central) -> dict[str, str]:
     return {f'{each.service_name} {each.hostname} {each.pool_name}'.rstrip(): each.status
             for each in central.find_service_statuses(WHO)}
-
-
-@pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(heartbeat, 'EVERY', 0.05)
-    yield
 
 
 def test_it_lives_falls_silent_comes_back_and_is_stopped(central: Central, database: Storage, clock: Clock) -> None:
@@ -136,10 +128,10 @@ def test_one_that_has_been_silent_for_long_is_forgotten(central: Central, databa
     assert statuses(central) == {}
 
 
-def test_a_database_that_refuses_is_told_of_once_and_tried_again(tmp_path: object, quick: None,
-                                                                 caplog: pytest.LogCaptureFixture) -> None:
+def test_a_database_that_refuses_is_told_of_once_and_tried_again(
+        tmp_path: object, caplog: pytest.LogCaptureFixture) -> None:
     database = Storage(f'sqlite:///{tmp_path}/database.sqlite', patience=0.1)
-    heart = Heartbeat(database, ['api'], 'one.example.com', 'default')
+    heart = Heartbeat(database, ['api'], 'one.example.com', 'default', interval=0.05)
     heart.start(Threads())
     wait_until(lambda: 'could not be written' in caplog.text, 'it is told')
     table = sa.text('CREATE TABLE service_statuses (id, created_at, updated_at, service_name, hostname, status, '

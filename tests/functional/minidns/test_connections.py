@@ -10,7 +10,7 @@ import dns.message
 import dns.rcode
 import pytest
 
-from designate_pool.minidns.server import tcp
+from designate_pool.minidns.server.tcp import TcpTimeouts
 from designate_pool.minidns.service import MiniDns
 from designate_pool.model import Endpoint, KeyScope, StoredTsigKey, new_id, utcnow
 from designate_pool.runtime import Threads
@@ -103,25 +103,22 @@ def test_clients_that_say_or_take_nothing_block_nobody(world: World) -> None:
         assert transfer(endpoint) == zone_of(EXAMPLE)
 
 
-def test_a_client_that_is_silent_for_long_is_hung_up_on(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tcp, 'IDLE_TIMEOUT', 0.1)
-    (endpoint,) = world.start().endpoints
+def test_a_client_that_is_silent_for_long_is_hung_up_on(world: World) -> None:
+    (endpoint,) = world.start(tcp_timeouts=TcpTimeouts(idle=0.1)).endpoints
     with dial(endpoint) as sock:
         assert closed(sock)
 
 
-def test_a_client_that_dribbles_its_query_is_hung_up_on(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tcp, 'QUERY_TIMEOUT', 0.2)
-    (endpoint,) = world.start().endpoints
+def test_a_client_that_dribbles_its_query_is_hung_up_on(world: World) -> None:
+    (endpoint,) = world.start(tcp_timeouts=TcpTimeouts(query=0.2)).endpoints
     with dial(endpoint) as sock:
         sock.sendall(b'\0')
         assert closed(sock)
 
 
-def test_a_client_that_takes_nothing_is_hung_up_on(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tcp, 'SEND_TIMEOUT', 0.2)
+def test_a_client_that_takes_nothing_is_hung_up_on(world: World) -> None:
     world.storage.run(insert_big_zone, 20000)
-    service = world.start()
+    service = world.start(tcp_timeouts=TcpTimeouts(send=0.2))
     with dial(service.endpoints[0]) as sock:
         sock.sendall(framed(*[dns.message.make_query('example.org', 'AXFR')] * 60))
         wait_until(lambda: service._listener._tcp_server._open, 'it is served')
@@ -158,10 +155,9 @@ def test_one_client_cannot_take_all_connections_and_those_too_many_wait(world: W
             assert serial_of(read_message(socks[waiting])) == 7
 
 
-def test_one_that_waits_takes_the_place_of_one_that_has_been_idle(world: World,
-                                                                  monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tcp, 'FIRST_QUERY_TIME', 0.0)
-    (endpoint,) = world.start(tcp_connections=2, hosts=('127.0.0.8',)).endpoints
+def test_one_that_waits_takes_the_place_of_one_that_has_been_idle(world: World) -> None:
+    (endpoint,) = world.start(tcp_connections=2, hosts=('127.0.0.8',),
+                              tcp_timeouts=TcpTimeouts(first_query=0.0)).endpoints
     with dial(endpoint) as idle, dial(endpoint) as next_one:
         assert closed(idle)
         next_one.sendall(framed(dns.message.make_query('example.com', 'SOA')))
@@ -206,9 +202,8 @@ def test_strangers_keep_no_server_waiting(world: World) -> None:
             assert serial_of(read_message(server)) == 7
 
 
-def test_as_many_strangers_wait_as_are_served_and_no_more(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tcp, 'STRANGER_SEND_TIMEOUT', 30)
-    service = world.start(tcp_connections=4, hosts=('127.0.0.8',))
+def test_as_many_strangers_wait_as_are_served_and_no_more(world: World) -> None:
+    service = world.start(tcp_connections=4, hosts=('127.0.0.8',), tcp_timeouts=TcpTimeouts(stranger_send=30))
     (endpoint,) = service.endpoints
     with contextlib.ExitStack() as stack:
         two_who_take_nothing(service, stack)

@@ -8,6 +8,7 @@ import pathlib
 import socket
 import tracemalloc
 from collections.abc import Callable
+from typing import Any
 
 import dns.message
 import dns.query
@@ -17,7 +18,7 @@ import dns.zone
 import pytest
 import sqlalchemy as sa
 
-from designate_pool.minidns.server import tcp
+from designate_pool.minidns.server.tcp import TcpTimeouts
 from designate_pool.minidns.service import MiniDns
 from designate_pool.minidns.zones import packing
 from designate_pool.minidns.zones.packing import StreamedZone
@@ -43,8 +44,8 @@ def large(world: World) -> str:
     return world.storage.run(lambda tx: insert_zone(tx, big_zone(COUNT), name='example.org.'))
 
 
-def start(world: World) -> MiniDns:
-    return world.start(packed_zones_bytes=BUDGET)
+def start(world: World, **options: Any) -> MiniDns:
+    return world.start(packed_zones_bytes=BUDGET, **options)
 
 
 def reading(storage: Storage) -> int:
@@ -155,10 +156,9 @@ def test_reading_that_breaks_off_ends_the_connection_without_the_final_soa(
 
 
 def test_slow_readers_take_neither_all_connections_nor_the_turn_for_good(
-        world: World, large: str, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tcp, 'SEND_TIMEOUT', 1.0)
+        world: World, large: str, url: str) -> None:
     world.storage = Storage(url, pool_size=2)
-    service = start(world)
+    service = start(world, tcp_timeouts=TcpTimeouts(send=1.0))
     (endpoint,) = service.endpoints
     turns = service._listener._query_handler._zone_loader._zone_source._stream_slots
     with contextlib.ExitStack() as stack:

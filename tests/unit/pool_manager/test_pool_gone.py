@@ -19,14 +19,12 @@ from testing.processes import wait_until
 from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, Town
 
 
-def remove(town: Town, monkeypatch: pytest.MonkeyPatch) -> PeriodicLoops:
+def remove(town: Town) -> PeriodicLoops:
     """The pool goes; the loops of its pool manager go on."""
-    monkeypatch.setattr('designate_pool.pool_manager.periodic.loops.DUE_INTERVAL', 0.01)
-    monkeypatch.setattr('designate_pool.pool_manager.periodic.loops.MEMBERS_INTERVAL', 0.01)
     other = Pool('other', new_id(), name_servers=('ns1.example.net.',))
     town.storage.run(pool_store.insert, other, utcnow())
     assert town.storage.run(pool_store.delete, town.storage.read(server_store.of_pool, 'default').pool_id)
-    periodic = PeriodicLoops(town.manager, town.registry, Threads())
+    periodic = PeriodicLoops(town.manager, town.registry, Threads(), longest_pause=0.01)
     periodic.start()
     return periodic
 
@@ -36,13 +34,12 @@ def rows(town: Town) -> dict[str, int]:
         table)).scalar_one() for table in schema.metadata.sorted_tables})
 
 
-def test_it_says_so_once_and_does_and_writes_nothing(town: Town, monkeypatch: pytest.MonkeyPatch,
-                                                     caplog: pytest.LogCaptureFixture) -> None:
+def test_it_says_so_once_and_does_and_writes_nothing(town: Town, caplog: pytest.LogCaptureFixture) -> None:
     domain = town.create()
     gone = town.central.delete_domain(CONTEXT, domain.id)
     town.deliver()
     assert town.get(gone).status is Status.DELETED
-    periodic = remove(town, monkeypatch)
+    periodic = remove(town)
     before = rows(town)
     ticks = dict(periodic.last_tick)
     wait_until(lambda: len(periodic.last_tick) == len(periodic._tasks) and all(

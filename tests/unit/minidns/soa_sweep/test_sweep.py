@@ -28,19 +28,18 @@ from tests.fixtures.answering import Answers, Scripted, soa_answer
 
 Script = Callable[[dns.message.Message, bool], Answers]
 KEY = TsigKey('pool-key.', 'hmac-sha256', 'b25seSBmb3IgdGVzdHM=')
-PATIENT = (10.0, 10.0, 10.0)
 NAMES = ('a.example.com.', 'b.example.com.', 'c.example.com.')
 
 
 class Surveyed:
-    """A survey that runs, and the servers it asks."""
+    """A sweep that runs, and the servers it asks."""
 
-    def __init__(self) -> None:
+    def __init__(self, **options: Any) -> None:
         self.posted: list[Any] = []
         self._changed = threading.Condition()
         self._servers: list[Scripted] = []
-        self._native = Threads().native('survey', self._handle)
-        self._sweep = SoaSweep(self._native)
+        self._native = Threads().native('sweep', self._handle)
+        self._sweep = SoaSweep(self._native, check_interval=0.02, **options)
         self._task = self._native.spawn(self._sweep.run)
 
     def server(self, script: Script, host: str = '127.0.0.1', keyed: bool = False) -> tuple[Scripted, AllowedPeer]:
@@ -77,13 +76,22 @@ class Surveyed:
             self._changed.notify_all()
 
 
-@pytest.fixture
-def surveyed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Surveyed]:
-    monkeypatch.setattr(sweep, 'TRY_TIMEOUTS', (0.3, 0.3, 0.3))
-    monkeypatch.setattr(sweep, '_CHECK_INTERVAL', 0.02)
-    made = Surveyed()
+#: Seconds of three tries.
+TRIES = (0.3, 0.3, 0.3)
+
+
+@pytest.fixture(params=[{'try_timeouts': TRIES}], ids=[''])
+def surveyed(request: pytest.FixtureRequest) -> Iterator[Surveyed]:
+    made = Surveyed(**request.param)
     yield made
     made.close()
+
+
+def waits(*try_timeouts: float, **options: float) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize('surveyed', [{'try_timeouts': try_timeouts, **options}], indirect=True, ids=[''])
+
+
+patient = waits(10.0, 10.0, 10.0)
 
 
 def peer(port: int, host: str = '127.0.0.1', keyed: bool = False) -> AllowedPeer:
@@ -194,7 +202,7 @@ def test_a_silent_server_does_not_keep_the_others_waiting_for_more_than_its_trie
     assert dead.answered == 0 and 0 < dead.unanswered < 400  # the others were not asked
     asked = len(server.queries)
     assert counts(surveyed.ask(silent, right, names=names)[0]) == (0, 1, [Answer.TIMEOUT])
-    assert len(server.queries) == asked + len(sweep.TRY_TIMEOUTS)
+    assert len(server.queries) == asked + len(TRIES)
 
 
 def test_a_server_that_is_back_is_asked_for_everything(surveyed: Surveyed) -> None:
@@ -206,9 +214,8 @@ def test_a_server_that_is_back_is_asked_for_everything(surveyed: Surveyed) -> No
     assert counts(surveyed.ask(server, names=names)[0]) == (300, 0, [])
 
 
-def test_pages_go_on_without_a_server_that_is_far_behind(surveyed: Surveyed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweep, 'TRY_TIMEOUTS', (20.0,))
-    monkeypatch.setattr(sweep, 'MAX_LATE', 0.0)
+@waits(20.0, max_late=0.0)
+def test_pages_go_on_without_a_server_that_is_far_behind(surveyed: Surveyed) -> None:
     names = tuple(f'z{number}.example.com.' for number in range(200))
     _, silent = surveyed.server(lambda query, over_tcp: [])
     _, right = surveyed.server(serving(7))
@@ -220,13 +227,14 @@ def test_pages_go_on_without_a_server_that_is_far_behind(surveyed: Surveyed, mon
     assert counts(pages[-1].results[0]) == (0, 0, []) and pages[0] not in surveyed.posted
 
 
-def test_a_port_that_refuses_is_given_up_at_once(surveyed: Surveyed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweep, 'TRY_TIMEOUTS', (60.0,))
+@waits(60.0)
+def test_a_port_that_refuses_is_given_up_at_once(surveyed: Surveyed) -> None:
     result = surveyed.ask(peer(free_port()))[0]
     assert result.answered == 0 and result.unanswered > 0
     assert {(reply.answer, reply.error) for _, reply in result.findings} == {(Answer.TIMEOUT, 'connection refused')}
 
 
+@patient
 @pytest.mark.parametrize('keyed', [False, True])
 def test_what_finds_no_room_in_the_socket_goes_out_later(surveyed: Surveyed, monkeypatch: pytest.MonkeyPatch,
                                                          keyed: bool) -> None:
@@ -239,25 +247,24 @@ def test_what_finds_no_room_in_the_socket_goes_out_later(surveyed: Surveyed, mon
         return send(self, some) if some else 0
 
     monkeypatch.setattr(UdpGso, 'send', sometimes)
-    monkeypatch.setattr(sweep, 'TRY_TIMEOUTS', PATIENT)
     names = tuple(f'z{number}.example.com.' for number in range(150))
     server, right = surveyed.server(serving(7), keyed=keyed)
     assert counts(surveyed.ask(right, names=names)[0]) == (150, 0, [])
     assert len({query.question[0].name for query in server.queries}) == 150
 
 
+@patient
 def test_a_system_that_takes_datagrams_one_by_one_loses_none(surveyed: Surveyed,
                                                              monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(udp_gso, '_supports_segmentation', lambda sock: False)
-    monkeypatch.setattr(sweep, 'TRY_TIMEOUTS', PATIENT)
     names = tuple(f'z{number}.example.com.' for number in range(300))
     (_, one), (_, other) = surveyed.server(serving(7)), surveyed.server(serving(6), '::1')
     right, behind = surveyed.ask(one, other, names=names)
     assert counts(right) == (300, 0, []) and counts(behind) == (300, 0, [Answer.SERIAL] * 300)
 
 
-def test_one_server_that_refuses_leaves_the_other_whole(surveyed: Surveyed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweep, 'TRY_TIMEOUTS', PATIENT)
+@patient
+def test_one_server_that_refuses_leaves_the_other_whole(surveyed: Surveyed) -> None:
     names = tuple(f'z{number}.example.com.' for number in range(300))
     _, right = surveyed.server(serving(7))
     for _ in range(2):
@@ -299,7 +306,7 @@ def test_a_page_that_cannot_be_asked_is_told_of_and_the_next_goes_on(surveyed: S
 
 
 def test_ids_are_never_those_that_are_in_use() -> None:
-    channel = SweepChannel(peer(53))
+    channel = SweepChannel(peer(53), 3)
     channel.pending = {number.to_bytes(2, 'big'): number for number in range(1, 2 ** 16, 2)}
     assert {key[1] % 2 for _ in range(50) for key in channel.free_ids(64)} == {0}
     channel.pending |= {number.to_bytes(2, 'big'): number for number in range(2, 2 ** 16)}
@@ -307,7 +314,7 @@ def test_ids_are_never_those_that_are_in_use() -> None:
 
 
 def test_ids_of_one_go_all_differ_and_follow_no_order() -> None:
-    channel = SweepChannel(peer(53))
+    channel = SweepChannel(peer(53), 3)
     goes = [channel.free_ids(64) for _ in range(1000)]
     assert all(len(set(some)) == len(some) <= 64 for some in goes)
     assert len({key for some in goes for key in some}) > 2 ** 15, 'of 2 ** 16, about 0.62 are expected'

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from designate_pool.errors import ServiceUnavailable
-from designate_pool.minidns.zones import streaming
 from designate_pool.minidns.zones.packing import ROOM, Body, PackedZone, StreamedZone
 from designate_pool.minidns.zones.streaming import ZoneSource
 from designate_pool.minidns.zones.zone_cache import ZoneCache
@@ -158,9 +157,8 @@ def test_only_so_many_are_read_at_once_and_the_others_wait_without_reading() -> 
     assert found == [50] and (zone.opened, zone.closed) == (2, 2)
 
 
-def test_a_turn_that_does_not_come_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streaming, 'TURN_TIMEOUT', 0.01)
-    zones = ZoneSource(ZoneCache(BUDGET, 0), 1)
+def test_a_turn_that_does_not_come_is_an_error() -> None:
+    zones = ZoneSource(ZoneCache(BUDGET, 0), 1, slot_timeout=0.01)
     first = zones.get('a', 1, Zone(50).open)
     for _ in range(2):
         with pytest.raises(ServiceUnavailable, match='large zones'):
@@ -170,10 +168,9 @@ def test_a_turn_that_does_not_come_is_an_error(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize('budget', [0, BUDGET])
-def test_a_zone_of_one_message_waits_for_nobody(monkeypatch: pytest.MonkeyPatch, budget: int) -> None:
-    monkeypatch.setattr(streaming, 'TURN_TIMEOUT', 0.0)
+def test_a_zone_of_one_message_waits_for_nobody(budget: int) -> None:
     kept = ZoneCache(budget, 0)
-    zones = ZoneSource(kept, 1)
+    zones = ZoneSource(kept, 1, slot_timeout=0.0)
     zones.get('a', 1, Zone(50).open)  # is never taken
     for _ in range(2):
         assert sent(zones.get('b', 1, Zone(1).open)) == 1

@@ -170,14 +170,12 @@ def test_what_waits_or_is_under_way_keeps_its_claim(backend: Bulky) -> None:
     assert [each.operation.row for each in done] == renewed and len(asked) == 4, 'nothing is kept that has ended'
 
 
-def test_what_is_behind_a_call_that_is_stuck_is_left_to_others(
-        backend: Bulky, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lane_module, 'LONGEST_CALL', 0.0)
+def test_what_is_behind_a_call_that_is_stuck_is_left_to_others(backend: Bulky) -> None:
     begun, go_on = threading.Event(), threading.Event()
     backend.before = lambda: (begun.set(), go_on.wait(30))
     closed = CircuitBreaker(3, 60, lambda: 0.0)
     worker = ServerWorker(backend.server, backend, closed, closed, 100, Threads(), never, never, lambda done: None,
-                          utcnow, never)
+                          utcnow, never, longest_call=0.0)
     worker.put(work('a.'), work('b.'))
     assert begun.wait(30)
     worker.extend_claims(utcnow() + timedelta(seconds=600))
@@ -233,12 +231,10 @@ class TestWhereCallsAreDear:
     @pytest.fixture
     def backend(self, backend: Bulky, monkeypatch: pytest.MonkeyPatch) -> Bulky:
         monkeypatch.setattr(backend, 'capabilities', dataclasses.replace(backend.capabilities, gathers_below=3))
-        monkeypatch.setattr(lane_module, 'REST', 1e9)
         return backend
 
-    def test_more_gathers_after_a_call_for_several(self, backend: Bulky, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(lane_module, 'LONGEST_REST', 2.0)
-        worker, done = self.worker(backend)
+    def test_more_gathers_after_a_call_for_several(self, backend: Bulky) -> None:
+        worker, done = self.worker(backend, 1.0)
         worker.put(work('a.'), work('b.'))
         wait_until(lambda: len(done) == 2, 'the first two are done')
         worker.put(work('c.'))
@@ -248,30 +244,27 @@ class TestWhereCallsAreDear:
         assert [names for _, names in backend.calls] == [['a.', 'b.'], ['c.', 'd.']]
 
     @pytest.mark.parametrize('first', [['a.'], ['a.', 'b.', 'c.']], ids=['one alone', 'many'])
-    def test_after_others_nothing_is_waited_for(self, backend: Bulky, monkeypatch: pytest.MonkeyPatch,
-                                                first: list[str]) -> None:
-        monkeypatch.setattr(lane_module, 'LONGEST_REST', 600.0)
-        worker, done = self.worker(backend)
+    def test_after_others_nothing_is_waited_for(self, backend: Bulky, first: list[str]) -> None:
+        worker, done = self.worker(backend, 600.0)
         worker.put(*map(work, first))
         wait_until(lambda: len(done) == len(first), 'the first are done')
         worker.put(work('z.'))
         wait_until(lambda: len(done) == len(first) + 1, 'all are done')
         worker.stop()
 
-    def test_it_stops_at_once(self, backend: Bulky, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(lane_module, 'LONGEST_REST', 600.0)
-        worker, done = self.worker(backend)
+    def test_it_stops_at_once(self, backend: Bulky) -> None:
+        worker, done = self.worker(backend, 600.0)
         worker.put(work('a.'), work('b.'))
         wait_until(lambda: len(done) == 2, 'the first two are done')
         worker.stop()
         assert not worker._queues[0]._task.is_alive()
 
     @staticmethod
-    def worker(backend: Bulky) -> tuple[ServerWorker, list[CallOutcome]]:
+    def worker(backend: Bulky, longest_rest: float) -> tuple[ServerWorker, list[CallOutcome]]:
         done: list[CallOutcome] = []
         closed = CircuitBreaker(3, 60, lambda: 0.0)
         return ServerWorker(backend.server, backend, closed, closed, 100, Threads(), never, never, done.extend,
-                            utcnow), done
+                            utcnow, rest=1e9, longest_rest=longest_rest), done
 
 
 def never(*arguments: object) -> Any:
