@@ -1,4 +1,4 @@
-"""The WSGI application: which address leads where."""
+"""The WSGI application and its routes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from designate_pool.api.http.admission import Admission
 from designate_pool.api.http.envelope import Envelope, handle_errors
 from designate_pool.api.http.metrics import RequestMetrics
 from designate_pool.api.http.rate_limits import RateLimits
-from designate_pool.api.http.request import JSON_LIMIT
+from designate_pool.api.http.request import JSON_LIMIT, PathParameters
 from designate_pool.api.resources.admin.health import HealthResource, VersionsResource
 from designate_pool.api.resources.admin.limits import LimitsResource
 from designate_pool.api.resources.admin.quotas import QuotasResource
@@ -43,34 +43,33 @@ from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.storage.sql.database import Storage
 
 IMPORT_LIMIT = 256 << 20
-#: What is no zone file is held in memory.
-WHOLE_LIMIT = 32 << 20
+#: For whole zones that are no zone file: these are held in memory.
+WHOLE_ZONE_LIMIT = 32 << 20
 
 
 def create_app(central: CentralClient, pool: Pool, import_limit: int = IMPORT_LIMIT, *,
                pool_managers: PoolManagerClient, gate: AuthMiddleware | None = None,
-               storage: Storage | None = None, watch: ZoneWatcher | None = None,
+               storage: Storage | None = None, watcher: ZoneWatcher | None = None,
                tasks: ZoneTaskStore | None = None) -> falcon.App[Any, Any]:
     """The API as a WSGI application.
 
-    :param pool: as read from the configuration: the one that is meant where none is named
-    :param import_limit: how many bytes a zone file may have, and what else holds a whole zone (changes, a plan) unless
-        all requests may have more
-    :param gate: decides who may do what; without one everybody may do everything
-    :param storage: what is only shown is read from there; without it, and without *watch*, such requests get 503
-    :param watch: has others wait for zones
+    :param pool: as read from the configuration: the default where a request names none
+    :param import_limit: how many bytes a zone file may have; limits other whole zones (changes, a plan) as well
+    :param gate: authenticates and authorises; without it everybody may do everything
+    :param storage: status pages and audits are read from it; without it, and without *watcher*, such requests get 503
+    :param watcher: of zones that clients wait for
     :param tasks: imports and exports, where they are not those of *storage*
     """
-    whole = max(min(import_limit, WHOLE_LIMIT), JSON_LIMIT)
+    whole = max(min(import_limit, WHOLE_ZONE_LIMIT), JSON_LIMIT)
     app: falcon.App[Any, Any] = falcon.App(middleware=[
         RequestMetrics(), Envelope(), operation_registry.FindOperation(operation_registry.operations()),
-        gate or AuthMiddleware(NoAuth(), AllowAll(), RateLimits(0, 1)),
+        gate or AuthMiddleware(NoAuth(), AllowAll(), RateLimits(0, 1)), PathParameters(),
         Admission({SMALL: JSON_LIMIT, ZONE: whole, FILE: import_limit})])
     app.req_options.strip_url_path_trailing_slash = True
     handle_errors(app)
     tasks, versions = tasks or ZoneTaskStore(storage), VersionsResource()
     exported = ZoneExportResource(central, tasks)
-    gatherer = StatusReader(central, storage)
+    status_reader = StatusReader(central, storage)
     app.add_route('/', versions)
     app.add_route('/v2', versions, suffix='v2')
     app.add_route('/openapi.json',
@@ -78,14 +77,15 @@ def create_app(central: CentralClient, pool: Pool, import_limit: int = IMPORT_LI
     app.add_route('/healthz', HealthResource(central))
     app.add_route('/v2/zones', ZonesResource(central, whole))
     app.add_route('/v2/zones/{zone_id}', ZoneResource(central))
-    app.add_route('/v2/zones/{zone_id}/servers', ZoneServersResource(gatherer))
-    app.add_route('/v2/zones/{zone_id}/explain', ZoneExplanationResource(gatherer))
-    app.add_route('/v2/zones/{zone_id}/wait', ZoneWaitResource(gatherer, watch))
+    app.add_route('/v2/zones/{zone_id}/servers', ZoneServersResource(status_reader))
+    app.add_route('/v2/zones/{zone_id}/explain', ZoneExplanationResource(status_reader))
+    app.add_route('/v2/zones/{zone_id}/wait', ZoneWaitResource(status_reader, watcher))
     app.add_route('/v2/zones/{zone_id}/project', ZoneProjectResource(central))
     app.add_route('/v2/zones/{zone_id}/changes', ZoneChangesResource(central, whole))
     app.add_route('/v2/zones/{zone_id}/recordsets', RecordSetsResource(central))
     app.add_route('/v2/zones/{zone_id}/recordsets/{recordset_id}', RecordSetResource(central))
-    app.add_route('/v2/zones/{zone_id}/recordsets/{recordset_id}/servers', RecordSetServersResource(gatherer, storage))
+    app.add_route('/v2/zones/{zone_id}/recordsets/{recordset_id}/servers',
+                  RecordSetServersResource(status_reader, storage))
     app.add_route('/v2/zones/{zone_id}/tasks/export', NewZoneExportResource(central, tasks))
     app.add_route('/v2/zones/tasks/imports', ZoneImportsResource(central, tasks, import_limit))
     app.add_route('/v2/zones/tasks/imports/{import_id}', ZoneImportResource(tasks))
@@ -108,9 +108,9 @@ def create_app(central: CentralClient, pool: Pool, import_limit: int = IMPORT_LI
     app.add_route('/v2/quotas/{project_id}', quotas, suffix='of')
     app.add_route('/v2/service_statuses', ServiceStatusesResource(central))
     app.add_route('/v2/service_statuses/{service_id}', ServiceStatusResource(central))
-    app.add_route('/status', PoolPage(gatherer, storage, pool.name))
-    app.add_route('/status/zones', ZoneSearch(gatherer))
-    app.add_route('/status/zones/{zone}', ZonePage(gatherer, storage))
+    app.add_route('/status', PoolPage(status_reader, storage, pool.name))
+    app.add_route('/status/zones', ZoneSearch(status_reader))
+    app.add_route('/status/zones/{zone}', ZonePage(status_reader, storage))
     for name in ('style.css', 'refresh.js'):
         app.add_route(f'/status/{name}', Files())
     plan = PlanResource(central)
@@ -118,7 +118,8 @@ def create_app(central: CentralClient, pool: Pool, import_limit: int = IMPORT_LI
     app.add_route('/v2/plans/{plan_id}', plan)
     for command in ('approve', 'settle'):
         app.add_route(f'/v2/plans/{{plan_id}}/{command}', plan, suffix=command)
-    servers, server = ServersResource(gatherer, pool_managers, pool.name), ServerResource(gatherer, pool_managers)
+    servers = ServersResource(status_reader, pool_managers, pool.name)
+    server = ServerResource(status_reader, pool_managers)
     app.add_route('/v2/servers', servers)
     app.add_route('/v2/servers/reload', servers, suffix='reload')
     app.add_route('/v2/servers/{server_id}', server)

@@ -1,7 +1,7 @@
-"""All that can be asked of the API: the operations and schemas of every module of resources; and which one it is.
+"""The operations and schemas of all modules of resources, and the middleware that finds a request's operation.
 
-A new module of resources is named in :data:`MODULES`, and its addresses are added in :mod:`designate_pool.api.app`;
-a test holds both against each other.
+A new module of resources is added to :data:`MODULES`, and its routes in :mod:`designate_pool.api.app`; a test compares
+both.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ MODULES: tuple[ModuleType, ...] = (health, zones, zone_servers, zone_wait, recor
 
 
 def tagged() -> list[tuple[str, ApiOperation]]:
-    """Every operation with the name of its module, which is its tag in the document."""
-    return [(module.__name__.rpartition('.')[2], each) for module in MODULES
+    """Every operation with its tag in the document: its module's name, or the package's if that is ``resource``."""
+    return [(module.__name__.removesuffix('.resource').rpartition('.')[2], each) for module in MODULES
             for each in getattr(module, 'OPERATIONS', ())]
 
 
@@ -47,10 +47,10 @@ def schemas() -> dict[str, Schema]:
 
 
 class FindOperation:
-    """Falcon middleware: puts the :class:`Operation` that is asked for in ``req.context.operation``.
+    """Falcon middleware: puts the :class:`ApiOperation` of the request into ``req.context.operation``.
 
-    It is None where the address is unknown, or is there and the method is not: then nothing is carried out but the
-    answer 404, 405 or that to OPTIONS.  Whoever does not take what is answered there is told so at once.
+    It is None for an unknown path or method: the answer is 404, 405 or that to OPTIONS.  A client that does not accept
+    the media type of the answer gets 406.
     """
 
     def __init__(self, known: Iterable[ApiOperation]) -> None:
@@ -63,6 +63,6 @@ class FindOperation:
                          params: Mapping[str, Any]) -> None:
         found = self._known.get((req.method, req.uri_template or ''))
         req.context.operation = found
-        # Faults are JSON whatever was asked for, so who takes that is never refused.
+        # Errors are always JSON, so a client that accepts JSON is never refused.
         if found is not None and not (req.client_accepts(found.answer_media) or req.client_accepts_json):
             raise falcon.HTTPNotAcceptable(description=f'The answer is {found.answer_media}')

@@ -28,13 +28,13 @@ class Identity:
     needs_project: bool = True
 
 
-def pool_asker(req: falcon.Request) -> Context:
+def pool_requester(req: falcon.Request) -> Context:
     """Who asks, for what concerns the pool as a whole and names zones of any project.
 
     It sees the names of all projects' zones where the policy lets it ask for all projects.
     """
-    asker: Context = req.context.asker
-    return dataclasses.replace(asker, all_projects=asker.all_projects or req.context.sees_pool)
+    requester: Context = req.context.requester
+    return dataclasses.replace(requester, all_projects=requester.all_projects or req.context.sees_pool)
 
 
 def check_rule(req: falcon.Request, rule: str, what: str) -> None:

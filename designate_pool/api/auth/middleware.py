@@ -21,7 +21,7 @@ from designate_pool.api.auth import policy
 from designate_pool.api.auth.identity import Identity
 from designate_pool.api.http import rate_limits
 from designate_pool.api.http.admission import ADMITTED
-from designate_pool.api.http.client_network import origin
+from designate_pool.api.http.client_network import network_of
 from designate_pool.api.http.fair_queue import TURN, Turn
 from designate_pool.api.schema.operation import ADMIN, ANYONE, ApiOperation
 from designate_pool.errors import Forbidden, InvalidField, OverLimit, Unauthorized
@@ -58,7 +58,7 @@ class NoAuth:
     def identify(self, req: falcon.Request) -> Identity:
         project = header_project(req, PROJECT)
         return Identity(project, (ADMIN,), user='', key=f'project {project}' if project else
-                        f'address {origin(req.remote_addr)}', needs_project=False)
+                        f'address {network_of(req.remote_addr)}', needs_project=False)
 
 
 class AuthMiddleware:
@@ -76,68 +76,70 @@ class AuthMiddleware:
     def process_resource(self, req: falcon.Request, resp: falcon.Response, resource: Any,
                          params: Mapping[str, Any]) -> None:
         operation: ApiOperation | None = req.context.operation
-        who = self._who(req, resp, operation)
-        self._slow_down(req, resp, who)
-        if who is None:
-            req.context.asker = Context(request_id=req.context.request_id)
+        identity = self._identify(req, resp, operation)
+        self._limit_rate(req, resp, identity)
+        if identity is None:
+            req.context.requester = Context(request_id=req.context.request_id)
             if operation is None or operation.role != ANYONE or not self._rules.allow(operation.name, NOBODY):
                 self._refuse(req, resp, Unauthorized(why=f'send one in the header {TOKEN}'))
             return
         turn: Turn | None = req.env.get(TURN)
         if turn is not None:
-            turn.belongs_to(who.key)
-        context = self._context(req, who)
-        req.context.asker = context
-        req.context.allows = lambda rule: self._rules.allow(rule, who)
-        req.context.sees_pool = (who.needs_project or not who.project) and self._rules.allow(policy.ALL_PROJECTS, who)
+            turn.assign_to(identity.key)
+        context = self._context(req, identity)
+        req.context.requester = context
+        req.context.allows = lambda rule: self._rules.allow(rule, identity)
+        req.context.sees_pool = (identity.needs_project or not identity.project) \
+            and self._rules.allow(policy.ALL_PROJECTS, identity)
         if operation is not None:
-            self._check(operation, who)
-            if operation.role != ANYONE and who.needs_project and not (context.project_id or context.all_projects):
+            self._check(operation, identity)
+            if operation.role != ANYONE and identity.needs_project and not (context.project_id or context.all_projects):
                 raise Forbidden(what=_verb(operation), why='it needs a project, and the token has none')
 
-    def _who(self, req: falcon.Request, resp: falcon.Response, operation: ApiOperation | None) -> Identity | None:
+    def _identify(self, req: falcon.Request, resp: falcon.Response, operation: ApiOperation | None) -> Identity | None:
         try:
             return self._authenticator.identify(req)
         except Unauthorized as error:
             if operation is not None and operation.role == ANYONE:
                 return None
-            self._slow_down(req, resp, None)
+            self._limit_rate(req, resp, None)
             self._refuse(req, resp, error)
 
-    def _slow_down(self, req: falcon.Request, resp: falcon.Response, who: Identity | None) -> None:
+    def _limit_rate(self, req: falcon.Request, resp: falcon.Response, identity: Identity | None) -> None:
         """Without a token, or with a wrong one, requests are counted by where they come from."""
         if req.env.get(ADMITTED):
             return  # it was counted when its headers came
-        seconds = self._rates.take(f'address {origin(req.remote_addr)}' if who is None else who.key)
+        seconds = self._rates.take(f'address {network_of(req.remote_addr)}' if identity is None else identity.key)
         if seconds:
             resp.set_header('Retry-After', str(seconds))
             raise OverLimit(limit=self._rates.text, seconds=seconds)
 
-    def _check(self, operation: ApiOperation, who: Identity) -> None:
-        if not self._rules.allow(operation.name, who):
-            roles = ', '.join(who.roles) or 'none'
+    def _check(self, operation: ApiOperation, identity: Identity) -> None:
+        if not self._rules.allow(operation.name, identity):
+            roles = ', '.join(identity.roles) or 'none'
             raise Forbidden(what=_verb(operation),
                             why=f'the policy {operation.name} does not allow your role ({roles})')
 
-    def _context(self, req: falcon.Request, who: Identity) -> Context:
+    def _context(self, req: falcon.Request, identity: Identity) -> Context:
         """
         :raises Forbidden: when another project is asked for, or all of them, and the policy is against it
         """
-        found = Context(request_id=req.context.request_id, project_id=who.project, user=who.user)
+        found = Context(request_id=req.context.request_id, project_id=identity.project, user=identity.user)
         sudo = header_project(req, SUDO)
         if sudo:
-            if not self._rules.allow(policy.USE_SUDO, who):
+            if not self._rules.allow(policy.USE_SUDO, identity):
                 raise Forbidden(what=f'use the header {SUDO}', why=f'the policy {policy.USE_SUDO} does not allow your '
                                                                    'role')
             found = dataclasses.replace(found, project_id=sudo)
         if _flag(req, ALL):
             rule = policy.ALL_PROJECTS if req.method in _READING else policy.CHANGE_ALL_PROJECTS
-            if not self._rules.allow(rule, who):
+            if not self._rules.allow(rule, identity):
                 raise Forbidden(what=f'use the header {ALL}', why=f'the policy {rule} does not allow your role')
             found = dataclasses.replace(found, all_projects=True)
-        elif not who.needs_project and not found.project_id:
+        elif not identity.needs_project and not found.project_id:
             found = dataclasses.replace(found, all_projects=True)
-        return dataclasses.replace(found, may_nest=found.all_projects and self._rules.allow(policy.NEST_ZONES, who))
+        may_nest = found.all_projects and self._rules.allow(policy.NEST_ZONES, identity)
+        return dataclasses.replace(found, may_nest=may_nest)
 
     def _refuse(self, req: falcon.Request, resp: falcon.Response, error: Unauthorized) -> NoReturn:
         resp.set_header('WWW-Authenticate', self._authenticator.challenge(req))

@@ -29,20 +29,20 @@ NEST_ZONES = 'nest_zones'
 _RULES = {ANYONE: '@', READER: 'rule:is_reader', MEMBER: 'rule:is_member', OPERATOR: 'rule:is_operator',
           ADMIN: 'rule:is_admin'}
 #: Seconds between two looks at the files.
-_LOOK = 1.0
+CHECK_INTERVAL = 1.0
 
 
 class Rules(Protocol):
     """What may be done by whom."""
 
-    def allow(self, rule: str, who: Identity) -> bool:
-        """Whether *who* may do what *rule* is about; no to a rule that is not there."""
+    def allow(self, rule: str, identity: Identity) -> bool:
+        """Whether *identity* may do what *rule* is about; no to a rule that is not there."""
 
 
 class AllowAll:
     """Rules by which everybody may do everything, where no policy was ever read."""
 
-    def allow(self, rule: str, who: Identity) -> bool:
+    def allow(self, rule: str, identity: Identity) -> bool:
         return True
 
 
@@ -95,17 +95,17 @@ class OsloPolicy:
         self._conf = conf
         self._lock = threading.Lock()
         self._enforcer = self._read()
-        self._stamp = self._look()
-        self._looked = time.monotonic()
+        self._stamp = self._file_stamps()
+        self._checked_at = time.monotonic()
 
-    def allow(self, rule: str, who: Identity) -> bool:
-        if time.monotonic() - self._looked > _LOOK and self._lock.acquire(blocking=False):
+    def allow(self, rule: str, identity: Identity) -> bool:
+        if time.monotonic() - self._checked_at > CHECK_INTERVAL and self._lock.acquire(blocking=False):
             try:
                 self._read_if_changed()
             finally:
                 self._lock.release()
-        creds = {'roles': list(who.roles), 'project_id': who.project, 'user_id': who.user}
-        return bool(self._enforcer.enforce(rule, {'project_id': who.project}, creds))
+        creds = {'roles': list(identity.roles), 'project_id': identity.project, 'user_id': identity.user}
+        return bool(self._enforcer.enforce(rule, {'project_id': identity.project}, creds))
 
     def reload(self) -> None:
         """Read the policy file again now."""
@@ -114,7 +114,7 @@ class OsloPolicy:
             self._read_if_changed()
 
     def _read_if_changed(self) -> None:
-        stamp = self._look()
+        stamp = self._file_stamps()
         if stamp != self._stamp:
             self._stamp = stamp
             try:
@@ -122,7 +122,7 @@ class OsloPolicy:
                 LOG.info('the policy was read again')
             except BadConfiguration as error:
                 LOG.error('the new policy file is not used, the old one still is: %s', error)
-        self._looked = time.monotonic()
+        self._checked_at = time.monotonic()
 
     def _read(self) -> oslo.Enforcer:
         enforcer = make_enforcer(self._conf)
@@ -135,13 +135,13 @@ class OsloPolicy:
             raise _wrong(f'{self._conf.oslo_policy.policy_file}: it cannot be read as a policy '
                          f'({" ".join(str(error).split())})') from None
         _refuse_unreadable(enforcer, self._conf.oslo_policy.policy_file)
-        _note_unknown(enforcer)
+        _warn_of_unknown(enforcer)
         # From here on it is we who look whether the file has changed: what oslo.policy reads anew and finds wrong
         # would fail the request that made it look.
         enforcer.use_conf = False
         return enforcer
 
-    def _look(self) -> tuple[Any, ...]:
+    def _file_stamps(self) -> tuple[Any, ...]:
         """What changes when one of the files does."""
         wanted = self._conf.oslo_policy
         paths = [self._conf.find_file(each) for each in (wanted.policy_file, *wanted.policy_dirs)]
@@ -150,7 +150,7 @@ class OsloPolicy:
         return tuple((path, *_stamp(path)) for path in paths if path)
 
 
-def check_file_is_there(conf: Any) -> None:
+def check_policy_file(conf: Any) -> None:
     """
     :raises BadConfiguration: when a policy file is named and is not there; oslo.policy would go on without it
     """
@@ -175,7 +175,7 @@ def _refuse_unreadable(enforcer: oslo.Enforcer, path: str) -> None:
         raise _wrong(f'{path}: these rules cannot be understood: {", ".join(sorted(wrong))}')
 
 
-def _note_unknown(enforcer: oslo.Enforcer) -> None:
+def _warn_of_unknown(enforcer: oslo.Enforcer) -> None:
     """A rule of the file that is none of ours and that no other rule uses does nothing: a slip of the hand."""
     used = ' '.join(str(check) for check in enforcer.rules.values())
     former = {rule.deprecated_rule.name for rule in enforcer.registered_rules.values() if rule.deprecated_rule}

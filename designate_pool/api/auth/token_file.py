@@ -76,7 +76,7 @@ def digest(secret: str) -> str:
     return hashlib.sha256(secret.encode('utf-8', 'surrogateescape')).hexdigest()
 
 
-def make(name: str, project: str, roles: tuple[str, ...], digest: str, expires: datetime | None = None) -> Token:
+def make_token(name: str, project: str, roles: tuple[str, ...], digest: str, expires: datetime | None = None) -> Token:
     """A checked token.
 
     :raises ValueError: with a sentence that says what is wrong
@@ -90,7 +90,7 @@ def make(name: str, project: str, roles: tuple[str, ...], digest: str, expires: 
     return Token(name, project, roles, digest, expires)
 
 
-def moment(text: str) -> datetime:
+def parse_time(text: str) -> datetime:
     """A time in UTC, or the beginning of a day.
 
     :raises ValueError: with a sentence that says what is wrong
@@ -115,7 +115,7 @@ def parse(text: str, path: str) -> list[Token]:
         if not fields or fields[0].startswith('#'):
             continue
         try:
-            token = _of_line(fields)
+            token = _parse_line(fields)
             for other in tokens:
                 if token.name == other.name:
                     raise ValueError(f'there is a token {token.name} already')
@@ -201,15 +201,15 @@ def _by_digest(tokens: list[Token]) -> Mapping[str, Token]:
     return {token.digest: token for token in tokens}
 
 
-def _of_line(fields: list[str]) -> Token:
+def _parse_line(fields: list[str]) -> Token:
     if len(fields) not in (4, 5):
         raise ValueError(f'it has {len(fields)} fields; there must be a name, project, roles and sha256:DIGEST, and '
                          'maybe a time of expiry')
     found = _DIGEST.fullmatch(fields[3])
     if found is None:
         raise ValueError('the fourth field must be sha256: and 64 hexadecimal digits in lower case')
-    return make(fields[0], fields[1], tuple(fields[2].split(',')), found[1],
-                moment(fields[4]) if len(fields) == 5 else None)
+    return make_token(fields[0], fields[1], tuple(fields[2].split(',')), found[1],
+                      parse_time(fields[4]) if len(fields) == 5 else None)
 
 
 def _stamp(path: str) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ _NETWORK = 64
 
 
 @functools.lru_cache(maxsize=4096)
-def origin(address: str) -> str:
+def network_of(address: str) -> str:
     """An IPv4 address itself, of an IPv6 address the network; of what is no address the text."""
     try:
         found = ipaddress.ip_address(address.partition('%')[0])

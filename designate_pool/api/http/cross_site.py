@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from designate_pool.api.http.envelope import REQUEST_ID
-from designate_pool.api.schema.json_types import shown
+from designate_pool.api.schema.json_types import printable
 from designate_pool.api.views import designate
 from designate_pool.errors import Forbidden, PoolError, WrongContentType
 
@@ -55,21 +55,21 @@ class CrossSiteGuard:
             return Forbidden(what='send requests from a web page of another site', why=why)
         kind = environ.get('CONTENT_TYPE', '').partition(';')[0].strip().lower()
         if kind in _OF_FORMS and environ['REQUEST_METHOD'] not in _READING:
-            return WrongContentType(wanted='of a type that no web form has', found=shown(kind))
+            return WrongContentType(wanted='of a type that no web form has', found=printable(kind))
         return None
 
     def _sign_of_page(self, environ: Mapping[str, Any]) -> str | None:
         host = environ.get('HTTP_HOST', '')
         if host and not self._is_own(host):
-            return f"the header Host says {shown(host)}; if that is a name of this server, add it to 'hosts'"
+            return f"the header Host says {printable(host)}; if that is a name of this server, add it to 'hosts'"
         origin = environ.get('HTTP_ORIGIN')
         if origin is not None and _netloc(origin) != host.lower():
-            return f'the header Origin says {shown(origin)}'
+            return f'the header Origin says {printable(origin)}'
         site = environ.get('HTTP_SEC_FETCH_SITE', 'same-origin')
         # none: somebody has typed or kept the address, and so what follows is read
         allowed = ('same-origin', 'none') if environ['REQUEST_METHOD'] in _READING else ('same-origin',)
         if site not in allowed and not _is_navigation(environ):
-            return f'the header Sec-Fetch-Site says {shown(site)}'
+            return f'the header Sec-Fetch-Site says {printable(site)}'
         return None
 
     def _is_own(self, host: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 import falcon
 
 from designate_pool.api.http import not_implemented
-from designate_pool.api.schema.json_types import shown
+from designate_pool.api.schema.json_types import printable
 from designate_pool.api.views import designate
 from designate_pool.errors import NotFound, PoolError
 from designate_pool.model import Context
@@ -46,9 +46,9 @@ class Envelope:
             req.method = 'HEAD'
 
 
-def asker(req: falcon.Request) -> Context:
+def requester(req: falcon.Request) -> Context:
     """Who asks, as :class:`designate_pool.api.auth.middleware.middleware.AuthMiddleware` found out."""
-    found: Context = req.context.asker
+    found: Context = req.context.requester
     return found
 
 
@@ -74,7 +74,7 @@ def handle_errors(app: falcon.App[Any, Any]) -> None:
 
 def _of_ours(req: falcon.Request, resp: falcon.Response, error: PoolError, params: Any) -> None:
     if error.code >= 500 and error.code != 501:
-        LOG.error('%s %s: %s [%s]', req.method, shown(req.path, _LONGEST_PATH), error, req.context.request_id)
+        LOG.error('%s %s: %s [%s]', req.method, printable(req.path, _LONGEST_PATH), error, req.context.request_id)
     answer(resp, designate.fault(error, req.context.request_id), error.code)
 
 
@@ -100,6 +100,6 @@ def _of_falcon(req: falcon.Request, resp: falcon.Response, error: falcon.HTTPErr
 
 
 def _unexpected(req: falcon.Request, resp: falcon.Response, error: Exception, params: Any) -> None:
-    LOG.exception('%s %s failed [%s]', req.method, shown(req.path, _LONGEST_PATH), req.context.request_id,
+    LOG.exception('%s %s failed [%s]', req.method, printable(req.path, _LONGEST_PATH), req.context.request_id,
                   exc_info=error)
     answer(resp, designate.fault(PoolError(), req.context.request_id), 500)

@@ -1,7 +1,7 @@
 """The queue of requests that wait for a worker: all who ask have their turns, and none of them holds all workers.
 
 A client is who sends a token; where there is none, who names a project; and else who calls from an address.  Once a
-request has shown whose token it is (:meth:`Turn.belongs_to`), all tokens of a project are one client.  A client holds
+request has shown whose token it is (:meth:`Turn.assign_to`), all tokens of a project are one client.  A client holds
 ``most`` workers at a time, and an address with all its clients ``most_of_address``: what they ask beyond that waits,
 also while workers are idle, so that whoever else comes has one at once.  The IPv6 addresses of a network are one.
 """
@@ -15,12 +15,12 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from designate_pool.api.http.client_network import origin
+from designate_pool.api.http.client_network import network_of
 
 #: In a request's environment: its :class:`Turn`.
 TURN = 'designate_pool.turn'
 #: Tokens of which it is remembered whose they are; the one that was longest silent is forgotten first.
-KEPT = 10000
+MOST_REMEMBERED = 10000
 
 
 class FairQueue:
@@ -34,11 +34,12 @@ class FairQueue:
     :param most_of_address: workers that all clients of one address hold together
     """
 
-    def __init__(self, changed: threading.Condition, most: int, most_of_address: int, kept: int = KEPT) -> None:
+    def __init__(self, changed: threading.Condition, most: int, most_of_address: int,
+                 remembered: int = MOST_REMEMBERED) -> None:
         self.changed = changed
         self._most = most
         self._most_of_address = most_of_address
-        self._kept = kept
+        self._most_remembered = remembered
         self._waiting: collections.OrderedDict[str, collections.OrderedDict[str, collections.deque[Any]]] = \
             collections.OrderedDict()
         self._count = 0
@@ -56,7 +57,7 @@ class FairQueue:
         """
         :param task: one of waitress's channels, with at least one request
         """
-        address = f'address {origin(task.addr[0])}'
+        address = f'address {network_of(task.addr[0])}'
         queues = self._waiting.setdefault(address, collections.OrderedDict())
         queues.setdefault(_sender(task.requests[0].headers) or address, collections.deque()).append(task)
         self._count += 1
@@ -84,7 +85,7 @@ class FairQueue:
     def hold(self, turn: Turn) -> None:
         self._held.update(turn.holders)
 
-    def let_go(self, turn: Turn) -> None:
+    def release(self, turn: Turn) -> None:
         for each in turn.holders:
             self._held[each] -= 1
             if not self._held[each]:
@@ -95,13 +96,13 @@ class FairQueue:
     def remember(self, sender: str, client: str) -> None:
         self._clients[sender] = client
         self._clients.move_to_end(sender)
-        if len(self._clients) > self._kept:
+        if len(self._clients) > self._most_remembered:
             self._clients.popitem(last=False)
 
     def _next(self) -> tuple[str, str] | None:
         """The address and the sender whose turn it is, of those that do not hold as much as they may."""
         for address, queues in self._waiting.items():
-            if self._held[_all_of(address)] < self._most_of_address:
+            if self._held[_address_total(address)] < self._most_of_address:
                 for sender in queues:
                     if self._held[self._client(sender)] < self._most:
                         return address, sender
@@ -119,8 +120,8 @@ class Turn:
     :ivar client: whose workers it counts among
     """
 
-    def __init__(self, turns: FairQueue, task: Any, address: str, sender: str, client: str) -> None:
-        self._turns = turns
+    def __init__(self, queue: FairQueue, task: Any, address: str, sender: str, client: str) -> None:
+        self._queue = queue
         self.task = task
         self._address = address
         self._sender = sender
@@ -128,7 +129,7 @@ class Turn:
 
     @property
     def holders(self) -> tuple[str, str]:
-        return self.client, _all_of(self._address)
+        return self.client, _address_total(self._address)
 
     def service(self) -> None:
         """Have it carried out."""
@@ -136,31 +137,31 @@ class Turn:
         try:
             self.task.service()
         finally:
-            with self._turns.changed:
-                self._turns.let_go(self)
+            with self._queue.changed:
+                self._queue.release(self)
 
     def cancel(self) -> None:
         self.task.cancel()
 
-    def belongs_to(self, client: str) -> None:
+    def assign_to(self, client: str) -> None:
         """It has turned out whose token this is."""
         if client != self.client:
-            with self._turns.changed:
-                self._turns.remember(self._sender, client)
-                self._turns.let_go(self)
+            with self._queue.changed:
+                self._queue.remember(self._sender, client)
+                self._queue.release(self)
                 self.client = client
-                self._turns.hold(self)
+                self._queue.hold(self)
 
     @contextlib.contextmanager
-    def aside(self) -> Iterator[None]:
+    def released(self) -> Iterator[None]:
         """Within, it counts as nobody's: another worker stands in for the one that has it."""
-        with self._turns.changed:
-            self._turns.let_go(self)
+        with self._queue.changed:
+            self._queue.release(self)
         try:
             yield
         finally:
-            with self._turns.changed:
-                self._turns.hold(self)
+            with self._queue.changed:
+                self._queue.hold(self)
 
 
 def _sender(headers: Any) -> str | None:
@@ -171,5 +172,5 @@ def _sender(headers: Any) -> str | None:
     return f'named {project}' if project else None
 
 
-def _all_of(address: str) -> str:
+def _address_total(address: str) -> str:
     return f'all of {address}'

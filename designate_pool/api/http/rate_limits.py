@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 
 #: Keys remembered; the one that was longest silent is forgotten first, and begins anew with a full bucket.
-KEPT = 10000
+MOST_REMEMBERED = 10000
 
 
 class RateLimits:
@@ -24,11 +24,12 @@ class RateLimits:
     :param clock: seconds, never going back
     """
 
-    def __init__(self, rate: float, burst: int, clock: Callable[[], float] = time.monotonic, kept: int = KEPT) -> None:
+    def __init__(self, rate: float, burst: int, clock: Callable[[], float] = time.monotonic,
+                 remembered: int = MOST_REMEMBERED) -> None:
         self._rate = rate
         self._burst = max(burst, 1)
         self._clock = clock
-        self._kept = kept
+        self._most_remembered = remembered
         self._buckets: collections.OrderedDict[str, tuple[float, float]] = collections.OrderedDict()
         self._lock = threading.Lock()
 
@@ -47,6 +48,6 @@ class RateLimits:
             level = min(level + (now - since) * self._rate, self._burst)
             allowed = level >= 1
             self._buckets[key] = (level - 1 if allowed else level), now
-            if len(self._buckets) > self._kept:
+            if len(self._buckets) > self._most_remembered:
                 self._buckets.popitem(last=False)
         return 0 if allowed else max(1, math.ceil((1 - level) / self._rate))

@@ -18,7 +18,7 @@ from designate_pool.errors import BadInput, BodyTooLarge, InvalidField, WrongCon
 JSON_LIMIT = 1 << 20
 PAGE = 20
 LARGEST_PAGE = 1000
-PAGING: Mapping[str, request_fields.RequestField] = {
+PAGING: request_fields.Table = {
     'marker': request_fields.RequestField(request_fields.identifier),
     'limit': request_fields.RequestField(request_fields.JsonType(
         {'type': ['integer', 'string'], 'minimum': 1, 'maximum': LARGEST_PAGE, 'pattern': '^max$',
@@ -29,7 +29,7 @@ PAGING: Mapping[str, request_fields.RequestField] = {
 }
 
 
-def body(req: falcon.Request, table: Mapping[str, request_fields.RequestField], optional: bool = False,
+def body(req: falcon.Request, table: request_fields.Table, optional: bool = False,
          limit: int = JSON_LIMIT) -> dict[str, Any]:
     """The JSON object in the body, checked by a table of :mod:`designate_pool.api.schema.request_fields`.
 
@@ -54,10 +54,32 @@ def body(req: falcon.Request, table: Mapping[str, request_fields.RequestField], 
     return request_fields.read(given, table)
 
 
+def changes(req: falcon.Request, table: request_fields.Table) -> dict[str, Any]:
+    """The body of a request that changes something.
+
+    :raises BadInput: when it is empty
+    """
+    values = body(req, table)
+    if not values:
+        raise BadInput(why='the body has nothing to change')
+    return values
+
+
+class PathParameters:
+    """Falcon middleware: checks and converts the variable parts of the path, ids into 32 digits."""
+
+    def process_resource(self, req: falcon.Request, resp: falcon.Response, resource: Any,
+                         params: dict[str, Any]) -> None:
+        if req.context.operation is not None:
+            for name, value in params.items():
+                if name != 'zone':  # as it was typed: its page says that there is none
+                    params[name] = request_fields.in_path(name)(name, value)
+
+
 def _expect(req: falcon.Request, wanted: str, required: bool) -> None:
     found = (req.content_type or '').partition(';')[0].strip().lower()
     if found != wanted and (found or required):
-        raise WrongContentType(wanted=wanted, found=request_fields.shown(found) if found else 'without a type')
+        raise WrongContentType(wanted=wanted, found=request_fields.printable(found) if found else 'without a type')
 
 
 def _content(req: falcon.Request, limit: int) -> bytes:
@@ -82,14 +104,14 @@ class _Objects:
 
     def __call__(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         self._count += 1
-        if not self._count % request_fields.TURN:
+        if not self._count % request_fields.YIELD_EVERY:
             time.sleep(0)
         found = dict(pairs)
         if len(found) < len(pairs):
             seen: set[str] = set()
             for name, _ in pairs:
                 if name in seen:
-                    raise InvalidField(field=request_fields.shown(name), why='given more than once')
+                    raise InvalidField(field=request_fields.printable(name), why='given more than once')
                 seen.add(name)
         return found
 
@@ -108,24 +130,24 @@ class ListRequest:
     sort_key: str | None = None
     sort_dir: str | None = None
 
-    def ask(self) -> dict[str, Any]:
+    def arguments(self) -> dict[str, Any]:
         """The arguments of Central's find methods; one more than the limit tells whether there is a next page."""
         return {'criterion': self.criterion, 'marker': self.marker, 'limit': self.limit + 1,
                 'sort_key': self.sort_key, 'sort_dir': self.sort_dir}
 
 
-def listing(req: falcon.Request, filters: Mapping[str, request_fields.RequestField]) -> ListRequest:
+def listing(req: falcon.Request, filters: request_fields.Table) -> ListRequest:
     """The query of a list: filters and paging."""
     given = query(req, {**filters, **PAGING})
     paging = {name: given.pop(name, None) for name in PAGING}
     return ListRequest(given, paging.pop('limit') or PAGE, **paging)
 
 
-def query(req: falcon.Request, table: Mapping[str, request_fields.RequestField]) -> dict[str, Any]:
+def query(req: falcon.Request, table: request_fields.Table) -> dict[str, Any]:
     """The parameters after the question mark, checked by a table."""
     for name, value in req.params.items():
         if isinstance(value, list):
-            raise InvalidField(field=request_fields.shown(name), why='given more than once')
+            raise InvalidField(field=request_fields.printable(name), why='given more than once')
     return request_fields.read_query(req.params, table)
 
 

@@ -34,7 +34,7 @@ from waitress.parser import HTTPRequestParser
 from waitress.utilities import BadRequest, Error, RequestEntityTooLarge
 
 from designate_pool.api.http.admission import ADMITTED, HEAD
-from designate_pool.api.http.client_network import origin
+from designate_pool.api.http.client_network import network_of
 from designate_pool.api.http.envelope import REQUEST_ID
 from designate_pool.api.http.fair_queue import TURN, FairQueue, Turn
 from designate_pool.api.views import designate
@@ -43,11 +43,11 @@ from designate_pool.model import Endpoint
 
 LOG = logging.getLogger(__name__)
 #: In a request's environment: a context manager; within it another worker stands in for the one that has the request.
-ASIDE = 'designate_pool.aside'
+LONG_WAIT = 'designate_pool.long_wait'
 #: Bytes of a body that the limit of all bodies together does not ask about: the limit of connections bounds them.
-LITTLE = 1 << 20
+SMALL_BODY = 1 << 20
 #: Bytes of what stands around the chunks of a body: a chunk's size with its extensions, and what follows the last one.
-LONGEST_FRAMING = 1 << 14
+MOST_FRAMING = 1 << 14
 
 
 class ApiServer:
@@ -60,19 +60,19 @@ class ApiServer:
     :param connections: how many clients may be connected at once; more wait in the backlog
     :param body_limit: bytes of a request's body that are taken at all
     :param bodies_limit: bytes of all bodies over :data:`LITTLE` together
-    :param judges_heads: whether the application is to be shown headers by themselves, as
+    :param checks_headers: whether the application is to be shown headers by themselves, as
         :mod:`designate_pool.api.http.admission` says
     """
 
     def __init__(self, app: Callable[..., Any], listen: Endpoint, threads: int = 16, connections: int = 500,
                  body_limit: int = 64 << 20, idle_timeout: int = 60, request_timeout: float = 120,
-                 bodies_limit: int = 1 << 30, judges_heads: bool = False, threads_per_client: int = 0) -> None:
+                 bodies_limit: int = 1 << 30, checks_headers: bool = False, threads_per_client: int = 0) -> None:
         self._app = app
         self._bodies_limit = bodies_limit
-        self._judges_heads = judges_heads
+        self._checks_headers = checks_headers
         self._threads = threads
         self._most = min(threads_per_client or max(threads // 2, 1), threads)
-        self._aside = 0
+        self._extra_threads = 0
         self._lock = threading.Lock()
         self._listen = listen
         self._request_timeout = request_timeout
@@ -103,9 +103,9 @@ class ApiServer:
         logging.getLogger('waitress.queue').setLevel(logging.ERROR)
         adjusted = adjustments.Adjustments(**self._options)
         self._server = _Server(self._serve, self._map, adj=adjusted, request_timeout=self._request_timeout,
-                               bodies_limit=self._bodies_limit, judges_heads=self._judges_heads)
+                               bodies_limit=self._bodies_limit, checks_headers=self._checks_headers)
         # Many clients may share an address, that of a proxy: all of them together leave the others half as many.
-        self._server.take_turns(self._most, (self._threads + self._most + 1) // 2)
+        self._server.use_fair_queue(self._most, (self._threads + self._most + 1) // 2)
         self._thread = threading.Thread(target=self._run, name='api', daemon=True)
         self._thread.start()
 
@@ -122,23 +122,23 @@ class ApiServer:
         self._thread = self._stop_by = None
 
     def _serve(self, environ: dict[str, Any], start_response: Any) -> Any:
-        environ[ASIDE] = functools.partial(self._step_aside, environ[TURN])
+        environ[LONG_WAIT] = functools.partial(self._leave_workers, environ[TURN])
         return self._app(environ, start_response)
 
     @contextlib.contextmanager
-    def _step_aside(self, turn: Turn) -> Iterator[None]:
-        self._have_aside(1)
+    def _leave_workers(self, turn: Turn) -> Iterator[None]:
+        self._change_extra_threads(1)
         try:
-            with turn.aside():
+            with turn.released():
                 yield
         finally:
-            self._have_aside(-1)
+            self._change_extra_threads(-1)
 
-    def _have_aside(self, more: int) -> None:
+    def _change_extra_threads(self, more: int) -> None:
         with self._lock:
-            self._aside += more
+            self._extra_threads += more
             if self._server is not None:
-                self._server.task_dispatcher.set_thread_count(self._threads + self._aside)
+                self._server.task_dispatcher.set_thread_count(self._threads + self._extra_threads)
 
     def _run(self) -> None:
         assert self._server is not None
@@ -163,35 +163,35 @@ class ApiServer:
 class _Parser(HTTPRequestParser):
     """A request that arrives, and whose headers are judged by themselves.
 
-    :ivar asked: whether the application was shown the headers
+    :ivar headers_checked: whether the application was shown the headers
     :ivar limit: bytes that its body may have; None until it was admitted
-    :ivar over: whether all bodies together have become too large
+    :ivar exceeded_limit: whether all bodies together have become too large
     """
 
     expect_continue: bool = False
-    asked = False
+    headers_checked = False
     limit: int | None = None
-    over: int | None = None
+    exceeded_limit: int | None = None
     wants_continue = False
 
     def received(self, data: bytes) -> int:
-        was_there = self.headers_finished
+        had_headers = self.headers_finished
         try:
             consumed: int = super().received(data)
         except ValueError:  # waitress makes numbers and addresses of them without a look
             self.error, self.completed = BadRequest('The headers are invalid'), True
             return len(data)
-        if not self.asked and self.expect_continue:
+        if not self.headers_checked and self.expect_continue:
             self.expect_continue, self.wants_continue = False, True
-        if self.over is not None:
-            self.error, self.completed = _Overfull(str(TooManyBodies(limit=self.over))), True
-        elif self.limit is not None and self.held > self.limit:
+        if self.exceeded_limit is not None:
+            self.error, self.completed = _BodiesTooLarge(str(TooManyBodies(limit=self.exceeded_limit))), True
+        elif self.limit is not None and self.received_bytes > self.limit:
             self.error, self.completed = RequestEntityTooLarge(f'exceeds max_body of {self.limit}'), True
-        elif self.chunked and self.headers_finished and not was_there and 'CONTENT_LENGTH' in self.headers:
+        elif self.chunked and self.headers_finished and not had_headers and 'CONTENT_LENGTH' in self.headers:
             # Whoever is in front of us may have gone by the other one (RFC 9112 section 6.3).
             self.error, self.completed = BadRequest('Transfer-Encoding and Content-Length exclude each other'), True
-        elif not self.completed and self._framing > LONGEST_FRAMING:
-            self.error, self.completed = BadRequest(f'a chunk size or trailer exceeds {LONGEST_FRAMING} bytes'), True
+        elif not self.completed and self._framing > MOST_FRAMING:
+            self.error, self.completed = BadRequest(f'a chunk size or trailer exceeds {MOST_FRAMING} bytes'), True
         return consumed
 
     @property
@@ -200,18 +200,18 @@ class _Parser(HTTPRequestParser):
         return len(self.body_rcv.control_line) + len(self.body_rcv.trailer) if self.chunked else 0
 
     @property
-    def held(self) -> int:
+    def received_bytes(self) -> int:
         """Bytes of the body that are there."""
         return 0 if self.body_rcv is None else self.body_rcv.__len__()
 
     @property
     def size(self) -> int:
         """Bytes that count in the limit of all bodies."""
-        size = 0 if self.limit is None else max(self.content_length, self.held)
-        return size if size > LITTLE else 0
+        size = 0 if self.limit is None else max(self.content_length, self.received_bytes)
+        return size if size > SMALL_BODY else 0
 
 
-class _Overfull(Error):
+class _BodiesTooLarge(Error):
     code = 503
     reason = 'Service Unavailable'
 
@@ -225,21 +225,21 @@ class _Task(task.WSGITask):
         return environ
 
 
-class _Head:
+class _HeadersOnly:
     """Stands in the queue for a request of which the headers alone are there."""
 
     error = None
 
-    def __init__(self, whole: _Parser) -> None:
-        self.whole = whole
-        self.request = copy.copy(whole)
+    def __init__(self, request: _Parser) -> None:
+        self.full_request = request
+        self.request = copy.copy(request)
         self.request.body_rcv = None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.request, name)
 
 
-class _HeadTask(task.WSGITask):
+class _HeadersTask(task.WSGITask):
     """Has the application judge the headers: its answer is the answer, unless it admits the body."""
 
     admitted = False
@@ -251,7 +251,7 @@ class _HeadTask(task.WSGITask):
         return environ
 
     def _admit(self, limit: int) -> None:
-        self.channel.server.admit(self.request.whole, limit)
+        self.channel.server.admit(self.request.full_request, limit)
         self.admitted = True
 
     def execute(self) -> None:
@@ -259,7 +259,7 @@ class _HeadTask(task.WSGITask):
         super().execute()
         if self.admitted:
             self.close_on_finish = False
-            self.request.whole.expect_continue = self.request.whole.wants_continue
+            self.request.full_request.expect_continue = self.request.full_request.wants_continue
         else:
             self.channel.refused = True
 
@@ -292,35 +292,35 @@ class _Channel(HTTPChannel):
     def received(self, data: bytes) -> bool:
         if self.draining:
             return False
-        held = self._held()
+        received_bytes = self._received_bytes()
         taken: bool = super().received(data)
         if self.request is None:
             self.arriving_since = None
         elif self.arriving_since is None:
             self.arriving_since = time.time()
         if isinstance(self.request, _Parser):
-            self._judge(self.request)
-            if self.request.chunked and self._held() // LITTLE > held // LITTLE:
-                self.server.weigh(self.request)
+            self._check_headers(self.request)
+            if self.request.chunked and self._received_bytes() // SMALL_BODY > received_bytes // SMALL_BODY:
+                self.server.limit_rest(self.request)
         return taken
 
-    def _held(self) -> int:
-        return self.request.held if isinstance(self.request, _Parser) else 0
+    def _received_bytes(self) -> int:
+        return self.request.received_bytes if isinstance(self.request, _Parser) else 0
 
-    def _judge(self, whole: _Parser) -> None:
+    def _check_headers(self, request: _Parser) -> None:
         with self.requests_lock:
-            if whole.asked or not whole.headers_finished or whole.completed or self.will_close:
+            if request.headers_checked or not request.headers_finished or request.completed or self.will_close:
                 return
-            whole.asked = True
-            self.requests.append(_Head(whole))  # nothing more is read until that is answered
+            request.headers_checked = True
+            self.requests.append(_HeadersOnly(request))  # nothing more is read until that is answered
             if len(self.requests) == 1:
                 self.server.add_task(self)
 
     def parser_class(self, adj: Any) -> HTTPRequestParser:
-        return _Parser(adj) if self.server.judges_heads else HTTPRequestParser(adj)
+        return _Parser(adj) if self.server.checks_headers else HTTPRequestParser(adj)
 
     def task_class(self, channel: HTTPChannel, request: Any) -> task.WSGITask:
-        return (_HeadTask if isinstance(request, _Head) else _Task)(channel, request)
+        return (_HeadersTask if isinstance(request, _HeadersOnly) else _Task)(channel, request)
 
     def _flush_some(self, do_close: bool = True) -> None:
         # The loop of waitress takes no lock when no request is worked on, while a worker that has just judged headers
@@ -400,17 +400,17 @@ class _Server(server.TcpWSGIServer):
     channel_class = _Channel
     trigger: Any
 
-    def __init__(self, *arguments: Any, request_timeout: float, bodies_limit: int, judges_heads: bool,
+    def __init__(self, *arguments: Any, request_timeout: float, bodies_limit: int, checks_headers: bool,
                  **options: Any) -> None:
         self._request_timeout = request_timeout
         self._bodies_limit = bodies_limit
         self._admitting = threading.Lock()
-        self.judges_heads = judges_heads
+        self.checks_headers = checks_headers
         super().__init__(*arguments, **options)
         self.trigger.close()
         self.trigger = _Trigger(self._map)
 
-    def take_turns(self, most: int, most_of_address: int) -> None:
+    def use_fair_queue(self, most: int, most_of_address: int) -> None:
         self.task_dispatcher.queue = FairQueue(self.task_dispatcher.queue_cv, most, most_of_address)
 
     def admit(self, request: _Parser, limit: int) -> None:
@@ -424,10 +424,10 @@ class _Server(server.TcpWSGIServer):
                 request.limit = None
                 raise TooManyBodies(limit=self._bodies_limit)
 
-    def weigh(self, request: _Parser) -> None:
+    def limit_rest(self, request: _Parser) -> None:
         """Refuse the rest of *request*, whose length is not known, when all bodies together have become too large."""
         if self._bodies() > self._bodies_limit:
-            request.over = self._bodies_limit
+            request.exceeded_limit = self._bodies_limit
 
     def _bodies(self) -> int:
         channels = list(self.active_channels.values())
@@ -445,11 +445,11 @@ class _Server(server.TcpWSGIServer):
         Of the address that holds most of them it is the one that was silent for longest; one that is being worked for
         stays.
         """
-        held = collections.Counter(origin(channel.addr[0]) for channel in self.active_channels.values())
+        held = collections.Counter(network_of(channel.addr[0]) for channel in self.active_channels.values())
         idle = [channel for channel in self.active_channels.values()
                 if not (channel.requests or channel.total_outbufs_len or channel.will_close)]
         if idle:
-            min(idle, key=lambda channel: (-held[origin(channel.addr[0])], channel.last_activity)).will_close = True
+            min(idle, key=lambda channel: (-held[network_of(channel.addr[0])], channel.last_activity)).will_close = True
 
     def maintenance(self, now: float) -> None:
         super().maintenance(now)

@@ -18,15 +18,15 @@ import jsonschema_rs
 from designate_pool.errors import InvalidField
 
 #: Neither a database column nor a zone file can hold these, or they end a line, or command a terminal.
-_UNFIT = re.compile('[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]')
-_FITTING = r'[^\u0000-\u0008\u000a-\u001f\u007f-\u009f\u2028\u2029]*'
+_CONTROL = re.compile('[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]')
+_NO_CONTROL = r'[^\u0000-\u0008\u000a-\u001f\u007f-\u009f\u2028\u2029]*'
 #: A text of one line, and one that is more than blanks.
-FIT = f'^{_FITTING}$'
-SOME = rf'^{_FITTING}[^\u0000-\u0020\u007f-\u009f\s]{_FITTING}$'
+ONE_LINE = f'^{_NO_CONTROL}$'
+NOT_BLANK = rf'^{_NO_CONTROL}[^\u0000-\u0020\u007f-\u009f\s]{_NO_CONTROL}$'
 #: The keyword with which a schema says in words what is wrong with a value; it is an extension, so it may be shown.
 MESSAGE = 'x-message'
 #: So many mistakes are told at once, and only of what holds few values: of each the checker copies the surroundings.
-MISTAKES, FEW_VALUES = 20, 200
+MOST_MISTAKES, FEW_VALUES = 20, 200
 
 _TYPES = {'string': 'a text', 'integer': 'a whole number', 'number': 'a number', 'boolean': 'true or false',
           'array': 'a list', 'object': 'an object'}
@@ -35,9 +35,9 @@ Path = tuple[str, ...]
 Convert = Callable[[str, Any], Any]
 
 
-def shown(name: str, longest: int = 100) -> str:
+def printable(name: str, longest: int = 100) -> str:
     """A name that came from outside, fit to be shown."""
-    return _UNFIT.sub('?', name)[:longest] or "''"
+    return _CONTROL.sub('?', name)[:longest] or "''"
 
 
 class Checker:
@@ -65,12 +65,12 @@ class Checker:
         except ValueError:
             raise InvalidField(field=name or 'body', why='is nested too deeply') from None
         # Of each field the first: what is of a wrong type is none of the words either.
-        told: dict[str, str] = {}
+        mistake_by_field: dict[str, str] = {}
         for field, why in itertools.chain.from_iterable(self._mistakes(name, each) for each in errors):
-            told.setdefault(field, why)
-        mistakes = list(told.items())
+            mistake_by_field.setdefault(field, why)
+        mistakes = list(mistake_by_field.items())
         field, why = mistakes[0]
-        raise InvalidField(field=field, why=why, **({'all': mistakes[:MISTAKES]} if len(mistakes) > 1 else {}))
+        raise InvalidField(field=field, why=why, **({'all': mistakes[:MOST_MISTAKES]} if len(mistakes) > 1 else {}))
 
     def _errors(self, value: Any) -> list[Any]:
         if _count(value, FEW_VALUES) < FEW_VALUES:
@@ -92,7 +92,7 @@ class Checker:
         if keyword == 'additionalProperties':
             known = [each for each, of in schema['properties'].items() if 'not' not in of]
             why = f'not known here; known are {", ".join(known)}' if known else 'not known here; nothing is'
-            return [(_dotted(name, (*at, shown(each))), why) for each in error.kind.unexpected]
+            return [(_dotted(name, (*at, printable(each))), why) for each in error.kind.unexpected]
         return [(_dotted(name, at), _why(schema, keyword, error.instance))]
 
 
@@ -109,7 +109,7 @@ def _why(schema: Mapping[str, Any], keyword: str, value: Any) -> str:
         return f'must be from {schema["minimum"]} to {schema["maximum"]}'
     if keyword == 'enum':
         return f'must be one of {", ".join(str(each) for each in schema["enum"] if each is not None)}'
-    if keyword == 'pattern' and not _UNFIT.search(value) or keyword in ('minItems', 'minLength'):
+    if keyword == 'pattern' and not _CONTROL.search(value) or keyword in ('minItems', 'minLength'):
         return 'must not be empty'
     if keyword == 'pattern':
         return 'has control characters in it'
@@ -164,13 +164,13 @@ def _count(value: Any, enough: int) -> int:
 
 def _unencodable(value: Any, path: Path) -> Iterator[Path]:
     """Where in *value* texts are that cannot be encoded."""
-    if isinstance(value, str) and _UNFIT.search(value):
+    if isinstance(value, str) and _CONTROL.search(value):
         yield path
     elif isinstance(value, list):
         for index, each in enumerate(value):
             yield from _unencodable(each, (*path, str(index)))
     elif isinstance(value, dict):
         for name, each in value.items():
-            if _UNFIT.search(name):
-                yield (*path, shown(name))
-            yield from _unencodable(each, (*path, shown(name)))
+            if _CONTROL.search(name):
+                yield (*path, printable(name))
+            yield from _unencodable(each, (*path, printable(name)))

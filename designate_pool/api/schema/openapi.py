@@ -17,13 +17,6 @@ from designate_pool.api.schema.operation import ANYONE, ApiOperation, Schema
 from designate_pool.api.schema.request_fields import RequestField
 from designate_pool.api.schema.response_types import FAULT, ref
 
-#: What the variable parts of addresses are; the ones that are not here are ids.
-IN_PATH = {
-    'plan_id': request_fields.plan_id,
-    'project_id': request_fields.project,
-    'status_id': request_fields.some_text,
-    'zone': request_fields.some_text,
-}
 #: What every request with a token may have.
 HEADERS = {
     # An empty one is as none.
@@ -99,7 +92,7 @@ def _operation(tag: str, each: ApiOperation, bodies: dict[str, Schema]) -> dict[
 
 
 def _parameters(each: ApiOperation) -> list[dict[str, Any]]:
-    found = [_parameter(name, 'path', RequestField(IN_PATH.get(name, request_fields.identifier), required=True))
+    found = [_parameter(name, 'path', RequestField(request_fields.in_path(name), required=True))
              for name in re.findall(r'\{(\w+)\}', each.path)]
     query = {**each.query, **(request.PAGING if each.is_list else {})}
     found.extend(_parameter(name, 'query', field) for name, field in query.items())

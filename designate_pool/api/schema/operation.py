@@ -10,10 +10,9 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from designate_pool.api.schema.request_fields import RequestField
+from designate_pool.api.schema.request_fields import Table
 
 Schema = Mapping[str, Any]
-Table = Mapping[str, RequestField]
 
 #: Roles, each of which may do what the ones before it may.
 ANYONE, READER, MEMBER, OPERATOR, ADMIN = 'anyone', 'reader', 'member', 'operator', 'admin'

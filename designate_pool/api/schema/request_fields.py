@@ -17,16 +17,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timezone
 from typing import Any, TypeVar
 
-from designate_pool.api.schema.json_types import FIT, MESSAGE, SOME, Checker, JsonType, nullable, shown
+from designate_pool.api.schema.json_types import MESSAGE, NOT_BLANK, ONE_LINE, Checker, JsonType, nullable, printable
 from designate_pool.errors import InvalidField
 from designate_pool.model import Status
 from designate_pool.serial import SPACE
 
-__all__ = ['RequestField', 'JsonType', 'MESSAGE', 'read', 'read_query', 'schema_of', 'shown']
+__all__ = ['RequestField', 'JsonType', 'MESSAGE', 'read', 'read_query', 'schema_of', 'printable']
 
 T = TypeVar('T')
 #: Things after which green threads that wait get their turn.
-TURN = 1000
+YIELD_EVERY = 1000
 
 MAX_NUMBER = (1 << 31) - 1
 _HEX = '[0-9a-fA-F]'
@@ -77,7 +77,7 @@ def in_turns(items: Iterable[T]) -> Iterator[T]:
     """*items*, of which there may be many; green threads that wait get their turns meanwhile."""
     for number, each in enumerate(items, 1):
         yield each
-        if not number % TURN:
+        if not number % YIELD_EVERY:
             time.sleep(0)
 
 
@@ -163,8 +163,8 @@ _PLAN_ID = {'type': 'string', 'pattern': f'^{_HEX}[0-9a-fA-F-]{{3,35}}$',
             MESSAGE: 'must be a UUID, or its first digits, four at least'}
 _LINES = r'^[^\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029]*$'
 
-text = JsonType({'type': 'string', 'pattern': FIT})
-some_text = JsonType({'type': 'string', 'pattern': SOME})
+text = JsonType({'type': 'string', 'pattern': ONE_LINE})
+some_text = JsonType({'type': 'string', 'pattern': NOT_BLANK})
 #: A text that may have more than one line.
 lines = JsonType({'type': 'string', 'pattern': _LINES})
 #: A name; they are all kept in lower case.
@@ -325,3 +325,10 @@ RECORDSET_FILTERS = {
     'ttl': RequestField(_number_as_text),
     'description': RequestField(some_text),
 }
+#: The variable parts of paths that are not ids.
+_IN_PATH = {'plan_id': plan_id, 'project_id': project, 'zone': some_text}
+
+
+def in_path(name: str) -> JsonType:
+    """What the variable part *name* of a path may be."""
+    return _IN_PATH.get(name, identifier)

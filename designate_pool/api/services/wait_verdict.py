@@ -56,14 +56,14 @@ class WaitVerdict:
         return self.done or self.failed
 
 
-def judge(wanted: WaitTarget, standing: ZoneState) -> WaitVerdict:
+def judge(wanted: WaitTarget, state: ZoneState) -> WaitVerdict:
     """
-    :param standing: with servers and rows where *wanted* says by how many
+    :param state: with servers and rows where *wanted* says by how many
     """
-    domain = standing.domain
+    domain = state.domain
     if domain is None or domain.status is Status.DELETED:
         return WaitVerdict(done=wanted.deletion, failed=not wanted.deletion)
-    if wanted.servers is not None and len(current(wanted, standing)) >= wanted.servers:
+    if wanted.servers is not None and len(current(wanted, state)) >= wanted.servers:
         return WaitVerdict(done=True)
     if not wanted.deletion and wanted.servers is None and consensus.is_reached(domain, wanted.serial):
         return WaitVerdict(done=True)
@@ -72,19 +72,19 @@ def judge(wanted: WaitTarget, standing: ZoneState) -> WaitVerdict:
     return WaitVerdict(failed=domain.status is Status.ERROR and not consensus.is_reached(domain, wanted.serial))
 
 
-def current(wanted: WaitTarget, standing: ZoneState) -> list[PoolServer]:
+def current(wanted: WaitTarget, state: ZoneState) -> list[PoolServer]:
     """The servers that count and have what is waited for."""
-    domain, rows = standing.domain, consensus.by_server(standing.rows)
+    domain, rows = state.domain, consensus.by_server(state.rows)
     if domain is None:
         return []
-    return [each for each in counting(standing) if (
+    return [each for each in counting(state) if (
         consensus.has_deleted(domain, rows.get(each.id, {})) if wanted.deletion else
         consensus.serves(domain, rows.get(each.id, {}), wanted.serial))]
 
 
-def counting(standing: ZoneState) -> list[PoolServer]:
+def counting(state: ZoneState) -> list[PoolServer]:
     """The servers that the threshold is about."""
-    return [each for each in standing.servers if counts(each, standing.pool)]
+    return [each for each in state.servers if counts(each, state.pool)]
 
 
 def counts(server: PoolServer, pool: Pool | None) -> bool:
@@ -92,9 +92,9 @@ def counts(server: PoolServer, pool: Pool | None) -> bool:
     return consensus.counts(server, pool is not None and pool.count_joining_servers)
 
 
-def needed(standing: ZoneState) -> int | None:
+def needed(state: ZoneState) -> int | None:
     """How many servers the threshold asks for; None where that was never published."""
-    return None if standing.pool is None else needed_of(len(counting(standing)), standing.pool)
+    return None if state.pool is None else needed_of(len(counting(state)), state.pool)
 
 
 def needed_of(total: int, pool: Pool) -> int | None:

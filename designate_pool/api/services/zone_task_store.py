@@ -22,9 +22,9 @@ from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.zones import zone_tasks
 
 #: Bytes of a piece, and how many pieces one transaction keeps: a statement may have 16 MiB on MariaDB.
-PIECE, AT_ONCE = 1 << 18, 4
+PIECE, PIECES_PER_TRANSACTION = 1 << 18, 4
 #: Zone files of at most so many bytes are waited for, so many seconds: the answer tells how it ended.
-WAITED_FOR, PATIENCE = 1 << 20, 3.0
+LARGEST_WAITED_FOR, WAIT_SECONDS = 1 << 20, 3.0
 #: Bytes of an export that are kept in memory; what is longer goes to a temporary file.
 IN_MEMORY = 1 << 20
 #: Seconds after which to ask again when too many imports are under way.
@@ -43,36 +43,36 @@ class ZoneTaskStore:
         self._given = storage
         self._pending_imports = pending_imports
 
-    def page(self, kind: ZoneTaskKind, who: Context, criterion: dict[str, str], **paging: object) -> list[ZoneTask]:
+    def page(self, kind: ZoneTaskKind, context: Context, criterion: dict[str, str], **paging: object) -> list[ZoneTask]:
         """See :func:`designate_pool.storage.zones.zone_tasks.find`."""
-        return self._storage.read(zone_tasks.find, kind, criterion, who.scope, **paging)
+        return self._storage.read(zone_tasks.find, kind, criterion, context.scope, **paging)
 
-    def get(self, kind: ZoneTaskKind, who: Context, task_id: str) -> ZoneTask:
+    def get(self, kind: ZoneTaskKind, context: Context, task_id: str) -> ZoneTask:
         """
         :raises ZoneImportNotFound: or ZoneExportNotFound: when there is none, or it is another project's
         """
-        found = self._storage.ask(zone_tasks.get, kind, task_id, who.scope)
+        found = self._storage.ask(zone_tasks.get, kind, task_id, context.scope)
         if found is None:
             raise _missing(kind, task_id)
         return found
 
-    def remove(self, kind: ZoneTaskKind, who: Context, task_id: str) -> None:
+    def remove(self, kind: ZoneTaskKind, context: Context, task_id: str) -> None:
         """
         :raises ZoneImportNotFound: or ZoneExportNotFound: as :meth:`get`
         """
-        if not self._storage.run(zone_tasks.remove, kind, task_id, who.scope):
+        if not self._storage.run(zone_tasks.remove, kind, task_id, context.scope):
             raise _missing(kind, task_id)
 
-    def keep_export(self, who: Context, domain: Domain) -> ZoneTask:
+    def store_export(self, context: Context, domain: Domain) -> ZoneTask:
         """An export of *domain*."""
         now = utcnow()
         task = ZoneTask(new_id(), ZoneTaskKind.EXPORT, project_id=domain.project_id,
-                        status=ZoneTaskStatus.COMPLETE, domain_id=domain.id, request_id=who.request_id, created_at=now,
-                        updated_at=now)
+                        status=ZoneTaskStatus.COMPLETE, domain_id=domain.id, request_id=context.request_id,
+                        created_at=now, updated_at=now)
         self._storage.run(zone_tasks.put, task, now)
         return task
 
-    def take_in(self, who: Context, pieces: Iterable[bytes], pool_id: str | None = None) -> ZoneTask:
+    def store_import(self, context: Context, pieces: Iterable[bytes], pool_id: str | None = None) -> ZoneTask:
         """Keep a zone file that is to be imported.
 
         :param pool_id: the pool that the zone goes to; None for the default one
@@ -80,11 +80,11 @@ class ZoneTaskStore:
         :raises OverLimit: when as many of the project are under way already as may be
         """
         most = self._pending_imports
-        if most is not None and who.project_id and most <= self._storage.ask(
-                zone_tasks.count_pending, who.project_id, most):
+        if most is not None and context.project_id and most <= self._storage.ask(
+                zone_tasks.count_pending, context.project_id, most):
             raise OverLimit(limit=f'{most} imports of the project are under way', seconds=RETRY_AFTER)
-        task = ZoneTask(new_id(), ZoneTaskKind.IMPORT, project_id=who.project_id, request_id=who.request_id,
-                        created_at=utcnow(), may_nest=who.may_nest, pool_id=pool_id)
+        task = ZoneTask(new_id(), ZoneTaskKind.IMPORT, project_id=context.project_id, request_id=context.request_id,
+                        created_at=utcnow(), may_nest=context.may_nest, pool_id=pool_id)
         batches = _batches(pieces)
         first, following = next(batches, []), next(batches, None)
         size = sum(map(len, first))
@@ -107,9 +107,9 @@ class ZoneTaskStore:
 
     def wait_for(self, task: ZoneTask) -> ZoneTask:
         """*task* as it is when it has ended, or after a few seconds; a large one as it is."""
-        if task.size is None or task.size > WAITED_FOR:
+        if task.size is None or task.size > LARGEST_WAITED_FOR:
             return task
-        end, pauses = time.monotonic() + PATIENCE, PAUSES.delays()
+        end, pauses = time.monotonic() + WAIT_SECONDS, PAUSES.delays()
         while time.monotonic() < end and task.status is ZoneTaskStatus.PENDING:
             time.sleep(next(pauses))
             found = self._storage.ask(zone_tasks.get, task.kind, task.id, None)
@@ -143,7 +143,7 @@ class ZoneTaskStore:
         return self._given
 
 
-def checked(pieces: Iterable[bytes]) -> Iterator[bytes]:
+def validated(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """The pieces of a zone file.
 
     :raises BadInput: when it is not text that can be kept, or empty
@@ -175,7 +175,7 @@ def _batches(pieces: Iterable[bytes]) -> Iterator[list[bytes]]:
     batch: list[bytes] = []
     for piece in pieces:
         batch.append(piece)
-        if len(batch) == AT_ONCE:
+        if len(batch) == PIECES_PER_TRANSACTION:
             yield batch
             batch = []
     if batch:

@@ -103,10 +103,10 @@ class ZoneWatcher:
             return wait.seen
         if self._stopping:
             raise ServiceUnavailable(service='the API', why='it stops')
-        standing = self.standing(wanted.domain_id)
-        return standing, judge(wanted, standing)
+        state = self.state_of(wanted.domain_id)
+        return state, judge(wanted, state)
 
-    def standing(self, domain_id: str) -> ZoneState:
+    def state_of(self, domain_id: str) -> ZoneState:
         """How a domain stands now, with servers, rows and pool."""
         return self._storage.read(_look, [domain_id], lambda domain: True)[domain_id]
 
@@ -143,9 +143,9 @@ class ZoneWatcher:
         found = self._storage.read(_look, list(by_domain), needs_rows)
         now = time.monotonic()
         for wait in waits:
-            standing = found[wait.wanted.domain_id]
-            verdict = judge(wait.wanted, standing)
-            wait.seen = standing, verdict
+            state = found[wait.wanted.domain_id]
+            verdict = judge(wait.wanted, state)
+            wait.seen = state, verdict
             wait.next_look = _next_look(now, now - wait.began)
             if verdict.over:
                 wait.over.set()

@@ -20,7 +20,7 @@ from designate_pool.storage.reporting.dashboard import RecentChange, RecentFailu
 
 #: More recordsets than this are not counted.
 COUNTED = 10000
-_LOOKS = {AuditKind.SERIALS: 'Serials', AuditKind.CONTENTS: 'Contents'}
+_AUDIT_NAMES = {AuditKind.SERIALS: 'Serials', AuditKind.CONTENTS: 'Contents'}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -146,10 +146,10 @@ def _changes(changes: Sequence[RecentChange], base: str, now: datetime) -> Conte
 def _audit(audit: Audit, now: datetime) -> Iterator[tuple[Content, ...]]:
     """Its last round and the present one, as far as there are such."""
     if audit.last is not None and audit.last_started_at is not None:
-        yield (_LOOKS[audit.kind], 'last', moment(audit.last_started_at), span(audit.last_seconds or 0.0),
+        yield (_AUDIT_NAMES[audit.kind], 'last', moment(audit.last_started_at), span(audit.last_seconds or 0.0),
                *_counted(audit.last))
     if audit.is_under_way(now):
-        yield (_LOOKS[audit.kind], 'now', moment(audit.started_at), f'since {age(audit.started_at, now)}',
+        yield (_AUDIT_NAMES[audit.kind], 'now', moment(audit.started_at), f'since {age(audit.started_at, now)}',
                *_counted(audit.now))
 
 
@@ -174,34 +174,36 @@ def zone_link(name: str, domain_id: str, base: str) -> Html:
     return el('a', name, href=f'{base}/status/zones/{dashed(domain_id)}')
 
 
-def zone_page(domain: Domain, told: Mapping[str, Any], recordsets: int | None, base: str, now: datetime) -> str:
+def zone_page(domain: Domain, explained: Mapping[str, Any], recordsets: int | None, base: str, now: datetime) -> str:
     """One domain.
 
-    :param told: what :func:`designate_pool.api.views.explain.explain` says
+    :param explained: what :func:`designate_pool.api.views.explain.explain` says
     :param recordsets: how many it has, :data:`COUNTED` for that or more; None when that is not known
     """
+    servers = explained['servers']
     return page(
         domain.name, base, now,
         el('h1', domain.name, ' ', state(domain.status.value)),
-        el('p', told['summary'], class_='summary', id='summary'),
-        el('p', told['lacking']) if told['lacking'] else None,
-        section('advice', 'What to do', el('ul', *(el('li', each) for each in told['advice']))
-                if told['advice'] else el('p', 'Nothing.')),
-        section('servers', 'Servers', facts(*((each['name'], each['state_of']) for each in told['servers'])), table(
+        el('p', explained['summary'], class_='summary', id='summary'),
+        el('p', explained['lacking']) if explained['lacking'] else None,
+        section('advice', 'What to do', el('ul', *(el('li', each) for each in explained['advice']))
+                if explained['advice'] else el('p', 'Nothing.')),
+        section('servers', 'Servers', facts(*((each['name'], each['state_of']) for each in servers)), table(
             'servers', f'The state of {domain.name} on each server',
             ('Server', 'State', 'Operation', 'Outcome', 'Serial there', 'Wanted', 'Tries', 'Next try', 'Last error'),
-            [_on_server(each, now) for each in told['servers']], numbers=(4, 5, 6),
+            [_on_server(each, now) for each in servers], numbers=(4, 5, 6),
             empty='No server has anything of it.')),
         section('facts', 'Facts', facts(
             ('Serial', str(domain.serial)), ('Agreed on by the pool', number(domain.reported_serial)),
             ('Due', domain.action.value),
-            ('Needed', '–' if told['needed'] is None else f'{told["needed"]} of {told["total"]} servers'),
+            ('Needed', '–' if explained['needed'] is None
+             else f'{explained["needed"]} of {explained["total"]} servers'),
             ('Recordsets', '–' if recordsets is None else f'{COUNTED} or more' if recordsets >= COUNTED
              else str(recordsets)),
             ('Pool', domain.pool_name), ('Project', domain.project_id or '–'), ('Id', dashed(domain.id)),
             ('Last request', domain.request_id or '–'))),
         section('history', 'History', table(
-            'history', 'What is known of its past, the newest first', ('When', 'What'), _history(domain, told))))
+            'history', 'What is known of its past, the newest first', ('When', 'What'), _history(domain, explained))))
 
 
 def _on_server(each: Mapping[str, Any], now: datetime) -> tuple[Content, ...]:
@@ -212,7 +214,7 @@ def _on_server(each: Mapping[str, Any], now: datetime) -> tuple[Content, ...]:
             until(read_moment(each['next_attempt_at']), now), each['last_error'] or '–')
 
 
-def _history(domain: Domain, told: Mapping[str, Any]) -> list[tuple[Content, ...]]:
+def _history(domain: Domain, explained: Mapping[str, Any]) -> list[tuple[Content, ...]]:
     found: list[tuple[datetime, str]] = []
     if domain.created_at:
         found.append((domain.created_at, 'It was created.'))
@@ -222,7 +224,7 @@ def _history(domain: Domain, told: Mapping[str, Any]) -> list[tuple[Content, ...
     if domain.changed_at and domain.converged_at:
         took = span((domain.converged_at - domain.changed_at).total_seconds())
         found.append((domain.converged_at, f'The pool agreed on serial {domain.serial}, after {took}.'))
-    for each in told['servers']:
+    for each in explained['servers']:
         at = read_moment(each['updated_at'])
         if at is not None:
             found.append((at, f'{each["name"]}: {each["action"]} is {each["status"]}.'))

@@ -32,13 +32,13 @@ def summary(points: Sequence[Point]) -> str:
     """What the picture shows, in words."""
     done = [each.seconds for each in points if each.kind == 'done']
     open_ = len(points) - len(done)
-    told = [f'{len(points)} {"change" if len(points) == 1 else "changes"}, the oldest on the left.']
+    sentences = [f'{len(points)} {"change" if len(points) == 1 else "changes"}, the oldest on the left.']
     if done:
-        told.append(f'{len(done)} converged: half of them within {span(statistics.median(done))}, all within '
-                    f'{span(max(done))}.')
+        sentences.append(f'{len(done)} converged: half of them within {span(statistics.median(done))}, all within '
+                         f'{span(max(done))}.')
     if open_:
-        told.append(f'{open_} {"has" if open_ == 1 else "have"} not converged yet.')
-    return ' '.join(told)
+        sentences.append(f'{open_} {"has" if open_ == 1 else "have"} not converged yet.')
+    return ' '.join(sentences)
 
 
 def plot(points: Sequence[Point]) -> Html:

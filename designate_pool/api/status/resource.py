@@ -10,14 +10,15 @@ from urllib.parse import quote
 
 import falcon
 
-from designate_pool.api.auth.identity import pool_asker
+from designate_pool.api.auth.identity import pool_requester
 from designate_pool.api.http import request
+from designate_pool.api.resources.base import available
 from designate_pool.api.resources.zones.zone_servers import StatusReader
 from designate_pool.api.schema import request_fields
 from designate_pool.api.schema.operation import ANYONE, OPERATOR, READER, ApiOperation
 from designate_pool.api.status import pages
 from designate_pool.api.views.designate import dashed
-from designate_pool.errors import DomainNotFound, InvalidField, PoolError, ServiceUnavailable
+from designate_pool.errors import DomainNotFound, InvalidField, PoolError
 from designate_pool.model import Audit, Context, Domain, utcnow
 from designate_pool.storage.operations import sweeps
 from designate_pool.storage.reporting import dashboard
@@ -29,24 +30,20 @@ POLICY = ("default-src 'none'; style-src 'self'; script-src 'self'; connect-src 
           "form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
 CHANGES, FAILURES, PROGRAMS = 50, 20, 100
 _FILES = {'style.css': 'text/css; charset=utf-8', 'refresh.js': 'text/javascript; charset=utf-8'}
-_CHOICE = {'pool': request_fields.RequestField(request_fields.some_text)}
+_POOL_QUERY = {'pool': request_fields.RequestField(request_fields.some_text)}
 _SEARCH = {'name': request_fields.RequestField(request_fields.some_text, required=True)}
 
 OPERATIONS = (
     ApiOperation('show_status', 'GET', '/status', 'Show the status page of a pool', OPERATOR, {200: None},
-                 query=_CHOICE, answer_media='text/html'),
+                 query=_POOL_QUERY, answer_media='text/html'),
     ApiOperation('find_status_of_zone', 'GET', '/status/zones', "Redirect to a zone's status page", READER, {303: None},
                  query=_SEARCH),
-    ApiOperation('show_status_of_zone', 'GET', '/status/zones/{zone}', 'Show the status page of a zone, by its name or '
-                                                                       'id',
-                 READER,
-                 {200: None}, answer_media='text/html'),
-    ApiOperation('show_status_style', 'GET', '/status/style.css', 'Fetch the style sheet of the status pages',
-                 ANYONE, {200: None},
-                 answer_media='text/css'),
+    ApiOperation('show_status_of_zone', 'GET', '/status/zones/{zone}',
+                 'Show the status page of a zone, by its name or id', READER, {200: None}, answer_media='text/html'),
+    ApiOperation('show_status_style', 'GET', '/status/style.css', 'Fetch the style sheet of the status pages', ANYONE,
+                 {200: None}, answer_media='text/css'),
     ApiOperation('show_status_script', 'GET', '/status/refresh.js', 'Fetch the script that refreshes the status pages',
-                 ANYONE, {200: None},
-                 answer_media='text/javascript'),
+                 ANYONE, {200: None}, answer_media='text/javascript'),
 )
 
 
@@ -69,58 +66,57 @@ class PoolPage:
     :param pool_name: the pool that is shown unless another is asked for
     """
 
-    def __init__(self, gatherer: StatusReader, storage: Storage | None, pool_name: str) -> None:
-        self._gatherer = gatherer
+    def __init__(self, status_reader: StatusReader, storage: Storage | None, pool_name: str) -> None:
+        self._status_reader = status_reader
         self._storage = storage
         self._pool_name = pool_name
 
     @as_page
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
-        name = request.query(req, _CHOICE).get('pool', self._pool_name)
-        if self._storage is None:
-            raise ServiceUnavailable(service='the database', why='this API was given none to look at')
-        central, context = self._gatherer.central, pool_asker(req)
+        name = request.query(req, _POOL_QUERY).get('pool', self._pool_name)
+        storage = available(self._storage)
+        central, context = self._status_reader.central, pool_requester(req)
         reports = central.report_servers(context, name)
-        others = {each.name: central.report_servers(context, each.name) for each in self._gatherer.pools(context)
+        others = {each.name: central.report_servers(context, each.name) for each in self._status_reader.pools(context)
                   if each.name != name}
         programs = central.find_service_statuses(context, limit=PROGRAMS)
         server_ids = [each.server.id for each in reports]
-        changes, failures, rounds = self._storage.read(_look, name, server_ids, context.scope)
+        changes, failures, rounds = storage.read(_read, name, server_ids, context.scope)
         _send(resp, pages.pool_page(pages.PoolState(name, reports, changes, failures, programs, rounds, others),
                                     req.root_path, utcnow()))
 
 
 class ZonePage:
-    def __init__(self, gatherer: StatusReader, storage: Storage | None) -> None:
-        self._gatherer = gatherer
+    def __init__(self, status_reader: StatusReader, storage: Storage | None) -> None:
+        self._status_reader = status_reader
         self._storage = storage
 
     @as_page
     def on_get(self, req: falcon.Request, resp: falcon.Response, zone: str) -> None:
         request.query(req, {})
-        domain = self._find(pool_asker(req), zone)
-        told = self._gatherer.explained(pool_asker(req), domain, req.prefix)
+        domain = self._find(pool_requester(req), zone)
+        explained = self._status_reader.explained(pool_requester(req), domain, req.prefix)
         count = None if self._storage is None else self._storage.read(dashboard.count_recordsets, domain.id,
                                                                       pages.COUNTED)
-        _send(resp, pages.zone_page(domain, told, count, req.root_path, utcnow()))
+        _send(resp, pages.zone_page(domain, explained, count, req.root_path, utcnow()))
 
     def _find(self, context: Context, zone: str) -> Domain:
         try:
-            return self._gatherer.central.get_domain(context, request_fields.identifier('zone', zone))
+            return self._status_reader.central.get_domain(context, request_fields.identifier('zone', zone))
         except InvalidField:
-            return find_by_name(self._gatherer, context, zone)
+            return find_by_name(self._status_reader, context, zone)
 
 
 class ZoneSearch:
-    """Leads from a name that was typed to the domain's page."""
+    """Redirects from a name that was typed to the page of the zone."""
 
-    def __init__(self, gatherer: StatusReader) -> None:
-        self._gatherer = gatherer
+    def __init__(self, status_reader: StatusReader) -> None:
+        self._status_reader = status_reader
 
     @as_page
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
         name = request.query(req, _SEARCH)['name'].strip()
-        found = find_by_name(self._gatherer, pool_asker(req), name)
+        found = find_by_name(self._status_reader, pool_requester(req), name)
         resp.status = 303
         resp.location = f'{req.root_path}/status/zones/{quote(dashed(found.id))}'
 
@@ -136,16 +132,16 @@ class Files:
         resp.text = _content(name)
 
 
-def find_by_name(gatherer: StatusReader, context: Context, name: str) -> Domain:
+def find_by_name(status_reader: StatusReader, context: Context, name: str) -> Domain:
     """
-    :raises DomainNotFound: when the asker sees none of this name
+    :raises DomainNotFound: when the requester sees none of this name
     """
     wanted = name.lower().rstrip('.') + '.'
     # A star would stand for anything; no domain has one in its name.
-    asked = request.ListRequest({'name': wanted}, 1).ask()
-    found = [] if '*' in wanted else gatherer.central.find_domains(context, **asked)
+    query = request.ListRequest({'name': wanted}, 1).arguments()
+    found = [] if '*' in wanted else status_reader.central.find_domains(context, **query)
     if not found:
-        raise DomainNotFound(domain=request_fields.shown(name))
+        raise DomainNotFound(domain=request_fields.printable(name))
     return found[0]
 
 
@@ -154,7 +150,7 @@ def _content(name: str) -> str:
     return importlib.resources.files('designate_pool.api.status').joinpath(name).read_text('utf-8')
 
 
-def _look(tx: Tx, pool_name: str, server_ids: Sequence[str], project_id: str | None
+def _read(tx: Tx, pool_name: str, server_ids: Sequence[str], project_id: str | None
           ) -> tuple[list[dashboard.RecentChange], list[dashboard.RecentFailure], list[Audit]]:
     return (dashboard.recent_changes(tx, pool_name, CHANGES, project_id),
             dashboard.failures(tx, server_ids, FAILURES, project_id),

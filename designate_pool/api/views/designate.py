@@ -228,11 +228,6 @@ def reloaded(found: Reloaded) -> Json:
     return {'joined': list(found.joined), 'changed': list(found.changed), 'draining': list(found.draining)}
 
 
-def page(name: str, items: list[Json], links: dict[str, str]) -> Json:
-    """One page of a list."""
-    return {name: items, 'links': links}
-
-
 def imported(task: ZoneTask, base: str) -> Json:
     links = {'self': f'{base}/v2/zones/tasks/imports/{dashed(task.id)}'}
     if task.domain_id is not None:

@@ -12,16 +12,16 @@ from designate_pool.model import Action, Domain, RecordSet, ServerState
 _LEFT = (ServerState.DRAINING, ServerState.REMOVED)
 
 
-def spread(domain: Domain, found: RecordSet, serial: int, standing: ZoneState) -> dict[str, Any]:
+def recordset_servers(domain: Domain, found: RecordSet, serial: int, state: ZoneState) -> dict[str, Any]:
     """
     :param serial: at which the recordset was changed last
-    :param standing: of *domain*, with servers, rows and pool
+    :param state: of *domain*, with servers, rows and pool
     :returns: ids as they are kept; ``needed`` and ``total`` are null where the pool's threshold is not known
     """
     wanted = WaitTarget(domain.id, serial)
-    counting = wait_verdict.counting(standing)
-    ours = wait_verdict.needed(standing)
-    rows = consensus.by_server(standing.rows)
+    counting = wait_verdict.counting(state)
+    ours = wait_verdict.needed(state)
+    rows = consensus.by_server(state.rows)
     return {
         'zone_id': domain.id,
         'zone_name': domain.name,
@@ -33,7 +33,7 @@ def spread(domain: Domain, found: RecordSet, serial: int, standing: ZoneState) -
         'action': found.action.value,
         'needed': ours,
         'total': None if ours is None else len(counting),
-        'current': len(wait_verdict.current(wanted, standing)),
+        'current': len(wait_verdict.current(wanted, state)),
         'servers': [{
             'id': each.id,
             'name': each.label,
@@ -41,5 +41,5 @@ def spread(domain: Domain, found: RecordSet, serial: int, standing: ZoneState) -
             'counts': each in counting,
             'serial': row.serial_number if (row := rows.get(each.id, {}).get(Action.UPDATE)) else None,
             'served': consensus.serves(domain, rows.get(each.id, {}), serial),
-        } for each in standing.servers if each.state not in _LEFT or Action.UPDATE in rows.get(each.id, {})],
+        } for each in state.servers if each.state not in _LEFT or Action.UPDATE in rows.get(each.id, {})],
     }

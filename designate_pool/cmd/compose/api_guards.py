@@ -28,7 +28,7 @@ class ApiGuard:
         self._by_keystone = settings.auth == KEYSTONE
         self._hosts = settings.hosts if settings.auth == NOAUTH else None
         self._policy = policy.OsloPolicy(conf)
-        policy.check_file_is_there(conf)
+        policy.check_policy_file(conf)
         self._tokens = TokenAuth(settings.tokens_file or '') if settings.auth == TOKEN else None
         self._keystone = keystone.KeystoneAuth() if self._by_keystone else None
         who: Authenticator = self._tokens or self._keystone or NoAuth()

@@ -105,12 +105,12 @@ def build_api(parts: ServiceParts) -> Service:
     guard = ApiGuard(settings, parts.conf)
     app = create_app(central.CentralClient(parts.caller), parts.pool, settings.max_body,
                      pool_managers=pool_manager.PoolManagerClient(parts.caller),
-                     storage=parts.storage, watch=watch, gate=guard.gate,
+                     storage=parts.storage, watcher=watch, gate=guard.gate,
                      tasks=ZoneTaskStore(parts.storage, settings.pending_imports))
     guarded = guard.around(app)
     # The watch ends those who wait, so that the servers can end.
     service = ServiceGroup([watch, *(ApiServer(guarded, endpoint, settings.threads, body_limit=settings.max_body,
-                                               bodies_limit=settings.max_bodies, judges_heads=True,
+                                               bodies_limit=settings.max_bodies, checks_headers=True,
                                                threads_per_client=settings.threads_per_client)
                                      for endpoint in settings.listen)], guard.reload)
     service.start()

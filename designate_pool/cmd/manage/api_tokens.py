@@ -32,8 +32,8 @@ def create(path: str, name: str, project: str, roles: list[str], expires: str | 
     """
     secret = token_file.new_secret()
     try:
-        until = None if expires is None else token_file.moment(expires)
-        token = token_file.make(name, project, tuple(roles), token_file.digest(secret), until)
+        until = None if expires is None else token_file.parse_time(expires)
+        token = token_file.make_token(name, project, tuple(roles), token_file.digest(secret), until)
     except ValueError as error:
         raise InvalidField(field='token', why=str(error)) from None
     if token.expired(utcnow()):

@@ -26,7 +26,7 @@ def findings(settings: ApiSettings, conf: cfg.ConfigOpts) -> Iterator[Finding]:
         yield from _about_tokens(settings.tokens_file)
     try:
         policy.OsloPolicy(conf)
-        policy.check_file_is_there(conf)
+        policy.check_policy_file(conf)
     except BadConfiguration as error:
         yield Finding(_listed(error), 'correct it; the API does not start with it')
 

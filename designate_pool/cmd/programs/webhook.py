@@ -34,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     app = create_app(lambda: PoolProvider('webhook', url=options.url, kept=kept), options.zone, options.ttl)
     guarded = CrossSiteGuard(OnlyPosted(app, LARGEST_BODY), options.host)
     servers = [ApiServer(guarded, each, threads=4, body_limit=LARGEST_BODY, bodies_limit=4 * LARGEST_BODY,
-                         judges_heads=True)
+                         checks_headers=True)
                for each in options.listen or [Endpoint('127.0.0.1', 8888)]]
     try:
         exposition = MetricsEndpoint(options.metrics)

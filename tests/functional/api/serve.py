@@ -76,7 +76,7 @@ def main() -> None:
         start_response('200 OK', [('Content-Type', 'text/plain'), ('Content-Length', '4')])
         return [b'done']
 
-    server = ApiServer(app, Endpoint('127.0.0.1', 0), **options, judges_heads=True)
+    server = ApiServer(app, Endpoint('127.0.0.1', 0), **options, checks_headers=True)
     server.start()
     print(server.endpoint.port, flush=True)
     ended = threading.Event()

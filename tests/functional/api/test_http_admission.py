@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from designate_pool.api.auth.token_file import digest, make, new_secret
+from designate_pool.api.auth.token_file import digest, make_token, new_secret
 from designate_pool.api.http.admission import OnlyPosted
 from designate_pool.api.http.cross_site import CrossSiteGuard
 from designate_pool.api.http.server import ApiServer
@@ -28,7 +28,7 @@ OPTIONS = {'threads': 2, 'body_limit': 4 * MIB, 'bodies_limit': 5 * MIB}
 @pytest.fixture(scope='module')
 def tokens(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp('admission') / 'tokens'
-    path.write_text(make('ada', 'blue', ('member',), digest(TOKEN)).line())
+    path.write_text(make_token('ada', 'blue', ('member',), digest(TOKEN)).line())
     return str(path)
 
 
@@ -154,7 +154,7 @@ def webhook_port() -> Iterator[int]:
         return [body]
 
     server = ApiServer(CrossSiteGuard(OnlyPosted(app, 4 * MIB)), Endpoint('127.0.0.1', 0), body_limit=4 * MIB,
-                       bodies_limit=5 * MIB, judges_heads=True)
+                       bodies_limit=5 * MIB, checks_headers=True)
     server.start()
     yield server.endpoint.port
     server.stop()
@@ -210,8 +210,9 @@ def of_three(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, s
     """A file of tokens, and these: two of one project, one of another."""
     tokens = {'blue': new_secret(), 'blue too': new_secret(), 'red': new_secret()}
     path = tmp_path_factory.mktemp('clients') / 'tokens'
-    path.write_text(''.join(make(name.replace(' ', '-'), name.partition(' ')[0], ('member',), digest(secret)).line() +
-                            '\n' for name, secret in tokens.items()))
+    path.write_text(''.join(
+        make_token(name.replace(' ', '-'), name.partition(' ')[0], ('member',), digest(secret)).line() + '\n'
+        for name, secret in tokens.items()))
     return str(path), tokens
 
 

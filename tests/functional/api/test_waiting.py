@@ -113,8 +113,8 @@ def make_system(folder: pathlib.Path, waits: int = WAITS) -> Iterator[System]:
     [found] = central.find_pools(EVERYBODY, {'name': pool.name})
     central.update_pool(EVERYBODY, {'id': found.id, 'name_servers': ['ns1.example.org.']})
     watch = ZoneWatcher(storage, waits)
-    server = ApiServer(create_app(central, pool, pool_managers=PoolManagerClient(direct), storage=storage, watch=watch),
-                       Endpoint('127.0.0.1', 0), threads=2)
+    app = create_app(central, pool, pool_managers=PoolManagerClient(direct), storage=storage, watcher=watch)
+    server = ApiServer(app, Endpoint('127.0.0.1', 0), threads=2)
     watch.start()
     server.start()
 

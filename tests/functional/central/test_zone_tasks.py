@@ -61,21 +61,21 @@ def hosts(number: int) -> Iterator[bytes]:
 def test_no_more_imports_of_a_project_than_may_be_under_way(central: Central, database: Storage) -> None:
     few = ZoneTaskStore(database, pending_imports=2)
     for _ in range(2):
-        first = few.take_in(RED, [HEAD])
+        first = few.store_import(RED, [HEAD])
     with pytest.raises(OverLimit, match='2 imports of the project are under way'):
-        few.take_in(RED, [HEAD])
+        few.store_import(RED, [HEAD])
     for who in (BLUE, WHO, WHO, WHO):
-        few.take_in(who, [HEAD])
+        few.store_import(who, [HEAD])
     few.remove(IMPORT, RED, first.id)
     while central.imports.turn():
         pass
-    few.take_in(RED, [HEAD])
+    few.store_import(RED, [HEAD])
 
 
 class TestAnImport:
     def test_it_makes_the_zone_of_whoever_asked(self, central: Central, database: Storage,
                                                 tasks: ZoneTaskStore) -> None:
-        task = tasks.take_in(RED, [SMALL[:50], SMALL[50:]])
+        task = tasks.store_import(RED, [SMALL[:50], SMALL[50:]])
         assert tasks.get(IMPORT, RED, task.id).status is ZoneTaskStatus.PENDING
         assert central.imports.turn() and not central.imports.turn()
         ended = tasks.get(IMPORT, RED, task.id)
@@ -91,7 +91,7 @@ class TestAnImport:
     def test_it_goes_to_the_pool_that_was_named(self, central: Central, database: Storage, tasks: ZoneTaskStore,
                                                 other: ImportWorker) -> None:
         silver = central.create_pool(WHO, {'name': 'silver', 'name_servers': ['ns.silver.example.']})
-        task = tasks.take_in(RED, [SMALL], silver.id)
+        task = tasks.store_import(RED, [SMALL], silver.id)
         table, now = schema.zone_tasks, other._now()
         former = sa.select(table.c.id).where(sa.or_(table.c.claimed_until.is_(None), table.c.claimed_until < now))
         assert database.read(lambda tx: tx.execute(former).first()) is None, 'a Central that heeds no pool takes it'
@@ -104,28 +104,28 @@ class TestAnImport:
 
     def test_the_pool_that_was_named_is_gone(self, central: Central, tasks: ZoneTaskStore) -> None:
         silver = central.create_pool(WHO, {'name': 'silver', 'name_servers': ['ns.silver.example.']})
-        task = tasks.take_in(RED, [SMALL], silver.id)
+        task = tasks.store_import(RED, [SMALL], silver.id)
         central.delete_pool(WHO, silver.id)
         assert central.imports.turn() and not central.imports.turn()
         ended = tasks.get(IMPORT, RED, task.id)
         assert ended.status is ZoneTaskStatus.ERROR and silver.id in (ended.message or '')
 
     def test_it_is_told_to_the_pool_manager(self, central: Central, tasks: ZoneTaskStore, caller: Caller) -> None:
-        tasks.take_in(RED, [SMALL])
+        tasks.store_import(RED, [SMALL])
         central.imports.turn()
         assert [(method, domain.name) for method, domain in caller.cast_domains] == [('create_domain', 'example.com.')]
 
     def test_many_pieces_and_parts(self, central: Central, tasks: ZoneTaskStore,
                                    monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr('designate_pool.central.zone_tasks.zonefile_parser.PART', 70)
-        task = tasks.take_in(RED, hosts(700))  # twelve pieces, three transactions
+        task = tasks.store_import(RED, hosts(700))  # twelve pieces, three transactions
         central.imports.turn()
         domain_id = tasks.get(IMPORT, RED, task.id).domain_id
         assert domain_id is not None and central.export_zone(RED, domain_id).count('\n') == 3 + 2 + 700
 
     def test_a_bad_line_at_the_end_leaves_nothing(self, central: Central, database: Storage,
                                                   tasks: ZoneTaskStore) -> None:
-        task = tasks.take_in(RED, [*hosts(500), b'bad A 192.0.2.300\n'])
+        task = tasks.store_import(RED, [*hosts(500), b'bad A 192.0.2.300\n'])
         central.imports.turn()
         ended = tasks.get(IMPORT, RED, task.id)
         assert (ended.status, ended.domain_id) == (ZoneTaskStatus.ERROR, None)
@@ -134,7 +134,7 @@ class TestAnImport:
 
     def test_a_line_without_an_end_is_refused(self, central: Central, tasks: ZoneTaskStore) -> None:
         for text in (b'; ' + b'x' * 2_000_000, HEAD + b'a TXT (\n' + (b'"' + b'x' * 250 + b'"\n') * 5000):
-            task = tasks.take_in(RED, [text])
+            task = tasks.store_import(RED, [text])
             central.imports.turn()
             assert '1048576 characters' in (tasks.get(IMPORT, RED, task.id).message or '')
 
@@ -143,15 +143,15 @@ class TestAnImport:
         monkeypatch.setattr('designate_pool.central.zone_tasks.zonefile_parser.PART', 70)
         limited = Central(database, PoolManagerClient(Caller()), Inline(), clock=clock,
                           quotas=ProjectQuotas(zone_records=300))
-        task = tasks.take_in(RED, hosts(301))
+        task = tasks.store_import(RED, hosts(301))
         limited.imports.turn()
         assert 'zone_records allows 300' in (tasks.get(IMPORT, RED, task.id).message or '')
         assert nothing_made(database)
 
     def test_a_small_one_does_not_wait_behind_a_large_one(self, central: Central, tasks: ZoneTaskStore,
                                                           database: Storage) -> None:
-        large = tasks.take_in(RED, [SMALL + b';' * import_worker.SMALL])
-        small = tasks.take_in(RED, [SMALL])
+        large = tasks.store_import(RED, [SMALL + b';' * import_worker.SMALL])
+        small = tasks.store_import(RED, [SMALL])
         assert central.imports.turn(import_worker.SMALL) and not central.imports.turn(import_worker.SMALL)
         assert tasks.get(IMPORT, RED, small.id).status is ZoneTaskStatus.COMPLETE
         assert tasks.get(IMPORT, RED, large.id).status is ZoneTaskStatus.PENDING
@@ -160,7 +160,7 @@ class TestAnImport:
 class TestSeveralCentrals:
     def test_one_claims_it(self, central: Central, database: Storage, other: ImportWorker,
                            tasks: ZoneTaskStore) -> None:
-        task = tasks.take_in(RED, [SMALL])
+        task = tasks.store_import(RED, [SMALL])
         seen: list[bool] = []
         meddled = ImportWorker(database, self.after(lambda: seen.append(other.turn()), central), central._clock)
         meddled.turn()
@@ -168,7 +168,7 @@ class TestSeveralCentrals:
 
     def test_what_a_dead_one_held_another_finishes(self, central: Central, database: Storage, tasks: ZoneTaskStore,
                                                    clock: Clock) -> None:
-        task = tasks.take_in(RED, [SMALL])
+        task = tasks.store_import(RED, [SMALL])
         now = central._now()
         assert len(database.run(zone_tasks.claim, new_id(), now, now + timedelta(seconds=LEASE))) == 1
         assert not central.imports.turn()
@@ -185,14 +185,14 @@ class TestSeveralCentrals:
             gone = central.delete_domain(RED, made.id)
             central.update_status(RED, gone, Outcome.SUCCESS, gone.serial)  # the name is free again
 
-        task = tasks.take_in(RED, [SMALL])
+        task = tasks.store_import(RED, [SMALL])
         ImportWorker(database, self.after(others_turn, central), clock).turn()
         assert central.find_domains(RED) == []
         assert tasks.get(IMPORT, RED, task.id).status is ZoneTaskStatus.COMPLETE
 
     def test_one_that_stops_hands_it_over_at_once(self, central: Central, database: Storage, other: ImportWorker,
                                                   tasks: ZoneTaskStore, clock: Clock) -> None:
-        task = tasks.take_in(RED, hosts(300))
+        task = tasks.store_import(RED, hosts(300))
         stopping = ImportWorker(database, self.after(lambda: stopping.stop(), central), clock)
         stopping.turn()
         assert count(database, schema.domains) == [0]
@@ -202,7 +202,7 @@ class TestSeveralCentrals:
 
     def test_small_ones_are_claimed_together(self, central: Central, database: Storage, other: ImportWorker,
                                              tasks: ZoneTaskStore) -> None:
-        waiting = [tasks.take_in(RED, [b'$ORIGIN %d.' % number + HEAD.removeprefix(b'$ORIGIN ')]).id
+        waiting = [tasks.store_import(RED, [b'$ORIGIN %d.' % number + HEAD.removeprefix(b'$ORIGIN ')]).id
                    for number in range(import_worker.AT_ONCE + 2)]
         assert central.imports.turn(import_worker.SMALL)
         while other.turn(import_worker.SMALL):
@@ -215,7 +215,7 @@ class TestSeveralCentrals:
     def test_one_that_stops_hands_over_all_that_it_claimed(self, database: Storage, central: Central,
                                                            other: ImportWorker,
                                                            tasks: ZoneTaskStore, clock: Clock) -> None:
-        waiting = [tasks.take_in(RED, [b'$ORIGIN %d.' % number + HEAD.removeprefix(b'$ORIGIN ')]).id
+        waiting = [tasks.store_import(RED, [b'$ORIGIN %d.' % number + HEAD.removeprefix(b'$ORIGIN ')]).id
                    for number in range(import_worker.AT_ONCE)]
         stopping = ImportWorker(database, self.after(lambda: stopping.stop(), central), clock)
         while stopping.turn(import_worker.SMALL):
@@ -228,7 +228,7 @@ class TestSeveralCentrals:
 
     def test_claims_at_once_are_of_different_ones(self, central: Central, database: Storage,
                                                   tasks: ZoneTaskStore) -> None:
-        waiting = {tasks.take_in(RED, [SMALL]).id for _ in range(8)}
+        waiting = {tasks.store_import(RED, [SMALL]).id for _ in range(8)}
         now, until = central._now(), central._now() + timedelta(seconds=LEASE)
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
             claims = [pool.submit(database.run, zone_tasks.claim, new_id(), now, until, count=2) for _ in range(4)]
@@ -237,7 +237,7 @@ class TestSeveralCentrals:
 
     def test_a_name_twice_at_once_is_made_once(self, central: Central, other: ImportWorker,
                                                tasks: ZoneTaskStore) -> None:
-        both = [tasks.take_in(RED, hosts(300)) for _ in range(2)]
+        both = [tasks.store_import(RED, hosts(300)) for _ in range(2)]
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             for done in [pool.submit(each.turn) for each in (central.imports, other)]:
                 done.result(60)
@@ -250,7 +250,7 @@ class TestSeveralCentrals:
 
     def test_one_that_is_deleted_meanwhile_comes_to_nothing(self, central: Central, database: Storage,
                                                             tasks: ZoneTaskStore, clock: Clock) -> None:
-        task = tasks.take_in(RED, [SMALL])
+        task = tasks.store_import(RED, [SMALL])
         ImportWorker(database, self.after(lambda: tasks.remove(IMPORT, RED, task.id), central), clock).turn()
         assert nothing_made(database) and count(database, schema.zone_tasks) == [0]
 
@@ -259,7 +259,7 @@ class TestSeveralCentrals:
         def fail(*arguments: Any, **more: Any) -> Any:
             raise ServiceUnavailable(service='the database', why='it restarts')
 
-        task = tasks.take_in(RED, [SMALL])
+        task = tasks.store_import(RED, [SMALL])
         failing = ImportWorker(database, fail, clock)
         failing.turn()
         assert tasks.get(IMPORT, RED, task.id).status is ZoneTaskStatus.PENDING
@@ -291,7 +291,7 @@ class TestWhatIsLeftBehind:
 
     def test_nothing_of_an_upload_that_broke_off(self, database: Storage, tasks: ZoneTaskStore) -> None:
         with pytest.raises(ConnectionResetError):
-            tasks.take_in(RED, self.broken())
+            tasks.store_import(RED, self.broken())
         assert count(database, schema.zone_tasks, schema.zone_task_pieces) == [0, 0]
 
     def test_of_an_api_that_was_killed_in_the_midst(self, central: Central, database: Storage, tasks: ZoneTaskStore,
@@ -311,9 +311,9 @@ class TestWhatIsLeftBehind:
 
     def test_ended_tasks_expire_and_waiting_ones_do_not(self, central: Central, database: Storage, tasks: ZoneTaskStore,
                                                         clock: Clock) -> None:
-        tasks.take_in(RED, [SMALL])
+        tasks.store_import(RED, [SMALL])
         central.imports.turn()
-        waiting = tasks.take_in(RED, [b'; nothing'])
+        waiting = tasks.store_import(RED, [b'; nothing'])
         clock.now += 5000
         keeper = Purger(database, 1000, clock, task_retention=10000)
         keeper.turn()
@@ -326,10 +326,10 @@ class TestWhatIsLeftBehind:
     def test_a_domain_that_is_purged_takes_its_tasks_along(self, central: Central, database: Storage,
                                                            tasks: ZoneTaskStore, clock: Clock) -> None:
         for _ in range(2):  # the newest tombstone of a name stays
-            tasks.take_in(RED, [SMALL])
+            tasks.store_import(RED, [SMALL])
             central.imports.turn()
             (made,) = central.find_domains(RED)
-            tasks.keep_export(RED, made)
+            tasks.store_export(RED, made)
             gone = central.delete_domain(RED, made.id)
             central.update_status(RED, gone, Outcome.SUCCESS, gone.serial)
         clock.now += 5000
@@ -363,7 +363,7 @@ class TestAnExport:
 
     def test_it_is_of_one_moment(self, central: Central, database: Storage, tasks: ZoneTaskStore,
                                  monkeypatch: pytest.MonkeyPatch) -> None:
-        tasks.take_in(RED, hosts(2500))
+        tasks.store_import(RED, hosts(2500))
         central.imports.turn()
         (domain,) = central.find_domains(RED)
         changed: list[Any] = []
@@ -379,7 +379,7 @@ class TestAnExport:
         assert changed
 
     def test_it_belongs_to_its_project(self, central: Central, tasks: ZoneTaskStore) -> None:
-        mine = tasks.keep_export(RED, create(central, who=RED))
+        mine = tasks.store_export(RED, create(central, who=RED))
         assert tasks.page(EXPORT, BLUE, {}) == [] and tasks.page(IMPORT, RED, {}) == []
         for ask in (tasks.get, tasks.remove):
             with pytest.raises(ZoneExportNotFound):
@@ -391,7 +391,7 @@ class TestAnExport:
 
     def test_they_are_listed_in_pages_the_newest_first(self, central: Central, tasks: ZoneTaskStore) -> None:
         domain = create(central, who=RED)
-        made = [tasks.keep_export(RED, domain).id for _ in range(5)]
+        made = [tasks.store_export(RED, domain).id for _ in range(5)]
         marker, seen = None, []
         while page := tasks.page(EXPORT, RED, {'status': 'COMPLETE', 'zone_id': domain.id}, marker=marker, limit=2):
             seen += [each.id for each in page]

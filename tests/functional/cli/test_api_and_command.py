@@ -175,7 +175,7 @@ def system(request: pytest.FixtureRequest, tmp_path: pathlib.Path,
     client.update_pool(EVERYBODY, {'id': found.id, 'name_servers': ['ns1.example.org.', 'ns2.example.org.']})
     watch = ZoneWatcher(storage)
     watch.start()
-    app = create_app(client, pool, pool_managers=PoolManagerClient(direct), storage=storage, watch=watch)
+    app = create_app(client, pool, pool_managers=PoolManagerClient(direct), storage=storage, watcher=watch)
     server = ApiServer(app, Endpoint('127.0.0.1', 0))
     server.start()
     yield System(f'http://{server.endpoint}', direct, client, manager)

@@ -33,10 +33,10 @@ class StandInTasks(ZoneTaskStore):
         self.get(kind, who, task_id)
         del self._tasks[kind, task_id]
 
-    def keep_export(self, who: Context, domain: Domain) -> ZoneTask:
+    def store_export(self, who: Context, domain: Domain) -> ZoneTask:
         return self._keep(ZoneTask(new_id(), ZoneTaskKind.EXPORT, status=ZoneTaskStatus.COMPLETE, domain_id=domain.id))
 
-    def take_in(self, who: Context, pieces: Iterable[bytes], pool_id: str | None = None) -> ZoneTask:
+    def store_import(self, who: Context, pieces: Iterable[bytes], pool_id: str | None = None) -> ZoneTask:
         text = b''.join(pieces).decode()
         task = ZoneTask(new_id(), ZoneTaskKind.IMPORT, project_id=who.project_id, size=len(text))
         try:

@@ -8,7 +8,7 @@ import threading
 import falcon
 
 from designate_pool import __version__
-from designate_pool.api.http.envelope import answer, asker
+from designate_pool.api.http.envelope import answer, requester
 from designate_pool.api.schema.operation import ANYONE, ApiOperation, Schema
 from designate_pool.api.schema.response_types import LINK, TEXT, shape
 from designate_pool.errors import PoolError
@@ -53,7 +53,7 @@ class HealthResource:
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
         if self._asking.acquire(blocking=False):
             try:
-                self._fault = self._ask(asker(req))
+                self._fault = self._ask(requester(req))
             finally:
                 self._asking.release()
         fault = self._fault

@@ -1,14 +1,14 @@
-"""``/v2/limits``: what holds for the asker's project, as Designate names it."""
+"""``/v2/limits``: the limits of the requester's project, under Designate's names."""
 
 from __future__ import annotations
 
 import falcon
 
 from designate_pool.api.http import request
-from designate_pool.api.http.envelope import answer, asker
+from designate_pool.api.http.envelope import answer, requester
+from designate_pool.api.resources.base import CentralResource
 from designate_pool.api.schema.operation import READER, ApiOperation, Schema
 from designate_pool.api.schema.response_types import maybe, shape
-from designate_pool.rpc.central import CentralClient
 
 #: Of a domain name as text, with its final dot (RFC 1035, 3.1).
 LONGEST_NAME = 255
@@ -30,13 +30,10 @@ SCHEMAS: dict[str, Schema] = {
 }
 
 
-class LimitsResource:
-    def __init__(self, central: CentralClient) -> None:
-        self._central = central
-
+class LimitsResource(CentralResource):
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
         request.query(req, {})
-        quotas = self._central.get_quotas(asker(req), asker(req).project_id)
+        quotas = self._central.get_quotas(requester(req), requester(req).project_id)
         answer(resp, {
             'max_page_limit': request.LARGEST_PAGE,
             'max_recordset_name_length': LONGEST_NAME,

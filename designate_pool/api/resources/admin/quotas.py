@@ -5,13 +5,12 @@ from __future__ import annotations
 import falcon
 
 from designate_pool.api.http import request
-from designate_pool.api.http.envelope import answer, asker
+from designate_pool.api.http.envelope import answer, requester
+from designate_pool.api.resources.base import CentralResource
 from designate_pool.api.schema import request_fields
 from designate_pool.api.schema.operation import ADMIN, READER, ApiOperation, Schema
 from designate_pool.api.schema.request_fields import RequestField
 from designate_pool.api.schema.response_types import shape
-from designate_pool.errors import BadInput
-from designate_pool.rpc.central import CentralClient
 
 _LIMIT = request_fields.number_from(-1, request_fields.MAX_NUMBER)
 SET = {name: RequestField(_LIMIT)
@@ -21,11 +20,9 @@ _OWN, _OF_PROJECT = '/v2/quotas', '/v2/quotas/{project_id}'
 OPERATIONS = (
     ApiOperation('show_own_quotas', 'GET', _OWN, "Show the quotas of your project", READER, {200: 'Quotas'}),
     ApiOperation('show_quotas', 'GET', _OF_PROJECT,
-                 'Show the quotas of a project; of another one with X-Auth-All-Projects',
-                 READER, {200: 'Quotas'}),
+                 'Show the quotas of a project; of another one with X-Auth-All-Projects', READER, {200: 'Quotas'}),
     ApiOperation('set_quotas', 'PATCH', _OF_PROJECT, 'Set some quotas of a project', ADMIN, {200: 'Quotas'}, body=SET),
-    ApiOperation('reset_quotas', 'DELETE', _OF_PROJECT, "Reset a project's quotas to those of the configuration",
-                 ADMIN,
+    ApiOperation('reset_quotas', 'DELETE', _OF_PROJECT, "Reset a project's quotas to those of the configuration", ADMIN,
                  {204: None}),
 )
 _SHOWN = {'type': 'integer', 'minimum': -1}
@@ -40,22 +37,17 @@ SCHEMAS: dict[str, Schema] = {
 }
 
 
-class QuotasResource:
-    def __init__(self, central: CentralClient) -> None:
-        self._central = central
-
+class QuotasResource(CentralResource):
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
-        answer(resp, self._central.get_quotas(asker(req), asker(req).project_id))
+        answer(resp, self._central.get_quotas(requester(req), requester(req).project_id))
 
     def on_get_of(self, req: falcon.Request, resp: falcon.Response, project_id: str) -> None:
-        answer(resp, self._central.get_quotas(asker(req), request_fields.project('project_id', project_id)))
+        answer(resp, self._central.get_quotas(requester(req), project_id))
 
     def on_patch_of(self, req: falcon.Request, resp: falcon.Response, project_id: str) -> None:
-        values = request.body(req, SET)
-        if not values:
-            raise BadInput(why='the body has nothing to change')
-        answer(resp, self._central.set_quotas(asker(req), request_fields.project('project_id', project_id), values))
+        values = request.changes(req, SET)
+        answer(resp, self._central.set_quotas(requester(req), project_id, values))
 
     def on_delete_of(self, req: falcon.Request, resp: falcon.Response, project_id: str) -> None:
-        self._central.reset_quotas(asker(req), request_fields.project('project_id', project_id))
+        self._central.reset_quotas(requester(req), project_id)
         resp.status = 204

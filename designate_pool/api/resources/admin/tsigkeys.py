@@ -1,19 +1,18 @@
-"""``/v2/tsigkeys``: keys that may transfer zones from MiniDNS.  A secret goes in and never comes out."""
+"""``/v2/tsigkeys``: keys that may transfer zones from MiniDNS.  Secrets are never shown."""
 
 from __future__ import annotations
 
 import falcon
 
 from designate_pool.api.http import request
-from designate_pool.api.http.envelope import answer, asker
+from designate_pool.api.http.envelope import answer, requester
+from designate_pool.api.resources.base import CentralResource, answer_page
 from designate_pool.api.schema import request_fields
 from designate_pool.api.schema.operation import ADMIN, ApiOperation, Schema
 from designate_pool.api.schema.request_fields import RequestField
 from designate_pool.api.schema.response_types import COUNT, ID, MOMENT, TEXT, links, listed, maybe, shape
 from designate_pool.api.views import designate
-from designate_pool.errors import BadInput
 from designate_pool.model import TSIG_ALGORITHMS, KeyScope, StoredTsigKey
-from designate_pool.rpc.central import CentralClient
 
 #: What is shown in the place of a secret.
 HIDDEN = '***'
@@ -62,39 +61,27 @@ SCHEMAS: dict[str, Schema] = {
 }
 
 
-class TsigKeysResource:
-    def __init__(self, central: CentralClient) -> None:
-        self._central = central
-
+class TsigKeysResource(CentralResource):
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
-        wanted = request.listing(req, FILTERS)
-        found = self._central.find_tsigkeys(asker(req), **wanted.ask())
-        page, beside = request.page_links(req, found, wanted.limit)
-        answer(resp, designate.page('tsigkeys', [_shown(each, req.prefix) for each in page], beside))
+        answer_page(req, resp, 'tsigkeys', FILTERS, self._central.find_tsigkeys, _shown)
 
     def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
-        created = self._central.create_tsigkey(asker(req), request.body(req, CREATE))
+        created = self._central.create_tsigkey(requester(req), request.body(req, CREATE))
         shown = _shown(created, req.prefix)
         answer(resp, shown, 201, at=shown['links']['self'])
 
 
-class TsigKeyResource:
-    def __init__(self, central: CentralClient) -> None:
-        self._central = central
-
+class TsigKeyResource(CentralResource):
     def on_get(self, req: falcon.Request, resp: falcon.Response, tsigkey_id: str) -> None:
-        found = self._central.get_tsigkey(asker(req), request_fields.identifier('tsigkey_id', tsigkey_id))
+        found = self._central.get_tsigkey(requester(req), tsigkey_id)
         answer(resp, _shown(found, req.prefix))
 
     def on_patch(self, req: falcon.Request, resp: falcon.Response, tsigkey_id: str) -> None:
-        key_id = request_fields.identifier('tsigkey_id', tsigkey_id)
-        values = request.body(req, UPDATE)
-        if not values:
-            raise BadInput(why='the body has nothing to change')
-        answer(resp, _shown(self._central.update_tsigkey(asker(req), key_id, values), req.prefix))
+        values = request.changes(req, UPDATE)
+        answer(resp, _shown(self._central.update_tsigkey(requester(req), tsigkey_id, values), req.prefix))
 
     def on_delete(self, req: falcon.Request, resp: falcon.Response, tsigkey_id: str) -> None:
-        self._central.delete_tsigkey(asker(req), request_fields.identifier('tsigkey_id', tsigkey_id))
+        self._central.delete_tsigkey(requester(req), tsigkey_id)
         resp.status = 204
 
 

@@ -1,32 +1,34 @@
-"""``/v2/pools/{pool_id}/audits``: when all domains of a pool were last looked at on all servers, and what was found."""
+"""``/v2/pools/{pool_id}/audits``: the audits of a pool and what they found."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import falcon
 
-from designate_pool.api.auth.identity import pool_asker
+from designate_pool.api.auth.identity import pool_requester
 from designate_pool.api.http import request
-from designate_pool.api.http.envelope import answer, asker
-from designate_pool.api.schema import request_fields
+from designate_pool.api.http.envelope import answer, requester
+from designate_pool.api.resources.base import CentralResource, available
 from designate_pool.api.schema.operation import OPERATOR, ApiOperation, Schema
 from designate_pool.api.schema.response_types import COUNT, MOMENT, links, maybe, ref, shape
 from designate_pool.api.views import designate
-from designate_pool.errors import ServiceUnavailable
 from designate_pool.model import Audit, AuditFinding, Counts, utcnow
 from designate_pool.rpc.central import CentralClient
 from designate_pool.storage.operations import sweeps
 from designate_pool.storage.reporting import audit_findings
 from designate_pool.storage.sql.database import Storage
 
-#: Findings that are listed when nobody says how many.
+#: Findings that are listed unless the query has a limit.
 SOME = 100
 OPERATIONS = (
     ApiOperation('list_audits', 'GET', '/v2/pools/{pool_id}/audits',
                  'Show when all zones of a pool were last audited on all servers, and what was found', OPERATOR,
                  {200: 'Audits'}),
     ApiOperation('list_audit_findings', 'GET', '/v2/pools/{pool_id}/audits/findings',
-                 'List what audits of a pool found lately, and how it was repaired', OPERATOR,
-                 {200: 'AuditFindings'}, query={'limit': request.PAGING['limit']}),
+                 'List what audits of a pool found lately, and how it was repaired', OPERATOR, {200: 'AuditFindings'},
+                 query={'limit': request.PAGING['limit']}),
 )
 _COUNTS = {'domains': COUNT, 'pairs': COUNT, 'asked': COUNT, 'unanswered': COUNT, 'findings': COUNT,
            'coverage': {'type': 'number', 'minimum': 0, 'maximum': 1}}
@@ -59,31 +61,28 @@ SCHEMAS: dict[str, Schema] = {
 }
 
 
-class AuditsResource:
+class _PoolAudits(CentralResource):
     def __init__(self, central: CentralClient, storage: Storage | None) -> None:
-        self._central = central
+        super().__init__(central)
         self._storage = storage
 
+    def read(self, req: falcon.Request, pool_id: str, query: Callable[..., Any], *arguments: Any) -> Any:
+        """Read the answer to *query* about a pool."""
+        pool = self._central.get_pool(requester(req), pool_id)
+        return available(self._storage).read(query, pool.name, *arguments)
+
+
+class AuditsResource(_PoolAudits):
     def on_get(self, req: falcon.Request, resp: falcon.Response, pool_id: str) -> None:
         request.query(req, {})
-        pool = self._central.get_pool(asker(req), request_fields.identifier('pool_id', pool_id))
-        if self._storage is None:
-            raise ServiceUnavailable(service='the database', why='this API was given none to look at')
-        found = self._storage.read(sweeps.of_pool, pool.name)
+        found = self.read(req, pool_id, sweeps.of_pool)
         answer(resp, {'audits': [_shown(each) for each in found], 'links': {'self': req.url}})
 
 
-class AuditFindingsResource:
-    def __init__(self, central: CentralClient, storage: Storage | None) -> None:
-        self._central = central
-        self._storage = storage
-
+class AuditFindingsResource(_PoolAudits):
     def on_get(self, req: falcon.Request, resp: falcon.Response, pool_id: str) -> None:
         limit = request.query(req, {'limit': request.PAGING['limit']}).get('limit', SOME)
-        pool = self._central.get_pool(asker(req), request_fields.identifier('pool_id', pool_id))
-        if self._storage is None:
-            raise ServiceUnavailable(service='the database', why='this API was given none to look at')
-        found = self._storage.read(audit_findings.of_pool, pool.name, limit, pool_asker(req).scope)
+        found = self.read(req, pool_id, audit_findings.of_pool, limit, pool_requester(req).scope)
         answer(resp, {'findings': [shown_finding(each) for each in found], 'links': {'self': req.url}})
 
 

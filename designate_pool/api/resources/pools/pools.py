@@ -5,15 +5,14 @@ from __future__ import annotations
 import falcon
 
 from designate_pool.api.http import request
-from designate_pool.api.http.envelope import answer, asker
+from designate_pool.api.http.envelope import answer, requester
+from designate_pool.api.resources.base import CentralResource, answer_page
 from designate_pool.api.schema import request_fields
 from designate_pool.api.schema.operation import ADMIN, OPERATOR, READER, ApiOperation, Schema
 from designate_pool.api.schema.request_fields import RequestField
 from designate_pool.api.schema.response_types import COUNT, FLAG, ID, MOMENT, TEXT, links, listed, maybe, ref, shape
 from designate_pool.api.views import designate
-from designate_pool.errors import BadInput
 from designate_pool.model import Pool as PoolValue
-from designate_pool.rpc.central import CentralClient
 
 _ONE = '/v2/pools/{pool_id}'
 FILTERS = {
@@ -26,12 +25,10 @@ OPERATIONS = (
                  body=request_fields.POOL_CREATE),
     ApiOperation('show_pool', 'GET', _ONE, 'Show a pool', OPERATOR, {200: 'Pool'}),
     ApiOperation('update_pool', 'PATCH', _ONE, 'Change a pool; new name servers give every zone of it a new serial',
-                 ADMIN,
-                 {200: 'Pool'}, body=request_fields.POOL_UPDATE),
+                 ADMIN, {200: 'Pool'}, body=request_fields.POOL_UPDATE),
     ApiOperation('delete_pool', 'DELETE', _ONE, 'Delete a pool that has no zones', ADMIN, {204: None}),
     ApiOperation('list_zone_nameservers', 'GET', '/v2/zones/{zone_id}/nameservers', "List a zone's name servers",
-                 READER,
-                 {200: 'NameServers'}),
+                 READER, {200: 'NameServers'}),
 )
 SCHEMAS: dict[str, Schema] = {
     'NameServer': shape({'hostname': TEXT, 'priority': COUNT}),
@@ -58,48 +55,34 @@ SCHEMAS: dict[str, Schema] = {
 }
 
 
-class PoolsResource:
-    def __init__(self, central: CentralClient) -> None:
-        self._central = central
-
+class PoolsResource(CentralResource):
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
-        wanted = request.listing(req, FILTERS)
-        found = self._central.find_pools(asker(req), **wanted.ask())
-        page, beside = request.page_links(req, found, wanted.limit)
-        answer(resp, designate.page('pools', [_shown(each, req.prefix) for each in page], beside))
+        answer_page(req, resp, 'pools', FILTERS, self._central.find_pools, _shown)
 
     def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
-        shown = _shown(self._central.create_pool(asker(req), request.body(req, request_fields.POOL_CREATE)), req.prefix)
+        created = self._central.create_pool(requester(req), request.body(req, request_fields.POOL_CREATE))
+        shown = _shown(created, req.prefix)
         answer(resp, shown, 201, at=shown['links']['self'])
 
 
-class PoolResource:
-    def __init__(self, central: CentralClient) -> None:
-        self._central = central
-
+class PoolResource(CentralResource):
     def on_get(self, req: falcon.Request, resp: falcon.Response, pool_id: str) -> None:
-        found = self._central.get_pool(asker(req), request_fields.identifier('pool_id', pool_id))
+        found = self._central.get_pool(requester(req), pool_id)
         answer(resp, _shown(found, req.prefix))
 
     def on_patch(self, req: falcon.Request, resp: falcon.Response, pool_id: str) -> None:
-        found_id = request_fields.identifier('pool_id', pool_id)
-        values = request.body(req, request_fields.POOL_UPDATE)
-        if not values:
-            raise BadInput(why='the body has nothing to change')
-        answer(resp, _shown(self._central.update_pool(asker(req), {'id': found_id, **values}), req.prefix))
+        values = request.changes(req, request_fields.POOL_UPDATE)
+        answer(resp, _shown(self._central.update_pool(requester(req), {'id': pool_id, **values}), req.prefix))
 
     def on_delete(self, req: falcon.Request, resp: falcon.Response, pool_id: str) -> None:
-        self._central.delete_pool(asker(req), request_fields.identifier('pool_id', pool_id))
+        self._central.delete_pool(requester(req), pool_id)
         resp.status = 204
 
 
-class NameServersResource:
-    def __init__(self, central: CentralClient) -> None:
-        self._central = central
-
+class NameServersResource(CentralResource):
     def on_get(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
-        domain = self._central.get_domain(asker(req), request_fields.identifier('zone_id', zone_id))
-        pool = self._central.get_pool(asker(req), domain.pool_id)
+        domain = self._central.get_domain(requester(req), zone_id)
+        pool = self._central.get_pool(requester(req), domain.pool_id)
         answer(resp, {'nameservers': _name_servers(pool)})
 
 

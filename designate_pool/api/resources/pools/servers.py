@@ -1,12 +1,12 @@
-"""``/v2/servers``: the servers of all pools, and what is commanded about them."""
+"""``/v2/servers``: the servers of all pools, and commands to them."""
 
 from __future__ import annotations
 
 import falcon
 
-from designate_pool.api.auth.identity import pool_asker
+from designate_pool.api.auth.identity import pool_requester
 from designate_pool.api.http import request
-from designate_pool.api.http.envelope import answer, asker
+from designate_pool.api.http.envelope import answer, requester
 from designate_pool.api.resources.zones.zone_servers import StatusReader
 from designate_pool.api.schema import request_fields
 from designate_pool.api.schema.operation import OPERATOR, ApiOperation, Schema
@@ -21,21 +21,18 @@ from designate_pool.rpc.pool_manager import PoolManagerClient
 _ONE = '/v2/servers/{server_id}'
 FILTERS = {'pool_id': RequestField(request_fields.identifier)}
 OPERATIONS = (
-    ApiOperation('list_servers', 'GET', '/v2/servers', 'List the servers of all pools with their state',
-                 OPERATOR,
+    ApiOperation('list_servers', 'GET', '/v2/servers', 'List the servers of all pools with their state', OPERATOR,
                  {200: 'Servers'}, query=FILTERS),
     ApiOperation('reload_servers', 'POST', '/v2/servers/reload', "Read a pool's servers from its configuration again",
                  OPERATOR, {200: 'Reloaded'}, body=FILTERS, body_optional=True),
-    ApiOperation('show_server', 'GET', _ONE, 'Show a server with its state and failures',
-                 OPERATOR, {200: 'ServerReport'}),
+    ApiOperation('show_server', 'GET', _ONE, 'Show a server with its state and failures', OPERATOR,
+                 {200: 'ServerReport'}),
     ApiOperation('rest_server', 'POST', _ONE + '/maintenance', 'Put a server into maintenance until it is resumed',
-                 OPERATOR,
-                 {202: 'Server'}, body={}, body_optional=True),
+                 OPERATOR, {202: 'Server'}, body={}, body_optional=True),
     ApiOperation('resume_server', 'POST', _ONE + '/resume', 'Resume a server: it catches up and counts again', OPERATOR,
                  {202: 'Server'}, body={}, body_optional=True),
-    ApiOperation('drain_server', 'POST', _ONE + '/drain', 'Drain a server: take it out of the pool',
-                 OPERATOR, {202: 'Server'},
-                 body=request_fields.SERVER_DRAIN, body_optional=True),
+    ApiOperation('drain_server', 'POST', _ONE + '/drain', 'Drain a server: take it out of the pool', OPERATOR,
+                 {202: 'Server'}, body=request_fields.SERVER_DRAIN, body_optional=True),
     ApiOperation('resync_server', 'POST', _ONE + '/resync',
                  'Compare a server with the database, and repair it if asked to', OPERATOR,
                  {200: 'Comparison', 202: 'Comparison'}, body=request_fields.SERVER_RESYNC, body_optional=True),
@@ -102,60 +99,59 @@ class ServersResource:
     :param pool_name: the pool whose configuration is read again when none is named
     """
 
-    def __init__(self, gatherer: StatusReader, pool_managers: PoolManagerClient, pool_name: str) -> None:
-        self._gatherer = gatherer
+    def __init__(self, status_reader: StatusReader, pool_managers: PoolManagerClient, pool_name: str) -> None:
+        self._status_reader = status_reader
         self._pool_managers = pool_managers
         self._pool_name = pool_name
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
         wanted = request.query(req, FILTERS).get('pool_id')
-        central = self._gatherer.central
-        pools = self._gatherer.pools(asker(req)) if wanted is None else [central.get_pool(asker(req), wanted)]
-        reports = [report for each in pools for report in central.report_servers(asker(req), each.name)]
-        answer(resp, designate.page('servers', [designate.server_report(report, req.prefix) for report in reports],
-                                    {'self': req.url}))
+        central, context = self._status_reader.central, requester(req)
+        pools = self._status_reader.pools(context) if wanted is None else [central.get_pool(context, wanted)]
+        reports = [report for each in pools for report in central.report_servers(context, each.name)]
+        answer(resp, {'servers': [designate.server_report(each, req.prefix) for each in reports],
+                      'links': {'self': req.url}})
 
     def on_post_reload(self, req: falcon.Request, resp: falcon.Response) -> None:
         wanted = request.body(req, FILTERS, optional=True).get('pool_id')
         name = self._pool_name
         if wanted is not None:
-            pool = self._gatherer.central.get_pool(asker(req), wanted)
+            pool = self._status_reader.central.get_pool(requester(req), wanted)
             if pool.published_at is None:
                 raise Conflict(why=f'no pool manager was ever started for the pool {pool.name}')
             name = pool.name
-        answer(resp, designate.reloaded(self._pool_managers.reload_servers(asker(req), name)))
+        answer(resp, designate.reloaded(self._pool_managers.reload_servers(requester(req), name)))
 
 
 class ServerResource:
-    """One server; what is commanded is written when it is answered, and carried out afterwards."""
+    """One server; a command is stored when it is answered, and carried out afterwards."""
 
-    def __init__(self, gatherer: StatusReader, pool_managers: PoolManagerClient) -> None:
-        self._gatherer = gatherer
-        self._central = gatherer.central
+    def __init__(self, status_reader: StatusReader, pool_managers: PoolManagerClient) -> None:
+        self._status_reader = status_reader
+        self._central = status_reader.central
         self._pool_managers = pool_managers
 
     def on_get(self, req: falcon.Request, resp: falcon.Response, server_id: str) -> None:
-        report = self._central.report_server(pool_asker(req), request_fields.identifier('server_id', server_id))
+        report = self._central.report_server(pool_requester(req), server_id)
         answer(resp, designate.server_report(report, req.prefix))
 
     def on_post_maintenance(self, req: falcon.Request, resp: falcon.Response, server_id: str) -> None:
         request.body(req, {}, optional=True)
-        _accept(req, resp, self._central.rest_server(asker(req), request_fields.identifier('server_id', server_id)))
+        _accept(req, resp, self._central.rest_server(requester(req), server_id))
 
     def on_post_resume(self, req: falcon.Request, resp: falcon.Response, server_id: str) -> None:
         request.body(req, {}, optional=True)
-        _accept(req, resp, self._central.resume_server(asker(req), request_fields.identifier('server_id', server_id)))
+        _accept(req, resp, self._central.resume_server(requester(req), server_id))
 
     def on_post_drain(self, req: falcon.Request, resp: falcon.Response, server_id: str) -> None:
         wanted = request.body(req, request_fields.SERVER_DRAIN, optional=True)
         _accept(req, resp,
-                self._central.drain_server(asker(req), request_fields.identifier('server_id', server_id), **wanted))
+                self._central.drain_server(requester(req), server_id, **wanted))
 
     def on_post_resync(self, req: falcon.Request, resp: falcon.Response, server_id: str) -> None:
         wanted = request.body(req, request_fields.SERVER_RESYNC, optional=True)
-        found_id = request_fields.identifier('server_id', server_id)
-        pool_name = self._gatherer.pool_of_server(asker(req), found_id)
-        found = self._pool_managers.compare_server(asker(req), pool_name, found_id, **wanted)
+        pool_name = self._status_reader.pool_of_server(requester(req), server_id)
+        found = self._pool_managers.compare_server(requester(req), pool_name, server_id, **wanted)
         answer(resp, designate.comparison(found, req.prefix), 202 if found.mending else 200)
 
 

@@ -1,18 +1,17 @@
-"""``/v2/service_statuses``: which services run where."""
+"""``/v2/service_statuses``: the services and whether each is running."""
 
 from __future__ import annotations
 
 import falcon
 
-from designate_pool.api.http import request
-from designate_pool.api.http.envelope import answer, asker
+from designate_pool.api.http.envelope import answer, requester
+from designate_pool.api.resources.base import CentralResource, answer_page
 from designate_pool.api.schema import request_fields
 from designate_pool.api.schema.operation import OPERATOR, ApiOperation, Schema
 from designate_pool.api.schema.request_fields import RequestField
 from designate_pool.api.schema.response_types import ID, MOMENT, TEXT, links, listed, maybe, shape
 from designate_pool.api.views import designate
 from designate_pool.model import ServiceStatus as Value
-from designate_pool.rpc.central import CentralClient
 
 _STATUSES = ('UP', 'DOWN', 'WARNING')
 FILTERS = {
@@ -22,10 +21,9 @@ FILTERS = {
     'status': RequestField(request_fields.one_of(*_STATUSES)),
 }
 OPERATIONS = (
-    ApiOperation('list_service_statuses', 'GET', '/v2/service_statuses', 'List the services and whether each is '
-                                                                         'running',
-                 OPERATOR,
-                 {200: 'ServiceStatuses'}, query=FILTERS, is_list=True),
+    ApiOperation('list_service_statuses', 'GET', '/v2/service_statuses',
+                 'List the services and whether each is running', OPERATOR, {200: 'ServiceStatuses'}, query=FILTERS,
+                 is_list=True),
     ApiOperation('show_service_status', 'GET', '/v2/service_statuses/{service_id}', 'Show whether a service is running',
                  OPERATOR, {200: 'ServiceStatus'}),
 )
@@ -47,23 +45,14 @@ SCHEMAS: dict[str, Schema] = {
 }
 
 
-class ServiceStatusesResource:
-    def __init__(self, central: CentralClient) -> None:
-        self._central = central
-
+class ServiceStatusesResource(CentralResource):
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
-        wanted = request.listing(req, FILTERS)
-        found = self._central.find_service_statuses(asker(req), **wanted.ask())
-        page, beside = request.page_links(req, found, wanted.limit)
-        answer(resp, designate.page('service_statuses', [_shown(each, req.prefix) for each in page], beside))
+        answer_page(req, resp, 'service_statuses', FILTERS, self._central.find_service_statuses, _shown)
 
 
-class ServiceStatusResource:
-    def __init__(self, central: CentralClient) -> None:
-        self._central = central
-
+class ServiceStatusResource(CentralResource):
     def on_get(self, req: falcon.Request, resp: falcon.Response, service_id: str) -> None:
-        found = self._central.get_service_status(asker(req), request_fields.identifier('service_id', service_id))
+        found = self._central.get_service_status(requester(req), service_id)
         answer(resp, _shown(found, req.prefix))
 
 

@@ -1,10 +1,12 @@
-"""Zones in and out as zone files: ``/v2/zones/tasks/imports``, ``/v2/zones/tasks/exports``.
+"""Imports and exports of zone files: ``/v2/zones/tasks/imports``, ``/v2/zones/tasks/exports``.
 
-An import is taken in by the API and carried out by whichever Central claims it; an export is made when it is fetched.
+The API stores the file of an import, and a Central claims the import and carries it out; the file of an export is made
+when it is fetched.
 """
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Iterator
 
@@ -12,11 +14,12 @@ import falcon
 
 from designate_pool.api.auth.identity import check_rule
 from designate_pool.api.http import request
-from designate_pool.api.http.envelope import answer, asker
+from designate_pool.api.http.envelope import answer, requester
+from designate_pool.api.resources.base import CentralResource, answer_page
 from designate_pool.api.schema import request_fields
 from designate_pool.api.schema.operation import CREATE_IN_POOL, FILE, MEMBER, READER, ApiOperation
 from designate_pool.api.schema.response_types import COUNT, ID, LINK, MOMENT, TEXT, Schema, links, listed, maybe, shape
-from designate_pool.api.services.zone_task_store import PIECE, ZoneTaskStore, checked
+from designate_pool.api.services.zone_task_store import PIECE, ZoneTaskStore, validated
 from designate_pool.api.views import designate
 from designate_pool.errors import (BadInput, BodyTooLarge, DomainNotFound, OverLimit, ServiceUnavailable,
                                    WrongContentType, ZoneExportNotFound)
@@ -24,22 +27,21 @@ from designate_pool.model import ZoneTaskKind, ZoneTaskStatus
 from designate_pool.rpc.central import CentralClient
 
 LOG = logging.getLogger(__name__)
-_WORDS = [each.value for each in ZoneTaskStatus]
+_STATUSES = [each.value for each in ZoneTaskStatus]
 _FILTERS = {
-    'status': request_fields.RequestField(request_fields.one_of(*_WORDS)),
+    'status': request_fields.RequestField(request_fields.one_of(*_STATUSES)),
     'zone_id': request_fields.RequestField(request_fields.identifier),
     'message': request_fields.RequestField(request_fields.some_text),
 }
-_WHERE = {'pool_id': request_fields.RequestField(request_fields.identifier)}
+_POOL_QUERY = {'pool_id': request_fields.RequestField(request_fields.identifier)}
 _IMPORTS, _EXPORTS = '/v2/zones/tasks/imports', '/v2/zones/tasks/exports'
 _IMPORT, _EXPORT = f'{_IMPORTS}/{{import_id}}', f'{_EXPORTS}/{{export_id}}'
 OPERATIONS = (
     ApiOperation('list_zone_imports', 'GET', _IMPORTS, 'List imports', READER, {200: 'ZoneImports'}, query=_FILTERS,
                  is_list=True),
     ApiOperation('create_zone_import', 'POST', _IMPORTS, 'Create a zone from a zone file', MEMBER, {202: 'ZoneImport'},
-                 media='text/dns', query=_WHERE, body_size=FILE),
-    ApiOperation('show_zone_import', 'GET', _IMPORT, 'Show the state of an import', READER,
-                 {200: 'ZoneImport'}),
+                 media='text/dns', query=_POOL_QUERY, body_size=FILE),
+    ApiOperation('show_zone_import', 'GET', _IMPORT, 'Show the state of an import', READER, {200: 'ZoneImport'}),
     ApiOperation('delete_zone_import', 'DELETE', _IMPORT, 'Forget an import; the zone that it made stays', MEMBER,
                  {204: None}),
     ApiOperation('list_zone_exports', 'GET', _EXPORTS, 'List exports', READER, {200: 'ZoneExports'}, query=_FILTERS,
@@ -48,11 +50,10 @@ OPERATIONS = (
                  READER, {202: 'ZoneExport'}),
     ApiOperation('show_zone_export', 'GET', _EXPORT, 'Show an export', READER, {200: 'ZoneExport'}),
     ApiOperation('delete_zone_export', 'DELETE', _EXPORT, 'Forget an export', MEMBER, {204: None}),
-    ApiOperation('fetch_zone_export', 'GET', f'{_EXPORT}/export', 'Fetch the zone file of an export',
-                 READER, {200: None},
-                 answer_media='text/dns'),
+    ApiOperation('fetch_zone_export', 'GET', f'{_EXPORT}/export', 'Fetch the zone file of an export', READER,
+                 {200: None}, answer_media='text/dns'),
 )
-_STATUS: Schema = {'type': 'string', 'enum': _WORDS}
+_STATUS: Schema = {'type': 'string', 'enum': _STATUSES}
 _TASK: Schema = {
     'id': ID,
     'status': _STATUS,
@@ -71,38 +72,36 @@ SCHEMAS: dict[str, Schema] = {
 }
 
 
-class ZoneImportsResource:
+class ZoneImportsResource(CentralResource):
     """
     :param limit: how many bytes a zone file may have
     """
 
     def __init__(self, central: CentralClient, tasks: ZoneTaskStore, limit: int) -> None:
-        self._central = central
+        super().__init__(central)
         self._tasks = tasks
         self._limit = limit
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
-        wanted = request.listing(req, _FILTERS)
-        found = self._tasks.page(ZoneTaskKind.IMPORT, asker(req), **wanted.ask())
-        page, found_links = request.page_links(req, found, wanted.limit)
-        answer(resp, designate.page('imports', [designate.imported(task, req.prefix) for task in page], found_links))
+        answer_page(req, resp, 'imports', _FILTERS, functools.partial(self._tasks.page, ZoneTaskKind.IMPORT),
+                    designate.imported)
 
     def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
-        who = asker(req)
-        pool_id = request.query(req, _WHERE).get('pool_id')
+        context = requester(req)
+        pool_id = request.query(req, _POOL_QUERY).get('pool_id')
         if pool_id is not None:
             check_rule(req, CREATE_IN_POOL, 'choose the pool of a zone')
-            self._central.get_pool(who, pool_id)
+            self._central.get_pool(context, pool_id)
         try:
-            task = self._tasks.take_in(who, checked(_pieces(req, self._limit)), pool_id)
+            task = self._tasks.store_import(context, validated(_pieces(req, self._limit)), pool_id)
         except OverLimit as error:
             resp.set_header('Retry-After', str(error.kwargs['seconds']))
             raise
         try:
-            self._central.look_for_imports(who)
+            self._central.look_for_imports(context)
         except ServiceUnavailable as error:
             LOG.warning('Central was not told of import %s and will find it in the database: %s [%s]', task.id, error,
-                        who.request_id)
+                        context.request_id)
         shown = designate.imported(self._tasks.wait_for(task), req.prefix)
         answer(resp, shown, 202, at=shown['links']['self'])
 
@@ -112,25 +111,25 @@ class ZoneImportResource:
         self._tasks = tasks
 
     def on_get(self, req: falcon.Request, resp: falcon.Response, import_id: str) -> None:
-        task = self._tasks.get(ZoneTaskKind.IMPORT, asker(req), request_fields.identifier('import_id', import_id))
+        task = self._tasks.get(ZoneTaskKind.IMPORT, requester(req), import_id)
         answer(resp, designate.imported(task, req.prefix))
 
     def on_delete(self, req: falcon.Request, resp: falcon.Response, import_id: str) -> None:
         """Forget the import, also before it is carried out; a zone that it made stays."""
-        self._tasks.remove(ZoneTaskKind.IMPORT, asker(req), request_fields.identifier('import_id', import_id))
+        self._tasks.remove(ZoneTaskKind.IMPORT, requester(req), import_id)
         resp.status = 204
 
 
-class NewZoneExportResource:
+class NewZoneExportResource(CentralResource):
     """``/v2/zones/{zone_id}/tasks/export``."""
 
     def __init__(self, central: CentralClient, tasks: ZoneTaskStore) -> None:
-        self._central = central
+        super().__init__(central)
         self._tasks = tasks
 
     def on_post(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
-        domain = self._central.check_export(asker(req), request_fields.identifier('zone_id', zone_id))
-        shown = designate.exported(self._tasks.keep_export(asker(req), domain), req.prefix)
+        domain = self._central.check_export(requester(req), zone_id)
+        shown = designate.exported(self._tasks.store_export(requester(req), domain), req.prefix)
         answer(resp, shown, 202, at=shown['links']['self'])
 
 
@@ -139,38 +138,35 @@ class ZoneExportsResource:
         self._tasks = tasks
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
-        wanted = request.listing(req, _FILTERS)
-        found = self._tasks.page(ZoneTaskKind.EXPORT, asker(req), **wanted.ask())
-        page, found_links = request.page_links(req, found, wanted.limit)
-        answer(resp, designate.page('exports', [designate.exported(task, req.prefix) for task in page], found_links))
+        answer_page(req, resp, 'exports', _FILTERS, functools.partial(self._tasks.page, ZoneTaskKind.EXPORT),
+                    designate.exported)
 
 
-class ZoneExportResource:
+class ZoneExportResource(CentralResource):
     def __init__(self, central: CentralClient, tasks: ZoneTaskStore) -> None:
-        self._central = central
+        super().__init__(central)
         self._tasks = tasks
 
     def on_get(self, req: falcon.Request, resp: falcon.Response, export_id: str) -> None:
-        task = self._tasks.get(ZoneTaskKind.EXPORT, asker(req), request_fields.identifier('export_id', export_id))
+        task = self._tasks.get(ZoneTaskKind.EXPORT, requester(req), export_id)
         answer(resp, designate.exported(task, req.prefix))
 
     def on_delete(self, req: falcon.Request, resp: falcon.Response, export_id: str) -> None:
-        self._tasks.remove(ZoneTaskKind.EXPORT, asker(req), request_fields.identifier('export_id', export_id))
+        self._tasks.remove(ZoneTaskKind.EXPORT, requester(req), export_id)
         resp.status = 204
 
     def on_get_file(self, req: falcon.Request, resp: falcon.Response, export_id: str) -> None:
-        """The file.  The id may also be a zone's: who reads zones again and again need not leave tasks behind."""
-        found_id = request_fields.identifier('export_id', export_id)
+        """The file.  The id may also be a zone's: a client that fetches zones often need not leave exports behind."""
         try:
-            # Whoever sees the export need not see the zone: that may have been given away since.
-            domain_id = self._tasks.get(ZoneTaskKind.EXPORT, asker(req), found_id).domain_id or ''
-            self._central.get_domain(asker(req), domain_id)
+            # The zone may have been given to another project since, so it is checked too.
+            domain_id = self._tasks.get(ZoneTaskKind.EXPORT, requester(req), export_id).domain_id or ''
+            self._central.get_domain(requester(req), domain_id)
         except ZoneExportNotFound:
-            domain_id = found_id
+            domain_id = export_id
             try:
-                self._central.check_export(asker(req), domain_id)
+                self._central.check_export(requester(req), domain_id)
             except DomainNotFound:
-                raise ZoneExportNotFound(task=found_id) from None
+                raise ZoneExportNotFound(task=export_id) from None
         file, size = self._tasks.zone_file(domain_id)
         resp.set_stream(file, size)
         resp.content_type = 'text/dns'
@@ -182,7 +178,7 @@ def _pieces(req: falcon.Request, limit: int) -> Iterator[bytes]:
     if found == 'application/json':  # so OpenStack's clients send a zone file with attributes; they understand 400
         raise BadInput(why='an import has no attributes here; send the zone file alone, as text/dns')
     if found != 'text/dns':
-        raise WrongContentType(wanted='text/dns', found=request_fields.shown(found) if found else 'without a type')
+        raise WrongContentType(wanted='text/dns', found=request_fields.printable(found) if found else 'without a type')
     # The length is checked before anything is read, and what is read is bounded all the same.
     if (req.content_length or 0) > limit:
         raise BodyTooLarge(limit=limit)

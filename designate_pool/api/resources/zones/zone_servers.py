@@ -1,126 +1,129 @@
-"""Where a zone and its recordsets stand on each server, and why."""
+"""The state of a zone and of its recordsets on each server, and the explanation."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import falcon
 
 from designate_pool.api.http import request
-from designate_pool.api.http.envelope import answer, asker
+from designate_pool.api.http.envelope import answer, requester
+from designate_pool.api.resources.base import available
 from designate_pool.api.resources.pools.audits import FINDING, shown_finding
-from designate_pool.api.schema import request_fields
 from designate_pool.api.schema.operation import READER, ApiOperation, Schema
-from designate_pool.api.schema.response_types import REASON
+from designate_pool.api.schema.response_types import COUNT, FLAG, ID, REASON, SERIAL, TEXT, maybe
 from designate_pool.api.services.wait_verdict import ZoneState
 from designate_pool.api.views import designate, explain, propagation
 from designate_pool.api.views.designate import Json, dashed
-from designate_pool.errors import ServerNotFound, ServiceUnavailable
+from designate_pool.errors import ServerNotFound
 from designate_pool.model import Context, Domain, PlanState, Pool, utcnow
 from designate_pool.rpc.central import CentralClient
 from designate_pool.storage.reporting import audit_findings, dashboard
 from designate_pool.storage.sql.database import Storage
 
-#: Findings of audits that are told of a zone, the newest.
+#: How many of the newest findings of audits about a zone are shown.
 FINDINGS = 5
 OPERATIONS = (
     ApiOperation('explain_zone', 'GET', '/v2/zones/{zone_id}/explain', 'Explain in words why a zone is not ACTIVE',
-                 READER,
-                 {200: 'ZoneExplanation'}),
+                 READER, {200: 'ZoneExplanation'}),
     ApiOperation('list_recordset_servers', 'GET', '/v2/zones/{zone_id}/recordsets/{recordset_id}/servers',
                  'Show which servers serve a recordset as it is now', READER, {200: 'RecordSetServers'}),
 )
 _PAGE = 1000
-_ID = {'type': 'string', 'format': 'uuid'}
-_TEXT = {'type': 'string'}
-_TIME = {'type': ['string', 'null'], 'description': 'In UTC.'}
-_SERIAL = {'type': 'integer', 'minimum': 0, 'maximum': 4294967295}
-_SEEN = {'type': ['integer', 'null'], 'minimum': 0, 'maximum': 4294967295}
-_COUNT = {'type': 'integer', 'minimum': 0}
-_KNOWN = {'type': ['integer', 'null'], 'minimum': 0, 'description': 'Null where the threshold is not known.'}
+
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
+    return {'type': 'object', 'required': list(properties), 'properties': properties}
+
+
+_TIME = {**maybe(TEXT), 'description': 'In UTC.'}
+_KNOWN = {**maybe(COUNT), 'description': 'Null where the threshold is not known.'}
 _STATUS = {'enum': ['PENDING', 'ACTIVE', 'ERROR', 'DELETED']}
 _ACTION = {'enum': ['NONE', 'CREATE', 'UPDATE', 'DELETE']}
 _STATE = {'enum': ['joining', 'active', 'maintenance', 'draining', 'removed']}
 _ON_SERVER = {
-    'id': _ID,
-    'name': _TEXT,
-    'driver': _TEXT,
-    'host': _TEXT,
+    'id': ID,
+    'name': TEXT,
+    'driver': TEXT,
+    'host': TEXT,
     'port': {'type': 'integer', 'minimum': 1, 'maximum': 65535},
     'state': _STATE,
     'state_since': _TIME,
-    'counts': {'type': 'boolean'},
+    'counts': FLAG,
     'action': _ACTION,
     'status': {'enum': ['PENDING', 'SUCCESS', 'ERROR']},
-    'current': {'type': 'boolean'},
-    'serial': {**_SEEN, 'description': 'The newest that was seen there.'},
-    'expected_serial': _SERIAL,
-    'diverged': {'type': 'boolean', 'description': 'It serves other contents under its serial.'},
-    'last_error': {'type': ['string', 'null']},
+    'current': FLAG,
+    'serial': {**maybe(SERIAL), 'description': 'The newest that was seen there.'},
+    'expected_serial': SERIAL,
+    'diverged': {**FLAG, 'description': 'It serves other contents under its serial.'},
+    'last_error': maybe(TEXT),
     'reason': REASON,
-    'attempts': _COUNT,
+    'attempts': COUNT,
     'next_attempt_at': _TIME,
     'deadline_at': _TIME,
-    'plan_id': {'type': ['string', 'null'], 'description': 'A plan that waits for approval.'},
+    'plan_id': {**maybe(TEXT), 'description': 'A plan that waits for approval.'},
     'created_at': _TIME,
     'updated_at': _TIME,
-    'state_of': {'type': 'string', 'description': 'Where it stands, in words.'},
-    'what_to_do': {'type': ['string', 'null']},
+    'state_of': {**TEXT, 'description': 'Where it stands, in words.'},
+    'what_to_do': maybe(TEXT),
 }
-_EXPLAINED = {
-    'zone_id': _ID,
-    'zone_name': _TEXT,
+_EXPLANATION = {
+    'zone_id': ID,
+    'zone_name': TEXT,
     'status': _STATUS,
     'action': _ACTION,
-    'serial': _SERIAL,
-    'reported_serial': {**_SEEN, 'description': 'The newest that the pool agreed on.'},
+    'serial': SERIAL,
+    'reported_serial': {**maybe(SERIAL), 'description': 'The newest that the pool agreed on.'},
     'changed_at': {**_TIME, 'description': 'When the zone got its serial.'},
     'converged_at': {**_TIME, 'description': 'When the pool first agreed on it.'},
-    'request_id': {'type': ['string', 'null'], 'description': 'Of the request that gave it its serial.'},
-    'also_notifies': {'type': 'array', 'items': _TEXT, 'description': 'Who is notified of each change besides the '
-                                                                      'servers; whether they heed it is not asked.'},
+    'request_id': {**maybe(TEXT), 'description': 'Of the request that gave it its serial.'},
+    'also_notifies': {'type': 'array', 'items': TEXT,
+                      'description': 'Who is notified of each change besides the servers; it is not checked whether '
+                                     'they heed it.'},
     'findings': {'type': 'array', 'description': 'What audits found of it lately, the newest first.',
-                 'items': {'type': 'object', 'required': list(FINDING), 'properties': FINDING}},
-    'summary': {'type': 'string', 'description': 'Where the zone stands, in one sentence.'},
+                 'items': _object(FINDING)},
+    'summary': {**TEXT, 'description': 'Where the zone stands, in one sentence.'},
     'threshold_percentage': {'type': ['integer', 'null']},
     'needed': _KNOWN,
-    'current': _COUNT,
+    'current': COUNT,
     'total': _KNOWN,
-    'degraded': {'type': 'boolean', 'description': 'ACTIVE, and not on every server that counts.'},
-    'lacking': {'type': ['string', 'null'], 'description': 'What the consensus lacks, in one sentence.'},
-    'servers': {'type': 'array', 'items': {'type': 'object', 'required': list(_ON_SERVER), 'properties': _ON_SERVER}},
-    'advice': {'type': 'array', 'items': _TEXT, 'description': 'What to do, a sentence each.'},
+    'degraded': {**FLAG, 'description': 'ACTIVE, and not on every server that counts.'},
+    'lacking': {**maybe(TEXT), 'description': 'What the consensus lacks, in one sentence.'},
+    'servers': {'type': 'array', 'items': _object(_ON_SERVER)},
+    'advice': {'type': 'array', 'items': TEXT, 'description': 'What to do, a sentence each.'},
     'links': {'type': 'object', 'additionalProperties': {'type': 'string'}},
 }
-_SERVED = {
-    'id': _ID,
-    'name': _TEXT,
+_RECORDSET_ON_SERVER = {
+    'id': ID,
+    'name': TEXT,
     'state': _STATE,
-    'counts': {'type': 'boolean'},
-    'serial': {**_SEEN, 'description': 'The newest that was seen there.'},
-    'served': {'type': 'boolean'},
+    'counts': FLAG,
+    'serial': {**maybe(SERIAL), 'description': 'The newest that was seen there.'},
+    'served': FLAG,
 }
-_SPREAD = {
-    'zone_id': _ID,
-    'zone_name': _TEXT,
-    'recordset_id': _ID,
-    'name': _TEXT,
-    'type': _TEXT,
-    'serial': {**_SERIAL, 'description': 'At which the recordset was changed last.'},
+_RECORDSET_SERVERS = {
+    'zone_id': ID,
+    'zone_name': TEXT,
+    'recordset_id': ID,
+    'name': TEXT,
+    'type': TEXT,
+    'serial': {**SERIAL, 'description': 'At which the recordset was changed last.'},
     'status': _STATUS,
     'action': _ACTION,
     'needed': _KNOWN,
     'total': _KNOWN,
-    'current': _COUNT,
-    'servers': {'type': 'array', 'items': {'type': 'object', 'required': list(_SERVED), 'properties': _SERVED}},
+    'current': COUNT,
+    'servers': {'type': 'array', 'items': _object(_RECORDSET_ON_SERVER)},
     'links': {'type': 'object', 'additionalProperties': {'type': 'string'}},
 }
 SCHEMAS: dict[str, Schema] = {
-    'ZoneExplanation': {'type': 'object', 'required': list(_EXPLAINED), 'properties': _EXPLAINED},
-    'RecordSetServers': {'type': 'object', 'required': list(_SPREAD), 'properties': _SPREAD},
+    'ZoneExplanation': _object(_EXPLANATION),
+    'RecordSetServers': _object(_RECORDSET_SERVERS),
 }
 
 
 class StatusReader:
-    """What is asked of Central to tell where a zone stands."""
+    """Reads the state of zones from Central."""
 
     def __init__(self, central: CentralClient, storage: Storage | None = None) -> None:
         self.central = central
@@ -147,9 +150,9 @@ class StatusReader:
         return found
 
     def pool_of_server(self, context: Context, server_id: str) -> str:
-        """The name of the pool that a server is of.
+        """The name of the pool that a server belongs to.
 
-        :raises ServerNotFound: when it is of none
+        :raises ServerNotFound: when no pool has it
         """
         for pool in self.pools(context):
             if any(each.id == server_id for each in self.central.find_servers(context, pool.name)):
@@ -157,7 +160,7 @@ class StatusReader:
         raise ServerNotFound(server=server_id)
 
     def explained(self, context: Context, domain: Domain, base: str) -> Json:
-        """Where the zone stands, in words."""
+        """The state of the zone in sentences."""
         pool = self.central.get_pool(context, domain.pool_id)
         return explain.explain(self.shown(context, domain, base, pool), {
             'changed_at': designate.moment(domain.changed_at),
@@ -170,44 +173,41 @@ class StatusReader:
 
 
 class ZoneExplanationResource:
-    def __init__(self, gatherer: StatusReader) -> None:
-        self._gatherer = gatherer
+    def __init__(self, status_reader: StatusReader) -> None:
+        self._status_reader = status_reader
 
     def on_get(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
         request.query(req, {})
-        domain = self._gatherer.central.get_domain(asker(req), request_fields.identifier('zone_id', zone_id))
-        answer(resp, self._gatherer.explained(asker(req), domain, req.prefix))
+        domain = self._status_reader.central.get_domain(requester(req), zone_id)
+        answer(resp, self._status_reader.explained(requester(req), domain, req.prefix))
 
 
 class RecordSetServersResource:
     """
-    :param storage: None where the API has no database to look at
+    :param storage: None where the API has no database
     """
 
-    def __init__(self, gatherer: StatusReader, storage: Storage | None) -> None:
-        self._gatherer = gatherer
+    def __init__(self, status_reader: StatusReader, storage: Storage | None) -> None:
+        self._status_reader = status_reader
         self._storage = storage
 
     def on_get(self, req: falcon.Request, resp: falcon.Response, zone_id: str, recordset_id: str) -> None:
-        domain_id = request_fields.identifier('zone_id', zone_id)
-        found_id = request_fields.identifier('recordset_id', recordset_id)
         request.query(req, {})
-        if self._storage is None:
-            raise ServiceUnavailable(service='the database', why='this API was given none to look at')
-        central = self._gatherer.central
-        domain = central.get_domain(asker(req), domain_id)
-        found = central.get_recordset(asker(req), domain_id, found_id)
-        # The SOA has no record that is kept: it changes with the zone.
-        newest = self._storage.read(dashboard.newest_serial, found_id, domain.serial)
-        standing = ZoneState(domain, central.find_servers(asker(req), domain.pool_name),
-                             central.server_statuses(asker(req), domain_id),
-                             central.get_pool(asker(req), domain.pool_id))
-        shown = propagation.spread(domain, found, domain.serial if newest is None else newest, standing)
-        zone = designate.zone_address(domain_id, req.prefix)
+        storage = available(self._storage)
+        central = self._status_reader.central
+        domain = central.get_domain(requester(req), zone_id)
+        found = central.get_recordset(requester(req), zone_id, recordset_id)
+        # The SOA is not stored as a record: it changes with the zone.
+        newest = storage.read(dashboard.newest_serial, recordset_id, domain.serial)
+        state = ZoneState(domain, central.find_servers(requester(req), domain.pool_name),
+                          central.server_statuses(requester(req), zone_id),
+                          central.get_pool(requester(req), domain.pool_id))
+        shown = propagation.recordset_servers(domain, found, domain.serial if newest is None else newest, state)
+        zone = designate.zone_address(zone_id, req.prefix)
         answer(resp, {
             **shown,
-            'zone_id': dashed(domain_id),
-            'recordset_id': dashed(found_id),
+            'zone_id': dashed(zone_id),
+            'recordset_id': dashed(recordset_id),
             'servers': [{**each, 'id': dashed(each['id'])} for each in shown['servers']],
-            'links': {'self': f'{zone}/recordsets/{dashed(found_id)}/servers', 'zone': zone},
+            'links': {'self': f'{zone}/recordsets/{dashed(recordset_id)}/servers', 'zone': zone},
         })

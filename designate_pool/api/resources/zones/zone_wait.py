@@ -1,4 +1,4 @@
-"""``/v2/zones/{zone_id}/wait``: an answer as soon as enough servers have a change."""
+"""``/v2/zones/{zone_id}/wait``: answers as soon as enough servers have a change."""
 
 from __future__ import annotations
 
@@ -9,37 +9,35 @@ from collections.abc import Callable
 import falcon
 
 from designate_pool.api.http import request
-from designate_pool.api.http.envelope import answer, asker
-from designate_pool.api.http.server import ASIDE
+from designate_pool.api.http.envelope import answer, requester
+from designate_pool.api.http.server import LONG_WAIT
+from designate_pool.api.resources.base import available
 from designate_pool.api.resources.zones.zone_servers import StatusReader
 from designate_pool.api.schema import request_fields
 from designate_pool.api.schema.operation import READER, ApiOperation, Schema
+from designate_pool.api.schema.response_types import COUNT, FLAG, ID, SERIAL, TEXT, TEXTS
 from designate_pool.api.services import wait_verdict
 from designate_pool.api.services.wait_verdict import WaitTarget, WaitVerdict, ZoneState
 from designate_pool.api.services.zone_watcher import ZoneWatcher
 from designate_pool.api.views.designate import Json, dashed
 from designate_pool.errors import DomainNotFound, InvalidField, ServiceUnavailable, TooManyWaits
 from designate_pool.model import Context, Domain, ServerState, Status
-from designate_pool.serial import SPACE
 
-LONGEST = 300
-USUAL = 30.0
+MOST_SECONDS = 300
+DEFAULT_SECONDS = 30.0
 #: Seconds after which to ask again when too many are waiting.
 RETRY_AFTER = 5
 
 QUERY = {
     'serial': request_fields.RequestField(request_fields.serial),
     'servers': request_fields.RequestField(request_fields.number_from(1, 9999)),
-    'timeout': request_fields.RequestField(request_fields.seconds_up_to(LONGEST)),
+    'timeout': request_fields.RequestField(request_fields.seconds_up_to(MOST_SECONDS)),
 }
 OPERATIONS = (
     ApiOperation('wait_for_zone', 'GET', '/v2/zones/{zone_id}/wait',
                  'Wait until enough servers serve a serial of a zone, or until a zone that is being deleted is gone',
                  READER, {200: 'ZoneWait'}, query=QUERY),
 )
-_ID = {'type': 'string', 'format': 'uuid'}
-_SERIAL = {'type': 'integer', 'minimum': 0, 'maximum': SPACE - 1}
-_COUNT = {'type': 'integer', 'minimum': 0}
 SCHEMAS: dict[str, Schema] = {
     'ZoneWait': {
         'type': 'object',
@@ -47,19 +45,19 @@ SCHEMAS: dict[str, Schema] = {
         'required': ['zone_id', 'zone_name', 'serial', 'zone_serial', 'reported_serial', 'status', 'action', 'needed',
                      'current', 'servers_current', 'done', 'timed_out', 'failed', 'seconds'],
         'properties': {
-            'zone_id': _ID,
-            'zone_name': {'type': 'string'},
-            'serial': {**_SERIAL, 'description': 'What was waited for.'},
-            'zone_serial': {**_SERIAL, 'description': "The zone's own by now."},
+            'zone_id': ID,
+            'zone_name': TEXT,
+            'serial': {**SERIAL, 'description': 'What was waited for.'},
+            'zone_serial': {**SERIAL, 'description': "The zone's own by now."},
             'reported_serial': {'type': ['integer', 'null'], 'description': 'The newest that the pool agreed on.'},
             'status': {'enum': [each.value for each in Status]},
             'action': {'enum': ['NONE', 'CREATE', 'UPDATE', 'DELETE']},
             'needed': {'type': ['integer', 'null'], 'minimum': 1,
                        'description': 'How many servers were waited for; null where the threshold is not known.'},
-            'current': {**_COUNT, 'description': 'How many of the servers that count have what was waited for.'},
-            'servers_current': {'type': 'array', 'items': {'type': 'string'}, 'description': 'Their names.'},
-            'done': {'type': 'boolean'},
-            'timed_out': {'type': 'boolean'},
+            'current': {**COUNT, 'description': 'How many of the servers that count have what was waited for.'},
+            'servers_current': {**TEXTS, 'description': 'Their names.'},
+            'done': FLAG,
+            'timed_out': FLAG,
             'failed': {'type': 'boolean',
                        'description': 'The pool says ERROR, or the zone is being deleted meanwhile.'},
             'seconds': {'type': 'number', 'minimum': 0, 'description': 'How long the wait took.'},
@@ -70,39 +68,37 @@ SCHEMAS: dict[str, Schema] = {
 
 class ZoneWaitResource:
     """
-    :param watch: None where the API has no database to look at
+    :param watcher: None where the API has no database
     """
 
-    def __init__(self, gatherer: StatusReader, watch: ZoneWatcher | None) -> None:
-        self._central = gatherer.central
-        self._watch = watch
+    def __init__(self, status_reader: StatusReader, watcher: ZoneWatcher | None) -> None:
+        self._central = status_reader.central
+        self._watcher = watcher
 
     def on_get(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
         began = time.monotonic()
-        domain_id = request_fields.identifier('zone_id', zone_id)
         given = request.query(req, QUERY)
-        if self._watch is None:
-            raise ServiceUnavailable(service='the database', why='this API was given none to look at')
-        domain = self._domain(self._watch, asker(req), domain_id)
-        self._refuse_too_many(asker(req), domain, given.get('servers'))
+        watcher = available(self._watcher)
+        domain = self._domain(watcher, requester(req), zone_id)
+        self._refuse_too_many(requester(req), domain, given.get('servers'))
         deletion = domain.is_going
-        wanted = WaitTarget(domain_id, domain.serial if deletion else given.get('serial', domain.serial),
+        wanted = WaitTarget(zone_id, domain.serial if deletion else given.get('serial', domain.serial),
                             given.get('servers'), deletion)
-        with req.env.get(ASIDE, contextlib.nullcontext)():
+        with req.env.get(LONG_WAIT, contextlib.nullcontext)():
             try:
-                standing, verdict = self._watch.wait(wanted, given.get('timeout', USUAL), _is_gone(req),
-                                                     asker(req).project_id)
+                state, verdict = watcher.wait(wanted, given.get('timeout', DEFAULT_SECONDS), _is_gone(req),
+                                              requester(req).project_id)
             except (TooManyWaits, ServiceUnavailable):
                 resp.set_header('Retry-After', str(RETRY_AFTER))
                 raise
-        answer(resp, self._shown(wanted, domain, standing, verdict, time.monotonic() - began))
+        answer(resp, self._shown(wanted, domain, state, verdict, time.monotonic() - began))
 
-    def _domain(self, watch: ZoneWatcher, context: Context, domain_id: str) -> Domain:
-        """What may be seen, or could be before it was deleted: who waits for that may come late."""
+    def _domain(self, watcher: ZoneWatcher, context: Context, domain_id: str) -> Domain:
+        """The zone that the requester may see, also if it has been deleted just now."""
         try:
             return self._central.get_domain(context, domain_id)
         except DomainNotFound:
-            last = watch.standing(domain_id).domain
+            last = watcher.state_of(domain_id).domain
             if last is None or last.status is not Status.DELETED or not context.sees(last.project_id):
                 raise
             return last
@@ -115,11 +111,11 @@ class ZoneWaitResource:
         if wanted > len(there):
             raise InvalidField(field='servers', why=f'the pool of {domain.name} has no more than {len(there)} servers')
 
-    def _shown(self, wanted: WaitTarget, before: Domain, standing: ZoneState, verdict: WaitVerdict,
+    def _shown(self, wanted: WaitTarget, before: Domain, state: ZoneState, verdict: WaitVerdict,
                waited: float) -> Json:
-        domain = standing.domain or before
-        have = wait_verdict.current(wanted, standing)
-        gone = standing.domain is None or domain.status is Status.DELETED
+        domain = state.domain or before
+        have = wait_verdict.current(wanted, state)
+        gone = state.domain is None or domain.status is Status.DELETED
         return {
             'zone_id': dashed(domain.id),
             'zone_name': domain.name,
@@ -128,7 +124,7 @@ class ZoneWaitResource:
             'reported_serial': domain.reported_serial,
             'status': Status.DELETED.value if gone else domain.status.value,
             'action': domain.action.value,
-            'needed': wanted.servers or wait_verdict.needed(standing),
+            'needed': wanted.servers or wait_verdict.needed(state),
             'current': len(have),
             'servers_current': [each.label for each in have],
             'done': verdict.done,

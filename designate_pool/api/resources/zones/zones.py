@@ -1,4 +1,4 @@
-"""``/v2/zones``, and where a zone stands on each server."""
+"""``/v2/zones``, and the state of a zone on each server."""
 
 from __future__ import annotations
 
@@ -6,35 +6,32 @@ import falcon
 
 from designate_pool.api.auth.identity import check_rule
 from designate_pool.api.http import request
-from designate_pool.api.http.envelope import answer, asker
+from designate_pool.api.http.envelope import answer, requester
+from designate_pool.api.resources.base import CentralResource, answer_page
 from designate_pool.api.resources.zones.zone_servers import StatusReader
 from designate_pool.api.schema import request_fields
 from designate_pool.api.schema.operation import ADMIN, CREATE_IN_POOL, MEMBER, READER, ZONE, ApiOperation, Schema
 from designate_pool.api.schema.response_types import (ACTION, COUNT, FLAG, ID, MOMENT, REASON, SERIAL, SERVER_STATE,
                                                       STATUS, TEXT, TEXTS, links, listed, maybe, ref, shape)
 from designate_pool.api.views import designate
-from designate_pool.errors import BadInput
 from designate_pool.model import RecordChange
 from designate_pool.rpc.central import CentralClient
 
 _GIVE = {'project_id': request_fields.RequestField(request_fields.project, required=True, example='alpha')}
 OPERATIONS = (
     ApiOperation('list_zones', 'GET', '/v2/zones', 'List zones', READER, {200: 'Zones'},
-                 query=request_fields.ZONE_FILTERS,
-                 is_list=True),
+                 query=request_fields.ZONE_FILTERS, is_list=True),
     ApiOperation('create_zone', 'POST', '/v2/zones', 'Create a zone', MEMBER, {202: 'Zone'},
-                 body=request_fields.ZONE_CREATE,
-                 body_size=ZONE),
+                 body=request_fields.ZONE_CREATE, body_size=ZONE),
     ApiOperation('show_zone', 'GET', '/v2/zones/{zone_id}', 'Show a zone', READER, {200: 'Zone'}),
     ApiOperation('update_zone', 'PATCH', '/v2/zones/{zone_id}', "Change a zone's email, TTL or description", MEMBER,
                  {202: 'Zone'}, body=request_fields.ZONE_UPDATE),
     ApiOperation('delete_zone', 'DELETE', '/v2/zones/{zone_id}', 'Delete a zone', MEMBER, {202: 'Zone'}),
     ApiOperation('give_zone', 'POST', '/v2/zones/{zone_id}/project', 'Give a zone to a project', ADMIN, {200: 'Zone'},
                  body=_GIVE),
-    ApiOperation('change_zone', 'POST', '/v2/zones/{zone_id}/changes', 'Make many changes of a zone under one new '
-                                                                       'serial',
-                 MEMBER,
-                 {202: 'Zone'}, body=request_fields.ZONE_CHANGES, body_size=ZONE),
+    ApiOperation('change_zone', 'POST', '/v2/zones/{zone_id}/changes',
+                 'Make many changes of a zone under one new serial', MEMBER, {202: 'Zone'},
+                 body=request_fields.ZONE_CHANGES, body_size=ZONE),
     ApiOperation('list_zone_servers', 'GET', '/v2/zones/{zone_id}/servers', 'Show the state of a zone on each server',
                  READER, {200: 'ZoneServers'}),
 )
@@ -104,20 +101,17 @@ SCHEMAS: dict[str, Schema] = {
 }
 
 
-class ZonesResource:
+class ZonesResource(CentralResource):
     """
     :param limit: how many bytes a new zone with its recordsets may have
     """
 
     def __init__(self, central: CentralClient, limit: int) -> None:
-        self._central = central
+        super().__init__(central)
         self._limit = limit
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
-        wanted = request.listing(req, request_fields.ZONE_FILTERS)
-        found = self._central.find_domains(asker(req), **wanted.ask())
-        page, links = request.page_links(req, found, wanted.limit)
-        answer(resp, designate.page('zones', [designate.zone(domain, req.prefix) for domain in page], links))
+        answer_page(req, resp, 'zones', request_fields.ZONE_FILTERS, self._central.find_domains, designate.zone)
 
     def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
         given = request.body(req, request_fields.ZONE_CREATE, limit=self._limit)
@@ -125,67 +119,56 @@ class ZonesResource:
             check_rule(req, CREATE_IN_POOL, 'choose the pool of a zone')
         recordsets = given.pop('recordsets', ())
         wanted = {name: value for name, value in given.items() if value is not None}
-        created = self._central.create_domain(asker(req), wanted, recordsets)
+        created = self._central.create_domain(requester(req), wanted, recordsets)
         answer(resp, designate.zone(created, req.prefix), 202, at=designate.zone_address(created.id, req.prefix))
 
 
-class ZoneResource:
-    def __init__(self, central: CentralClient) -> None:
-        self._central = central
-
+class ZoneResource(CentralResource):
     def on_get(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
-        found = self._central.get_domain(asker(req), request_fields.identifier('zone_id', zone_id))
+        found = self._central.get_domain(requester(req), zone_id)
         answer(resp, designate.zone(found, req.prefix))
 
     def on_patch(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
-        domain_id = request_fields.identifier('zone_id', zone_id)
-        values = request.body(req, request_fields.ZONE_UPDATE)
-        if not values:
-            raise BadInput(why='the body has nothing to change')
-        changed = self._central.update_domain(asker(req), domain_id, values)
+        values = request.changes(req, request_fields.ZONE_UPDATE)
+        changed = self._central.update_domain(requester(req), zone_id, values)
         answer(resp, designate.zone(changed, req.prefix), 202)
 
     def on_delete(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
-        deleted = self._central.delete_domain(asker(req), request_fields.identifier('zone_id', zone_id))
+        deleted = self._central.delete_domain(requester(req), zone_id)
         answer(resp, designate.zone(deleted, req.prefix), 202)
 
 
-class ZoneProjectResource:
-    def __init__(self, central: CentralClient) -> None:
-        self._central = central
-
+class ZoneProjectResource(CentralResource):
     def on_post(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
-        domain_id = request_fields.identifier('zone_id', zone_id)
         given = request.body(req, _GIVE)
-        answer(resp, designate.zone(self._central.give_domain(asker(req), domain_id, given['project_id']), req.prefix))
+        zone = self._central.give_domain(requester(req), zone_id, given['project_id'])
+        answer(resp, designate.zone(zone, req.prefix))
 
 
-class ZoneChangesResource:
+class ZoneChangesResource(CentralResource):
     """Many changes of a zone at once: all of them or none, at one serial.
 
     :param limit: how many bytes they may have
     """
 
     def __init__(self, central: CentralClient, limit: int) -> None:
-        self._central = central
+        super().__init__(central)
         self._limit = limit
 
     def on_post(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
-        domain_id = request_fields.identifier('zone_id', zone_id)
         given = request.body(req, request_fields.ZONE_CHANGES, limit=self._limit)
         changes = [RecordChange(each['name'], each['type'], tuple(each['records']), each.get('ttl'))
                    for each in request_fields.in_turns(given['changes'])]
-        changed = self._central.apply_changes(asker(req), domain_id, changes, given.get('serial'))
+        changed = self._central.apply_changes(requester(req), zone_id, changes, given.get('serial'))
         answer(resp, designate.zone(changed, req.prefix), 202)
 
 
 class ZoneServersResource:
     """The rows of pool_manager_status, one entry per server of the zone's pool."""
 
-    def __init__(self, gatherer: StatusReader) -> None:
-        self._gatherer = gatherer
+    def __init__(self, status_reader: StatusReader) -> None:
+        self._status_reader = status_reader
 
     def on_get(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
-        domain_id = request_fields.identifier('zone_id', zone_id)
-        domain = self._gatherer.central.get_domain(asker(req), domain_id)
-        answer(resp, self._gatherer.shown(asker(req), domain, req.prefix))
+        domain = self._status_reader.central.get_domain(requester(req), zone_id)
+        answer(resp, self._status_reader.shown(requester(req), domain, req.prefix))

@@ -55,7 +55,7 @@ def rules(folder: pathlib.Path, text: str | None = None) -> policy.OsloPolicy:
         arguments = [f'--config-file={folder}/pool.conf']
     conf(arguments, project='designate-pool', default_config_files=[], default_config_dirs=[])
     found = policy.OsloPolicy(conf)
-    policy.check_file_is_there(conf)
+    policy.check_policy_file(conf)
     return found
 
 
@@ -215,7 +215,7 @@ class TestPolicy:
         conf([f'--config-file={tmp_path}/pool.conf'], project='designate-pool')
         policy.make_enforcer(conf)
         with pytest.raises(BadConfiguration, match='there is no file nowhere.yaml'):
-            policy.check_file_is_there(conf)
+            policy.check_policy_file(conf)
 
     def test_a_change_is_read_and_a_wrong_one_is_not(self, tmp_path: pathlib.Path,
                                                      caplog: pytest.LogCaptureFixture) -> None:
@@ -272,7 +272,7 @@ class TestRates:
         assert [status(client, path='/v2/zones', remote_addr=each) for each in hosts] == [401, 401, 429, 401]
 
     def test_the_longest_silent_are_forgotten(self) -> None:
-        limits = RateLimits(1, 1, lambda: 0.0, kept=2)
+        limits = RateLimits(1, 1, lambda: 0.0, remembered=2)
         assert [limits.take(key) for key in ('a', 'a', 'b', 'c', 'a', 'c')] == [0, 1, 0, 0, 0, 1]
 
 

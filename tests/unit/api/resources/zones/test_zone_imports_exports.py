@@ -4,7 +4,7 @@ import uuid
 
 import pytest
 
-from designate_pool.api.services.zone_task_store import checked
+from designate_pool.api.services.zone_task_store import validated
 from designate_pool.errors import BadInput, ServiceUnavailable
 
 IMPORTS, EXPORTS = '/v2/zones/tasks/imports', '/v2/zones/tasks/exports'
@@ -87,10 +87,10 @@ def test_no_export_of_what_is_not_there(api):
 @pytest.mark.parametrize('pieces', [(b'',), (b' \n', b'\t'), (b'\xc3', b'('), (b'a\xe2\x82',), (b'a', b'\0')])
 def test_what_is_no_zone_file_is_refused_wherever_it_is_cut(pieces):
     with pytest.raises(BadInput, match='zone file'):
-        list(checked(pieces))
+        list(validated(pieces))
 
 
 def test_a_character_may_be_cut_in_two():
-    assert list(checked([b'a\xe2', b'\x82', b'\xac'])) == [b'a\xe2', b'\x82', b'\xac']
+    assert list(validated([b'a\xe2', b'\x82', b'\xac'])) == [b'a\xe2', b'\x82', b'\xac']
     with pytest.raises(BadInput, match='byte 3'):
-        list(checked([b'ab\xe2'[:2], b'c\xff']))
+        list(validated([b'ab\xe2'[:2], b'c\xff']))

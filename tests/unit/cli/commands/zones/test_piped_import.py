@@ -29,7 +29,7 @@ def url() -> Iterator[str]:
     central = StandIn()
     gate = AuthMiddleware(NoAuth(), AllowAll(), RateLimits(1, 1))
     server = ApiServer(create_app(central, POOL, pool_managers=StandInPoolManager(), tasks=StandInTasks(central),
-                                  gate=gate), Endpoint('127.0.0.1', 0), judges_heads=True)
+                                  gate=gate), Endpoint('127.0.0.1', 0), checks_headers=True)
     server.start()
     yield f'http://{server.endpoint}'
     server.stop()

@@ -1,0 +1,50 @@
+"""What resources have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import falcon
+
+from designate_pool.api.http.envelope import answer, requester
+from designate_pool.api.http.request import listing, page_links
+from designate_pool.api.schema.request_fields import Table
+from designate_pool.api.views.designate import Json
+from designate_pool.errors import ServiceUnavailable
+from designate_pool.model import Context
+from designate_pool.rpc.central import CentralClient
+
+T = TypeVar('T')
+
+
+class CentralResource:
+    """A resource that Central is asked for."""
+
+    def __init__(self, central: CentralClient) -> None:
+        self._central = central
+
+
+def available(given: T | None) -> T:
+    """What the API has only with a database.
+
+    :raises ServiceUnavailable: where it has none
+    """
+    if given is None:
+        raise ServiceUnavailable(service='the database', why='this API was given none to look at')
+    return given
+
+
+def answer_page(req: falcon.Request, resp: falcon.Response, key: str, filters: Table, find: Callable[..., list[Any]],
+                show: Callable[[Any, str], Json], context: Context | None = None) -> None:
+    """Send one page of a list.
+
+    :param key: what the list is called in the answer
+    :param find: given the context and the query, finds the values
+    :param show: given a value and the address of the API, makes its JSON
+    :param context: that of the requester if not given
+    """
+    wanted = listing(req, filters)
+    found = find(context or requester(req), **wanted.arguments())
+    page, links = page_links(req, found, wanted.limit)
+    answer(resp, {key: [show(each, req.prefix) for each in page], 'links': links})
