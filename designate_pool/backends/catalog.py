@@ -13,9 +13,9 @@ from designate_pool import model
 from designate_pool.backends import soa_check
 from designate_pool.backends.base import Backend, Outcomes
 from designate_pool.backends.capabilities import Capabilities
-from designate_pool.backends.soa_check import SoaAnswer, SoaOutcome
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendUnreachable
+from designate_pool.protocol.soa_query import SoaReply
 
 #: Seconds in which a server answers a question, or is taken for silent.
 _PATIENCE = 5.0
@@ -36,7 +36,7 @@ class Catalog(Backend):
 
     def _delete_many(self, domains: Sequence[model.Domain], deadline: Deadline) -> Outcomes:
         said = soa_check.ask(self.server, {domain.name for domain in domains}, deadline,
-                             lambda said: said.answer is SoaOutcome.ABSENT)
+                             soa_check.is_absent)
         if not any(said.values()):
             raise BackendUnreachable(why=f'no answer within {deadline.seconds:g} s', reason=model.Reason.TIMEOUT)
         return [_still_there(domain.name, said[domain.name]) for domain in domains]
@@ -50,7 +50,7 @@ class Catalog(Backend):
             for name, said in soa_check.ask(self.server, part, Deadline(min(_PATIENCE, deadline.left()))).items():
                 if said is None:
                     raise BackendUnreachable(why=f'no answer when asked for {name}', reason=model.Reason.TIMEOUT)
-                if said.answer is not SoaOutcome.ABSENT:
+                if not soa_check.is_absent(said):
                     found[name] = said.serial
         return found, False
 
@@ -66,12 +66,12 @@ class Catalog(Backend):
                 'configuration names the catalog zone')
 
 
-def _still_there(name: str, said: SoaAnswer | None) -> BackendError | None:
+def _still_there(name: str, said: SoaReply | None) -> BackendError | None:
     """Why the zone *name* cannot be taken for gone; None when it can."""
     if said is None:
         return BackendUnreachable(why=f'no answer when asked for {name}', reason=model.Reason.TIMEOUT)
-    if said.answer is SoaOutcome.SERVED:
-        return BackendError(why=f'it still serves {name} ({said.reason}), though it is no longer in the catalog')
-    if said.answer is SoaOutcome.UNSURE:
-        return BackendError(why=f'whether it still serves {name} is not clear: it gives {said.reason}')
+    if said.serial is not None:
+        return BackendError(why=f'it still serves {name} (serial {said.serial}), though it is no longer in the catalog')
+    if not soa_check.is_absent(said):
+        return BackendError(why=f'whether it still serves {name} is not clear: {said.error}')
     return None

@@ -17,8 +17,10 @@ import dns.rdataclass
 import dns.rdatatype
 import dns.rrset
 
-from designate_pool.protocol import soa_rdata
+from designate_pool.model import Answer
+from designate_pool.protocol import soa_rdata, wire
 from designate_pool.protocol.rrset import GENERATED, LOWER, parents
+from designate_pool.protocol.soa_query import SoaReply, read_soa, soa_query
 
 #: Questions that are under way to one server at once.
 IN_FLIGHT = 32
@@ -106,17 +108,17 @@ def ask(host: str, port: int, asked: Asked, timeout: float) -> ServerAnswers:
     """Ask one server: first for the SOA, and when it answers that for all else, many at once."""
     soa = DnsQuestion(asked.zone, 'SOA', f'serial {asked.serial}')
     try:
-        answered = _answer(host, port, soa, timeout)
+        answer = _exchange(host, port, soa, timeout)
     except OSError as error:
         return ServerAnswers(None, 0, trouble=f'it could not be asked ({error.strerror or error})')
-    if answered == NO_ANSWER:
+    if answer == NO_ANSWER:
         return ServerAnswers(None, 0, trouble=f'it did not answer within {TRIES} times {timeout:g} s')
-    serial = _serial(answered)
-    found = [Difference(soa, answered if serial is None else f'serial {serial}')] \
-        if serial is None or asked.with_serial and serial != asked.serial else []
-    if serial is None:
+    said = SoaReply(Answer.BAD, error=answer) if isinstance(answer, str) else \
+        read_soa(answer.wire or b'', soa_query(wire.encode(asked.zone)))
+    if said is None or said.serial is None:
         # Without the zone there is nothing to be had from it.
-        return ServerAnswers(None, 0, tuple(found))
+        return ServerAnswers(None, 0, (Difference(soa, NO_ANSWER if said is None else said.error),))
+    found = [Difference(soa, f'serial {said.serial}')] if asked.with_serial and said.serial != asked.serial else []
     silent = _Silence()
     with concurrent.futures.ThreadPoolExecutor(IN_FLIGHT) as pool:
         answers = list(pool.map(lambda each: silent.watch(host, port, each, timeout), asked.questions))
@@ -124,7 +126,8 @@ def ask(host: str, port: int, asked: Asked, timeout: float) -> ServerAnswers:
               if answer is not None and answer != question.expected]
     count = sum(1 for answer in answers if answer is not None)
     left = len(answers) - count
-    return ServerAnswers(serial, count, tuple(found), f'it stopped answering, {left} were not asked' if left else None)
+    return ServerAnswers(said.serial, count, tuple(found),
+                         f'it stopped answering, {left} were not asked' if left else None)
 
 
 class _Silence:
@@ -148,7 +151,16 @@ class _Silence:
 
 
 def _answer(host: str, port: int, question: DnsQuestion, timeout: float) -> str:
-    """The RRset that was asked for in the form of :attr:`Question.expected`, or in words why there is none.
+    """The RRset that was asked for in the form of :attr:`DnsQuestion.expected`, or in words why there is none.
+
+    :raises OSError: when the server cannot be reached
+    """
+    answer = _exchange(host, port, question, timeout)
+    return answer if isinstance(answer, str) else _read(answer, question)
+
+
+def _exchange(host: str, port: int, question: DnsQuestion, timeout: float) -> dns.message.Message | str:
+    """The answer, or in words why there is none.
 
     :raises OSError: when the server cannot be reached
     """
@@ -161,7 +173,7 @@ def _answer(host: str, port: int, question: DnsQuestion, timeout: float) -> str:
             continue
         except dns.exception.DNSException as error:
             return f'{type(error).__name__}: {error}'
-        return _read(answer, question)
+        return answer
     return NO_ANSWER
 
 
@@ -185,12 +197,6 @@ def _data(rtype: str, text: str) -> str:
 def _told(packed: str) -> str:
     ttl, _, data = packed.partition('\t')
     return f'{ttl} {data}'.replace('\t', ', ')
-
-
-def _serial(answered: str) -> int | None:
-    """The serial of an answer for a SOA; None when it is none."""
-    words = answered.split()
-    return int(words[3]) if len(words) == 8 and words[0].isdecimal() else None
 
 
 def _is_below(name: str, covers: set[str]) -> bool:

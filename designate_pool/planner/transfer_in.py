@@ -21,7 +21,8 @@ import dns.rrset
 
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, SourceError
-from designate_pool.model import Reason
+from designate_pool.model import Answer, Reason
+from designate_pool.protocol import soa_query, wire
 from designate_pool.protocol.rrset import GENERATED, LOWER
 from designate_pool.protocol.tcp_client import TcpConnection, TcpPeer, parsed
 
@@ -83,29 +84,24 @@ def serial(peer: TcpPeer, name: str, seconds: float) -> int | None:
 
     :raises BackendError: when it does not say
     """
-    query = soa_query(name)
-    return serial_in(peer.ask(query, seconds), query)
+    return serial_in(peer.ask(soa_question(name), seconds), name)
 
 
-def soa_query(name: str) -> dns.message.Message:
+def soa_question(name: str) -> dns.message.Message:
     return dns.message.make_query(name, dns.rdatatype.SOA, flags=0)
 
 
-def serial_in(answer: dns.message.Message, query: dns.message.Message) -> int | None:
-    """What *answer* says to a SOA query: the serial, or None for no such zone.
+def serial_in(answer: dns.message.Message, name: str) -> int | None:
+    """The serial in *answer*, whose signature is checked, to :func:`soa_question`; None for no such zone.
 
     :raises BackendError: when it says neither
     """
-    rcode, name = answer.rcode(), query.question[0].name
-    if rcode in _REFUSALS:
-        return None
-    if rcode != dns.rcode.NOERROR:
-        raise BackendError(why=f'the server does not say whether it has {name} ({dns.rcode.to_text(rcode)})')
-    found = answer.get_rrset(answer.answer, name, dns.rdataclass.IN, dns.rdatatype.SOA)
-    if found is None or not answer.flags & dns.flags.AA:  # of a zone above, or from a cache
-        return None
-    soa: Any = found[0]
-    return int(soa.serial)
+    said = soa_query.read_soa(answer.wire or b'', soa_query.soa_query(wire.encode(name)))
+    if said is None or said.answer is Answer.BAD:
+        why = dns.rcode.to_text(answer.rcode()) if said is None else said.error
+        raise BackendError(why=f'the server does not say whether it has {name} ({why})',
+                           reason=None if said is None else said.reason)
+    return said.serial
 
 
 class _Incoming:

@@ -1,6 +1,6 @@
-"""What MiniDNS asks the servers, and what it makes of their replies.
+"""What servers are asked, and what their replies mean.
 
-A reply counts when it answers the very question that was asked: same id and source address (seen to by the exchange),
+A reply counts when it answers the very question that was asked: same id and source address (the caller sees to them),
 QR, same operation, same question, and a right signature where the server has a key.  Whatever else comes is nobody's.
 
 A message id is 16 bits, which a stranger may guess who knows our port.  So the letters of a name are sent in upper and
@@ -177,21 +177,17 @@ def _soa(message: bytes, question: bytes, flags: int) -> SoaReply:
     if rcode != wire.NOERROR:
         return _error(rcode)
     answers = int.from_bytes(message[6:8], 'big')
-    if not answers:
-        return SoaReply(Answer.NO_ZONE, error='the server has no such zone (no SOA in its answer)')
-
     at, serials = 12 + len(question), []
     for _ in range(answers):
         record = wire.read_record(message, at)
         if record.rtype == wire.SOA and record.rclass == wire.IN and wire.same_name(message, at, question[:-4]):
             serials.append(soa_rdata.serial_at(message, record))
         at = record.end
-    authoritative = flags & wire.AA
-    if not serials and not authoritative:
+    if not serials:  # a referral, or from the zone above: that it has no SOA there, or a CNAME or DNAME in its place
         return SoaReply(Answer.NO_ZONE, error='the server has no such zone (no SOA for it in its answer)')
     if len(serials) != 1 or answers != 1:
         return SoaReply(Answer.BAD, error='the answer is not one SOA record of the zone')
-    if not authoritative:
+    if not flags & wire.AA:
         return SoaReply(Answer.NOT_AUTH, error='the server answers without authority for the zone')
     return SoaReply(Answer.SERIAL, serials[0])
 

@@ -193,8 +193,8 @@ def parsed(wire: bytes, question: dns.message.Message, **transfer: Any) -> dns.m
             if not unchecked.had_tsig:
                 return _unsigned(unchecked)
         return dns.message.from_wire(wire, keyring=key or False, request_mac=question.mac, **transfer)
-    except dns.tsig.PeerError as error:
-        raise _key_refused(error, wire) from None
+    except dns.tsig.PeerError:
+        raise _key_refused(wire, key) from None
     except dns.tsig.BadTime:
         raise BackendError(why='the clocks differ: the answer is signed at a time too far from ours',
                            reason=Reason.BAD_TIME) from None
@@ -211,23 +211,12 @@ def _unsigned(answer: dns.message.Message) -> dns.message.Message:
     return answer
 
 
-def _key_refused(error: dns.tsig.PeerError, wire: bytes) -> BackendError:
-    if isinstance(error, dns.tsig.PeerBadTime):
-        return BackendError(why=f'the clocks differ (BADTIME){_seconds(wire)}', reason=Reason.BAD_TIME)
-    words = {dns.tsig.PeerBadKey: 'the server does not know the key (BADKEY)',
-             dns.tsig.PeerBadSignature: 'the server has another secret for the key (BADSIG)',
-             dns.tsig.PeerBadTruncation: 'the server wants longer signatures of the key (BADTRUNC)'}
-    return BackendRefused(why=words.get(type(error), f'the server does not accept the key ({error})'),
-                          reason=Reason.BAD_KEY)
-
-
-def _seconds(wire: bytes) -> str:
-    """By how much: a server that says BADTIME tells its own time (RFC 8945 section 5.2.3)."""
-    signature = dns.message.from_wire(wire, keyring=False).tsig
-    if signature is None or len(signature[0].other) != 6:
-        return ''
-    ahead = int.from_bytes(signature[0].other, 'big') - int(time.time())
-    return f": the server's is {abs(ahead)} seconds {'ahead of' if ahead > 0 else 'behind'} ours"
+def _key_refused(wire: bytes, key: dns.tsig.Key) -> BackendError:
+    seal = tsig.last(wire)
+    assert seal is not None
+    said = tsig.rejection(seal, key, int(time.time()))
+    kind = BackendError if said.reason is Reason.BAD_TIME else BackendRefused
+    return kind(why=said.error, reason=said.reason)
 
 
 def _number(taken: Iterable[int]) -> int:

@@ -184,7 +184,7 @@ def check_reply(message: bytes, key: dns.tsig.Key, request_mac: bytes, now: int)
         rcode = message[3] & 15
         raise BadSignature('the answer is not signed' + (f' ({_rcode(rcode)})' if rcode else ''))
     if seal.error:
-        raise BadSignature(_rejection(seal, key, now), Reason.BAD_TIME if seal.error == BADTIME else Reason.BAD_KEY)
+        raise rejection(seal, key, now)
     if seal.owner != key.name or seal.algorithm != key.algorithm:
         raise BadSignature('the answer is signed with another key')
     if not hmac.compare_digest(_mac(message, seal, key, request_mac), seal.mac):
@@ -240,18 +240,20 @@ def bad_truncation(message: bytes, seal: TsigRecord, key: dns.tsig.Key, now: int
     return Signer(key, seal.mac).sign(message, now, BADTRUNC)
 
 
-def _rejection(seal: TsigRecord, key: dns.tsig.Key, now: int) -> str:
-    """Why the server does not accept our signature, as it says (RFC 8945 section 5.2)."""
+def rejection(seal: TsigRecord, key: dns.tsig.Key, now: int) -> BadSignature:
+    """That a server does not accept our signature, and why, as it says (RFC 8945 section 5.2)."""
     name = key.name.to_text()
     if seal.error == BADKEY:
-        return f'the server does not know the key {name} by {_word(key.algorithm)} (BADKEY)'
-    if seal.error == BADSIG:
-        return f'the server has another secret for the key {name} (BADSIG)'
-    if seal.error == BADTIME:
+        error = f'the server does not know the key {name} by {_word(key.algorithm)} (BADKEY)'
+    elif seal.error == BADSIG:
+        error = f'the server has another secret for the key {name} (BADSIG)'
+    elif seal.error == BADTIME:
         theirs = int.from_bytes(seal.other, 'big') if len(seal.other) == 6 else None
         apart = '' if theirs is None else f': it is {_apart(theirs - now)} ours'
-        return f"the server's clock differs from ours{apart} (BADTIME)"
-    return f'the server does not accept our signature ({ERRORS.get(seal.error, seal.error)})'
+        return BadSignature(f"the server's clock differs from ours{apart} (BADTIME)", Reason.BAD_TIME)
+    else:
+        error = f'the server does not accept our signature ({ERRORS.get(seal.error, seal.error)})'
+    return BadSignature(error, Reason.BAD_KEY)
 
 
 def _is_late(seal: TsigRecord, now: int) -> bool:

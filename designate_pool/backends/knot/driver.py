@@ -145,7 +145,7 @@ class Knot(Backend):
         try:
             # It may take a moment until the zone is there; it is answered with SERVFAIL then, having no contents.
             soa_check.ask(self.server, [probe.name], Deadline(min(KEY_SECONDS, deadline.left())),
-                          lambda said: said.answer is not soa_check.SoaOutcome.ABSENT)
+                          lambda said: not soa_check.is_absent(said))
         except OSError as error:  # whether it answers at all is not the question here
             LOG.debug('%s: %s', self.server.label, error)
         finally:

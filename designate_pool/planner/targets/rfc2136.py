@@ -21,7 +21,7 @@ from designate_pool.planner.plan.plan import ApplyResult, Plan
 from designate_pool.planner.providers.base import BaseProcessor, BaseProvider, ServerProvider
 from designate_pool.planner.targets.change_state import fits, is_done
 from designate_pool.planner.targets.update_messages import Message, messages
-from designate_pool.planner.transfer_in import ZoneNotThere, serial, serial_in, soa_query, transfer, unread
+from designate_pool.planner.transfer_in import ZoneNotThere, serial, serial_in, soa_question, transfer, unread
 from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.changes import Change
 from designate_pool.planner.zone.zone import Zone, required_records
@@ -103,18 +103,18 @@ class Rfc2136Provider(ServerProvider):
 
     def zones(self, names: Collection[str]) -> tuple[Mapping[str, int | None], bool]:
         """Those of *names* that the server says it is an authority for; never all that it has."""
-        asked = {id(query): (name, query) for name in names for query in [soa_query(name)]}
+        asked = {id(query): (name, query) for name in names for query in [soa_question(name)]}
         found: dict[str, int | None] = {}
         for query, answer in self._peer.ask_each((query for _, query in asked.values()), LISTING_SECONDS):
             name = asked[id(query)][0]
             if answer.rcode() == dns.rcode.SERVFAIL:  # it has the zone, and cannot serve it now
                 found[name] = None
-            elif (there := serial_in(answer, query)) is not None:
+            elif (there := serial_in(answer, name)) is not None:
                 found[name] = there
         return found, False
 
     def ping(self) -> None:
-        self._updated.ask(soa_query('.'), self.timeout)
+        self._updated.ask(soa_question('.'), self.timeout)
 
     def send(self, zone: str, message: Message) -> dns.rcode.Rcode:
         """What the server says to *message*: NOERROR, or one of :data:`MEANWHILE`.

@@ -117,11 +117,11 @@ class TestBind:
 
     def test_a_key_for_transfers_that_it_does_not_know(self, check: Check, named: Callable[..., Named]) -> None:
         code, printed = check(named().section(str(uuid.uuid4()), tsig_key=keyed()))
-        assert code == 1 and 'it does not know the key transfer.example. with hmac-sha256 (BADKEY)' in printed
+        assert code == 1 and 'the server does not know the key transfer.example. by hmac-sha256 (BADKEY)' in printed
 
     def test_another_secret_of_that_key(self, check: Check, named: Callable[..., Named]) -> None:
         code, printed = check(named(keys=[KEY]).section(str(uuid.uuid4()), tsig_key=keyed(secret=OTHER)))
-        assert code == 1 and 'it has another secret for the key transfer.example. (BADSIG)' in printed
+        assert code == 1 and 'the server has another secret for the key transfer.example. (BADSIG)' in printed
 
     def test_a_key_file_that_everybody_can_read(self, check: Check, named: Callable[..., Named]) -> None:
         bind = named()
@@ -154,8 +154,8 @@ def test_minidns_that_runs_not_yet_and_then_does(check: Check, secondary_server:
         minidns.stop()
 
 
-@pytest.mark.parametrize(('ahead', 'words'), [(3600, '3[56][0-9][0-9] s ahead of the one here'),
-                                              (-7200, '7[12][0-9][0-9] s behind the one here')])
+@pytest.mark.parametrize(('ahead', 'words'), [(3600, '3[56][0-9][0-9] s ahead of ours'),
+                                              (-7200, '7[12][0-9][0-9] s behind ours')])
 def test_a_clock_that_is_wrong(check: Check, scripted: Callable[..., Scripted], ahead: int, words: str) -> None:
     def bad_time(query: dns.message.Message) -> dns.message.Message:
         answer = soa_answer(query, 0, rcode=dns.rcode.NOTAUTH)
@@ -164,11 +164,11 @@ def test_a_clock_that_is_wrong(check: Check, scripted: Callable[..., Scripted], 
         return answer
 
     code, printed = check(a_section(scripted(bad_time), tsig_key=keyed()))
-    assert code == 1 and re.search(f'its clock is {words} \\(BADTIME\\)', printed), printed
+    assert code == 1 and re.search(f"server's clock differs from ours: it is {words} \\(BADTIME\\)", printed), printed
 
 
 @pytest.mark.parametrize(('rcode', 'code', 'words'), [
-    (dns.rcode.NOTAUTH, 1, 'error: it answers NOTAUTH without a signature to what is signed with the key transfer'),
+    (dns.rcode.NOTAUTH, 1, 'error: the answer is not signed (NOTAUTH)'),
     (dns.rcode.REFUSED, 0, 'warning: whether it knows the key transfer.example. cannot be told'),
 ])
 def test_an_answer_without_a_signature(check: Check, scripted: Callable[..., Scripted], rcode: dns.rcode.Rcode,
@@ -189,13 +189,13 @@ def test_an_answer_signed_for_another_query(check: Check, scripted: Callable[...
         return refused(fresh)
 
     code, printed = check(a_section(scripted(replayed), tsig_key=keyed()))
-    assert code == 1 and 'the answer has a wrong signature (key transfer.example.)' in printed
+    assert code == 1 and 'the answer has a wrong signature' in printed
 
 
 def test_what_answers_is_no_dns_server(check: Check, scripted: Callable[..., Scripted]) -> None:
     server = scripted(lambda query: query.id.to_bytes(2, 'big') + b'hello')
     code, printed = check(a_section(server))
-    assert code == 1 and f'what answers at 127.0.0.1:{server.port} is no DNS server' in printed
+    assert code == 1 and f'it does not answer DNS at 127.0.0.1:{server.port}' in printed
 
 
 def test_a_lost_datagram_is_no_finding(check: Check, scripted: Callable[..., Scripted]) -> None:

@@ -26,17 +26,17 @@ MAKES: dict[str, type[Any]] = {'nsd': Nsd, 'knot': Knotd, 'pdns': PowerDns}
 #: What is said of another secret, over the control channel or over DNS.
 OTHER_SECRET = {
     'nsd': ('NSD has another secret or algorithm for the TSIG key transfer.example.',
-            'it has another secret for the key transfer.example. (BADSIG)'),
-    'knot': ('transfer.example.: the server does not accept our signature: it has another secret for the key '
-             '(BADSIG)',),
+            'the server has another secret for the key transfer.example. (BADSIG)'),
+    'knot': ('transfer.example.: the server does not accept our signature: the server has another secret for '
+             'the key transfer.example. (BADSIG)',),
     'pdns': ('PowerDNS has another secret for the TSIG key transfer.example',
-             'it answers NOTAUTH without a signature to what is signed with the key transfer.example.'),
+             'the answer is not signed (NOTAUTH)'),
 }
 UNKNOWN_KEY = {
     'nsd': ('NSD has no TSIG key unknown.example.',
-            'it does not know the key unknown.example. with hmac-sha256 (BADKEY)'),
+            'the server does not know the key unknown.example. by hmac-sha256 (BADKEY)'),
     'knot': ('has no key',),
-    'pdns': ('no zone can be added', 'NOTAUTH without a signature'),
+    'pdns': ('no zone can be added', 'the answer is not signed (NOTAUTH)'),
 }
 
 

@@ -391,9 +391,9 @@ class TestRefusals:
         assert isinstance(caught.value, BackendRefused)
 
     @pytest.mark.parametrize(('key', 'why'), [
-        (TsigKey('another.example.', KEY.algorithm, KEY.secret), 'does not know the key .BADKEY'),
-        (TsigKey(KEY.name, KEY.algorithm, 'YW5vdGhlciBzZWNyZXQ='), 'another secret for the key .BADSIG'),
-        (TsigKey(KEY.name, 'hmac-sha512', KEY.secret), 'does not know the key .BADKEY'),
+        (TsigKey('another.example.', KEY.algorithm, KEY.secret), 'not know the key another.example. by .* .BADKEY'),
+        (TsigKey(KEY.name, KEY.algorithm, 'YW5vdGhlciBzZWNyZXQ='), 'another secret for the key .* .BADSIG'),
+        (TsigKey(KEY.name, 'hmac-sha512', KEY.secret), 'does not know the key .* by hmac-sha512 .BADKEY'),
     ])
     def test_a_wrong_key(self, bind: Named, key: TsigKey, why: str) -> None:
         target = provider(bind, key)
@@ -408,7 +408,7 @@ class TestRefusals:
         for module in ('dns.message', 'designate_pool.protocol.tcp_client'):
             monkeypatch.setattr(f'{module}.time', late)
         for call in (target.ping, lambda: target.plan(zone(''))):
-            with pytest.raises(BackendError, match=r"BADTIME\): the server's is (999|100.) seconds ahead") as caught:
+            with pytest.raises(BackendError, match='differs .* it is (999|100.) s ahead of ours .BADTIME') as caught:
                 call()
             assert caught.value.retryable
 

@@ -15,9 +15,9 @@ import dns.rrset
 import dns.tsig
 import pytest
 
-from designate_pool.backends import soa_check
 from designate_pool.backends.base import Backend
 from designate_pool.model import Server, TsigKey, new_id
+from designate_pool.protocol import soa_exchange
 from designate_pool.testing import ODD_NAMES, a_domain, opened
 from testing.processes import free_port
 from tests.fixtures.answering import Answers, Scripted, soa_answer
@@ -78,9 +78,9 @@ def test_what_proves_that_a_zone_is_gone(say: Callable[[dns.message.Message], dn
     (lambda query: soa_answer(query, 7),
      'it still serves gone.example.com. (serial 7), though it is no longer in the catalog'),
     (lambda query: soa_answer(query, 0, rcode=dns.rcode.SERVFAIL),
-     'whether it still serves gone.example.com. is not clear: it gives SERVFAIL'),
+     'whether it still serves gone.example.com. is not clear: the answer is SERVFAIL'),
     (lambda query: soa_answer(query, 7, flags=dns.flags.AA | dns.flags.TC),
-     'whether it still serves gone.example.com. is not clear: it gives a truncated answer'),
+     'whether it still serves gone.example.com. is not clear: the answer does not fit into a message'),
 ])
 def test_what_does_not_prove_it_is_asked_for_until_the_time_is_up(
         say: Callable[[dns.message.Message], dns.message.Message], error: str) -> None:
@@ -130,7 +130,7 @@ def test_a_lost_datagram_is_sent_again() -> None:
 
 
 def test_a_late_answer_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(soa_check, 'RESEND', 0.05)
+    monkeypatch.setattr(soa_exchange, 'RESEND', 0.05)
 
     def script(query: dns.message.Message, over_tcp: bool) -> Answers:
         time.sleep(0.2)
@@ -205,7 +205,7 @@ def test_with_a_key_queries_and_answers_are_signed() -> None:
 
 
 @pytest.mark.parametrize(('rcode', 'error'), [
-    (dns.rcode.NXDOMAIN, 'is not clear: it gives an answer that is not signed (NXDOMAIN)'),
+    (dns.rcode.NXDOMAIN, 'is not clear: the answer is not signed (NXDOMAIN)'),
     (dns.rcode.REFUSED, 'None'),
 ])
 def test_an_answer_that_is_not_signed_proves_nothing_unless_it_is_a_refusal(rcode: int, error: str) -> None:
@@ -228,7 +228,8 @@ def test_a_key_that_the_server_refuses_is_permanent() -> None:
     with driver(script, key, tsig_key=KEY) as (backend, _):
         for result in (backend.delete_domain(a_domain()), backend.ping()):
             assert not result.retryable
-            assert result.error == 'the server does not accept our signature: it does not know the key (BADKEY)'
+            assert result.error == ('the server does not accept our signature: the server does not know the key '
+                                    'transfer.example. by hmac-sha256 (BADKEY)')
         assert 'the key of its tsig_key' in backend.check()[0].advice
     assert KEY.secret not in str(result)
 

@@ -15,7 +15,7 @@ import pytest
 
 from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable
 from designate_pool.planner.targets.rfc2136 import Rfc2136Provider
-from designate_pool.planner.transfer_in import ZoneNotThere, soa_query, transfer
+from designate_pool.planner.transfer_in import ZoneNotThere, soa_question, transfer
 from designate_pool.protocol.tcp_client import TcpPeer, key_of
 from tests.fixtures.answering import Scripted
 
@@ -149,7 +149,7 @@ def test_a_zone_that_is_not_there(serve: Serve, soa: list[str] | dns.rcode.Rcode
 
 
 def test_a_server_that_does_not_say_whether_it_has_the_zone(serve: Serve) -> None:
-    with pytest.raises(BackendError, match=r'does not say whether it has example.com. \(SERVFAIL\)'):
+    with pytest.raises(BackendError, match=r'does not say whether it has example.com. \(the answer is SERVFAIL\)'):
         transfer(serve(dns.rcode.NOTAUTH, soa=dns.rcode.SERVFAIL), NAME, 5)
 
 
@@ -175,18 +175,18 @@ class TestQuestions:
     def test_an_answer_to_something_else(self) -> None:
         server = Scripted(lambda query, over_tcp: [dns.message.make_response(dns.message.make_query('other.', 'SOA'))])
         with pytest.raises(BackendError, match='something that was not asked'):
-            TcpPeer('127.0.0.1', server.port).ask(soa_query(NAME), 5)
+            TcpPeer('127.0.0.1', server.port).ask(soa_question(NAME), 5)
         with pytest.raises(BackendError, match='something that was not asked'):
-            list(TcpPeer('127.0.0.1', server.port).ask_each([soa_query(NAME)], 5))
+            list(TcpPeer('127.0.0.1', server.port).ask_each([soa_question(NAME)], 5))
         server.close()
 
     def test_a_yes_that_is_not_signed_is_none(self, serve: Serve) -> None:
         peer = serve(soa=[SOA], key=KEY, signed=())
         with pytest.raises(BackendError, match='the answer is not signed'):
-            peer.ask(soa_query(NAME), 5)
+            peer.ask(soa_question(NAME), 5)
 
     def test_a_no_may_be(self, serve: Serve) -> None:
-        answer = serve(soa=dns.rcode.REFUSED, key=KEY, signed=()).ask(soa_query(NAME), 5)
+        answer = serve(soa=dns.rcode.REFUSED, key=KEY, signed=()).ask(soa_question(NAME), 5)
         assert answer.rcode() == dns.rcode.REFUSED
 
     def test_a_server_that_answers_one_question_a_connection(self) -> None:

@@ -66,8 +66,11 @@ def test_the_owner_and_question_may_be_spelled_in_any_case() -> None:
     ((), 0, dns.rcode.NOERROR, Answer.NO_ZONE),
     ((), dns.flags.AA, dns.rcode.NOERROR, Answer.NO_ZONE),
     (('other.example.com. 1 IN SOA . . 9 0 0 0 0',), 0, dns.rcode.NOERROR, Answer.NO_ZONE),
-    (('other.example.com. 1 IN SOA . . 9 0 0 0 0',), dns.flags.AA, dns.rcode.NOERROR, Answer.BAD),
-    (('example.com. 1 IN A 192.0.2.1',), dns.flags.AA, dns.rcode.NOERROR, Answer.BAD),
+    (('other.example.com. 1 IN SOA . . 9 0 0 0 0',), dns.flags.AA, dns.rcode.NOERROR, Answer.NO_ZONE),
+    # Of the zone com., which has it instead of a zone, by a wildcard perhaps (RFC 4592), or above (RFC 6672).
+    (('example.com. 1 IN CNAME www.example.org.',), dns.flags.AA, dns.rcode.NOERROR, Answer.NO_ZONE),
+    (('com. 1 IN DNAME org.', 'example.com. 1 IN CNAME example.org.', 'example.org. 1 IN SOA . . 9 0 0 0 0'),
+     dns.flags.AA, dns.rcode.NOERROR, Answer.NO_ZONE),
     ((SOA, 'example.com. 1 IN SOA . . 9 0 0 0 0'), dns.flags.AA, dns.rcode.NOERROR, Answer.BAD),
     ((), 0, dns.rcode.SERVFAIL, Answer.BAD),
     ((), 0, dns.rcode.FORMERR, Answer.BAD),

@@ -1,0 +1,145 @@
+"""SOA queries over UDP to one server, many under way at once.
+
+For those that ask now and then; MiniDNS's poller and its sweep ask many servers at once, in loops of their own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import heapq
+import itertools
+import os
+import socket
+import time
+from collections.abc import Callable, Collection
+
+from dns.tsig import Key
+
+from designate_pool.backoff import Backoff
+from designate_pool.deadline import Deadline
+from designate_pool.protocol import soa_query, tsig, wire
+from designate_pool.protocol.soa_query import SoaReply
+
+MOST_IN_FLIGHT = 64
+#: From an answer that is not yet the wanted one to the next question.
+PAUSES = Backoff(0.02, cap=0.25)
+#: Seconds after which a question that was not answered is asked again.
+RESEND = 0.5
+#: EDNS (RFC 6891), so that no answer is truncated for its signature or for long names.
+_OPT = b'\0' + wire.RECORD.pack(wire.OPT, 1232, 0, 0)
+
+
+def ask(host: str, port: int, key: Key | None, names: Collection[str], deadline: Deadline,
+        enough: Callable[[SoaReply], bool] = lambda said: True) -> dict[str, SoaReply | None]:
+    """Ask for the SOA of each of *names*, again and again until the answer is *enough* or the time is up.
+
+    :returns: the last answers; None for a name that was never answered
+    :raises OSError: when nobody listens there
+    """
+    family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
+    with socket.socket(family, socket.SOCK_DGRAM) as sock:
+        sock.connect(address)
+        return _Round(sock, key, names, enough).run(deadline)
+
+
+@dataclasses.dataclass(slots=True)
+class _Question:
+    """One name, and how far it has come.
+
+    :ivar template: as of :func:`soa_query.soa_query`
+    :ivar message: what is sent, the same until it is answered
+    :ivar mac: of *message*
+    :ivar answers: how many there were that were not enough
+    """
+
+    name: str
+    template: bytes
+    message: bytes = b''
+    mac: bytes = b''
+    said: SoaReply | None = None
+    answers: int = 0
+
+
+class _Round:
+    """One socket, and all that is asked over it."""
+
+    def __init__(self, sock: socket.socket, key: Key | None, names: Collection[str],
+                 enough: Callable[[SoaReply], bool]) -> None:
+        self._sock = sock
+        self._key = key
+        self._enough = enough
+        self._questions = [_Question(name, soa_query.soa_query(wire.encode(name))) for name in names]
+        self._order = itertools.count()
+        self._due = [(0.0, next(self._order), question) for question in self._questions]
+        self._waiting: dict[int, _Question] = {}
+        #: When a datagram was sent that is not answered, for half a second; by the question's id, in order.
+        self._in_flight: dict[int, float] = {}
+
+    def run(self, deadline: Deadline) -> dict[str, SoaReply | None]:
+        with contextlib.suppress(TimeoutError):  # the time is up; what was heard, was heard
+            while self._due or self._in_flight:
+                self._send()
+                self._sock.settimeout(min(deadline.left(), max(0.001, self._next() - time.monotonic())))
+                self._receive()
+        return {question.name: question.said for question in self._questions}
+
+    def _send(self) -> None:
+        """Send what is due, as far as the server can take it."""
+        now = time.monotonic()
+        for number, sent_at in list(itertools.takewhile(lambda each: each[1] + RESEND <= now, self._in_flight.items())):
+            del self._in_flight[number]
+            self._at(now, self._waiting[number])
+        while self._due and self._due[0][0] <= now and len(self._in_flight) < MOST_IN_FLIGHT:
+            _, _, question = heapq.heappop(self._due)
+            if not question.message:
+                self._write(question)
+            number = int.from_bytes(question.message[:2], 'big')
+            self._waiting[number] = question
+            self._in_flight[number] = now
+            with contextlib.suppress(TimeoutError):  # a full buffer loses it, and it is sent again
+                self._sock.send(question.message)
+
+    def _write(self, question: _Question) -> None:
+        while int.from_bytes(number := os.urandom(2), 'big') in self._waiting:
+            pass
+        template = question.template
+        question.message = b''.join((number, template[:8], b'\0\1', template[10:], _OPT))
+        if self._key is not None:
+            signer = tsig.Signer(self._key)
+            question.message = signer.sign(question.message, int(time.time()))
+            question.mac = signer.mac
+
+    def _next(self) -> float:
+        """When there is something to send."""
+        times = [sent_at + RESEND for sent_at in itertools.islice(self._in_flight.values(), 1)]
+        if self._due and len(self._in_flight) < MOST_IN_FLIGHT:
+            times.append(self._due[0][0])
+        return min(times)
+
+    def _receive(self) -> None:
+        try:
+            octets = self._sock.recv(65535)
+        except TimeoutError:
+            return
+        number = int.from_bytes(octets[:2], 'big')
+        question = self._waiting.get(number)
+        said = None if question is None else self._heard(octets, question)
+        if question is None or said is None:
+            return
+        del self._waiting[number]
+        if self._in_flight.pop(number, None) is None:  # it was to be sent again
+            self._due = [each for each in self._due if each[2] is not question]
+            heapq.heapify(self._due)
+        question.said, question.message = said, b''
+        if not self._enough(said):
+            self._at(time.monotonic() + PAUSES.delay(question.answers), question)
+            question.answers += 1
+
+    def _heard(self, octets: bytes, question: _Question) -> SoaReply | None:
+        """What a reply says; None when it is none to that question."""
+        return soa_query.read_soa(octets, question.template, self._key, question.mac, int(time.time()),
+                                  question.template)
+
+    def _at(self, when: float, question: _Question) -> None:
+        heapq.heappush(self._due, (when, next(self._order), question))
