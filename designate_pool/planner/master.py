@@ -1,7 +1,7 @@
-"""Zone files to packed pairs, and zones to zone files.
+"""Reading zone files (master files, RFC 1035 section 5) to packed pairs, and writing zones to them.
 
-What is read is whole and in the normal form of :mod:`designate_pool.protocol.rrset`, or it is an error that names
-the file and the line: a file that was cut short is never a smaller zone.
+A file is read completely, to the normal form of :mod:`designate_pool.protocol.rrset`, or there is an error with the
+file and the line: a truncated file is never read as a smaller zone.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from designate_pool.errors import SourceError, WrongSource
-from designate_pool.planner.zone.zone import Zone
+from designate_pool.planner.zone.zone import Zone, interned
 from designate_pool.protocol.rrset import normal_text
 from designate_pool.protocol.zonefile.errors import Mistake, ZoneFileErrors, line_field
 from designate_pool.protocol.zonefile.reader import ZoneFileRecords, no_record
@@ -20,77 +20,75 @@ from designate_pool.protocol.zonefile.reader import ZoneFileRecords, no_record
 def read(lines: str | Iterable[str], origin: str, file: str = 'the zone file', require_soa: bool = True,
          outside: Callable[[str], object] | None = None,
          like: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
-    """All of a zone file as packed pairs, in no particular order.
+    """A zone file as packed pairs, in no particular order.
 
     :param lines: its text, or its lines
     :param origin: the zone's name
-    :param file: what errors call it
+    :param file: its name in errors
     :param require_soa: whether a file without the zone's SOA is an error
-    :param outside: called with a sentence for each record that is outside the zone, which is then left out; without
-        it, such a record is an error
-    :param like: packed pairs that are much the same: values that are equal are theirs, and so in memory once
-    :raises SourceError: for what cannot be read, with the line
+    :param outside: called with a sentence for each record outside the zone, which is then ignored; without it, such a
+        record is an error
+    :param like: similar packed pairs, whose equal values are used, so that they are in memory once
+    :raises SourceError: for the first error, with its line
     """
     found: dict[str, str] = {}
-    several: dict[str, list[str]] = {}
+    repeated: dict[str, list[str]] = {}
     records = _records(lines, origin, file, outside)
     for key, ttl, data in records:
         value = f'{ttl}\t{data}'
         if key not in found:
-            there = like.get(key)
-            found[key] = value if there is None or there != value else there
+            found[key] = interned(key, value, like)
         elif found[key] != value:
             if found[key].partition('\t')[2] != data:
                 records.check_alone(key)
-            several.setdefault(key, []).append(value)
-    for key, values in several.items():
-        value = _merged([found[key], *values])
-        there = like.get(key)
-        found[key] = value if there is None or there != value else there
+            repeated.setdefault(key, []).append(value)
+    for key, values in repeated.items():
+        found[key] = interned(key, _merged([found[key], *values]), like)
     if require_soa:
         records.check_soa()
     return found
 
 
-def refuse(lines: str | Iterable[str], zone: Zone, file: str, require_apex: bool, lenient: bool) -> None:
-    """Tell all that is wrong with a zone file that could not be read, or whose records do not fit *zone*.
+def raise_all_errors(lines: str | Iterable[str], zone: Zone, file: str, require_apex: bool, lenient: bool) -> None:
+    """Report all errors of a zone file that could not be read, or whose records are not allowed in *zone*.
 
-    It takes more time and memory than :func:`read`, which tells the first.
+    It takes more time and memory than :func:`read`, which reports the first error.
 
     :param require_apex: whether a file without the zone's SOA or NS is an error
-    :param lenient: whether records outside the zone are left out, and others fit as
-        :meth:`designate_pool.planner.zone.zone.Zone.fill` says
-    :raises SourceError: with a line for each mistake
+    :param lenient: whether records outside the zone are ignored, and others allowed as in
+        :meth:`designate_pool.planner.zone.zone.Zone.fill`
+    :raises SourceError: with a line for each error
     """
     mistakes = ZoneFileErrors(functools.partial(_error, file))
-    records = ZoneFileRecords(lines, zone.name, mistakes, normal_text, _left_out if lenient else None)
+    records = ZoneFileRecords(lines, zone.name, mistakes, normal_text, _ignore if lenient else None)
     first: dict[str, tuple[str, int, str]] = {}
     for key, _, data in records:
         if first.setdefault(key, (data, records.number, records.line))[0] != data:
             records.check_alone(key)
     for rtype in ('SOA', 'NS') if require_apex else ():
         if f'{zone.name}\t{rtype}' not in first:
-            if not mistakes.mention(rtype):  # else it may be there, and be the wrong one
+            if not mistakes.mention(rtype):  # otherwise the record may exist, and be invalid
                 mistakes.add('', no_record(rtype, zone.name))
-            break  # whatever has swallowed the SOA may have swallowed more
+            break  # the error that hides the SOA may hide the NS records too
     for key, error in zone.violations(first, lenient):
         _, number, line = first[key]
         mistakes.add(line_field(number), str(error).rstrip('.'), line)
     mistakes.refuse()
 
 
-def _left_out(what: str) -> None:
-    """It has been told before."""
+def _ignore(what: str) -> None:
+    """:func:`read` has reported the record already."""
 
 
 def stream(lines: str | Iterable[str], origin: str, file: str = 'the zone file', require_soa: bool = True,
            outside: Callable[[str], object] | None = None) -> Iterator[tuple[str, str]]:
-    """The packed pairs of a zone file that is in the order of keys, as :func:`write` makes it, one after the other.
+    """The packed pairs of a sorted zone file (:func:`write` makes such), in their order.
 
-    No more than one RRset is in memory.  The SOA, which may be first in the file, comes at its place.
+    One RRset at a time is in memory.  The SOA, which may be first in the file, is yielded at its sorted place.
 
-    :param lines: and the others are those of :func:`read`
-    :raises SourceError: also for a record that is out of order; what came before is no zone then
+    The parameters are those of :func:`read`.
+
+    :raises SourceError: also for a record that is out of order; the pairs before it are not a zone then
     """
     records = _records(lines, origin, file, outside)
     soa_key = f'{records.zone}\tSOA'
@@ -110,10 +108,9 @@ def stream(lines: str | Iterable[str], origin: str, file: str = 'the zone file',
 
 
 def write(zone: Zone) -> Iterator[str]:
-    """The lines of the zone file of *zone*: the SOA where there is one, then all else in the order of keys.
+    """The lines of the zone file of *zone*: the SOA if there is one, then all other records in the order of keys.
 
-    A record a line, names absolute.  What DNS has no words for (:class:`~designate_pool.protocol.rrset.Extra`) is
-    not in it.
+    One record on a line, with absolute names, without :class:`~designate_pool.protocol.rrset.Extra`.
     """
     packed = zone.packed
     soa = f'{zone.name}\tSOA'
@@ -139,7 +136,7 @@ def _records(lines: str | Iterable[str], origin: str, file: str,
 
 
 def _error(file: str, found: Sequence[Mistake]) -> SourceError:
-    """The error of all that is wrong with *file*; where is '' for the file as a whole."""
+    """The error for the mistakes in *file*; the place of one is '' for the whole file."""
     if len(found) > 1:
         return WrongSource(source=file, why=''.join(
             f'\n  {where}: {why}' if where else f'\n  {why}' for where, why in found))
@@ -148,7 +145,7 @@ def _error(file: str, found: Sequence[Mistake]) -> SourceError:
 
 
 def _grouped(records: ZoneFileRecords[str]) -> Iterator[tuple[str, str]]:
-    """Records one after the other that are of one RRset, as that; keys have to rise, but for the SOA's."""
+    """The RRsets of consecutive records; keys must be sorted, except for the SOA's."""
     soa_key = f'{records.zone}\tSOA'
     soa = ''
     last, last_ttl, there = '', 0, {''}
@@ -159,16 +156,16 @@ def _grouped(records: ZoneFileRecords[str]) -> Iterator[tuple[str, str]]:
                 there.add(data)
             last_ttl = min(ttl, last_ttl)
         elif key == soa_key:
-            # It is first in most files, and at both ends in what is written down from a transfer.
+            # It is first in most files, and at both ends of a saved transfer.
             value = f'{ttl}\t{data}'
             if not soa and key > last:
                 yield key, value
             elif value != soa:
-                records.refuse('the SOA comes after what it has to come before, or twice and not the same')
+                records.refuse('the SOA is out of order, or there are two different ones')
             soa = value
         elif key < last:
-            records.refuse(f'{_words(key)} comes after {_words(last)}, and to be read as a stream a file has to be '
-                           'in the order of its names')
+            records.refuse(f'{_shown(key)} comes after {_shown(last)}; a file that is read as a stream must be sorted '
+                           'by name')
         else:
             if last:
                 yield last, _packed(last_ttl, there)
@@ -178,7 +175,7 @@ def _grouped(records: ZoneFileRecords[str]) -> Iterator[tuple[str, str]]:
 
 
 def _packed(ttl: int, datas: set[str]) -> str:
-    # Most RRsets have one record, and sorting costs.
+    # Most RRsets have one record, so sorting is avoided.
     return '\t'.join((str(ttl), *(sorted(datas) if len(datas) > 1 else datas)))
 
 
@@ -188,5 +185,5 @@ def _merged(values: Iterable[str]) -> str:
     return _packed(min(map(int, ttls)), set(datas))
 
 
-def _words(key: str) -> str:
+def _shown(key: str) -> str:
     return key.replace('\t', ' ')

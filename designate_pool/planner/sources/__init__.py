@@ -1,1 +1,1 @@
-"""What zones can be read from: zone files, other servers by transfer, octoDNS's YAML."""
+"""Sources of zones: zone files, other servers by AXFR, octoDNS's YAML."""

@@ -1,4 +1,4 @@
-"""Zones of another name server, by transfer."""
+"""Zones of another name server, by AXFR."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from designate_pool.protocol.tcp_client import TcpPeer, key_of
 
 
 class AxfrSource(BaseSource):
-    """A name server that lets its zones be transferred (RFC 5936); the options are those of octodns-bind's class.
+    """A name server that allows transfers of its zones (RFC 5936); the options are those of octodns-bind's class.
 
-    :param host: an address, or a name that has one
-    :param ipv6: which kind of address a name is to have
-    :param timeout: seconds that one transfer may take, from the connection to its last record
-    :param key_name: of a TSIG key (RFC 8945) that the server knows
+    :param host: an address or a host name
+    :param ipv6: whether a host name is resolved to an IPv6 address
+    :param timeout: seconds for one transfer, from connecting to its last record
+    :param key_name: of a TSIG key (RFC 8945) that the server has
     :param key_secret: in Base64
     :param key_algorithm: ``hmac-sha256`` when None
-    :param update_batch_size: of no use to a source; taken so that configurations for octoDNS need no change
+    :param update_batch_size: ignored; accepted so that configurations of octoDNS need no change
     """
 
     SUPPORTS_SOA = True

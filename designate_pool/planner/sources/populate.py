@@ -1,4 +1,4 @@
-"""Adding what a source has read to a zone: all of it, or nothing."""
+"""Adding the records of a source to a zone: all of them, or none."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def add_pairs(zone: Zone, pairs: Mapping[str, str] | Iterable[tuple[str, str]], 
     """Add packed pairs in normal form.
 
     :param pairs: a dict becomes the zone's own (:meth:`designate_pool.planner.zone.zone.Zone.fill`)
-    :raises ZoneError: when one of them does not fit; none is added then
+    :raises ZoneError: when one of them is not allowed in the zone; none is added then
     """
     if len(zone):
         found = pairs.items() if isinstance(pairs, Mapping) else pairs
@@ -24,8 +24,8 @@ def add_pairs(zone: Zone, pairs: Mapping[str, str] | Iterable[tuple[str, str]], 
 def add_all(zone: Zone, rrsets: Iterable[RRset], lenient: bool = False, replace: bool = False) -> None:
     """Add RRsets.
 
-    :param replace: in the place of what is there of their names and types
-    :raises ZoneError: when one of them does not fit; none is added then
+    :param replace: whether existing RRsets of the same names and types are replaced
+    :raises ZoneError: when one of them is not allowed in the zone; none is added then
     """
     rrsets = list(rrsets)
     if len(zone) or replace:

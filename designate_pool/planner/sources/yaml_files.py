@@ -1,8 +1,8 @@
-"""YAML files as octoDNS has them: mappings that know their lines, keys in order, files that include others.
+"""octoDNS's YAML files: mappings with line numbers, sorted keys, included files.
 
-Who writes zones need not be who may read all that this program can: so a file is read only where it lies in the folder
-of its source, whatever links say, and includes only YAML from there; what is wrong with an included file is told
-without anything that stands in it.  How much is read, how deep it is nested and how much aliases repeat is bounded.
+Authors of zones are not trusted with the files that this program can read.  So a file must be in the folder of its
+source after all links are resolved, and can include only YAML from there; an error in an included file is reported
+without its contents.  The size, the nesting and the repetition by aliases are limited.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from yaml.resolver import Resolver
 
 from designate_pool.errors import InvalidField, SourceError
 
-#: libyaml's, which is some ten times as fast, where PyYAML was built with it.
+#: libyaml's, which is about ten times as fast, if PyYAML was built with it.
 _LOADER: Any = getattr(yaml, 'CSafeLoader', yaml.SafeLoader)
 _DUMPER: Any = getattr(yaml, 'CSafeDumper', yaml.SafeDumper)
 
@@ -35,21 +35,21 @@ _NUMBERS = frozenset({f'{_TAG}int', f'{_TAG}float'})
 _SCALARS, _RESOLVER = SafeConstructor(), Resolver()
 _DIGITS = re.compile(r'([0-9]+)')
 
-#: Octets and files at most that one file comes to with all that it includes, and how deep it may be nested.
-LARGEST, MOST_FILES, DEEPEST = 256 << 20, 1000, 64
+#: Limits for one file with all that it includes: octets, files, and depth of nesting.
+MAX_OCTETS, MAX_FILES, MAX_DEPTH = 256 << 20, 1000, 64
 #: Scalars, lists and mappings that all aliases together may repeat.
-MOST_REPEATED = 1_000_000
-#: Characters of a number; reading one in base 60 takes time by their square.
-LONGEST_NUMBER = 1000
+MAX_REPEATED = 1_000_000
+#: Characters of a number; the time to parse one in base 60 grows with their square.
+MAX_NUMBER_LENGTH = 1000
 _SUFFIXES = ('.yaml', '.yml')
 
 Key = Callable[[str], Any]
 
 
-class Located(dict[str, Any]):
+class LineMapping(dict[str, Any]):
     """A mapping of a file.
 
-    :ivar line: where it begins, from 1
+    :ivar line: its first line, from 1
     """
 
     __slots__ = ('line',)
@@ -59,14 +59,14 @@ class Located(dict[str, Any]):
 
 @functools.lru_cache(maxsize=4096)
 def natural(text: str) -> tuple[Any, ...]:
-    """What *text* is sorted by where 2 comes before 12."""
+    """The sort key of *text* in natural order (2 before 12)."""
     parts = _DIGITS.split(unicodedata.normalize('NFD', text))
-    # Texts and numbers take turns, so that one is never compared with the other.
-    return tuple(_size(part) if part.isdecimal() and part.isascii() else part for part in parts)
+    # Strings and numbers alternate, so that a string is never compared with a number.
+    return tuple(_number_key(part) if part.isdecimal() and part.isascii() else part for part in parts)
 
 
-def _size(digits: str) -> tuple[int, str]:
-    """What numbers are sorted by, however long they are."""
+def _number_key(digits: str) -> tuple[int, str]:
+    """The sort key of a number of any length."""
     digits = digits.lstrip('0')
     return len(digits), digits
 
@@ -76,46 +76,46 @@ ORDERS: dict[str, Key] = {'natural': natural, 'simple': str}
 
 def order(mode: str) -> Key:
     """
-    :raises InvalidField: for a mode that there is not
+    :raises InvalidField: for an unknown mode
     """
     if mode not in ORDERS:
         raise InvalidField(field='order_mode', why=f"'{mode}' is none of {', '.join(sorted(ORDERS))}")
     return ORDERS[mode]
 
 
-def load(path: pathlib.Path, key: Key | None = None, folder: pathlib.Path | None = None) -> Located:
-    """What a file holds.
+def load(path: pathlib.Path, key: Key | None = None, folder: pathlib.Path | None = None) -> LineMapping:
+    """The contents of a file.
 
-    :param key: by which the keys of all mappings have to be in order; None when they need not be
-    :param folder: which the file, and all that it includes, has to be in; the file's own unless given
-    :raises SourceError: for what cannot be read, with its line; for an empty file as well, since it may have been cut
-        short, and a zone without records is written ``{}``
+    :param key: the sort key by which the keys of all mappings must be ordered; None for any order
+    :param folder: the folder that must contain the file and all that it includes; by default the file's own
+    :raises SourceError: for an error, with its line; also for an empty file, since it may be truncated: a zone without
+        records is written ``{}``
     """
-    reading = _Reading((folder or path.parent).resolve())
-    if not path.resolve().is_relative_to(reading.folder):
-        raise SourceError(source=path, why=f'it is a link out of {reading.folder}')
-    found = _Builder(path, key, (), reading).document()
-    if not isinstance(found, Located):
+    limits = _Limits((folder or path.parent).resolve())
+    if not path.resolve().is_relative_to(limits.folder):
+        raise SourceError(source=path, why=f'it is a link out of {limits.folder}')
+    found = _EventReader(path, key, (), limits).document()
+    if not isinstance(found, LineMapping):
         raise SourceError(source=path, why='it is not a mapping of names')
     return found
 
 
 def dump(path: pathlib.Path, document: Mapping[str, Any], key: Key = natural) -> None:
-    """Have the file hold *document*, keys in order; whoever reads it meanwhile sees it before or after.
+    """Write *document* to the file, with sorted keys; the file is replaced atomically.
 
-    :raises OSError: when it cannot be written; it is as it was then
+    :raises OSError: when it cannot be written; it is unchanged then
     """
     text = yaml.dump(_in_order(document, key), Dumper=_Dumper, default_flow_style=False, sort_keys=False,
                      explicit_start=True, allow_unicode=True, indent=2)
-    beside = path.with_name(f'.{path.name}.{os.getpid()}.new')
+    temporary = path.with_name(f'.{path.name}.{os.getpid()}.new')
     try:
-        with beside.open('w', encoding='utf-8') as file:
+        with temporary.open('w', encoding='utf-8') as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        beside.replace(path)
+        temporary.replace(path)
     finally:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 class _Dumper(_DUMPER):
@@ -130,8 +130,8 @@ def _in_order(value: Any, key: Key) -> Any:
 
 
 @dataclasses.dataclass(slots=True)
-class _Reading:
-    """A file and all that it includes: where they have to be, and how much they have come to."""
+class _Limits:
+    """The limits of a file and all that it includes, and how much of them is used."""
 
     folder: pathlib.Path
     octets: int = 0
@@ -140,22 +140,22 @@ class _Reading:
     depth: int = 0
 
 
-class _Builder:
-    """Makes values of the events of one file.  No tree is made of them, which takes many times as long."""
+class _EventReader:
+    """Builds the values of one file from its events; building a tree of nodes would take much longer."""
 
     def __init__(self, path: pathlib.Path, key: Key | None, including: tuple[pathlib.Path, ...],
-                 reading: _Reading) -> None:
+                 limits: _Limits) -> None:
         self._path = path
         self._key = key
         self._including = (*including, path.resolve())
-        self._reading = reading
-        #: With how much each of them is, aliases in it followed.
+        self._limits = limits
+        #: By anchor: the value, and how many values it contains with all aliases expanded.
         self._anchors: dict[str, tuple[Any, int]] = {}
         self._count = 0
         self._next: Callable[[], Any] = lambda: None
 
     def document(self) -> Any:
-        """What the only document of the file holds."""
+        """The value of the only document of the file."""
         try:
             loader = _LOADER(self._text())
             self._next = loader.get_event
@@ -171,16 +171,17 @@ class _Builder:
             mark = getattr(error, 'problem_mark', None)
             where = f'{self._path}, line {mark.line + 1}' if mark else self._path
             problem = getattr(error, 'problem', None) or 'it is not YAML'
-            raise SourceError(source=where, why=self._said('{}', problem, 'it is not YAML')) from None
+            raise SourceError(source=where, why=self._message('{}', problem, 'it is not YAML')) from None
 
     def _text(self) -> str:
         with self._path.open('rb') as file:
-            content = file.read(LARGEST + 1 - self._reading.octets)
-        self._reading.octets += len(content)
-        self._reading.files += 1
-        if self._reading.octets > LARGEST or self._reading.files > MOST_FILES:
-            raise SourceError(source=self._including[0], why=f'with what it includes it is more than {LARGEST} octets, '
-                                                             f'or more than {MOST_FILES} files')
+            content = file.read(MAX_OCTETS + 1 - self._limits.octets)
+        self._limits.octets += len(content)
+        self._limits.files += 1
+        if self._limits.octets > MAX_OCTETS or self._limits.files > MAX_FILES:
+            raise SourceError(source=self._including[0],
+                              why=f'with what it includes it is more than {MAX_OCTETS} octets, '
+                                                             f'or more than {MAX_FILES} files')
         return content.decode()
 
     def _only_document(self) -> Any:
@@ -198,9 +199,9 @@ class _Builder:
         kind = type(event)
         before = self._count
         self._count += 1
-        self._reading.depth += 1
-        if self._reading.depth > DEEPEST:
-            self._fail(event, f'it is nested deeper than {DEEPEST}')
+        self._limits.depth += 1
+        if self._limits.depth > MAX_DEPTH:
+            self._fail(event, f'it is nested deeper than {MAX_DEPTH}')
         if kind is ScalarEvent:
             tag = _tag(event)
             found = event.value if tag == _TEXT else self._scalar(event, tag)
@@ -209,9 +210,9 @@ class _Builder:
                 self._fail(event, '*{} is nothing that comes before it', event.anchor, 'an alias')
             found, size = self._anchors[event.anchor]
             self._count += size
-            self._reading.repeated += size
-            if self._reading.repeated > MOST_REPEATED:
-                self._fail(event, f'aliases repeat more than {MOST_REPEATED} values')
+            self._limits.repeated += size
+            if self._limits.repeated > MAX_REPEATED:
+                self._fail(event, f'aliases repeat more than {MAX_REPEATED} values')
         elif kind is MappingStartEvent and event.tag in (None, '!', f'{_TAG}map'):
             found = self._mapping(event)
         elif kind is SequenceStartEvent and event.tag in (None, '!', f'{_TAG}seq'):
@@ -222,7 +223,7 @@ class _Builder:
             self._fail(event, '{} is not known', event.tag, 'its tag')
         if event.anchor is not None and kind is not AliasEvent:
             self._anchors[event.anchor] = found, self._count - before
-        self._reading.depth -= 1
+        self._limits.depth -= 1
         return found
 
     def _scalar(self, event: Any, tag: str) -> Any:
@@ -231,16 +232,16 @@ class _Builder:
         make = SafeConstructor.yaml_constructors.get(tag)
         if make is None or tag == _MERGE:
             self._fail(event, '{} is not known', tag, 'its tag')
-        if tag in _NUMBERS and len(event.value) > LONGEST_NUMBER:
-            self._fail(event, f'a number of more than {LONGEST_NUMBER} characters')
+        if tag in _NUMBERS and len(event.value) > MAX_NUMBER_LENGTH:
+            self._fail(event, f'a number of more than {MAX_NUMBER_LENGTH} characters')
         try:
             return make(_SCALARS, ScalarNode(tag, event.value, event.start_mark, event.end_mark))
-        except Exception as error:  # of a text that the tag beside it does not fit PyYAML says anything
+        except Exception as error:  # PyYAML may raise anything if the tag does not fit the text
             self._fail(event, '{}', f'{event.value!r} cannot be read ({" ".join(str(error).split())})',
-                       'what stands here cannot be read')
+                       'this value cannot be read')
 
-    def _mapping(self, start: Any) -> Located:
-        own = Located()
+    def _mapping(self, start: Any) -> LineMapping:
+        own = LineMapping()
         own.line = start.start_mark.line + 1
         merged: dict[str, Any] = {}
         key, last = self._key, None
@@ -263,13 +264,13 @@ class _Builder:
         return own
 
     def _name(self, event: Any) -> str | None:
-        """The key that *event* is; None for one that says that others are merged here."""
+        """The key that *event* is; None for a merge key."""
         tag = _tag(event) if type(event) is ScalarEvent else ''
         if tag == _TEXT:
             return str(event.value)
         if tag == _MERGE:
             return None
-        # octoDNS takes what a number is to YAML: 010 is 8, and NO is False.
+        # Unquoted, these keys would be other values in octoDNS: 010 is 8, and NO is False.
         if not tag or str(self._scalar(event, tag)) != event.value:
             self._fail(event, '{} is not a text to YAML; put it in quotes', repr(getattr(event, 'value', 'this')),
                        'a key')
@@ -285,7 +286,7 @@ class _Builder:
         return found
 
     def _included(self, event: Any) -> Any:
-        folder = self._reading.folder
+        folder = self._limits.folder
         try:
             path = (self._path.parent / event.value).resolve()
         except (OSError, RuntimeError, ValueError):  # a loop of links, or no path at all
@@ -294,20 +295,20 @@ class _Builder:
             self._fail(event, f'only files of {folder} that end in {" or ".join(_SUFFIXES)} can be included')
         if path in self._including:
             self._fail(event, f'{path} includes itself')
-        found = _Builder(path, self._key, self._including, self._reading)
+        found = _EventReader(path, self._key, self._including, self._limits)
         value = found.document()
         self._count += found._count
         return value
 
-    def _fail(self, event: Any, why: str, what: str = '', unsaid: str = '') -> NoReturn:
+    def _fail(self, event: Any, why: str, what: str = '', redacted: str = '') -> NoReturn:
         """
-        :param why: with ``{}`` for *what* the file has there; of a file that is included *unsaid* takes its place
+        :param why: ``{}`` in it is replaced by *what*, the contents of the file; by *redacted* for an included file
         """
         raise SourceError(source=f'{self._path}, line {event.start_mark.line + 1}',
-                          why=self._said(why, what, unsaid)) from None
+                          why=self._message(why, what, redacted)) from None
 
-    def _said(self, why: str, what: str, unsaid: str) -> str:
-        return why.replace('{}', what if len(self._including) == 1 else unsaid)
+    def _message(self, why: str, what: str, redacted: str) -> str:
+        return why.replace('{}', what if len(self._including) == 1 else redacted)
 
 
 def _tag(event: Any) -> str:
@@ -318,5 +319,5 @@ def _tag(event: Any) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def _implicit(text: str) -> str:
-    """The tag of a text without quotes."""
+    """The tag of a plain (unquoted) scalar."""
     return str(_RESOLVER.resolve(ScalarNode, text, (True, False)))

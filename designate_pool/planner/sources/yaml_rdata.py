@@ -1,7 +1,7 @@
-"""Data of records as octoDNS's YAML has it, to and from the text of zone files: a table, a line for each type.
+"""Conversion of record data between octoDNS's YAML and zone files: a table with a line for each type.
 
-Texts inside quotes keep the escapes of zone files, as octoDNS has it for CAA, NAPTR and URI.  TXT and SPF are the
-exception: a value there is the text itself, all strings of it in one, with only its semicolons escaped.
+Quoted strings keep the escapes of zone files, as octoDNS has it for CAA, NAPTR and URI.  TXT and SPF are the exception:
+their value is all strings joined, with only semicolons escaped.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from dns.rdtypes.ANY.TXT import TXT
 
 _WORD = re.compile(r'(?:[^\s"\\]|\\.|"(?:[^"\\]|\\.)*")+')
 _PLAIN_TEXT = re.compile(r'[ !#-\[\]-~]{0,255}').fullmatch
-#: What octoDNS takes for a semicolon that should have been escaped, and for one that is so twice.
+#: By which octoDNS finds semicolons that are not escaped, or escaped twice.
 _BARE_SEMICOLON = re.compile(r'\w;')
 _DOUBLE_ESCAPE = re.compile(r'\\\\;')
-#: What cannot stand in a parameter of SVCB as it is, outside of quotes.
+#: Characters that an unquoted SVCB parameter cannot contain.
 _NOT_BARE = re.compile(r'[\s"();]')
 
 _SVC_LISTS = frozenset({'alpn', 'ipv4hint', 'ipv6hint', 'mandatory'})
-#: Parameters that dnspython has a word for and octoDNS has not (RFC 9461 section 5, RFC 9540 section 4).
+#: Parameters that dnspython names and octoDNS does not (RFC 9461 section 5, RFC 9540 section 4).
 _SVC_NUMBERS = {'dohpath': 'key7', 'ohttp': 'key8'}
-#: What LOC has where nothing is said (RFC 1876 section 3).
+#: The default size and precisions of LOC (RFC 1876 section 3).
 _LOC_DEFAULTS = ('1.00m', '10000.00m', '10.00m')
-#: The names that DS's fields had in octoDNS before.
-_OLD_DS = {'key_tag': 'flags', 'algorithm': 'protocol', 'digest_type': 'algorithm', 'digest': 'public_key'}
+#: Former names of DS fields in octoDNS.
+_OLD_DS_NAMES = {'key_tag': 'flags', 'algorithm': 'protocol', 'digest_type': 'algorithm', 'digest': 'public_key'}
 
 
-class _Kind(NamedTuple):
-    """A kind of field: from YAML to a word of a zone file, and back."""
+class _FieldType(NamedTuple):
+    """Converts a field between YAML and a word of a zone file."""
 
     to_word: Callable[[Any], str]
     from_word: Callable[[str], Any]
@@ -43,57 +43,57 @@ class _Kind(NamedTuple):
 class _Field(NamedTuple):
     """A field of a type's data.
 
-    :ivar also: another name that it may have in YAML
-    :ivar default: what it is when it is missing; without one it has to be there
+    :ivar also: an alternative name in YAML
+    :ivar default: of an optional field; a field without it is required
     """
 
     name: str
-    kind: _Kind
+    kind: _FieldType
     also: str | None = None
     default: Any = None
 
 
 def types() -> frozenset[str]:
-    """The types that octoDNS's YAML has and DNS has as well."""
-    return frozenset(_WHOLE) | frozenset(_FIELDS)
+    """The types that both octoDNS's YAML and DNS have."""
+    return frozenset(_SINGLE_VALUE) | frozenset(_FIELDS)
 
 
 def to_rdata(rtype: str, value: Any, lenient: bool = False) -> str:
-    """Data of *rtype* as a zone file has it, not yet in normal form.
+    """Data of *rtype* as in a zone file, not in normal form.
 
-    :param lenient: whether TXT may have what octoDNS does not take without being told so
-    :raises ValueError: when it is not such data, with a sentence
+    :param lenient: whether TXT data is accepted that octoDNS accepts only leniently
+    :raises ValueError: for invalid data
     """
-    if rtype in _TEXTS:
+    if rtype in _TEXT_TYPES:
         return text_to_rdata(value, lenient)
-    if rtype in _WHOLE:
-        return _WHOLE[rtype].to_word(value)
+    if rtype in _SINGLE_VALUE:
+        return _SINGLE_VALUE[rtype].to_word(value)
     if not isinstance(value, Mapping):
         raise ValueError(f'{value!r} is not a mapping of fields')
     if rtype == 'DS' and ('public_key' in value or 'flags' in value):
-        value = {new: value[old] for new, old in _OLD_DS.items() if old in value}
+        value = {new: value[old] for new, old in _OLD_DS_NAMES.items() if old in value}
     words = [_word(field, value) for field in _FIELDS[rtype]]
-    return ' '.join([*words, *_parameters(value.get('svcparams'))] if rtype in _SERVICES else words)
+    return ' '.join([*words, *_parameters(value.get('svcparams'))] if rtype in _SVCB_TYPES else words)
 
 
 def from_rdata(rtype: str, text: str) -> Any:
     """The inverse of :func:`to_rdata`, for data in normal form.
 
-    :raises ValueError: for data that YAML cannot have
+    :raises ValueError: for data that YAML cannot represent
     """
-    if rtype in _TEXTS:
+    if rtype in _TEXT_TYPES:
         return rdata_to_text(text)
-    if rtype in _WHOLE:
-        return _WHOLE[rtype].from_word(text)
+    if rtype in _SINGLE_VALUE:
+        return _SINGLE_VALUE[rtype].from_word(text)
     words = _WORD.findall(text)
     fields = _FIELDS[rtype]
     found: dict[str, Any] = {}
-    if rtype in _SERVICES:
+    if rtype in _SVCB_TYPES:
         found['svcparams'] = _from_parameters(words[len(fields):])
     elif rtype == 'LOC':
         words += _LOC_DEFAULTS[len(words) - len(fields):] if len(words) < len(fields) else ()
     else:
-        # Long hexadecimal digits come in groups.
+        # Long hexadecimal data is in groups.
         words = [*words[:len(fields) - 1], ''.join(words[len(fields) - 1:])]
     found.update((field.name, field.kind.from_word(word)) for field, word in zip(fields, words, strict=False))
     if not found.get('svcparams', True):
@@ -102,9 +102,9 @@ def from_rdata(rtype: str, text: str) -> Any:
 
 
 def text_to_rdata(value: Any, lenient: bool = False) -> str:
-    """A TXT value, its semicolons escaped, as strings of at most 255 octets.
+    """A TXT value with escaped semicolons as strings of at most 255 octets.
 
-    :raises ValueError: when it is no text, or octoDNS would not take it and it is not *lenient*
+    :raises ValueError: when it is no string, or octoDNS would not accept it and *lenient* is not set
     """
     text = _text(value)
     if not lenient:
@@ -129,9 +129,9 @@ def txt_rdata(octets: bytes) -> str:
 
 
 def rdata_to_text(rdata: str) -> str:
-    """The inverse of :func:`text_to_rdata`; how the text is divided into strings is lost.
+    """The inverse of :func:`text_to_rdata`; the division into strings is lost.
 
-    :raises ValueError: for octets that are no UTF-8, and for quotes and escapes that octoDNS would take for others
+    :raises ValueError: for octets that are not UTF-8, and for quotes and escapes that octoDNS would misread
     """
     parsed: Any = dns.rdata.from_text(dns.rdataclass.IN, dns.rdatatype.TXT, rdata)
     try:
@@ -145,16 +145,16 @@ def rdata_to_text(rdata: str) -> str:
 
 
 def needs_leniency(rtype: str, value: Any) -> bool:
-    """Whether octoDNS takes a value that :func:`from_rdata` made only when it is told to be lenient."""
-    if rtype in _TEXTS:
+    """Whether octoDNS accepts a value of :func:`from_rdata` only leniently."""
+    if rtype in _TEXT_TYPES:
         return not value.isascii()
-    return any(value[name] not in known for name, known in _KNOWN.get(rtype, {}).items())
+    return any(value[name] not in known for name, known in _OCTODNS_RANGES.get(rtype, {}).items())
 
 
 def ascii_name(text: Any) -> str:
-    """A name as DNS has it: in lower case, international labels as ``xn--…``.
+    """A name in lower case, with international labels as ``xn--…``.
 
-    :raises ValueError: for what cannot be a name
+    :raises ValueError: for an invalid name
     """
     text = _text(text).lower()
     if text.isascii():
@@ -166,7 +166,7 @@ def ascii_name(text: Any) -> str:
 
 
 def unicode_name(name: str) -> str:
-    """The name that :func:`ascii_name` makes into *name*, for people; *name* itself where there is none."""
+    """The inverse of :func:`ascii_name`; *name* itself if it has no inverse."""
     if 'xn--' not in name:
         return name
     try:
@@ -207,11 +207,11 @@ def _decimal(value: Any, unit: str) -> str:
 
 
 def _digits(value: Any) -> str:
-    # Digits alone are a number to YAML.
+    # YAML reads digits alone as a number.
     return str(value).lower() if isinstance(value, int) and not isinstance(value, bool) else _text(value).lower()
 
 
-def _bare(value: Any) -> str:
+def _unquoted_word(value: Any) -> str:
     text = _text(value)
     if not text or _NOT_BARE.search(text):
         raise ValueError(f'{text!r} is not one word')
@@ -246,39 +246,39 @@ def _from_parameters(words: list[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for word in words:
         key, sign, value = word.partition('=')
-        # octoDNS writes what is here without quotes: what would end it there is escaped.
+        # octoDNS does not quote the value, so characters that would end it are escaped.
         text = re.sub(r'\\"|[ ;()]', lambda end: f'\\{ord(end[0][-1]):03}', _unquoted(value))
         found[_SVC_NUMBERS.get(key, key)] = None if not sign else text.split(',') if key in _SVC_LISTS else text
     return found
 
 
-NUMBER = _Kind(_number, int)
-NAME = _Kind(ascii_name, str)
-WORD = _Kind(_bare, str)
-CAPITALS = _Kind(lambda value: _quoted(value).upper(), lambda word: _unquoted(word).upper())
-DIRECTION = _Kind(lambda value: _bare(value).upper(), str)
-QUOTED = _Kind(_quoted, _unquoted)
-DIGITS = _Kind(_digits, str)
-SECONDS = _Kind(lambda value: _decimal(value, ''), float)
-METRES = _Kind(lambda value: _decimal(value, 'm'), lambda word: float(word.removesuffix('m')))
+NUMBER = _FieldType(_number, int)
+NAME = _FieldType(ascii_name, str)
+WORD = _FieldType(_unquoted_word, str)
+CAPITALS = _FieldType(lambda value: _quoted(value).upper(), lambda word: _unquoted(word).upper())
+DIRECTION = _FieldType(lambda value: _unquoted_word(value).upper(), str)
+QUOTED = _FieldType(_quoted, _unquoted)
+DIGITS = _FieldType(_digits, str)
+SECONDS = _FieldType(lambda value: _decimal(value, ''), float)
+METRES = _FieldType(lambda value: _decimal(value, 'm'), lambda word: float(word.removesuffix('m')))
 
-#: What octoDNS knows of what fields may hold, where there is more in DNS.
-_KNOWN: dict[str, dict[str, Container[Any]]] = {
+#: octoDNS's ranges of fields that have a larger range in DNS.
+_OCTODNS_RANGES: dict[str, dict[str, Container[Any]]] = {
     'NAPTR': {'flags': frozenset('SAUP')},
     'SSHFP': {'algorithm': range(1, 5), 'fingerprint_type': range(1, 3)},
     'TLSA': {'certificate_usage': range(4), 'selector': range(2), 'matching_type': range(3)},
 }
-_TEXTS = frozenset({'SPF', 'TXT'})
-_SERVICES = frozenset({'HTTPS', 'SVCB'})
-#: Types whose data is one value.
-_WHOLE: dict[str, _Kind] = {
+_TEXT_TYPES = frozenset({'SPF', 'TXT'})
+_SVCB_TYPES = frozenset({'HTTPS', 'SVCB'})
+#: Types whose data is a single value.
+_SINGLE_VALUE: dict[str, _FieldType] = {
     'A': WORD, 'AAAA': WORD, 'CNAME': NAME, 'DNAME': NAME, 'NS': NAME, 'PTR': NAME,
-    'OPENPGPKEY': _Kind(_text, lambda text: text.replace(' ', '')),
-    'SPF': _Kind(text_to_rdata, rdata_to_text), 'TXT': _Kind(text_to_rdata, rdata_to_text),
+    'OPENPGPKEY': _FieldType(_text, lambda text: text.replace(' ', '')),
+    'SPF': _FieldType(text_to_rdata, rdata_to_text), 'TXT': _FieldType(text_to_rdata, rdata_to_text),
 }
 _SERVICE = (_Field('svcpriority', NUMBER), _Field('targetname', NAME))
 _ANGLE = (('degrees', NUMBER), ('minutes', NUMBER), ('seconds', SECONDS), ('direction', DIRECTION))
-#: Types whose data is fields, in their order.
+#: Types whose data has several fields, in their order.
 _FIELDS: dict[str, tuple[_Field, ...]] = {
     'CAA': (_Field('flags', NUMBER, default=0), _Field('tag', WORD), _Field('value', QUOTED)),
     'DS': (_Field('key_tag', NUMBER), _Field('algorithm', NUMBER), _Field('digest_type', NUMBER),

@@ -1,4 +1,4 @@
-"""Folders of octoDNS's YAML: a file for each zone, or a folder of files for each, or both."""
+"""Folders of octoDNS's YAML: a file or a folder of files for each zone, or both."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from designate_pool.planner.zone import dynamic_answers as answers
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.rrset import NO_EXTRA, Extra, RRset, normal_name, rrset
 
-#: Types that octoDNS has, and DNS has not.
+#: Types that octoDNS has and DNS has not.
 NOT_DNS = frozenset({'ALIAS', 'URLFWD'})
-#: Types of which a name has one record, whose data is ``value``.
+#: Types with one record for each name, whose data is ``value``.
 _SINGLE = frozenset({'CNAME', 'DNAME'})
-_TEXTS = frozenset({'SPF', 'TXT'})
+_TEXT_TYPES = frozenset({'SPF', 'TXT'})
 
 
 class Entry(NamedTuple):
-    """One record set of a file, as it is written there.
+    """One record set of a file.
 
     :ivar name: relative to the zone, empty for its apex
     :ivar line: of the mapping, from 1
@@ -47,18 +47,18 @@ class Entry(NamedTuple):
 class YamlSource(BaseSource):
     """octoDNS's YAML; the options are those of octoDNS's ``YamlProvider``.
 
-    :param directory: where the files are
+    :param directory: the folder of the files
     :param default_ttl: for record sets without one
-    :param enforce_order: whether keys that are out of order are an error
+    :param enforce_order: whether unsorted keys are an error
     :param order_mode: ``natural`` (2 before 12) or ``simple``
-    :param populate_should_replace: whether what is here takes the place of what other sources have of its name and type
-    :param supports_root_ns: whether the zone's own NS records are written, and compared with what is written
-    :param split_extension: of the folders with the files of one zone each, ``.`` for ``example.com.``; None for none
-    :param split_catchall: whether the apex and ``*`` are written to a file called ``$`` and the zone
+    :param populate_should_replace: whether record sets replace those of earlier sources
+    :param supports_root_ns: whether the NS records of the apex are written and compared
+    :param split_extension: extension of folders with the files of one zone, ``.`` for ``example.com.``; None for none
+    :param split_catchall: whether the apex and ``*`` are written to a file named ``$`` and the zone
     :param shared_filename: a file whose records are in all zones, when they are read as sources
-    :param disable_zonefile: whether to leave files of whole zones alone, and take folders only
+    :param disable_zonefile: whether files of whole zones are ignored, and only folders used
     :param escaped_semicolons: whether semicolons in TXT values are written ``\\;``
-    :param ignore_missing_zones: whether a zone that is not here is no error
+    :param ignore_missing_zones: whether a missing zone is no error
     """
 
     SUPPORTS = values.types()
@@ -86,7 +86,7 @@ class YamlSource(BaseSource):
         self.escaped_semicolons = escaped_semicolons is not False
         self.ignore_missing_zones = ignore_missing_zones
         if self.disable_zonefile and self.split_extension is None and self.shared_filename is None:
-            raise InvalidField(field=id, why="with 'disable_zonefile' there has to be a 'split_extension' or a "
+            raise InvalidField(field=id, why="with 'disable_zonefile' there must be a 'split_extension' or a "
                                              "'shared_filename'; else it has no files")
 
     def list_zones(self) -> list[str]:
@@ -97,9 +97,9 @@ class YamlSource(BaseSource):
         return sorted({normal_name(values.ascii_name(name)) for name in names})
 
     def files(self, zone: str, with_shared: bool = True) -> list[pathlib.Path]:
-        """The files with records of *zone*, in the order in which they are read.
+        """The files with records of *zone*, in the order of reading.
 
-        :raises SourceError: when the zone is there under its name in ASCII and its name in Unicode
+        :raises SourceError: when there are files for both the ASCII and the Unicode name of the zone
         """
         found: list[pathlib.Path] = []
         folder = self.split_folder(zone)
@@ -112,31 +112,32 @@ class YamlSource(BaseSource):
         return sorted(found)
 
     def zone_file(self, zone: str) -> pathlib.Path:
-        """The file of the whole of *zone*, whether it is there or not."""
-        return self._one_of(zone, 'yaml')
+        """The file of *zone*, existing or not."""
+        return self._existing_path(zone, 'yaml')
 
     def split_folder(self, zone: str) -> pathlib.Path | None:
-        """The folder with the files of *zone*, whether it is there or not; None when there are to be none."""
-        return None if self.split_extension is None else self._one_of(zone.removesuffix('.'), self.split_extension)
+        """The folder with the files of *zone*, existing or not; None if folders are not used."""
+        return None if self.split_extension is None else self._existing_path(zone.removesuffix('.'),
+                                                                             self.split_extension)
 
     def entries(self, path: pathlib.Path) -> Iterator[Entry]:
-        """What a file has.
+        """The record sets of a file.
 
-        :raises SourceError: for what cannot be read, or is no mapping of names to record sets
+        :raises SourceError: when it cannot be read, or is no mapping of names to record sets
         """
-        # The shared file is where the configuration says, which may be elsewhere.
+        # The shared file may be outside the folder of the source.
         is_inside = path.is_relative_to(self.directory) and '..' not in path.relative_to(self.directory).parts
         folder = self.directory if is_inside else path.parent
         for name, data in yaml_files.load(path, self.order if self.enforce_order else None, folder).items():
             for each in data if isinstance(data, list) else [data]:
-                if not isinstance(each, yaml_files.Located):
+                if not isinstance(each, yaml_files.LineMapping):
                     raise SourceError(source=path, why=f'{name!r} has no mapping with a type and values')
                 yield Entry(path, name, each.line, each)
 
     def rrset_of(self, entry: Entry, zone: str, lenient: bool) -> RRset | None:
-        """*entry* as an RRset of *zone*; None for what DNS has not, when it is *lenient*.
+        """*entry* as an RRset of *zone*; None for a type that DNS does not have, if *lenient*.
 
-        :raises SourceError: for what is no record set, with its line
+        :raises SourceError: for an invalid record set, with its line
         """
         data, rtype, name = entry.data, entry.type, entry.name
         try:
@@ -163,7 +164,7 @@ class YamlSource(BaseSource):
             raise SourceError(source=self.directory, why=f'it has no YAML of {zone.name}')
         found = [(each, entry.is_lenient) for path in files for entry in self.entries(path)
                  if (each := self.rrset_of(entry, zone.name, lenient)) is not None]
-        # What is to be taken leniently comes last, so that it alone is.
+        # Lenient records are added last, so that leniency does not affect the others.
         parts = [([each for each, is_lenient in found if is_lenient is loose], lenient or loose)
                  for loose in (False, True)]
         trial = zone.copy()
@@ -181,7 +182,7 @@ class YamlSource(BaseSource):
                     and path.is_file():
                 yield path.name.removesuffix('yaml')
 
-    def _one_of(self, zone: str, end: str) -> pathlib.Path:
+    def _existing_path(self, zone: str, end: str) -> pathlib.Path:
         paths = dict.fromkeys(self.directory / f'{name.replace("/", "-")}{end}'
                               for name in (values.unicode_name(zone), zone))
         there = [path for path in paths if path.exists()]
@@ -196,17 +197,17 @@ class YamlSource(BaseSource):
         found = found if isinstance(found, list) else [found]
         if None in found or not found:
             raise ValueError('a value is missing')
-        if rtype in _TEXTS and not self.escaped_semicolons:
+        if rtype in _TEXT_TYPES and not self.escaped_semicolons:
             return [each.replace(';', '\\;') if isinstance(each, str) else each for each in found]
         return found
 
 
 def extra_of(data: Mapping[str, Any]) -> Extra:
-    """What a record set has beside its data.
+    """The :class:`~designate_pool.protocol.rrset.Extra` of a record set.
 
-    ``lenient`` is about reading, and is not kept.
+    ``lenient`` affects reading only, and is not part of it.
 
-    :raises ValueError: for what is not of the kind that it has to be
+    :raises ValueError: for a value of a wrong type
     """
     block = data.get('octodns') or {}
     dynamic = data.get('dynamic') or {}
@@ -221,16 +222,16 @@ def extra_of(data: Mapping[str, Any]) -> Extra:
                  {**answers.checked(dynamic), **({'geo': geo} if geo else {})} or None, rest or None)
 
 
-def data_of(found: RRset, default_ttl: int, escaped_semicolons: bool) -> dict[str, Any]:
-    """The inverse of :meth:`YamlSource.rrset_of`: the record set as YAML has it.
+def entry_data(found: RRset, default_ttl: int, escaped_semicolons: bool) -> dict[str, Any]:
+    """The inverse of :meth:`YamlSource.rrset_of`.
 
-    :raises ValueError: for data that YAML cannot have
+    :raises ValueError: for data that YAML cannot represent
     """
     each = [values.from_rdata(found.type, rdata) for rdata in found.rdatas]
     extra = extra_data(found.extra)
     if any(values.needs_leniency(found.type, value) for value in each):
         extra['octodns'] = {**extra.get('octodns', {}), 'lenient': True}
-    if found.type in _TEXTS and not escaped_semicolons:
+    if found.type in _TEXT_TYPES and not escaped_semicolons:
         each = [value.replace('\\;', ';') for value in each]
     return {'type': found.type,
             **({} if found.ttl == default_ttl else {'ttl': found.ttl}),
@@ -248,7 +249,7 @@ def extra_data(extra: Extra) -> dict[str, Any]:
 
 def absolute(name: str, zone: str) -> str:
     """
-    :raises ValueError: for a name that is not written relative to the zone
+    :raises ValueError: for a name that is not relative to the zone
     """
     if name == '@' or name.endswith('.') or any(each.isspace() for each in name):
         raise ValueError("names are relative to the zone, without blanks and a final dot; the apex is ''")

@@ -1,4 +1,4 @@
-"""Zone files in a folder, one for each zone."""
+"""A folder of zone files, one for each zone."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from designate_pool.protocol.zonefile.reader import no_record
 
 
 class ZoneFileSource(BaseSource):
-    """Zone files; the options are those that octodns-bind's class of this name has for reading.
+    """Zone files; the options are those of octodns-bind's class of this name for reading.
 
-    :param directory: where the files are
-    :param file_extension: what follows the zone's name without its final dot: ``.`` for ``example.com.``, ``.zone`` for
-        ``example.com.zone``; a ``/`` in the name is ``-`` in the file's
-    :param check_origin: whether a file without the zone's SOA, or without its NS, is an error
-    :param file: instead of *directory*: the one file, for whatever zone is asked for
+    :param directory: the folder of the files
+    :param file_extension: appended to the zone's name without its final dot: ``.`` for ``example.com.``, ``.zone`` for
+        ``example.com.zone``; ``/`` in a name becomes ``-``
+    :param check_origin: whether a file without SOA, or without NS records of the apex, is an error
+    :param file: instead of *directory*: one file, for any zone
     """
 
     SUPPORTS_SOA = True
@@ -32,7 +32,7 @@ class ZoneFileSource(BaseSource):
                  file: str | None = None) -> None:
         super().__init__(id)
         if (directory is None) == (file is None):
-            raise InvalidField(field=id, why="one of 'directory' and 'file' has to be given")
+            raise InvalidField(field=id, why="one of 'directory' and 'file' must be given")
         self.directory = None if directory is None else pathlib.Path(directory)
         self.file = None if file is None else pathlib.Path(file)
         self.file_extension = file_extension
@@ -51,14 +51,14 @@ class ZoneFileSource(BaseSource):
     def stream(self, name: str) -> Iterator[tuple[str, str]]:
         """The packed pairs of the zone *name* as :func:`designate_pool.planner.master.stream` has them.
 
-        :raises SourceError: when the file cannot be read to its end, or is not in the order of its names
+        :raises SourceError: when the file cannot be read completely, or is not sorted
         """
         path = self.path(name)
         with _opened(path) as lines:
             yield from master.stream(lines, name, str(path), self.check_origin)
 
     def path(self, name: str) -> pathlib.Path:
-        """Where the file of the zone *name* is."""
+        """The path of the file of the zone *name*."""
         if self.file is not None:
             return self.file
         assert self.directory is not None
@@ -75,8 +75,8 @@ class ZoneFileSource(BaseSource):
             add_pairs(zone, pairs, lenient)
         except (SourceError, ZoneError):
             with _opened(path) as lines:
-                master.refuse(lines, zone, str(path), self.check_origin, lenient)
-            raise  # the file is another one by now
+                master.raise_all_errors(lines, zone, str(path), self.check_origin, lenient)
+            raise  # the file has changed meanwhile
         return True
 
 

@@ -16,12 +16,12 @@ from designate_pool.planner.plan.plan import ApplyResult, Plan
 from designate_pool.planner.providers.base import BaseProvider
 from designate_pool.planner.sources import yaml_files
 from designate_pool.planner.sources import yaml_rdata as values
-from designate_pool.planner.sources.yaml_source import Entry, YamlSource, absolute, data_of
+from designate_pool.planner.sources.yaml_source import Entry, YamlSource, absolute, entry_data
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.rrset import RRset, normal_name
 
 #: Types that come back from YAML as they were, whatever is in them.
-_EXACT = frozenset({'A', 'AAAA', 'CNAME', 'DNAME', 'MX', 'NS', 'OPENPGPKEY', 'PTR', 'SRV'})
+_UNCHANGED_TYPES = frozenset({'A', 'AAAA', 'CNAME', 'DNAME', 'MX', 'NS', 'OPENPGPKEY', 'PTR', 'SRV'})
 _CATCH_ALL = ('', '*')
 
 
@@ -31,19 +31,19 @@ class YamlProvider(YamlSource, BaseProvider):
     def _process_desired_zone(self, desired: Zone) -> Zone:
         desired = super()._process_desired_zone(desired)
         for found in desired:
-            if found.type not in _EXACT and found.extra.is_for(self.id):
-                self._fit_data(desired, found)
+            if found.type not in _UNCHANGED_TYPES and found.extra.is_for(self.id):
+                self._normalize_data(desired, found)
         return desired
 
     def _apply(self, plan: Plan) -> ApplyResult | None:
         new = {each.key: each for change in plan.changes for each in change.new}
         old = {each.key for change in plan.changes for each in change.existing}
         entries = [entry for path in self.files(plan.zone, with_shared=False) for entry in self.entries(path)]
-        homes = {_owner(entry, plan.zone): entry for entry in reversed(entries)}
+        homes = {_owner_name(entry, plan.zone): entry for entry in reversed(entries)}
         documents: dict[pathlib.Path, dict[str, list[Mapping[str, Any]]]] = defaultdict(lambda: defaultdict(list))
         touched: set[pathlib.Path] = set()
         for entry in entries:
-            if f'{_owner(entry, plan.zone)}\t{entry.type}' in old | new.keys():
+            if f'{_owner_name(entry, plan.zone)}\t{entry.type}' in old | new.keys():
                 touched.add(entry.path)
                 documents[entry.path].setdefault(entry.name, [])
             else:
@@ -51,12 +51,12 @@ class YamlProvider(YamlSource, BaseProvider):
         for found in new.values():
             home = homes.get(found.name)
             name = home.name if home else self._relative(found.name, plan.zone)
-            path = home.path if home else self._home(name, plan.zone)
-            documents[path][name].append(data_of(found, self.default_ttl, self.escaped_semicolons))
+            path = home.path if home else self._new_file(name, plan.zone)
+            documents[path][name].append(entry_data(found, self.default_ttl, self.escaped_semicolons))
             touched.add(path)
         try:
             if not plan.exists and not touched:
-                touched.add(self._home('', plan.zone))
+                touched.add(self._new_file('', plan.zone))
             self._write(touched, plan.exists, documents)
         except OSError as error:
             raise BackendError(why=f'{error.filename or self.directory} cannot be written: {error.strerror}') from error
@@ -73,7 +73,7 @@ class YamlProvider(YamlSource, BaseProvider):
             path.parent.mkdir(parents=True, exist_ok=True)
             yaml_files.dump(path, document, self.order)
 
-    def _home(self, name: str, zone: str) -> pathlib.Path:
+    def _new_file(self, name: str, zone: str) -> pathlib.Path:
         """The file for a name that is in none yet."""
         folder = self.split_folder(zone)
         if folder is None:
@@ -88,10 +88,10 @@ class YamlProvider(YamlSource, BaseProvider):
     def _relative(self, name: str, zone: str) -> str:
         return '' if name == zone else values.unicode_name(name.removesuffix('.' if zone == '.' else f'.{zone}'))
 
-    def _fit_data(self, desired: Zone, found: RRset) -> None:
+    def _normalize_data(self, desired: Zone, found: RRset) -> None:
         """Have *desired* hold what comes back from YAML, where that is not the very same."""
         try:
-            data = data_of(found, self.default_ttl, self.escaped_semicolons)
+            data = entry_data(found, self.default_ttl, self.escaped_semicolons)
             entry = Entry(self.directory, '', 0, data)
             again = self.rrset_of(entry, found.name, lenient=True)
         except (ValueError, SourceError) as error:
@@ -104,7 +104,7 @@ class YamlProvider(YamlSource, BaseProvider):
             desired.add_record(found._replace(rdatas=again.rdatas), replace=True, lenient=True)
 
 
-def _owner(entry: Entry, zone: str) -> str:
+def _owner_name(entry: Entry, zone: str) -> str:
     try:
         return normal_name(absolute(entry.name, zone))
     except (ValueError, InvalidField) as error:

@@ -155,7 +155,7 @@ class Zone:
             self._check_sub_zones(rrset.name, rrset.type)
             self._check_cname(rrset.name, rrset.type)
         self._unshare()
-        self._rrsets[key] = _interned(key, rrset.packed, self._shared_values)
+        self._rrsets[key] = interned(key, rrset.packed, self._shared_values)
         self._types.add(rrset.type)
         if rrset.extra is not NO_EXTRA and rrset.extra != NO_EXTRA:
             self._extras[key] = rrset.extra
@@ -273,7 +273,7 @@ def digest(pairs: Iterable[tuple[str, str]], extras: Mapping[str, Extra] = Mappi
     return summed.hexdigest()
 
 
-def _interned(key: str, value: str, known: Mapping[str, str]) -> str:
+def interned(key: str, value: str, known: Mapping[str, str]) -> str:
     """The equal string in *known*, if there is one, so that it is in memory once."""
     other = known.get(key)
     return value if other is None or other != value else other
@@ -285,7 +285,7 @@ def _unique(pairs: Mapping[str, str] | Iterable[tuple[str, str]], known: Mapping
         if key in found:
             name, _, rtype = key.partition('\t')
             raise DuplicateRRset(name=name, rtype=rtype)
-        found[key] = _interned(key, value, known)
+        found[key] = interned(key, value, known)
     return found
 
 

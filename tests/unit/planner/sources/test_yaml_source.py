@@ -475,7 +475,7 @@ def doubling(times: int, value: str = 'x') -> str:
 ])
 def test_what_is_made_to_exhaust_the_reader_is_refused(tmp_path: pathlib.Path, text: str, why: str,
                                                        monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(yaml_files, 'MOST_FILES', 20)
+    monkeypatch.setattr(yaml_files, 'MAX_FILES', 20)
     for number in range(9):
         folder(tmp_path, f'a: !include f{number + 1}.yaml\nb: !include f{number + 1}.yaml\n', f'f{number}.yaml')
     folder(tmp_path, '{}\n', 'f9.yaml')
@@ -487,7 +487,7 @@ def test_what_is_made_to_exhaust_the_reader_is_refused(tmp_path: pathlib.Path, t
 
 def test_what_an_included_file_holds_counts_where_aliases_repeat_it(tmp_path: pathlib.Path,
                                                                     monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(yaml_files, 'MOST_REPEATED', 100)
+    monkeypatch.setattr(yaml_files, 'MAX_REPEATED', 100)
     folder(tmp_path, f'[{", ".join(["a"] * 60)}]\n', 'long.yaml')
     assert 'aliases repeat more than 100 values' in refused(tmp_path, 'a: &a !include long.yaml\nb: *a\nc: *a\n')
 
@@ -499,7 +499,7 @@ def test_a_number_in_base_60_costs_no_more_than_its_length(tmp_path: pathlib.Pat
 
 
 def test_a_file_that_is_too_large_is_refused(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(yaml_files, 'LARGEST', 100)
+    monkeypatch.setattr(yaml_files, 'MAX_OCTETS', 100)
     assert 'more than 100 octets' in refused(tmp_path, f'a: {{type: TXT, value: {"x" * 100}}}\n')
 
 
