@@ -179,9 +179,8 @@ class _EventReader:
         self._limits.octets += len(content)
         self._limits.files += 1
         if self._limits.octets > MAX_OCTETS or self._limits.files > MAX_FILES:
-            raise SourceError(source=self._including[0],
-                              why=f'with what it includes it is more than {MAX_OCTETS} octets, '
-                                                             f'or more than {MAX_FILES} files')
+            raise SourceError(source=self._including[0], why=f'with all that it includes it has more than {MAX_OCTETS} '
+                                                             f'octets, or more than {MAX_FILES} files')
         return content.decode()
 
     def _only_document(self) -> Any:
