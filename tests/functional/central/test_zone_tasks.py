@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from designate_pool.api.services.zone_task_store import AT_ONCE, PIECE, ZoneTaskStore
+from designate_pool.api.services.zone_task_store import PIECE, PIECES_PER_TRANSACTION, ZoneTaskStore
 from designate_pool.central.purger import Purger
 from designate_pool.central.rules.quotas import ProjectQuotas
 from designate_pool.central.service import Central
@@ -286,7 +286,7 @@ class TestSeveralCentrals:
 
 class TestWhatIsLeftBehind:
     def broken(self) -> Iterator[bytes]:
-        yield from [b'x' * 1000] * (AT_ONCE + 1)
+        yield from [b'x' * 1000] * (PIECES_PER_TRANSACTION + 1)
         raise ConnectionResetError
 
     def test_nothing_of_an_upload_that_broke_off(self, database: Storage, tasks: ZoneTaskStore) -> None:
@@ -412,4 +412,4 @@ class TestAnExport:
 
 
 def test_pieces_are_bounded() -> None:
-    assert PIECE * AT_ONCE <= 8 << 20  # as a literal it may be twice as long, and MariaDB takes 16 MiB
+    assert PIECE * PIECES_PER_TRANSACTION <= 8 << 20  # as a literal it may be twice as long, and MariaDB takes 16 MiB

@@ -47,8 +47,8 @@ def test_nobody_holds_more_than_a_share() -> None:
     assert (held[-1].task.name, bool(turns), len(turns)) == ('b2', False, 3)  # the address holds three, the token two
     with pytest.raises(KeyError):
         turns.popleft()
-    held[1].belongs_to('project blue')
+    held[1].assign_to('project blue')
     assert not turns
-    with held[0].aside():
+    with held[0].released():
         assert turns.popleft().task.name == 'a1'
     assert not turns
