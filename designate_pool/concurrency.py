@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import concurrent.futures
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any, Protocol
 
 Work = Callable[..., Any]
 Handle = Callable[[list[Any]], None]
+#: What a queued item is about, and whether it is urgent.
+Key = Callable[[Any], Hashable]
+Priority = Callable[[Any], bool]
 
 
 class LoopTask(Protocol):
@@ -44,20 +47,30 @@ class NativeThread(Protocol):
     def spawn(self, work: Work, *args: Any) -> LoopTask:
         """Start the thread, once.  ``LoopTask.join`` blocks no other thread, green or not."""
 
-    def post(self, *items: Any) -> None:
+    def post(self, *items: Any) -> object:
         """From that thread: have *items* handled in the runtime's own world, in order, in batches."""
 
-    def stop(self) -> None:
+    def stop(self) -> object:
         """Handle what was posted, and end; when the thread has ended."""
 
 
 class WorkQueue(Protocol):
-    """Hands whatever waits to whoever handles it, in order: one item at once, or many together when more wait."""
+    """Hands items to one handler, in order, in batches: one item at once if it waits alone, many together if more do.
 
-    def put(self, *items: Any) -> None: ...
+    What does not use it has a reason: :mod:`designate_pool.minidns.client.mailbox` and the queries of a peer belong to
+    an event loop that takes no locks (``benchmarks/poll``); the callers of
+    :class:`designate_pool.minidns.zones.batch_loader.BatchLoader` wait for the results;
+    :mod:`designate_pool.api.http.fair_queue` is the queue of waitress, one turn for each client.
+    """
 
-    def stop(self, seconds: float = ...) -> None:
-        """Handle what waits, for *seconds* at most, and end."""
+    def put(self, *items: Any) -> int:
+        """Queue *items*; how many of them, which is fewer than given when the queue is full or stopped."""
+
+    def stop(self, seconds: float = ...) -> int:
+        """Handle what waits, for *seconds* at most, and end; how many items were dropped."""
+
+    def waiting(self, urgent: bool) -> int:
+        """How many items of one priority wait."""
 
     def __len__(self) -> int: ...
 
@@ -67,8 +80,16 @@ class Runtime(Protocol):
 
     name: str
 
-    def batches(self, handle: Handle, most: int, name: str) -> WorkQueue:
-        """A queue whose *handle* gets lists of 1 to *most* items; what it raises is logged, and the next go on."""
+    def work_queue(self, handle: Handle, max_batch: int, name: str, *, key: Key | None = None,
+                   priority: Priority | None = None, bound: int | None = None) -> WorkQueue:
+        """
+        :param handle: gets lists of 1 to *max_batch* items; what it raises is logged, and the next go on
+        :param name: for the log
+        :param key: items of one key keep their order, whatever their priority
+        :param priority: which items are urgent: they overtake the others; a batch has items of one kind.  While both
+            wait, one batch in four is of the others
+        :param bound: how many may wait; more are dropped
+        """
 
     def spawn(self, work: Work, *args: Any, name: str) -> LoopTask:
         """Start a long-lived loop of its own."""

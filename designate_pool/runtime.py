@@ -25,7 +25,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from designate_pool.concurrency import Handle, LoopTask, NativeThread, Runtime, Work, Workers, WorkQueue
+from designate_pool.concurrency import Handle, Key, LoopTask, NativeThread, Priority, Runtime, Work, Workers, WorkQueue
 from designate_pool.errors import PoolError
 
 LOG = logging.getLogger(__name__)
@@ -33,57 +33,96 @@ LOG = logging.getLogger(__name__)
 #: What becomes of a batch that was not handled: whoever put it has written before what is to be done.
 _NEXT = 'what it was about stands in the database, and is taken up again from there when it comes due'
 
+#: While urgent items and others wait, one batch in so many is of the others.
+_SHARE = 4
+
 #: Things at most that a thread of its own hands over at a time, so that others have their turn in between.
 _MOST_POSTED = 1000
 
 
 class _WorkQueue:
-    """Hands whatever is waiting to *handle*, in order: one item at once when one waits, many together when more do.
+    """See :meth:`designate_pool.concurrency.Runtime.work_queue`.
 
-    :param handle: gets a list of 1 to *most* items; what it raises is its own to deal with, the loop goes on
-    :param spawn: starts the loop; without it every :meth:`put` is handled before it returns
-    :param name: what people read
+    :param spawn: starts the loop; without it every :meth:`put` is handled before it returns, and the handler's
+        exceptions are the caller's
     """
 
-    def __init__(self, handle: Handle, most: int, spawn: Callable[[Work], LoopTask] | None, name: str = '') -> None:
+    def __init__(self, handle: Handle, max_batch: int, spawn: Callable[[Work], LoopTask] | None, name: str = '',
+                 key: Key | None = None, priority: Priority | None = None, bound: int | None = None) -> None:
         self._handle = handle
         self._name = name
-        self._most = most
-        self._waiting: collections.deque[Any] = collections.deque()
+        self._max_batch = max_batch
+        self._key = key
+        self._priority = priority
+        self._bound = bound
+        self._urgent: collections.deque[Any] = collections.deque()
+        self._others: collections.deque[Any] = collections.deque()
+        self._passed_over = 0
         self._changed = threading.Condition()
         self._stopping = False
         self._task = spawn(self._loop) if spawn else None
 
-    def put(self, *items: Any) -> None:
+    def put(self, *items: Any) -> int:
         with self._changed:
-            self._waiting.extend(items)
+            if self._stopping:
+                return 0
+            if self._bound is not None:
+                items = items[:max(0, self._bound - len(self))]
+            if self._priority is None:
+                self._others.extend(items)
+            else:
+                for item in items:
+                    self._add(item, self._priority(item))
             self._changed.notify()
         if self._task is None:
-            while self._waiting:
-                self._handle(self._take())
+            while batch := self._take():
+                self._handle(batch)
+        return len(items)
+
+    def waiting(self, urgent: bool) -> int:
+        return len(self._urgent if urgent else self._others)
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return len(self._urgent) + len(self._others)
 
-    def stop(self, seconds: float = 5.0) -> None:
-        """Handle what is waiting, for *seconds* at most, and end."""
+    def stop(self, seconds: float = 5.0) -> int:
         with self._changed:
             self._stopping = True
             self._changed.notify()
         if self._task is not None:
             self._task.join(seconds)
+        with self._changed:
+            dropped = len(self)
+            self._urgent.clear()
+            self._others.clear()
+        return dropped
+
+    def _add(self, item: Any, is_urgent: bool) -> None:
+        key = None if self._key is None else self._key(item)
+        if is_urgent:
+            earlier = [] if self._key is None else [each for each in self._others if self._key(each) == key]
+            for each in earlier:
+                self._others.remove(each)
+            self._urgent.extend((*earlier, item))
+        elif self._key is not None and any(self._key(each) == key for each in self._urgent):
+            self._urgent.append(item)
+        else:
+            self._others.append(item)
 
     def _take(self) -> list[Any]:
-        return [self._waiting.popleft() for _ in range(min(self._most, len(self._waiting)))]
+        if self._urgent and not (self._others and self._passed_over == _SHARE - 1):
+            lane, self._passed_over = self._urgent, self._passed_over + bool(self._others)
+        else:
+            lane, self._passed_over = self._others, 0
+        return [lane.popleft() for _ in range(min(self._max_batch, len(lane)))]
 
     def _loop(self) -> None:
         while True:
             with self._changed:
-                while not self._waiting:
+                while not (items := self._take()):
                     if self._stopping:
                         return
                     self._changed.wait()
-                items = self._take()
             _attempt(self._handle, items, self._name)
 
 
@@ -143,8 +182,8 @@ class Threads:
     def spawn(self, work: Work, *args: Any, name: str) -> LoopTask:
         return _started(work, args, name)
 
-    def batches(self, handle: Handle, most: int, name: str) -> WorkQueue:
-        return _WorkQueue(handle, most, lambda loop: self.spawn(loop, name=name), name)
+    def work_queue(self, handle: Handle, max_batch: int, name: str, **options: Any) -> WorkQueue:
+        return _WorkQueue(handle, max_batch, lambda loop: self.spawn(loop, name=name), name, **options)
 
     def workers(self, size: int, name: str) -> Workers:
         return _ThreadWorkers(size, name)
@@ -272,8 +311,8 @@ class Green:
     def spawn(self, work: Work, *args: Any, name: str) -> LoopTask:
         return _GreenTask(work, args)
 
-    def batches(self, handle: Handle, most: int, name: str) -> WorkQueue:
-        return _WorkQueue(handle, most, lambda loop: self.spawn(loop, name=name), name)
+    def work_queue(self, handle: Handle, max_batch: int, name: str, **options: Any) -> WorkQueue:
+        return _WorkQueue(handle, max_batch, lambda loop: self.spawn(loop, name=name), name, **options)
 
     def workers(self, size: int, name: str) -> Workers:
         return _GreenWorkers(size)
@@ -327,8 +366,8 @@ class Inline:
         work(*args)
         return _Done()
 
-    def batches(self, handle: Handle, most: int, name: str) -> WorkQueue:
-        return _WorkQueue(handle, most, None)
+    def work_queue(self, handle: Handle, max_batch: int, name: str, **options: Any) -> WorkQueue:
+        return _WorkQueue(handle, max_batch, None, **options)
 
     def workers(self, size: int, name: str) -> Workers:
         return _InlineWorkers()

@@ -56,11 +56,11 @@ class Manager:
         self._runtime = runtime
         self._central = central
         self.minidns = minidns
-        self._casts = runtime.batches(self._begin, settings.batch_size, name='casts')
+        self._casts = runtime.work_queue(self._begin, settings.batch_size, name='casts')
         self._outcomes = OutcomeQueue(runtime, self._apply_results, settings.batch_size)
-        self._undecided = runtime.batches(self.reconciler.weigh_again, settings.batch_size, name='open')
-        self._reports = runtime.batches(self._send_reports, settings.batch_size, name='reports')
-        self._serials_ahead = runtime.batches(self._issue_serials, settings.batch_size, name='outrun')
+        self._undecided = runtime.work_queue(self.reconciler.weigh_again, settings.batch_size, name='open')
+        self._reports = runtime.work_queue(self._send_reports, settings.batch_size, name='reports')
+        self._serials_ahead = runtime.work_queue(self._issue_serials, settings.batch_size, name='outrun')
         self._outage = OutageLog(
             LOG, 'results of %d zones were not reported to Central and are reported again later: %s',
             'results are reported to Central again', logging.WARNING)

@@ -68,26 +68,23 @@ class Notifications:
     def __init__(self, notifier: Any, runtime: Any, most_waiting: int = MOST_WAITING) -> None:
         self._notifier = notifier
         self._most_waiting = most_waiting
-        self._queue = runtime.batches(self._send, 100, name='notifications')
+        self._queue = runtime.work_queue(self._send, 100, 'notifications', bound=most_waiting)
         self._stopped = False
         self._overflow = OutageLog(LOG, '%d notifications wait to be sent, the most there may be; new ones are dropped',
                                    'notifications are queued again', logging.WARNING)
 
     def put(self, event_type: str, payload: Mapping[str, Any]) -> None:
-        if self._stopped:
-            _DROPPED.inc()
-        elif len(self._queue) >= self._most_waiting:
-            _DROPPED.inc()
-            self._overflow.failed(self._most_waiting)
-        else:
+        if self._queue.put((event_type, payload)):
             self._overflow.ended()
-            self._queue.put((event_type, payload))
+            return
+        _DROPPED.inc()
+        if not self._stopped:
+            self._overflow.failed(self._most_waiting)
 
     def stop(self) -> None:
         self._stopped = True
-        self._queue.stop(STOP_SECONDS)
-        if len(self._queue):
-            LOG.warning('%d notifications were not sent', len(self._queue))
+        if dropped := self._queue.stop(STOP_SECONDS):
+            LOG.warning('%d notifications were not sent', dropped)
 
     def _send(self, waiting: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
         for event_type, payload in waiting:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -18,10 +19,10 @@ from testing.processes import wait_until
 @pytest.mark.parametrize('runtime', [Threads(), Inline()], ids=lambda runtime: runtime.name)
 def test_batches_keep_order_and_lose_nothing(runtime: Runtime) -> None:
     seen: list[int] = []
-    batches = runtime.batches(seen.extend, 7, 'test')
+    queue = runtime.work_queue(seen.extend, 7, 'test')
     for number in range(0, 100, 4):
-        batches.put(number, number + 1, number + 2, number + 3)
-    batches.stop()
+        queue.put(number, number + 1, number + 2, number + 3)
+    queue.stop()
     assert seen == list(range(100))
 
 
@@ -32,13 +33,92 @@ def test_what_waits_while_a_batch_is_handled_is_the_next_batch() -> None:
         sizes.append(len(items))
         gate.wait(10)
 
-    batches = Threads().batches(handle, 50, 'test')
-    batches.put(0)
+    queue = Threads().work_queue(handle, 50, 'test')
+    queue.put(0)
     wait_until(lambda: sizes, 'the first is being handled')
-    batches.put(*range(60))
+    queue.put(*range(60))
     gate.set()
-    batches.stop()
+    queue.stop()
     assert sizes == [1, 50, 10]
+
+
+class Item(NamedTuple):
+    name: str
+    is_urgent: bool = False
+
+
+def urgent(name: str) -> Item:
+    return Item(name, True)
+
+
+class Held:
+    """A queue whose handler is held up with a first item of its own, until all that is to wait is put."""
+
+    def __init__(self, max_batch: int = 1, **options: Any) -> None:
+        self.batches: list[list[Item]] = []
+        self._gate = threading.Event()
+        self.queue = Threads().work_queue(self._handle, max_batch, 'test', **options)
+        self.queue.put(Item('first'))
+        wait_until(lambda: self.batches, 'the handler is held up')
+
+    def handled(self) -> list[Item]:
+        """All but the first, in order."""
+        self._gate.set()
+        assert self.queue.stop() == 0
+        return [each for batch in self.batches[1:] for each in batch]
+
+    def _handle(self, items: list[Item]) -> None:
+        self.batches.append(items)
+        assert self._gate.wait(20)
+
+
+def by_priority(max_batch: int = 1) -> Held:
+    return Held(max_batch, key=lambda each: each.name, priority=lambda each: each.is_urgent)
+
+
+def test_urgent_items_overtake_the_others() -> None:
+    held = by_priority()
+    held.queue.put(Item('a'), Item('b'), urgent('new'), Item('c'))
+    assert (held.queue.waiting(True), held.queue.waiting(False), len(held.queue)) == (1, 3, 4)
+    assert [each.name for each in held.handled()] == ['new', 'a', 'b', 'c']
+
+
+def test_however_many_are_urgent_the_others_have_their_share() -> None:
+    held = by_priority()
+    held.queue.put(*(Item(f'p{number}') for number in range(3)), *(urgent(f'n{number}') for number in range(9)))
+    assert [each.name for each in held.handled()] == [
+        'n0', 'n1', 'n2', 'p0', 'n3', 'n4', 'n5', 'p1', 'n6', 'n7', 'n8', 'p2']
+
+
+def test_a_batch_has_items_of_one_priority() -> None:
+    held = by_priority(max_batch=3)
+    held.queue.put(*(Item(f'p{number}') for number in range(4)), urgent('n0'), urgent('n1'))
+    held.handled()
+    assert [[each.name for each in batch] for batch in held.batches[1:]] == [['n0', 'n1'], ['p0', 'p1', 'p2'], ['p3']]
+
+
+@pytest.mark.parametrize('order', [(Item, urgent), (urgent, Item), (Item, Item), (urgent, urgent)])
+def test_items_of_one_key_keep_their_order(order: tuple[Callable[[str], Item], ...]) -> None:
+    first, second = (make('same') for make in order)
+    held = by_priority()
+    held.queue.put(Item('a'), urgent('b'), first, Item('c'), second)
+    handled = held.handled()
+    assert [each for each in handled if each.name == 'same'] == [first, second]
+    assert sorted(each.name for each in handled) == ['a', 'b', 'c', 'same', 'same']
+
+
+def test_what_is_beyond_the_bound_or_comes_after_the_stop_is_not_taken() -> None:
+    held = Held(bound=5)
+    assert [held.queue.put(*(Item('x') for _ in range(count))) for count in (3, 4, 1)] == [3, 2, 0]
+    assert len(held.handled()) == 5
+    assert (held.queue.put(Item('late')), len(held.queue)) == (0, 0)
+
+
+def test_what_is_not_handled_in_time_at_the_stop_is_dropped_and_counted() -> None:
+    held = Held()
+    held.queue.put(Item('a'), Item('b'))
+    assert (held.queue.stop(0.01), len(held.queue)) == (2, 0)
+    held._gate.set()
 
 
 class Timeout(BaseException):
@@ -54,9 +134,9 @@ def test_a_batch_that_fails_does_not_end_the_loop(kind: type[BaseException]) -> 
             raise kind(items)
         seen.extend(items)
 
-    batches = Threads().batches(handle, 1, 'test')
-    batches.put('bad', 'good')
-    batches.stop()
+    queue = Threads().work_queue(handle, 1, 'test')
+    queue.put('bad', 'good')
+    queue.stop()
     assert seen == ['good']
 
 
@@ -121,16 +201,16 @@ import threading, time
 import dns.zone
 green = runtime.BY_NAME['eventlet']()
 seen, batches = [], None
-batches = green.batches(seen.extend, 10, 'test')
+queue = green.work_queue(seen.extend, 10, 'test')
 started = time.monotonic()
 tasks = [green.spawn(time.sleep, 0.2, name='nap') for _ in range(100)]
 workers = green.workers(5, 'test')
 futures = [workers.submit(pow, 2, number) for number in range(20)]
-batches.put(*range(30))
+queue.put(*range(30))
 for task in tasks: task.join(10)
 assert time.monotonic() - started < 10, 'the naps did not overlap'
 assert [future.result(5) for future in futures] == [2 ** number for number in range(20)]
-workers.stop(); batches.stop()
+workers.stop(); queue.stop()
 
 ticks = []
 ending = threading.Event()
@@ -212,9 +292,9 @@ def test_it_is_said_what_becomes_of_a_batch_that_is_not_handled(caplog: pytest.L
     def handle(items: list[Any]) -> None:
         raise ServiceUnavailable(service='the database', why='it restarts') if items == ['away'] else ValueError('bad')
 
-    batches = Threads().batches(handle, 1, 'outcomes')
-    batches.put('away', 'wrong')
-    batches.stop()
+    queue = Threads().work_queue(handle, 1, 'outcomes')
+    queue.put('away', 'wrong')
+    queue.stop()
     put_off, failed = caplog.records
     assert put_off.levelname == 'WARNING' and put_off.exc_info is None
     assert put_off.getMessage().startswith('outcomes: a batch of 1 is retried later: the database does not answer: it ')

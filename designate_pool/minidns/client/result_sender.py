@@ -30,7 +30,7 @@ class ResultSender:
         self._queue.put(*results)
 
     def start(self, runtime: Runtime) -> None:
-        self._queue = runtime.batches(self._send, _BATCH_SIZE, 'minidns-reports')
+        self._queue = runtime.work_queue(self._send, _BATCH_SIZE, 'minidns-reports')
 
     def stop(self) -> None:
         """Send what is queued, and end."""

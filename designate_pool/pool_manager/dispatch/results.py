@@ -35,15 +35,15 @@ def is_success(outcome: ServerOutcome) -> bool:
 class OutcomeQueue:
     """Outcomes that have yet to be handled.
 
-    When a server gets all its zones again, outcomes arrive faster than they are handled.  Those of recent changes do
-    not wait behind them: they have a queue of their own.
+    When a server gets all its zones again, outcomes arrive faster than they are handled.  Those of recent changes are
+    handled first.
 
-    :param handle: is called with up to *most* outcomes
+    :param handle: is called with up to *max_batch* outcomes
     """
 
-    def __init__(self, runtime: Any, handle: Callable[..., None], most: int) -> None:
-        self._current = runtime.batches(handle, most, name='outcomes of now')
-        self._others = runtime.batches(handle, most, name='outcomes')
+    def __init__(self, runtime: Any, handle: Callable[..., None], max_batch: int) -> None:
+        self._queue = runtime.work_queue(handle, max_batch, 'outcomes',
+                                         priority=lambda each: self._is_fresh(domain_of(each), time.monotonic()))
         self._fresh: collections.OrderedDict[str, float] = collections.OrderedDict()
         self._lock = threading.Lock()
 
@@ -57,23 +57,15 @@ class OutcomeQueue:
             while self._fresh and (len(self._fresh) > _MAX_FRESH or not self._is_fresh(next(iter(self._fresh)), now)):
                 self._fresh.popitem(last=False)
 
-    def put(self, *outcome: ServerOutcome) -> None:
-        now = time.monotonic()
-        current: list[ServerOutcome] = []
-        others: list[ServerOutcome] = []
-        for each in outcome:
-            (current if self._is_fresh(domain_of(each), now) else others).append(each)
-        for queue, some in ((self._current, current), (self._others, others)):
-            if some:
-                queue.put(*some)
+    def put(self, *outcomes: ServerOutcome) -> None:
+        self._queue.put(*outcomes)
 
     def __len__(self) -> int:
-        return len(self._current) + len(self._others)
+        return len(self._queue)
 
     def stop(self) -> None:
         """Handle what is queued, for a few seconds at most, and end."""
-        self._current.stop()
-        self._others.stop()
+        self._queue.stop()
 
     def _is_fresh(self, domain_id: str, now: float) -> bool:
         mark_fresh = self._fresh.get(domain_id)

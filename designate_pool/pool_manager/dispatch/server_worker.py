@@ -17,7 +17,7 @@ from designate_pool import metrics
 from designate_pool.backends.base import Backend
 from designate_pool.model import Action, CallResult, Domain, Reason, Server, ServerStatus
 from designate_pool.pool_manager.dispatch.circuit_breaker import CircuitBreaker
-from designate_pool.pool_manager.dispatch.work_queue import Operation, PollsInFlight, PriorityQueue
+from designate_pool.pool_manager.dispatch.work_queue import Operation, PollsInFlight
 
 #: Zones in one retransfer: each is transferred at least twice.
 MAX_RETRANSFERS = 16
@@ -49,7 +49,7 @@ class ServerWorker:
     """Calls one server's driver: ``server.max_in_flight`` calls at a time, one at a time for each domain name.
 
     Queued operations of a kind go to the driver in one call, up to its batch size.  If calls are expensive (the
-    driver's ``gathers_below``), the worker pauses after a small batch so that more gathers.
+    driver's ``gathers_below``), the worker pauses after a small batch so that more gathers, unless enough wait already.
 
     :param sync_records: plans and applies a domain on a server that is fed by records, or deletes it there; returns
         the result and the serial that the server has then
@@ -88,12 +88,10 @@ class ServerWorker:
         self._operations: dict[int, tuple[int, Operation]] = {}
         self._call_started: dict[int, float] = {}
         self._lock = threading.Lock()
-        self._priority_queues = [PriorityQueue()
-                                 for _ in range(min(server.max_in_flight, backend.capabilities.most_in_flight))]
-        # A batch queue holds one token per queued operation; the priority queue decides which operation comes next.
-        self._queues = [runtime.batches(functools.partial(self._call_next, number), backend.capabilities.batch_size,
-                                        name=f'{server.label}/{number}')
-                        for number in range(len(self._priority_queues))]
+        self._queues = [runtime.work_queue(functools.partial(self._call_next, number), backend.capabilities.batch_size,
+                                           f'{server.label}/{number}', key=lambda each: each.domain.name,
+                                           priority=lambda each: each.current)
+                        for number in range(min(server.max_in_flight, backend.capabilities.most_in_flight))]
 
     def handles(self, row: ServerStatus) -> bool:
         """Whether *row* needs a driver call rather than a poll."""
@@ -101,7 +99,7 @@ class ServerWorker:
 
     def room(self, current: bool) -> int:
         """How many more operations of one kind may be queued."""
-        return max(0, self._depth - sum(queue.waiting(current) for queue in self._priority_queues))
+        return max(0, self._depth - sum(queue.waiting(current) for queue in self._queues))
 
     @property
     def waiting(self) -> int:
@@ -110,15 +108,13 @@ class ServerWorker:
 
     def put(self, *operations: Operation) -> None:
         """Queue *operations*; all operations on one name go through one queue, in order."""
-        counts: collections.Counter[int] = collections.Counter()
+        by_queue: dict[int, list[Operation]] = collections.defaultdict(list)
         for operation in operations:
-            number = zlib.crc32(operation.domain.name.encode()) % len(self._priority_queues)
+            by_queue[zlib.crc32(operation.domain.name.encode()) % len(self._queues)].append(operation)
+        for number, some in by_queue.items():
             with self._lock:
-                self._operations[id(operation)] = number, operation
-            self._priority_queues[number].put(operation)
-            counts[number] += 1
-        for number, count in counts.items():
-            self._queues[number].put(*range(count))
+                self._operations.update((id(operation), (number, operation)) for operation in some)
+            self._queues[number].put(*some)
 
     def probe(self) -> CallResult:
         """One cheap call over the control channel."""
@@ -140,8 +136,7 @@ class ServerWorker:
                     and self._call_started.get(number, stuck) >= stuck]
         self._extend(rows)
 
-    def _call_next(self, number: int, places: Sequence[int]) -> None:
-        operations = self._priority_queues[number].take(len(places))
+    def _call_next(self, number: int, operations: Sequence[Operation]) -> None:
         began = time.monotonic()
         done = 0
         try:
@@ -157,7 +152,7 @@ class ServerWorker:
                 self._call_started.pop(number, None)
                 for operation in operations:
                     self._operations.pop(id(operation), None)
-        if 1 < done < self.backend.capabilities.gathers_below:
+        if 1 < done < self.backend.capabilities.gathers_below > len(self._queues[number]):
             self._stopping.wait(min(self._rest * (time.monotonic() - began), self._longest_rest))
 
     def _call_claimed(self, operations: Sequence[Operation], deletes: bool, retransfers: bool) -> int:

@@ -55,7 +55,7 @@ class SerialAudit:
 
     def __init__(self, manager: Manager, runtime: Any) -> None:
         self._manager = manager
-        self._answers = runtime.batches(self._apply_results, _MAX_BATCH, name='audits')
+        self._answers = runtime.work_queue(self._apply_results, _MAX_BATCH, name='audits')
         self._late = OutageLog(
             LOG, 'an audit of all zones takes %.0f s, longer than periodic_sync_interval, %g s',
             'an audit of all zones takes %.0f s and fits into periodic_sync_interval again', logging.WARNING)

@@ -58,11 +58,11 @@ def test_one_alone_goes_at_once_by_its_own_method(caller: Caller, action: Action
 
 
 def test_many_go_in_chunks_by_pool(caller: Caller) -> None:
-    many = [domain(number) for number in range(cast_queue.CHUNK + 1)]
+    many = [domain(number) for number in range(cast_queue.MAX_BATCH + 1)]
     other = domain(9999, pool_name='other')
     CastQueue(PoolManagerClient(caller), Inline()).put(Context(), [*many, other])
-    assert caller.sent == [('pool_manager.default', 'change_domains', many[:cast_queue.CHUNK]),
-                           ('pool_manager.default', 'change_domains', many[cast_queue.CHUNK:]),
+    assert caller.sent == [('pool_manager.default', 'change_domains', many[:cast_queue.MAX_BATCH]),
+                           ('pool_manager.default', 'create_domain', many[cast_queue.MAX_BATCH]),
                            ('pool_manager.other', 'create_domain', other)]
 
 
@@ -70,7 +70,7 @@ def test_what_comes_while_one_is_sent_goes_together_and_at_its_newest(caller: Ca
     caller.free.clear()
     queue = CastQueue(PoolManagerClient(caller), Threads())
     queue.put(Context(), [domain(1)])
-    wait_until(lambda: not queue._waiting, 'the first is being sent')
+    wait_until(lambda: not queue._queue, 'the first is being sent')
     queue.put(Context(), [domain(2, serial=7), domain(3)])
     queue.put(Context(), [domain(2, serial=6), domain(3, generation=2, serial=4)])
     caller.free.set()
@@ -93,16 +93,14 @@ def test_an_outage_is_logged_once_and_ends(caller: Caller, caplog: pytest.LogCap
     assert [value.id for _, _, value in caller.sent] == ['d3', 'd4']
 
 
-def test_a_broker_that_hangs_neither_blocks_nor_fills_the_memory(caller: Caller,
-                                                                 monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cast_queue, 'MOST_WAITING', 10)
+def test_a_broker_that_hangs_neither_blocks_nor_fills_the_memory(caller: Caller) -> None:
     caller.free.clear()
-    queue = CastQueue(PoolManagerClient(caller), Threads())
+    queue = CastQueue(PoolManagerClient(caller), Threads(), bound=10)
     for number in range(100):
         queue.put(Context(), [domain(number)])
-    assert len(queue._waiting) <= 10
+    assert len(queue._queue) == 10
     queue.stop(seconds=0.05)
-    assert not queue._waiting
+    assert not queue._queue
     caller.free.set()
 
 

@@ -224,7 +224,7 @@ def test_a_change_of_now_has_room_and_goes_before_all_that_waits(backend: Bulky)
     wait_until(lambda: len(done) == 10, 'all is done')
     worker.stop()
     assert [names for _, names in backend.calls] == [
-        ['a.', 'b.', 'c.'], ['new.', 'p0.', 'p1.'], ['p2.', 'p3.', 'p4.'], ['p5.']]
+        ['a.', 'b.', 'c.'], ['new.'], ['p0.', 'p1.', 'p2.'], ['p3.', 'p4.', 'p5.']]
 
 
 class TestWhereCallsAreDear:
@@ -251,6 +251,13 @@ class TestWhereCallsAreDear:
         worker.put(work('z.'))
         wait_until(lambda: len(done) == len(first) + 1, 'all are done')
         worker.stop()
+
+    def test_nothing_is_waited_for_where_enough_waits(self, backend: Bulky) -> None:
+        worker, done = self.worker(backend, 600.0)
+        worker.put(*(dataclasses.replace(work(name), current=True) for name in ('a.', 'b.')), *map(work, 'xyz'))
+        wait_until(lambda: len(done) == 5, 'all are done')
+        worker.stop()
+        assert [names for _, names in backend.calls] == [['a.', 'b.'], ['x', 'y', 'z']]
 
     def test_it_stops_at_once(self, backend: Bulky) -> None:
         worker, done = self.worker(backend, 600.0)

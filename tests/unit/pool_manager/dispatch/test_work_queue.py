@@ -3,68 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
 
-from designate_pool.model import Action, Domain, ServerStatus, utcnow
+from designate_pool.model import Domain, utcnow
 from designate_pool.pool_manager.dispatch import work_queue
-from designate_pool.pool_manager.dispatch.work_queue import FRESH, Operation, PollsInFlight, PriorityQueue, is_current
+from designate_pool.pool_manager.dispatch.work_queue import FRESH, PollsInFlight, is_current
 from designate_pool.pool_manager.periodic.loops import PeriodicLoops
 from designate_pool.storage.operations import server_statuses
 from designate_pool.testing import a_domain
 from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, Clock, World
 
 NOW = utcnow()
-
-
-def past(name: str) -> Operation:
-    return Operation(a_domain(name), ServerStatus('a' * 32, 'd' * 32, Action.CREATE, 1))
-
-
-def current(name: str) -> Operation:
-    return dataclasses.replace(past(name), current=True)
-
-
-def line(*operations: Operation) -> PriorityQueue:
-    made = PriorityQueue()
-    for work in operations:
-        made.put(work)
-    return made
-
-
-def names(operations: list[Operation]) -> list[str]:
-    return [work.domain.name for work in operations]
-
-
-def test_a_change_of_now_overtakes_those_of_the_past() -> None:
-    operations = line(past('a.'), past('b.'), past('c.'), current('new.'))
-    assert names(operations.take(2)) == ['new.', 'a.']
-    operations.put(current('newer.'))
-    assert names(operations.take(3)) == ['newer.', 'b.', 'c.']
-
-
-def test_however_many_come_now_those_of_the_past_have_their_share() -> None:
-    operations = line(*(past(f'p{number}.') for number in range(3)), *(current(f'n{number}.') for number in range(9)))
-    assert names(operations.take(12)) == ['n0.', 'n1.', 'n2.', 'p0.', 'n3.', 'n4.', 'n5.', 'p1.', 'n6.', 'n7.', 'n8.',
-                                          'p2.']
-
-
-@pytest.mark.parametrize('order', [(past, current), (current, past), (past, past), (current, current)])
-def test_work_on_one_name_stays_in_its_order(order: tuple[Callable[[str], Operation], ...]) -> None:
-    first, second = (make('same.') for make in order)
-    operations = line(past('a.'), current('b.'), first, past('c.'), second)
-    taken = operations.take(5)
-    same = [work for work in taken if work.domain.name == 'same.']
-    assert same[0] is first and same[1] is second and sorted(names(taken)) == ['a.', 'b.', 'c.', 'same.', 'same.']
-
-
-def test_each_kind_is_counted_where_it_waits() -> None:
-    operations = line(past('a.'), past('b.'), past('c.'), current('b.'))
-    assert (operations.waiting(current=True), operations.waiting(current=False)) == (2, 2)
-    operations.take(2)
-    assert (operations.waiting(current=True), operations.waiting(current=False)) == (0, 2)
 
 
 @pytest.mark.parametrize('age, wanted', [(timedelta(0), True), (FRESH - timedelta(seconds=1), True), (FRESH, False)])
