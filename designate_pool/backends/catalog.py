@@ -17,14 +17,18 @@ from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendUnreachable
 from designate_pool.protocol.soa_query import SoaReply
 
-#: Seconds in which a server answers a question, or is taken for silent.
-_PATIENCE = 5.0
-
 
 class Catalog(Backend):
-    """A consumer of the catalog zone."""
+    """A consumer of the catalog zone.
+
+    :param patience: seconds in which a server answers a question of a list, or is taken for silent
+    """
 
     capabilities = Capabilities(fetches_on_create=True, reads_catalog=True, batch_size=500)
+
+    def __init__(self, server: model.Server, patience: float = 5.0) -> None:
+        super().__init__(server)
+        self._patience = patience
 
     def check(self) -> list[model.Finding]:
         """Ask whether the server answers; whether it reads the catalog, only a domain shows."""
@@ -47,7 +51,7 @@ class Catalog(Backend):
         size = self.capabilities.batch_size
         for start in range(0, len(asked), size):
             part = asked[start:start + size]
-            for name, said in soa_check.ask(self.server, part, Deadline(min(_PATIENCE, deadline.left()))).items():
+            for name, said in soa_check.ask(self.server, part, Deadline(min(self._patience, deadline.left()))).items():
                 if said is None:
                     raise BackendUnreachable(why=f'no answer when asked for {name}', reason=model.Reason.TIMEOUT)
                 if not soa_check.is_absent(said):

@@ -24,23 +24,22 @@ from designate_pool.protocol.soa_query import SoaReply
 MOST_IN_FLIGHT = 64
 #: From an answer that is not yet the wanted one to the next question.
 PAUSES = Backoff(0.02, cap=0.25)
-#: Seconds after which a question that was not answered is asked again.
-RESEND = 0.5
 #: EDNS (RFC 6891), so that no answer is truncated for its signature or for long names.
 _OPT = b'\0' + wire.RECORD.pack(wire.OPT, 1232, 0, 0)
 
 
 def ask(host: str, port: int, key: Key | None, names: Collection[str], deadline: Deadline,
-        enough: Callable[[SoaReply], bool] = lambda said: True) -> dict[str, SoaReply | None]:
+        enough: Callable[[SoaReply], bool] = lambda said: True, resend: float = 0.5) -> dict[str, SoaReply | None]:
     """Ask for the SOA of each of *names*, again and again until the answer is *enough* or the time is up.
 
+    :param resend: seconds after which a question that was not answered is asked again
     :returns: the last answers; None for a name that was never answered
     :raises OSError: when nobody listens there
     """
     family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
     with socket.socket(family, socket.SOCK_DGRAM) as sock:
         sock.connect(address)
-        return _Round(sock, key, names, enough).run(deadline)
+        return _Round(sock, key, names, enough, resend).run(deadline)
 
 
 @dataclasses.dataclass(slots=True)
@@ -65,15 +64,16 @@ class _Round:
     """One socket, and all that is asked over it."""
 
     def __init__(self, sock: socket.socket, key: Key | None, names: Collection[str],
-                 enough: Callable[[SoaReply], bool]) -> None:
+                 enough: Callable[[SoaReply], bool], resend: float) -> None:
         self._sock = sock
         self._key = key
         self._enough = enough
+        self._resend = resend
         self._questions = [_Question(name, soa_query.soa_query(wire.encode(name))) for name in names]
         self._order = itertools.count()
         self._due = [(0.0, next(self._order), question) for question in self._questions]
         self._waiting: dict[int, _Question] = {}
-        #: When a datagram was sent that is not answered, for half a second; by the question's id, in order.
+        #: When a datagram was sent that is not answered, until it is sent again; by the question's id, in order.
         self._in_flight: dict[int, float] = {}
 
     def run(self, deadline: Deadline) -> dict[str, SoaReply | None]:
@@ -87,7 +87,8 @@ class _Round:
     def _send(self) -> None:
         """Send what is due, as far as the server can take it."""
         now = time.monotonic()
-        for number, sent_at in list(itertools.takewhile(lambda each: each[1] + RESEND <= now, self._in_flight.items())):
+        unanswered = itertools.takewhile(lambda each: each[1] + self._resend <= now, self._in_flight.items())
+        for number, _ in list(unanswered):
             del self._in_flight[number]
             self._at(now, self._waiting[number])
         while self._due and self._due[0][0] <= now and len(self._in_flight) < MOST_IN_FLIGHT:
@@ -112,7 +113,7 @@ class _Round:
 
     def _next(self) -> float:
         """When there is something to send."""
-        times = [sent_at + RESEND for sent_at in itertools.islice(self._in_flight.values(), 1)]
+        times = [sent_at + self._resend for sent_at in itertools.islice(self._in_flight.values(), 1)]
         if self._due and len(self._in_flight) < MOST_IN_FLIGHT:
             times.append(self._due[0][0])
         return min(times)

@@ -1,12 +1,9 @@
 from __future__ import annotations
 
-import pathlib
-
 import pytest
 
 from benchmarks import converge, crowded
 from benchmarks.report import Report
-from testing.knot import Knotd
 
 PRINTED = 'mod-stats.server-operation[axfr] = 3\nmod-stats.server-operation[query] = 42\n'
 IDLE = {'polls a second': 100.0, 'processors, of one': 0.5, 'SQL statements a second': 9.0}
@@ -15,19 +12,6 @@ IDLE = {'polls a second': 100.0, 'processors, of one': 0.5, 'SQL statements a se
 def test_the_queries_that_a_knot_has_counted() -> None:
     assert crowded.queries(PRINTED) == 42
     assert crowded.queries('') == 0
-
-
-def test_a_knot_begins_with_the_crowd(tmp_path: pathlib.Path) -> None:
-    server = Knotd(tmp_path / 'knot')
-    crowded.take_in(server, ['a.example.com.', 'b.example.com.'])
-    try:
-        server.start()
-        assert (server.serial('a.example.com.'), server.serial('c.example.com.')) == (7, None)
-        before = crowded.queries(server.knotc('stats', 'mod-stats.server-operation'))
-        assert server.serial('b.example.com.') == 7
-        assert crowded.queries(server.knotc('stats', 'mod-stats.server-operation')) == before + 1
-    finally:
-        server.remove()
 
 
 def test_the_crowd_is_compared_with_none() -> None:

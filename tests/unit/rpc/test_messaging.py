@@ -79,4 +79,4 @@ def test_a_surprise_on_the_other_side_is_told_without_its_stack(messaging: Messa
 
 def test_nobody_there_is_an_error_that_names_the_service(messaging: Messaging) -> None:
     with pytest.raises(ServiceUnavailable, match='nowhere'):
-        messaging.call('nowhere', CONTEXT, 'get_domain', domain_id='x')
+        messaging.call('nowhere', CONTEXT, 'get_domain', patience=0.2, domain_id='x')

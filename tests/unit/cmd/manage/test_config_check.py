@@ -151,7 +151,7 @@ def test_a_database_at_another_revision(check: Check, tmp_path: pathlib.Path) ->
 @pytest.mark.parametrize('url', ['mysql://pool:hush@127.0.0.1:1/pool', 'postgresql://pool:hush@127.0.0.1:1/pool',
                                  'oracle://pool:hush@127.0.0.1:1/pool'])
 def test_a_database_that_cannot_be_used(check: Check, url: str) -> None:
-    report = check({}, database=url, call_timeout=1.0)
+    report = check({}, database=url, call_timeout=0.2)
     assert not report.ok
     (finding,) = report.database.findings
     assert 'it cannot be used: ' in finding.what and 'hush' not in report.text() and '\n' not in finding.what
