@@ -1,4 +1,4 @@
-"""How many domains a pool has, as it is shown: counted anew where that is cheap, else every now and then."""
+"""The number of domains of a pool, for reports: counted each time in a small pool, cached in a large one."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable
 from designate_pool.storage.operations import pool_servers
 from designate_pool.storage.sql.database import Tx
 
-#: From so many domains on, a count is kept for so many seconds.
-MANY, KEPT = 10_000, 30.0
+#: From this many domains on, a count is cached for this many seconds.
+CACHED_FROM, CACHE_SECONDS = 10_000, 30.0
 
 
 class DomainCounts:
@@ -18,14 +18,14 @@ class DomainCounts:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._kept: dict[str, tuple[float, int]] = {}
+        self._cache: dict[str, tuple[float, int]] = {}
 
     def of(self, tx: Tx, pool_id: str) -> int:
-        """How many domains of the pool are to be served, or were a moment ago."""
+        """The domains of the pool that are to be served."""
         now = self._clock()
-        counted_at, count = self._kept.get(pool_id, (now, 0))
-        if count >= MANY and 0 <= now - counted_at < KEPT:
+        counted_at, count = self._cache.get(pool_id, (now, 0))
+        if count >= CACHED_FROM and 0 <= now - counted_at < CACHE_SECONDS:
             return count
         count = pool_servers.count_domains(tx, pool_id)
-        self._kept[pool_id] = now, count
+        self._cache[pool_id] = now, count
         return count

@@ -1,8 +1,8 @@
-"""Telling the world what happened to domains: lines of the log, metrics, notifications.
+"""Events of domains: log lines, metrics, notifications.
 
-It is told after the commit, so nothing is told that did not happen, and by means that cannot fail what is told.  What a
-user has asked for is told as *accepted* (``dns.zone.create``, ``dns.recordset.update``, ...), what the pool made of it
-as a transition (``dns.zone.active``, ``dns.zone.error``, ``dns.zone.deleted``).
+They are sent after the commit, so only what has happened is reported, and their failure does not affect the change.
+An accepted request is ``dns.zone.create``, ``dns.recordset.update`` and so on; the pool's result is a transition:
+``dns.zone.active``, ``dns.zone.error``, ``dns.zone.deleted``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MOST_RECORDS = 1000
 
 
 class DomainTransition(NamedTuple):
-    """A domain before and after it came into another status."""
+    """A domain before and after a change of its status."""
 
     former: Domain
     domain: Domain
@@ -43,13 +43,16 @@ class EventSender:
         self._notifications.put(f'dns.zone.{verb}', zone_payload(domain))
 
     def recordset(self, verb: str, domain: Domain, recordset: RecordSet, changed: bool = True) -> None:
-        """A change of one recordset was accepted, with which its domain is *changed*."""
+        """A change of one recordset was accepted.
+
+        :param changed: whether its domain has a new serial
+        """
         if changed:
             self._pending(domain)
         self._notifications.put(f'dns.recordset.{verb}', recordset_payload(domain, recordset))
 
     def transitions(self, transitions: Iterable[DomainTransition]) -> None:
-        """The pool has agreed, or failed."""
+        """The pool has reached consensus, or failed to."""
         for former, domain in transitions:
             failed, action = domain.status is Status.ERROR, former.action.value
             logs.transition(
@@ -72,8 +75,8 @@ class EventSender:
                         status=Status.PENDING.value, request_id=domain.request_id)
 
 
-def said_before(context: Context, domain: Domain) -> bool:
-    """Whether *domain* became what it is by another request than that of *context*, which found nothing to do."""
+def changed_by_another_request(context: Context, domain: Domain) -> bool:
+    """Whether an earlier request than that of *context* had made the change already."""
     return bool(context.request_id) and domain.request_id != request_id(context)
 
 
@@ -98,5 +101,5 @@ def recordset_payload(domain: Domain, recordset: RecordSet) -> dict[str, Any]:
 
 
 def _dashed(identifier: str) -> str:
-    """As the API writes it."""
+    """An id in the API's form."""
     return '-'.join((identifier[:8], identifier[8:12], identifier[12:16], identifier[16:20], identifier[20:]))

@@ -1,4 +1,4 @@
-"""What Central reads: each function is one read of the database, and shows only what the asker may see."""
+"""Central's reads: each function is one read transaction, limited to what the context may see."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def recordsets(tx: Tx, context: Context, domain_id: str, criterion: Mapping[str,
 
 def all_recordsets(tx: Tx, context: Context, criterion: Mapping[str, Any], marker: str | None, limit: int | None,
                    sort_key: str | None, sort_dir: str | None) -> list[tuple[Domain, RecordSet]]:
-    """Recordsets of all domains that the asker sees, each with its domain."""
+    """Recordsets of all domains that the context may see, each with its domain."""
     project = context.scope
     found = recordset_store.find_everywhere(tx, criterion, project, marker, limit, sort_key, sort_dir)
     owners = domain_store.get_many(tx, {each.domain_id for each in found})
@@ -65,7 +65,7 @@ def all_recordsets(tx: Tx, context: Context, criterion: Mapping[str, Any], marke
 
 def zone(tx: Tx, context: Context,
          domain_id: str) -> tuple[Domain, str, list[tuple[str, str, int | None, str]]]:
-    """A domain, its pool's first name server, and its stored records, all of one state of the database."""
+    """A domain, its pool's first name server, and its stored records, from one snapshot of the database."""
     domain_store.see_one_state(tx)
     owner = domain(tx, context, domain_id)
     return owner, _primary(tx, owner), list(recordset_store.contents(tx, domain_id))
@@ -103,13 +103,13 @@ def service_status(tx: Tx, now: datetime, service_id: str) -> ServiceStatus:
 
 
 def _as_of(now: datetime, found: ServiceStatus) -> ServiceStatus:
-    """*found*, which is DOWN when it has been silent for too long."""
+    """*found*, as DOWN when its last heartbeat is too old."""
     silent = (now - found.heartbeated_at).total_seconds() > heartbeats.SILENCE
     return dataclasses.replace(found, status=heartbeats.DOWN) if silent else found
 
 
 def _whole(tx: Tx, owner: Domain, found: list[RecordSet]) -> list[RecordSet]:
-    """*found* with the SOA's record, which is made as it is read."""
+    """*found* with the SOA's record, which is not stored."""
     if not any(each.managed and each.type == 'SOA' for each in found):
         return found
     primary = _primary(tx, owner)

@@ -1,6 +1,6 @@
 """Central's RPC endpoint: it owns domains and records.
 
-Each method checks what it is given, has one transaction do the work, and then casts the domain to its pool manager.
+Each method validates its arguments, does its work in one transaction, and then casts the domain to its pool manager.
 The contract is :class:`designate_pool.rpc.central.CentralClient`.
 """
 
@@ -42,24 +42,24 @@ from designate_pool.storage.zones.nameserver_updates import NameserverUpdate
 
 LOG = logging.getLogger(__name__)
 T = TypeVar('T')
-#: How often a request is tried that lost a race; the second time it sees what the winner did.
-_RACES = 5
-#: Records of a request that are parsed where it is handled, in some milliseconds.
+#: Tries of a request that loses a race; each sees what the winner of the one before has written.
+_MAX_TRIES = 5
+#: A request with more records is parsed beside the others (``runtime.compute``); these take some milliseconds.
 _LARGE = 200
 
 
 class Central:
     """
-    :param runtime: see :mod:`designate_pool.runtime`; without concurrency (``Inline``) leave :meth:`start` alone
+    :param runtime: see :mod:`designate_pool.runtime`; without concurrency (``Inline``) do not call :meth:`start`
     :param clock: seconds since 1970, for serials and times
     :param default_pool_name: the pool of a domain that names none
-    :param retention: seconds that deleted domains and records are kept
-    :param task_retention: seconds that imports and exports are kept after they ended
-    :param journal_records: how many changed records are kept of a domain, for incremental transfers
-    :param journal_age: seconds that they are kept
-    :param quotas: what a project may have, unless something else is set for it
-    :param notifications: where to tell what happened to domains
-    :ivar imports: what carries out imports, in loops once started
+    :param retention: seconds for which deleted domains and records are kept
+    :param task_retention: seconds for which finished imports and exports are kept
+    :param journal_records: changed records kept for each domain, for incremental transfers
+    :param journal_age: seconds for which they are kept
+    :param quotas: the default quotas of a project
+    :param notifications: where events of domains are sent
+    :ivar imports: runs imports, in loops once started
     """
 
     def __init__(self, storage: Storage, pool_managers: PoolManagerClient, runtime: Runtime, *,
@@ -74,20 +74,19 @@ class Central:
         self._allowance = Allowance(quotas, clock)
         self._counts = DomainCounts(clock)
         self._casts = CastQueue(pool_managers, runtime)
-        self._telling = events.EventSender(notifications)
-        self.imports = import_worker.ImportWorker(storage, self._make, clock, self._allowance.of)
+        self._events = events.EventSender(notifications)
+        self.imports = import_worker.ImportWorker(storage, self._make, clock, self._allowance.limits_of)
         self._journal = Journal(journal_records)
-        self._housekeeper = Purger(storage, retention, clock, task_retention, journal_age,
-                                   self.resume_renewals)
+        self._purger = Purger(storage, retention, clock, task_retention, journal_age, self.resume_renewals)
 
     def start(self) -> None:
-        """Start what goes on beside the requests."""
-        self._runtime.spawn(self._housekeeper.loop, name='central-housekeeping')
+        """Start the background loops."""
+        self._runtime.spawn(self._purger.loop, name='central-housekeeping')
         self.imports.start(self._runtime)
 
     def stop(self) -> None:
-        """Cast what is waiting, within seconds, and end."""
-        self._housekeeper.stop()
+        """Send the waiting casts, within seconds, and stop."""
+        self._purger.stop()
         self.imports.stop()
         self._casts.stop()
 
@@ -109,23 +108,24 @@ class Central:
     def update_domain(self, context: Context, domain_id: str, values: Mapping[str, Any]) -> Domain:
         domain, changed = self._run(transactions.update_domain, context, _domain_id(domain_id),
                                     requests.domain_values(values), self._now(), self._journal)
-        self._telling.zone(events.UPDATE, domain, changed)
+        self._events.zone(events.UPDATE, domain, changed)
         return self._cast(context, domain, changed)
 
     def give_domain(self, context: Context, domain_id: str, project_id: str) -> Domain:
-        given = self._run(transactions.give_domain, context, _domain_id(domain_id), quota_rules.project(project_id),
-                          self._now(), self._allowance)
-        self._telling.zone(events.UPDATE, given, False)
+        given = self._run(transactions.give_domain, context, _domain_id(domain_id),
+                          quota_rules.parse_project_id(project_id), self._now(), self._allowance)
+        self._events.zone(events.UPDATE, given, False)
         return given
 
     def delete_domain(self, context: Context, domain_id: str) -> Domain:
         domain = self._run(transactions.delete_domain, context, _domain_id(domain_id), self._now())
-        if not events.said_before(context, domain):
-            self._telling.zone(events.DELETE, domain)
+        if not events.changed_by_another_request(context, domain):
+            self._events.zone(events.DELETE, domain)
         return self._cast(context, domain)
 
     def import_zone(self, context: Context, text: str, pool_name: str | None = None) -> Domain:
-        wanted, contents = zonefile_parser.parse(text, self._storage.read(self._allowance.of, context.project_id))
+        limits = self._storage.read(self._allowance.limits_of, context.project_id)
+        wanted, contents = zonefile_parser.parse(text, limits)
         return self._create(context, wanted, list(contents), fields.optional_text('pool_name', pool_name, 50))
 
     def export_zone(self, context: Context, domain_id: str) -> str:
@@ -133,7 +133,7 @@ class Central:
         return zonefile_parser.render(domain, primary, rows)
 
     def look_for_imports(self, context: Context) -> None:
-        self.imports.look()
+        self.imports.wake()
 
     def check_export(self, context: Context, domain_id: str) -> Domain:
         return self._storage.read(export_check.checked, context, _domain_id(domain_id), self._allowance)
@@ -147,7 +147,7 @@ class Central:
         wanted, = self._parsed(requests.single, [recordset], context, domain_id)
         domain, created = self._run(transactions.create_recordset, context, _domain_id(domain_id), new_id(), wanted,
                                     self._now(), self._allowance, self._journal)
-        self._telling.recordset(events.CREATE, domain, created)
+        self._events.recordset(events.CREATE, domain, created)
         self._cast(context, domain)
         return created
 
@@ -171,18 +171,18 @@ class Central:
             return self._runtime.compute(requests.recordset_values, values, rtype) if large \
                 else requests.recordset_values(values, rtype)
 
-        large = self._weigh([values], context, domain_id)
+        large = self._is_large([values], context, domain_id)
         domain, recordset, changed = self._run(transactions.update_recordset, context, _domain_id(domain_id),
                                                _recordset_id(recordset_id), parsed, self._now(), self._allowance,
                                                self._journal)
-        self._telling.recordset(events.UPDATE, domain, recordset, changed)
+        self._events.recordset(events.UPDATE, domain, recordset, changed)
         self._cast(context, domain, changed)
         return recordset
 
     def delete_recordset(self, context: Context, domain_id: str, recordset_id: str) -> RecordSet:
         domain, deleted = self._run(transactions.delete_recordset, context, _domain_id(domain_id),
                                     _recordset_id(recordset_id), self._now(), self._journal)
-        self._telling.recordset(events.DELETE, domain, deleted)
+        self._events.recordset(events.DELETE, domain, deleted)
         self._cast(context, domain)
         return deleted
 
@@ -194,13 +194,13 @@ class Central:
         domain, changed = self._run(transactions.apply, context, _domain_id(domain_id), wanted, self._now(),
                                     self._allowance, self._journal, serial)
         if changed:
-            self._telling.zone(events.UPDATE, domain)
+            self._events.zone(events.UPDATE, domain)
         return self._cast(context, domain, changed)
 
     # Plans
 
     def put_plan(self, context: Context, plan: StoredPlan) -> StoredPlan:
-        return self._run(plans.put, plans.checked(plan, self._default_pool_name), self._now())
+        return self._run(plans.put, plans.parse(plan, self._default_pool_name), self._now())
 
     def find_plans(self, context: Context, criterion: Mapping[str, Any] | None = None, marker: str | None = None,
                    limit: int | None = None, sort_key: str | None = None,
@@ -219,7 +219,7 @@ class Central:
         return self._run(plans.drop, context, plan_id, self._now())
 
     def settle_plan(self, context: Context, plan_id: str, state: PlanState, why: str | None = None) -> StoredPlan:
-        return self._run(plans.settle, context, plan_id, *plans.outcome(state, why), self._now())
+        return self._run(plans.settle, context, plan_id, *plans.parse_outcome(state, why), self._now())
 
     # Pools
 
@@ -238,16 +238,16 @@ class Central:
         pool_id = _pool_id(fields.mapping('pool', pool).get('id'))
         updated, renewal = self._run(pools.update, pool_id, pool, self._now(), new_id(), events.request_id(context))
         if renewal is not None:
-            self._give_name_servers(context, renewal)
+            self._update_name_servers(context, renewal)
         return updated
 
     def renew_pool(self, context: Context, pool_id: str) -> Pool:
-        """Give every domain of the pool a new serial, so that every server fetches it anew.
+        """Give every domain of the pool a new serial, so that every server transfers it again.
 
-        After the database was brought back from a backup the servers may have other contents at newer serials.
+        After the database was restored from a backup, the servers may have other contents at newer serials.
         """
         found, renewal = self._run(pools.renew, _pool_id(pool_id), self._now(), new_id(), events.request_id(context))
-        self._give_name_servers(context, renewal)
+        self._update_name_servers(context, renewal)
         return found
 
     def delete_pool(self, context: Context, pool_id: str) -> None:
@@ -277,7 +277,7 @@ class Central:
     # TSIG keys, quotas, services
 
     def create_tsigkey(self, context: Context, tsigkey: Mapping[str, Any]) -> StoredTsigKey:
-        return self._run(tsigkeys.create, new_id(), tsigkeys.wanted(tsigkey, whole=True), self._now())
+        return self._run(tsigkeys.create, new_id(), tsigkeys.parse(tsigkey, whole=True), self._now())
 
     def find_tsigkeys(self, context: Context, criterion: Mapping[str, Any] | None = None, marker: str | None = None,
                       limit: int | None = None, sort_key: str | None = None,
@@ -288,23 +288,23 @@ class Central:
         return self._storage.read(tsigkeys.get, _tsigkey_id(tsigkey_id))
 
     def update_tsigkey(self, context: Context, tsigkey_id: str, values: Mapping[str, Any]) -> StoredTsigKey:
-        return self._run(tsigkeys.update, _tsigkey_id(tsigkey_id), tsigkeys.wanted(values, whole=False),
+        return self._run(tsigkeys.update, _tsigkey_id(tsigkey_id), tsigkeys.parse(values, whole=False),
                          self._now())
 
     def delete_tsigkey(self, context: Context, tsigkey_id: str) -> None:
         self._run(tsigkeys.delete, _tsigkey_id(tsigkey_id))
 
     def get_quotas(self, context: Context, project_id: str) -> dict[str, int]:
-        return self._storage.read(quota_rules.shown, self._allowance, context, project_id)
+        return self._storage.read(quota_rules.get, self._allowance, context, project_id)
 
     def set_quotas(self, context: Context, project_id: str, values: Mapping[str, int]) -> dict[str, int]:
-        quota_rules.check_asker(context, quota_rules.project(project_id))
-        self._run(quota_rules.save, project_id, quota_rules.wanted(values), self._now())
+        quota_rules.check_project(context, quota_rules.parse_project_id(project_id))
+        self._run(quota_rules.save, project_id, quota_rules.parse(values), self._now())
         self._allowance.forget(project_id)
         return self.get_quotas(context, project_id)
 
     def reset_quotas(self, context: Context, project_id: str) -> None:
-        quota_rules.check_asker(context, quota_rules.project(project_id))
+        quota_rules.check_project(context, quota_rules.parse_project_id(project_id))
         self._run(quota_rules.reset, project_id)
         self._allowance.forget(project_id)
 
@@ -317,15 +317,15 @@ class Central:
     def get_service_status(self, context: Context, service_id: str) -> ServiceStatus:
         return self._storage.read(queries.service_status, self._now(), _service_id(service_id))
 
-    # What the pool managers say
+    # Reports of the pool managers
 
     def update_status(self, context: Context, domain: Domain, status: Outcome, serial_number: int) -> None:
         report = requests.report(domain, status, serial_number)
-        if self._take(report):
+        if self._apply_reports(report):
             raise DomainNotFound(domain=domain.id)
 
     def update_statuses(self, context: Context, reports: Sequence[Report]) -> None:
-        if unknown := self._take(*requests.reports(reports)):
+        if unknown := self._apply_reports(*requests.reports(reports)):
             LOG.warning('ignored: reports about zones that do not exist: %s', ', '.join(unknown))
 
     def outrun_serial(self, context: Context, domain_id: str, serial: int) -> Domain:
@@ -334,37 +334,35 @@ class Central:
         if changed:
             LOG.warning('%s got the new serial %d: one of its servers serves %d, which was never issued', domain.name,
                         domain.serial, serial)
-            self._telling.zone(events.UPDATE, domain)
+            self._events.zone(events.UPDATE, domain)
         return self._cast(context, domain, changed)
 
-    # Below: how
-
-    def _take(self, *reports: Report) -> list[str]:
-        """Take in what the pool says; the ids of domains that do not exist."""
+    def _apply_reports(self, *reports: Report) -> list[str]:
+        """Apply *reports*; the ids of domains that do not exist."""
         transitions, unknown = self._run(transactions.apply_reports, reports, self._now())
-        self._telling.transitions(transitions)
+        self._events.transitions(transitions)
         return unknown
 
     def _parsed(self, parse: Callable[[Any], Any], given: Any, context: Context, domain_id: str | None = None) -> Any:
-        """What *parse* makes of *given*, recordsets or changes; many of them beside what else goes on."""
-        return self._runtime.compute(parse, given) if self._weigh(given, context, domain_id) else parse(given)
+        """*parse* of *given* (recordsets or changes), beside other requests if these are many."""
+        return self._runtime.compute(parse, given) if self._is_large(given, context, domain_id) else parse(given)
 
-    def _weigh(self, given: Any, context: Context, domain_id: str | None) -> bool:
-        """Whether *given* is large.
+    def _is_large(self, given: Any, context: Context, domain_id: str | None) -> bool:
+        """Whether *given* has many records.
 
-        :raises OverQuota: when it is, and the quotas of the zone's project are certainly against it
+        :raises OverQuota: when it has, and certainly more than the quotas of the zone's project allow
         """
         sizes = requests.sizes(given)
         if sum(sizes) <= _LARGE:
             return False
 
-        def weigh(tx: Tx) -> None:
+        def check(tx: Tx) -> None:
             project_id = context.project_id
             if domain_id is not None:
                 project_id = queries.domain(tx, context, _domain_id(domain_id)).project_id
             self._allowance.check_sizes(tx, project_id, domain_id, sizes)
 
-        self._storage.read(weigh)
+        self._storage.read(check)
         return True
 
     def _create(self, context: Context, wanted: NewDomain, recordsets: Sequence[WantedRecordSet],
@@ -384,24 +382,24 @@ class Central:
             return made
 
         domain = self._run(work)
-        self._telling.zone(events.CREATE, domain)
+        self._events.zone(events.CREATE, domain)
         return self._cast(context, domain)
 
     def resume_renewals(self) -> None:
-        """Carry out what others have begun and not ended."""
+        """Complete updates of name servers that another Central began and did not finish."""
         now = self._now()
         while (found := self._storage.run(nameserver_updates.claim, now, now + pools.CLAIM)) is not None:
-            self._give_name_servers(Context(request_id=found.request_id, all_projects=True), found)
+            self._update_name_servers(Context(request_id=found.request_id, all_projects=True), found)
 
-    def _give_name_servers(self, context: Context, renewal: NameserverUpdate) -> None:
-        """Rewrite SOA and NS of the pool's domains, a page in a transaction."""
+    def _update_name_servers(self, context: Context, renewal: NameserverUpdate) -> None:
+        """Rewrite SOA and NS of the pool's domains, one page per transaction."""
         after_id: str | None = renewal.after_id
         while after_id is not None:
             now = self._now()
-            changed, after_id = self._run(transactions.renew_page, renewal, after_id, pools.PAGE, now,
+            changed, after_id = self._run(transactions.update_name_servers_page, renewal, after_id, pools.PAGE, now,
                                           now + pools.CLAIM)
             for domain in changed:
-                self._telling.zone(events.UPDATE, domain)
+                self._events.zone(events.UPDATE, domain)
             self._casts.put(context, changed)
 
     def _cast(self, context: Context, domain: Domain, changed: bool = True) -> Domain:
@@ -410,7 +408,7 @@ class Central:
         return domain
 
     def _run(self, work: Callable[..., T], *args: Any) -> T:
-        for _ in range(_RACES - 1):
+        for _ in range(_MAX_TRIES - 1):
             try:
                 return self._storage.run(work, *args)
             except LostRace:

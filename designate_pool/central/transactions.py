@@ -1,6 +1,6 @@
-"""What Central does in the database: each function is one transaction's work.
+"""Central's writes: each function is the work of one transaction.
 
-Each may be done twice (see :mod:`designate_pool.storage.sql.database`), so ids and the time come from the caller.
+A transaction may be repeated (:mod:`designate_pool.storage.sql.database`), so ids and the time come from the caller.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from designate_pool.storage.zones.nameserver_updates import NameserverUpdate
 
 
 def may_see(context: Context, domain: Domain) -> bool:
-    """Whether the domain is shown to who asks."""
+    """Whether the context may see the domain."""
     return context.sees(domain.project_id)
 
 
 def create_domain(tx: Tx, context: Context, domain_id: str, wanted: NewDomain,
                   sets: Iterable[Sequence[WantedRecordSet]], now: datetime, allowance: Allowance) -> Domain:
-    """Six statements, with or without recordsets; two more where the database has several writers, and
-    two where the pool has a catalog zone.
+    """Six statements, with or without recordsets; two more if the database has several writers, and
+    two if the pool has a catalog zone.
 
-    :param sets: in parts, each of which is checked by itself; for each but the first there are two statements more
+    :param sets: in parts, each checked by itself; every part after the first takes two more statements
     """
     pool = pools.share(tx, wanted.pool_id, wanted.pool_name)
     if pool is None:
@@ -51,8 +51,8 @@ def create_domain(tx: Tx, context: Context, domain_id: str, wanted: NewDomain,
     if last is not None and last.id == domain_id:
         return _existing(tx, domain_id)  # the commit came through, the answer to it did not
     if last is not None and last.alive:
-        raise nesting.taken(context, last, wanted.name)
-    around = nesting.looked(tx, context, wanted.name, context.project_id)
+        raise nesting.taken_error(context, last, wanted.name)
+    around = nesting.check_name(tx, context, wanted.name, context.project_id)
     domain = rules.begin(domain_id, wanted, pool, context.project_id, last.serial if last else None,
                          last.generation if last else 0, now, events.request_id(context))
     parts = iter(sets)
@@ -74,7 +74,7 @@ def create_domain(tx: Tx, context: Context, domain_id: str, wanted: NewDomain,
         growth.add(edits)
         recordsets.insert(tx, edits.new_sets, now)
         _insert_records(tx, domain, edits, now)
-    nesting.keep(tx, context, domain.name, context.project_id, around)
+    nesting.recheck_name_and_records(tx, context, domain.name, context.project_id, around)
     catalog.bump(tx, pool.id, now, [domain.id])
     return domain
 
@@ -82,8 +82,8 @@ def create_domain(tx: Tx, context: Context, domain_id: str, wanted: NewDomain,
 def lock_domain(tx: Tx, context: Context, domain_id: str) -> Domain:
     """The domain for a change of it.
 
-    :raises DomainNotFound: when it does not exist, or is somebody else's
-    :raises DomainBeingDeleted: when it is on its way out
+    :raises DomainNotFound: when it does not exist, or belongs to another project
+    :raises DomainBeingDeleted: when it is being deleted
     """
     domain = domains.lock(tx, domain_id)
     if domain is None or domain.status is Status.DELETED or not may_see(context, domain):
@@ -113,20 +113,20 @@ def update_domain(tx: Tx, context: Context, domain_id: str, values: Mapping[str,
 
 def give_domain(tx: Tx, context: Context, domain_id: str, project_id: str, now: datetime,
                 allowance: Allowance) -> Domain:
-    """Have the domain, and the exports of it, be another project's."""
+    """Give the domain and its exports to another project."""
     domain = lock_domain(tx, context, domain_id)
     if domain.project_id == project_id:
         return domain
-    around = nesting.looked(tx, context, domain.name, project_id)
+    around = nesting.check_name(tx, context, domain.name, project_id)
     allowance.for_new_domain(tx, project_id)
     domains.give(tx, domain_id, project_id, now)
     zone_tasks.give_exports(tx, domain_id, project_id)
-    nesting.hold(tx, context, domain.name, project_id, around)
+    nesting.recheck_name(tx, context, domain.name, project_id, around)
     return dataclasses.replace(domain, project_id=project_id, updated_at=now, version=domain.version + 1)
 
 
 def delete_domain(tx: Tx, context: Context, domain_id: str, now: datetime) -> Domain:
-    """Deleting what is being deleted already is no mistake: it is as it was asked for."""
+    """Begin the deletion of a domain; of one that is being deleted already this is no error."""
     domain = domains.lock(tx, domain_id)
     if domain is None or domain.status is Status.DELETED or not may_see(context, domain):
         raise DomainNotFound(domain=domain_id)
@@ -142,9 +142,9 @@ def delete_domain(tx: Tx, context: Context, domain_id: str, now: datetime) -> Do
 
 def apply(tx: Tx, context: Context, domain_id: str, wanted: Sequence[WantedRecordSet], now: datetime,
           allowance: Allowance, journal: Journal, serial: int | None = None) -> tuple[Domain, bool]:
-    """Make the recordsets as *wanted*; the domain, and whether what is served changes.
+    """Change the recordsets to *wanted*; the domain, and whether its served contents change.
 
-    :param serial: the one that the domain must have for that
+    :param serial: what the domain's serial must be
     :raises SerialMoved: when it has another one
     """
     domain = lock_domain(tx, context, domain_id)
@@ -153,7 +153,7 @@ def apply(tx: Tx, context: Context, domain_id: str, wanted: Sequence[WantedRecor
         return domain, True  # the commit came through, the answer to it did not
     present = recordsets.at_names(tx, domain.id, [each.name for each in wanted])
     if _is_own(context, domain) and not recordset_edits.plan(domain, present, wanted, may_be_gone=True):
-        return domain, True  # so it did here
+        return domain, True  # here too
     if serial is not None and moved:
         raise SerialMoved(domain=domain.name, found=domain.serial, wanted=serial)
     edits = recordset_edits.plan(domain, present, wanted)
@@ -179,9 +179,9 @@ def create_recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str
 def update_recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str,
                      values: Callable[[str], Mapping[str, Any]], now: datetime, allowance: Allowance,
                      journal: Journal) -> tuple[Domain, RecordSet, bool]:
-    """The domain, the recordset, and whether what is served changes.
+    """The domain, the recordset, and whether the served contents change.
 
-    :param values: by the recordset's type, what is wanted of it
+    :param values: the new values, by the recordset's type
     """
     domain = lock_domain(tx, context, domain_id)
     old = _own_recordset(tx, domain, recordset_id)
@@ -211,7 +211,7 @@ def delete_recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str
 
 
 def apply_reports(tx: Tx, reports: Iterable[Report], now: datetime) -> tuple[list[DomainTransition], list[str]]:
-    """Take in what the pool says; which domains came into another status, and the ids of those that do not exist."""
+    """Apply *reports*; the domains whose status changed, and the ids of those that do not exist."""
     reports = list(reports)
     present = domains.lock_many(tx, [report.domain_id for report in reports])
     changed: dict[str, Domain] = {}
@@ -241,7 +241,7 @@ def apply_reports(tx: Tx, reports: Iterable[Report], now: datetime) -> tuple[lis
 
 
 def outrun_serial(tx: Tx, context: Context, domain_id: str, serial: int, now: datetime) -> tuple[Domain, bool]:
-    """Give the domain a serial above *serial*, which a server serves; the domain, and whether that was called for."""
+    """Give the domain a serial above *serial*, which a server serves; the domain, and whether that was necessary."""
     domain = domains.lock(tx, domain_id)
     if domain is None or domain.status is Status.DELETED:
         raise DomainNotFound(domain=domain_id)
@@ -253,12 +253,12 @@ def outrun_serial(tx: Tx, context: Context, domain_id: str, serial: int, now: da
     return domain, True
 
 
-def give_name_servers(tx: Tx, pool_id: str, after_id: str, limit: int, everywhere: bool,
-                      now: datetime, request_id: str = '') -> tuple[list[Domain], str | None]:
-    """Bring one page of the pool's domains to its present name servers.
+def update_name_servers(tx: Tx, pool_id: str, after_id: str, limit: int, everywhere: bool,
+                        now: datetime, request_id: str = '') -> tuple[list[Domain], str | None]:
+    """Change the NS records of one page of the pool's domains to its current name servers.
 
-    :param everywhere: whether every domain needs a new serial: the SOA's primary has changed, or all are to be renewed
-    :returns: the domains that have changed, and the id to go on after, None when there are no more
+    :param everywhere: whether every domain needs a new serial: the SOA's primary has changed, or all are renewed
+    :returns: the changed domains, and the last id of the page, None after the last page
     """
     pool = pools.share(tx, pool_id)
     if pool is None:
@@ -270,7 +270,7 @@ def give_name_servers(tx: Tx, pool_id: str, after_id: str, limit: int, everywher
     by_serial: dict[int, recordset_edits.RecordSetEdits] = {}
     for domain in page:
         edits = recordset_edits.RecordSetEdits()
-        if recordset_edits.hold(edits, sets[domain.id], rdatas) or everywhere:
+        if recordset_edits.set_records(edits, sets[domain.id], rdatas) or everywhere:
             changed.append(rules.change(domain, now, request_id))
             _merge(by_serial.setdefault(changed[-1].serial, recordset_edits.RecordSetEdits()), edits)
     changed = cut_many(tx, changed)
@@ -284,11 +284,12 @@ def give_name_servers(tx: Tx, pool_id: str, after_id: str, limit: int, everywher
     return changed, page[-1].id if len(page) == limit else None
 
 
-def renew_page(tx: Tx, renewal: NameserverUpdate, after_id: str, limit: int, now: datetime,
-               until: datetime) -> tuple[list[Domain], str | None]:
-    """A page of *renewal*: :func:`give_name_servers`, and how far that has come; a newer renewal goes on by itself."""
-    changed, next_id = give_name_servers(tx, renewal.pool_id, after_id, limit, renewal.everywhere, now,
-                                         renewal.request_id)
+def update_name_servers_page(tx: Tx, renewal: NameserverUpdate, after_id: str, limit: int, now: datetime,
+                             until: datetime) -> tuple[list[Domain], str | None]:
+    """:func:`update_name_servers` for a page of *renewal*, and its progress; None for the id also when a newer renewal
+    of the pool has replaced this one."""
+    changed, next_id = update_name_servers(tx, renewal.pool_id, after_id, limit, renewal.everywhere, now,
+                                           renewal.request_id)
     return changed, next_id if nameserver_updates.advance(tx, renewal, next_id, now, until) else None
 
 
@@ -300,7 +301,7 @@ def _merge(into: recordset_edits.RecordSetEdits, edits: recordset_edits.RecordSe
 
 def _carry_out(tx: Tx, context: Context, domain: Domain, edits: recordset_edits.RecordSetEdits,
                present: Iterable[RecordSet], now: datetime, journal: Journal) -> tuple[Domain, bool]:
-    """Write *edits*; the domain, with a new serial if what is served changes, and whether it does."""
+    """Write *edits*; the domain, with a new serial if its served contents change, and whether they do."""
     if edits.contents:
         changed = rules.change(domain, now, events.request_id(context))
         domain = journal.write(tx, domain, changed, edits, present, now)
@@ -316,7 +317,7 @@ def _carry_out(tx: Tx, context: Context, domain: Domain, edits: recordset_edits.
 
 
 def _is_own(context: Context, domain: Domain) -> bool:
-    """Whether it was this very request that gave the domain its serial, at a try of which the answer was lost."""
+    """Whether this same request gave the domain its serial, in a try whose answer was lost."""
     return bool(context.request_id) and domain.request_id == events.request_id(context)
 
 

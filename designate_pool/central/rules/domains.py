@@ -1,4 +1,4 @@
-"""The rules for a domain: how it begins, what a change makes of it, what is made from its pool.
+"""The rules for a domain: its creation, changes and deletion, and the records generated from its pool.
 
 The invariant: of all domains that a name ever has, each serial is newer than the one before (RFC 1982), and each
 generation higher.
@@ -22,7 +22,7 @@ def first_serial(last: int | None, lowest: int | None, now: float) -> int:
     """The serial of a new domain.
 
     :param last: the last serial of the name, None for a new name
-    :param lowest: a serial that servers may have already; the result is newer unless *last* forbids it
+    :param lowest: a serial that servers may have already; the result is newer, if that is newer than *last*
     """
     serial = next_serial(last, now)
     if lowest is None or newer(serial, lowest):
@@ -35,7 +35,7 @@ def begin(domain_id: str, wanted: NewDomain, pool: Pool, project_id: str, last_s
           now: datetime, request_id: str = '') -> Domain:
     """A new domain: PENDING, to be created.
 
-    :param request_id: of the request that has it so, here and below; 64 ASCII characters at most
+    :param request_id: of the request, here and below; 64 ASCII characters at most
     """
     return Domain(
         id=domain_id, name=wanted.name, pool_id=pool.id, pool_name=pool.name, project_id=project_id,
@@ -47,7 +47,7 @@ def begin(domain_id: str, wanted: NewDomain, pool: Pool, project_id: str, last_s
 
 
 def change(domain: Domain, now: datetime, request_id: str = '') -> Domain:
-    """The domain with new contents.  While its creation was never reported, that is still what is due."""
+    """The domain with new contents.  If its creation has not been reported yet, that is still the action."""
     return dataclasses.replace(
         domain, serial=next_serial(domain.serial, now.timestamp()), status=Status.PENDING, updated_at=now,
         changed_at=now, converged_at=None, request_id=request_id, version=domain.version + 1,
@@ -55,7 +55,7 @@ def change(domain: Domain, now: datetime, request_id: str = '') -> Domain:
 
 
 def outrun(domain: Domain, serial: int, now: datetime, request_id: str = '') -> Domain:
-    """The domain, with a serial above *serial*, which is newer than its own; in two steps where that is too far."""
+    """The domain, with a serial above a newer *serial*; only half of the way there if RFC 1982 requires two steps."""
     above = (serial + 1) % SPACE
     if not newer(above, domain.serial):
         above = (domain.serial + HALF // 2) % SPACE
@@ -71,7 +71,7 @@ def end(domain: Domain, now: datetime, request_id: str = '') -> Domain:
 
 
 def from_pool(domain: Domain) -> tuple[RecordSet, RecordSet]:
-    """The recordsets that a new domain has from its pool, SOA and NS, without records."""
+    """The managed recordsets of a new domain, SOA and NS, without records."""
     soa = RecordSet(domain.name, 'SOA', id=new_id(), domain_id=domain.id, managed=True)
     return soa, dataclasses.replace(soa, type='NS', id=new_id())
 
@@ -91,7 +91,7 @@ def soa_text(domain: Domain, primary: str) -> str:
 
 
 def soa_task(domain: Domain) -> tuple[Task, Status]:
-    """Where the SOA stands: where the domain does."""
+    """Task and status of the SOA: those of the domain."""
     if domain.status in (Status.ACTIVE, Status.DELETED):
         return Task.NONE, domain.status
     task = {Action.CREATE: Task.ADD, Action.DELETE: Task.DELETE}.get(domain.action, Task.UPDATE)
@@ -99,7 +99,7 @@ def soa_task(domain: Domain) -> tuple[Task, Status]:
 
 
 def with_soa(found: RecordSet, domain: Domain, primary: str) -> RecordSet:
-    """*found*, which if it is the SOA gets its record: that one is not stored."""
+    """*found*; if it is the SOA, with its record, which is not stored."""
     if not (found.managed and found.type == 'SOA'):
         return found
     task, status = soa_task(domain)

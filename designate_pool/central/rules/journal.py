@@ -1,8 +1,8 @@
-"""Writing down what a change of records changes in the zone that is served, for incremental transfers (RFC 1995).
+"""The journal of a zone's changes, for incremental transfers (RFC 1995).
 
-The invariant: applied to the zone at the serial before, what is written down gives the zone at the new one, SOA aside.
-A change that cannot be told so, or is larger than a whole journal may be, cuts the journal: who has an older serial
-then transfers the whole zone.
+The invariant: the journal's entries for a serial, applied to the zone at the serial before, give the zone at that
+serial, except the SOA.  A change that cannot be expressed so, or is larger than a whole journal, empties the journal:
+servers with an older serial then transfer the whole zone.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class Journal:
 
     def write(self, tx: Tx, former: Domain, domain: Domain, edits: RecordSetEdits, present: Iterable[RecordSet],
               now: datetime) -> Domain:
-        """Write down what *edits* change in the zone, before these are written; the domain with its journal's reach.
+        """Write the changes of *edits* into the journal, before the edits; the domain with its new journal fields.
 
         :param former: the domain before the change
         :param domain: the domain with its new serial
-        :param present: the recordsets that are there and get records
+        :param present: the existing recordsets that get records
         """
         if len(edits.new_records) + len(edits.gone_records) + len(edits.gone_sets) > self._most:
             return self.cut(tx, domain)
@@ -48,12 +48,12 @@ class Journal:
                                      journal_to=domain.serial, journal_records=domain.journal_records + size)
         if domain.journal_records <= self._most:
             return domain
-        # More than has to go, so that the next changes need not trim it too.
+        # Trim more than necessary, so that the next changes need not do so too.
         reach, left = journal.trim(tx, domain, self._most - self._most // 4)
         return dataclasses.replace(domain, journal_from=reach, journal_records=left)
 
     def cut(self, tx: Tx, domain: Domain) -> Domain:
-        """The domain's journal is to begin at its present serial."""
+        """Empty the domain's journal: it begins at the current serial."""
         if domain.journal_from is not None:
             journal.forget(tx, [domain.id])
         return dataclasses.replace(domain, journal_from=None, journal_to=None, journal_records=0)
@@ -61,9 +61,9 @@ class Journal:
 
 def difference(domain: Domain, edits: RecordSetEdits, held: Iterable[JournalRecord],
                present: Iterable[RecordSet]) -> tuple[list[Change], list[Change]]:
-    """What *edits* take from the zone, and what they add to it.
+    """The records that *edits* remove from the zone, and those that they add.
 
-    :param held: the records that they take away or touch, as they were
+    :param held: the records that they remove or touch, in their former state
     """
     sets = {each.id: (each.name, each.type, each.ttl) for each in [*present, *edits.new_sets]}
     ttls = {set_id: ttl for (ttl, _), ids in edits.changed_sets.items() for set_id in ids}

@@ -1,12 +1,12 @@
-"""Whose names are whose.
+"""Which project may use which names.
 
-The invariant: no domain lies above or below another project's, but where one who may has made it so; no domain of a
-tenant is at or below the name of a pool's name server, or has one label only; and what lies at or below a domain's name
-is in that domain, not in the records of one above it, the delegation aside (NS and DS at the name itself).
+The invariant: no domain lies above or below another project's, except one created by a user who may nest; no domain of
+a tenant is at or below the name of a pool's name server, or has a single label; and records at or below a domain's name
+are in that domain, not in one above it, except the delegation (NS and DS at the name itself).
 
-For that, whoever makes a domain looks twice: at the beginning, and again when all is written, under a lock that names
-above and below one another share and that is held until the commit.  Whoever makes a recordset has locked its domain,
-as has by then whoever makes a domain below that.  What was otherwise before stays.
+To keep it, the creation of a domain checks twice: at its beginning, and again after its writes, under a lock that is
+shared by names above and below one another and held until the commit.  The creation of a recordset holds the lock of
+its domain, which the creation of a domain below takes too.  Domains that were nested otherwise before stay.
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ from designate_pool.storage.zones import domains, nesting
 from designate_pool.storage.zones.nesting import Around
 
 
-def taken(context: Context, last: domains.Last, name: str) -> PoolError:
-    """What to raise where *last* is alive and has *name*."""
+def taken_error(context: Context, last: domains.Last, name: str) -> PoolError:
+    """The error for *name*, which the live domain *last* has."""
     return DuplicateDomain(domain=name) if context.sees(last.project_id) else NameTaken(domain=name)
 
 
-def looked(tx: Tx, context: Context, name: str, project_id: str) -> Around:
-    """What there is around *name*, where a domain of *project_id* may be.
+def check_name(tx: Tx, context: Context, name: str, project_id: str) -> Around:
+    """The domains above and below *name*, where *project_id* may have a domain.
 
-    :raises NameTaken: when it may not
+    :raises InvalidField: for a single label, or the name of a name server
+    :raises NameTaken: when one of them is another project's
     """
     if not context.may_nest and not names.above(name):
         raise InvalidField(field='name', why='a name of one label would give this project all names below it; the '
@@ -43,11 +44,11 @@ def looked(tx: Tx, context: Context, name: str, project_id: str) -> Around:
     return around
 
 
-def keep(tx: Tx, context: Context, name: str, project_id: str, seen: Around) -> None:
-    """Have what :func:`looked` found hold until the commit, which is to follow at once.
+def recheck_name_and_records(tx: Tx, context: Context, name: str, project_id: str, seen: Around) -> None:
+    """Check that :func:`check_name` still finds *seen*, under locks that are held until the commit.
 
-    :raises LostRace: when it is otherwise by now
-    :raises RecordsInTheWay: when a domain above has records of the new one
+    :raises LostRace: when it does not
+    :raises RecordsInTheWay: when a domain above has records at or below the new one
     """
     if seen.above:
         domains.lock_many(tx, [each.id for each in seen.above])
@@ -56,13 +57,13 @@ def keep(tx: Tx, context: Context, name: str, project_id: str, seen: Around) -> 
             is_seen = all(context.sees(each.project_id) for each in seen.above)
             raise RecordsInTheWay(domain=name, records=', '.join(map(' '.join, found)) if is_seen else
                                   'records of a zone above it')
-    hold(tx, context, name, project_id, seen)
+    recheck_name(tx, context, name, project_id, seen)
 
 
-def hold(tx: Tx, context: Context, name: str, project_id: str, seen: Around) -> None:
-    """As :func:`keep`, whatever is in the records of domains above."""
+def recheck_name(tx: Tx, context: Context, name: str, project_id: str, seen: Around) -> None:
+    """As :func:`recheck_name_and_records`, without the records of domains above."""
     nesting.lock(tx, name)
-    if tx.dialect.name != 'sqlite' and looked(tx, context, name, project_id) != seen:
+    if tx.dialect.name != 'sqlite' and check_name(tx, context, name, project_id) != seen:
         raise LostRace(what=f'name {name}')
 
 
@@ -84,7 +85,7 @@ def refuse_inside(context: Context, domain: Domain, below: Iterable[nesting.Neig
 
 def refuse_new_inside(tx: Tx, context: Context, domain: Domain, new: Sequence[RecordSet],
                       wanted: Sequence[WantedRecordSet]) -> None:
-    """As :func:`refuse_inside` for recordsets that are new in a domain, which is locked."""
+    """As :func:`refuse_inside` for new recordsets of a locked domain."""
     keys = {(each.name, each.type) for each in new}
     candidates = [each for each in wanted if (each.name, each.type) in keys]
     possible = [name for each in candidates for name in _inside(domain, each.name, each.type)]

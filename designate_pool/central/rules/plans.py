@@ -1,7 +1,7 @@
-"""The rules for plans that are kept, each function one transaction's work but those that check what was given.
+"""The rules for stored plans; each function that takes a transaction is the work of one.
 
-A plan of a domain is seen by whoever sees the domain; one that an operator stored
-may be about any zone, and is seen by whoever sees all projects.
+A domain's plan is visible to everybody who may see the domain; a plan stored by an operator may be about any zone, and
+is visible to those who may see all projects.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ _LENGTHS = {'pool_name': 50, 'zone': 1010, 'target': 300, 'desired_digest': 96, 
 _ASCII = ('zone', 'desired_digest', 'existing_digest')
 _COUNTS = ('creates', 'updates', 'deletes')
 _MAX_COUNT = (1 << 31) - 1
-#: What an operator's plan may be applied in: not at all yet, or in part.
+#: The states in which an operator's plan may be applied: not applied yet, or in part.
 _APPLICABLE = (PlanState.STORED, PlanState.FAILED)
-#: What it may come to.
+#: The states in which it may end.
 _ENDS = (PlanState.APPLIED, PlanState.FAILED, PlanState.DROPPED)
 
 
-def checked(plan: Any, default_pool_name: str) -> StoredPlan:
-    """An operator's plan as it is to be kept.
+def parse(plan: Any, default_pool_name: str) -> StoredPlan:
+    """An operator's plan, checked.
 
     :param default_pool_name: of a plan that names no pool
-    :raises InvalidField: for what cannot be
+    :raises InvalidField: for an impossible value
     """
     if not isinstance(plan, StoredPlan):
         raise InvalidField(field='plan', why='not a plan')
@@ -64,7 +64,7 @@ def checked(plan: Any, default_pool_name: str) -> StoredPlan:
 
 
 def put(tx: Tx, plan: StoredPlan, now: datetime) -> StoredPlan:
-    """Storing the same plan twice is storing it once."""
+    """Store a plan; storing it twice has no further effect."""
     kept = store.put(tx, plan, now)
     if (kept.zone, kept.target, kept.document) != (plan.zone, plan.target, plan.document):
         raise Conflict(why=f'another plan with the id {plan.id} is there already')
@@ -88,7 +88,7 @@ def get(tx: Tx, context: Context, given: Any) -> StoredPlan:
 
 
 def approve(tx: Tx, context: Context, given: Any, now: datetime) -> tuple[StoredPlan, Domain]:
-    """The plan, and the domain that its pool manager is to be told of.  Approving twice is approving once."""
+    """The plan, and its domain, for a cast.  Approving twice has no further effect."""
     plan = _locked(tx, context, given)
     if plan.state is PlanState.STORED:
         raise WrongPlanState(plan=plan.id, state=plan.state, why='a stored plan is applied by its author, not approved')
@@ -104,7 +104,7 @@ def approve(tx: Tx, context: Context, given: Any, now: datetime) -> tuple[Stored
 
 
 def drop(tx: Tx, context: Context, given: Any, now: datetime) -> StoredPlan:
-    """Dropping twice is dropping once."""
+    """Drop a plan; dropping it twice has no further effect."""
     plan = _locked(tx, context, given)
     if plan.state in (PlanState.APPLIED, PlanState.FAILED):
         raise WrongPlanState(plan=plan.id, state=plan.state, why='it was applied already')
@@ -113,8 +113,8 @@ def drop(tx: Tx, context: Context, given: Any, now: datetime) -> StoredPlan:
     return _stored(tx, plan)
 
 
-def outcome(state: Any, why: Any) -> tuple[PlanState, str | None]:
-    """What became of an operator's plan, checked."""
+def parse_outcome(state: Any, why: Any) -> tuple[PlanState, str | None]:
+    """The final state of an operator's plan and its reason, checked."""
     try:
         found = PlanState(state)
     except ValueError:
@@ -125,7 +125,7 @@ def outcome(state: Any, why: Any) -> tuple[PlanState, str | None]:
 
 
 def settle(tx: Tx, context: Context, given: Any, state: PlanState, why: str | None, now: datetime) -> StoredPlan:
-    """Telling the same twice is telling it once; one that failed may be applied again."""
+    """Record how a plan ended; twice has no further effect.  One that failed may be applied again."""
     plan = _locked(tx, context, given)
     if plan.domain_id is not None:
         raise WrongPlanState(plan=plan.id, state=plan.state, why='its pool manager records how it ends')
@@ -154,7 +154,7 @@ def _locked(tx: Tx, context: Context, given: Any) -> StoredPlan:
 
 
 def _resolved(tx: Tx, context: Context, given: Any) -> str:
-    """The whole id of what may be the beginning of one."""
+    """The id that begins with *given*."""
     plain = given.replace('-', '').lower() if isinstance(given, str) else ''
     if not _BEGINNING.fullmatch(plain):
         raise PlanNotFound(plan=given)

@@ -16,7 +16,7 @@ from designate_pool.storage.zones.nameserver_updates import NameserverUpdate
 
 #: Domains that get new name servers in one transaction.
 PAGE = 500
-#: For how long a renewal is left to who carries it out, from one page to the next.
+#: How long a Central holds the claim on a renewal, from one page to the next.
 CLAIM = timedelta(seconds=60)
 
 
@@ -32,7 +32,7 @@ def create(tx: Tx, pool: Pool, now: datetime) -> Pool:
 
 def update(tx: Tx, pool_id: str, given: Mapping[str, Any], now: datetime, run: str,
            request_id: str) -> tuple[Pool, NameserverUpdate | None]:
-    """The pool, and how its domains are to be brought to its name servers, where these were given.
+    """The pool, and the update of its domains' NS records if name servers were given.
 
     :param run: a new id
     """
@@ -57,7 +57,7 @@ def update(tx: Tx, pool_id: str, given: Mapping[str, Any], now: datetime, run: s
 
 
 def renew(tx: Tx, pool_id: str, now: datetime, run: str, request_id: str) -> tuple[Pool, NameserverUpdate]:
-    """The pool, and how every domain of it is to be given a new serial."""
+    """The pool, and the update that gives each of its domains a new serial."""
     pool = pools.lock(tx, pool_id)
     if pool is None:
         raise PoolNotFound(pool=pool_id)
@@ -88,7 +88,7 @@ def delete(tx: Tx, pool_id: str, now: datetime) -> None:
 
 def _check_keys(tx: Tx, pool: Pool) -> None:
     """
-    :raises InvalidField: when a NOTIFY is to be signed with a key that is neither a server's nor was given out
+    :raises InvalidField: for a key that is neither a server's nor one of the API's
     """
     for index, each in enumerate(pool.also_notifies):
         key = AlsoNotify.parse(each).key

@@ -1,8 +1,8 @@
-"""How much a project may have: what the configuration says, unless something else was set for the project.
+"""Quotas of projects: defaults from the configuration, which can be overridden for each project.
 
-The invariant: no request makes a zone larger than its project's quotas allow, whatever else goes on, since whoever
-changes a zone has locked it.  Of zones, requests that come at the same moment may together pass the limit by one each.
-What is there already stays, and may shrink, when a quota is lowered below it.
+The invariant: no request makes a zone larger than its project's quotas allow, even with concurrent requests, since a
+zone is locked while it is changed.  The number of zones may exceed its limit by one for each simultaneous request.
+When a quota is lowered below what exists, that stays, and may shrink.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import quotas as store
 
 UNLIMITED = -1
-#: Seconds that what was set for a project is believed; another Central may have changed it.
-BELIEVED = 5.0
-_MOST_KNOWN = 10000
+#: Seconds for which quotas of a project are cached; another Central may change them meanwhile.
+CACHE_SECONDS = 5.0
+_CACHE_SIZE = 10000
 _MAX_LIMIT = (1 << 31) - 1
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ProjectQuotas:
-    """What one project may have; -1 is without limit.
+    """The quotas of one project; -1 means unlimited.
 
     :ivar zones: of the project
-    :ivar zone_recordsets: of one zone, but for those made from its pool
+    :ivar zone_recordsets: of one zone, without the managed ones
     :ivar zone_records: as *zone_recordsets*
     :ivar recordset_records: of one recordset
     :ivar api_export_size: recordsets of a zone that is exported
@@ -51,9 +51,9 @@ RESOURCES = tuple(field.name for field in dataclasses.fields(ProjectQuotas))
 class Allowance:
     """The quotas of every project.
 
-    What is without a project has none: nobody is counted, and who works so may do everything anyway.
+    Zones without a project have no quotas: those who create them may do everything anyway.
 
-    :param default: what the configuration says
+    :param default: from the configuration
     :param clock: seconds
     """
 
@@ -61,55 +61,53 @@ class Allowance:
         self._default = default
         self._nobody = ProjectQuotas()
         self._clock = clock
-        self._known: dict[str, tuple[float, ProjectQuotas]] = {}
+        self._cache: dict[str, tuple[float, ProjectQuotas]] = {}
         self._lock = threading.Lock()
 
-    def of(self, tx: Tx, project_id: str) -> ProjectQuotas:
-        """A project's quotas; a statement once in a while."""
+    def limits_of(self, tx: Tx, project_id: str) -> ProjectQuotas:
+        """A project's quotas, cached for :data:`CACHE_SECONDS`."""
         if not project_id:
             return self._nobody
         now = self._clock()
         with self._lock:
-            read_at, known = self._known.get(project_id, (now - BELIEVED, self._default))
-        if 0 <= now - read_at < BELIEVED:
+            read_at, known = self._cache.get(project_id, (now - CACHE_SECONDS, self._default))
+        if 0 <= now - read_at < CACHE_SECONDS:
             return known
         found = self.read(tx, project_id)
         with self._lock:
-            if len(self._known) >= _MOST_KNOWN:
-                self._known.clear()
-            self._known[project_id] = now, found
+            if len(self._cache) >= _CACHE_SIZE:
+                self._cache.clear()
+            self._cache[project_id] = now, found
         return found
 
     def read(self, tx: Tx, project_id: str) -> ProjectQuotas:
-        """A project's quotas as they are now."""
+        """A project's quotas, from the database."""
         found = store.of_project(tx, project_id) if project_id else {}
         return dataclasses.replace(self._default if project_id else self._nobody,
                                    **{name: found[name] for name in RESOURCES if name in found})
 
     def forget(self, project_id: str) -> None:
-        """Read a project's quotas anew when they are needed next."""
+        """Remove a project's quotas from the cache."""
         with self._lock:
-            self._known.pop(project_id, None)
-
-    # What is looked at in a request's own transaction
+            self._cache.pop(project_id, None)
 
     def for_new_domain(self, tx: Tx, project_id: str) -> Growth:
         """
         :raises OverQuota: when the project may not have one zone more
         """
-        limits = self.of(tx, project_id)
+        limits = self.limits_of(tx, project_id)
         if limits.zones != UNLIMITED:
             check('zones', limits.zones, store.count_domains(tx, project_id, limits.zones) + 1)
         return Growth(limits)
 
     def check_sizes(self, tx: Tx, project_id: str, domain_id: str | None, sizes: Sequence[int]) -> None:
-        """Refuse what is certain to be too much, so that nobody parses it.
+        """Refuse a request that is certain to exceed the quotas, before it is parsed.
 
-        :param domain_id: None for a new one; as many records as it has already it may be given
-        :param sizes: records of each recordset that is wanted
-        :raises OverQuota: when a zone of these recordsets alone is more than its project may have
+        :param domain_id: None for a new one; replacing as many records as the domain has is always allowed
+        :param sizes: records of each wanted recordset
+        :raises OverQuota: when a zone of these recordsets alone exceeds the quotas of its project
         """
-        limits = self.of(tx, project_id)
+        limits = self.limits_of(tx, project_id)
         for quota, found in (('recordset_records', max(sizes, default=0)), ('zone_records', sum(sizes)),
                              ('zone_recordsets', sum(size > 0 for size in sizes))):
             limit = getattr(limits, quota)
@@ -120,12 +118,12 @@ class Allowance:
     def check_edits(self, tx: Tx, domain: Domain, present: Sequence[RecordSet], edits: RecordSetEdits) -> None:
         """
         :param domain: locked
-        :param present: the recordsets that *edits* touch
-        :raises OverQuota: when the zone would grow beyond what its project may have
+        :param present: the recordsets that *edits* affect
+        :raises OverQuota: when the zone would grow beyond its project's quotas
         """
         if not edits.new_sets and not edits.new_records:
             return
-        limits = self.of(tx, domain.project_id)
+        limits = self.limits_of(tx, domain.project_id)
         _check_recordsets(limits, present, edits)
         more = len(edits.new_sets) - len(edits.gone_sets)
         if limits.zone_recordsets != UNLIMITED and more > 0:
@@ -140,15 +138,15 @@ class Allowance:
 
     def check_export(self, tx: Tx, domain: Domain) -> None:
         """
-        :raises OverQuota: when the zone is larger than what its project may export
+        :raises OverQuota: when the zone is larger than its project may export
         """
-        limit = self.of(tx, domain.project_id).api_export_size
+        limit = self.limits_of(tx, domain.project_id).api_export_size
         if limit != UNLIMITED:
             check('api_export_size', limit, store.count_recordsets(tx, domain.id, limit + 1))
 
 
 class Growth:
-    """How large a new domain becomes, as its recordsets are made in parts."""
+    """Checks the size of a new domain whose recordsets are created in parts."""
 
     def __init__(self, limits: ProjectQuotas) -> None:
         self._limits = limits
@@ -157,7 +155,7 @@ class Growth:
 
     def add(self, edits: RecordSetEdits) -> None:
         """
-        :raises OverQuota: when the domain becomes too large by these
+        :raises OverQuota: when the domain becomes too large
         """
         _check_recordsets(self._limits, (), edits)
         self._recordsets += len(edits.new_sets)
@@ -166,28 +164,28 @@ class Growth:
         check('zone_records', self._limits.zone_records, self._records)
 
 
-def shown(tx: Tx, allowance: Allowance, context: Context, project_id: str) -> dict[str, int]:
-    check_asker(context, project_id)
+def get(tx: Tx, allowance: Allowance, context: Context, project_id: str) -> dict[str, int]:
+    check_project(context, project_id)
     return dataclasses.asdict(allowance.read(tx, project_id))
 
 
-def check_asker(context: Context, project_id: str) -> None:
+def check_project(context: Context, project_id: str) -> None:
     """
-    :raises Forbidden: when it is another project's, and the asker did not say that this is meant
+    :raises Forbidden: for another project without ``all_projects``
     """
     if context.project_id != project_id and not context.all_projects:
         raise Forbidden(what='see or change the quotas of another project',
                         why='it needs the header X-Auth-All-Projects: true')
 
 
-def project(given: Any) -> str:
+def parse_project_id(given: Any) -> str:
     found = fields.text('project_id', given, 36)
     if not found:
         raise InvalidField(field='project_id', why='empty')
     return found
 
 
-def wanted(given: Any) -> dict[str, int]:
+def parse(given: Any) -> dict[str, int]:
     """Quotas to be set, checked."""
     fields.refuse_unknown(fields.mapping('quotas', given), '', RESOURCES)
     for name, limit in given.items():

@@ -1,7 +1,7 @@
-"""From the recordsets that are wanted to what has to be written.
+"""The edits that change recordsets to what is wanted.
 
 The invariant: after the edits every recordset is as wanted, a CNAME is alone at its name and not at the apex,
-everything is inside the domain, and what is made from the pool is as it was.  What is so already is not edited.
+all names are inside the domain, and managed recordsets are unchanged.  There are no edits without effect.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from designate_pool.protocol.rrset import lies_in
 
 @dataclasses.dataclass(slots=True)
 class RecordSetEdits:
-    """What has to be written.
+    """The rows to write.
 
     :ivar new_records: (recordset id, rdata)
-    :ivar changed_sets: ids by the TTL and description that they get
-    :ivar touched_records: ids of records that stay, in a recordset that is served anew
-    :ivar contents: whether what is served changes, so that a new serial is needed
+    :ivar changed_sets: ids by their new TTL and description
+    :ivar touched_records: ids of unchanged records in a recordset that is otherwise changed
+    :ivar contents: whether the served contents change, so that a new serial is needed
     """
 
     new_sets: list[RecordSet] = dataclasses.field(default_factory=list)
@@ -44,16 +44,16 @@ class RecordSetEdits:
 
 def plan(domain: Domain, present: Iterable[RecordSet], wanted: Sequence[WantedRecordSet], must_be_new: bool = False,
          new_ids: Sequence[str] = (), may_be_gone: bool = False) -> RecordSetEdits:
-    """What makes *present* into what is *wanted*.
+    """The edits that change *present* to *wanted*.
 
     :param present: every recordset at the names that *wanted* mentions
-    :param must_be_new: whether it is an error that a wanted recordset is there already
-    :param may_be_gone: whether one to be deleted need not be there
-    :param new_ids: ids for the recordsets that are new, in the order of *wanted*; made up when there are none
+    :param must_be_new: whether an existing recordset is an error
+    :param may_be_gone: whether a recordset to delete may be missing
+    :param new_ids: ids for new recordsets, in the order of *wanted*; generated when empty
     :raises InvalidField: for a name outside the domain, or a CNAME that is not alone
-    :raises ManagedRecordSet: for what is made from the pool
+    :raises ManagedRecordSet: for SOA and NS at the apex
     :raises DuplicateRecordSet: with *must_be_new*
-    :raises RecordSetNotFound: when one to be deleted is not there
+    :raises RecordSetNotFound: when one to delete does not exist
     """
     by_key = {(each.name, each.type): each for each in present}
     edits = RecordSetEdits()
@@ -101,7 +101,7 @@ def _add(edits: RecordSetEdits, domain: Domain, wanted: WantedRecordSet, records
 def _alter(edits: RecordSetEdits, domain: Domain, there: RecordSet, wanted: WantedRecordSet) -> None:
     ttl = there.ttl if wanted.ttl is KEEP else wanted.ttl
     description = there.description if wanted.description is KEEP else wanted.description
-    changes = False if wanted.rdatas is KEEP else hold(edits, there, wanted.rdatas)
+    changes = False if wanted.rdatas is KEEP else set_records(edits, there, wanted.rdatas)
     if _served(ttl, domain) != _served(there.ttl, domain):
         gone = set(edits.gone_records)
         edits.touched_records = list(dict.fromkeys([
@@ -110,8 +110,8 @@ def _alter(edits: RecordSetEdits, domain: Domain, there: RecordSet, wanted: Want
         edits.changed_sets.setdefault((ttl, description), []).append(there.id)
 
 
-def hold(edits: RecordSetEdits, there: RecordSet, wanted: Sequence[Rdata]) -> bool:
-    """Have *there* hold the *wanted* records and no others; whether that changes anything."""
+def set_records(edits: RecordSetEdits, there: RecordSet, wanted: Sequence[Rdata]) -> bool:
+    """Add the edits that give *there* exactly the *wanted* records; whether there are any."""
     texts = {rdata.text for rdata in wanted}
     held = {record.data for record in there.records}
     gone = [record.id for record in there.records if record.data not in texts]
@@ -119,7 +119,7 @@ def hold(edits: RecordSetEdits, there: RecordSet, wanted: Sequence[Rdata]) -> bo
     edits.gone_records.extend(gone)
     edits.new_records.extend(new)
     if gone and not new:
-        # None is due to be added: those that stay show that the recordset is not served yet as it is now.
+        # No record is added, so the remaining ones carry the pending state of the recordset.
         edits.touched_records.extend(record.id for record in there.records if record.data in texts)
     return bool(gone or new)
 

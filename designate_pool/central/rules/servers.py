@@ -1,7 +1,7 @@
 """The rules for the servers of a pool, each function one transaction's work.
 
-A command writes the state that a server is to be in; the pool managers see it there and act on it.  A server is written
-only over the version that was read, so of two who would change it the second begins again from what the first made.
+A command writes the wanted state of a server; the pool managers read it and act on it.  A row is written only over the
+version that was read, so the second of two concurrent changes starts again from the result of the first.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def rest(tx: Tx, server_id: str, now: datetime) -> PoolServer:
 
 
 def resume(tx: Tx, server_id: str, now: datetime) -> PoolServer:
-    """What it missed became due meanwhile, so there is nothing to do but to let it be worked on."""
+    """Let a server be worked on again.  What it missed is due already."""
     server = _present(tx, server_id)
     if server.state is ServerState.ACTIVE or server.state_since == now:
         return server  # in the second case the commit came through, the answer to it did not

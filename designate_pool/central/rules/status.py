@@ -1,17 +1,17 @@
-"""What a report from the pool makes of a domain.
+"""The effect of a pool's report on a domain.
 
-The invariant: what a domain says depends on which reports have arrived, not on their order, nor on how often each came.
+The invariant: a domain's status depends on which reports have arrived, not on their order, nor on how often each came.
 ``reported_serial`` is the newest serial that was ever reported as served and never goes back; a domain is ACTIVE only
 when that is its own serial, and DELETED only by the success of its own deletion.
 
-That holds because a report counts for less and less as time goes on, by rules that look at nothing else:
+That holds because the effect of a report depends on nothing but the domain's state, by these rules:
 
-* A report about another generation, or about the zone's being there when it is to go (or the reverse), is void.
-* A serial is compared by RFC 1982 around the domain's own; one newer than that was never issued, one exactly 2**31
-  away has no order, and both say nothing.
-* SUCCESS moves ``reported_serial`` forward or does nothing.  At the domain's own serial it is ACTIVE.
-* ERROR does nothing for a serial that is reported already.  Else it concerns the records up to its serial; and the
-  domain, if its serial is the domain's own: an error of what has been overtaken says nothing about what is under way.
+* A report of another generation is void, and so is one of a creation or update during a deletion, or the reverse.
+* A serial is compared by RFC 1982 with the domain's own; one newer than that was never issued, one exactly 2**31
+  away has no order, and both are ignored.
+* SUCCESS moves ``reported_serial`` forward or does nothing.  At the domain's own serial the domain is ACTIVE.
+* ERROR does nothing for a serial that is reported already.  Otherwise it concerns the records up to its serial, and
+  the domain only if it is the domain's own serial: the failure of an older one says nothing about the current one.
 * A deletion has one serial, so reports of it are not compared by serial.
 """
 
@@ -25,10 +25,10 @@ from designate_pool.serial import at_least
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class StatusDecision:
-    """What a report changes.
+    """The changes that a report causes.
 
-    :ivar domain: as it is from now on
-    :ivar settled: whether records up to ``domain.reported_serial`` are done
+    :ivar domain: the new state
+    :ivar settled: whether records up to ``domain.reported_serial`` are complete
     :ivar failed_serial: records up to this serial that are PENDING have failed; None when none have
     """
 
@@ -38,9 +38,9 @@ class StatusDecision:
 
 
 def decide(domain: Domain, report: Report) -> StatusDecision | None:
-    """What *report* changes; None when nothing.
+    """The changes by *report*; None when there are none.
 
-    :param domain: as it is, under a lock
+    :param domain: its state, read under a lock
     """
     if domain.status is Status.DELETED or report.generation != domain.generation:
         return None

@@ -1,6 +1,6 @@
-"""The rules for TSIG keys that may transfer zones, each function one transaction's work but those that check.
+"""The rules for TSIG keys that may transfer zones; each function that takes a transaction is the work of one.
 
-The invariant: a name is that of one key, among these and those of the pools' servers, however it is spelled.
+The invariant: names are unique among these keys and those of the pools' servers, regardless of case and final dot.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from designate_pool.storage.zones import domains, pools
 from designate_pool.storage.zones import tsigkeys as store
 
 
-def wanted(given: Any, whole: bool) -> dict[str, Any]:
-    """What is said about a key, checked; the secret among it.
+def parse(given: Any, whole: bool) -> dict[str, Any]:
+    """The values of a key, checked, with the secret.
 
-    :param whole: whether everything must be said
+    :param whole: whether all are required
     """
     fields.refuse_unknown(fields.mapping('tsigkey', given), '', tuple(_CHECKS))
     return {key: check(key, given.get(key)) for key, check in _CHECKS.items() if whole or key in given}
@@ -94,7 +94,7 @@ def _check_resource(tx: Tx, key: StoredTsigKey) -> None:
 
 
 def _name(field: str, value: Any) -> str:
-    """Any domain name; it is kept as it is written."""
+    """Any domain name; its spelling is kept."""
     found = fields.text(field, value, 255)
     try:
         if not found.isascii() or len(dns.name.from_text(found).labels) < 2:
@@ -112,7 +112,7 @@ def _algorithm(field: str, value: Any) -> str:
 
 
 def _secret(field: str, value: Any) -> str:
-    """Base64; what is wrong with it is not repeated."""
+    """Base64; errors do not repeat it."""
     found = fields.text(field, value, 1024)
     try:
         if not base64.b64decode(found, validate=True):

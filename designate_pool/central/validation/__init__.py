@@ -1,1 +1,1 @@
-"""Requests to values, or an error that names the field."""
+"""Parses requests into values; an error names the field."""

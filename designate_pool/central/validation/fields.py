@@ -1,4 +1,4 @@
-"""The fields of what users write: each check gives the value or names the field that is wrong."""
+"""Checks of single fields: each returns the value or raises an error that names the field."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def refuse_unknown(given: Mapping[str, Any], prefix: str, known: Sequence[str]) 
 
 
 def identifier(value: Any) -> str | None:
-    """32 hexadecimal digits, also when written as a UUID; None for what cannot be the id of anything."""
+    """An id or UUID as 32 hexadecimal digits; None for anything else."""
     plain = value.replace('-', '').lower() if isinstance(value, str) else ''
     return plain if _ID.fullmatch(plain) else None
 

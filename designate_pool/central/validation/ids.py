@@ -1,4 +1,4 @@
-"""Ids as they are asked for: what cannot be the id of anything is not there."""
+"""Ids in requests: an invalid id is answered like an unknown one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from designate_pool.errors import (DomainNotFound, NotFound, PoolNotFound, Recor
 
 
 def _reader(error: type[NotFound], word: str) -> Callable[[Any], str]:
-    """What gives an id, or raises *error* with what was given as its *word*."""
+    """A function that parses an id, or raises *error* with the given value as *word*."""
     def read(given: Any) -> str:
         found = fields.identifier(given)
         if found is None:

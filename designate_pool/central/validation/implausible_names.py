@@ -1,4 +1,4 @@
-"""Names that somebody gives to a new domain and can only mean otherwise: addresses, networks, and what has blanks."""
+"""Names of new domains that can only be mistakes: addresses, networks, and names with blanks."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import TypeAlias
 
 _Interface: TypeAlias = ipaddress.IPv4Interface | ipaddress.IPv6Interface
 _Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
-#: As dnspython writes an octet that is no visible character, or one that means something else in a name.
+#: An octet that dnspython escapes: not printable, or special in names.
 _ESCAPED = re.compile(r'\\(\d{3}|.)')
 _INVISIBLE = (*range(33), 127)
-#: Reverse domains that are named one by one.
+#: Reverse zones that the message lists.
 _MOST_NAMED = 4
 
 
 def why(name: str) -> str | None:
-    """Why *name* (absolute) can be no domain that is meant so, and what may be meant; None when it may."""
+    """Why *name* (absolute) is implausible, and what may be meant; None when it is plausible."""
     if any(len(each) == 3 and int(each) in _INVISIBLE for each in _ESCAPED.findall(name)):
         return 'a blank or a control character is in it'
     try:
@@ -31,12 +31,12 @@ def why(name: str) -> str | None:
 
 
 def _around(interface: _Interface) -> _Network:
-    """The network whose reverse domain an address usually is in."""
+    """The network of the reverse zone that usually contains the address."""
     return ipaddress.ip_network((interface.ip, 24 if interface.version == 4 else 64), strict=False)
 
 
 def _reverse(network: _Network) -> str:
-    """Which domains hold the reverse names of *network* (RFC 1035 section 3.5, RFC 3596 section 2.5, RFC 2317)."""
+    """Advice on the zones for the reverse names of *network* (RFC 1035 section 3.5, RFC 3596 section 2.5, RFC 2317)."""
     step = 8 if network.version == 4 else 4
     if network.version == 4 and network.prefixlen > 24:
         whole = network.supernet(new_prefix=24)

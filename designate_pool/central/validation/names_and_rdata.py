@@ -1,6 +1,6 @@
-"""DNS as users write it: names, types, rdata.
+"""Checks of names, types and rdata in requests.
 
-Names come out absolute, lower case and in dnspython's spelling; rdata as canonical text and as uncompressed wire form.
+Names become absolute, lower case and in dnspython's spelling; rdata becomes canonical text and uncompressed wire form.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from designate_pool.central.validation.fields import sequence, text
 from designate_pool.errors import InvalidField
 from designate_pool.protocol.rrset import parse_rdata
 
-#: Types of which a name has one record at most (RFC 1034 section 3.6.2, RFC 6672 section 2.4).
+#: Types of which a name has at most one record (RFC 1034 section 3.6.2, RFC 6672 section 2.4).
 SINGLE = frozenset({'CNAME', 'DNAME', 'SOA'})
 #: Made by whoever signs the zone.
 _GENERATED = frozenset({'RRSIG', 'NSEC', 'NSEC3'})
@@ -57,7 +57,7 @@ def name(field: str, value: Any) -> str:
 
 
 def record_type(field: str, value: Any) -> str:
-    """A type of data that dnspython can parse, in its spelling."""
+    """A type that dnspython can parse, in its spelling."""
     value = text(field, value, 16)
     try:
         rtype = dns.rdatatype.from_text(value)

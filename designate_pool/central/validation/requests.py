@@ -1,4 +1,4 @@
-"""The mappings that requests are made of, made into values or refused with the field's name."""
+"""Parses the mappings of requests into values; an error names the field."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from designate_pool.model import AlsoNotify, Domain, Outcome, Pool, RecordChange
 from designate_pool.protocol.rrset import lies_in
 
 DEFAULT_TTL = 3600
-#: Stands for "leave it as it is".
+#: Leave the value unchanged.
 KEEP: Any = object()
 
 _POOL_NAME = re.compile(r'[A-Za-z0-9_][A-Za-z0-9_.-]*')
@@ -21,7 +21,7 @@ _POOL_NAME = re.compile(r'[A-Za-z0-9_][A-Za-z0-9_.-]*')
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class NewDomain:
-    """What a user says about a new domain; the pool by id, by name, or not at all."""
+    """A request for a new domain; the pool by id, by name, or not at all."""
 
     name: str
     email: str
@@ -38,10 +38,10 @@ class NewDomain:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class WantedRecordSet:
-    """How the recordset of a name and type is to be.
+    """The wanted state of the recordset of a name and type.
 
-    :ivar rdatas: empty deletes it; KEEP leaves its records, as for *ttl* and *description*
-    :ivar prefix: what goes before the names of its fields in errors
+    :ivar rdatas: empty deletes it; KEEP leaves its records unchanged, as for *ttl* and *description*
+    :ivar prefix: of the names of its fields in errors
     """
 
     name: str
@@ -72,23 +72,23 @@ def in_pool(domain: NewDomain, pool_name: str) -> NewDomain:
 
 def not_in_catalog(domain: NewDomain, catalog_zone: str | None) -> None:
     """
-    :raises InvalidField: for the name of the pool's catalog zone or one below it, which MiniDNS fills itself
+    :raises InvalidField: for the name of the pool's catalog zone, or one below it
     """
     if catalog_zone is not None and lies_in(domain.name, catalog_zone):
         raise InvalidField(field='name', why=f"it lies in the pool's catalog zone, {catalog_zone}")
 
 
 def domain_values(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What ``update_domain`` may change, checked."""
+    """The values of ``update_domain``, checked."""
     fields.refuse_unknown(given, '', ('email', 'ttl', 'description'))
     checks: dict[str, Any] = {'email': names_and_rdata.email, 'ttl': fields.ttl, 'description': fields.description}
     return {key: checks[key](key, value) for key, value in given.items()}
 
 
 def recordset(given: Any, prefix: str = '') -> WantedRecordSet:
-    """A recordset to be created.
+    """A recordset to create.
 
-    :param prefix: what goes before the names of its fields in errors
+    :param prefix: of the names of its fields in errors
     """
     given = fields.mapping(prefix.rstrip('.') or 'recordset', given)
     fields.refuse_unknown(given, prefix, ('name', 'type', 'records', 'ttl', 'description'))
@@ -101,18 +101,18 @@ def recordset(given: Any, prefix: str = '') -> WantedRecordSet:
 
 
 def single(given: Sequence[Any]) -> list[WantedRecordSet]:
-    """A recordset by itself, whose fields have no place in a list in errors."""
+    """A single recordset, whose fields have no index in errors."""
     return [recordset(each) for each in given]
 
 
 def recordsets(given: Any) -> list[WantedRecordSet]:
     """The recordsets of a new domain."""
-    return _each_once([recordset(each, f'recordsets[{index}].')
-                       for index, each in enumerate(fields.sequence('recordsets', given))])
+    return _refuse_duplicates([recordset(each, f'recordsets[{index}].')
+                               for index, each in enumerate(fields.sequence('recordsets', given))])
 
 
 def sizes(given: Any) -> list[int]:
-    """How many records each of the recordsets or changes has; 0 for what is neither."""
+    """The number of records of each recordset or change; 0 for what is neither."""
     found = []
     for each in given if isinstance(given, (list, tuple)) else ():
         records = each.records if isinstance(each, RecordChange) else isinstance(each, Mapping) and each.get('records')
@@ -121,7 +121,7 @@ def sizes(given: Any) -> list[int]:
 
 
 def recordset_values(given: Mapping[str, Any], rtype: str) -> dict[str, Any]:
-    """What ``update_recordset`` may change, checked; by the fields of :class:`Wanted`."""
+    """The values of ``update_recordset``, checked; by the fields of :class:`WantedRecordSet`."""
     fields.refuse_unknown(given, '', ('records', 'ttl', 'description'))
     values: dict[str, Any] = {'rdatas': KEEP, 'ttl': KEEP}
     if 'records' in given:
@@ -135,11 +135,11 @@ def recordset_values(given: Mapping[str, Any], rtype: str) -> dict[str, Any]:
 
 def changes(given: Any) -> list[WantedRecordSet]:
     """The changes of ``apply_changes``: RecordChange values, or mappings with the same keys."""
-    return _each_once([_change(each, f'changes[{index}].')
-                       for index, each in enumerate(fields.sequence('changes', given))])
+    return _refuse_duplicates([_change(each, f'changes[{index}].')
+                               for index, each in enumerate(fields.sequence('changes', given))])
 
 
-def _each_once(found: list[WantedRecordSet]) -> list[WantedRecordSet]:
+def _refuse_duplicates(found: list[WantedRecordSet]) -> list[WantedRecordSet]:
     first: dict[tuple[str, str], WantedRecordSet] = {}
     for wanted in found:
         earlier = first.setdefault((wanted.name, wanted.type), wanted)
@@ -162,7 +162,7 @@ def _change(given: Any, prefix: str) -> WantedRecordSet:
 
 
 def pool(given: Mapping[str, Any], old: Pool) -> Pool:
-    """*old* with what is given; for a new pool, *old* has an empty name."""
+    """*old* with the given values; for a new pool, *old* has an empty name."""
     fields.refuse_unknown(given, '', ('id', *_POOL_CHECKS))
     values = {key: _POOL_CHECKS[key](key, value) for key, value in given.items() if key != 'id'}
     if not old.name and 'name' not in values:

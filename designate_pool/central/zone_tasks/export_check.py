@@ -1,4 +1,4 @@
-"""Exports of domains as zone files: what is checked when one begins.  The API makes the file when it is fetched."""
+"""The check at the beginning of an export.  The API makes the zone file when it is downloaded."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from designate_pool.storage.sql.database import Tx
 
 
 def checked(tx: Tx, context: Context, domain_id: str, allowance: Allowance) -> Domain:
-    """The domain, which may be exported.
+    """The domain, if it may be exported.
 
-    :raises DomainNotFound: when it does not exist, or is somebody else's
-    :raises OverQuota: when it is larger than what its project may export
+    :raises DomainNotFound: when it does not exist, or belongs to another project
+    :raises OverQuota: when it is larger than its project may export
     """
     domain = queries.domain(tx, context, domain_id)
     allowance.check_export(tx, domain)

@@ -1,8 +1,8 @@
-"""Imports of zone files: tasks that any Central carries out, one of them each.
+"""Imports of zone files: tasks, each run by any one Central.
 
-The invariant: an import makes its domain with all its records, once, or nothing.  The task's end is written in the
-transaction that makes the domain, and only while the claim on the task is held.  So a Central that dies, or loses its
-claim, leaves nothing behind, and another one begins again.
+The invariant: an import creates its domain with all records, once, or nothing.  The task's result is written in the
+transaction that creates the domain, and only while the claim on the task is held.  So a Central that dies, or loses its
+claim, leaves nothing behind, and another one starts again.
 """
 
 from __future__ import annotations
@@ -29,31 +29,31 @@ from designate_pool.storage.zones import recordsets, zone_tasks
 
 LOG = logging.getLogger(__name__)
 T = TypeVar('T')
-#: Bytes of a zone file that does not wait behind large ones.
+#: Size of zone files, in bytes, that do not wait behind large ones.
 SMALL = 1 << 20
-#: How many small ones are claimed at once; the loops for them share these.
-AT_ONCE = 4
-#: The loops of one Central, by the largest zone file that each takes: memory is bounded by the one that takes any.
-LANES = (SMALL, SMALL, None)
-#: Seconds after which a loop looks for tasks unasked.
+#: Small ones claimed at once; the loops for them share these.
+CLAIM_BATCH = 4
+#: One loop for each: the largest zone file that it takes.  Only one takes any size, which bounds memory.
+SIZE_LIMITS = (SMALL, SMALL, None)
+#: Seconds between looks for tasks without being woken.
 INTERVAL = 5.0
-#: Seconds that a claim holds; it is renewed while the work goes on.
+#: Seconds for which a claim is valid; it is renewed while the import runs.
 LEASE = 60.0
-#: How often an import is begun at most; what fails so often may be what ends the Centrals.
+#: Tries of an import; one that fails so often may be what makes Centrals crash.
 MOST_TRIES = 10
 _PAUSES = Backoff(1.0, cap=120.0)
 
 
-class _Taken(PoolError):
+class _ClaimLost(PoolError):
     """The claim on the import {task} was lost."""
 
 
 class _Stopped(Exception):
-    """This Central is about to end."""
+    """This Central is stopping."""
 
 
-class Make(Protocol):
-    """Makes a domain for a project in one transaction, of which *also* does the last."""
+class MakeDomain(Protocol):
+    """Creates a domain for a project in one transaction, at whose end *also* is called."""
 
     def __call__(self, context: Context, wanted: NewDomain, parts: Iterable[Sequence[WantedRecordSet]], *,
                  also: Callable[[Tx, Domain], None]) -> Domain: ...
@@ -65,83 +65,81 @@ class ImportWorker:
     :param limits: the quotas of a project
     """
 
-    def __init__(self, storage: Storage, make: Make, clock: Callable[[], float],
+    def __init__(self, storage: Storage, make: MakeDomain, clock: Callable[[], float],
                  limits: Callable[[Tx, str], ProjectQuotas] = lambda tx, project_id: ProjectQuotas()) -> None:
         self._storage = storage
         self._make = make
         self._clock = clock
         self._limits = limits
         self._held: set[tuple[str, str]] = set()  # tasks, and the claims on them
-        self._ahead: collections.deque[tuple[ZoneTask, str]] = collections.deque()  # held small ones, for the next loop
+        self._claimed: collections.deque[tuple[ZoneTask, str]] = collections.deque()  # small ones, for the next loop
         self._claiming = threading.Lock()
         self._changed = threading.Condition()
-        self._asked = 0
+        self._wakeups = 0
         self._stopping = threading.Event()
 
     def start(self, runtime: Runtime) -> None:
-        for number, largest in enumerate(LANES, 1):
+        for number, largest in enumerate(SIZE_LIMITS, 1):
             runtime.spawn(self._loop, largest, name=f'central-imports-{number}')
         runtime.spawn(self._keep_claims, name='central-imports-claims')
 
     def stop(self) -> None:
-        """Leave what is being carried out to other Centrals."""
+        """Stop; running imports are left to other Centrals."""
         self._stopping.set()
-        self.look()
+        self.wake()
 
-    def look(self) -> None:
-        """Have the loops look for tasks now."""
+    def wake(self) -> None:
+        """Let the loops look for tasks now."""
         with self._changed:
-            self._asked += 1
+            self._wakeups += 1
             self._changed.notify_all()
 
-    def turn(self, largest: int | None = None) -> bool:
-        """Carry out one import; whether there may be more to do.
+    def run_next(self, largest: int | None = None) -> bool:
+        """Run one import; whether there may be more.
 
-        :param largest: bytes that its zone file may have; None for any
+        :param largest: size of its zone file in bytes; None for any
         """
         taken = self._next(largest)
         if taken is None:
             return False
         task, claim = taken
         try:
-            self._carry_out(task, claim)
+            self._run(task, claim)
         finally:
             self._held.discard((task.id, claim))
         return True
 
-    # Below: how
-
     def _next(self, largest: int | None) -> tuple[ZoneTask, str] | None:
-        """A task to carry out, and the claim on it."""
+        """A task, and the claim on it."""
         with self._claiming:
-            if largest is not None and self._ahead:
-                return self._ahead.popleft()
+            if largest is not None and self._claimed:
+                return self._claimed.popleft()
             now = self._now()
             if self._stopping.is_set() or not self._storage.ask(zone_tasks.waiting, now, largest):
                 return None
             claim = new_id()
             found = self._storage.run(zone_tasks.claim, claim, now, now + timedelta(seconds=LEASE), largest,
-                                      1 if largest is None else AT_ONCE)
+                                      1 if largest is None else CLAIM_BATCH)
             self._held.update((task.id, claim) for task in found)
-            self._ahead.extend((task, claim) for task in found[1:])
+            self._claimed.extend((task, claim) for task in found[1:])
             return (found[0], claim) if found else None
 
-    def _carry_out(self, task: ZoneTask, claim: str) -> None:
+    def _run(self, task: ZoneTask, claim: str) -> None:
         tries = task.version - 1
         try:
             if tries > MOST_TRIES:
                 raise InvalidField(field='zone file', why=f'the import was begun {MOST_TRIES} times and never ended')
             self._import(task, claim)
-        except _Taken:
+        except _ClaimLost:
             LOG.info('import %s: somebody else carries it out, or it was deleted', task.id)
         except _Stopped:
             self._storage.run(zone_tasks.keep_claim, task.id, claim, self._now())
         except PoolError as error:
             if error.code < 500 or tries >= MOST_TRIES:
-                self._end(task, claim, _told(error))
+                self._end(task, claim, _all_mistakes(error))
             else:
                 self._try_later(task, claim, tries, error)
-        except Exception as error:  # of the database, say: the task is not what is wrong, unless it is so every time
+        except Exception as error:  # such as of the database: the task is only to blame if it happens every time
             LOG.exception('import %s failed', task.id)
             if tries >= MOST_TRIES:
                 self._end(task, claim,
@@ -150,7 +148,7 @@ class ImportWorker:
                 self._try_later(task, claim, tries, error)
 
     def _import(self, task: ZoneTask, claim: str) -> None:
-        # What is no project's was brought by one who sees everything.
+        # Tasks without a project come from users who may see everything.
         context = Context(request_id=task.request_id, project_id=task.project_id, may_nest=task.may_nest,
                           all_projects=task.may_nest or not task.project_id)
         pieces = zone_tasks.pieces(self._storage, task.id, task.size or 0)
@@ -159,9 +157,9 @@ class ImportWorker:
 
         def settle(tx: Tx, domain: Domain) -> None:
             if not zone_tasks.settle(tx, task.id, claim, ZoneTaskStatus.COMPLETE, domain.id,
-                                     f'{domain.name} imported{_replaced(tx, domain, contents)}', self._now()) \
+                                     f'{domain.name} imported{_name_server_note(tx, domain, contents)}', self._now()) \
                     and not zone_tasks.made(tx, task.id, domain.id):  # the commit came through, the answer did not
-                raise _Taken(task=task.id)
+                raise _ClaimLost(task=task.id)
             zone_tasks.remove_pieces(tx, task.id)
 
         if task.pool_id is not None:
@@ -188,16 +186,16 @@ class ImportWorker:
     def _loop(self, largest: int | None) -> None:
         is_last = False
         while not is_last:
-            is_last = self._stopping.is_set()  # then nothing is claimed any more, and what is claimed given back
+            is_last = self._stopping.is_set()  # then nothing new is claimed, and claims are returned
             with self._changed:
-                seen = self._asked
+                seen = self._wakeups
             try:
-                while self.turn(largest):
+                while self.run_next(largest):
                     pass
             except Exception:  # the loop outlives whatever ails the database
                 LOG.exception('waiting imports could not be read; tried again in %g s', INTERVAL)
             with self._changed:
-                self._changed.wait_for(lambda: self._asked != seen or self._stopping.is_set(), INTERVAL)
+                self._changed.wait_for(lambda: self._wakeups != seen or self._stopping.is_set(), INTERVAL)
 
     def _keep_claims(self) -> None:
         while not self._stopping.wait(LEASE / 4):
@@ -205,7 +203,7 @@ class ImportWorker:
                 try:
                     self._storage.run(zone_tasks.keep_claim, task_id, claim,
                                       self._now() + timedelta(seconds=LEASE))
-                except Exception:  # a claim that lapses meanwhile costs a second try of the import, no more
+                except Exception:  # if the claim expires, the import is only tried a second time
                     LOG.exception('the claim on import %s could not be renewed; another Central may take it over',
                                   task_id)
 
@@ -214,7 +212,7 @@ class ImportWorker:
 
 
 class _Parts:
-    """The recordsets of a zone file, in parts; can be gone through again, for a transaction that is done again."""
+    """The recordsets of a zone file, in parts; iterable again when the transaction is repeated."""
 
     def __init__(self, contents: zonefile_parser.ZoneFileContents,
                  guarded: Callable[[Iterable[Sequence[WantedRecordSet]]],
@@ -226,14 +224,14 @@ class _Parts:
         return self._guarded(self._contents.parts())
 
 
-def _told(error: PoolError) -> str:
-    """All that is wrong, a line each."""
+def _all_mistakes(error: PoolError) -> str:
+    """All mistakes of a zone file, one a line, or the error."""
     every = error.kwargs.get('all')
     return '\n'.join(f'{field}: {why}.' for field, why in every) if every else str(error)
 
 
-def _replaced(tx: Tx, domain: Domain, contents: zonefile_parser.ZoneFileContents) -> str:
-    """Which name servers of the file's the zone does not have; '' when it has those of the pool, or none."""
+def _name_server_note(tx: Tx, domain: Domain, contents: zonefile_parser.ZoneFileContents) -> str:
+    """A note when the file's name servers differ from those of the pool, otherwise ''."""
     if not contents.name_servers:
         return ''
     [found] = recordsets.at_apex(tx, [domain.id], 'NS')
@@ -245,7 +243,7 @@ def _replaced(tx: Tx, domain: Domain, contents: zonefile_parser.ZoneFileContents
 
 
 def _lines(pieces: Iterable[bytes]) -> Iterator[str]:
-    """The lines of a zone file that is UTF-8."""
+    """The lines of a zone file in UTF-8."""
     decoder = codecs.getincrementaldecoder('utf-8')()
     rest = ''
     for piece in pieces:

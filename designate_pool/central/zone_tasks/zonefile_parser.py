@@ -1,4 +1,4 @@
-"""Zone files (RFC 1035 section 5) to what is to be created, and back.
+"""Parses zone files (RFC 1035 section 5) into requests, and writes them.
 
 ``$INCLUDE`` is refused, since it would read files of this host; ``$GENERATE`` counts towards the limit of records.
 """
@@ -27,13 +27,13 @@ from designate_pool.protocol.zonefile.reader import ZoneFileRecords
 
 #: Records of a zone file, the SOA among them; a million take a third of a gigabyte of memory.
 MAX_RECORDS = 2_000_000
-#: Recordsets that are made at once.
+#: Recordsets created at once.
 PART = 2000
-#: Records after which green threads that wait get their turn, and how many of them one that is not plain is worth.
+#: After this many records other green threads get a turn; one that needs dnspython's parser counts as this many.
 _TURN, _SLOW = 2000, 40
 
 #: The TTL of a recordset, the line of its first record, and its data: of one record, or of several by their text.
-#: Plain data is its text alone: a zone of a million records is held in memory so.
+#: Plain data is only its text, since a zone of a million records is held in memory in this form.
 _Set = tuple[int, int, str | Rdata | dict[str, str | Rdata]]
 
 
@@ -41,12 +41,12 @@ def parse(text: str | Iterable[str], limits: ProjectQuotas = ProjectQuotas()) ->
     """The domain and the recordsets of a zone file.
 
     The owner of the SOA names the domain; its TTL is the domain's.  The file's SOA and apex NS are not among the
-    recordsets, for these are made from the pool.  Records said twice count once; of several TTLs in a recordset the
-    lowest counts (RFC 2181 section 5.2).
+    recordsets, since these are generated from the pool.  Repeated records count once; of several TTLs in a recordset
+    the lowest is used (RFC 2181 section 5.2).
 
     :param text: or its lines
-    :param limits: what is certain to be more is not read to its end
-    :raises InvalidField: with the line, for what cannot be read or may not be in a zone; all of it as its ``all``
+    :param limits: reading stops when they are exceeded
+    :raises InvalidField: with the line, for what cannot be parsed or may not be in a zone; all mistakes as its ``all``
     :raises OverQuota: for more than *limits* allow
     """
     zone, mistakes = _Zone(limits), ZoneFileErrors(_invalid)
@@ -67,7 +67,7 @@ def parse(text: str | Iterable[str], limits: ProjectQuotas = ProjectQuotas()) ->
 
 
 def _invalid(found: Sequence[Mistake]) -> InvalidField:
-    """The error of what is wrong with a zone file: the first, and all of it as its ``all``."""
+    """The error for a zone file: the first mistake, and all of them as its ``all``."""
     field, why = found[0]
     return InvalidField(field=field, why=why, **({'all': found} if len(found) > 1 else {}))
 
@@ -95,7 +95,7 @@ def _domain(zone: _Zone) -> NewDomain:
 
 
 class ZoneFileContents:
-    """The recordsets of a zone file, made anew whenever they are asked for.
+    """The recordsets of a zone file, made anew by each iteration.
 
     :ivar name_servers: the file's NS data at the apex, which is not among them
     """
@@ -124,13 +124,13 @@ class ZoneFileContents:
             if len(part) == PART:
                 yield part
                 part = []
-                time.sleep(0)  # green threads that wait get their turn
+                time.sleep(0)  # let other green threads run
         if part:
             yield part
 
 
 class _Zone:
-    """The recordsets of a file as far as it is read."""
+    """The recordsets read so far."""
 
     def __init__(self, limits: ProjectQuotas) -> None:
         self._limits = limits
@@ -141,7 +141,7 @@ class _Zone:
 
     def read(self, records: ZoneFileRecords[Rdata | SOA]) -> None:
         """
-        :raises InvalidField: for more records than there may be
+        :raises InvalidField: for more than :data:`MAX_RECORDS`
         :raises OverQuota: for more than the limits allow
         """
         count = work = 0
@@ -174,7 +174,7 @@ class _Zone:
             self._count(key, len(held))
 
     def _count(self, key: str, size: int) -> None:
-        """Stop at what the quotas do not allow; NS that may be those of the apex, made from the pool, do not count."""
+        """Check the quotas; NS records that may be those of the apex, which come from the pool, do not count."""
         if key.endswith('\tNS') and (not self.apex or key == f'{self.apex}\tNS'):
             return
         self._records += 1
@@ -186,7 +186,7 @@ class _Zone:
     def _take_soa(self, name: str, ttl: int, soa: SOA, records: ZoneFileRecords[Rdata | SOA]) -> None:
         if self.soa is None:
             self.soa, self.apex = (soa, ttl, records.number), name
-        elif (soa, name) != (self.soa[0], self.apex):  # a transfer that was saved as text has it at both ends
+        elif (soa, name) != (self.soa[0], self.apex):  # a transfer saved as text has it at both ends
             records.refuse(f'a second SOA record; the first is in line {self.soa[2]}')
 
 
@@ -215,7 +215,7 @@ def _check(sets: dict[str, _Set], domain: NewDomain, mistakes: ZoneFileErrors) -
 
 
 def _check_aliases(sets: dict[str, _Set], aliases: set[str], mistakes: ZoneFileErrors) -> None:
-    """A CNAME must be alone at its name; seen here, because the parts of the contents are checked by themselves."""
+    """A CNAME must be alone at its name; checked here, since the parts are checked separately later."""
     types: dict[str, set[str]] = {}
     for key in sets:
         name, _, rtype = key.partition('\t')
@@ -231,7 +231,7 @@ def _check_aliases(sets: dict[str, _Set], aliases: set[str], mistakes: ZoneFileE
 
 
 def _first(key: str, found: _Set) -> str:
-    """The line of the first record of a set, as far as it is known by now."""
+    """The first record of a set as text."""
     name, _, rtype = key.partition('\t')
     ttl, _, data = found
     return f'{name} {ttl} {rtype} {_text(next(iter(_each(data))))}'

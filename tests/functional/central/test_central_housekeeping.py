@@ -21,7 +21,7 @@ class TestHousekeeping:
 
     def turn(self, database: Storage, clock: Clock) -> None:
         keeper = Purger(database, 1000, clock)
-        while keeper.turn():
+        while keeper.purge():
             pass
 
     def test_deleted_records_go_when_they_are_old_enough(self, central: Central, database: Storage,

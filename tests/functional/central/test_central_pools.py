@@ -90,7 +90,7 @@ class TestPools:
             self, central: Central, caller: Caller, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(pool_rules, 'PAGE', 2)
         made = [create(central, f'd{number}.example.') for number in range(5)]
-        page = transactions.renew_page
+        page = transactions.update_name_servers_page
         pages: list[str] = []
 
         def dying(tx: Tx, renewal: NameserverUpdate, after_id: str, *arguments: Any) -> Any:
@@ -99,7 +99,7 @@ class TestPools:
                 raise SystemExit
             return page(tx, renewal, after_id, *arguments)
 
-        monkeypatch.setattr(transactions, 'renew_page', dying)
+        monkeypatch.setattr(transactions, 'update_name_servers_page', dying)
         with pytest.raises(SystemExit):
             central.update_pool(WHO, {'id': made[0].pool_id, 'name_servers': ['ns9.example.net.']})
         central.resume_renewals()
@@ -121,14 +121,14 @@ class TestPools:
             self, central: Central, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(pool_rules, 'PAGE', 2)
         made = [create(central, f'd{number}.example.') for number in range(5)]
-        page = transactions.renew_page
+        page = transactions.update_name_servers_page
 
         def overtaken(tx: Tx, *arguments: Any) -> Any:
-            monkeypatch.setattr(transactions, 'renew_page', page)
+            monkeypatch.setattr(transactions, 'update_name_servers_page', page)
             nameserver_updates.begin(tx, NameserverUpdate(made[0].pool_id, 'f' * 32, False, ''), utcnow(), utcnow())
             return page(tx, *arguments)
 
-        monkeypatch.setattr(transactions, 'renew_page', overtaken)
+        monkeypatch.setattr(transactions, 'update_name_servers_page', overtaken)
         central.update_pool(WHO, {'id': made[0].pool_id, 'name_servers': ['ns9.example.net.']})
         rest = [each for each in made if central.get_domain(WHO, each.id).serial == each.serial]
         assert len(rest) == 3, 'the newer one has them all before it'

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from designate_pool import errors
-from designate_pool.central.rules.quotas import BELIEVED, ProjectQuotas
+from designate_pool.central.rules.quotas import CACHE_SECONDS, ProjectQuotas
 from designate_pool.central.service import Central
 from designate_pool.central.validation import names_and_rdata
 from designate_pool.central.zone_tasks import zonefile_parser
@@ -199,7 +199,7 @@ def test_another_central_learns_it_soon(limited: Central, database: Storage, cal
     other = Central(database, PoolManagerClient(caller), Inline(), clock=clock)
     other.set_quotas(ADMIN, 'red', {'zones': 1})
     create(limited, 'two.example.', who=RED)
-    clock.now += BELIEVED
+    clock.now += CACHE_SECONDS
     with pytest.raises(errors.OverQuota):
         create(limited, 'three.example.', who=RED)
 

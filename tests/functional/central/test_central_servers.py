@@ -241,10 +241,10 @@ def test_many_domains_are_not_counted_for_everybody_who_looks(database: Storage,
 
     create(central, 'a.example.com.')
     assert shown() == 1
-    monkeypatch.setattr(domain_counts, 'MANY', 2)
+    monkeypatch.setattr(domain_counts, 'CACHED_FROM', 2)
     create(central, 'b.example.com.')
     assert shown() == 2
     create(central, 'c.example.com.')
     assert (shown(), central.report_server(WHO, ONE).domains) == (2, 2)
-    clock.now += domain_counts.KEPT
+    clock.now += domain_counts.CACHE_SECONDS
     assert shown() == 3

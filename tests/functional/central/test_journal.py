@@ -240,16 +240,16 @@ def test_what_is_too_old_goes_and_the_rest_still_leads(zone: Zone, database: Sto
     clock.now += 3000
     new = [zone.put('a.', f'192.0.2.{number}') for number in range(6, 11)]
     keeper = Purger(database, 1000, clock, journal_age=4000)
-    keeper.turn()
+    keeper.purge()
     assert zone.rows() == 19 and all(zone.leads_from(serial) for serial in old)
     clock.now += 2000
-    while keeper.turn():
+    while keeper.purge():
         pass
     assert zone.rows() == zone.central.get_domain(WHO, zone.id).journal_records == 10
     assert [zone.leads_from(serial) for serial in old] == [False] * 4 + [True]
     assert all(zone.leads_from(serial) for serial in new)
     clock.now += 5000
-    while keeper.turn():
+    while keeper.purge():
         pass
     assert zone.rows() == 0 and zone.leads_from(new[-1])
     last = zone.put('a.', '192.0.2.99')

@@ -202,7 +202,7 @@ class TestFinding:
 class TestHousekeeping:
     def turn(self, database: Storage, clock: Clock, retention: float = 1000) -> None:
         keeper = Purger(database, retention, clock)
-        while keeper.turn():
+        while keeper.purge():
             pass
 
     def test_an_expired_plan_stays_for_a_while(self, central: Central, database: Storage, clock: Clock) -> None:

@@ -67,7 +67,7 @@ def test_no_more_imports_of_a_project_than_may_be_under_way(central: Central, da
     for who in (BLUE, WHO, WHO, WHO):
         few.store_import(who, [HEAD])
     few.remove(IMPORT, RED, first.id)
-    while central.imports.turn():
+    while central.imports.run_next():
         pass
     few.store_import(RED, [HEAD])
 
@@ -77,7 +77,7 @@ class TestAnImport:
                                                 tasks: ZoneTaskStore) -> None:
         task = tasks.store_import(RED, [SMALL[:50], SMALL[50:]])
         assert tasks.get(IMPORT, RED, task.id).status is ZoneTaskStatus.PENDING
-        assert central.imports.turn() and not central.imports.turn()
+        assert central.imports.run_next() and not central.imports.run_next()
         ended = tasks.get(IMPORT, RED, task.id)
         assert (ended.status, ended.message, ended.size) == (ZoneTaskStatus.COMPLETE, 'example.com. imported',
                                                              len(SMALL))
@@ -96,9 +96,9 @@ class TestAnImport:
         former = sa.select(table.c.id).where(sa.or_(table.c.claimed_until.is_(None), table.c.claimed_until < now))
         assert database.read(lambda tx: tx.execute(former).first()) is None, 'a Central that heeds no pool takes it'
         (taken,) = database.run(zone_tasks.claim, 'gone', now, now + timedelta(seconds=LEASE))
-        assert taken.id == task.id and not other.turn()
+        assert taken.id == task.id and not other.run_next()
         database.run(zone_tasks.keep_claim, task.id, 'gone', now - timedelta(seconds=1))
-        assert other.turn() and not other.turn()
+        assert other.run_next() and not other.run_next()
         ended = tasks.get(IMPORT, RED, task.id)
         assert central.get_domain(RED, ended.domain_id or '').pool_name == 'silver'
 
@@ -106,27 +106,27 @@ class TestAnImport:
         silver = central.create_pool(WHO, {'name': 'silver', 'name_servers': ['ns.silver.example.']})
         task = tasks.store_import(RED, [SMALL], silver.id)
         central.delete_pool(WHO, silver.id)
-        assert central.imports.turn() and not central.imports.turn()
+        assert central.imports.run_next() and not central.imports.run_next()
         ended = tasks.get(IMPORT, RED, task.id)
         assert ended.status is ZoneTaskStatus.ERROR and silver.id in (ended.message or '')
 
     def test_it_is_told_to_the_pool_manager(self, central: Central, tasks: ZoneTaskStore, caller: Caller) -> None:
         tasks.store_import(RED, [SMALL])
-        central.imports.turn()
+        central.imports.run_next()
         assert [(method, domain.name) for method, domain in caller.cast_domains] == [('create_domain', 'example.com.')]
 
     def test_many_pieces_and_parts(self, central: Central, tasks: ZoneTaskStore,
                                    monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr('designate_pool.central.zone_tasks.zonefile_parser.PART', 70)
         task = tasks.store_import(RED, hosts(700))  # twelve pieces, three transactions
-        central.imports.turn()
+        central.imports.run_next()
         domain_id = tasks.get(IMPORT, RED, task.id).domain_id
         assert domain_id is not None and central.export_zone(RED, domain_id).count('\n') == 3 + 2 + 700
 
     def test_a_bad_line_at_the_end_leaves_nothing(self, central: Central, database: Storage,
                                                   tasks: ZoneTaskStore) -> None:
         task = tasks.store_import(RED, [*hosts(500), b'bad A 192.0.2.300\n'])
-        central.imports.turn()
+        central.imports.run_next()
         ended = tasks.get(IMPORT, RED, task.id)
         assert (ended.status, ended.domain_id) == (ZoneTaskStatus.ERROR, None)
         assert (ended.message or '').startswith('line 504: ')
@@ -135,7 +135,7 @@ class TestAnImport:
     def test_a_line_without_an_end_is_refused(self, central: Central, tasks: ZoneTaskStore) -> None:
         for text in (b'; ' + b'x' * 2_000_000, HEAD + b'a TXT (\n' + (b'"' + b'x' * 250 + b'"\n') * 5000):
             task = tasks.store_import(RED, [text])
-            central.imports.turn()
+            central.imports.run_next()
             assert '1048576 characters' in (tasks.get(IMPORT, RED, task.id).message or '')
 
     def test_quotas_hold_for_it(self, database: Storage, central: Central, tasks: ZoneTaskStore, clock: Clock,
@@ -144,7 +144,7 @@ class TestAnImport:
         limited = Central(database, PoolManagerClient(Caller()), Inline(), clock=clock,
                           quotas=ProjectQuotas(zone_records=300))
         task = tasks.store_import(RED, hosts(301))
-        limited.imports.turn()
+        limited.imports.run_next()
         assert 'zone_records allows 300' in (tasks.get(IMPORT, RED, task.id).message or '')
         assert nothing_made(database)
 
@@ -152,7 +152,7 @@ class TestAnImport:
                                                           database: Storage) -> None:
         large = tasks.store_import(RED, [SMALL + b';' * import_worker.SMALL])
         small = tasks.store_import(RED, [SMALL])
-        assert central.imports.turn(import_worker.SMALL) and not central.imports.turn(import_worker.SMALL)
+        assert central.imports.run_next(import_worker.SMALL) and not central.imports.run_next(import_worker.SMALL)
         assert tasks.get(IMPORT, RED, small.id).status is ZoneTaskStatus.COMPLETE
         assert tasks.get(IMPORT, RED, large.id).status is ZoneTaskStatus.PENDING
 
@@ -162,8 +162,8 @@ class TestSeveralCentrals:
                            tasks: ZoneTaskStore) -> None:
         task = tasks.store_import(RED, [SMALL])
         seen: list[bool] = []
-        meddled = ImportWorker(database, self.after(lambda: seen.append(other.turn()), central), central._clock)
-        meddled.turn()
+        meddled = ImportWorker(database, self.after(lambda: seen.append(other.run_next()), central), central._clock)
+        meddled.run_next()
         assert (seen, tasks.get(IMPORT, RED, task.id).status) == ([False], ZoneTaskStatus.COMPLETE)
 
     def test_what_a_dead_one_held_another_finishes(self, central: Central, database: Storage, tasks: ZoneTaskStore,
@@ -171,22 +171,22 @@ class TestSeveralCentrals:
         task = tasks.store_import(RED, [SMALL])
         now = central._now()
         assert len(database.run(zone_tasks.claim, new_id(), now, now + timedelta(seconds=LEASE))) == 1
-        assert not central.imports.turn()
+        assert not central.imports.run_next()
         clock.now += LEASE + 1
-        assert central.imports.turn()
+        assert central.imports.run_next()
         assert tasks.get(IMPORT, RED, task.id).status is ZoneTaskStatus.COMPLETE
 
     def test_one_that_wakes_up_late_does_nothing_twice(self, central: Central, database: Storage, other: ImportWorker,
                                                        tasks: ZoneTaskStore, clock: Clock) -> None:
         def others_turn() -> None:
             clock.now += LEASE + 1
-            assert other.turn()
+            assert other.run_next()
             (made,) = central.find_domains(RED)
             gone = central.delete_domain(RED, made.id)
             central.update_status(RED, gone, Outcome.SUCCESS, gone.serial)  # the name is free again
 
         task = tasks.store_import(RED, [SMALL])
-        ImportWorker(database, self.after(others_turn, central), clock).turn()
+        ImportWorker(database, self.after(others_turn, central), clock).run_next()
         assert central.find_domains(RED) == []
         assert tasks.get(IMPORT, RED, task.id).status is ZoneTaskStatus.COMPLETE
 
@@ -194,21 +194,21 @@ class TestSeveralCentrals:
                                                   tasks: ZoneTaskStore, clock: Clock) -> None:
         task = tasks.store_import(RED, hosts(300))
         stopping = ImportWorker(database, self.after(lambda: stopping.stop(), central), clock)
-        stopping.turn()
+        stopping.run_next()
         assert count(database, schema.domains) == [0]
         clock.now += 1
-        assert other.turn()
+        assert other.run_next()
         assert tasks.get(IMPORT, RED, task.id).status is ZoneTaskStatus.COMPLETE
 
     def test_small_ones_are_claimed_together(self, central: Central, database: Storage, other: ImportWorker,
                                              tasks: ZoneTaskStore) -> None:
         waiting = [tasks.store_import(RED, [b'$ORIGIN %d.' % number + HEAD.removeprefix(b'$ORIGIN ')]).id
-                   for number in range(import_worker.AT_ONCE + 2)]
-        assert central.imports.turn(import_worker.SMALL)
-        while other.turn(import_worker.SMALL):
+                   for number in range(import_worker.CLAIM_BATCH + 2)]
+        assert central.imports.run_next(import_worker.SMALL)
+        while other.run_next(import_worker.SMALL):
             pass
-        assert self.ended(tasks, waiting) == [waiting[0], *waiting[import_worker.AT_ONCE:]]
-        while central.imports.turn(import_worker.SMALL):
+        assert self.ended(tasks, waiting) == [waiting[0], *waiting[import_worker.CLAIM_BATCH:]]
+        while central.imports.run_next(import_worker.SMALL):
             pass
         assert self.ended(tasks, waiting) == waiting
 
@@ -216,13 +216,13 @@ class TestSeveralCentrals:
                                                            other: ImportWorker,
                                                            tasks: ZoneTaskStore, clock: Clock) -> None:
         waiting = [tasks.store_import(RED, [b'$ORIGIN %d.' % number + HEAD.removeprefix(b'$ORIGIN ')]).id
-                   for number in range(import_worker.AT_ONCE)]
+                   for number in range(import_worker.CLAIM_BATCH)]
         stopping = ImportWorker(database, self.after(lambda: stopping.stop(), central), clock)
-        while stopping.turn(import_worker.SMALL):
+        while stopping.run_next(import_worker.SMALL):
             pass
         assert self.ended(tasks, waiting) == waiting[:1]  # that was begun, and had no part to stop at
         clock.now += 1
-        while other.turn(import_worker.SMALL):
+        while other.run_next(import_worker.SMALL):
             pass
         assert self.ended(tasks, waiting) == waiting
 
@@ -239,9 +239,9 @@ class TestSeveralCentrals:
                                                tasks: ZoneTaskStore) -> None:
         both = [tasks.store_import(RED, hosts(300)) for _ in range(2)]
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
-            for done in [pool.submit(each.turn) for each in (central.imports, other)]:
+            for done in [pool.submit(each.run_next) for each in (central.imports, other)]:
                 done.result(60)
-        while other.turn():  # where both saw the same one, the other is left
+        while other.run_next():  # where both saw the same one, the other is left
             pass
         ended = sorted((tasks.get(IMPORT, RED, each.id) for each in both), key=lambda task: task.status)
         assert [each.status for each in ended] == [ZoneTaskStatus.COMPLETE, ZoneTaskStatus.ERROR]
@@ -251,7 +251,7 @@ class TestSeveralCentrals:
     def test_one_that_is_deleted_meanwhile_comes_to_nothing(self, central: Central, database: Storage,
                                                             tasks: ZoneTaskStore, clock: Clock) -> None:
         task = tasks.store_import(RED, [SMALL])
-        ImportWorker(database, self.after(lambda: tasks.remove(IMPORT, RED, task.id), central), clock).turn()
+        ImportWorker(database, self.after(lambda: tasks.remove(IMPORT, RED, task.id), central), clock).run_next()
         assert nothing_made(database) and count(database, schema.zone_tasks) == [0]
 
     def test_trouble_of_ours_is_no_fault_of_the_zone_file(self, central: Central, database: Storage,
@@ -261,12 +261,12 @@ class TestSeveralCentrals:
 
         task = tasks.store_import(RED, [SMALL])
         failing = ImportWorker(database, fail, clock)
-        failing.turn()
+        failing.run_next()
         assert tasks.get(IMPORT, RED, task.id).status is ZoneTaskStatus.PENDING
-        assert not failing.turn()  # only after a pause
+        assert not failing.run_next()  # only after a pause
         for _ in range(MOST_TRIES):
             clock.now += 1000
-            failing.turn()
+            failing.run_next()
         ended = tasks.get(IMPORT, RED, task.id)
         assert (ended.status, ended.message) == (ZoneTaskStatus.ERROR, 'the database does not answer: it restarts.')
 
@@ -300,26 +300,26 @@ class TestWhatIsLeftBehind:
         half = ZoneTask(new_id(), IMPORT, project_id='red')
         database.run(zone_tasks.put_whole, half, [HEAD] * 3, now)
         clock.now += 600
-        assert not central.imports.turn() and tasks.page(IMPORT, RED, {}) == []
+        assert not central.imports.run_next() and tasks.page(IMPORT, RED, {}) == []
         with pytest.raises(ZoneImportNotFound):
             tasks.get(IMPORT, RED, half.id)
-        Purger(database, 1000, clock).turn()
+        Purger(database, 1000, clock).purge()
         assert count(database, schema.zone_tasks) == [1]
         clock.now += 3600
-        Purger(database, 1000, clock).turn()
+        Purger(database, 1000, clock).purge()
         assert count(database, schema.zone_tasks, schema.zone_task_pieces) == [0, 0]
 
     def test_ended_tasks_expire_and_waiting_ones_do_not(self, central: Central, database: Storage, tasks: ZoneTaskStore,
                                                         clock: Clock) -> None:
         tasks.store_import(RED, [SMALL])
-        central.imports.turn()
+        central.imports.run_next()
         waiting = tasks.store_import(RED, [b'; nothing'])
         clock.now += 5000
         keeper = Purger(database, 1000, clock, task_retention=10000)
-        keeper.turn()
+        keeper.purge()
         assert count(database, schema.zone_tasks) == [2]
         clock.now += 6000
-        keeper.turn()
+        keeper.purge()
         assert [each.id for each in tasks.page(IMPORT, RED, {})] == [waiting.id]
         assert count(database, schema.domains) == [1]
 
@@ -327,14 +327,14 @@ class TestWhatIsLeftBehind:
                                                            tasks: ZoneTaskStore, clock: Clock) -> None:
         for _ in range(2):  # the newest tombstone of a name stays
             tasks.store_import(RED, [SMALL])
-            central.imports.turn()
+            central.imports.run_next()
             (made,) = central.find_domains(RED)
             tasks.store_export(RED, made)
             gone = central.delete_domain(RED, made.id)
             central.update_status(RED, gone, Outcome.SUCCESS, gone.serial)
         clock.now += 5000
         keeper = Purger(database, 1000, clock, task_retention=100_000)
-        while keeper.turn():
+        while keeper.purge():
             pass
         assert count(database, schema.domains, schema.zone_tasks) == [1, 0]
 
@@ -364,7 +364,7 @@ class TestAnExport:
     def test_it_is_of_one_moment(self, central: Central, database: Storage, tasks: ZoneTaskStore,
                                  monkeypatch: pytest.MonkeyPatch) -> None:
         tasks.store_import(RED, hosts(2500))
-        central.imports.turn()
+        central.imports.run_next()
         (domain,) = central.find_domains(RED)
         changed: list[Any] = []
 

@@ -121,10 +121,10 @@ def test_one_that_has_been_silent_for_long_is_forgotten(central: Central, databa
     beat(database, 'silver', ('minidns', 'central'))
     keeper = Purger(database, 0, clock)
     clock.now += 80000
-    keeper.turn()
+    keeper.purge()
     assert set(statuses(central).values()) == {'DOWN'}
     clock.now += 10000
-    keeper.turn()
+    keeper.purge()
     assert statuses(central) == {}
 
 

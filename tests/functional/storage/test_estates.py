@@ -68,7 +68,7 @@ def upgraded(storage: Storage) -> Purger:
 
 def settled(storage: Storage) -> dict[tuple[str, str], set[str]]:
     """What is owned by server and domain after the upgrade."""
-    upgraded(storage).settle_estates()
+    upgraded(storage).reassign_ownership()
     found: dict[tuple[str, str], set[str]] = {}
     for server, key, name, rtype in storage.read(lambda tx: tx.execute(sa.select(schema.owned_rrsets)).all()):
         found.setdefault((server, key), set()).add(f'{name}\t{rtype}')

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from prometheus_client import REGISTRY
 
-from designate_pool.central.events import DELETE, UPDATE, DomainTransition, EventSender, said_before
+from designate_pool.central.events import DELETE, UPDATE, DomainTransition, EventSender, changed_by_another_request
 from designate_pool.model import Action, Context, Domain, Record, RecordSet, Status, utcnow
 
 NOW = utcnow()
@@ -83,6 +83,6 @@ def test_a_change_without_a_new_serial_is_no_transition(kept: Kept, caplog: pyte
 
 
 def test_what_another_request_has_done_was_said_before() -> None:
-    assert said_before(Context(request_id='req-2'), DOMAIN)
-    assert not said_before(Context(request_id='req-1'), DOMAIN)
-    assert not said_before(Context(), DOMAIN)
+    assert changed_by_another_request(Context(request_id='req-2'), DOMAIN)
+    assert not changed_by_another_request(Context(request_id='req-1'), DOMAIN)
+    assert not changed_by_another_request(Context(), DOMAIN)

@@ -558,7 +558,7 @@ def test_what_a_former_domain_owned_before_an_upgrade_is_managed_again(
     world.apply(domain, f'www.{NAME} A 192.0.2.9')
     assert f'Update www.{NAME}' in str(world.row(domain).last_error)
 
-    Purger(world.storage, 1000, lambda: utcnow().timestamp()).settle_estates()
+    Purger(world.storage, 1000, lambda: utcnow().timestamp()).reassign_ownership()
     later(world, clock, 3600)
     assert is_settled(world, domain), world.row(domain).last_error
     assert [line for line in world.there() if ' A ' in line] == [
