@@ -70,7 +70,7 @@ class MiniDns:
                                   tcp_timeouts)
         self._result_sender = ResultSender(pool_managers)
         self._client_loop = ClientLoop(_sources(listen))
-        self._soa_poller = SoaPoller(self._client_loop, self._result_sender.put)
+        self._soa_poller = SoaPoller(self._client_loop, self._result_sender.send)
         self._soa_sweep = SweepService(pool_managers, _sources(listen))
         self._config_watcher = (None if read_pool is None
                                 else ConfigWatcher(storage, pool.name, read_pool, self.set_pool))
@@ -88,7 +88,6 @@ class MiniDns:
         self._listener.bind()
         self._client_loop.open(self._runtime)
         self._tsig_grants.start(self._runtime)
-        self._result_sender.start(self._runtime)
         self._client_loop.start()
         self._soa_sweep.start(self._runtime)
         self._listener.start(self._runtime)
@@ -107,7 +106,6 @@ class MiniDns:
             hand_over_polls(self._soa_poller.polls_in_progress(), self._soa_poller.notifies_in_progress(),
                             self._other_minidns)
         self._soa_sweep.stop(self._other_minidns)
-        self._result_sender.stop()
 
     def set_pool(self, pool: Pool) -> None:
         """Replace the pool's servers.
@@ -151,20 +149,21 @@ class MiniDns:
         """
         self._check_pool(pool_name)
         recipient = ToPool(pool_name, context)
-        known = []
+        known, unknown = [], []
         for request in requests:
             _check_name(request.name)
             peer = self._find_peer(request.server_id) if request.poll else self._also_notify_peer(request.server_id)
             if peer is None and not request.poll:
                 continue
             if peer is None:
-                self._result_sender.put((recipient, PollResult(
+                unknown.append((recipient, PollResult(
                     request.domain_id, request.server_id, Outcome.ERROR, Answer.BAD, None,
                     f'MiniDNS knows no server {request.server_id}; is its configuration the pool manager\'s?',
                     incarnation=request.incarnation)))
             else:
                 known.append(PollOrder(peer, request.domain_id, request.name, request.serial, recipient, request.notify,
                                        request.poll, request.delay, request.seen, request.incarnation))
+        self._result_sender.send(*unknown)
         self._soa_poller.start_polls(known, RetrySchedule(timeout, retry_interval, max_retries))
 
     def audit_serials(self, context: Context, pool_name: str, started_at: datetime, server_ids: Sequence[str],

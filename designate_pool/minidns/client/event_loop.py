@@ -125,7 +125,7 @@ class ClientLoop:
         self._apply(query, NextStep.END)
 
     def post(self, handle: Callable[[list[T]], None], item: T) -> None:
-        """Have *handle* called in the runtime's threads, with *item* and what is posted for *handle* next after it."""
+        """Have *handle* called in the runtime's threads, with *item* and what else is posted for it until then."""
         self._posts.append((handle, item))
 
     def _run(self) -> None:
@@ -398,9 +398,12 @@ class ClientLoop:
 
 
 def _dispatch_posts(posts: list[tuple[Callable[[list[Any]], None], Any]]) -> None:
-    """Call the handlers in the order of the posts, once for consecutive posts to the same one."""
-    for handle, some in itertools.groupby(posts, key=lambda post: post[0]):
-        handle([item for _, item in some])
+    """Call each handler once, with all that was posted for it, so that it can make one message of it."""
+    by_handle: dict[Callable[[list[Any]], None], list[Any]] = {}
+    for handle, item in posts:
+        by_handle.setdefault(handle, []).append(item)
+    for handle, items in by_handle.items():
+        handle(items)
 
 
 def _log_errors(errors: list[str]) -> None:

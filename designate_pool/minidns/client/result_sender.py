@@ -1,49 +1,32 @@
-"""Sends results of polls to the pool managers, in batches."""
+"""Sends results of polls to the pool managers."""
 
 from __future__ import annotations
 
 import itertools
 import logging
 
-from designate_pool.concurrency import Runtime, WorkQueue
 from designate_pool.minidns.client.soa_poller import AddressedResult, ToCaller, ToPool
 from designate_pool.outage_log import OutageLog
 from designate_pool.rpc.pool_manager import PoolManagerClient
 
 LOG = logging.getLogger(__name__)
 
-_BATCH_SIZE = 1000
-
 
 class ResultSender:
-    """A queue of results, cast to the pool managers by one worker."""
+    """Casts results to the pool managers, all that it is given at once in one message to each pool."""
 
     def __init__(self, pool_managers: PoolManagerClient) -> None:
         self._pool_managers = pool_managers
-        self._queue: WorkQueue | None = None
         self._outage = OutageLog(LOG, 'poll results could not be sent to the pool manager; it polls again: %s',
                                  'poll results can be sent to the pool manager again')
 
-    def put(self, *results: AddressedResult) -> None:
-        """Send results; after :meth:`start`."""
-        assert self._queue is not None
-        self._queue.put(*results)
-
-    def start(self, runtime: Runtime) -> None:
-        self._queue = runtime.work_queue(self._send, _BATCH_SIZE, 'minidns-reports')
-
-    def stop(self) -> None:
-        """Send what is queued, and end."""
-        if self._queue is not None:
-            self._queue.stop(10)
-
-    def _send(self, batch: list[AddressedResult]) -> None:
-        pools = [(recipient, result) for recipient, result in batch if isinstance(recipient, ToPool)]
+    def send(self, *results: AddressedResult) -> None:
+        pools = [(recipient, result) for recipient, result in results if isinstance(recipient, ToPool)]
         pools.sort(key=lambda each: each[0].pool_name)
         for pool_name, group in itertools.groupby(pools, key=lambda each: each[0].pool_name):
             pool_results = list(group)
             self._cast('update_statuses', pool_results[0][0].context, pool_name, [result for _, result in pool_results])
-        for recipient, result in batch:
+        for recipient, result in results:
             if isinstance(recipient, ToCaller):
                 self._cast('update_status', recipient.context, recipient.domain, recipient.destination, result.status,
                            result.serial_number)
