@@ -1,4 +1,4 @@
-"""HTTP Basic (RFC 7617) with a token as password: how a browser gets to see the status page, and only that."""
+"""HTTP Basic (RFC 7617) with a token as password: for status pages in a browser, and for nothing else."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def is_for(path: str) -> bool:
 def password(method: str, path: str, authorization: str | None) -> str:
     """The token in the header Authorization; '' when there is none, or it is not for this.
 
-    Browsers send it along with whatever a foreign page asks for, so it must not be good for changing anything.
+    Browsers send it with requests of foreign pages too, so it must not allow any change.
 
     :raises Unauthorized: when the header is wrong
     """

@@ -1,4 +1,4 @@
-"""Who a request is from, and what of that resources ask."""
+"""Who a request is from, and what resources need of that."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from designate_pool.model import Context
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Identity:
-    """Who asks.
+    """The requester.
 
-    :ivar project: the project whose zones it may use; '' is nobody's
+    :ivar project: whose zones it may use; '' for none
     :ivar roles: in lower case, as they are called in the policy
     :ivar user: a name for people
-    :ivar key: what its requests are counted under
+    :ivar key: under which its requests are counted
     :ivar needs_project: whether it sees nothing without a project; else it sees all
     """
 
@@ -29,9 +29,9 @@ class Identity:
 
 
 def pool_requester(req: falcon.Request) -> Context:
-    """Who asks, for what concerns the pool as a whole and names zones of any project.
+    """The requester, for operations on a whole pool that name zones of any project.
 
-    It sees the names of all projects' zones where the policy lets it ask for all projects.
+    It sees the names of all zones where the policy allows it all projects.
     """
     requester: Context = req.context.requester
     return dataclasses.replace(requester, all_projects=requester.all_projects or req.context.sees_pool)
@@ -39,8 +39,8 @@ def pool_requester(req: falcon.Request) -> Context:
 
 def check_rule(req: falcon.Request, rule: str, what: str) -> None:
     """
-    :param what: is wanted that the operation's own rule says nothing of
-    :raises Forbidden: when the policy is against it
+    :param what: is to be done, beyond what the operation's own rule allows
+    :raises Forbidden: when the policy does not allow it
     """
     if not req.context.allows(rule):
         raise Forbidden(what=what, why=f'the policy {rule} does not allow your role')

@@ -1,7 +1,7 @@
-"""``auth = keystone``: OpenStack Identity says who asks, by keystonemiddleware around the application.
+"""``auth = keystone``: authentication by OpenStack Identity, with keystonemiddleware around the application.
 
-The filter removes from each request the headers that it sets itself, so what stands in them is Keystone's word.  It
-lets requests without a token pass, marked as such: which addresses are open to them is for the policy.
+The filter removes the headers from a request that it sets itself, so they can be trusted.  It passes requests without a
+token on, marked as such: the policy decides which operations are open to them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class KeystoneAuth:
         self._challenge = 'Keystone'
 
     def send_to(self, uri: str | None) -> None:
-        """Tell those who come without a token where tokens are to be had."""
+        """Set the URL where tokens are issued, for the challenge."""
         if uri:
             self._challenge = f'Keystone uri="{uri}"'
 
@@ -68,7 +68,7 @@ def wrap(app: Wsgi, conf: Any) -> Wsgi:
                   auth_token.ServiceError)
 
     class Filter(auth_token.AuthProtocol):
-        """The filter; that Keystone is down is not the fault of the token."""
+        """The filter; it tells a Keystone that is down from a wrong token."""
 
         def process_request(self, request: Any) -> Any:
             request.environ[_PASSED] = True
@@ -76,7 +76,7 @@ def wrap(app: Wsgi, conf: Any) -> Wsgi:
                 if not request.user_token:
                     password = basic.password(request.method, request.path, request.headers.get('Authorization'))
                     request.headers['X-Auth-Token'] = password
-            except Unauthorized:  # as without a token, which the application refuses in its own form
+            except Unauthorized:  # without a token the application refuses it in its own form
                 LOG.debug('a wrong header Authorization')
             try:
                 return super().process_request(request)
@@ -93,7 +93,7 @@ def wrap(app: Wsgi, conf: Any) -> Wsgi:
             try:
                 return super().fetch_token(token, **options)
             except auth_token.InvalidToken as error:
-                # The filter calls a token invalid that it could not ask about, too.
+                # The filter also calls a token invalid when Keystone did not answer.
                 if isinstance(error.__context__, unanswered):
                     raise _KeystoneDown(_reason(error.__context__)) from None
                 raise
@@ -102,7 +102,7 @@ def wrap(app: Wsgi, conf: Any) -> Wsgi:
 
     try:
         return Filter(app, {'oslo_config_config': conf, 'delay_auth_decision': True})
-    except Exception as error:  # whatever the plugin that is configured there makes of its options
+    except Exception as error:  # of the configured plugin about its options
         raise _wrong(f'[keystone_authtoken] {type(error).__name__}: {error}') from None
 
 
@@ -113,7 +113,7 @@ def uri(conf: Any) -> str | None:
 
 
 class _KeystoneDown(Exception):
-    """The token could not be looked at."""
+    """The token could not be checked."""
 
 
 def _reason(error: BaseException) -> str:

@@ -1,11 +1,10 @@
-"""Who asks, whether they may, and for whose zones: one middleware before every operation.
+"""Authentication and authorisation: one middleware before every operation.
 
-The steps for a request whose address is known: who is it (:class:`Authenticator`), does it come too often
-(:mod:`designate_pool.api.http.rate_limits`), does the policy let it do this (:mod:`designate_pool.api.auth.policy`),
-and what may it see: the :class:`~designate_pool.model.Context` that goes to Central with every call.
+The steps: who is the requester (:class:`Authenticator`), are there too many requests
+(:mod:`designate_pool.api.http.rate_limits`), does the policy allow it (:mod:`designate_pool.api.auth.policy`), and what
+may the requester see: the :class:`~designate_pool.model.Context` that goes to Central with every call.
 
-What nobody decided about is refused: whoever sends no token where the operation is not declared, and a token of no
-project.
+The default is refusal: of requests without a token for undeclared operations, and of tokens without a project.
 """
 
 from __future__ import annotations
@@ -37,12 +36,12 @@ _READING = ('GET', 'HEAD', 'OPTIONS')
 
 
 class Authenticator(Protocol):
-    """One way to know who asks."""
+    """A way of authentication."""
 
     def identify(self, req: falcon.Request) -> Identity | None:
-        """Who asks; None when the request does not say.
+        """The requester; None when the request has no credentials.
 
-        :raises Unauthorized: when what it says is wrong
+        :raises Unauthorized: when the credentials are wrong
         """
 
     def challenge(self, req: falcon.Request) -> str:
@@ -50,7 +49,7 @@ class Authenticator(Protocol):
 
 
 class NoAuth:
-    """Whoever comes may do everything, for the project of its choice, or without one for all of them."""
+    """Everybody may do everything, for the project they name, or for all projects."""
 
     def challenge(self, req: falcon.Request) -> str:
         return 'None'
@@ -62,9 +61,9 @@ class NoAuth:
 
 
 class AuthMiddleware:
-    """Falcon middleware; it stands behind the one that finds the operation.
+    """Falcon middleware; it comes after the one that finds the operation.
 
-    :param rules: what may be done by whom
+    :param rules: who may do what
     :param rates: how often
     """
 
@@ -106,7 +105,7 @@ class AuthMiddleware:
             self._refuse(req, resp, error)
 
     def _limit_rate(self, req: falcon.Request, resp: falcon.Response, identity: Identity | None) -> None:
-        """Without a token, or with a wrong one, requests are counted by where they come from."""
+        """Count the request: by its identity, or by its network if that is not known."""
         if req.env.get(ADMITTED):
             return  # it was counted when its headers came
         seconds = self._rates.take(f'address {network_of(req.remote_addr)}' if identity is None else identity.key)
@@ -122,7 +121,7 @@ class AuthMiddleware:
 
     def _context(self, req: falcon.Request, identity: Identity) -> Context:
         """
-        :raises Forbidden: when another project is asked for, or all of them, and the policy is against it
+        :raises Forbidden: when it names another project, or all, and the policy does not allow that
         """
         found = Context(request_id=req.context.request_id, project_id=identity.project, user=identity.user)
         sudo = header_project(req, SUDO)
@@ -146,12 +145,12 @@ class AuthMiddleware:
         raise error
 
 
-#: Who sends no token.
+#: The identity of requests without a token.
 NOBODY = Identity('', (), user='', key='')
 
 
 def _verb(operation: ApiOperation) -> str:
-    """What *operation* does, as it stands in a sentence."""
+    """What *operation* does, as part of a sentence."""
     return operation.summary[0].lower() + operation.summary[1:]
 
 

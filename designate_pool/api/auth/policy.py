@@ -1,21 +1,19 @@
-"""What may be done by whom: oslo.policy, with a documented default for every operation.
+"""Authorisation by oslo.policy, with a documented default rule for every operation.
 
-A policy file overrides single rules.  It is read again when it has changed; one that is wrong then is told of in the
-log, and what was there goes on being in force.
+A policy file overrides single rules; it is read again when it has changed.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-import threading
-import time
 from typing import Any, Protocol
 
 from oslo_policy import policy as oslo
 
 from designate_pool.api import operation_registry
 from designate_pool.api.auth.identity import Identity
+from designate_pool.api.auth.reloaded_file import ReloadedFile, file_stamp
 from designate_pool.api.schema.operation import ADMIN, ANYONE, CREATE_IN_POOL, MEMBER, OPERATOR, READER
 from designate_pool.errors import BadConfiguration
 
@@ -25,22 +23,22 @@ ALL_PROJECTS = 'all_projects'
 CHANGE_ALL_PROJECTS = 'change_all_projects'
 USE_SUDO = 'use_sudo'
 NEST_ZONES = 'nest_zones'
-#: Each role and the rule that it or one above it fulfils.
+#: The rule that a role and those above it fulfil.
 _RULES = {ANYONE: '@', READER: 'rule:is_reader', MEMBER: 'rule:is_member', OPERATOR: 'rule:is_operator',
           ADMIN: 'rule:is_admin'}
-#: Seconds between two looks at the files.
+#: Seconds between two checks of the files.
 CHECK_INTERVAL = 1.0
 
 
 class Rules(Protocol):
-    """What may be done by whom."""
+    """Decides who may do what."""
 
     def allow(self, rule: str, identity: Identity) -> bool:
-        """Whether *identity* may do what *rule* is about; no to a rule that is not there."""
+        """Whether *identity* may do what *rule* is about; False for an unknown rule."""
 
 
 class AllowAll:
-    """Rules by which everybody may do everything, where no policy was ever read."""
+    """Everybody may do everything: without a policy."""
 
     def allow(self, rule: str, identity: Identity) -> bool:
         return True
@@ -93,36 +91,16 @@ class OsloPolicy:
 
     def __init__(self, conf: Any) -> None:
         self._conf = conf
-        self._lock = threading.Lock()
-        self._enforcer = self._read()
-        self._stamp = self._file_stamps()
-        self._checked_at = time.monotonic()
+        make_enforcer(conf)  # the options have to be known before the stamps are taken
+        self._enforcer = ReloadedFile('policy file', self._read, self._file_stamps, CHECK_INTERVAL)
 
     def allow(self, rule: str, identity: Identity) -> bool:
-        if time.monotonic() - self._checked_at > CHECK_INTERVAL and self._lock.acquire(blocking=False):
-            try:
-                self._read_if_changed()
-            finally:
-                self._lock.release()
         creds = {'roles': list(identity.roles), 'project_id': identity.project, 'user_id': identity.user}
-        return bool(self._enforcer.enforce(rule, {'project_id': identity.project}, creds))
+        return bool(self._enforcer.get().enforce(rule, {'project_id': identity.project}, creds))
 
     def reload(self) -> None:
         """Read the policy file again now."""
-        with self._lock:
-            self._stamp = ()
-            self._read_if_changed()
-
-    def _read_if_changed(self) -> None:
-        stamp = self._file_stamps()
-        if stamp != self._stamp:
-            self._stamp = stamp
-            try:
-                self._enforcer = self._read()
-                LOG.info('the policy was read again')
-            except BadConfiguration as error:
-                LOG.error('the new policy file is not used, the old one still is: %s', error)
-        self._checked_at = time.monotonic()
+        self._enforcer.reload()
 
     def _read(self) -> oslo.Enforcer:
         enforcer = make_enforcer(self._conf)
@@ -131,44 +109,36 @@ class OsloPolicy:
             enforcer.check_rules(raise_on_violation=True)
         except oslo.InvalidDefinitionError as error:
             raise _wrong(f'{self._conf.oslo_policy.policy_file}: {error}') from None
-        except Exception as error:  # of the YAML parser, of the file system, or of oslo.policy's own reading
+        except Exception as error:  # of the YAML parser, the file system or oslo.policy
             raise _wrong(f'{self._conf.oslo_policy.policy_file}: it cannot be read as a policy '
                          f'({" ".join(str(error).split())})') from None
         _refuse_unreadable(enforcer, self._conf.oslo_policy.policy_file)
         _warn_of_unknown(enforcer)
-        # From here on it is we who look whether the file has changed: what oslo.policy reads anew and finds wrong
-        # would fail the request that made it look.
+        # From here on we check whether the file has changed: a wrong file that oslo.policy read itself would fail the
+        # request that made it read.
         enforcer.use_conf = False
         return enforcer
 
     def _file_stamps(self) -> tuple[Any, ...]:
-        """What changes when one of the files does."""
+        """What changes when one of the files changes."""
         wanted = self._conf.oslo_policy
         paths = [self._conf.find_file(each) for each in (wanted.policy_file, *wanted.policy_dirs)]
         folders = [path for path in paths if path and os.path.isdir(path)]
         paths.extend(os.path.join(folder, name) for folder in folders for name in sorted(os.listdir(folder)))
-        return tuple((path, *_stamp(path)) for path in paths if path)
+        return tuple((path, file_stamp(path)) for path in paths if path)
 
 
 def check_policy_file(conf: Any) -> None:
     """
-    :raises BadConfiguration: when a policy file is named and is not there; oslo.policy would go on without it
+    :raises BadConfiguration: when the named policy file does not exist; oslo.policy would go on without it
     """
     named = conf.oslo_policy.policy_file
     if conf.get_location('policy_file', 'oslo_policy').location.is_user_controlled and not conf.find_file(named):
         raise _wrong(f'there is no file {named}')
 
 
-def _stamp(path: str) -> tuple[int, ...]:
-    try:
-        found = os.stat(path)
-    except OSError:  # gone between two looks, which is a change as well
-        return ()
-    return found.st_mtime_ns, found.st_size, found.st_ino
-
-
 def _refuse_unreadable(enforcer: oslo.Enforcer, path: str) -> None:
-    """What oslo.policy cannot make sense of it takes for "nobody", and goes on."""
+    """oslo.policy takes a rule that it cannot parse for "nobody" and goes on."""
     wrong = [name for name, rule in enforcer.file_rules.items()
              if str(enforcer.rules[name]) == '!' and rule.check_str.strip() != '!']
     if wrong:
@@ -176,7 +146,7 @@ def _refuse_unreadable(enforcer: oslo.Enforcer, path: str) -> None:
 
 
 def _warn_of_unknown(enforcer: oslo.Enforcer) -> None:
-    """A rule of the file that is none of ours and that no other rule uses does nothing: a slip of the hand."""
+    """A rule of the file that is not ours and that no other rule uses has no effect: probably a typing error."""
     used = ' '.join(str(check) for check in enforcer.rules.values())
     former = {rule.deprecated_rule.name for rule in enforcer.registered_rules.values() if rule.deprecated_rule}
     for name in enforcer.file_rules:
@@ -192,7 +162,7 @@ def _wrong(why: str) -> BadConfiguration:
 def _documented(name: str, role: str, description: str, *methods: str,
                 former: str | None = None) -> oslo.DocumentedRuleDefault:
     """
-    :param former: what the rule was called; a policy file that says so still means it
+    :param former: an earlier name of the rule, which policy files may still use
     """
     deprecated = None if former is None else oslo.DeprecatedRule(
         former, _RULES[role], deprecated_reason='It is called as Designate calls it.', deprecated_since='0.2.0')

@@ -1,4 +1,4 @@
-"""``auth = token``: tokens from a file, in which only their SHA-256 stands.
+"""``auth = token``: tokens from a file, which has only their SHA-256.
 
 A line of the file is one token, its fields with blanks between them::
 
@@ -6,10 +6,10 @@ A line of the file is one token, its fields with blanks between them::
     deploy     shop     member         sha256:9f86d081884c7d65...      2027-01-31T00:00:00Z
     look       ops      reader,operator  sha256:60303ae22b998861...
 
-A token is 256 random bits, so one round of SHA-256 is enough: there is nothing to guess.  What is looked up is the
-digest of what was sent, which nobody can steer towards a digest that is there: the time that it takes tells nothing.
+A token is 256 random bits, so one round of SHA-256 is enough: it cannot be guessed.  The lookup is by the digest of
+what was sent, which nobody can choose, so its duration reveals nothing.
 
-The file is read again when it has changed.  If it is wrong then, the tokens that were there stay, and the log says so.
+The file is read again when it has changed; see :class:`designate_pool.api.auth.reloaded_file.ReloadedFile`.
 """
 
 from __future__ import annotations
@@ -17,11 +17,8 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import hmac
-import logging
-import os
 import re
 import secrets
-import threading
 from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 
@@ -29,11 +26,11 @@ import falcon
 
 from designate_pool.api.auth import basic
 from designate_pool.api.auth.identity import Identity
+from designate_pool.api.auth.reloaded_file import ReloadedFile, file_stamp
 from designate_pool.errors import BadConfiguration, Unauthorized
 from designate_pool.model import utcnow
 
-LOG = logging.getLogger(__name__)
-#: What every token begins with, so that those who look for secrets in places where none should be can find it.
+#: What every token begins with, so that scanners for leaked secrets can find it.
 PREFIX = 'dpt_'
 HEADER = 'X-Auth-Token'
 _LONGEST = 1 << 24
@@ -106,7 +103,7 @@ def parse_time(text: str) -> datetime:
 def parse(text: str, path: str) -> list[Token]:
     """The tokens of a file's *text*.
 
-    :raises BadConfiguration: that names every wrong line by its number, without the line: it may hold a secret
+    :raises BadConfiguration: with the number of every wrong line, without the line: it may hold a secret
     """
     tokens: list[Token] = []
     mistakes = []
@@ -154,11 +151,8 @@ class TokenAuth:
     """
 
     def __init__(self, path: str, clock: Callable[[], datetime] = utcnow) -> None:
-        self._path = path
         self._clock = clock
-        self._lock = threading.Lock()
-        self._stamp = _stamp(path)
-        self._tokens = _by_digest(read(path))
+        self._tokens = ReloadedFile('token file', lambda: _by_digest(read(path)), lambda: file_stamp(path))
 
     def challenge(self, req: falcon.Request) -> str:
         return basic.CHALLENGE if basic.is_for(req.path) else 'Token realm="designate-pool"'
@@ -167,9 +161,8 @@ class TokenAuth:
         secret = req.get_header(HEADER) or basic.password(req.method, req.path, req.auth)
         if not secret:
             return None
-        self._read_if_changed()
         wanted = digest(secret.strip())
-        found = self._tokens.get(wanted)
+        found = self._tokens.get().get(wanted)
         if found is None or not hmac.compare_digest(found.digest, wanted):
             raise Unauthorized(why='the one sent is not known')
         if found.expired(self._clock()):
@@ -178,23 +171,7 @@ class TokenAuth:
 
     def reload(self) -> None:
         """Read the file again now."""
-        with self._lock:
-            self._stamp = ()
-        self._read_if_changed()
-
-    def _read_if_changed(self) -> None:
-        stamp = _stamp(self._path)
-        if stamp == self._stamp:
-            return
-        with self._lock:
-            if stamp == self._stamp:
-                return
-            self._stamp = stamp
-            try:
-                self._tokens = _by_digest(read(self._path))
-                LOG.info('%d tokens were read again', len(self._tokens))
-            except BadConfiguration as error:
-                LOG.error('the new token file is not used, the old tokens still are: %s', error)
+        self._tokens.reload()
 
 
 def _by_digest(tokens: list[Token]) -> Mapping[str, Token]:
@@ -210,12 +187,3 @@ def _parse_line(fields: list[str]) -> Token:
         raise ValueError('the fourth field must be sha256: and 64 hexadecimal digits in lower case')
     return make_token(fields[0], fields[1], tuple(fields[2].split(',')), found[1],
                       parse_time(fields[4]) if len(fields) == 5 else None)
-
-
-def _stamp(path: str) -> tuple[int, ...]:
-    """What changes when the file does."""
-    try:
-        found = os.stat(path)
-    except OSError:  # it is gone: to read it tells why
-        return ()
-    return found.st_mtime_ns, found.st_size, found.st_ino

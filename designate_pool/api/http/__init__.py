@@ -1,1 +1,1 @@
-"""The HTTP server, and what a request passes before and after its operation."""
+"""The HTTP server, and the middleware around operations."""

@@ -1,8 +1,8 @@
-"""Whether a request's body is taken at all, decided when no more than its headers are there.
+"""Admission of a request's body, decided by its headers alone.
 
-The HTTP server (:mod:`designate_pool.api.http.server`) passes a request with a body through the application
-twice: first its headers alone, with :data:`HEAD` in the environment, and once more when the body is there.  So whoever
-may not ask, and who sends more than the operation takes, is answered before the body costs memory or disk.
+The HTTP server (:mod:`designate_pool.api.http.server`) passes a request with a body through the application twice:
+first its headers, with :data:`HEAD` in the environment, and again when the body has arrived.  So requests that are not
+allowed or too large are refused before the body costs memory or disk.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import falcon
 from designate_pool.api.schema.operation import ApiOperation
 from designate_pool.errors import BodyTooLarge, PoolError
 
-#: In the environment while only the headers are there: called with the bytes that the body may have, it has it taken.
+#: In the environment of headers alone: a function that admits the body, called with the bytes that it may have.
 HEAD = 'designate_pool.head'
-#: In the environment of a request whose headers were looked at by themselves before.
+#: In the environment of a request whose headers were checked before.
 ADMITTED = 'designate_pool.admitted'
 
 
 class Admission:
-    """Falcon middleware; the last of them, so that all others have let the request pass.
+    """Falcon middleware; the last one, so that all others have accepted the request.
 
     :param limits: bytes by the sizes of operations
     """
@@ -41,11 +41,11 @@ class Admission:
             raise BodyTooLarge(limit=limit)
         admit(limit)
         req.context.is_head_admitted = True
-        resp.complete = True  # nothing is carried out yet
+        resp.complete = True  # the operation is not carried out yet
 
 
 class OnlyPosted:
-    """An application that asks nobody who comes, so that the size alone decides: it takes bodies that are posted.
+    """Admission for an application without authentication: only POST may have a body, up to a size.
 
     :param limit: bytes
     """

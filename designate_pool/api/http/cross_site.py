@@ -1,38 +1,35 @@
-"""Web pages of others are kept out where nobody is asked for a token.
+"""Protection against cross-site requests where no token is required.
 
-A browser sends what any page that its user visits tells it to, also to this machine, and under a name of its own choice
-that leads here (DNS rebinding).  What browsers say of a request's origin no page can leave out, so it is believed.
-Browsers that say nothing of it still say that a form's contents are a form's, also of one that is empty.
+Any page that a user visits can make the browser send requests, also to this machine, and under a name that the page
+chooses (DNS rebinding).  A page cannot suppress the headers by which browsers tell the origin of a request, so these
+are trusted.  Browsers without them still send the content type of a form with its contents, even when it is empty.
 """
 
 from __future__ import annotations
 
 import http
 import ipaddress
-import json
 import re
 import socket
-import uuid
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from designate_pool.api.http.envelope import REQUEST_ID
+from designate_pool.api.http.envelope import REQUEST_ID, fault_outside
 from designate_pool.api.schema.json_types import printable
-from designate_pool.api.views import designate
 from designate_pool.errors import Forbidden, PoolError, WrongContentType
 
 Wsgi = Callable[..., Any]
 _HOST = re.compile(r'(?:\[(?P<address>[0-9a-f:.]+)\]|(?P<name>[^][:@/,\s]+))(?::[0-9]{1,5})?')
 _READING = ('GET', 'HEAD')
-#: The types that a page may send anywhere without its visitor's browser asking first.
+#: The types that a page may send to other sites without a preflight request of the browser.
 _OF_FORMS = ('application/x-www-form-urlencoded', 'multipart/form-data', 'text/plain')
 
 
 class CrossSiteGuard:
-    """*app* for all but web pages that come from elsewhere.
+    """*app*, closed to web pages of other sites.
 
-    :param hosts: names by which it is called, beside addresses, localhost and the name of this machine
+    :param hosts: its names, besides addresses, localhost and the name of this machine
     """
 
     def __init__(self, app: Wsgi, hosts: Collection[str] = ()) -> None:
@@ -43,8 +40,7 @@ class CrossSiteGuard:
         error = self._fault(environ)
         if error is None:
             return self._app(environ, start_response)
-        request_id = f'req-{uuid.uuid4()}'
-        body = json.dumps(designate.fault(error, request_id)).encode()
+        request_id, body = fault_outside(error)
         start_response(f'{error.code} {http.HTTPStatus(error.code).phrase}', [
             ('Content-Type', 'application/json'), ('Content-Length', str(len(body))), (REQUEST_ID, request_id)])
         return [body]
@@ -66,7 +62,7 @@ class CrossSiteGuard:
         if origin is not None and _netloc(origin) != host.lower():
             return f'the header Origin says {printable(origin)}'
         site = environ.get('HTTP_SEC_FETCH_SITE', 'same-origin')
-        # none: somebody has typed or kept the address, and so what follows is read
+        # none: the user has typed or bookmarked the address, so it is a navigation that reads
         allowed = ('same-origin', 'none') if environ['REQUEST_METHOD'] in _READING else ('same-origin',)
         if site not in allowed and not _is_navigation(environ):
             return f'the header Sec-Fetch-Site says {printable(site)}'
@@ -83,7 +79,7 @@ class CrossSiteGuard:
             ipaddress.ip_address(name)
         except ValueError:
             return False
-        return True  # nobody can make an address lead elsewhere
+        return True  # an address cannot be rebound
 
 
 def _own_names() -> tuple[str, str]:
@@ -99,6 +95,6 @@ def _netloc(origin: str) -> str:
 
 
 def _is_navigation(environ: Mapping[str, Any]) -> bool:
-    """Whether somebody follows a link to a page of ours, which the page with the link does not get to see."""
+    """Whether the user follows a link to a page of ours; the page with the link cannot read ours."""
     return environ['REQUEST_METHOD'] in _READING and environ.get('HTTP_SEC_FETCH_MODE') == 'navigate' \
         and environ.get('HTTP_SEC_FETCH_DEST') == 'document'

@@ -1,4 +1,4 @@
-"""What every answer has: JSON, a status, a request id; and what becomes of an error."""
+"""What every answer has: JSON, a status, a request id; and how errors are answered."""
 
 from __future__ import annotations
 
@@ -19,25 +19,30 @@ from designate_pool.model import Context
 
 LOG = logging.getLogger(__name__)
 REQUEST_ID = 'X-Openstack-Request-Id'
-#: Characters of an address that are logged; none may be a line of its own there.
+#: Characters of a path that are logged.
 _LONGEST_PATH = 200
-#: Anything else that came as an id might be there to be misread in a log.
+#: Other ids are not accepted: they could forge lines of a log.
 _REQUEST_ID = re.compile('req-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}')
 
 
-class _Falcon(PoolError):
+class HttpError(PoolError):
     """{why}."""
+
+    def __init__(self, code: int, phrase: str, why: str) -> None:
+        super().__init__(why=why)
+        self.code = code
+        self.type = phrase.lower().replace(' ', '_').replace('-', '_')
 
 
 class Envelope:
-    """Falcon middleware: gives each request its id, or leaves it the one that it brought along."""
+    """Falcon middleware: gives each request an id, unless it has one."""
 
     def process_request(self, req: falcon.Request, resp: falcon.Response) -> None:
         given = (req.get_header(REQUEST_ID) or '').strip().lower()
-        req.context.request_id = given if _REQUEST_ID.fullmatch(given) else f'req-{uuid.uuid4()}'
+        req.context.request_id = given if _REQUEST_ID.fullmatch(given) else new_request_id()
         resp.set_header(REQUEST_ID, req.context.request_id)
         if req.method == 'HEAD':
-            # It is carried out as GET; the body is left out at the end.
+            # Carried out as GET, without the body at the end.
             req.context.is_head = True
             req.method = 'GET'
 
@@ -46,8 +51,18 @@ class Envelope:
             req.method = 'HEAD'
 
 
+def new_request_id() -> str:
+    return f'req-{uuid.uuid4()}'
+
+
+def fault_outside(error: PoolError) -> tuple[str, bytes]:
+    """The id and the answer of a request that is refused outside of the application."""
+    request_id = new_request_id()
+    return request_id, json.dumps(designate.fault(error, request_id)).encode()
+
+
 def requester(req: falcon.Request) -> Context:
-    """Who asks, as :class:`designate_pool.api.auth.middleware.middleware.AuthMiddleware` found out."""
+    """The requester, as :class:`designate_pool.api.auth.middleware.AuthMiddleware` has authenticated it."""
     found: Context = req.context.requester
     return found
 
@@ -55,7 +70,7 @@ def requester(req: falcon.Request) -> Context:
 def answer(resp: falcon.Response, content: Any, status: int = 200, at: str | None = None) -> None:
     """Send *content* as JSON.
 
-    :param at: the address of what was made, for the header Location
+    :param at: the address of what was created, for the header Location
     """
     resp.status = status
     resp.content_type = falcon.MEDIA_JSON
@@ -65,8 +80,8 @@ def answer(resp: falcon.Response, content: Any, status: int = 200, at: str | Non
 
 
 def handle_errors(app: falcon.App[Any, Any]) -> None:
-    """Have every error answered in Designate's form."""
-    # Falcon takes the handler of the nearest class
+    """Answer every error in Designate's form."""
+    # Falcon chooses the handler of the nearest class.
     app.add_error_handler(Exception, _unexpected)
     app.add_error_handler(falcon.HTTPError, _of_falcon)
     app.add_error_handler(PoolError, _of_ours)
@@ -80,7 +95,7 @@ def _of_ours(req: falcon.Request, resp: falcon.Response, error: PoolError, param
 
 def _of_falcon(req: falcon.Request, resp: falcon.Response, error: falcon.HTTPError, params: Any) -> None:
     if not hasattr(req.context, 'request_id'):
-        # Some methods falcon refuses before it asks any middleware.
+        # Falcon refuses some methods before it calls any middleware.
         Envelope().process_request(req, resp)
     missing = not_implemented.find(req.method, req.path)
     if isinstance(error, falcon.HTTPRouteNotFound):
@@ -92,10 +107,7 @@ def _of_falcon(req: falcon.Request, resp: falcon.Response, error: falcon.HTTPErr
         why += '' if missing is None else f'. {missing}'.rstrip('.')
     else:
         why = (error.description or phrase).rstrip('.')
-    found = _Falcon(why=why)
-    found.code = error.status_code
-    found.type = phrase.lower().replace(' ', '_').replace('-', '_')
-    _of_ours(req, resp, found, params)
+    _of_ours(req, resp, HttpError(error.status_code, phrase, why), params)
     resp.set_headers(error.headers or {})
 
 

@@ -1,9 +1,9 @@
-"""The queue of requests that wait for a worker: all who ask have their turns, and none of them holds all workers.
+"""The queue of requests that wait for a worker: clients take turns, and none of them holds all workers.
 
-A client is who sends a token; where there is none, who names a project; and else who calls from an address.  Once a
-request has shown whose token it is (:meth:`Turn.assign_to`), all tokens of a project are one client.  A client holds
-``most`` workers at a time, and an address with all its clients ``most_of_address``: what they ask beyond that waits,
-also while workers are idle, so that whoever else comes has one at once.  The IPv6 addresses of a network are one.
+A client is a token; without a token the project that the request names; else its address.  Once the token's project is
+known (:meth:`Turn.assign_to`), all tokens of that project are one client.  A client holds ``most`` workers at a time,
+and an address with all its clients ``most_of_address``: further requests wait even while workers are idle, so that
+another client gets one at once.  The IPv6 addresses of one network count as one.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from designate_pool.api.http.client_network import network_of
 
 #: In a request's environment: its :class:`Turn`.
 TURN = 'designate_pool.turn'
-#: Tokens of which it is remembered whose they are; the one that was longest silent is forgotten first.
+#: Tokens whose project is remembered; the least recently used is forgotten first.
 MOST_REMEMBERED = 10000
 
 
 class FairQueue:
     """A queue in which addresses take turns, and the tokens of an address among themselves.
 
-    An address or a token with a thousand requests in it keeps the next one waiting for one of them, not for all.  Its
-    methods are called with *changed* held, as waitress does; those of :class:`Turn` without it.
+    A new client waits for one request of an address or token that has a thousand queued, not for all.  Methods are
+    called with *changed* held, as waitress does; those of :class:`Turn` without it.
 
-    :param changed: is told when something may be taken that could not be before
+    :param changed: notified when a request may be taken that could not be before
     :param most: workers that one client holds at a time
     :param most_of_address: workers that all clients of one address hold together
     """
@@ -50,7 +50,7 @@ class FairQueue:
         return self._count
 
     def __bool__(self) -> bool:
-        """Whether there is something to be taken."""
+        """Whether a request may be taken now."""
         return self._next() is not None
 
     def append(self, task: Any) -> None:
@@ -64,7 +64,7 @@ class FairQueue:
 
     def popleft(self) -> Turn:
         """
-        :raises KeyError: when there is nothing to be taken
+        :raises KeyError: when none may be taken now
         """
         found = self._next()
         if found is None:
@@ -100,7 +100,7 @@ class FairQueue:
             self._clients.popitem(last=False)
 
     def _next(self) -> tuple[str, str] | None:
-        """The address and the sender whose turn it is, of those that do not hold as much as they may."""
+        """The address and sender whose turn it is, of those below their limits."""
         for address, queues in self._waiting.items():
             if self._held[_address_total(address)] < self._most_of_address:
                 for sender in queues:
@@ -115,9 +115,9 @@ class FairQueue:
 class Turn:
     """A request that a worker has.
 
-    :param task: as in :meth:`Turns.append`
-    :param sender: the token that came with it, or who is said to ask
-    :ivar client: whose workers it counts among
+    :param task: as in :meth:`FairQueue.append`
+    :param sender: the token that came with it, or the project it names
+    :ivar client: to which it counts
     """
 
     def __init__(self, queue: FairQueue, task: Any, address: str, sender: str, client: str) -> None:
@@ -132,7 +132,7 @@ class Turn:
         return self.client, _address_total(self._address)
 
     def service(self) -> None:
-        """Have it carried out."""
+        """Carry the request out."""
         self.task.requests[0].turn = self
         try:
             self.task.service()
@@ -144,7 +144,7 @@ class Turn:
         self.task.cancel()
 
     def assign_to(self, client: str) -> None:
-        """It has turned out whose token this is."""
+        """Count it to *client*, now that the owner of the token is known."""
         if client != self.client:
             with self._queue.changed:
                 self._queue.remember(self._sender, client)
@@ -154,7 +154,7 @@ class Turn:
 
     @contextlib.contextmanager
     def released(self) -> Iterator[None]:
-        """Within, it counts as nobody's: another worker stands in for the one that has it."""
+        """Within, it counts to no client: another worker replaces the one that has it."""
         with self._queue.changed:
             self._queue.release(self)
         try:

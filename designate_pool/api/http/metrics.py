@@ -1,4 +1,4 @@
-"""What is counted of requests: how many of each operation came to which status, and what they took."""
+"""Metrics of requests: how many by operation and status, and their durations."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import falcon
 
 from designate_pool import metrics
 
-#: In the place of an operation: an address or method that there is not, or a request that was refused before.
+#: In place of an operation: for an unknown path or method, or a request refused earlier.
 NONE = 'none'
 
 
 class RequestMetrics:
-    """Falcon middleware; as the first of them it sees all that the others do.
+    """Falcon middleware; as the first one it sees the work of all others.
 
-    The label is the operation's name in the document, so a made-up address makes no new label.
+    The label is the operation's name in the document, so an invented path makes no new label.
     """
 
     def process_request(self, req: falcon.Request, resp: falcon.Response) -> None:
@@ -24,7 +24,7 @@ class RequestMetrics:
 
     def process_response(self, req: falcon.Request, resp: falcon.Response, resource: Any, req_succeeded: bool) -> None:
         if not hasattr(req.context, 'began_at') or getattr(req.context, 'is_head_admitted', False):
-            return  # some methods falcon refuses before it asks any middleware; headers alone are no request yet
+            return  # falcon refuses some methods before any middleware; headers alone are no request yet
         operation = getattr(req.context, 'operation', None)
         name = NONE if operation is None else operation.name
         metrics.REQUESTS.labels(name, str(resp.status_code)).inc()

@@ -1,8 +1,7 @@
-"""How many requests a second are taken from one token, project or address.
+"""Limits of requests a second for one token, project or address: token buckets.
 
-A bucket of tokens per key: it holds *burst* of them, each request takes one, and *rate* of them come back every second.
-So one that asks too often is told to wait, and costs the others next to nothing.  The buckets are in the memory of this
-process: with several API processes each counts for itself.
+A bucket holds *burst* tokens, each request takes one, and *rate* of them come back every second.  The buckets are in
+the memory of this process: several API processes count separately.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 
-#: Keys remembered; the one that was longest silent is forgotten first, and begins anew with a full bucket.
+#: Buckets that are kept; the least recently used is dropped first, and starts again full.
 MOST_REMEMBERED = 10000
 
 

@@ -1,4 +1,4 @@
-"""From an HTTP request to values; everything wrong with it becomes an error that names the field."""
+"""Values out of HTTP requests; every mistake is an error that names the field."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def body(req: falcon.Request, table: request_fields.Table, optional: bool = Fals
     :param optional: whether no body at all stands for an empty object
     :param limit: how many bytes it may have
     """
-    # Without a type a web page of others may send a body without its visitor's browser asking first.
+    # Without a type a page of another site could send a body without a preflight request.
     _expect(req, 'application/json', required=bool(req.content_length))
     content = _content(req, limit)
     if optional and not content:
@@ -97,7 +97,7 @@ def _no_number(word: str) -> None:
 
 
 class _Objects:
-    """Makes objects of what is read, and gives green threads that wait their turns."""
+    """Makes objects of what is read, and yields to other green threads."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -118,9 +118,9 @@ class _Objects:
 
 @dataclasses.dataclass(frozen=True)
 class ListRequest:
-    """What part of a list is wanted.
+    """A query of a list.
 
-    :ivar criterion: what must match, in Central's words
+    :ivar criterion: what must match, by Central's names
     :ivar limit: how many at most
     """
 
@@ -152,7 +152,7 @@ def query(req: falcon.Request, table: request_fields.Table) -> dict[str, Any]:
 
 
 def page_links(req: falcon.Request, found: list[Any], limit: int) -> tuple[list[Any], dict[str, str]]:
-    """The page out of *found*, which may hold one too many, and the links beside it."""
+    """The page in *found*, which may have one entry too many, and its links."""
     links = {'self': req.url}
     if len(found) <= limit:
         return found, links

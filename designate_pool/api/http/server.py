@@ -1,15 +1,15 @@
 """The HTTP server: waitress, in a thread of its own, with limits that keep one client from stopping the others.
 
-* What waits for long (see :data:`ASIDE`) has a thread beside the workers.
+* A request that waits long (see :data:`LONG_WAIT`) gets a thread besides the workers.
 * A request reaches a worker only when it is there in full, and an answer is buffered in full (in a temporary file when
   it is large), so no slow client ever holds a worker.
 * A connection is closed when nothing moved on it for ``idle_timeout`` seconds, or when a request
   took longer than ``request_timeout`` to arrive, however steadily it drips.
-* Of a request with a body the headers are judged by themselves (:mod:`designate_pool.api.http.admission`); the body is
-  read when they were found good, and as far as the operation and the limit of all bodies allow.
-* Those who ask have turns (:mod:`designate_pool.api.http.fair_queue`), so that nobody waits behind all that another
-  asks for; and none of them holds all workers, however long its requests take.
-* When all places for connections are taken, the address that holds most of them gives one up.
+* The headers of a request with a body are checked first (:mod:`designate_pool.api.http.admission`); then its body is
+  read, as far as the operation and the limit of all bodies allow.
+* Clients take turns (:mod:`designate_pool.api.http.fair_queue`), so that none waits behind all requests of another, and
+  none holds all workers.
+* When the limit of connections is reached, the address that has most of them loses one.
 * What waitress itself refuses (not HTTP, too large) is answered in the same form as every other error.
 """
 
@@ -19,12 +19,10 @@ import collections
 import contextlib
 import copy
 import functools
-import json
 import logging
 import socket
 import threading
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -35,18 +33,17 @@ from waitress.utilities import BadRequest, Error, RequestEntityTooLarge
 
 from designate_pool.api.http.admission import ADMITTED, HEAD
 from designate_pool.api.http.client_network import network_of
-from designate_pool.api.http.envelope import REQUEST_ID
+from designate_pool.api.http.envelope import REQUEST_ID, HttpError, fault_outside
 from designate_pool.api.http.fair_queue import TURN, FairQueue, Turn
-from designate_pool.api.views import designate
-from designate_pool.errors import PoolError, TooManyBodies
+from designate_pool.errors import TooManyBodies
 from designate_pool.model import Endpoint
 
 LOG = logging.getLogger(__name__)
-#: In a request's environment: a context manager; within it another worker stands in for the one that has the request.
+#: In a request's environment: a context manager; within it an additional worker replaces the one that has the request.
 LONG_WAIT = 'designate_pool.long_wait'
-#: Bytes of a body that the limit of all bodies together does not ask about: the limit of connections bounds them.
+#: Bodies of at most so many bytes do not count in the limit of all bodies: the limit of connections bounds them.
 SMALL_BODY = 1 << 20
-#: Bytes of what stands around the chunks of a body: a chunk's size with its extensions, and what follows the last one.
+#: Bytes of the framing of chunks: a chunk's size with its extensions, and the trailer.
 MOST_FRAMING = 1 << 14
 
 
@@ -58,10 +55,10 @@ class ApiServer:
     :param threads: how many requests are worked on at once
     :param threads_per_client: how many of them one client may hold at a time; 0 for half of them
     :param connections: how many clients may be connected at once; more wait in the backlog
-    :param body_limit: bytes of a request's body that are taken at all
-    :param bodies_limit: bytes of all bodies over :data:`LITTLE` together
-    :param checks_headers: whether the application is to be shown headers by themselves, as
-        :mod:`designate_pool.api.http.admission` says
+    :param body_limit: bytes that the body of a request may have
+    :param bodies_limit: bytes of all bodies over :data:`SMALL_BODY` together
+    :param checks_headers: whether the application checks headers before bodies are read, see
+        :mod:`designate_pool.api.http.admission`
     """
 
     def __init__(self, app: Callable[..., Any], listen: Endpoint, threads: int = 16, connections: int = 500,
@@ -99,7 +96,7 @@ class ApiServer:
         """
         :raises OSError: when it cannot listen there
         """
-        # One line for every request that waits for a worker helps nobody in a flood.
+        # A line for every request that waits for a worker is no help in a flood.
         logging.getLogger('waitress.queue').setLevel(logging.ERROR)
         adjusted = adjustments.Adjustments(**self._options)
         self._server = _Server(self._serve, self._map, adj=adjusted, request_timeout=self._request_timeout,
@@ -155,17 +152,17 @@ class ApiServer:
     def _turn(self, seconds: float) -> None:
         try:
             wasyncore.loop(timeout=seconds, use_poll=True, map=self._map, count=1)
-        except Exception:  # one connection's trouble, or too many files open: the others are still to be served
+        except Exception:  # of one connection, or too many open files: the others are served on
             LOG.exception("the API server's loop failed; it goes on")
             time.sleep(0.1)
 
 
 class _Parser(HTTPRequestParser):
-    """A request that arrives, and whose headers are judged by themselves.
+    """A request that arrives, and whose headers are checked first.
 
-    :ivar headers_checked: whether the application was shown the headers
-    :ivar limit: bytes that its body may have; None until it was admitted
-    :ivar exceeded_limit: whether all bodies together have become too large
+    :ivar headers_checked: whether they were passed to the application
+    :ivar limit: bytes that its body may have; None until it is admitted
+    :ivar exceeded_limit: the limit of all bodies together, once they exceed it
     """
 
     expect_continue: bool = False
@@ -178,7 +175,7 @@ class _Parser(HTTPRequestParser):
         had_headers = self.headers_finished
         try:
             consumed: int = super().received(data)
-        except ValueError:  # waitress makes numbers and addresses of them without a look
+        except ValueError:  # waitress converts numbers and addresses in them unchecked
             self.error, self.completed = BadRequest('The headers are invalid'), True
             return len(data)
         if not self.headers_checked and self.expect_continue:
@@ -188,7 +185,7 @@ class _Parser(HTTPRequestParser):
         elif self.limit is not None and self.received_bytes > self.limit:
             self.error, self.completed = RequestEntityTooLarge(f'exceeds max_body of {self.limit}'), True
         elif self.chunked and self.headers_finished and not had_headers and 'CONTENT_LENGTH' in self.headers:
-            # Whoever is in front of us may have gone by the other one (RFC 9112 section 6.3).
+            # A proxy may have used the other one (RFC 9112 section 6.3).
             self.error, self.completed = BadRequest('Transfer-Encoding and Content-Length exclude each other'), True
         elif not self.completed and self._framing > MOST_FRAMING:
             self.error, self.completed = BadRequest(f'a chunk size or trailer exceeds {MOST_FRAMING} bytes'), True
@@ -196,12 +193,12 @@ class _Parser(HTTPRequestParser):
 
     @property
     def _framing(self) -> int:
-        """Bytes around the chunks that are held since their end is not there."""
+        """Bytes of framing that are buffered because it is not complete."""
         return len(self.body_rcv.control_line) + len(self.body_rcv.trailer) if self.chunked else 0
 
     @property
     def received_bytes(self) -> int:
-        """Bytes of the body that are there."""
+        """Bytes of the body so far."""
         return 0 if self.body_rcv is None else self.body_rcv.__len__()
 
     @property
@@ -226,7 +223,7 @@ class _Task(task.WSGITask):
 
 
 class _HeadersOnly:
-    """Stands in the queue for a request of which the headers alone are there."""
+    """Queued in place of a request of which only the headers have arrived."""
 
     error = None
 
@@ -240,7 +237,7 @@ class _HeadersOnly:
 
 
 class _HeadersTask(task.WSGITask):
-    """Has the application judge the headers: its answer is the answer, unless it admits the body."""
+    """Passes the headers to the application, whose answer is sent unless it admits the body."""
 
     admitted = False
 
@@ -269,10 +266,10 @@ class _HeadersTask(task.WSGITask):
 
 
 class _Channel(HTTPChannel):
-    """A connection that knows since when its request has been arriving, and that lets a refused client finish.
+    """A connection that times the arrival of its request, and lets a refused client finish.
 
-    A socket that is closed with unread data in it is reset, and the client never sees why it was refused.  So after a
-    refusal only our side is closed; what the client still sends is thrown away, until it is done or its time is up.
+    A socket that is closed with unread data is reset, and the client never sees why it was refused.  So after a
+    refusal only our side is closed; what the client still sends is discarded, until it is done or its time is over.
     """
 
     arriving_since: float | None = None
@@ -281,7 +278,7 @@ class _Channel(HTTPChannel):
     close_when_flushed = False
 
     def check_client_disconnected(self) -> bool:
-        # Nothing is read while a request is worked on, so what the client does is only seen by looking.
+        # Nothing is read while a request is worked on, so a disconnect is only seen by peeking.
         try:
             return not self.connected or not self.socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
         except BlockingIOError:
@@ -323,7 +320,7 @@ class _Channel(HTTPChannel):
         return (_HeadersTask if isinstance(request, _HeadersOnly) else _Task)(channel, request)
 
     def _flush_some(self, do_close: bool = True) -> None:
-        # The loop of waitress takes no lock when no request is worked on, while a worker that has just judged headers
+        # The loop of waitress takes no lock when no request is worked on, while a worker that has just checked headers
         # may be writing "100 Continue".
         with self.outbuf_lock:
             super()._flush_some(do_close=do_close)
@@ -348,25 +345,18 @@ class _Channel(HTTPChannel):
 
 
 class _ErrorTask(task.ErrorTask):
-    """Tells what waitress refuses in the form of every other error."""
+    """Answers what waitress refuses in the form of every other error."""
 
     def execute(self) -> None:
         error = self.request.error
-        fault = _Refused(why=' '.join(str(error.body).split()).rstrip('.') or error.reason)
-        fault.code = error.code
-        fault.type = error.reason.lower().replace(' ', '_')
-        request_id = f'req-{uuid.uuid4()}'
-        body = json.dumps(designate.fault(fault, request_id)).encode()
+        why = ' '.join(str(error.body).split()).rstrip('.') or error.reason
+        request_id, body = fault_outside(HttpError(error.code, error.reason, why))
         self.status = f'{error.code} {error.reason}'
         self.response_headers.extend([('Content-Type', 'application/json'), (REQUEST_ID, request_id)])
         self.channel.refused = True
         self.set_close_on_finish()
         self.content_length = len(body)
         self.write(body)
-
-
-class _Refused(PoolError):
-    """{why}."""
 
 
 _Channel.error_task_class = _ErrorTask
@@ -387,7 +377,7 @@ class _Trigger(trigger._triggerbase, wasyncore.dispatcher):
         wasyncore.dispatcher.__init__(self, reader, map=map)
 
     def _physical_pull(self) -> None:
-        # Full means that the loop is being woken already, closed that there is nothing to wake.
+        # Full: the loop is being woken already; closed: there is no loop to wake.
         with contextlib.suppress(OSError):
             self._writer.send(b'x')
 
@@ -414,9 +404,9 @@ class _Server(server.TcpWSGIServer):
         self.task_dispatcher.queue = FairQueue(self.task_dispatcher.queue_cv, most, most_of_address)
 
     def admit(self, request: _Parser, limit: int) -> None:
-        """Have the body of *request* taken, *limit* bytes at most.
+        """Let the body of *request* be read, *limit* bytes at most.
 
-        :raises TooManyBodies: when all of them together would be too large
+        :raises TooManyBodies: when all bodies together would be too large
         """
         with self._admitting:
             request.limit = limit
@@ -425,7 +415,7 @@ class _Server(server.TcpWSGIServer):
                 raise TooManyBodies(limit=self._bodies_limit)
 
     def limit_rest(self, request: _Parser) -> None:
-        """Refuse the rest of *request*, whose length is not known, when all bodies together have become too large."""
+        """Refuse the rest of *request*, whose length is unknown, when all bodies together have become too large."""
         if self._bodies() > self._bodies_limit:
             request.exceeded_limit = self._bodies_limit
 
@@ -440,10 +430,9 @@ class _Server(server.TcpWSGIServer):
             self._make_room()
 
     def _make_room(self) -> None:
-        """Let one connection go, so that nobody who holds many keeps the others out.
+        """Close one connection, so that a client with many does not keep others out.
 
-        Of the address that holds most of them it is the one that was silent for longest; one that is being worked for
-        stays.
+        It is the longest idle one of the address that has most; none is closed whose request is being worked on.
         """
         held = collections.Counter(network_of(channel.addr[0]) for channel in self.active_channels.values())
         idle = [channel for channel in self.active_channels.values()

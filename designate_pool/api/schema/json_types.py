@@ -1,7 +1,7 @@
-"""What a value may be, as a JSON Schema that is both shown and checked by.
+"""Types of values as JSON Schemas, which the document shows and requests are checked by.
 
-A kind's schema (2020-12) stands in the API's document and, compiled, is what requests are checked by: there is no
-second description that could say something else.  What goes wrong is put in our words here.
+The schema (2020-12) of a type is in the API's document and, compiled, checks requests: there is no second description
+that could differ.  The messages of mistakes are made here.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ import jsonschema_rs
 
 from designate_pool.errors import InvalidField
 
-#: Neither a database column nor a zone file can hold these, or they end a line, or command a terminal.
+#: Characters that a database column or a zone file cannot hold, that end a line, or that control a terminal.
 _CONTROL = re.compile('[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]')
 _NO_CONTROL = r'[^\u0000-\u0008\u000a-\u001f\u007f-\u009f\u2028\u2029]*'
 #: A text of one line, and one that is more than blanks.
 ONE_LINE = f'^{_NO_CONTROL}$'
 NOT_BLANK = rf'^{_NO_CONTROL}[^\u0000-\u0020\u007f-\u009f\s]{_NO_CONTROL}$'
-#: The keyword with which a schema says in words what is wrong with a value; it is an extension, so it may be shown.
+#: The keyword for the message about a wrong value; an extension, so that it may be in the document.
 MESSAGE = 'x-message'
-#: So many mistakes are told at once, and only of what holds few values: of each the checker copies the surroundings.
+#: Mistakes that are reported at once, and the values up to which a request has more than the first one reported: the
+#: checker copies the surroundings of each.
 MOST_MISTAKES, FEW_VALUES = 20, 200
 
 _TYPES = {'string': 'a text', 'integer': 'a whole number', 'number': 'a number', 'boolean': 'true or false',
@@ -36,7 +37,7 @@ Convert = Callable[[str, Any], Any]
 
 
 def printable(name: str, longest: int = 100) -> str:
-    """A name that came from outside, fit to be shown."""
+    """A name from outside, cut and with control characters replaced."""
     return _CONTROL.sub('?', name)[:longest] or "''"
 
 
@@ -45,7 +46,7 @@ class Checker:
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self._schema = schema
-        # The patterns of kinds are plain ones, and this engine needs no more than linear time for any text.
+        # The patterns need no backtracking, and this engine takes linear time for any text.
         self._validator = jsonschema_rs.Draft202012Validator(
             dict(schema), pattern_options=jsonschema_rs.RegexOptions())
 
@@ -59,12 +60,12 @@ class Checker:
                 return
             errors = self._errors(value)
         except UnicodeEncodeError:
-            # A half of a surrogate pair is JSON, but no text in any encoding.
+            # Half a surrogate pair is JSON, but no text in any encoding.
             at = next(_unencodable(value, ()), ())
             raise InvalidField(field=_dotted(name, at), why='has characters in it that do not exist') from None
         except ValueError:
             raise InvalidField(field=name or 'body', why='is nested too deeply') from None
-        # Of each field the first: what is of a wrong type is none of the words either.
+        # The first mistake of each field: a value of a wrong type is not in the enum either.
         mistake_by_field: dict[str, str] = {}
         for field, why in itertools.chain.from_iterable(self._mistakes(name, each) for each in errors):
             mistake_by_field.setdefault(field, why)
@@ -120,10 +121,10 @@ def _why(schema: Mapping[str, Any], keyword: str, value: Any) -> str:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class JsonType:
-    """What a field may hold.  Called with a name and a value it gives the value to use, or raises InvalidField.
+    """The type of a field.  Called with a name and a value it returns the value to use, or raises InvalidField.
 
-    :ivar schema: JSON Schema; ``x-message`` in it says what is wrong where the keyword alone would not
-    :ivar convert: from a value that fits the schema to the one that Central takes; may raise InvalidField too
+    :ivar schema: JSON Schema; ``x-message`` in it is the message about wrong values
+    :ivar convert: from a valid value to the one that Central takes; may raise InvalidField too
     """
 
     schema: Mapping[str, Any]
@@ -152,7 +153,7 @@ def _dotted(name: str, path: Path) -> str:
 
 
 def _count(value: Any, enough: int) -> int:
-    """How many values there are inside of *value*, counted until there are *enough*."""
+    """How many values *value* contains, counted until there are *enough*."""
     waiting, count = [value], 0
     while waiting and count < enough:
         each = waiting.pop()

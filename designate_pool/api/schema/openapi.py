@@ -1,4 +1,4 @@
-"""The API's OpenAPI 3.1 document, made of the operations: what it says of a request is what that is checked by."""
+"""The API's OpenAPI 3.1 document, made of the operations; requests are checked by the schemas that it shows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from designate_pool.api.schema.operation import ANYONE, ApiOperation, Schema
 from designate_pool.api.schema.request_fields import RequestField
 from designate_pool.api.schema.response_types import FAULT, ref
 
-#: What every request with a token may have.
+#: The headers that every request with a token may have.
 HEADERS = {
     # An empty one is as none.
     middleware.ALL: RequestField(request_fields.JsonType({'type': 'string',

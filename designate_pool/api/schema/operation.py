@@ -1,7 +1,7 @@
-"""What can be asked of the API: each operation as a value.
+"""The operations of the API as values.
 
-From these come the routes' document (:mod:`designate_pool.api.schema.openapi`), the policy's rules, and the labels of
-metrics.  Each module of resources has its own in ``OPERATIONS``, and the shapes of what it answers in ``SCHEMAS``.
+The document (:mod:`designate_pool.api.schema.openapi`), the rules of the policy and the labels of metrics are made of
+them.  Each module of resources has its operations in ``OPERATIONS`` and the schemas of its answers in ``SCHEMAS``.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ Schema = Mapping[str, Any]
 
 #: Roles, each of which may do what the ones before it may.
 ANYONE, READER, MEMBER, OPERATOR, ADMIN = 'anyone', 'reader', 'member', 'operator', 'admin'
-#: The rule of those who say which pool a new zone goes to.
+#: The policy rule for choosing the pool of a new zone.
 CREATE_IN_POOL = 'create_zone_in_pool'
-#: How much a body may hold: little, all of a zone as JSON, a zone file.
+#: Limits of bodies: small, a whole zone as JSON, a zone file.
 SMALL, ZONE, FILE = 'small', 'zone', 'file'
 
 
 @dataclasses.dataclass(frozen=True)
 class ApiOperation:
-    """One method of one address.
+    """One method of one path.
 
-    :ivar name: its id in the document, and the policy's rule
+    :ivar name: its id in the document, and its policy rule
     :ivar path: as falcon takes it, ``/v2/zones/{zone_id}``
-    :ivar role: the least that may do it, unless a policy file says otherwise; ``anyone`` needs no token
+    :ivar role: the least one that may do it by default; ``anyone`` needs no token
     :ivar answers: the name of a schema by status; None has no body
-    :ivar body: what the JSON body may hold; None when there is none
+    :ivar body: the fields of the JSON body; None when there is none
     :ivar body_optional: whether the body may be left out
-    :ivar media: of the body, where it is no JSON
-    :ivar answer_media: of the answer, where it is no JSON
-    :ivar query: what may follow the question mark
-    :ivar body_size: how much the body may hold
-    :ivar is_list: whether marker, limit, sort_key and sort_dir may as well
+    :ivar media: the type of the body, if not JSON
+    :ivar answer_media: the type of the answer, if not JSON
+    :ivar query: the parameters of the query
+    :ivar body_size: the limit of the body
+    :ivar is_list: whether the query also has marker, limit, sort_key and sort_dir
     """
 
     name: str

@@ -1,8 +1,8 @@
-"""What a request may hold: one table of fields per kind of request, and the one function that reads by it.
+"""The fields of requests: a table of fields per kind of request, and the function that reads by it.
 
 A field that is not in the table is a mistake, and every mistake is an :class:`~designate_pool.errors.InvalidField`
-with the field's name.  What a value *means* (is this a domain name, is the TTL allowed) is for Central to judge; here
-only its shape is: each kind is a JSON Schema, which the API's document shows.
+with the field's name.  Only the form of values is checked here, by the JSON Schema that the API's document shows; what
+they *mean* (is this a domain name, is the TTL allowed) Central checks.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from designate_pool.serial import SPACE
 __all__ = ['RequestField', 'JsonType', 'MESSAGE', 'read', 'read_query', 'schema_of', 'printable']
 
 T = TypeVar('T')
-#: Things after which green threads that wait get their turn.
+#: Items after which other green threads may run.
 YIELD_EVERY = 1000
 
 MAX_NUMBER = (1 << 31) - 1
@@ -40,9 +40,9 @@ _DECIMAL = re.compile('-?[0-9]{1,30}([.][0-9]{1,30})?')
 class RequestField:
     """One field of a request.
 
-    :ivar kind: what it may hold
-    :ivar nullable: whether null may stand in its place, and is passed on as None
-    :ivar key: its name in Central's contract, when it is another one; '' keeps it from Central
+    :ivar kind: its type
+    :ivar nullable: whether it may be null, passed on as None
+    :ivar key: its name in Central's contract, if another; '' if it is not passed on
     :ivar example: for the document
     """
 
@@ -74,7 +74,7 @@ def schema_of(table: Table) -> dict[str, Any]:
 
 
 def in_turns(items: Iterable[T]) -> Iterator[T]:
-    """*items*, of which there may be many; green threads that wait get their turns meanwhile."""
+    """*items*, of which there may be many; other green threads run in between."""
     for number, each in enumerate(items, 1):
         yield each
         if not number % YIELD_EVERY:
@@ -91,7 +91,7 @@ def read(given: Mapping[str, Any], table: Table) -> dict[str, Any]:
 
 
 def read_query(given: Mapping[str, Any], table: Table) -> dict[str, Any]:
-    """As :func:`read`, for the parameters of an address, which are all texts: what is to be a number is made one."""
+    """As :func:`read`, for the parameters of a query, which are all texts: numbers and flags are converted."""
     return read({name: _typed(value, table[name].schema) if name in table else value
                  for name, value in given.items()}, table)
 
@@ -126,7 +126,7 @@ def _converted(name: str, given: Mapping[str, Any], table: Table) -> dict[str, A
     return values
 
 
-# What the kinds make of a value that fits.
+# The conversions of types.
 
 def _whole(name: str, value: Any) -> int:
     # 1.0 is a whole number in JSON
@@ -167,29 +167,29 @@ text = JsonType({'type': 'string', 'pattern': ONE_LINE})
 some_text = JsonType({'type': 'string', 'pattern': NOT_BLANK})
 #: A text that may have more than one line.
 lines = JsonType({'type': 'string', 'pattern': _LINES})
-#: A name; they are all kept in lower case.
+#: A name; names are stored in lower case.
 lower_text = JsonType(some_text.schema, lambda name, value: value.lower())
-#: A record type; they are all kept in upper case.
+#: A record type; types are stored in upper case.
 upper_text = JsonType(some_text.schema, lambda name, value: value.upper())
 number = JsonType({'type': 'integer', 'minimum': 0, 'maximum': MAX_NUMBER}, _whole)
 serial = JsonType({'type': 'integer', 'minimum': 0, 'maximum': SPACE - 1,
                    MESSAGE: f'must be a whole number from 0 to {SPACE - 1}'}, _whole)
 flag = JsonType({'type': 'boolean'})
 texts = JsonType({'type': 'array', 'items': some_text.schema, 'minItems': 1})
-#: The records that a change gives; none means that the recordset goes.
+#: The records of a changed recordset; an empty list deletes it.
 records = JsonType({'type': 'array', 'items': some_text.schema})
-#: Names or addresses; it may be none.
+#: Names or addresses; the list may be empty.
 names = records
 #: A JSON object, given to Central as text.
 document = JsonType({'type': 'object'}, _document)
-#: A time in UTC; where it says no zone it is that, as in what the API shows.
+#: A time, in UTC unless it has another time zone.
 moment = JsonType(_MOMENT, _moment)
 #: A plan's id or the beginning of it, as 4 to 32 digits.
 plan_id = JsonType(_PLAN_ID, _plan_id)
 #: A UUID with or without dashes, as the 32 digits that the rest of the project uses.
 identifier = JsonType({'type': 'string', 'pattern': f'^({_UUID})$', MESSAGE: 'must be a UUID'},
                       lambda name, value: uuid.UUID(value).hex)
-#: The id of a project, which is whatever the tokens say.
+#: The id of a project, as tokens have it.
 project = JsonType({'type': 'string', 'pattern': '^[A-Za-z0-9_.-]{1,36}$',
                     MESSAGE: 'must be 1 to 36 letters, digits, dots, dashes or underscores'})
 fixed = JsonType({'not': {}, MESSAGE: 'cannot be changed'})
@@ -239,7 +239,7 @@ _POOL = {
     'also_notifies': RequestField(names, example=('192.0.2.53:53',)),
 }
 POOL_CREATE = {'name': RequestField(some_text, required=True, example='silver'), **_POOL}
-#: Its programs know a pool by its name.
+#: The name is fixed: the programs of a pool know it by that.
 POOL_UPDATE = {**_POOL, **dict.fromkeys(('id', 'name'), RequestField(fixed))}
 ZONE_CREATE = {
     'name': RequestField(some_text, required=True, example='example.com.'),

@@ -1,4 +1,4 @@
-"""The words in which the shapes of answers are said, and the shapes that many answers share."""
+"""Functions that make the schemas of answers, and schemas that many answers share."""
 
 from __future__ import annotations
 

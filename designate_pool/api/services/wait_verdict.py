@@ -1,8 +1,8 @@
 """Whether a wait for a zone is over.
 
-The invariant: a wait for a serial is done when enough servers serve that serial or a newer one, and one for a deletion
-when the zone is gone from enough of them; it has failed when the pool has said so, or when the zone began to be deleted
-meanwhile.  What has been served stays done, whatever came after it.
+The invariant: a wait for a serial is done when enough servers serve that serial or a newer one, and a wait for a
+deletion when enough servers have deleted the zone; it has failed when the zone is in ERROR, or is being deleted.  What
+has been served stays done, whatever comes after it.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from designate_pool.model import Domain, Pool, PoolServer, ServerStatus, Status
 class WaitTarget:
     """What is waited for.
 
-    :ivar serial: to be served, it or a newer one
+    :ivar serial: that is to be served, or a newer one
     :ivar servers: by how many; None for as many as the pool's threshold needs
-    :ivar deletion: whether the zone is to go
+    :ivar deletion: whether the deletion is waited for
     """
 
     domain_id: str
@@ -31,11 +31,11 @@ class WaitTarget:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ZoneState:
-    """How a domain stood when it was looked at.
+    """A domain as it was read.
 
-    :ivar domain: None when it is gone and forgotten
-    :ivar servers: of its pool; empty, as *rows*, where nobody asked for them
-    :ivar pool: None where nobody asked for it either
+    :ivar domain: None when its row is purged
+    :ivar servers: of its pool; empty, as *rows*, where they were not read
+    :ivar pool: None where it was not read
     """
 
     domain: Domain | None
@@ -58,7 +58,7 @@ class WaitVerdict:
 
 def judge(wanted: WaitTarget, state: ZoneState) -> WaitVerdict:
     """
-    :param state: with servers and rows where *wanted* says by how many
+    :param state: with servers and rows where *wanted* has a number of servers
     """
     domain = state.domain
     if domain is None or domain.status is Status.DELETED:
@@ -93,10 +93,10 @@ def counts(server: PoolServer, pool: Pool | None) -> bool:
 
 
 def needed(state: ZoneState) -> int | None:
-    """How many servers the threshold asks for; None where that was never published."""
+    """How many servers the threshold asks for; None where no threshold was published."""
     return None if state.pool is None else needed_of(len(counting(state)), state.pool)
 
 
 def needed_of(total: int, pool: Pool) -> int | None:
-    """How many of *total* servers that count the threshold asks for; None where that was never published."""
+    """How many of *total* counting servers the threshold asks for; None where none was published."""
     return None if pool.published_at is None else consensus.needed(total, pool.threshold_percentage)

@@ -1,6 +1,6 @@
-"""Imports and exports as the API keeps them: in the database, so that every API process knows all of them.
+"""Imports and exports in the database, so that every API process knows all of them.
 
-A zone file goes into the database in pieces, and comes out of it row by row: it is never in memory as a whole.
+A zone file is written to the database in pieces, and read from it row by row: it is never in memory as a whole.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from designate_pool.storage.serving import zone_snapshot
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.zones import zone_tasks
 
-#: Bytes of a piece, and how many pieces one transaction keeps: a statement may have 16 MiB on MariaDB.
+#: Bytes of a piece, and how many pieces one transaction writes: a statement may have 16 MiB on MariaDB.
 PIECE, PIECES_PER_TRANSACTION = 1 << 18, 4
-#: Zone files of at most so many bytes are waited for, so many seconds: the answer tells how it ended.
+#: Imports of at most so many bytes are waited for, for so many seconds, to answer with their result.
 LARGEST_WAITED_FOR, WAIT_SECONDS = 1 << 20, 3.0
 #: Bytes of an export that are kept in memory; what is longer goes to a temporary file.
 IN_MEMORY = 1 << 20
@@ -64,7 +64,7 @@ class ZoneTaskStore:
             raise _missing(kind, task_id)
 
     def store_export(self, context: Context, domain: Domain) -> ZoneTask:
-        """An export of *domain*."""
+        """Store an export of *domain*; its file is made when it is fetched."""
         now = utcnow()
         task = ZoneTask(new_id(), ZoneTaskKind.EXPORT, project_id=domain.project_id,
                         status=ZoneTaskStatus.COMPLETE, domain_id=domain.id, request_id=context.request_id,
@@ -73,11 +73,11 @@ class ZoneTaskStore:
         return task
 
     def store_import(self, context: Context, pieces: Iterable[bytes], pool_id: str | None = None) -> ZoneTask:
-        """Keep a zone file that is to be imported.
+        """Store a zone file that is to be imported.
 
         :param pool_id: the pool that the zone goes to; None for the default one
-        :param pieces: may raise what it likes; then nothing is kept
-        :raises OverLimit: when as many of the project are under way already as may be
+        :param pieces: may raise any error; then nothing is stored
+        :raises OverLimit: when the project has its limit of imports under way
         """
         most = self._pending_imports
         if most is not None and context.project_id and most <= self._storage.ask(
@@ -100,13 +100,13 @@ class ZoneTaskStore:
                 number, size = number + len(following), size + sum(map(len, following))
                 following = next(batches, None)
             self._storage.run(zone_tasks.arrived, task.id, size, utcnow())
-        except BaseException:  # whatever it is, the zone file is not there in full
+        except BaseException:  # the zone file is not complete
             self._storage.run(zone_tasks.remove, ZoneTaskKind.IMPORT, task.id, None)
             raise
         return dataclasses.replace(task, size=size)
 
     def wait_for(self, task: ZoneTask) -> ZoneTask:
-        """*task* as it is when it has ended, or after a few seconds; a large one as it is."""
+        """*task* when it has ended, or after a few seconds; a large one as it is."""
         if task.size is None or task.size > LARGEST_WAITED_FOR:
             return task
         end, pauses = time.monotonic() + WAIT_SECONDS, PAUSES.delays()
@@ -121,8 +121,8 @@ class ZoneTaskStore:
     def zone_file(self, domain_id: str) -> tuple[IO[bytes], int]:
         """A domain as a zone file, and how long that is.
 
-        It is written from one state of the database before any of it is sent: so a read that breaks off is an error and
-        no short file, and no client that is slow keeps a connection to the database.
+        It is written from one snapshot of the database before any of it is sent: so a read that breaks off is an error,
+        not a short file, and no slow client holds a connection to the database.
 
         :raises DomainNotFound: when the zone is gone
         """
@@ -131,7 +131,7 @@ class ZoneTaskStore:
             self._storage.read(_write, domain_id, file)
             size = file.tell()
             file.seek(0)
-        except BaseException:  # whatever it is, nobody will close the file
+        except BaseException:  # nobody else will close the file
             file.close()
             raise
         return file, size
@@ -146,7 +146,7 @@ class ZoneTaskStore:
 def validated(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """The pieces of a zone file.
 
-    :raises BadInput: when it is not text that can be kept, or empty
+    :raises BadInput: when it is not UTF-8, has a NUL, or is empty
     """
     decoder = codecs.getincrementaldecoder('utf-8')()
     before, something = 0, False
@@ -184,7 +184,7 @@ def _batches(pieces: Iterable[bytes]) -> Iterator[list[bytes]]:
 
 def _write(tx: Tx, domain_id: str, file: IO[bytes]) -> None:
     file.seek(0)
-    file.truncate()  # of a try before
+    file.truncate()  # what an earlier try wrote
     found = zone_snapshot.head_and_rows(tx, domain_id)
     if found is None:
         raise DomainNotFound(domain=domain_id)
@@ -195,7 +195,7 @@ def _write(tx: Tx, domain_id: str, file: IO[bytes]) -> None:
         if len(waiting) == 2000:
             file.write(''.join(waiting).encode())
             waiting.clear()
-            time.sleep(0)  # green threads that wait get their turn
+            time.sleep(0)  # other green threads may run
     file.write(''.join(waiting).encode())
 
 

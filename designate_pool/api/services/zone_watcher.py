@@ -1,7 +1,7 @@
 """Waiting for zones: one thread asks the database for all of them together.
 
-However many wait, a look costs a few statements.  Who has just begun to wait is looked at often, so that a change is
-answered within milliseconds; who has waited for long is looked at less often, and together with the others.
+However many wait, a check costs a few statements.  Recent waits are checked often, so that a change is answered within
+milliseconds; long waits less often, and together.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.zones import domains, pools
 
 LOG = logging.getLogger(__name__)
-#: Seconds between two looks, by how long somebody has been waiting.
+#: Seconds between two checks, by how long a wait has lasted.
 PACES = ((1.0, 0.025), (10.0, 0.1), (float('inf'), 0.4))
-#: Seconds between two looks whether somebody who waits is still there.
+#: Seconds between two checks whether the client is still connected.
 PRESENCE = 1.0
 
 
@@ -73,9 +73,9 @@ class ZoneWatcher:
 
     def wait(self, wanted: WaitTarget, seconds: float,
              is_gone: Callable[[], bool] = lambda: False, project_id: str = '') -> tuple[ZoneState, WaitVerdict]:
-        """How the zone stands when the wait is over or *seconds* are, with servers and rows.
+        """The state of the zone, with servers and rows, when the wait is over or *seconds* are.
 
-        :param is_gone: whether whoever waits has left; asked now and then
+        :param is_gone: whether the client has disconnected; called now and then
         :param project_id: for which it waits; '' is not counted
         :raises TooManyWaits: when as many are waiting already as may
         :raises ServiceUnavailable: when the API stops, or the database does not answer
@@ -107,7 +107,7 @@ class ZoneWatcher:
         return state, judge(wanted, state)
 
     def state_of(self, domain_id: str) -> ZoneState:
-        """How a domain stands now, with servers, rows and pool."""
+        """The state of a domain now, with servers, rows and pool."""
         return self._storage.read(_look, [domain_id], lambda domain: True)[domain_id]
 
     def _loop(self) -> None:
@@ -136,7 +136,7 @@ class ZoneWatcher:
             by_domain.setdefault(wait.wanted.domain_id, []).append(wait)
 
         def needs_rows(domain: Domain) -> bool:
-            # Without them it is known already who is done, but not by which servers.
+            # Whether a wait is over is known without the rows, but not which servers have it.
             return any(wait.wanted.servers is not None or judge(wait.wanted, ZoneState(domain)).over
                        for wait in by_domain[domain.id])
 
@@ -152,13 +152,13 @@ class ZoneWatcher:
 
 
 def _next_look(now: float, waited: float) -> float:
-    """The next time that all who have the same pace are looked at."""
+    """When the waits of the same interval are checked next."""
     pace = next(pace for until, pace in PACES if waited < until)
     return (now // pace + 1) * pace
 
 
 def _look(tx: Tx, ids: Sequence[str], needs_rows: Callable[[Domain], bool]) -> dict[str, ZoneState]:
-    """How these domains stand; with servers and rows those that need them."""
+    """The states of these domains; with servers and rows where they are needed."""
     known = domains.get_many(tx, ids)
     deep = [each for each in known.values() if needs_rows(each)]
     rows = server_statuses.for_domains(tx, [each.id for each in deep]) if deep else {}

@@ -1,1 +1,1 @@
-"""The status pages: what is served where, for a browser.  They need no script, and nothing from any other host."""
+"""The status pages for browsers: which server serves what.  They need no script and nothing from other sites."""

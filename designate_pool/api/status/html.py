@@ -1,4 +1,4 @@
-"""HTML that cannot be injected into: what is not made here is escaped."""
+"""HTML without injection: every text that is not made here is escaped."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Content = Union[str, int, Html, None, Iterable['Content']]
 def el(tag: str, *content: Content, **attributes: Any) -> Html:
     """An element.
 
-    :param content: what is None is left out, lists are taken apart, and every text but :class:`Html` is escaped
+    :param content: None is left out, lists are flattened, and every text but :class:`Html` is escaped
     :param attributes: ``class_`` is ``class`` and ``aria_label`` is ``aria-label``; True is an attribute without a
         value, None and False are none
     """
@@ -34,7 +34,7 @@ def el(tag: str, *content: Content, **attributes: Any) -> Html:
 
 
 def join(*content: Content) -> Html:
-    """The pieces one after the other."""
+    """The concatenated pieces."""
     return Html(''.join(_text(each) for each in content))
 
 

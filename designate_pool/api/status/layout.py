@@ -1,4 +1,4 @@
-"""What every page has: its head, the way to the contents, navigation, and tables that fit a narrow screen."""
+"""What every page has: head, skip link, navigation, and tables that fit a narrow screen."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from designate_pool.api.status.words import moment
 def page(title: str, base: str, now: datetime, *content: Content, refresh: bool = True) -> str:
     """A whole page.
 
-    :param base: the address under which the API is, without its host
+    :param base: the path under which the API is mounted
     :param refresh: whether the script may fetch it again
     """
     return '<!doctype html>\n' + el(

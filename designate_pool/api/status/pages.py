@@ -1,4 +1,4 @@
-"""The pages, made of values."""
+"""The pages as functions of values."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class PoolState:
 
     :ivar changes: the newest first
     :ivar audits: the rounds over all domains
-    :ivar others: how it goes with the servers of the other pools, by pool
+    :ivar others: the servers of the other pools, by pool
     """
 
     name: str
@@ -72,7 +72,7 @@ def pool_page(found: PoolState, base: str, now: datetime) -> str:
 
 
 def _others(found: PoolState, base: str) -> Html | None:
-    """The other pools, each with its sentence; nothing where there is one pool only."""
+    """The other pools, each with its sentence; None where there are none."""
     if not found.others:
         return None
     return section('pools', 'Other pools', table(
@@ -82,7 +82,7 @@ def _others(found: PoolState, base: str) -> Html | None:
 
 
 def pool_summary(reports: Sequence[ServerReport]) -> str:
-    """How a pool is, in a sentence."""
+    """The state of a pool in a sentence."""
     active = [each for each in reports if each.server.state is ServerState.ACTIVE]
     if not active:
         return 'No server of the pool is active.'
@@ -117,7 +117,7 @@ def _servers(found: PoolState, now: datetime) -> Html:
 
 
 def _server_state(report: ServerReport) -> Html:
-    """Failing beside its state; work to do is no fault."""
+    """Its state, and *failing* if operations fail; work to do is no failure."""
     shown = state(report.server.state.value)
     return join(shown, ' ', el('span', 'failing', class_='state bad')) if report.failing else shown
 
@@ -144,7 +144,7 @@ def _changes(changes: Sequence[RecentChange], base: str, now: datetime) -> Conte
 
 
 def _audit(audit: Audit, now: datetime) -> Iterator[tuple[Content, ...]]:
-    """Its last round and the present one, as far as there are such."""
+    """Rows for its last and its present round, if any."""
     if audit.last is not None and audit.last_started_at is not None:
         yield (_AUDIT_NAMES[audit.kind], 'last', moment(audit.last_started_at), span(audit.last_seconds or 0.0),
                *_counted(audit.last))
@@ -156,7 +156,7 @@ def _audit(audit: Audit, now: datetime) -> Iterator[tuple[Content, ...]]:
 def _counted(counts: Counts) -> tuple[Content, ...]:
     return (counts.domains, counts.asked, counts.unanswered,
             el('span', counts.findings, class_='bad' if counts.findings else None),
-            # Rounded down, since a round that has missed anything is not the whole.
+            # Rounded down: 100 % means that nothing was missed.
             f'{math.floor(1000 * counts.coverage) / 10:g}\N{NO-BREAK SPACE}%')
 
 
@@ -175,9 +175,9 @@ def zone_link(name: str, domain_id: str, base: str) -> Html:
 
 
 def zone_page(domain: Domain, explained: Mapping[str, Any], recordsets: int | None, base: str, now: datetime) -> str:
-    """One domain.
+    """The page of a zone.
 
-    :param explained: what :func:`designate_pool.api.views.explain.explain` says
+    :param explained: see :func:`designate_pool.api.views.explain.explain`
     :param recordsets: how many it has, :data:`COUNTED` for that or more; None when that is not known
     """
     servers = explained['servers']
@@ -232,5 +232,5 @@ def _history(domain: Domain, explained: Mapping[str, Any]) -> list[tuple[Content
 
 
 def fault_page(title: str, why: str, base: str, now: datetime) -> str:
-    """What cannot be shown, and why."""
+    """A page for an error."""
     return page(title, base, now, el('h1', title), el('p', why, class_='summary', id='summary'), refresh=False)

@@ -1,4 +1,4 @@
-"""How long changes took to converge, as a picture; a table beside it says the same."""
+"""A plot of convergence times; a table next to it has the same values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from designate_pool.api.status.words import span
 
 WIDTH, HEIGHT = 480, 200
 LEFT, RIGHT, TOP, BOTTOM = 64, 12, 14, 30
-#: The shortest and the longest time that has a place of its own, seconds.
+#: The range of the axis, seconds.
 LEAST, MOST = 0.01, 86400.0
 
 
@@ -20,7 +20,7 @@ LEAST, MOST = 0.01, 86400.0
 class Point:
     """One change, the oldest first.
 
-    :ivar seconds: until the pool agreed on it, or so far
+    :ivar seconds: until the pool served it, or so far
     :ivar kind: ``done``, ``pending`` or ``error``
     """
 
@@ -29,7 +29,7 @@ class Point:
 
 
 def summary(points: Sequence[Point]) -> str:
-    """What the picture shows, in words."""
+    """The plot in words."""
     done = [each.seconds for each in points if each.kind == 'done']
     open_ = len(points) - len(done)
     sentences = [f'{len(points)} {"change" if len(points) == 1 else "changes"}, the oldest on the left.']
@@ -67,7 +67,7 @@ def _y(seconds: float, tens: range) -> float:
 
 
 def _dot(x: float, y: float, point: Point) -> Html:
-    """Kinds differ by shape, not by colour alone."""
+    """Kinds differ by shape, not only by colour."""
     if point.kind == 'done':
         return el('circle', cx=x, cy=y, r=4, class_='done')
     if point.kind == 'pending':

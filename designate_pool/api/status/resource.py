@@ -1,4 +1,4 @@
-"""``/status``: the pages of :mod:`designate_pool.api.status`, and what they are made of."""
+"""``/status``: the status pages and their data."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from designate_pool.storage.reporting import dashboard
 from designate_pool.storage.sql.database import Storage, Tx
 
 HTML = 'text/html; charset=utf-8'
-#: The page may load its own style and script, and ask for itself again; nothing else, from nowhere else.
+#: A page may load its own style and script, and itself again; nothing from other sites.
 POLICY = ("default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:; "
           "form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
 CHANGES, FAILURES, PROGRAMS = 50, 20, 100
@@ -48,7 +48,7 @@ OPERATIONS = (
 
 
 def as_page(work: Callable[..., None]) -> Callable[..., None]:
-    """Have what goes wrong in *work* answered as a page, with the same status, where the client is a browser."""
+    """Answer errors of *work* as a page with the same status, if the client is a browser."""
     @functools.wraps(work)
     def answered(self: Any, req: falcon.Request, resp: falcon.Response, **given: Any) -> None:
         try:
@@ -137,7 +137,7 @@ def find_by_name(status_reader: StatusReader, context: Context, name: str) -> Do
     :raises DomainNotFound: when the requester sees none of this name
     """
     wanted = name.lower().rstrip('.') + '.'
-    # A star would stand for anything; no domain has one in its name.
+    # A star would match anything; no zone has one in its name.
     query = request.ListRequest({'name': wanted}, 1).arguments()
     found = [] if '*' in wanted else status_reader.central.find_domains(context, **query)
     if not found:

@@ -1,4 +1,4 @@
-"""Times and states as the pages write them."""
+"""Times and states as the pages show them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 from designate_pool.api.status.html import Html, el
 
 _UNITS = ((86400.0, 'd'), (3600.0, 'h'), (60.0, 'min'))
-#: How a state is marked, besides by its word.
+#: The CSS class of a state.
 _MARKS = {'ACTIVE': 'good', 'SUCCESS': 'good', 'UP': 'good', 'active': 'good', 'NONE': 'quiet', 'PENDING': 'busy',
           'joining': 'busy', 'draining': 'busy', 'WARNING': 'busy', 'maintenance': 'quiet', 'removed': 'quiet',
           'DELETED': 'quiet', 'ERROR': 'bad', 'DIVERGED': 'bad', 'DOWN': 'bad'}
@@ -22,12 +22,12 @@ def moment(value: datetime | None) -> Html:
 
 
 def read_moment(text: str | None) -> datetime | None:
-    """A time as the API writes it: in UTC, without saying so."""
+    """A time as the API writes it: in UTC, without a time zone."""
     return None if text is None else datetime.fromisoformat(text).replace(tzinfo=timezone.utc)
 
 
 def span(seconds: float) -> str:
-    """A length of time, in a unit that suits it and that stays on its line."""
+    """A duration in a fitting unit, without a line break."""
     seconds = max(0.0, seconds)
     if seconds < 0.9995:
         return f'{seconds * 1000:.0f}\N{NO-BREAK SPACE}ms'
@@ -47,7 +47,7 @@ def until(then: datetime | None, now: datetime) -> str:
 
 
 def state(word: str) -> Html:
-    """A word for a state, marked by colour as well."""
+    """A state, marked by colour as well."""
     return el('span', word, class_=f'state {_MARKS.get(word, "quiet")}')
 
 

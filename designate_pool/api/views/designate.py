@@ -1,4 +1,4 @@
-"""Values as Designate v2 shows them.  Pure: a value and the address of the API in, what becomes JSON out."""
+"""Values as Designate v2 shows them.  Pure: a value and the URL of the API in, JSON out."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _RESTING = (ServerState.MAINTENANCE, ServerState.JOINING)
 
 
 def dashed(identifier: str) -> str:
-    """32 digits as a UUID is written."""
+    """32 digits as a UUID."""
     return str(uuid.UUID(identifier))
 
 
 def moment(value: datetime | None) -> str | None:
-    """A time in UTC, without saying so, as Designate does."""
+    """A time in UTC without a time zone, as Designate writes it."""
     if value is None:
         return None
     return value.astimezone(timezone.utc).replace(tzinfo=None).isoformat(timespec='microseconds')
@@ -80,15 +80,15 @@ def recordset(found: RecordSet, domain: Domain, base: str) -> Json:
 
 def zone_servers(domain: Domain, servers: Sequence[PoolServer], rows: Iterable[ServerStatus], pool: Pool,
                  base: str, parked: Mapping[str | None, str] | None = None) -> Json:
-    """Where a domain stands on each server of its pool, and how many of them are needed.
+    """The state of a domain on each server of its pool, and how many of them are needed.
 
     A server is *current* when it has what is due: the domain's serial or a newer one, or no zone where the domain is
-    being deleted.  A server *counts* when it is active, and if the pool has it so also while it joins; ``total``,
-    ``needed`` and ``current`` are about these, and ``resting`` names those that will count again.  What a domain that
-    is being deleted has nothing on is left out unless it counts.
+    being deleted.  A server *counts* when it is active, and, where the pool counts them, while it joins; ``total``,
+    ``needed`` and ``current`` are about these, and ``resting`` names those that will count again.  A server without a
+    row of a domain that is being deleted is left out unless it counts.
 
     :param servers: of the domain's pool; the removed ones are left out
-    :param pool: of the domain; the counts are null where no pool manager has ever published its threshold
+    :param pool: of the domain; the counts are null where its threshold was never published
     :param parked: ids of the plans that wait for approval, by server
     """
     by_server = consensus.by_server(rows)
@@ -142,7 +142,7 @@ def _on_server(domain: Domain, server: PoolServer, rows: dict[Action, ServerStat
 
 
 def _named(server: PoolServer) -> Json:
-    """Which server it is; its label is made of its driver and address, and the view where it has one."""
+    """The identity of a server; its label has the driver, the address, and the view if there is one."""
     address, _, _ = server.label.removeprefix(f'{server.driver}:').partition('/')
     host, _, port = address.rpartition(':')
     return {
@@ -157,7 +157,7 @@ def _named(server: PoolServer) -> Json:
 
 
 def row_that_matters(domain: Domain, rows: dict[Action, ServerStatus]) -> ServerStatus | None:
-    """What a server still lacks: DELETE while the domain goes, CREATE until it succeeded, then UPDATE."""
+    """The row of what a server lacks: DELETE while the domain is deleted, CREATE until it succeeds, then UPDATE."""
     if domain.action is Action.DELETE:
         return rows.get(Action.DELETE)
     create, update = rows.get(Action.CREATE), rows.get(Action.UPDATE)
@@ -190,7 +190,7 @@ def server_address(server_id: str, base: str) -> str:
 
 
 def server_report(report: ServerReport, base: str) -> Json:
-    """A server, and how it goes with it; ``rows`` is null where they were not counted."""
+    """A server with its state and failures; ``rows`` is null where they were not counted."""
     return {
         **server(report.server, base),
         'domains': report.domains,
@@ -204,9 +204,9 @@ def server_report(report: ServerReport, base: str) -> Json:
 
 
 def comparison(found: Comparison, base: str) -> Json:
-    """What a server lacks.
+    """The differences of a server.
 
-    ``extra`` is null where nothing is known of them, ``other`` where contents were not compared.
+    ``extra`` is null where extra zones are not known, ``other`` where contents were not compared.
     """
     return {
         'server_id': dashed(found.server_id),
@@ -236,7 +236,7 @@ def imported(task: ZoneTask, base: str) -> Json:
 
 
 def exported(task: ZoneTask, base: str) -> Json:
-    """An export; its file is made whenever it is fetched."""
+    """An export; its file is made when it is fetched."""
     address = f'{base}/v2/zones/tasks/exports/{dashed(task.id)}'
     links, location = {'self': address}, None
     if task.status is ZoneTaskStatus.COMPLETE:

@@ -1,4 +1,4 @@
-"""Which servers serve what a recordset holds.  Pure: values in, what becomes JSON out."""
+"""Which servers serve the present contents of a recordset.  Pure: values in, JSON out."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def recordset_servers(domain: Domain, found: RecordSet, serial: int, state: Zone
     """
     :param serial: at which the recordset was changed last
     :param state: of *domain*, with servers, rows and pool
-    :returns: ids as they are kept; ``needed`` and ``total`` are null where the pool's threshold is not known
+    :returns: with ids of 32 digits; ``needed`` and ``total`` are null where the pool's threshold is not known
     """
     wanted = WaitTarget(domain.id, serial)
     counting = wait_verdict.counting(state)

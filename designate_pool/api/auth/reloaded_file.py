@@ -1,0 +1,72 @@
+"""A value read from files, and read again when they have changed."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+from designate_pool.errors import BadConfiguration
+
+LOG = logging.getLogger(__name__)
+Value = TypeVar('Value')
+
+
+class ReloadedFile(Generic[Value]):
+    """When the new files are wrong, the old value stays in use, and the log says so.
+
+    :param what: what is read, for the log
+    :param read: reads the value, or raises BadConfiguration
+    :param stamp: what changes when the files do, see :func:`file_stamp`
+    :param interval: seconds between two checks; requests do not wait while another reads, unless it is 0
+    :raises BadConfiguration: when the files are wrong at first
+    """
+
+    def __init__(self, what: str, read: Callable[[], Value], stamp: Callable[[], Hashable],
+                 interval: float = 0.0) -> None:
+        self._what = what
+        self._read = read
+        self._stamp = stamp
+        self._interval = interval
+        self._lock = threading.Lock()
+        self._seen: Hashable = stamp()
+        self._value = read()
+        self._checked_at = time.monotonic()
+
+    def get(self) -> Value:
+        due = time.monotonic() - self._checked_at >= self._interval
+        if due and self._lock.acquire(blocking=not self._interval):
+            try:
+                self._read_if_changed()
+            finally:
+                self._lock.release()
+        return self._value
+
+    def reload(self) -> None:
+        """Read the files again now."""
+        with self._lock:
+            self._seen = None
+            self._read_if_changed()
+
+    def _read_if_changed(self) -> None:
+        stamp = self._stamp()
+        if stamp != self._seen:
+            self._seen = stamp
+            try:
+                self._value = self._read()
+                LOG.info('%s was read again', self._what)
+            except BadConfiguration as error:
+                LOG.error('the new %s is not used, the old one still is: %s', self._what, error)
+        self._checked_at = time.monotonic()
+
+
+def file_stamp(path: str | os.PathLike[str]) -> tuple[int, int, int] | None:
+    """What changes when a file does; None when it is not there."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
