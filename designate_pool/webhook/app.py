@@ -1,8 +1,7 @@
 """The HTTP interface that external-dns expects of a provider: negotiate, records, adjust, apply.
 
-What is kept between requests is what zones held at a serial, so that only those are read again that have another one.
-Statuses tell external-dns what to do: it tries again what failed with a number from
-500 on, and gives up what failed with one below.
+The contents of zones are cached by serial between requests, so only zones with another serial are read again.
+external-dns decides by the status: it retries what failed with 500 or more, and gives up what failed with less.
 """
 
 from __future__ import annotations
@@ -28,147 +27,118 @@ LOG = logging.getLogger(__name__)
 
 MEDIA_TYPE = 'application/external.dns.webhook+json;version=1'
 #: Bytes; some 100,000 endpoints.
-LARGEST_BODY = 64 << 20
-#: Endpoints that are left out of one request and are told of one by one.
-MOST_TOLD = 20
-#: Made from the pool, so nothing for external-dns.
-_FROM_POOL = ('SOA', 'NS')
+MAX_BODY = 64 << 20
+#: Refused endpoints of one request that are logged one by one.
+MAX_LOGGED = 20
+#: Types that the pool makes at a zone's apex, which external-dns must not see.
+_MADE_BY_POOL = ('SOA', 'NS')
 
 
 def create_app(new_pool: Callable[[], PoolProvider], zones: Collection[str] = (),
                default_ttl: int = 300) -> falcon.App[Any, Any]:
     """The webhook as a WSGI application.
 
-    :param new_pool: the pool, anew for each request: it remembers what was read, so that nothing else is overwritten
-    :param zones: names of the zones that are shown; empty for all that the pool has
-    :param default_ttl: seconds, for new records that are given none
+    :param new_pool: opens the pool, for each request: it remembers what it has read, and overwrites nothing newer
+    :param zones: names of the zones that are shown; empty for all zones of the pool
+    :param default_ttl: seconds, for new records without a TTL
     """
-    app: falcon.App[Any, Any] = falcon.App(middleware=[_Counting()])
-    app.add_error_handler(Exception, _unexpected)
-    app.add_error_handler(falcon.HTTPError, _of_falcon)
-    app.add_error_handler(PoolError, _refused)
-    served = _Served(new_pool, zones, default_ttl)
-    app.add_route('/', NegotiationResource(served))
-    app.add_route('/records', RecordsResource(served))
-    app.add_route('/adjustendpoints', AdjustmentResource(served))
-    app.add_route('/healthz', HealthCheckResource(served))
+    app: falcon.App[Any, Any] = falcon.App(middleware=[WebhookMetrics()])
+    app.add_error_handler(Exception, _on_unexpected_error)
+    app.add_error_handler(falcon.HTTPError, _on_http_error)
+    app.add_error_handler(PoolError, _on_pool_error)
+    webhook = Webhook(new_pool, zones, default_ttl)
+    app.add_route('/', webhook, suffix='negotiation')
+    app.add_route('/records', webhook, suffix='records')
+    app.add_route('/adjustendpoints', webhook, suffix='adjustment')
+    app.add_route('/healthz', webhook, suffix='health')
     return app
 
 
-class _Served:
-    """The zones that are shown."""
+class Webhook:
+    """The resources; for the parameters see :func:`create_app`."""
 
     def __init__(self, new_pool: Callable[[], PoolProvider], zones: Collection[str], default_ttl: int) -> None:
-        self.new_pool = new_pool
-        self.default_ttl = default_ttl
+        self._new_pool = new_pool
         self._zones = tuple(zones)
+        self._default_ttl = default_ttl
+        self._logged: frozenset[str] = frozenset()
 
-    def names(self, pool: PoolProvider) -> list[str]:
-        return list(self._zones) or pool.list_zones()
-
-    def read(self, pool: PoolProvider) -> dict[str, Zone]:
-        """Every zone with its contents.
-
-        :raises SourceError: when one cannot be read
-        :raises BadInput: when one is not there
-        """
-        return {name: _read(pool, name) for name in self.names(pool)}
-
-
-class NegotiationResource:
-    """Which zones there are."""
-
-    def __init__(self, served: _Served) -> None:
-        self._served = served
-
-    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
+    def on_get_negotiation(self, req: falcon.Request, resp: falcon.Response) -> None:
+        """The names of the zones."""
         if not req.client_accepts(MEDIA_TYPE) and MEDIA_TYPE not in req.accept.replace(' ', ''):
-            raise falcon.HTTPNotAcceptable(description=f'what is spoken here is {MEDIA_TYPE}')
-        with contextlib.closing(self._served.new_pool()) as pool:
-            _answer(resp, {'include': [name.removesuffix('.') for name in self._served.names(pool)]})
+            raise falcon.HTTPNotAcceptable(description=f'the only media type here is {MEDIA_TYPE}')
+        with contextlib.closing(self._new_pool()) as pool:
+            _reply_json(resp, {'include': [name.removesuffix('.') for name in self._names(pool)]})
 
+    def on_get_records(self, req: falcon.Request, resp: falcon.Response) -> None:
+        """All endpoints."""
+        with contextlib.closing(self._new_pool()) as pool:
+            zones = [_read_zone(pool, name) for name in self._names(pool)]
+            _reply_json(resp, [endpoints.endpoint_of(rrset) for zone in zones for rrset in zone
+                               if not (rrset.type in _MADE_BY_POOL and rrset.name == zone.name)])
 
-class RecordsResource:
-    """What is there, and changes of it."""
-
-    def __init__(self, served: _Served) -> None:
-        self._served = served
-
-    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
-        with contextlib.closing(self._served.new_pool()) as pool:
-            _answer(resp, [endpoints.endpoint_of(found) for zone in self._served.read(pool).values() for found in zone
-                           if not (found.type in _FROM_POOL and found.name == zone.name)])
-
-    def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
-        """Each zone's changes are made at one serial; those of another zone may be made or not when one fails."""
-        given = _body(req)
-        with contextlib.closing(self._served.new_pool()) as pool:
-            touched = _Touched(pool, self._served.names(pool))
-            endpoints.apply_changes(touched, self._served.default_ttl, given)
-            for name, existing in touched.before.items():
-                if wanted := changes.between(existing, touched.after[name]):
-                    _apply(pool, Plan(existing, touched.after[name], wanted, exists=True, target_id=pool.id))
+    def on_post_records(self, req: falcon.Request, resp: falcon.Response) -> None:
+        """Apply changes: those of a zone at one serial.  When a zone fails, the others may have been changed or not."""
+        body = _read_json(req)
+        with contextlib.closing(self._new_pool()) as pool:
+            zones = EditedZones(pool, self._names(pool))
+            endpoints.apply_changes(zones, self._default_ttl, body)
+            for name, before in zones.before.items():
+                if planned := changes.between(before, zones.after[name]):
+                    _apply(pool, Plan(before, zones.after[name], planned, exists=True, target_id=pool.id))
         resp.status = falcon.HTTP_204
 
+    def on_post_adjustment(self, req: falcon.Request, resp: falcon.Response) -> None:
+        """The wanted endpoints as they will be listed, so that a difference in form alone is no change.
 
-class AdjustmentResource:
-    """Endpoints in the form in which they will be told of: what differs in form alone is no change then."""
-
-    def __init__(self, served: _Served) -> None:
-        self._served = served
-        self._told: frozenset[str] = frozenset()
-
-    def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
-        """One that cannot be is left out, so that the others are served; what is there of it stays as it is."""
-        given = _body(req)
-        with contextlib.closing(self._served.new_pool()) as pool:
-            found, refused = endpoints.adjusted(given, pool.supports)
+        An endpoint that is not valid is replaced by the existing one, so that it does not hold up the others.
+        """
+        body = _read_json(req)
+        with contextlib.closing(self._new_pool()) as pool:
+            adjusted, refused = endpoints.adjust(body, pool.supports)
             if refused:
-                found += self._as_they_are(pool, found, refused)
-        self._tell_of(refused)
-        _answer(resp, found)
+                adjusted += self._existing(pool, adjusted, refused)
+        self._log_refused(refused)
+        _reply_json(resp, adjusted)
 
-    def _as_they_are(self, pool: PoolProvider, found: Sequence[endpoints.Json],
-                     refused: Sequence[endpoints.RefusedEndpoint]) -> list[endpoints.Json]:
-        """What is there of the refused: were it not wanted, external-dns would have it deleted."""
-        wanted = {endpoints.key_of(each) for each in found}
-        keys = {key for each in refused if (key := endpoints.key_of(each.endpoint)) is not None and key not in wanted}
-        zones = _Touched(pool, self._served.names(pool) if keys else ())
-        there = []
-        for name, rtype in sorted(keys):
-            with contextlib.suppress(InvalidField):  # it is in none of the zones
-                kept = endpoints.zone_of(zones, name).get(name, rtype)
-                there += [] if kept is None else [endpoints.endpoint_of(kept)]
-        return there
-
-    def _tell_of(self, refused: Sequence[endpoints.RefusedEndpoint]) -> None:
-        """Log those that are new: external-dns asks again every minute."""
-        metrics.WEBHOOK_REFUSED.set(len(refused))
-        told = frozenset(f'{(endpoints.key_of(each.endpoint) or ("an endpoint without a name", ""))[0]}: {each.why}'
-                         for each in refused)
-        new = sorted(told - self._told)
-        self._told = told
-        for each in new[:MOST_TOLD]:
-            LOG.warning('an endpoint is left out: %s', each)
-        if len(new) > MOST_TOLD:
-            LOG.warning('and %d more endpoints are left out', len(new) - MOST_TOLD)
-
-
-class HealthCheckResource:
-    """200 when the pool's API answers."""
-
-    def __init__(self, served: _Served) -> None:
-        self._served = served
-
-    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
-        with contextlib.closing(self._served.new_pool()) as pool:
+    def on_get_health(self, req: falcon.Request, resp: falcon.Response) -> None:
+        """200 when the pool's API answers."""
+        with contextlib.closing(self._new_pool()) as pool:
             pool.ping()
         resp.text = 'ok\n'
         resp.content_type = falcon.MEDIA_TEXT
 
+    def _names(self, pool: PoolProvider) -> list[str]:
+        return list(self._zones) or pool.list_zones()
 
-class _Touched:
-    """Zones that are read when they are asked for.
+    def _existing(self, pool: PoolProvider, adjusted: Sequence[endpoints.Json],
+                  refused: Sequence[endpoints.RefusedEndpoint]) -> list[endpoints.Json]:
+        """The existing endpoints in place of the refused: external-dns would delete what it is not told to want."""
+        wanted = {endpoints.key_of(each) for each in adjusted}
+        keys = {key for each in refused if (key := endpoints.key_of(each.endpoint)) is not None and key not in wanted}
+        zones = EditedZones(pool, self._names(pool) if keys else ())
+        existing = []
+        for name, rtype in sorted(keys):
+            with contextlib.suppress(InvalidField):  # it is in none of the zones
+                rrset = endpoints.zone_of(zones, name).get(name, rtype)
+                existing += [] if rrset is None else [endpoints.endpoint_of(rrset)]
+        return existing
+
+    def _log_refused(self, refused: Sequence[endpoints.RefusedEndpoint]) -> None:
+        """Log those that the last request did not have: external-dns asks again every minute."""
+        metrics.WEBHOOK_REFUSED.set(len(refused))
+        lines = frozenset(f'{(endpoints.key_of(each.endpoint) or ("an endpoint without a name", ""))[0]}: {each.why}'
+                          for each in refused)
+        new = sorted(lines - self._logged)
+        self._logged = lines
+        for line in new[:MAX_LOGGED]:
+            LOG.warning('an endpoint is left out: %s', line)
+        if len(new) > MAX_LOGGED:
+            LOG.warning('and %d more endpoints are left out', len(new) - MAX_LOGGED)
+
+
+class EditedZones:
+    """Zones that are read when they are first looked up.
 
     :ivar before: as they were read, by name
     :ivar after: copies of these, to be changed
@@ -182,27 +152,27 @@ class _Touched:
 
     def get(self, name: str, /) -> Zone | None:
         if name in self._names and name not in self.after:
-            self.before[name] = _read(self._pool, name)
+            self.before[name] = _read_zone(self._pool, name)
             self.after[name] = self.before[name].copy()
         return self.after.get(name)
 
 
-class _Counting:
+class WebhookMetrics:
     """Counts and measures requests."""
 
     def process_request(self, req: falcon.Request, resp: falcon.Response) -> None:
-        req.context.began = time.monotonic()
+        req.context.started = time.monotonic()
 
     def process_response(self, req: falcon.Request, resp: falcon.Response, resource: Any, succeeded: bool) -> None:
         request = f'{req.method} {req.uri_template}' if resource is not None else 'other'
         metrics.WEBHOOK_REQUESTS.labels(request, str(resp.status_code)).inc()
-        metrics.WEBHOOK_SECONDS.labels(request).observe(time.monotonic() - req.context.began)
+        metrics.WEBHOOK_SECONDS.labels(request).observe(time.monotonic() - req.context.started)
 
 
-def _read(pool: PoolProvider, name: str) -> Zone:
+def _read_zone(pool: PoolProvider, name: str) -> Zone:
     """
     :raises SourceError: when it cannot be read
-    :raises BadInput: when it is not there
+    :raises BadInput: when the pool has no such zone
     """
     zone = Zone(name)
     if not pool.populate(zone, target=True, lenient=True):
@@ -212,7 +182,7 @@ def _read(pool: PoolProvider, name: str) -> Zone:
 
 def _apply(pool: PoolProvider, plan: Plan) -> None:
     """
-    :raises BadInput: when the pool does not take the changes
+    :raises BadInput: when the pool refuses the changes
     """
     result = pool.apply(plan)
     if not result.ok:
@@ -221,45 +191,45 @@ def _apply(pool: PoolProvider, plan: Plan) -> None:
     LOG.info('%s: %d changes', plan.zone, result.applied)
 
 
-def _answer(resp: falcon.Response, content: Any) -> None:
+def _reply_json(resp: falcon.Response, content: Any) -> None:
     resp.content_type = MEDIA_TYPE
     resp.text = json.dumps(content)
 
 
-def _body(req: falcon.Request) -> Any:
-    content = req.bounded_stream.read(LARGEST_BODY + 1)
-    if len(content) > LARGEST_BODY:
-        raise BadInput(why=f'the body is longer than {LARGEST_BODY} bytes')
+def _read_json(req: falcon.Request) -> Any:
+    content = req.bounded_stream.read(MAX_BODY + 1)
+    if len(content) > MAX_BODY:
+        raise BadInput(why=f'the body is longer than {MAX_BODY} bytes')
     try:
-        found = json.loads(content)
+        body = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise BadInput(why=f'the body is not JSON ({error})') from None
-    # A web page of others may send any other type without its visitor's browser asking first.
+    # A browser sends any other type for a foreign web page without asking us first (CORS).
     kind = (req.content_type or '').partition(';')[0].strip().lower()
     if kind not in (MEDIA_TYPE.partition(';')[0], falcon.MEDIA_JSON):
         raise WrongContentType(wanted=MEDIA_TYPE, found=kind or 'without a type')
-    return found
+    return body
 
 
-def _refused(req: falcon.Request, resp: falcon.Response, error: PoolError, params: Any) -> None:
-    # What moved meanwhile, or cannot be reached now, may be there the next time.
-    again = isinstance(error, PlanMoved) or error.code >= 500
-    code = 503 if again else error.code
-    LOG.log(logging.WARNING if again else logging.ERROR, '%s %s: %s', req.method, req.path, error)
-    _tell(resp, code, str(error))
+def _on_pool_error(req: falcon.Request, resp: falcon.Response, error: PoolError, params: Any) -> None:
+    # A zone that has changed meanwhile, or a pool that cannot be reached, may work at the next try.
+    is_temporary = isinstance(error, PlanMoved) or error.code >= 500
+    code = 503 if is_temporary else error.code
+    LOG.log(logging.WARNING if is_temporary else logging.ERROR, '%s %s: %s', req.method, req.path, error)
+    _reply_error(resp, code, str(error))
 
 
-def _of_falcon(req: falcon.Request, resp: falcon.Response, error: falcon.HTTPError, params: Any) -> None:
-    _tell(resp, error.status_code, error.description or error.title or '')
+def _on_http_error(req: falcon.Request, resp: falcon.Response, error: falcon.HTTPError, params: Any) -> None:
+    _reply_error(resp, error.status_code, error.description or error.title or '')
     resp.set_headers(error.headers or {})
 
 
-def _unexpected(req: falcon.Request, resp: falcon.Response, error: Exception, params: Any) -> None:
+def _on_unexpected_error(req: falcon.Request, resp: falcon.Response, error: Exception, params: Any) -> None:
     LOG.exception('%s %s failed', req.method, req.path, exc_info=error)
-    _tell(resp, 500, 'it failed; the log says more')
+    _reply_error(resp, 500, 'internal error; see the log')
 
 
-def _tell(resp: falcon.Response, code: int, why: str) -> None:
+def _reply_error(resp: falcon.Response, code: int, why: str) -> None:
     resp.status = code
     resp.content_type = falcon.MEDIA_TEXT
     resp.text = f'{why}\n'

@@ -1,4 +1,4 @@
-"""external-dns's endpoints, as its webhook interface has them in JSON, to RRsets and back.
+"""Converts external-dns's endpoints, the JSON of its webhook interface, to RRsets and back.
 
 An endpoint is one RRset: ``dnsName`` and the names among its ``targets`` have no final dot, TXT data is quoted.
 """
@@ -17,7 +17,7 @@ Json = dict[str, Any]
 
 
 class RefusedEndpoint(NamedTuple):
-    """An endpoint that cannot be, and why."""
+    """An endpoint that is not valid here, and why."""
 
     endpoint: Any
     why: str
@@ -27,50 +27,47 @@ class ZoneLookup(Protocol):
     """Zones by name."""
 
     def get(self, name: str, /) -> Zone | None:
-        """None for a name that is no zone's."""
+        """The zone of exactly this name; None where there is none."""
 
 
 #: Types whose data ends with a name.
 _ENDS_WITH_NAME = frozenset({'CNAME', 'DNAME', 'MX', 'NAPTR', 'NS', 'PTR', 'SRV'})
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"(?:\s+"(?:[^"\\]|\\.)*")*', re.DOTALL)
 #: Octets of one string of a TXT record (RFC 1035 section 3.3).
-_STRING = 255
+_MAX_STRING = 255
 
 
-def endpoint_of(found: RRset) -> Json:
-    """What external-dns is told of an RRset."""
-    targets = [_without_dot(each) if found.type in _ENDS_WITH_NAME else each for each in found.rdatas]
-    return {'dnsName': _without_dot(found.name), 'targets': targets, 'recordType': found.type, 'recordTTL': found.ttl}
+def endpoint_of(rrset: RRset) -> Json:
+    targets = [_without_dot(each) if rrset.type in _ENDS_WITH_NAME else each for each in rrset.rdatas]
+    return {'dnsName': _without_dot(rrset.name), 'targets': targets, 'recordType': rrset.type, 'recordTTL': rrset.ttl}
 
 
-def adjusted(given: Any,
-             supports: Callable[[RRset], bool] = lambda _: True) -> tuple[list[Json], list[RefusedEndpoint]]:
-    """Endpoints that external-dns wants, as they will be told of once they are there; and those that cannot be.
+def adjust(given: Any, supports: Callable[[RRset], bool] = lambda _: True) -> tuple[list[Json], list[RefusedEndpoint]]:
+    """The wanted endpoints as they will be listed once they exist, and those that are not valid.
 
-    Each is judged by itself.  What we do not know is kept, but for ``providerSpecific``: none of it is ours, and what
-    is not told of again would be wanted again and again.
+    Unknown fields are kept, but not ``providerSpecific``: we list none, so external-dns would see a change each time.
 
-    :param supports: whether the pool can hold an RRset
-    :raises InvalidField: for what is no list
+    :param supports: whether the pool supports an RRset
+    :raises InvalidField: when *given* is no list
     """
-    found, refused = [], []
-    for place, each in enumerate(_list(given, 'endpoints')):
+    adjusted, refused = [], []
+    for number, each in enumerate(_list(given, 'endpoints')):
         try:
-            wanted = _rrset(each, f'endpoints[{place}]', 0)
+            wanted = _rrset(each, f'endpoints[{number}]', 0)
             if not supports(wanted):
-                raise InvalidField(field=f'endpoints[{place}].recordType', why=f'{wanted.type} cannot be held here')
+                raise InvalidField(field=f'endpoints[{number}].recordType', why=f'{wanted.type} cannot be held here')
         except InvalidField as error:
             refused.append(RefusedEndpoint(each, str(error)))
             continue
-        told = endpoint_of(wanted)
+        endpoint = endpoint_of(wanted)
         if not each.get('recordTTL'):
-            del told['recordTTL']
-        found.append({key: value for key, value in each.items() if key != 'providerSpecific'} | told)
-    return found, refused
+            del endpoint['recordTTL']
+        adjusted.append({key: value for key, value in each.items() if key != 'providerSpecific'} | endpoint)
+    return adjusted, refused
 
 
 def key_of(given: Any) -> tuple[str, str] | None:
-    """The name and type that an endpoint is about, whatever else is wrong with it; None where that cannot be said."""
+    """The name and type of an endpoint that may not be valid otherwise; None when it has none."""
     try:
         name, rtype = given['dnsName'], given['recordType']
         return normal_name(_with_dot(name)), rtype.upper()
@@ -79,55 +76,54 @@ def key_of(given: Any) -> tuple[str, str] | None:
 
 
 def apply_changes(zones: ZoneLookup, default_ttl: int, given: Any) -> None:
-    """Make the changes that external-dns sends in the zones that they are about.
+    """Change *zones* as external-dns has requested.
 
-    Deleting what is not there and creating what is there does nothing: changes may be sent again.
+    Deleting what does not exist and creating what exists does nothing, because requests may be repeated.
 
-    :param zones: by name; they are changed
-    :param default_ttl: seconds, for endpoints that give none and are new
-    :raises InvalidField: for what is no set of changes, or about none of the zones
-    :raises ZoneError: for what cannot be in a zone
+    :param default_ttl: seconds, for new endpoints without a TTL
+    :raises InvalidField: when the request is not valid, or a name is in none of the zones
+    :raises ZoneError: when an RRset is not valid in its zone
     """
     if not isinstance(given, dict):
         raise InvalidField(field='changes', why='they have to be an object')
     changes = {str(key).lower(): value for key, value in given.items()}
-    coming_back = {_rrset(each, f'updatenew[{place}]', 0).key
-                   for place, each in enumerate(_list(changes.get('updatenew'), 'updatenew'))}
+    updated_keys = {_rrset(each, f'updatenew[{number}]', 0).key
+                    for number, each in enumerate(_list(changes.get('updatenew'), 'updatenew'))}
     for kind in ('delete', 'updateold'):
-        for place, each in enumerate(_list(changes.get(kind), kind)):
-            old = _rrset(each, f'{kind}[{place}]', default_ttl)
+        for number, each in enumerate(_list(changes.get(kind), kind)):
+            old = _rrset(each, f'{kind}[{number}]', default_ttl)
             zone = zone_of(zones, old.name)
-            if old.key in zone and not (kind == 'updateold' and old.key in coming_back):
+            if old.key in zone and not (kind == 'updateold' and old.key in updated_keys):
                 zone.remove_record(old)
-    for new in _together(zones, default_ttl, changes):
+    for new in _new_rrsets(zones, default_ttl, changes):
         zone_of(zones, new.name).add_record(new, replace=True)
 
 
 def zone_of(zones: ZoneLookup, name: str) -> Zone:
-    """The zone that *name* lies in: the one with the longest name.
+    """The zone that contains *name*: the one with the longest name.
 
-    :raises InvalidField: when it lies in none
+    :raises InvalidField: when none does
     """
     for each in (name, *parents(name)):
-        found = zones.get(each)
-        if found is not None:
-            return found
+        zone = zones.get(each)
+        if zone is not None:
+            return zone
     raise InvalidField(field=name, why='it lies in none of the zones that are served here')
 
 
-def _together(zones: ZoneLookup, default_ttl: int, changes: Mapping[str, Any]) -> Sequence[RRset]:
-    """The RRsets that come; endpoints of one name and type are one RRset, with the TTL of the last."""
-    found: dict[str, list[RRset]] = {}
+def _new_rrsets(zones: ZoneLookup, default_ttl: int, changes: Mapping[str, Any]) -> Sequence[RRset]:
+    """The new RRsets; endpoints of one name and type become one, with the TTL of the last."""
+    by_key: dict[str, list[RRset]] = {}
     for kind in ('create', 'updatenew'):
-        for place, each in enumerate(_list(changes.get(kind), kind)):
-            new = _rrset(each, f'{kind}[{place}]', default_ttl)
-            there = zone_of(zones, new.name).get(new.name, new.type)
-            if there is not None and not each.get('recordTTL'):
-                new = new._replace(ttl=there.ttl)
-            found.setdefault(new.key, []).append(new)
-    return [last if len(all_of_it) == 1 else rrset(last.name, last.type, last.ttl,
-                                                   [rdata for each in all_of_it for rdata in each.rdatas])
-            for all_of_it in found.values() for last in all_of_it[-1:]]
+        for number, each in enumerate(_list(changes.get(kind), kind)):
+            new = _rrset(each, f'{kind}[{number}]', default_ttl)
+            existing = zone_of(zones, new.name).get(new.name, new.type)
+            if existing is not None and not each.get('recordTTL'):
+                new = new._replace(ttl=existing.ttl)
+            by_key.setdefault(new.key, []).append(new)
+    return [new[-1] if len(new) == 1 else rrset(new[-1].name, new[-1].type, new[-1].ttl,
+                                                [rdata for each in new for rdata in each.rdatas])
+            for new in by_key.values()]
 
 
 def _rrset(given: Any, place: str, default_ttl: int) -> RRset:
@@ -148,7 +144,7 @@ def _data(rtype: str, target: Any) -> str:
     if rtype in _ENDS_WITH_NAME:
         return _with_dot(text)
     if rtype in ('TXT', 'SPF') and not _QUOTED.fullmatch(text):
-        return ' '.join(_quoted(text[start:start + _STRING]) for start in range(0, max(len(text), 1), _STRING))
+        return ' '.join(_quoted(text[start:start + _MAX_STRING]) for start in range(0, max(len(text), 1), _MAX_STRING))
     return text
 
 

@@ -21,7 +21,7 @@ from designate_pool.cmd.compose import arguments
 from designate_pool.cmd.compose.metrics_endpoint import MetricsEndpoint
 from designate_pool.model import Endpoint
 from designate_pool.planner.targets.pool import KeptZone, PoolProvider
-from designate_pool.webhook.app import LARGEST_BODY, create_app
+from designate_pool.webhook.app import MAX_BODY, create_app
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -32,8 +32,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         signal.signal(number, lambda *_: stop.set())
     kept: dict[str, KeptZone] = {}
     app = create_app(lambda: PoolProvider('webhook', url=options.url, kept=kept), options.zone, options.ttl)
-    guarded = CrossSiteGuard(OnlyPosted(app, LARGEST_BODY), options.host)
-    servers = [ApiServer(guarded, each, threads=4, body_limit=LARGEST_BODY, bodies_limit=4 * LARGEST_BODY,
+    guarded = CrossSiteGuard(OnlyPosted(app, MAX_BODY), options.host)
+    servers = [ApiServer(guarded, each, threads=4, body_limit=MAX_BODY, bodies_limit=4 * MAX_BODY,
                          checks_headers=True)
                for each in options.listen or [Endpoint('127.0.0.1', 8888)]]
     try:

@@ -10,7 +10,7 @@ import pytest
 from designate_pool.errors import InvalidField, RRsetBesideCname
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.rrset import rrset
-from designate_pool.webhook.endpoints import adjusted, apply_changes, endpoint_of, key_of, zone_of
+from designate_pool.webhook.endpoints import adjust, apply_changes, endpoint_of, key_of, zone_of
 
 Json = dict[str, Any]
 
@@ -53,17 +53,17 @@ def test_what_is_wanted_is_adjusted_to_what_will_be_told() -> None:
     wanted = [endpoint('WWW.example.com', 'CNAME', 'Web.example.com.', labels={'owner': 'one'}),
               endpoint('t.example.com.', 'TXT', 'two words', ttl=5),
               endpoint('*.example.com', 'A', '192.0.2.2', '192.0.2.1')]
-    found, refused = adjusted(wanted)
+    found, refused = adjust(wanted)
     assert not refused and found == [
         {'dnsName': 'www.example.com', 'recordType': 'CNAME', 'targets': ['web.example.com'],
          'labels': {'owner': 'one'}},
         {'dnsName': 't.example.com', 'recordType': 'TXT', 'targets': ['"two words"'], 'recordTTL': 5},
         {'dnsName': '*.example.com', 'recordType': 'A', 'targets': ['192.0.2.1', '192.0.2.2']}]
-    assert adjusted(found) == (found, [])
+    assert adjust(found) == (found, [])
 
 
 def test_a_long_text_becomes_several_strings() -> None:
-    ((found,), _) = adjusted([endpoint('t.example.com', 'TXT', 'x' * 300)])
+    ((found,), _) = adjust([endpoint('t.example.com', 'TXT', 'x' * 300)])
     assert found['targets'] == [f'"{"x" * 255}" "{"x" * 45}"']
 
 
@@ -72,7 +72,7 @@ def test_what_cannot_be_is_refused_by_itself() -> None:
     bad = [endpoint('b.example.com', 'A', 'not an address'), 'x', endpoint('c.example.com', 'NSEC', 'x.example.com. A'),
            {'dnsName': 7, 'recordType': 'A', 'targets': []}, endpoint('d.example.com', 'A', '192.0.2.1',
                                                                       setIdentifier='eu')]
-    found, refused = adjusted([*bad[:2], good, *bad[2:]], lambda rrset: rrset.type != 'NSEC')
+    found, refused = adjust([*bad[:2], good, *bad[2:]], lambda rrset: rrset.type != 'NSEC')
     assert found == [good]
     assert [each.endpoint for each in refused] == bad
     assert [key_of(each) for each in bad] == [('b.example.com.', 'A'), None, ('c.example.com.', 'NSEC'), None,
@@ -80,8 +80,8 @@ def test_what_cannot_be_is_refused_by_itself() -> None:
 
 
 def test_what_is_never_told_again_is_not_echoed() -> None:
-    found, _ = adjusted([endpoint('a.example.com', 'A', '192.0.2.1', labels={'owner': 'one'},
-                                  providerSpecific=[{'name': 'aws/weight', 'value': '10'}])])
+    found, _ = adjust([endpoint('a.example.com', 'A', '192.0.2.1', labels={'owner': 'one'},
+                                providerSpecific=[{'name': 'aws/weight', 'value': '10'}])])
     assert found == [endpoint('a.example.com', 'A', '192.0.2.1', labels={'owner': 'one'})]
 
 
