@@ -1,4 +1,4 @@
-"""A zone's contents at one serial, and what they say to a question (RFC 1034 section 4.3.2, RFC 4592)."""
+"""A zone's contents at one serial, and the reply to a query (RFC 1034 section 4.3.2, RFC 4592)."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from dns.name import Name
 from dns.rdatatype import RdataType
 from dns.rrset import RRset
 
-LONGEST_CHAIN = 8
+MAX_CNAMES = 8
 
 
 @dataclasses.dataclass
 class Reply:
-    """The sections of an answer."""
+    """The sections of a reply."""
 
     rcode: dns.rcode.Rcode = dns.rcode.NOERROR
     authoritative: bool = True
@@ -32,7 +32,7 @@ class Reply:
 
 
 class ZoneContents:
-    """An unchanging zone.
+    """An immutable zone.
 
     :param zone: with absolute names, and an SOA
     """
@@ -49,13 +49,13 @@ class ZoneContents:
 
     @cached_property
     def rrsets(self) -> list[RRset]:
-        """All of it but the SOA."""
+        """All RRsets but the SOA."""
         return [rrset_of(name, rdataset) for name, rdataset in self.zone.iterate_rdatasets()
                 if rdataset.rdtype != dns.rdatatype.SOA]
 
     @cached_property
     def altered(self) -> ZoneContents:
-        """The same serial with other contents: other addresses, and a text at the apex."""
+        """The same serial with other contents: other addresses, and a TXT record at the apex."""
         zone = dns.zone.Zone(self.origin, relativize=False)
         for name, rdataset in self.zone.iterate_rdatasets():
             zone.replace_rdataset(name, _altered(rdataset))
@@ -63,30 +63,30 @@ class ZoneContents:
         return ZoneContents(zone)
 
     def reply(self, name: Name, rtype: RdataType) -> Reply:
-        """The answer to a question about *name*, which is in the zone."""
+        """The reply to a query for *name*, which is in the zone."""
         reply = Reply()
-        for _ in range(LONGEST_CHAIN):
-            target = self._step(name, rtype, reply)
+        for _ in range(MAX_CNAMES):
+            target = self._add_records(name, rtype, reply)
             if target is None or not target.is_subdomain(self.origin):
                 break
             name = target
         return reply
 
-    def _step(self, name: Name, rtype: RdataType, reply: Reply) -> Name | None:
-        """Add what the zone has for *name*; where to go on when that is a CNAME."""
-        cut = self._cut_above(name, rtype)
-        if cut is not None:
-            self._refer(cut, reply)
+    def _add_records(self, name: Name, rtype: RdataType, reply: Reply) -> Name | None:
+        """Add the records of *name* to *reply*; the target when they are a CNAME."""
+        delegation = self._delegation_of(name, rtype)
+        if delegation is not None:
+            self._add_referral(delegation, reply)
             return None
-        source = name if name in self._names else self._wildcard_for(name)
+        source = name if name in self._names else self._wildcard_of(name)
         if source is None:
             reply.rcode = dns.rcode.NXDOMAIN
             reply.authority.append(self._negative_soa())
             return None
         rdatasets = self.zone.nodes[source].rdatasets if source in self.zone.nodes else []
-        wanted = [each for each in rdatasets if rtype in (each.rdtype, dns.rdatatype.ANY)]
-        if wanted:
-            reply.answer += [rrset_of(name, each) for each in wanted]
+        matching = [each for each in rdatasets if rtype in (each.rdtype, dns.rdatatype.ANY)]
+        if matching:
+            reply.answer += [rrset_of(name, each) for each in matching]
             return None
         for each in rdatasets:
             if each.rdtype == dns.rdatatype.CNAME:
@@ -98,7 +98,7 @@ class ZoneContents:
 
     @cached_property
     def _names(self) -> frozenset[Name]:
-        """Every name that exists, those without records of their own included."""
+        """Every name that exists, empty non-terminals included."""
         names = set()
         for name in self.zone.nodes:
             while name not in names:
@@ -109,22 +109,22 @@ class ZoneContents:
         return frozenset(names)
 
     def _ancestors(self, name: Name) -> list[Name]:
-        """*name* and what is above it in the zone, from below the apex downwards."""
+        """The names from below the apex down to *name*."""
         found = []
         while name != self.origin:
             found.append(name)
             name = name.parent()
         return found[::-1]
 
-    def _cut_above(self, name: Name, rtype: RdataType) -> Name | None:
-        """Where the name is delegated, when it is."""
+    def _delegation_of(self, name: Name, rtype: RdataType) -> Name | None:
+        """The name above or at *name* that is delegated; None when none is."""
         for each in self._ancestors(name):
             if self.zone.get_rdataset(each, dns.rdatatype.NS) is not None:
                 return None if each == name and rtype == dns.rdatatype.DS else each
         return None
 
-    def _refer(self, cut: Name, reply: Reply) -> None:
-        servers = self.zone.find_rrset(cut, dns.rdatatype.NS)
+    def _add_referral(self, delegation: Name, reply: Reply) -> None:
+        servers = self.zone.find_rrset(delegation, dns.rdatatype.NS)
         reply.authoritative = bool(reply.answer)
         reply.authority.append(servers)
         for server in servers:
@@ -133,7 +133,7 @@ class ZoneContents:
                 if glue is not None:
                     reply.additional.append(glue)
 
-    def _wildcard_for(self, name: Name) -> Name | None:
+    def _wildcard_of(self, name: Name) -> Name | None:
         """The wildcard that covers *name*, which does not exist (RFC 4592 section 3.3.1)."""
         encloser = name.parent()
         while encloser not in self._names:

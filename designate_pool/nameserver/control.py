@@ -1,8 +1,8 @@
-"""The control socket: one JSON object a line over TCP, each answered with one, on loopback only.
+"""The control socket: requests and replies are JSON objects, one a line, over TCP on loopback only.
 
-A request is ``{"secret": …, "verb": …}`` with the verb's arguments beside; an answer is ``{"ok": true, "result": …}``
-or ``{"ok": false, "kind": …, "error": …}``, where *kind* is ``secret`` for a wrong secret, ``request`` for a request
-that makes no sense, and ``failed`` for the rest.
+A request is ``{"secret": …, "verb": …}`` with the verb's arguments beside; a reply is ``{"ok": true, "result": …}`` or
+``{"ok": false, "kind": …, "error": …}``, where *kind* is ``secret`` for a wrong secret, ``request`` for an invalid
+request, and ``failed`` for the rest.
 
 =================  ==========================================  ======================================================
 verb               arguments                                   result
@@ -11,9 +11,9 @@ verb               arguments                                   result
 ``add_zone``       name, primaries ``[{host, port}]``, key     whether anything changed
 ``delete_zone``    name                                        whether there was such a zone
 ``refresh``        name                                        whether there is such a zone
-``refetch``        name                                        the same; it is fetched whatever serial it has
+``refetch``        name                                        the same; fetches it whatever its serial
 ``list_zones``                                                 ``[{name, serial, primaries, error}]``
-``forget_zones``                                               null; all zones are gone, as after a disaster
+``forget_zones``                                               null; loses all zones, as in a disaster
 ``set_fault``      kind, seconds, count, zone                  null
 ``clear_faults``   kind, zone                                  the faults that were switched off
 ``list_faults``                                                the faults that are on
@@ -35,17 +35,17 @@ from designate_pool.model import Endpoint
 from designate_pool.nameserver.sockets import TcpListener
 
 LOG = logging.getLogger(__name__)
-LONGEST_LINE = 65536
-Verb = Callable[[Mapping[str, Any]], Any]
+MAX_LINE = 65536
+Handler = Callable[[Mapping[str, Any]], Any]
 
 
 class ControlServer:
     """Serves the control socket.
 
-    :param verbs: what each verb does with its arguments
+    :param verbs: the handler of each verb, called with the request
     """
 
-    def __init__(self, secret: str, verbs: Mapping[str, Verb]) -> None:
+    def __init__(self, secret: str, verbs: Mapping[str, Handler]) -> None:
         if not secret:
             raise InvalidField(field='secret', why='the control socket needs one')
         self._secret = secret
@@ -53,7 +53,7 @@ class ControlServer:
         self._listener = TcpListener('control', self._serve)
 
     def start(self, listen: Endpoint) -> Endpoint:
-        """Bind and serve; the endpoint with its true port.
+        """Bind and serve; the endpoint with its actual port.
 
         :raises InvalidField: when it is not on loopback
         """
@@ -69,22 +69,22 @@ class ControlServer:
     def _serve(self, connection: socket.socket, client: str) -> None:
         with connection.makefile('rb') as stream:
             while True:
-                line = stream.readline(LONGEST_LINE)
+                line = stream.readline(MAX_LINE)
                 if not line:
                     return
-                connection.sendall(json.dumps(self._answer(line)).encode() + b'\n')
+                connection.sendall(json.dumps(self._handle(line)).encode() + b'\n')
                 if not line.endswith(b'\n'):
                     return
 
-    def _answer(self, line: bytes) -> dict[str, Any]:
+    def _handle(self, line: bytes) -> dict[str, Any]:
         try:
             request = json.loads(line)
             if not isinstance(request, dict):
                 raise ValueError('it is not an object')
         except (ValueError, RecursionError) as error:
             return _refusal('request', f'the request is not a line of JSON: {error}')
-        given = request.get('secret')
-        if not isinstance(given, str) or not hmac.compare_digest(given.encode(), self._secret.encode()):
+        secret = request.get('secret')
+        if not isinstance(secret, str) or not hmac.compare_digest(secret.encode(), self._secret.encode()):
             return _refusal('secret', 'the secret is wrong')
         verb = self._verbs.get(str(request.get('verb')))
         if verb is None:
@@ -95,13 +95,13 @@ class ControlServer:
             return _refusal('request', str(error))
         except PoolError as error:
             return _refusal('failed', str(error))
-        except Exception as error:  # the one who asked is told, and the socket goes on
+        except Exception as error:  # the client is told, and the connection goes on
             LOG.exception('%s failed', request['verb'])
             return _refusal('failed', f'{type(error).__name__}: {error}')
 
 
 class ControlClient:
-    """Speaks to a control socket, on a new connection for each request."""
+    """Sends requests to a control socket, each on a new connection."""
 
     def __init__(self, endpoint: Endpoint, secret: str, timeout: float = 5.0) -> None:
         self._endpoint = endpoint
@@ -112,7 +112,7 @@ class ControlClient:
         """The result of *verb*.
 
         :raises BadInput: when it is refused
-        :raises OSError: when nobody answers
+        :raises OSError: when there is no reply
         """
         with socket.create_connection((self._endpoint.host, self._endpoint.port), self._timeout) as connection:
             connection.sendall(json.dumps({'secret': self._secret, 'verb': verb, **arguments}).encode() + b'\n')

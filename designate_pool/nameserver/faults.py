@@ -1,16 +1,16 @@
-"""What the name server can be told to do wrong.
+"""The faults that the name server can be told to have.
 
 ==========  ===========================================================================================
-``drop``    no answer to anything over DNS
-``delay``   answers come the given seconds late
+``drop``    no reply to anything over DNS
+``delay``   replies come the given seconds late
 ``servfail``  queries are answered with SERVFAIL
 ``refused``   queries are answered with REFUSED
-``stale``   changes are not fetched, so the old serial goes on being served
+``stale``   changes are not fetched, so the old serial is still served
 ``altered``   the right serial is served with other contents
-``broken``    transfers stop in the middle and the old zone is kept
+``broken``    transfers stop in the middle, and the old zone is kept
 ==========  ===========================================================================================
 
-A fault is for the whole server or for one zone, and for good or for the next *count* times that it applies.
+A fault is for the whole server or for one zone, and permanent or for the next *count* times that it applies.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ import threading
 from designate_pool.errors import InvalidField
 
 KINDS = ('drop', 'delay', 'servfail', 'refused', 'stale', 'altered', 'broken')
-#: Faults in fetching zones; when they are over there may be something to catch up with.
-FETCHING = ('stale', 'broken')
+#: Faults that keep zones from being fetched; when they are cleared, all zones are refreshed.
+TRANSFER_FAULTS = ('stale', 'broken')
 
-_TEXT = re.compile(r'(?P<kind>[a-z]+)(=(?P<seconds>[0-9.]+))?(\*(?P<count>[0-9]+))?(@(?P<zone>.+))?')
+_FORM = re.compile(r'(?P<kind>[a-z]+)(=(?P<seconds>[0-9.]+))?(\*(?P<count>[0-9]+))?(@(?P<zone>.+))?')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Fault:
     """One fault.
 
     :ivar seconds: for ``delay``
-    :ivar count: how often it applies; None is for good
+    :ivar count: how often it applies; None for always
     :ivar zone: the zone's absolute name in lower case; None is the whole server
     """
 
@@ -53,7 +53,7 @@ class Fault:
     @classmethod
     def parse(cls, text: str) -> Fault:
         """``KIND[=SECONDS][*COUNT][@ZONE]``, such as ``drop``, ``delay=2.5`` or ``servfail*3@example.com.``."""
-        found = _TEXT.fullmatch(text.strip().lower())
+        found = _FORM.fullmatch(text.strip().lower())
         if found is None:
             raise InvalidField(field='fault', why=f"'{text}' is not of the form KIND[=SECONDS][*COUNT][@ZONE]")
         zone = found['zone']
@@ -65,38 +65,39 @@ class Fault:
 
 
 class Faults:
-    """The faults that are on."""
+    """The active faults."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._on: dict[tuple[str, str | None], Fault] = {}
+        self._active: dict[tuple[str, str | None], Fault] = {}
 
     def set(self, fault: Fault) -> None:
-        """Switch *fault* on, in place of one of its kind for the same zone."""
+        """Activate *fault*, in place of one of its kind for the same zone."""
         with self._lock:
-            self._on[(fault.kind, fault.zone)] = fault
+            self._active[(fault.kind, fault.zone)] = fault
 
     def clear(self, kind: str | None = None, zone: str | None = None) -> list[Fault]:
-        """Switch off those of a kind, of a zone, or all; returns them."""
+        """Clear those of a kind, of a zone, or all; returns them."""
         with self._lock:
-            gone = [fault for fault in self._on.values() if kind in (None, fault.kind) and zone in (None, fault.zone)]
-            for fault in gone:
-                del self._on[(fault.kind, fault.zone)]
-        return gone
+            cleared = [fault for fault in self._active.values()
+                       if kind in (None, fault.kind) and zone in (None, fault.zone)]
+            for fault in cleared:
+                del self._active[(fault.kind, fault.zone)]
+        return cleared
 
     def all(self) -> list[Fault]:
         with self._lock:
-            return list(self._on.values())
+            return list(self._active.values())
 
     def take(self, kind: str, zone: str | None) -> Fault | None:
-        """The fault of *kind* that applies to *zone* now, counted; the zone's own goes before the server's."""
-        if not self._on:
+        """The fault of *kind* that applies to *zone*, counted as used; the zone's own before the server's."""
+        if not self._active:
             return None
         with self._lock:
-            fault = self._on.get((kind, zone)) or self._on.get((kind, None))
+            fault = self._active.get((kind, zone)) or self._active.get((kind, None))
             if fault is not None and fault.count is not None:
                 if fault.count > 1:
-                    self._on[(kind, fault.zone)] = dataclasses.replace(fault, count=fault.count - 1)
+                    self._active[(kind, fault.zone)] = dataclasses.replace(fault, count=fault.count - 1)
                 else:
-                    del self._on[(kind, fault.zone)]
+                    del self._active[(kind, fault.zone)]
         return fault

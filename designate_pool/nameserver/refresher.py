@@ -1,4 +1,4 @@
-"""Keeping zones as new as their primaries': at once after a NOTIFY, and by the SOA's timers."""
+"""Refreshes zones from their primaries: at once after a NOTIFY, otherwise by the SOA's timers."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from designate_pool.nameserver.schedule import TaskSchedule
 from designate_pool.nameserver.zones import HeldZone, ZoneTable
 
 LOG = logging.getLogger(__name__)
-FIRST_RETRY = 0.5
-#: Seconds that transfers under way have to end at a stop.
+FIRST_RETRY_WAIT = 0.5
+#: Seconds that transfers in progress get at a stop.
 GRACE = 1.0
 
 
 class Refresher:
-    """Fetches zones on a few threads, a zone on one at a time.
+    """Refreshes zones on a few threads, each zone on one thread at a time.
 
-    :param retry: seconds between tries after a failure, at most
+    :param retry: most seconds between tries after a failure
     """
 
     def __init__(self, zones: ZoneTable, faults: Faults, schedule: TaskSchedule, threads: int = 8,
@@ -32,8 +32,8 @@ class Refresher:
         self._faults = faults
         self._schedule = schedule
         self._retry = retry
-        self._backoff = Backoff(FIRST_RETRY, cap=retry)
-        self._count = threads
+        self._backoff = Backoff(FIRST_RETRY_WAIT, cap=retry)
+        self._thread_count = threads
         self._threads: list[threading.Thread] = []
         self._queue: queue.SimpleQueue[HeldZone | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
@@ -41,30 +41,30 @@ class Refresher:
     def start(self) -> None:
         self._queue = queue.SimpleQueue()
         self._threads = [threading.Thread(target=self._run, args=(self._queue,), name=f'refresh-{number}', daemon=True)
-                         for number in range(self._count)]
+                         for number in range(self._thread_count)]
         for thread in self._threads:
             thread.start()
 
     def stop(self) -> None:
-        """Take up no other zone; what a primary keeps waiting comes to nothing by itself."""
-        left, self._queue = self._queue, queue.SimpleQueue()
+        """Begin no other zone; a transfer that takes longer than :data:`GRACE` is abandoned."""
+        queued, self._queue = self._queue, queue.SimpleQueue()
         for _ in self._threads:
-            left.put(None)
+            queued.put(None)
         end = time.monotonic() + GRACE
         for thread in self._threads:
             thread.join(max(0.0, end - time.monotonic()))
 
-    def refresh(self, zone: HeldZone, hint: int | None = None) -> None:
-        """See to it soon that *zone* is as new as its primaries'.
+    def refresh(self, zone: HeldZone, notified_serial: int | None = None) -> None:
+        """Have *zone* refreshed soon.
 
-        :param hint: the serial that a NOTIFY named
+        :param notified_serial: the serial in a NOTIFY
         """
         with self._lock:
-            zone.hint = hint
-            if zone.working:
-                zone.again = True
+            zone.notified_serial = notified_serial
+            if zone.is_refreshing:
+                zone.refresh_again = True
                 return
-            zone.working = True
+            zone.is_refreshing = True
         self._queue.put(zone)
 
     def _run(self, zones: queue.SimpleQueue[HeldZone | None]) -> None:
@@ -72,71 +72,71 @@ class Refresher:
             zone = zones.get()
             if zone is None or zones is not self._queue:
                 return
-            wait = self._attempt(zone)
+            wait = self._try(zone)
             with self._lock:
-                zone.working, again, zone.again = False, zone.again, False
-            if again:
-                self.refresh(zone, zone.hint)
+                zone.is_refreshing, refresh_again, zone.refresh_again = False, zone.refresh_again, False
+            if refresh_again:
+                self.refresh(zone, zone.notified_serial)
             elif self._zones.get(zone.name) is zone:
-                self._later(zone, wait)
+                self._set_timer(zone, wait)
 
-    def _later(self, zone: HeldZone, wait: float) -> None:
-        """Have *zone* refreshed in so many seconds; it has one place in the schedule, however often this is called."""
+    def _set_timer(self, zone: HeldZone, wait: float) -> None:
+        """Have *zone* refreshed in *wait* seconds; it has one timer at most, however often this is called."""
         with self._lock:
             zone.due_at = time.monotonic() + wait
-            if zone.entry_at is not None and zone.entry_at <= zone.due_at:
+            if zone.timer_at is not None and zone.timer_at <= zone.due_at:
                 return
-            at = zone.entry_at = zone.due_at
-        self._schedule.after(wait, lambda: self._look(zone, at))
+            at = zone.timer_at = zone.due_at
+        self._schedule.after(wait, lambda: self._on_timer(zone, at))
 
-    def _look(self, zone: HeldZone, at: float) -> None:
+    def _on_timer(self, zone: HeldZone, at: float) -> None:
         with self._lock:
-            if zone.entry_at != at:
+            if zone.timer_at != at:
                 return
-            zone.entry_at = None
+            zone.timer_at = None
         if self._zones.get(zone.name) is not zone:
             return
-        left = zone.due_at - time.monotonic()
-        if left > 0:
-            self._later(zone, left)
+        wait = zone.due_at - time.monotonic()
+        if wait > 0:
+            self._set_timer(zone, wait)
         else:
             self.refresh(zone)
 
-    def _attempt(self, zone: HeldZone) -> float:
-        """Bring *zone* up to date; the seconds until it is due again."""
+    def _try(self, zone: HeldZone) -> float:
+        """Refresh *zone*; the seconds until it is due again."""
         try:
             if self._faults.take('stale', zone.text) is None:
-                self._bring_up_to_date(zone)
+                self._update(zone)
             zone.error, zone.failures = None, 0
             return float(zone.contents.soa[0].refresh) if zone.contents is not None else self._retry
         except transfer.TransferFailed as error:
             zone.error = str(error)
-            LOG.info('Zone %s: %s', zone.text, error)
-        except Exception as error:  # whatever a primary may send, the thread has other zones to fetch
+            LOG.info('zone %s: %s', zone.text, error)
+        except Exception as error:  # whatever a primary may send, the thread must go on
             zone.error = f'{type(error).__name__}: {error}'
-            LOG.exception('Zone %s could not be fetched', zone.text)
+            LOG.exception('zone %s could not be fetched', zone.text)
         zone.failures += 1
         return self._backoff.delay(zone.failures - 1)
 
-    def _bring_up_to_date(self, zone: HeldZone) -> None:
+    def _update(self, zone: HeldZone) -> None:
         failure = transfer.TransferFailed('there are no primaries')
         for primary in zone.primaries:
             try:
-                have = None if zone.contents is None or zone.forced else zone.contents.serial
-                if have is not None and not self._newer(zone.hint, have):
-                    if not self._newer(transfer.ask_serial(zone.name, primary, zone.key), have):
-                        zone.fresh_at = time.monotonic()
-                        return
+                serial_here = None if zone.contents is None or zone.is_forced else zone.contents.serial
+                if (serial_here is not None and not self._is_newer(zone.notified_serial, serial_here)
+                        and not self._is_newer(transfer.query_serial(zone.name, primary, zone.key), serial_here)):
+                    zone.fresh_at = time.monotonic()
+                    return
                 broken = self._faults.take('broken', zone.text) is not None
                 contents = transfer.fetch(zone.name, primary, zone.key, broken)
-                if have is None or self._newer(contents.serial, have):
+                if serial_here is None or self._is_newer(contents.serial, serial_here):
                     self._zones.replace(zone, contents)
-                    zone.forced = False
+                    zone.is_forced = False
                 return
             except transfer.TransferFailed as error:
                 failure = error
         raise failure
 
     @staticmethod
-    def _newer(found: int | None, have: int) -> bool:
-        return found is not None and serial.newer(found, have)
+    def _is_newer(serial_there: int | None, serial_here: int) -> bool:
+        return serial_there is not None and serial.newer(serial_there, serial_here)

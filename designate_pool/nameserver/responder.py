@@ -1,4 +1,4 @@
-"""What the server says to one message over DNS."""
+"""The reply to one message over DNS."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from designate_pool.nameserver.faults import Faults
 from designate_pool.nameserver.zones import HeldZone, ZoneTable, text_of
 
 LOG = logging.getLogger(__name__)
-PAYLOAD = 1232
-#: Octets of a message of a transfer, about.
-TRANSFER_OCTETS = 16000
+UDP_SIZE = 1232
+#: Approximate octets of a message of a transfer.
+MESSAGE_OCTETS = 16000
 
 
 @dataclasses.dataclass
 class Response:
-    """Messages to send, in order; none means silence.
+    """The messages of a reply, in order; none for no reply.
 
     :ivar delay: seconds to wait before the first
     """
@@ -43,9 +43,9 @@ SILENCE = Response(iter(()))
 
 
 class Responder:
-    """Answers queries from the zones held, and takes NOTIFY.
+    """Answers queries for the zones, and accepts NOTIFYs.
 
-    :param refresh: called with the zone that a NOTIFY is about, and the serial in it
+    :param refresh: called with the zone and the serial of a NOTIFY
     """
 
     def __init__(self, zones: ZoneTable, faults: Faults, refresh: Callable[[HeldZone, int | None], None]) -> None:
@@ -53,86 +53,88 @@ class Responder:
         self._faults = faults
         self._refresh = refresh
 
-    def respond(self, wire: bytes, client: str, tcp: bool) -> Response:
+    def respond(self, wire: bytes, client: str, over_tcp: bool) -> Response:
         """:param client: the sender's address"""
         if len(wire) < 12 or wire[2] & 0x80:
             return SILENCE
         try:
             query = dns.message.from_wire(wire, keyring=self._zones.keyring)
         except (dns.tsig.BadSignature, dns.tsig.BadTime, dns.tsig.PeerError, dns.message.UnknownTSIGKey):
-            return Response(iter([_bare(wire, dns.rcode.NOTAUTH)]))
-        except Exception:  # dnspython raises many kinds; whatever it is, the message is malformed
-            return Response(iter([_bare(wire, dns.rcode.FORMERR)]))
+            return Response(iter([_header_only(wire, dns.rcode.NOTAUTH)]))
+        except Exception:  # dnspython raises many kinds for a malformed message
+            return Response(iter([_header_only(wire, dns.rcode.FORMERR)]))
         if len(query.question) != 1:
-            return Response(iter([_bare(wire, dns.rcode.FORMERR)]))
+            return Response(iter([_header_only(wire, dns.rcode.FORMERR)]))
         name = query.question[0].name
-        zone = self._zones.get(name) if query.opcode() == dns.opcode.NOTIFY else self._zones.above(name)
-        label = text_of(name) if zone is None else zone.text
-        if self._faults.take('drop', label) is not None:
+        zone = self._zones.get(name) if query.opcode() == dns.opcode.NOTIFY else self._zones.enclosing(name)
+        zone_name = text_of(name) if zone is None else zone.text
+        if self._faults.take('drop', zone_name) is not None:
             return SILENCE
-        slow = self._faults.take('delay', label)
-        return Response(self._messages(query, zone, label, client, tcp), slow.seconds if slow is not None else 0.0)
+        delay = self._faults.take('delay', zone_name)
+        reply = self._reply(query, zone, zone_name, client, over_tcp)
+        messages = iter([_message(query, reply, over_tcp)]) if isinstance(reply, Reply) else reply
+        return Response(messages, delay.seconds if delay is not None else 0.0)
 
-    def _messages(self, query: dns.message.Message, zone: HeldZone | None, label: str, client: str,
-                  tcp: bool) -> Iterator[bytes]:
+    def _reply(self, query: dns.message.Message, zone: HeldZone | None, zone_name: str, client: str,
+               over_tcp: bool) -> Reply | Iterator[bytes]:
+        """The reply, or the messages of a transfer."""
         if query.opcode() == dns.opcode.NOTIFY:
-            return self._single(query, self._notified(query, zone, client), tcp)
+            return self._handle_notify(query, zone, client)
         if query.opcode() != dns.opcode.QUERY:
-            return self._single(query, Reply(dns.rcode.NOTIMP, False), tcp)
+            return Reply(dns.rcode.NOTIMP, False)
         for kind, rcode in (('servfail', dns.rcode.SERVFAIL), ('refused', dns.rcode.REFUSED)):
-            if self._faults.take(kind, label) is not None:
-                return self._single(query, Reply(rcode, False), tcp)
+            if self._faults.take(kind, zone_name) is not None:
+                return Reply(rcode, False)
         question = query.question[0]
         if zone is None or question.rdclass != dns.rdataclass.IN:
-            return self._single(query, Reply(dns.rcode.REFUSED, False), tcp)
+            return Reply(dns.rcode.REFUSED, False)
         contents = zone.served
         if contents is None:
-            return self._single(query, Reply(dns.rcode.SERVFAIL, False), tcp)
-        if self._faults.take('altered', label) is not None:
+            return Reply(dns.rcode.SERVFAIL, False)
+        if self._faults.take('altered', zone_name) is not None:
             contents = contents.altered
         if question.rdtype in (dns.rdatatype.AXFR, dns.rdatatype.IXFR):
-            return self._transfer(query, zone, contents, client, tcp)
-        return self._single(query, contents.reply(question.name, question.rdtype), tcp)
+            return _transfer(query, zone, contents, client, over_tcp)
+        return contents.reply(question.name, question.rdtype)
 
-    def _notified(self, query: dns.message.Message, zone: HeldZone | None, client: str) -> Reply:
-        """RFC 1996; taken from the zone's primaries and from whoever has its key."""
+    def _handle_notify(self, query: dns.message.Message, zone: HeldZone | None, client: str) -> Reply:
+        """RFC 1996; accepted from the zone's primaries and from holders of its key."""
         if zone is None:
             return Reply(dns.rcode.NOTAUTH, False)
-        if not query.had_tsig and not _is_among(client, [primary.host for primary in zone.primaries]):
+        if not query.had_tsig and not _is_primary(client, zone):
             return Reply(dns.rcode.REFUSED, False)
-        hints = [int(rrset[0].serial) for rrset in query.answer if rrset.rdtype == dns.rdatatype.SOA]
-        self._refresh(zone, hints[0] if hints else None)
+        serials = [int(rrset[0].serial) for rrset in query.answer if rrset.rdtype == dns.rdatatype.SOA]
+        self._refresh(zone, serials[0] if serials else None)
         return Reply()
 
-    def _transfer(self, query: dns.message.Message, zone: HeldZone, contents: ZoneContents, client: str,
-                  tcp: bool) -> Iterator[bytes]:
-        """The whole zone, for IXFR too (RFC 1995 section 4); over UDP the SOA alone sends an asker of IXFR to TCP."""
-        question = query.question[0]
-        allowed = query.had_tsig or _is_loopback(client) or _is_among(client, [each.host for each in zone.primaries])
-        if not allowed or question.name != zone.name:
-            return self._single(query, Reply(dns.rcode.REFUSED, False), tcp)
-        if not tcp:
-            if question.rdtype == dns.rdatatype.AXFR:
-                return self._single(query, Reply(dns.rcode.FORMERR, False), tcp)
-            return self._single(query, Reply(answer=[contents.soa]), tcp)
-        return _packed_transfer(query, contents)
 
-    @staticmethod
-    def _single(query: dns.message.Message, reply: Reply, tcp: bool) -> Iterator[bytes]:
-        response = dns.message.make_response(query, our_payload=PAYLOAD)
-        response.set_rcode(reply.rcode)
-        if reply.authoritative:
-            response.flags |= dns.flags.AA
-        response.answer, response.authority, response.additional = reply.answer, reply.authority, reply.additional
-        size = 65535 if tcp else max(512, min(query.payload, PAYLOAD) if query.edns >= 0 else 512)
-        yield response.to_wire(max_size=size, prefer_truncation=True)
+def _message(query: dns.message.Message, reply: Reply, over_tcp: bool) -> bytes:
+    response = dns.message.make_response(query, our_payload=UDP_SIZE)
+    response.set_rcode(reply.rcode)
+    if reply.authoritative:
+        response.flags |= dns.flags.AA
+    response.answer, response.authority, response.additional = reply.answer, reply.authority, reply.additional
+    size = 65535 if over_tcp else max(512, min(query.payload, UDP_SIZE) if query.edns >= 0 else 512)
+    return response.to_wire(max_size=size, prefer_truncation=True)
 
 
-def _packed_transfer(query: dns.message.Message, contents: ZoneContents) -> Iterator[bytes]:
-    """AXFR in messages of a moderate size, each signed when the query was (RFC 8945 section 5.3.1)."""
+def _transfer(query: dns.message.Message, zone: HeldZone, contents: ZoneContents, client: str,
+              over_tcp: bool) -> Reply | Iterator[bytes]:
+    """The whole zone, for IXFR too (RFC 1995 section 4); IXFR over UDP gets the SOA: retry over TCP."""
+    question = query.question[0]
+    is_allowed = query.had_tsig or ipaddress.ip_address(client).is_loopback or _is_primary(client, zone)
+    if not is_allowed or question.name != zone.name:
+        return Reply(dns.rcode.REFUSED, False)
+    if over_tcp:
+        return _transfer_messages(query, contents)
+    return Reply(dns.rcode.FORMERR, False) if question.rdtype == dns.rdatatype.AXFR else Reply(answer=[contents.soa])
+
+
+def _transfer_messages(query: dns.message.Message, contents: ZoneContents) -> Iterator[bytes]:
+    """The messages of an AXFR, each signed when the query was (RFC 8945 section 5.3.1)."""
     context = None
     for number, rrsets in enumerate(_batches(contents)):
-        response = dns.message.make_response(query, our_payload=PAYLOAD)
+        response = dns.message.make_response(query, our_payload=UDP_SIZE)
         response.flags |= dns.flags.AA
         if number:
             response.question = []
@@ -142,13 +144,13 @@ def _packed_transfer(query: dns.message.Message, contents: ZoneContents) -> Iter
 
 
 def _batches(contents: ZoneContents) -> Iterator[list[dns.rrset.RRset]]:
-    """The records in the order of a transfer, the SOA first and last, in lists of about TRANSFER_OCTETS."""
+    """The records in the order of a transfer, the SOA first and last, in batches of about MESSAGE_OCTETS."""
     batch: list[dns.rrset.RRset] = [contents.soa]
     octets = 0
     for rrset in contents.rrsets:
         for rdata in rrset:
             size = len(rdata.to_wire() or b'') + 20
-            if octets + size > TRANSFER_OCTETS and octets:
+            if octets + size > MESSAGE_OCTETS and octets:
                 yield batch
                 batch, octets = [], 0
             if not batch or not batch[-1].match(rrset.name, rrset.rdclass, rrset.rdtype, rrset.covers):
@@ -159,14 +161,10 @@ def _batches(contents: ZoneContents) -> Iterator[list[dns.rrset.RRset]]:
     yield batch
 
 
-def _bare(wire: bytes, rcode: dns.rcode.Rcode) -> bytes:
-    """A header alone that answers what could not be read."""
+def _header_only(wire: bytes, rcode: dns.rcode.Rcode) -> bytes:
+    """A reply of a header only, to a malformed query."""
     return wire[:2] + bytes([0x80 | wire[2] & 0x79, rcode]) + bytes(8)
 
 
-def _is_loopback(client: str) -> bool:
-    return ipaddress.ip_address(client).is_loopback
-
-
-def _is_among(client: str, hosts: list[str]) -> bool:
-    return client in hosts or ipaddress.ip_address(client) in map(ipaddress.ip_address, hosts)
+def _is_primary(client: str, zone: HeldZone) -> bool:
+    return ipaddress.ip_address(client) in [ipaddress.ip_address(each.host) for each in zone.primaries]

@@ -1,4 +1,4 @@
-"""Doing things later, on one thread."""
+"""Timers, on one thread."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ LOG = logging.getLogger(__name__)
 
 
 class TaskSchedule:
-    """Runs short pieces of work when their time has come."""
+    """Runs short pieces of work at their time."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._heap: list[tuple[float, int, Callable[[], None]]] = []
-        self._numbers = itertools.count()
+        self._order = itertools.count()
         self._running = False
         self._thread: threading.Thread | None = None
 
@@ -28,7 +28,7 @@ class TaskSchedule:
         self._thread.start()
 
     def stop(self) -> None:
-        """Forget what is still to come."""
+        """Drop what is scheduled, and end."""
         with self._changed:
             self._running = False
             self._heap.clear()
@@ -37,9 +37,9 @@ class TaskSchedule:
             self._thread.join()
 
     def after(self, seconds: float, work: Callable[[], None]) -> None:
-        """Do *work* in so many seconds."""
+        """Run *work* in so many seconds."""
         with self._changed:
-            heapq.heappush(self._heap, (time.monotonic() + seconds, next(self._numbers), work))
+            heapq.heappush(self._heap, (time.monotonic() + seconds, next(self._order), work))
             if self._heap[0][2] is work:
                 self._changed.notify()
 
@@ -50,7 +50,7 @@ class TaskSchedule:
                 return
             try:
                 work()
-            except Exception:  # one failure must not end everything that is scheduled
+            except Exception:  # one failure must not stop the thread
                 LOG.exception('Scheduled work failed')
 
     def _next(self) -> Callable[[], None] | None:

@@ -15,7 +15,7 @@ import designate_pool
 from designate_pool.errors import InvalidField
 from designate_pool.model import Endpoint, TsigKey
 from designate_pool.nameserver.control import ControlServer
-from designate_pool.nameserver.faults import FETCHING, Fault, Faults
+from designate_pool.nameserver.faults import TRANSFER_FAULTS, Fault, Faults
 from designate_pool.nameserver.refresher import Refresher
 from designate_pool.nameserver.responder import Responder
 from designate_pool.nameserver.schedule import TaskSchedule
@@ -25,14 +25,14 @@ from designate_pool.protocol import tsig
 
 
 class NameServer:
-    """A secondary that can be started and stopped any number of times.
+    """A secondary name server; it may be stopped and started again.
 
-    :param listen: where it answers DNS; port 0 takes any, and the same again after a stop
-    :param control: where its control socket is, on loopback; None for none
-    :param secret: what the control socket asks for
+    :param listen: where it answers DNS; port 0 takes any free port, which is kept after a stop
+    :param control: the endpoint of its control socket, on loopback; None for none
+    :param secret: the secret of the control socket
     :param state: folder that keeps the zones through a restart; None loses them at each stop
-    :param keys: TSIG keys beside those that come with zones
-    :param retry: seconds between tries of a failed transfer, at most
+    :param keys: TSIG keys beside those of the zones
+    :param retry: most seconds between tries of a failed transfer
     :raises InvalidField: for a control socket without a secret
     """
 
@@ -45,7 +45,7 @@ class NameServer:
         self._schedule = TaskSchedule()
         self._refresher = Refresher(self._zones, self.faults, self._schedule, retry=retry)
         self._sockets = DnsSockets(Responder(self._zones, self.faults, self._refresher.refresh).respond, self._schedule)
-        self._control = None if control is None else ControlServer(secret, self._verbs())
+        self._control = None if control is None else ControlServer(secret, self._control_handlers())
         self._running = False
 
     def start(self) -> NameServer:
@@ -60,7 +60,7 @@ class NameServer:
         try:
             if self._control is not None and self.control_endpoint is not None:
                 self.control_endpoint = self._control.start(self.control_endpoint)
-        except BaseException:  # undone and passed on, whatever it is
+        except BaseException:
             self._sockets.stop()
             raise
         self._running = True
@@ -82,9 +82,9 @@ class NameServer:
         self._schedule.stop()
 
     def add_zone(self, name: str, primaries: Sequence[Endpoint], key: TsigKey | None = None) -> bool:
-        """Hold a zone and fetch it; whether anything changed.
+        """Add a zone and fetch it; whether anything changed.
 
-        :raises InvalidField: for a name that is none, or no primaries
+        :raises InvalidField: when the name is not valid, or there are no primaries
         """
         if not primaries:
             raise InvalidField(field='primaries', why='a zone needs at least one')
@@ -94,21 +94,21 @@ class NameServer:
         return zone is not None
 
     def delete_zone(self, name: str) -> bool:
-        """Hold the zone no longer; whether it was held."""
+        """Delete a zone; whether there was one."""
         return self._zones.delete(_name(name))
 
     def refresh(self, name: str) -> bool:
-        """Ask the zone's primaries for a newer one; whether it is held."""
+        """Fetch a zone if its primaries have a newer one; whether there is such a zone."""
         zone = self._zones.get(_name(name))
         if zone is not None:
             self._refresher.refresh(zone)
         return zone is not None
 
     def refetch(self, name: str) -> bool:
-        """Fetch the zone anew, whatever serial it has; whether it is held."""
+        """Fetch a zone again, whatever its serial; whether there is such a zone."""
         zone = self._zones.get(_name(name))
         if zone is not None:
-            zone.forced = True
+            zone.is_forced = True
             self._refresher.refresh(zone)
         return zone is not None
 
@@ -117,29 +117,29 @@ class NameServer:
         self._zones.forget()
 
     def serial(self, name: str) -> int | None:
-        """The serial of the zone that is held, whatever the faults make of it; None before the first transfer."""
+        """The serial of a zone, whatever the faults; None before the first transfer."""
         zone = self._zones.get(_name(name))
         return None if zone is None or zone.contents is None else zone.contents.serial
 
     def list_zones(self) -> list[dict[str, Any]]:
-        """What is held: ``{name, serial, primaries, error}`` each."""
+        """All zones, each as ``{name, serial, primaries, error}``."""
         return [{'name': zone.text, 'serial': zone.contents.serial if zone.contents is not None else None,
                  'primaries': [str(primary) for primary in zone.primaries], 'error': zone.error}
                 for zone in sorted(self._zones.all(), key=lambda zone: zone.name)]
 
     def set_fault(self, fault: Fault | str) -> None:
-        """Switch a fault on; as text in the form of :meth:`Fault.parse`."""
+        """Activate a fault; as text in the form of :meth:`Fault.parse`."""
         self.faults.set(fault if isinstance(fault, Fault) else Fault.parse(fault))
 
     def clear_faults(self, kind: str | None = None, zone: str | None = None) -> list[Fault]:
-        """Switch faults off, and catch up with what was not fetched because of them."""
-        gone = self.faults.clear(kind, None if zone is None else text_of(_name(zone)))
-        if any(fault.kind in FETCHING for fault in gone):
+        """Clear faults, and fetch the zones that were not fetched because of them."""
+        cleared = self.faults.clear(kind, None if zone is None else text_of(_name(zone)))
+        if any(fault.kind in TRANSFER_FAULTS for fault in cleared):
             for held in self._zones.all():
                 self._refresher.refresh(held)
-        return gone
+        return cleared
 
-    def _verbs(self) -> dict[str, Any]:
+    def _control_handlers(self) -> dict[str, Any]:
         return {
             'ping': lambda request: designate_pool.__version__,
             'add_zone': lambda request: self.add_zone(_text(request, 'name'), _endpoints(request), _key(request)),
@@ -179,11 +179,11 @@ def _endpoints(request: Mapping[str, Any]) -> list[Endpoint]:
 
 
 def _key(request: Mapping[str, Any]) -> TsigKey | None:
-    facts = request.get('key')
-    if facts is None:
+    settings = request.get('key')
+    if settings is None:
         return None
     try:
-        key = TsigKey(facts['name'], facts['algorithm'], facts['secret'])
+        key = TsigKey(settings['name'], settings['algorithm'], settings['secret'])
         tsig.key_from(key)
     except Exception as error:  # dnspython raises many kinds for the parts of a key
         why = f'it must be {{name, algorithm, secret}} ({type(error).__name__})'

@@ -15,12 +15,12 @@ from designate_pool.nameserver.responder import Response
 from designate_pool.nameserver.schedule import TaskSchedule
 
 LOG = logging.getLogger(__name__)
-TCP_IDLE = 15.0
-MOST_CONNECTIONS = 200
+TCP_TIMEOUT = 15.0
+MAX_CONNECTIONS = 200
 
 
 class TcpListener:
-    """Takes TCP connections and has each served on a thread of its own, until it is stopped."""
+    """Accepts TCP connections and serves each on a thread of its own."""
 
     def __init__(self, name: str, serve: Callable[[socket.socket, str], None]) -> None:
         self._name = name
@@ -31,8 +31,8 @@ class TcpListener:
         self._socket: socket.socket | None = None
 
     def bind(self, endpoint: Endpoint) -> Endpoint:
-        """Listen there; the endpoint with its true port."""
-        self._socket = _made(endpoint, socket.SOCK_STREAM)
+        """Listen; the endpoint with its actual port."""
+        self._socket = _bound_socket(endpoint, socket.SOCK_STREAM)
         self._socket.listen(128)
         return Endpoint(endpoint.host, self._socket.getsockname()[1])
 
@@ -47,47 +47,47 @@ class TcpListener:
             return
         with self._lock:
             threads = list(self._threads)
-            listening, self._socket = self._socket, None
+            listener, self._socket = self._socket, None
             # A shutdown wakes the thread that waits on the socket; a close alone would not.
-            for each in [listening, *self._open]:
+            for each in [listener, *self._open]:
                 with contextlib.suppress(OSError):
                     each.shutdown(socket.SHUT_RDWR)
         for thread in threads:
             thread.join()
-        listening.close()
+        listener.close()
 
     def _spawn(self, work: Callable[..., None], *arguments: object) -> None:
-        """Start a thread; the lock is held, so that a stop sees either none of it or a thread that it can join."""
+        """Start a thread; the caller holds the lock, so that :meth:`stop` can join every thread that was started."""
         thread = threading.Thread(target=work, args=arguments, name=self._name, daemon=True)
         thread.start()
         self._threads.add(thread)
 
-    def _accept(self, listening: socket.socket) -> None:
+    def _accept(self, listener: socket.socket) -> None:
         while True:
             try:
-                connection, client = listening.accept()
+                connection, client = listener.accept()
             except OSError:
                 if self._socket is None:
                     break
-                time.sleep(0.01)  # the client gave up before it was taken, or there are no more file descriptors
+                time.sleep(0.01)  # the client has gone, or there are no more file descriptors
                 continue
             with self._lock:
-                welcome = self._socket is not None and len(self._open) < MOST_CONNECTIONS
-                if welcome:
+                is_accepted = self._socket is not None and len(self._open) < MAX_CONNECTIONS
+                if is_accepted:
                     self._open.add(connection)
                     self._spawn(self._handle, connection, client[0])
-            if not welcome:
+            if not is_accepted:
                 connection.close()
         with self._lock:
             self._threads.discard(threading.current_thread())
 
     def _handle(self, connection: socket.socket, client: str) -> None:
         try:
-            with contextlib.suppress(OSError):  # the client went away, or it was time to stop
+            with contextlib.suppress(OSError):  # the client has gone, or the server stops
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 self._serve(connection, client)
-        except Exception:  # one connection's trouble is not the others'
-            LOG.exception('A connection from %s ended badly', client)
+        except Exception:  # of one connection; the others go on
+            LOG.exception('a connection from %s was closed after an error', client)
         finally:
             with self._lock:
                 self._open.discard(connection)
@@ -98,7 +98,7 @@ class TcpListener:
 class DnsSockets:
     """The sockets of one endpoint.
 
-    :param respond: from a message, its sender's address and whether it came over TCP to what is to be sent
+    :param respond: returns the reply to a message, given its sender's address and whether it came over TCP
     """
 
     def __init__(self, respond: Callable[[bytes, str, bool], Response], schedule: TaskSchedule) -> None:
@@ -111,7 +111,7 @@ class DnsSockets:
         self._endpoint: Endpoint | None = None
 
     def start(self, listen: Endpoint) -> Endpoint:
-        """Bind and serve; the endpoint with its true port.
+        """Bind and serve; the endpoint with its actual port.
 
         :raises OSError: when it is taken
         """
@@ -134,11 +134,11 @@ class DnsSockets:
         self._udp = None
 
     def _bind(self, listen: Endpoint) -> Endpoint:
-        """Both sockets on one port, one that is free for both when any will do."""
+        """Bind both sockets to one port; port 0 takes one that is free for both."""
         for last in (*[False] * 50, True):
             endpoint = self._tcp.bind(listen)
             try:
-                self._udp = _made(endpoint, socket.SOCK_DGRAM)
+                self._udp = _bound_socket(endpoint, socket.SOCK_DGRAM)
                 return endpoint
             except OSError:
                 self._tcp.stop()
@@ -164,8 +164,8 @@ class DnsSockets:
         try:
             response = self._respond(wire, client[0], False)
             messages = list(response.messages)
-        except Exception:  # whatever one message brings about, the next must be answered
-            LOG.exception('A message from %s could not be answered', client[0])
+        except Exception:  # of one message; the next must be answered
+            LOG.exception('a message from %s could not be answered', client[0])
             return
 
         def send() -> None:
@@ -179,7 +179,7 @@ class DnsSockets:
             send()
 
     def _serve_connection(self, connection: socket.socket, client: str) -> None:
-        connection.settimeout(TCP_IDLE)
+        connection.settimeout(TCP_TIMEOUT)
         with connection.makefile('rb') as stream:
             while not self._stopping.is_set():
                 prefix = stream.read(2)
@@ -196,15 +196,15 @@ class DnsSockets:
                     connection.sendall(struct.pack('>H', len(message)) + message)
 
 
-def _made(endpoint: Endpoint, kind: socket.SocketKind) -> socket.socket:
-    made = socket.socket(socket.AF_INET6 if ':' in endpoint.host else socket.AF_INET, kind)
+def _bound_socket(endpoint: Endpoint, kind: socket.SocketKind) -> socket.socket:
+    sock = socket.socket(socket.AF_INET6 if ':' in endpoint.host else socket.AF_INET, kind)
     try:
         if kind == socket.SOCK_STREAM:
-            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         else:
-            made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
-        made.bind((endpoint.host, endpoint.port))
-        return made
-    except BaseException:  # closed and passed on, whatever it is
-        made.close()
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+        sock.bind((endpoint.host, endpoint.port))
+        return sock
+    except BaseException:
+        sock.close()
         raise

@@ -1,4 +1,4 @@
-"""Asking a primary for a zone's serial, and taking the zone from it (RFC 1035, RFC 5936, RFC 8945)."""
+"""Queries a primary for a zone's serial, and transfers the zone (RFC 1035, RFC 5936, RFC 8945)."""
 
 from __future__ import annotations
 
@@ -24,47 +24,47 @@ TIMEOUT = 5.0
 
 
 class NotSigned(dns.exception.DNSException):
-    """The answer is not signed."""
+    """the reply is not signed"""
 
 
 class TransferFailed(Exception):
-    """A zone could not be taken, in words."""
+    """A zone could not be transferred, and why."""
 
 
-def ask_serial(name: dns.name.Name, primary: Endpoint, key: TsigKey | None) -> int:
+def query_serial(name: dns.name.Name, primary: Endpoint, key: TsigKey | None) -> int:
     """The serial that *primary* serves.
 
-    :raises TransferFailed: when it gives none
+    :raises TransferFailed: when it does not answer with one
     """
     query = _query(name, 'SOA', key)
     try:
-        with _connected(primary, socket.SOCK_DGRAM) as asked:
-            asked.send(query.to_wire())
+        with _connect(primary, socket.SOCK_DGRAM) as sock:
+            sock.send(query.to_wire())
             end = time.monotonic() + TIMEOUT
             while True:
-                asked.settimeout(max(0.001, end - time.monotonic()))
+                sock.settimeout(max(0.001, end - time.monotonic()))
                 try:
-                    answer = _parsed(asked.recv(65535), query)
+                    answer = _parsed(sock.recv(65535), query)
                 except dns.exception.DNSException:
-                    continue  # not the answer to our question, or not from whom it says: the right one may follow
+                    continue  # malformed, or its signature is wrong: the true reply may follow
                 if query.is_response(answer):
-                    return _serial_of(answer, name, primary)
+                    return _serial_in(answer, name, primary)
     except OSError as error:
-        raise TransferFailed(f'{primary} does not tell the serial: {error or "no answer"}') from error
+        raise TransferFailed(f'{primary} gives no serial: {error or "no answer"}') from error
 
 
 def fetch(name: dns.name.Name, primary: Endpoint, key: TsigKey | None, broken: bool = False) -> ZoneContents:
     """The whole zone by AXFR.
 
-    :param broken: stop in the middle
-    :raises TransferFailed: when it was not had complete
+    :param broken: break off in the middle
+    :raises TransferFailed: when it is incomplete or not signed
     """
     query = _query(name, 'AXFR', key)
     zone = dns.zone.Zone(name, relativize=False)
     context: Any = None
     signed = False
     try:
-        with (_connected(primary, socket.SOCK_STREAM) as connection,
+        with (_connect(primary, socket.SOCK_STREAM) as connection,
               dns.xfr.Inbound(zone, dns.rdatatype.AXFR) as inbound):
             connection.sendall(_framed(query.to_wire()))
             done = False
@@ -72,10 +72,10 @@ def fetch(name: dns.name.Name, primary: Endpoint, key: TsigKey | None, broken: b
                 length = struct.unpack('>H', _receive(connection, 2))[0]
                 if broken:
                     _receive(connection, length // 2)
-                    raise TransferFailed(f'the transfer from {primary} broke off, as it was told to')
+                    raise TransferFailed(f'the transfer from {primary} broke off because of the fault broken')
                 answer = _parsed(_receive(connection, length), query, transfer=True, context=context)
                 if answer.id != query.id:
-                    raise TransferFailed(f'{primary} answered something that was not asked')
+                    raise TransferFailed(f'{primary} sent the reply to another query')
                 context, signed = answer.tsig_ctx, answer.had_tsig
                 done = inbound.process_message(answer)
             if key is not None and not signed:
@@ -101,7 +101,7 @@ def _parsed(wire: bytes, query: dns.message.Message, transfer: bool = False,
     return answer
 
 
-def _serial_of(answer: dns.message.Message, name: dns.name.Name, primary: Endpoint) -> int:
+def _serial_in(answer: dns.message.Message, name: dns.name.Name, primary: Endpoint) -> int:
     if answer.rcode() == dns.rcode.NOERROR and answer.flags & dns.flags.AA:
         for rrset in answer.answer:
             if rrset.name == name and rrset.rdtype == dns.rdatatype.SOA:
@@ -109,25 +109,25 @@ def _serial_of(answer: dns.message.Message, name: dns.name.Name, primary: Endpoi
     raise TransferFailed(f'{primary} has no authoritative SOA ({dns.rcode.to_text(answer.rcode())})')
 
 
-def _connected(primary: Endpoint, kind: socket.SocketKind) -> socket.socket:
-    made = socket.socket(socket.AF_INET6 if ':' in primary.host else socket.AF_INET, kind)
+def _connect(primary: Endpoint, kind: socket.SocketKind) -> socket.socket:
+    sock = socket.socket(socket.AF_INET6 if ':' in primary.host else socket.AF_INET, kind)
     try:
-        made.settimeout(TIMEOUT)
-        made.connect((primary.host, primary.port))
-        return made
-    except BaseException:  # closed and passed on, whatever it is
-        made.close()
+        sock.settimeout(TIMEOUT)
+        sock.connect((primary.host, primary.port))
+        return sock
+    except BaseException:
+        sock.close()
         raise
 
 
-def _receive(connection: socket.socket, count: int) -> bytes:
-    received = bytearray()
-    while len(received) < count:
-        piece = connection.recv(count - len(received))
+def _receive(connection: socket.socket, size: int) -> bytes:
+    data = bytearray()
+    while len(data) < size:
+        piece = connection.recv(size - len(data))
         if not piece:
             raise ConnectionError('the connection was closed before the end')
-        received += piece
-    return bytes(received)
+        data += piece
+    return bytes(data)
 
 
 def _framed(wire: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""The zones that the server holds, in memory and, where it has a folder, in files too."""
+"""The zones of the server: in memory, and in files if it has a folder."""
 
 from __future__ import annotations
 
@@ -25,15 +25,18 @@ LOG = logging.getLogger(__name__)
 
 @dataclasses.dataclass
 class HeldZone:
-    """A zone and how its fetching goes.
+    """A zone and the state of its refreshes; times are monotonic seconds.
 
-    :ivar contents: what is served; None until the first transfer
-    :ivar fresh_at: when it was last known to be as new as its primaries', on the monotonic clock
-    :ivar error: why the last try failed; None when it did not
-    :ivar working: a thread fetches it; *again*: and is to start over when it is done
-    :ivar hint: the serial that the last NOTIFY named
-    :ivar forced: whether it is to be fetched whatever serial it has
-    :ivar due_at: when it is to be refreshed next; *entry_at*: when the schedule will look at it, at *due_at* or before
+    :ivar contents: None until the first transfer
+    :ivar fresh_at: when it was last known to have its primary's serial
+    :ivar error: why the last try failed; None when it succeeded
+    :ivar failures: tries that have failed since the last success
+    :ivar is_refreshing: whether a thread works on it
+    :ivar refresh_again: whether that thread is to start again when it is done
+    :ivar notified_serial: the serial in the last NOTIFY
+    :ivar is_forced: whether it is to be fetched whatever its serial
+    :ivar due_at: when it is to be refreshed next
+    :ivar timer_at: when its timer in the schedule fires, at *due_at* or before
     """
 
     name: dns.name.Name
@@ -43,21 +46,21 @@ class HeldZone:
     fresh_at: float = dataclasses.field(default_factory=time.monotonic)
     error: str | None = None
     failures: int = 0
-    working: bool = False
-    again: bool = False
-    hint: int | None = None
-    forced: bool = False
+    is_refreshing: bool = False
+    refresh_again: bool = False
+    notified_serial: int | None = None
+    is_forced: bool = False
     due_at: float = 0.0
-    entry_at: float | None = None
+    timer_at: float | None = None
 
     @property
     def text(self) -> str:
-        """Its name as faults and the control socket have it."""
+        """Its name as in faults and on the control socket."""
         return text_of(self.name)
 
     @property
     def served(self) -> ZoneContents | None:
-        """What may be served: nothing before the first transfer, nor after the SOA's time to expire."""
+        """The contents; None before the first transfer, and when they have expired (RFC 1035 section 3.3.13)."""
         if self.contents is None or time.monotonic() - self.fresh_at > self.contents.soa[0].expire:
             return None
         return self.contents
@@ -66,8 +69,8 @@ class HeldZone:
 class ZoneTable:
     """All zones by name.
 
-    :param folder: where they are kept through a restart; None keeps them in memory alone
-    :param keys: TSIG keys known beside those of the zones
+    :param folder: keeps them through a restart; None for memory only
+    :param keys: TSIG keys beside those of the zones
     """
 
     def __init__(self, folder: pathlib.Path | None, keys: tuple[TsigKey, ...]) -> None:
@@ -80,14 +83,14 @@ class ZoneTable:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def load(self) -> list[HeldZone]:
-        """Start with what the folder holds, or with nothing."""
+        """Read the zones from the folder; none without a folder."""
         with self._lock:
             self._zones = {zone.name: zone for zone in self._read()} if self._folder is not None else {}
-            self._make_keyring()
+            self._update_keyring()
             return list(self._zones.values())
 
     def add(self, name: dns.name.Name, primaries: tuple[Endpoint, ...], key: TsigKey | None) -> HeldZone | None:
-        """Hold a zone, or change the primaries of one that is held; None when there was nothing to do."""
+        """Add a zone, or change primaries and key of one; None when nothing has changed."""
         with self._lock:
             zone = self._zones.get(name)
             if zone is None:
@@ -96,40 +99,40 @@ class ZoneTable:
                 return None
             else:
                 zone.primaries, zone.key = primaries, key
-            self._make_keyring()
-            self._save_facts(zone)
+            self._update_keyring()
+            self._save_settings(zone)
         return zone
 
     def delete(self, name: dns.name.Name) -> bool:
-        """Whether there was such a zone."""
+        """Delete a zone and its files; False when there is none."""
         with self._lock:
             zone = self._zones.pop(name, None)
             if zone is None:
                 return False
-            self._make_keyring()
+            self._update_keyring()
             for path in self._paths(zone):
                 path.unlink(missing_ok=True)
         return True
 
     def forget(self) -> None:
-        """Lose all zones."""
+        """Delete all zones."""
         for zone in self.all():
             self.delete(zone.name)
 
     def replace(self, zone: HeldZone, contents: ZoneContents) -> bool:
-        """Serve *contents* from now on; False when the zone was deleted meanwhile."""
+        """Replace the contents of *zone*; False when it was deleted meanwhile."""
         with self._lock:
             if self._zones.get(zone.name) is not zone:
                 return False
-            self._save_contents(zone, contents)  # first: what has been served is there after a crash
+            self._save_contents(zone, contents)  # first, so that a crash never takes back a serial that was served
             zone.contents, zone.fresh_at = contents, time.monotonic()
         return True
 
     def get(self, name: dns.name.Name) -> HeldZone | None:
         return self._zones.get(name)
 
-    def above(self, name: dns.name.Name) -> HeldZone | None:
-        """The zone that *name* is in: of those held, the one with the longest name."""
+    def enclosing(self, name: dns.name.Name) -> HeldZone | None:
+        """The zone that contains *name*: the one with the longest name."""
         while True:
             zone = self._zones.get(name)
             if zone is not None or name == dns.name.root:
@@ -140,18 +143,18 @@ class ZoneTable:
         with self._lock:
             return list(self._zones.values())
 
-    def _make_keyring(self) -> None:
+    def _update_keyring(self) -> None:
         keys = [*self._keys, *(zone.key for zone in self._zones.values() if zone.key is not None)]
         self.keyring = {key.name: key for key in map(tsig.key_from, dict.fromkeys(keys))}
 
     def _paths(self, zone: HeldZone) -> tuple[pathlib.Path, ...]:
-        """Its two files, of facts and of contents; none without a folder."""
+        """Its files, of settings and of contents; none without a folder."""
         if self._folder is None:
             return ()
         stem = hashlib.sha256(zone.name.to_digestable()).hexdigest()
         return self._folder / f'{stem}.json', self._folder / f'{stem}.zone'
 
-    def _save_facts(self, zone: HeldZone) -> None:
+    def _save_settings(self, zone: HeldZone) -> None:
         for path in self._paths(zone)[:1]:
             key = None if zone.key is None else {'name': zone.key.name, 'algorithm': zone.key.algorithm,
                                                  'secret': zone.key.secret}
@@ -167,12 +170,12 @@ class ZoneTable:
         zones = []
         for path in sorted(self._folder.glob('*.json')):
             try:
-                facts = json.loads(path.read_text())
-                zone = HeldZone(dns.name.from_text(facts['name']),
-                                tuple(Endpoint(**each) for each in facts['primaries']),
-                                facts['key'] and TsigKey(**facts['key']))
+                settings = json.loads(path.read_text())
+                zone = HeldZone(dns.name.from_text(settings['name']),
+                                tuple(Endpoint(**each) for each in settings['primaries']),
+                                settings['key'] and TsigKey(**settings['key']))
             except (OSError, ValueError, LookupError, TypeError, dns.exception.DNSException) as error:
-                LOG.warning('A zone is lost: %s cannot be read (%s)', path, error)
+                LOG.warning('a zone is lost: %s cannot be read (%s)', path, error)
                 continue
             zone.contents = _read_contents(path.with_suffix('.zone'), zone.name)
             zones.append(zone)
@@ -184,13 +187,13 @@ def text_of(name: dns.name.Name) -> str:
 
 
 def _read_contents(path: pathlib.Path, name: dns.name.Name) -> ZoneContents | None:
-    """What was served before; None when there was nothing, or it can no longer be read."""
+    """The contents in the file; None when there is none, or it cannot be read."""
     if not path.exists():
         return None
     try:
         return ZoneContents(dns.zone.from_file(str(path), name, relativize=False, check_origin=False))
     except (OSError, ValueError, KeyError, dns.exception.DNSException) as error:
-        LOG.warning('Zone %s is fetched anew: %s cannot be read (%s)', name, path, error)
+        LOG.warning('zone %s is fetched again: %s cannot be read (%s)', name, path, error)
         return None
 
 

@@ -113,7 +113,7 @@ def test_whatever_the_arguments_are(arguments: Any, verb: str) -> None:
     control = NameServer(LOOPBACK, LOOPBACK, 'the secret')._control
     assert control is not None
     request = arguments if isinstance(arguments, dict) else {'name': arguments}
-    answer = control._answer(json.dumps(request | {'secret': 'the secret', 'verb': verb}).encode())
+    answer = control._handle(json.dumps(request | {'secret': 'the secret', 'verb': verb}).encode())
     assert answer['ok'] or answer['kind'] == 'request', answer
 
 
@@ -126,6 +126,6 @@ def test_loopback_only_and_never_without_a_secret() -> None:
 
 def test_a_verb_that_fails_is_said_to(server: NameServer, caplog: pytest.LogCaptureFixture) -> None:
     control = ControlServer('the secret', {'fail': lambda request: 1 / 0})
-    assert control._answer(b'{"secret": "the secret", "verb": "fail"}') == {
+    assert control._handle(b'{"secret": "the secret", "verb": "fail"}') == {
         'ok': False, 'kind': 'failed', 'error': 'ZeroDivisionError: division by zero'}
     assert 'fail failed' in caplog.text
