@@ -52,7 +52,7 @@ class ConfigWatcher:
         self._task: LoopTask | None = None
 
     def start(self, runtime: Runtime) -> None:
-        self._task = runtime.spawn(self._run, name='minidns-following')
+        self._task = runtime.spawn(self._run, name='minidns-config')
 
     def stop(self) -> None:
         self._stop_event.set()

@@ -18,12 +18,8 @@ _KINDS = {wire.SOA: 'soa', wire.AXFR: 'axfr', wire.IXFR: 'ixfr'}
 
 
 def answered(query: Query, head: ZoneHead | None) -> None:
-    """A query was answered with one message."""
-    if head is None:
-        outcome = 'no_zone'
-    else:  # an IXFR of a client that has the current serial
-        outcome = 'sent' if query.rtype == wire.SOA else 'current'
-    ended(query, outcome)
+    """A query was answered with one message: ``current`` is an IXFR of a client that has the current serial."""
+    ended(query, 'no_zone' if head is None else 'sent' if query.rtype == wire.SOA else 'current')
 
 
 def ended(query: Query, outcome: str) -> None:

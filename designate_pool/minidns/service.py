@@ -11,6 +11,7 @@ from datetime import datetime
 
 import dns.exception
 import dns.name
+import dns.tsig
 
 from designate_pool.concurrency import Runtime
 from designate_pool.errors import InvalidField
@@ -149,22 +150,21 @@ class MiniDns:
         """
         self._check_pool(pool_name)
         recipient = ToPool(pool_name, context)
-        known, unknown = [], []
+        orders, unknown = [], []
         for request in requests:
             _check_name(request.name)
             peer = self._find_peer(request.server_id) if request.poll else self._also_notify_peer(request.server_id)
-            if peer is None and not request.poll:
-                continue
-            if peer is None:
+            if peer is not None:
+                orders.append(PollOrder(peer, request.domain_id, request.name, request.serial, recipient,
+                                        request.notify, request.poll, request.delay, request.seen,
+                                        request.incarnation))
+            elif request.poll:
                 unknown.append((recipient, PollResult(
                     request.domain_id, request.server_id, Outcome.ERROR, Answer.BAD, None,
                     f'MiniDNS knows no server {request.server_id}; is its configuration the pool manager\'s?',
                     incarnation=request.incarnation)))
-            else:
-                known.append(PollOrder(peer, request.domain_id, request.name, request.serial, recipient, request.notify,
-                                       request.poll, request.delay, request.seen, request.incarnation))
         self._result_sender.send(*unknown)
-        self._soa_poller.start_polls(known, RetrySchedule(timeout, retry_interval, max_retries))
+        self._soa_poller.start_polls(orders, RetrySchedule(timeout, retry_interval, max_retries))
 
     def audit_serials(self, context: Context, pool_name: str, started_at: datetime, server_ids: Sequence[str],
                       domains: Sequence[tuple[str, str, int]]) -> None:
@@ -192,19 +192,20 @@ class MiniDns:
         """
         try:
             target = AlsoNotify.parse(text)
-            name = None if target.key is None else dns.name.from_text(target.key)
+            key = None if target.key is None else self._key_named(dns.name.from_text(target.key))
         except (ValueError, dns.exception.DNSException) as error:
             raise InvalidField(field='server_id', why=str(error)) from None
-        key = None
-        if name is not None:
-            key_of_servers, grant = self._server_table.acl.peers_by_key.get(name), self._tsig_grants.grants.get(name)
-            if key_of_servers is None and grant is None:
-                self._missing_keys.failed(target.endpoint, target.key, key=text)
-                return None
-            key = key_of_servers[0] if key_of_servers is not None else grant.key if grant is not None else None
         endpoint = target.endpoint
+        if key is None and target.key is not None:
+            self._missing_keys.failed(endpoint, target.key, key=text)
+            return None
         self._missing_keys.ended(endpoint, key=text)
         return AllowedPeer(text, f'also:{endpoint}', (endpoint.host,), endpoint.port, key)
+
+    def _key_named(self, name: dns.name.Name) -> dns.tsig.Key | None:
+        """The key of a server or a grant."""
+        servers, grant = self._server_table.acl.peers_by_key.get(name), self._tsig_grants.grants.get(name)
+        return servers[0] if servers else grant.key if grant else None
 
     def _check_pool(self, pool_name: str) -> None:
         if pool_name != self._server_table.pool_name:

@@ -10,9 +10,6 @@ import dns.rdatatype
 from designate_pool.model import ZoneBlock, ZoneHead, ZoneRecord
 from designate_pool.protocol import soa_rdata
 
-#: (owner, type, TTL in seconds, rdatas in uncompressed wire form)
-RRset = tuple[str, int, int, Sequence[bytes]]
-
 
 def pages(head: ZoneHead,
           contents: Iterable[Sequence[ZoneRecord] | ZoneBlock]) -> Iterator[Sequence[ZoneRecord] | ZoneBlock]:

@@ -90,11 +90,10 @@ def make_acl(peers: Iterable[AllowedPeer]) -> Acl:
         table = by_address if peer.key is None else signing
         for address in peer.addresses:
             table[address] = (*table.get(address, ()), peer)
-        if peer.key is None:
-            continue
-        key, peers_with_key = by_key.get(peer.key.name, (peer.key, ()))
-        if key != peer.key:
-            raise InvalidField(field='tsig_key', why=f'{peer.key.name} has another secret or algorithm at '
-                                                     f'{peer.label} than at {peers_with_key[0].label}')
-        by_key[key.name] = (key, (*peers_with_key, peer))
+        if peer.key is not None:
+            key, peers_with_key = by_key.get(peer.key.name, (peer.key, ()))
+            if key != peer.key:
+                raise InvalidField(field='tsig_key', why=f'{peer.key.name} has another secret or algorithm at '
+                                                         f'{peer.label} than at {peers_with_key[0].label}')
+            by_key[key.name] = key, (*peers_with_key, peer)
     return Acl(by_key, by_address, signing)

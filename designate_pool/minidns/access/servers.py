@@ -33,16 +33,21 @@ class ServerTable:
     servers_at_address: Mapping[str, int]
 
     def find_peer(self, destination: str) -> AllowedPeer:
-        """The server at *destination*; a destination that is not configured gets a peer without a key.
+        """The server at *destination*: ``ip``, ``ip:port`` or ``[ip]:port``, the port is 53 where it is missing.
+
+        A destination that is not configured gets a peer without a key.
 
         :raises InvalidField: when it is no destination
         """
         peer = self.by_destination.get(destination)
-        if peer is not None:
-            return peer
-        endpoint = parse_destination(destination)
-        peer = self.by_destination.get(str(endpoint))
-        return peer or AllowedPeer(str(endpoint), str(endpoint), (endpoint.host,), endpoint.port)
+        if peer is None:
+            try:
+                endpoint = Endpoint.parse(destination)
+            except ValueError as error:
+                raise InvalidField(field='destination', why=str(error)) from None
+            text = str(endpoint)
+            peer = self.by_destination.get(text) or AllowedPeer(text, text, (endpoint.host,), endpoint.port)
+        return peer
 
 
 def make_server_table(pool: Pool) -> ServerTable:
@@ -58,17 +63,6 @@ def make_server_table(pool: Pool) -> ServerTable:
     servers_at_address = collections.Counter(address for peer in peers.values() for address in peer.addresses)
     return ServerTable(pool.name, pool.catalog_zone, peers, by_destination, make_acl(peers.values()),
                        servers_at_address)
-
-
-def parse_destination(destination: str) -> Endpoint:
-    """The address and port of ``ip``, ``ip:port`` or ``[ip]:port``; the port is 53 where it is missing.
-
-    :raises InvalidField: when it is none of these
-    """
-    try:
-        return Endpoint.parse(destination)
-    except ValueError as error:
-        raise InvalidField(field='destination', why=str(error)) from None
 
 
 def _peer(server: Server) -> AllowedPeer:

@@ -37,7 +37,7 @@ class TsigGrants:
         self.grants: Mapping[dns.name.Name, TsigGrant] = {}
 
     def start(self, runtime: Runtime) -> None:
-        self._task = runtime.spawn(self._run, name='minidns-keyring')
+        self._task = runtime.spawn(self._run, name='minidns-tsig')
 
     def stop(self) -> None:
         self._stop_event.set()

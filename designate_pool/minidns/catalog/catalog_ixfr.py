@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 
 from designate_pool import serial as serials
-from designate_pool.minidns.zones import ixfr, packing
+from designate_pool.minidns.zones import ixfr
 from designate_pool.minidns.zones.packing import Body
 from designate_pool.model import ZoneBlock, ZoneHead
 from designate_pool.protocol import soa_rdata, wire
@@ -64,10 +64,8 @@ def pack(head: ZoneHead, from_serial: int, steps: Sequence[CatalogStep]) -> ixfr
     removed, added = ([record for record, count in counts.items() if count == sign] for sign in (-1, 1))
     new_soa = head.name, 'SOA', head.ttl, soa_rdata.encode(head)
     old_soa = head.name, 'SOA', head.ttl, soa_rdata.encode(dataclasses.replace(head, serial=from_serial))
-    pages = [new_soa, old_soa], ZoneBlock(len(removed), b''.join(removed), [new_soa]), ZoneBlock(
-        len(added), b''.join(added), [new_soa])
-    return ixfr.PackedDifference(head.domain_id, head.name, head.pool_name, head.serial, tuple(
-        packing.bodies(head.name, pages, head.ttl)), from_serial)
+    return ixfr.pack_pages(head, from_serial, [
+        [new_soa, old_soa], *(ZoneBlock(len(records), b''.join(records), [new_soa]) for records in (removed, added))])
 
 
 def _split_records(blocks: Iterable[bytes]) -> Iterator[bytes]:

@@ -201,9 +201,9 @@ def _blocks(head: ZoneHead, reading: CatalogReading, first: str = '', end: str =
 
 def _bodies(head: ZoneHead, blocks: Sequence[Block]) -> list[Body]:
     """The answer sections of a transfer (RFC 9432 section 4); a SOA shares a message with its neighbour if it fits."""
-    soa = head.name, wire.SOA, head.ttl, (soa_rdata.encode(head),)
-    (first_body,) = packing.pack(head.name, [soa, (head.name, wire.NS, 0, (_INVALID_NS,)),
-                                             (f'version.{head.name}', wire.TXT, 0, (_VERSION,))])
+    soa = head.name, wire.SOA, head.ttl, soa_rdata.encode(head)
+    (first_body,) = packing.pack(head.name, [soa, (head.name, wire.NS, 0, _INVALID_NS),
+                                             (f'version.{head.name}', wire.TXT, 0, _VERSION)])
     (end,) = packing.pack(head.name, [soa])
     result = [first_body, *(body for _, body in blocks), end]
     for at in (0, len(result) - 2):

@@ -55,7 +55,7 @@ class NotifyQuery(RetryingQuery):
 class Notifier:
     """The NOTIFYs in progress, one for a server and zone.
 
-    What is logged at INFO is when a server begins and when it ceases to refuse them, not each zone.
+    That a server begins or ceases to refuse them is logged at INFO, single zones at DEBUG.
 
     :param on_refused: called in the loop with the server's id and the zone's name when the server refuses a NOTIFY
     """

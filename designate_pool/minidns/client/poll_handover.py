@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
 import logging
 from collections.abc import Iterable
 
@@ -23,33 +24,29 @@ def hand_over_polls(polls: Iterable[SoaPoll], notifies: Iterable[tuple[PollOrder
 
     What the broker does not take is lost here; the pool manager's rows come due again at the end of their round.
     """
+    requests = [(recipient, poll.remaining_schedule, _poll_request(poll))
+                for poll in polls for recipient in poll.recipients]
+    requests += [(order.recipient, left, PollRequest(order.domain_id, order.name, order.serial, order.peer.id,
+                                                     poll=False)) for order, left in notifies]
     batches: dict[tuple[ToPool, RetrySchedule], list[PollRequest]] = collections.defaultdict(list)
     try:
-        for poll in polls:
-            order = poll.order
-            request = PollRequest(poll.domain_id, poll.name, poll.serial, poll.peer.id, order.notify,
-                                  0.0 if poll.tries else order.delay, order.seen if poll.seen is None else poll.seen,
-                                  incarnation=order.incarnation)
-            for recipient in poll.recipients:
-                left = poll.remaining_schedule
-                if isinstance(recipient, ToPool):
-                    batches[recipient, left].append(request)
-                else:
-                    other_minidns.poll_for_serial_number(recipient.context, recipient.domain, recipient.destination,
-                                                         left.timeout, left.retry_interval, left.max_retries)
-        for order, left in notifies:
-            recipient = order.recipient
+        for recipient, left, request in requests:
             if isinstance(recipient, ToPool):
-                batches[recipient, left].append(PollRequest(order.domain_id, order.name, order.serial, order.peer.id,
-                                                            poll=False))
+                batches[recipient, left].append(request)
             else:
-                other_minidns.notify_zone_changed(recipient.context, recipient.domain, recipient.destination,
-                                                  left.timeout, left.retry_interval, left.max_retries)
-        for (pool, left), requests in batches.items():
-            other_minidns.notify_and_poll(pool.context, pool.pool_name, requests, left.timeout, left.retry_interval,
-                                          left.max_retries)
+                cast = other_minidns.poll_for_serial_number if request.poll else other_minidns.notify_zone_changed
+                cast(recipient.context, recipient.domain, recipient.destination, *dataclasses.astuple(left))
+        for (pool, left), batch in batches.items():
+            other_minidns.notify_and_poll(pool.context, pool.pool_name, batch, *dataclasses.astuple(left))
     except PoolError as error:
         LOG.warning('polls under way were not handed to another MiniDNS; they are sent again later: %s', error)
+
+
+def _poll_request(poll: SoaPoll) -> PollRequest:
+    order = poll.order
+    return PollRequest(poll.domain_id, poll.name, poll.serial, poll.peer.id, order.notify,
+                       0.0 if poll.tries else order.delay, order.seen if poll.seen is None else poll.seen,
+                       incarnation=order.incarnation)
 
 
 def hand_over_sweep_pages(pages: Iterable[SweepPage], other_minidns: MiniDnsClient) -> list[SweepPage]:

@@ -27,21 +27,29 @@ Address = tuple[Any, ...]
 
 def udp_socket(family: int, source: str | None = None, port: int = 0, sockets: Any = socket,
                reuse_port: bool = False) -> socket.socket:
-    """A non-blocking UDP socket, bound to *source* or any address.
+    """A non-blocking UDP socket, bound to *source* or any address; for the rest see :func:`bound_socket`."""
+    host = source or ('::' if family == socket.AF_INET6 else '0.0.0.0')
+    sock = bound_socket(family, socket.SOCK_DGRAM, host, port, reuse_port, sockets)
+    for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
+        sock.setsockopt(socket.SOL_SOCKET, option, _BUFFER)
+    sock.setblocking(False)
+    return sock
 
-    :param sockets: the module ``socket``, green or not
+
+def bound_socket(family: int, kind: socket.SocketKind, host: str, port: int, reuse_port: bool,
+                 sockets: Any = socket) -> socket.socket:
+    """
     :param reuse_port: whether other sockets may bind the same address and port
+    :param sockets: the module ``socket``, green or not
     :raises OSError: when the address or port cannot be bound
     """
-    sock: socket.socket = sockets.socket(family, socket.SOCK_DGRAM)
+    sock: socket.socket = sockets.socket(family, kind)
     try:
         if family == socket.AF_INET6:
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, kind == socket.SOCK_STREAM)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, reuse_port)
-        for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
-            sock.setsockopt(socket.SOL_SOCKET, option, _BUFFER)
-        sock.bind((source or ('::' if family == socket.AF_INET6 else '0.0.0.0'), port))
-        sock.setblocking(False)
+        sock.bind((host, port))
     except OSError:
         sock.close()
         raise

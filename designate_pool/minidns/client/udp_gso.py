@@ -1,7 +1,8 @@
 """UDP generic segmentation offload: many datagrams of one length in one system call.
 
 Linux takes them as one buffer and segments it into datagrams itself (UDP_SEGMENT, udp(7)), at a fraction of the cost of
-single sends.  Where the system or the network device does not support it, they are sent one by one.
+single sends (``python -m benchmarks.poll``).  Where the system or the network device does not support it, they are sent
+one by one.
 """
 
 from __future__ import annotations
@@ -40,12 +41,19 @@ class UdpGso:
         :raises OSError: when none was sent, unless the socket's buffer was full (then 0 is returned)
         """
         batch = messages[:MAX_SEGMENTS]
+        sent = 0
         try:
             if len(batch) > 1 and self.send_segmented(batch):
                 return len(batch)
+            for message in messages:
+                self._sock.send(message)
+                sent += 1
         except BlockingIOError:
-            return 0
-        return self._one_by_one(messages)
+            pass
+        except OSError:
+            if not sent:
+                raise
+        return sent
 
     def send_segmented(self, messages: Sequence[bytes]) -> bool:
         """Send *messages*, 2 to :data:`MAX_SEGMENTS` and all of one length, in one call; False when that is impossible.
@@ -62,19 +70,6 @@ class UdpGso:
                 raise
             self.can_segment = False
         return self.can_segment
-
-    def _one_by_one(self, messages: Sequence[bytes]) -> int:
-        sent = 0
-        try:
-            for message in messages:
-                self._sock.send(message)
-                sent += 1
-        except BlockingIOError:
-            pass
-        except OSError:
-            if not sent:
-                raise
-        return sent
 
 
 def _supports_segmentation(sock: Any) -> bool:

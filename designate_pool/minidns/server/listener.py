@@ -15,14 +15,15 @@ import time
 from collections.abc import Callable, Sequence
 
 from designate_pool.concurrency import LoopTask, Runtime
-from designate_pool.minidns.client.sockets import Address, SocketSelector, udp_socket
+from designate_pool.minidns.client.sockets import Address, SocketSelector, bound_socket, udp_socket
 from designate_pool.minidns.server.query_handler import QueryHandler
-from designate_pool.minidns.server.tcp import OnTransferSent, TcpServer, TcpTimeouts, listen
+from designate_pool.minidns.server.tcp import OnTransferSent, TcpServer, TcpTimeouts
 from designate_pool.model import Endpoint
 
 LOG = logging.getLogger(__name__)
 
 _BATCH = 256
+_BACKLOG = 1024
 _PORT_TRIES = 20
 _IPV6_PKTINFO = getattr(socket, 'IPV6_PKTINFO', 50)
 _IP_PKTINFO = 8
@@ -75,19 +76,20 @@ class Listener:
     def _bind(self, endpoint: Endpoint) -> Endpoint:
         family = socket.AF_INET6 if ':' in endpoint.host else socket.AF_INET
         for tries_left in range(_PORT_TRIES if endpoint.port == 0 else 1, 0, -1):
-            tcp_socket = listen(family, endpoint.host, endpoint.port, self._reuse_port)
+            tcp_socket = bound_socket(family, socket.SOCK_STREAM, endpoint.host, endpoint.port, self._reuse_port)
             port = int(tcp_socket.getsockname()[1])
             try:
+                tcp_socket.listen(_BACKLOG)
                 sock = udp_socket(family, endpoint.host, port, reuse_port=self._reuse_port)
             except OSError:
                 tcp_socket.close()
                 if tries_left == 1:
                     raise
                 continue  # any port will do: try another that is free for both UDP and TCP
-            self._tcp.append(tcp_socket)
-            self._udp.append(UdpServer(sock, self._query_handler))
-            return Endpoint(endpoint.host, port)
-        raise AssertionError('unreachable')
+            break
+        self._tcp.append(tcp_socket)
+        self._udp.append(UdpServer(sock, self._query_handler))
+        return Endpoint(endpoint.host, port)
 
     def _close(self) -> None:
         for sock in self._tcp:

@@ -23,6 +23,7 @@ from designate_pool.minidns.zones.streaming import ZoneSource
 from designate_pool.minidns.zones.zone_cache import ZoneCache
 from designate_pool.model import ZoneHead
 from designate_pool.outage_log import OutageLog, RateLimitedLog
+from designate_pool.protocol import wire
 from designate_pool.storage.sql.database import Storage
 
 LOG = logging.getLogger(__name__)
@@ -69,8 +70,8 @@ class QueryHandler:
             zone = self._load_transfer(transfer)
         except Exception as error:  # errors of the database are of several classes
             self._log_failure(transfer.head, error)
-            return responder.failure(transfer.query, int(time.time()))
-        return zone or _as_message(responder.answer(transfer.query, None, int(time.time())))
+            return transfer.query.reply(wire.SERVFAIL, int(time.time()))
+        return zone or transfer.query.reply(wire.NOTAUTH, int(time.time()))  # deleted since its head was read
 
     def _load_transfer(self, transfer: Transfer) -> PackedZone | StreamedZone | None:
         query, head = transfer.query, transfer.head
@@ -88,44 +89,38 @@ class QueryHandler:
             return self._catalog_loader.load_difference(head, query.peers, client_serial)
         return self._zone_loader.load_difference(head, client_serial, max_records)
 
-    def _read_heads(self, names: set[str], server_table: ServerTable) -> Mapping[str, ZoneHead] | None:
-        """The heads of *names*; None when the database cannot be read."""
+    def _read_heads(self, names: set[str], server_table: ServerTable) -> Mapping[str, ZoneHead | None] | None:
+        """The heads of *names*, missing or None where a zone is not served; None when the database cannot be read."""
         catalog = server_table.catalog_zone
+        others = names - {catalog}
         try:
-            if catalog is None or catalog not in names:
-                heads = self._zone_loader.read_heads(names)
-            else:  # the catalog, never the zone of a domain of the same name
-                head = self._catalog_loader.head(catalog, server_table.pool_name)
-                other_heads = self._zone_loader.read_heads(names - {catalog}) if len(names) > 1 else {}
-                heads = {**other_heads, catalog: head} if head is not None else \
-                    {name: each for name, each in other_heads.items() if name != catalog}
+            heads: Mapping[str, ZoneHead | None] = self._zone_loader.read_heads(others) if others else {}
+            if catalog in names:  # the catalog, never the zone of a domain of the same name
+                heads = {**heads, catalog: self._catalog_loader.head(catalog, server_table.pool_name)}
         except Exception as error:  # errors of the database are of several classes
             self._outage.failed(error)
             return None
         self._outage.ended()
         return heads
 
-    def _answer(self, parsed: Query | Refusal | bytes | None, heads: Mapping[str, ZoneHead] | None,
+    def _answer(self, query: Query | Refusal | bytes | None, heads: Mapping[str, ZoneHead | None] | None,
                 now: int) -> bytes | Transfer | None:
-        if isinstance(parsed, Refusal):
-            self._log_refusal(parsed)
-            metrics.REFUSED.labels(parsed.kind).inc()
-            return parsed.answer
-        if not isinstance(parsed, Query):
-            return parsed
-        query = parsed
+        if isinstance(query, Refusal):
+            self._log_refusal(query)
+            metrics.REFUSED.labels(query.kind).inc()
+            return query.answer
+        if not isinstance(query, Query):
+            return query
         if query.grant is None:
             self._refusals.reset((query.address, '' if query.key is None else query.key.name.to_text()))
         if heads is None:
-            counters.ended(query, 'failed')
-            return responder.failure(query, now)
+            return _fail(query, now)
         head = self._authorized_head(query, heads.get(query.name))
         try:
             answer = responder.answer(query, head, now)
         except ValueError as error:
             LOG.error('zone %s cannot be served: %s', query.name, error)
-            counters.ended(query, 'failed')
-            return responder.failure(query, now)
+            return _fail(query, now)
         if not isinstance(answer, Transfer):
             counters.answered(query, head)
         elif not query.over_tcp:
@@ -140,17 +135,16 @@ class QueryHandler:
         try:
             difference = self._difference(query, head, query.client_serial, query.room // MIN_RECORD_SIZE)
             message = None if difference is None else transfer.datagram(difference, now)
-            answer = transfer.ask_for_tcp(now) if message is None else message
+            if difference is None or message is None:
+                message = transfer.ask_for_tcp(now)
+                counters.ended(query, 'by_tcp')
+                return message
         except Exception as error:  # errors of the database are of several classes
             self._log_failure(head, error)
-            counters.ended(query, 'failed')
-            return responder.failure(query, now)
-        if difference is None or message is None:
-            counters.ended(query, 'by_tcp')
-        else:
-            counters.transferred(query, difference.size, time.monotonic() - started, is_whole=False)
-            self._on_sent(query.peers, difference)
-        return answer
+            return _fail(query, now)
+        counters.transferred(query, difference.size, time.monotonic() - started, is_whole=False)
+        self._on_sent(query.peers, difference)
+        return message
 
     def _authorized_head(self, query: Query, head: ZoneHead | None) -> ZoneHead | None:
         """*head*; None when the query's key is a grant that does not cover the zone."""
@@ -173,6 +167,6 @@ class QueryHandler:
             LOG.warning('refused: %s%s', refusal.why, more)
 
 
-def _as_message(answer: bytes | Transfer) -> bytes:
-    assert isinstance(answer, bytes)
-    return answer
+def _fail(query: Query, now: int) -> bytes:
+    counters.ended(query, 'failed')
+    return query.reply(wire.SERVFAIL, now)

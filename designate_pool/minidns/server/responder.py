@@ -67,9 +67,6 @@ class Transfer:
     query: Query
     head: ZoneHead
 
-    def messages(self, zone: packing.PackedZone | packing.StreamedZone) -> Messages:
-        return Messages(self.query, zone)
-
     def datagram(self, difference: packing.PackedZone, now: int) -> bytes | None:
         """*difference* as one UDP message; None when it does not fit."""
         query = self.query
@@ -180,9 +177,9 @@ class Responder:
             peers = acl.peers_by_address.get(address, ())
             if peers:
                 return dataclasses.replace(query, peers=peers)
-            candidates = acl.signing_peers.get(address, ())
-            why = (f'{self._describe_source(address)} does not sign with the key {_key_name(candidates[0])}'
-                   if candidates else f'{address} is no server of the pool')
+            why = f'{address} is no server of the pool'
+            for peer in acl.signing_peers.get(address, ())[:1]:
+                why = f'{self._describe_source(address)} does not sign with the key {peer.key.name if peer.key else ""}'
             return Refusal(query.reply(wire.REFUSED, now), address, '', 'unsigned', why)
         key, peers = acl.peers_by_key.get(tsig_record.owner, (None, ()))
         grant = self._grants.get(tsig_record.owner) if key is None else None
@@ -223,21 +220,12 @@ def answer(query: Query, head: ZoneHead | None, now: int) -> bytes | Transfer:
     return _soa(query, head, now, wire.AA)  # in reply to IXFR it means "up to date" (RFC 1995 section 2)
 
 
-def failure(query: Query, now: int) -> bytes:
-    """The reply when the zone could not be read."""
-    return query.reply(wire.SERVFAIL, now)
-
-
 def _soa(query: Query, head: ZoneHead, now: int, flags: int) -> bytes:
-    _, soa = packing.pack(head.name, [(head.name, wire.SOA, head.ttl, (soa_rdata.encode(head),))])[0]
+    ((_, soa),) = packing.pack(head.name, [(head.name, wire.SOA, head.ttl, soa_rdata.encode(head))])
     message = query.reply(wire.NOERROR, now, flags, 1, soa)
     if len(message) > query.room:
         return query.reply(wire.NOERROR, now, flags | wire.TC)
     return message
-
-
-def _key_name(peer: AllowedPeer) -> str:
-    return '' if peer.key is None else peer.key.name.to_text()
 
 
 def _header_only(message: bytes, rcode: int) -> bytes:

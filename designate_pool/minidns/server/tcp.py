@@ -33,7 +33,6 @@ LOG = logging.getLogger(__name__)
 MIN_RATE = 256 << 10
 #: Queries of one connection that are answered in one turn.
 _QUERIES_PER_TURN = 100
-_BACKLOG = 1024
 _CHUNK = 65536
 
 OnTransferSent = Callable[[tuple[AllowedPeer, ...], PackedZone | StreamedZone], None]
@@ -298,7 +297,7 @@ class TcpServer:
             return
         is_streamed = isinstance(zone, StreamedZone)
         try:
-            octets = self._send_messages(connection, transfer.messages(zone), MIN_RATE if is_streamed else 0)
+            octets = self._send_messages(connection, Messages(transfer.query, zone), MIN_RATE if is_streamed else 0)
         except OSError:
             counters.ended(transfer.query, 'aborted')
             raise
@@ -336,23 +335,3 @@ def _close_longest_idle(connections: Iterable[ClientConnection], min_idle: float
     idle = [each for each in connections if each.idle_since is not None and each.idle_since <= idle_before]
     if idle:
         min(idle, key=lambda each: each.idle_since or 0.0).shut_down()
-
-
-def listen(family: int, host: str, port: int, reuse_port: bool = False) -> socket.socket:
-    """A listening socket.
-
-    :param reuse_port: whether other sockets may bind the same address and port
-    :raises OSError: when the address or port cannot be bound
-    """
-    sock = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, reuse_port)
-        if family == socket.AF_INET6:
-            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        sock.bind((host, port))
-        sock.listen(_BACKLOG)
-    except OSError:
-        sock.close()
-        raise
-    return sock

@@ -20,6 +20,8 @@ class SweepPage:
     :param domains: (id, name, expected serial); one with an invalid name is skipped
     :param note: the caller's data about the page
     :ivar results: one for each server
+    :ivar open: how many of them have not ended
+    :ivar started: monotonic seconds
     """
 
     def __init__(self, peers: Iterable[AllowedPeer], domains: Sequence[tuple[str, str, int]], note: Any = None) -> None:

@@ -52,7 +52,7 @@ class SweepService:
             'audit results can be sent to the pool manager again')
 
     def start(self, runtime: Runtime) -> None:
-        self._native = runtime.native('minidns-survey', self._handle_items)
+        self._native = runtime.native('minidns-sweep', self._handle_items)
         self._sweep = SoaSweep(self._native, self._sources)
         self._task = self._native.spawn(self._sweep.run)
 
@@ -66,7 +66,7 @@ class SweepService:
             self._sweep.stop(GRACE)
             self._task.join(10)
             self._native.stop()
-            unfinished = self._sweep.left()
+            unfinished = self._sweep.unfinished_pages()
             for page in unfinished if other_minidns is None else hand_over_sweep_pages(unfinished, other_minidns):
                 self._send_page(page)
 

@@ -35,16 +35,16 @@ from designate_pool.model import Answer, Reason
 from designate_pool.protocol import soa_query, tsig
 from designate_pool.protocol.soa_query import SoaReply
 
-#: Pages that a server may be behind the quickest one of a page; the page does without it when the first of them has
-#: waited for ``max_late`` seconds, or when it has been quiet for so many.
+#: A new page leaves a server out that has at least so many more pages waiting than the quickest server of the page, and
+#: whose oldest waiting page is ``max_late`` seconds old, or that has sent no reply for MAX_QUIET seconds.
 MAX_PAGES_BEHIND, MAX_QUIET = 3, 1.0
-#: Seconds after which a page does without what has not been asked yet.
+#: Seconds after which the queries of a page that have not been sent are skipped.
 PAGE_TIMEOUT = 20.0
 
 _BATCH = 256
-#: Octets that a reply may have: 512, as no query offers to take more, and a signature; some do not keep to that.
+#: Octets of the largest reply: 512 without EDNS, a TSIG record on top, and a margin for servers that exceed it.
 _MAX_DATAGRAM = 4096
-#: New queries go out when there is room for one part in so many of the window: one by one they cost much more.
+#: New queries wait until a quarter (1/n) of the window is free: sent one by one they cost much more.
 _WINDOW_PARTS = 4
 #: Flags and counts of a plain reply: authoritative, one question, one answer; RA set or not.
 _PLAIN_HEADERS = frozenset(bytes((0x84, low, 0, 1, 0, 1)) for low in (0x00, 0x80))
@@ -53,12 +53,12 @@ _MIN_SOA_RDATA = 22
 
 
 class SoaSweep:
-    """Runs pages, and posts each when it has ended; a string that it posts is a traceback.
+    """Runs pages, and posts each when it has ended, or a traceback as a string.
 
-    :param sources: the address to send from, by family; any where it is missing
+    :param sources: the address to send from, by family; any address where it is missing
     :param try_timeouts: seconds that each try waits for its reply
-    :param check_interval: seconds from one look for replies that are missing to the next
-    :param max_late: seconds after which a page does without a server that is still at earlier ones
+    :param check_interval: seconds between two checks for timeouts
+    :param max_late: seconds; see :data:`MAX_PAGES_BEHIND`
     """
 
     def __init__(self, native: NativeThread, sources: dict[int, str] | None = None, *,
@@ -85,11 +85,11 @@ class SoaSweep:
         self._selector.wake()
 
     def stop(self, seconds: float = 0.0) -> None:
-        """Have :meth:`run` end when no page is left, or after *seconds*; from any thread."""
+        """End :meth:`run` when no page is left, or after *seconds*; from any thread."""
         self._stop_deadline = self._clock() + seconds
         self._selector.wake()
 
-    def left(self) -> list[SweepPage]:
+    def unfinished_pages(self) -> list[SweepPage]:
         """The pages that had not ended when :meth:`run` did."""
         return [*self._pages, *self._queue]
 
@@ -112,7 +112,7 @@ class SoaSweep:
 
     def _seconds_to_next_check(self) -> float | None:
         """Seconds until the next check of timeouts; None when no page is in progress."""
-        if self._queue:  # left over from a turn that failed
+        if self._queue:  # the last turn failed before it took them
             return 0.0
         return max(0.0, self._next_check - self._clock()) if self._pages else None
 

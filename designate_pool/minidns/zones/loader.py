@@ -15,7 +15,7 @@ from designate_pool.errors import RecordTooLarge
 from designate_pool.minidns.zones import ixfr, packing
 from designate_pool.minidns.zones.batch_loader import BatchLoader
 from designate_pool.minidns.zones.streaming import ZoneSource
-from designate_pool.minidns.zones.zone_cache import LruSet, ZoneCache
+from designate_pool.minidns.zones.zone_cache import BoundedSet, ZoneCache
 from designate_pool.model import ZoneBlock, ZoneDifference, ZoneHead, ZoneRecord
 from designate_pool.protocol import axfr_records
 from designate_pool.storage.serving import zone_snapshot
@@ -44,7 +44,7 @@ class ZoneLoader:
         self._small_zones: BatchLoader[str, _ZoneRecords | None] = BatchLoader(self._read_zones)
         self._differences: BatchLoader[_DifferenceKey, ZoneDifference | None] = BatchLoader(self._read_differences)
         self._counts: BatchLoader[str, int | None] = BatchLoader(self._read_counts)
-        self._large = LruSet()
+        self._large = BoundedSet()
         self._cache = cache
 
     def read_heads(self, names: Collection[str]) -> Mapping[str, ZoneHead]:
@@ -103,7 +103,7 @@ class ZoneLoader:
         return self._count(difference.domain_id) >= least_records
 
     def _count(self, domain_id: str) -> int:
-        """How many records a zone has, or :data:`LARGE` if it has more."""
+        """How many records a zone has, or :data:`LARGE_ZONE` if it has more."""
         if domain_id in self._large:
             return LARGE_ZONE
         count = self._counts.get([domain_id])[domain_id]

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from designate_pool.errors import RecordTooLarge
 from designate_pool.model import ZoneBlock
 from designate_pool.protocol import tsig, wire
-from designate_pool.protocol.axfr_records import RRset, type_number
+from designate_pool.protocol.axfr_records import type_number
 
 OPT_SIZE = 11
 #: Most octets of an answer section: a TCP message less header, longest question, OPT and TSIG.
@@ -26,8 +26,6 @@ _TYPE_CLASS_TTL = struct.Struct('!HHI')
 _LABEL = [bytes((length,)) for length in range(64)]
 _LENGTHS = [length.to_bytes(2, 'big') for length in range(65536)]
 
-#: Records that are packed together.
-_PAGE_RECORDS = 2000
 #: With fewer records than this the bulk check of all owners does not pay.
 _MIN_BULK_RECORDS = 16
 #: The answer section of a message: number of records, octets.
@@ -66,10 +64,9 @@ class StreamedZone:
     close: Callable[[], object]
 
 
-def pack(zone: str, rrsets: Iterable[RRset], room: int = ROOM) -> tuple[Body, ...]:
-    """The answer sections that hold *rrsets*; see :func:`bodies`."""
-    records: Iterator[Record] = ((owner, rtype, ttl, rdata) for owner, rtype, ttl, rdatas in rrsets for rdata in rdatas)
-    return tuple(bodies(zone, iter(lambda: list(itertools.islice(records, _PAGE_RECORDS)), []), 0, room))
+def pack(zone: str, records: Sequence[Record], room: int = ROOM) -> tuple[Body, ...]:
+    """The answer sections that hold *records*; see :func:`bodies`."""
+    return tuple(bodies(zone, [records], 0, room))
 
 
 def bodies(zone: str, pages: Iterable[Sequence[Record] | ZoneBlock], default_ttl: int,
@@ -138,17 +135,29 @@ class _TypeClassTtl(dict[tuple[str | int, int | None], bytes]):
 
 
 def _encode_records(zone: str, page: Sequence[Record], type_class_ttl: _TypeClassTtl) -> Iterable[bytes]:
-    lengths = _LENGTHS
-    if len(page) < _MIN_BULK_RECORDS or not _are_single_labels(zone, page):
-        return [owner + type_class_ttl[kind, ttl] + lengths[len(rdata)] + rdata
-                for owner, (_, kind, ttl, rdata) in zip(_encode_owners(zone, page), page)]
-    end, labels, pointer = -1 - len(zone), _LABEL, wire.TO_QUESTION
-    return [labels[len(owner) + end] + owner[:end].encode('ascii') + pointer + type_class_ttl[kind, ttl]
-            + lengths[len(rdata)] + rdata for owner, kind, ttl, rdata in page]
+    """The records in wire form.
+
+    The usual owner, one label below the zone, is encoded here, and many of them without a check of each, because it
+    makes a large share of a cold transfer's time (``python -m benchmarks.transfer``).
+    """
+    end, labels, pointer, lengths = -1 - len(zone), _LABEL, wire.TO_QUESTION, _LENGTHS
+    if len(page) >= _MIN_BULK_RECORDS and _are_single_labels(zone, page):
+        return [labels[len(owner) + end] + owner[:end].encode('ascii') + pointer + type_class_ttl[kind, ttl]
+                + lengths[len(rdata)] + rdata for owner, kind, ttl, rdata in page]
+    suffix = '.' + zone
+    result = []
+    for owner, kind, ttl, rdata in page:
+        label = owner[:end]
+        if '.' not in label and '\\' not in label and 0 < len(label) < 64 and owner.endswith(suffix):
+            start = labels[len(label)] + label.encode('ascii') + pointer
+        else:
+            start = compress(owner, zone)
+        result.append(start + type_class_ttl[kind, ttl] + lengths[len(rdata)] + rdata)
+    return result
 
 
 def _are_single_labels(zone: str, page: Sequence[Record]) -> bool:
-    """Whether every owner is one label below the zone, the usual case; checked in bulk, which is faster."""
+    """Whether every owner is one label below the zone; checked in bulk, which is faster."""
     suffix = '.' + zone
     owners = [owner for owner, _, _, _ in page]
     text = '\n'.join(owners) + '\n'
@@ -156,19 +165,6 @@ def _are_single_labels(zone: str, page: Sequence[Record]) -> bool:
     return bool(min(lengths) > len(suffix) and max(lengths) < len(suffix) + 64
                 and text.count(suffix + '\n') == len(owners)
                 and text.count('.') == len(owners) * suffix.count('.') and '\\' not in text)
-
-
-def _encode_owners(zone: str, page: Sequence[Record]) -> Iterator[bytes]:
-    """As :func:`compress`, but faster for the usual case: one label below the zone."""
-    suffix = '.' + zone
-    end = -len(suffix)
-    for owner, _, _, _ in page:
-        label = owner[:end]
-        if '.' not in label and '\\' not in label and 0 < len(label) < 64 and owner.endswith(suffix):
-            octets = label.encode('ascii')
-            yield _LABEL[len(octets)] + octets + wire.TO_QUESTION
-        else:
-            yield compress(owner, zone)
 
 
 def compress(owner: str, zone: str) -> bytes:

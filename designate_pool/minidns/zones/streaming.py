@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 
 from designate_pool.errors import ServiceUnavailable
 from designate_pool.minidns.zones.packing import ROOM, Body, PackedZone, StreamedZone
-from designate_pool.minidns.zones.zone_cache import LruSet, ZoneCache
+from designate_pool.minidns.zones.zone_cache import BoundedSet, ZoneCache
 
 OpenZone = Callable[[], StreamedZone | None]
 
@@ -31,8 +31,7 @@ class ZoneSource:
         self._cache = cache
         self._slot_timeout = slot_timeout
         self._stream_slots = threading.BoundedSemaphore(max_streams)
-        # Zones that are too large for the cache; one that is evicted from this set is found out again.
-        self._large = LruSet()
+        self._large = BoundedSet()  # zones known to be larger than the cache
 
     def get(self, key: str, serial: int, open_zone: OpenZone) -> PackedZone | StreamedZone | None:
         """The zone of *key* at *serial* from the cache, or else from *open_zone*; None where that returns None.
@@ -49,8 +48,10 @@ class ZoneSource:
                 return cached
             if key not in self._large:
                 zone = open_zone()
-                cached_or_stream = None if zone is None else self._read_into_cache(key, zone)
-                if zone is None or cached_or_stream is not None:
+                if zone is None:
+                    return None
+                cached_or_stream = self._read_into_cache(key, zone)
+                if cached_or_stream is not None:
                     return cached_or_stream
         return self._stream_when_free(key, open_zone)
 

@@ -108,14 +108,13 @@ class ZoneCache:
             self._cached_bytes -= zone.size + self._zone_overhead
 
 
-class LruSet:
-    """A set of keys, limited in size; safe for threads."""
+class BoundedSet:
+    """A set of keys that drops the oldest beyond :data:`MAX_KEYS`; safe for threads."""
 
-    #: Beyond that the oldest key is dropped.
     MAX_KEYS = 10000
 
     def __init__(self) -> None:
-        self._keys: collections.OrderedDict[str, None] = collections.OrderedDict()
+        self._keys: dict[str, None] = {}
         self._lock = threading.Lock()
 
     def __contains__(self, key: object) -> bool:
@@ -123,10 +122,9 @@ class LruSet:
 
     def add(self, key: str) -> None:
         with self._lock:
-            if key not in self._keys:
-                self._keys[key] = None
-                if len(self._keys) > self.MAX_KEYS:
-                    self._keys.popitem(last=False)
+            self._keys[key] = None
+            if len(self._keys) > self.MAX_KEYS:
+                del self._keys[next(iter(self._keys))]
 
     def discard(self, key: str) -> None:
         with self._lock:

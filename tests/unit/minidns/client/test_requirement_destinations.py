@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from designate_pool.minidns.access.servers import parse_destination
-from designate_pool.model import Endpoint
+from designate_pool.minidns.access.servers import make_server_table
+from designate_pool.model import Endpoint, Pool
 
 
 @pytest.mark.parametrize(('destination', 'endpoint'), [
@@ -18,4 +18,5 @@ from designate_pool.model import Endpoint
 ])
 def test_a_destination_is_an_address_and_a_port_which_is_53_when_nothing_is_said(destination: str,
                                                                                  endpoint: Endpoint) -> None:
-    assert parse_destination(destination) == endpoint
+    peer = make_server_table(Pool('default')).find_peer(destination)
+    assert (peer.addresses, peer.port) == ((endpoint.host,), endpoint.port)

@@ -409,7 +409,7 @@ def test_a_transfer_is_signed_over_all_its_messages() -> None:
     message = query(rtype='AXFR', key=KEY)
     said = answer(message, STRANGER, over_tcp=True)
     assert isinstance(said, Transfer)
-    messages = said.messages(zone)
+    messages = responder.Messages(said.query, zone)
     context, count = None, 0
     mac = mac_of(message, KEY)
     while octets := messages.next(NOW):
