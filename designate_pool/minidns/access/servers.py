@@ -75,5 +75,8 @@ def _peer(server: Server) -> AllowedPeer:
     except OSError as error:
         trouble = f'{server.host} has no address: {error}'
         LOG.error('server %s: %s', server.label, trouble)
-    key = None if server.tsig_key is None else tsig.key_from(server.tsig_key)
+    try:
+        key = None if server.tsig_key is None else tsig.key_from(server.tsig_key)
+    except tsig.InvalidKey as error:
+        raise InvalidField(field='tsig_key', why=str(error)) from None
     return AllowedPeer(server.id, server.label, addresses, server.port, key, trouble)
