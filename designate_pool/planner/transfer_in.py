@@ -7,24 +7,23 @@ not answer for the zone at all is one without it.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable
-from typing import Any
+from collections.abc import Collection
 
 import dns.flags
 import dns.message
 import dns.name
 import dns.rcode
+import dns.rdata
 import dns.rdataclass
 import dns.rdatatype
-import dns.rdtypes.ANY.SOA
-import dns.rrset
 
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, SourceError
 from designate_pool.model import Answer, Reason
 from designate_pool.protocol import soa_query, wire
+from designate_pool.protocol.axfr_inbound import AxfrInbound
 from designate_pool.protocol.rrset import GENERATED, LOWER
-from designate_pool.protocol.tcp_client import TcpConnection, TcpPeer, parsed
+from designate_pool.protocol.tcp_client import TcpPeer
 
 #: What a server says to a transfer that it does not give, or of a zone that it does not have.
 _REFUSALS = frozenset({dns.rcode.REFUSED, dns.rcode.NOTAUTH, dns.rcode.NXDOMAIN})
@@ -64,12 +63,17 @@ def transfer(peer: TcpPeer, name: str, seconds: float, leave_out: Collection[str
     """
     deadline = Deadline(seconds)
     query = dns.message.make_query(name, dns.rdatatype.AXFR, flags=0)
-    incoming = _Incoming(query, name, frozenset(leave_out))
+    pairs = _Pairs(frozenset(leave_out))
+    incoming = AxfrInbound(query, pairs.add)
+    refusal = None
     with peer.connect(deadline) as connection:
         connection.send(query)
-        refusal = incoming.take(connection)
+        while not incoming.ended and refusal is None:
+            refusal = incoming.feed(connection.receive())
+            # Green threads wait for each other, and reading a large zone takes seconds.
+            time.sleep(0)
     if refusal is None:
-        return incoming.pairs()
+        return pairs.packed()
     if refusal in _REFUSALS and serial(peer, name, deadline.left()) is None:
         raise ZoneNotThere(zone=name)
     word = dns.rcode.to_text(refusal)
@@ -104,77 +108,31 @@ def serial_in(answer: dns.message.Message, name: str) -> int | None:
     return said.serial
 
 
-class _Incoming:
-    """A transfer as far as it has come."""
+class _Pairs:
+    """The records of a transfer as text in normal form."""
 
-    def __init__(self, query: dns.message.Message, name: str, leave_out: frozenset[str]) -> None:
-        self._query = query
-        self._origin = dns.name.from_text(name)
+    def __init__(self, leave_out: frozenset[str]) -> None:
         self._leave_out = leave_out
-        self._soa: Any = None
-        self._done = False
         self._found: dict[str, tuple[int, list[str]]] = {}
-        self._names: dict[dns.name.Name, str] = {}
-        self._types: dict[int, str] = {}
+        self._names: dict[bytes, str] = {}
+        self._types: dict[int, tuple[dns.rdatatype.RdataType, str]] = {}
 
-    def take(self, connection: TcpConnection) -> dns.rcode.Rcode | None:
-        """Read messages to the last; the RCODE, when the server says no in the first.
-
-        :raises BackendError: for a transfer that ends early, or is not a zone's
-        """
-        context: Any = None
-        first = True
-        while not self._done:
-            answer = parsed(connection.receive(), self._query, xfr=True, multi=True, tsig_ctx=context,
-                            one_rr_per_rrset=True)
-            # The messages after the first need not repeat the question (RFC 5936 section 2.2.1).
-            if not (self._query.is_response(answer) if first else answer.id == self._query.id):
-                raise BackendError(why='the server answered something that was not asked')
-            if answer.rcode() != dns.rcode.NOERROR:
-                if first:
-                    return answer.rcode()
-                raise BackendError(why=f'the transfer broke off ({dns.rcode.to_text(answer.rcode())})')
-            context = answer.tsig_ctx
-            self._add(answer.answer)
-            # Green threads wait for each other, and reading a large zone takes seconds.
-            time.sleep(0)
-            if (first or self._done) and self._query.keyring is not None and not answer.had_tsig:
-                raise BackendError(why='the transfer is not signed', reason=Reason.NOT_SIGNED)
-            first = False
-        return None
-
-    def pairs(self) -> dict[str, str]:
-        """What came, packed and in normal form."""
+    def packed(self) -> dict[str, str]:
         return {key: '\t'.join((str(ttl), *sorted(set(data)))) for key, (ttl, data) in self._found.items()}
 
-    def _add(self, records: Iterable[dns.rrset.RRset]) -> None:
-        for each in records:
-            if self._done:
-                raise BackendError(why='the transfer goes on after its end')
-            if each.rdclass != dns.rdataclass.IN:
-                raise BackendError(why=f'the transfer has a record of class {dns.rdataclass.to_text(each.rdclass)}')
-            if each.rdtype == dns.rdatatype.SOA and each.name == self._origin and self._soa is not None:
-                if each[0] != self._soa:
-                    raise BackendError(why='the transfer ends with another SOA than it began with')
-                self._done = True
-            elif self._soa is None and (each.rdtype != dns.rdatatype.SOA or each.name != self._origin):
-                raise BackendError(why="the transfer does not begin with the zone's SOA")
-            else:
-                if self._soa is None:
-                    self._soa = each[0]
-                self._keep(each)
-
-    def _keep(self, record: dns.rrset.RRset) -> None:
-        rtype = self._types.get(record.rdtype)
-        if rtype is None:
-            rtype = self._types[record.rdtype] = dns.rdatatype.to_text(record.rdtype)
+    def add(self, owner: bytes, number: int, ttl: int, message: bytes, start: int, end: int,
+            known: dict[int, bytes]) -> None:
+        if number not in self._types:
+            made = dns.rdatatype.RdataType.make(number)
+            self._types[number] = made, dns.rdatatype.to_text(made)
+        known_type, rtype = self._types[number]
         if rtype in self._leave_out:
             return
-        name = self._names.get(record.name)
+        name = self._names.get(owner)
         if name is None:
-            name = self._names[record.name] = record.name.to_text().lower()
-        text = record[0].to_text()
-        ttl, data = self._found.setdefault(f'{name}\t{rtype}', (record.ttl, []))
+            name = self._names[owner] = dns.name.from_wire(owner, 0)[0].to_text()
+        text = dns.rdata.from_wire(dns.rdataclass.IN, known_type, message, start, end - start).to_text()
+        lowest, data = self._found.setdefault(f'{name}\t{rtype}', (ttl, []))
         data.append(text.lower() if rtype in LOWER else text)
-        if record.ttl < ttl:  # RFC 2181 section 5.2
-            self._found[f'{name}\t{rtype}'] = record.ttl, data
+        if ttl < lowest:  # RFC 2181 section 5.2
+            self._found[f'{name}\t{rtype}'] = ttl, data

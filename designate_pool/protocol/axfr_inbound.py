@@ -1,7 +1,8 @@
-"""Taking a zone from a server by AXFR (RFC 5936), its records in wire form: all of it, or an error.
+"""Taking a zone from a server by AXFR (RFC 5936): all of it, or an error.
 
-:mod:`designate_pool.planner.transfer_in` does the same for what wants text; here, nothing but names is looked into, so
-that comparing costs little more than receiving.
+:class:`AxfrInbound` is the state of a transfer and does no I/O.  It looks into nothing but names and hands records on
+as octets, so that :func:`take`, which compares zones, costs little more than receiving;
+:mod:`designate_pool.planner.transfer_in` makes text of them.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import struct
 import time
+from collections.abc import Callable
 from typing import Any
 
 import dns.exception
@@ -22,10 +24,16 @@ import dns.tsig
 
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused
+from designate_pool.model import Reason
 from designate_pool.protocol import zonemd
-from designate_pool.protocol.tcp_client import TcpConnection, TcpPeer, parsed
+from designate_pool.protocol.tcp_client import TcpPeer, parsed, signature_errors
+
+#: Takes a record: owner (wire form, lower case), type, TTL, and where its rdata is: the message, where it begins and
+#: ends, and the names of the message that are known.
+Add = Callable[[bytes, int, int, bytes, int, int, dict[int, bytes]], None]
 
 _SOA, _TSIG, _IN = 6, 250, 1
+_ASKED = struct.pack('!HH', dns.rdatatype.AXFR, _IN)
 _HEADER = struct.Struct('!HHHHHH')
 _RECORD = struct.Struct('!HHIH')
 _REFUSALS = frozenset({dns.rcode.REFUSED, dns.rcode.NOTAUTH, dns.rcode.NOTIMP})
@@ -75,13 +83,23 @@ def take(peer: TcpPeer, name: str, seconds: float, pace: Pace, most: int) -> Tak
     :raises BackendError: when it could not be had whole
     """
     query = dns.message.make_query(name, dns.rdatatype.AXFR, flags=0)
-    incoming = _Incoming(query, most)
+    contents = zonemd.DigestedZone(query.question[0].name.to_wire() or b'')
+
+    def add(owner: bytes, rtype: int, ttl: int, message: bytes, start: int, end: int, known: dict[int, bytes]) -> None:
+        contents.add(owner, rtype, ttl, zonemd.canonical(rtype, message, start, end, known))
+
+    incoming = AxfrInbound(query, add)
     patience = _Patience(seconds)
+    refusal = None
     with peer.connect(patience) as connection:
         connection.send(query)
-        refusal = incoming.read(connection, patience, pace)
+        while not incoming.ended and contents.added <= most and refusal is None:
+            patience.renew()
+            message = connection.receive()
+            refusal = incoming.feed(message)
+            pace.spend(len(message))
     if refusal is None:
-        return incoming.taken()
+        return Taken(incoming.serial, contents, incoming.ended)
     word = dns.rcode.to_text(refusal)
     if refusal in _REFUSALS:
         raise TransferRefused(zone=name, rcode=word)
@@ -95,62 +113,82 @@ class _Patience(Deadline):
         self._end = time.monotonic() + self.seconds
 
 
-class _Incoming:
-    """A transfer as far as it has come."""
+class AxfrInbound:
+    """A transfer as far as it has come.
 
-    def __init__(self, query: dns.message.Message, most: int) -> None:
+    :param query: as it was sent
+    :param add: takes each record once; the SOA that ends the transfer is none
+    :ivar ended: whether the zone is whole
+    """
+
+    def __init__(self, query: dns.message.Message, add: Add) -> None:
         self._query = query
-        self._key: Any = None
-        self._most = most
+        self._add = add
+        self._apex = query.question[0].name.canonicalize().to_wire() or b''
         self._context: Any = None
-        self._signed = False
         self._soa: bytes | None = None
-        self._ended = False
-        self._contents = zonemd.DigestedZone(query.question[0].name.to_wire() or b'')
+        self.ended = False
 
-    def taken(self) -> Taken:
+    @property
+    def serial(self) -> int:
+        """That of the SOA, which has to have come."""
         assert self._soa is not None
-        return Taken(int.from_bytes(self._soa[-20:-16], 'big'), self._contents, self._ended)
+        return int.from_bytes(self._soa[-20:-16], 'big')
 
-    def read(self, connection: TcpConnection, patience: _Patience, pace: Pace) -> dns.rcode.Rcode | None:
-        """Read messages to the last, or to the most that is wanted; the RCODE, when the server says no in the first.
+    def feed(self, message: bytes) -> dns.rcode.Rcode | None:
+        """Take the records of the next message; the RCODE, when the server says no in the first.
 
-        :raises BackendError: for a transfer that ends early, or is not a zone's
+        :raises BackendError: for what is not the next message of this transfer, or of no zone's
         """
-        self._key = self._query.keyring
-        while not self._ended and self._contents.added <= self._most:
-            patience.renew()
-            message = connection.receive()
-            if len(message) < 12 or message[:2] != self._query.id.to_bytes(2, 'big') or not message[2] & 0x80:
-                raise BackendError(why='the server answered something that was not asked')
-            if rcode := message[3] & 15:
-                if self._soa is None:
-                    return parsed(message, self._query).rcode()
+        if len(message) < 12 or message[:2] != self._query.id.to_bytes(2, 'big') or message[2] & 0xf8 != 0x80:
+            raise BackendError(why='the server answered something that was not asked')
+        if rcode := message[3] & 15:
+            if self._soa is not None:
                 raise BackendError(why=f'the transfer broke off ({dns.rcode.to_text(dns.rcode.Rcode(rcode))})')
-            try:
-                self._take(message)
-            except (zonemd.MalformedRdata, IndexError, struct.error):
-                raise BackendError(why='the answer is not a DNS message') from None
-            pace.spend(len(message))
-        if self._key is not None and not self._signed and self._ended:
-            raise BackendError(why='the transfer is not signed')
+            answer = parsed(message, self._query)
+            if not self._query.is_response(answer):
+                raise BackendError(why='the server answered something that was not asked')
+            return answer.rcode()
+        try:
+            self._take(message)
+        except (zonemd.MalformedRdata, IndexError, struct.error, dns.exception.DNSException):
+            raise BackendError(why='the answer is not a DNS message') from None
         return None
 
     def _take(self, message: bytes) -> None:
-        """Put the records of one message into the contents, and check its signature."""
+        """Hand on the records of one message, and check its signature."""
         _, _, questions, answers, authorities, additional = _HEADER.unpack_from(message)
         known: dict[int, bytes] = {}
         at, first = 12, self._soa is None
+        # The messages after the first need not repeat the question (RFC 5936 section 2.2.1).
+        asked = not first
         for _ in range(questions):
-            _, at = zonemd.name_at(message, at, known)
+            name, at = zonemd.name_at(message, at, known)
+            asked = asked or name == self._apex and message[at:at + 4] == _ASKED
             at += 4
+        if not asked:
+            raise BackendError(why='the server answered something that was not asked')
         for _ in range(answers):
             owner, at = zonemd.name_at(message, at, known)
             rtype, rclass, ttl, length = _RECORD.unpack_from(message, at)
             start, at = at + 10, at + 10 + length
             if at > len(message):
                 raise zonemd.MalformedRdata
-            self._add(owner, rtype, rclass, ttl, zonemd.canonical(rtype, message, start, at, known))
+            if self.ended:
+                raise BackendError(why='the transfer goes on after its end')
+            if rclass != _IN:
+                raise BackendError(why=f'the transfer has a record of class {dns.rdataclass.to_text(rclass)}')
+            if rtype == _SOA and owner == self._apex:
+                soa = zonemd.canonical(rtype, message, start, at, known)
+                if self._soa is not None:
+                    if soa != self._soa:
+                        raise BackendError(why='the transfer ends with another SOA than it began with')
+                    self.ended = True
+                    continue
+                self._soa = soa
+            elif self._soa is None:
+                raise BackendError(why="the transfer does not begin with the zone's SOA")
+            self._add(owner, rtype, ttl, message, start, at, known)
         signature = None
         for _ in range(authorities + additional):
             begin = at
@@ -158,42 +196,20 @@ class _Incoming:
             rtype, _, _, length = _RECORD.unpack_from(message, at)
             start, at = at + 10, at + 10 + length
             signature = (begin, start, length) if rtype == _TSIG and at == len(message) else None
-        if self._key is not None:
+        if self._query.keyring is not None:
             self._verify(message, signature, first)
-
-    def _add(self, owner: bytes, rtype: int, rclass: int, ttl: int, rdata: bytes) -> None:
-        if self._ended:
-            raise BackendError(why='the transfer goes on after its end')
-        if rclass != _IN:
-            raise BackendError(why=f'the transfer has a record of class {rclass}')
-        is_apex = rtype == _SOA and owner == self._contents.apex
-        if self._soa is None:
-            if not is_apex:
-                raise BackendError(why="the transfer does not begin with the zone's SOA")
-            self._soa = rdata
-        elif is_apex:
-            if rdata != self._soa:
-                raise BackendError(why='the transfer ends with another SOA than it began with')
-            self._ended = True
-            return
-        self._contents.add(owner, rtype, ttl, rdata)
 
     def _verify(self, message: bytes, signature: tuple[int, int, int] | None, first: bool) -> None:
         """Check a message's TSIG (RFC 8945 section 5.3.1); the first and the last must have one."""
-        self._signed = signature is not None
         if signature is None:
-            if first:
-                raise BackendError(why='the transfer is not signed')
+            if first or self.ended:
+                raise BackendError(why='the transfer is not signed', reason=Reason.NOT_SIGNED)
             self._context.update(message)
             return
         begin, start, length = signature
-        try:
+        with signature_errors(message, self._query.keyring):
             owner, _ = dns.name.from_wire(message, begin)
             rdata = dns.rdata.from_wire(dns.rdataclass.ANY, dns.rdatatype.TSIG, message, start, length)
             self._context = dns.tsig.validate(  # type: ignore[no-untyped-call]
-                message, self._key, owner, rdata, int(time.time()), self._query.mac, begin, self._context, True)
-        except dns.tsig.BadTime:
-            raise BackendError(why='the clocks differ: the answer is signed at a time too far from ours') from None
-        except dns.exception.DNSException:
-            raise BackendRefused(why='the signature of the transfer is wrong: it was made with another key or secret '
-                                     'than ours, or the transfer was changed on its way') from None
+                message, self._query.keyring, owner, rdata, int(time.time()), self._query.mac, begin, self._context,
+                True)

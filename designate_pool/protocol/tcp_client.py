@@ -6,6 +6,7 @@ is never taken for more than a refusal.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import random
@@ -180,19 +181,25 @@ class TcpConnection:
         return taken
 
 
-def parsed(wire: bytes, question: dns.message.Message, **transfer: Any) -> dns.message.Message:
+def parsed(wire: bytes, question: dns.message.Message) -> dns.message.Message:
     """*wire* as an answer to *question*, its signature checked.
 
-    :param transfer: what :func:`dns.message.from_wire` needs for one message of many
     :raises BackendError: when it is no DNS message, or its signature is missing or wrong
     """
     key = question.keyring
-    try:
-        if key is not None and not transfer:
+    with signature_errors(wire, key):
+        if key is not None:
             unchecked = dns.message.from_wire(wire, keyring=False)
             if not unchecked.had_tsig:
                 return _unsigned(unchecked)
-        return dns.message.from_wire(wire, keyring=key or False, request_mac=question.mac, **transfer)
+        return dns.message.from_wire(wire, keyring=key or False, request_mac=question.mac)
+
+
+@contextlib.contextmanager
+def signature_errors(wire: bytes, key: Any) -> Iterator[None]:
+    """Turns what dnspython raises about the signature or the form of *wire* into :class:`BackendError`."""
+    try:
+        yield
     except dns.tsig.PeerError:
         raise _key_refused(wire, key) from None
     except dns.tsig.BadTime:
