@@ -6,24 +6,24 @@ Central keeps domains, recordsets and servers, and remembers who asked; the pool
 from __future__ import annotations
 
 import dataclasses
-import fnmatch
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from designate_pool.errors import (DomainNotFound, DuplicateDomain, InvalidField, PlanNotFound, PoolError,
-                                   RecordSetNotFound, SerialMoved, ServerNotFound, WrongPlanState, WrongServerState)
+from designate_pool.errors import (DomainBeingDeleted, DomainNotFound, DuplicateDomain, DuplicateRecordSet,
+                                   InvalidField, PlanNotFound, PoolError, PoolNotFound, RecordSetNotFound, SerialMoved,
+                                   ServerNotFound, WrongPlanState, WrongServerState)
 from designate_pool.model import (Action, Comparison, Context, Domain, Outcome, PlanState, Pool, PoolServer, Record,
                                   RecordChange, RecordSet, Reloaded, Server, ServerReport, ServerState, ServerStatus,
-                                  Status, StoredPlan, new_id, utcnow)
-from tests.unit.api.stand_in_kept import POOL_ID, Kept
+                                  Status, StoredPlan, Task, new_id, utcnow)
+from tests.unit.api.stand_in_kept import BEGAN, POOL_ID, Kept, select
 
 SERVER_IDS = tuple(f'{digit * 32}' for digit in '123')
 POOL = Pool(name='default', threshold_percentage=66, published_at=datetime(2026, 5, 1, 11, tzinfo=timezone.utc),
             servers=tuple(Server(id=each, driver='fake', host=f'192.0.2.{number}')
                           for number, each in enumerate(SERVER_IDS, 1)))
 SERVERS = tuple(PoolServer(each.id, POOL_ID, each.label, each.driver, ServerState.ACTIVE,
-                           state_since=datetime(2026, 5, 1, 11, 48, tzinfo=timezone.utc))
+                           state_since=BEGAN, created_at=BEGAN, updated_at=BEGAN)
                 for each in POOL.servers)
 FIRST_SERIAL = 1_700_000_000
 
@@ -59,10 +59,15 @@ class StandIn(Kept):
         values = {'ttl': 3600, 'pool_id': POOL_ID, **domain}
         if not values['name'].endswith('.'):
             raise InvalidField(field='name', why='must end with a dot')
+        if 'email' not in values:
+            raise InvalidField(field='email', why='missing')
+        if values['pool_id'] != POOL_ID:
+            raise PoolNotFound(pool=values['pool_id'])
         if any(each.name == values['name'] for each in self.domains.values()):
             raise DuplicateDomain(domain=values['name'])
+        now = utcnow()
         made = Domain(id=new_id(), pool_name=POOL.name, serial=FIRST_SERIAL + len(self.domains),
-                      project_id=context.project_id, created_at=utcnow(), **values)
+                      project_id=context.project_id, created_at=now, updated_at=now, changed_at=now, **values)
         self.domains[made.id] = made
         self.rows[made.id] = []
         for each in recordsets:
@@ -75,26 +80,34 @@ class StandIn(Kept):
             raise DomainNotFound(domain=domain_id)
         return self.domains[domain_id]
 
-    def find_domains(self, context: Context, **wanted: Any) -> list[Domain]:
+    def find_domains(self, context: Context, criterion: Mapping[str, Any] | None = None, marker: str | None = None,
+                     limit: int | None = None, sort_key: str | None = None,
+                     sort_dir: str | None = None) -> list[Domain]:
         self._enter(context)
-        return _select(list(self.domains.values()), **wanted)
+        return select(list(self.domains.values()), criterion, marker, limit, sort_key, sort_dir)
 
     def update_domain(self, context: Context, domain_id: str, values: Mapping[str, Any]) -> Domain:
         return self._raise_serial(self.get_domain(context, domain_id), **values)
 
     def delete_domain(self, context: Context, domain_id: str) -> Domain:
         found = self.get_domain(context, domain_id)
-        self.domains[domain_id] = dataclasses.replace(found, action=Action.DELETE, status=Status.PENDING)
+        self.domains[domain_id] = dataclasses.replace(found, action=Action.DELETE, status=Status.PENDING,
+                                                      deleted_at=found.deleted_at or utcnow())
         return self.domains[domain_id]
 
     def create_recordset(self, context: Context, domain_id: str, recordset: Mapping[str, Any]) -> RecordSet:
-        self._raise_serial(self.get_domain(context, domain_id))
+        domain = self.get_domain(context, domain_id)
+        if any((each.domain_id, each.name, each.type) == (domain_id, recordset['name'], recordset['type'])
+               for each in self.recordsets.values()):
+            raise DuplicateRecordSet(name=recordset['name'], rtype=recordset['type'])
+        self._raise_serial(domain)
         return self._put_recordset(domain_id, recordset)
 
     def _put_recordset(self, domain_id: str, recordset: Mapping[str, Any]) -> RecordSet:
         values = dict(recordset)
-        records = tuple(Record(data=data) for data in values.pop('records'))
-        made = RecordSet(id=new_id(), domain_id=domain_id, records=records, created_at=utcnow(), **values)
+        now = utcnow()
+        made = RecordSet(id=new_id(), domain_id=domain_id, records=_records(values.pop('records')), created_at=now,
+                         updated_at=now, **values)
         self.recordsets[made.id] = made
         return made
 
@@ -105,16 +118,19 @@ class StandIn(Kept):
             raise RecordSetNotFound(recordset=recordset_id)
         return found
 
-    def find_recordsets(self, context: Context, domain_id: str, **wanted: Any) -> list[RecordSet]:
-        self._enter(context)
-        return _select([each for each in self.recordsets.values() if each.domain_id == domain_id], **wanted)
+    def find_recordsets(self, context: Context, domain_id: str, criterion: Mapping[str, Any] | None = None,
+                        marker: str | None = None, limit: int | None = None, sort_key: str | None = None,
+                        sort_dir: str | None = None) -> list[RecordSet]:
+        self.get_domain(context, domain_id)
+        found = [each for each in self.recordsets.values() if each.domain_id == domain_id]
+        return select(found, criterion, marker, limit, sort_key, sort_dir)
 
     def update_recordset(self, context: Context, domain_id: str, recordset_id: str,
                          values: Mapping[str, Any]) -> RecordSet:
         found = self.get_recordset(context, domain_id, recordset_id)
         changes = dict(values)
         if 'records' in changes:
-            changes['records'] = tuple(Record(data=data) for data in changes['records'])
+            changes['records'] = _records(changes['records'])
         self._raise_serial(self.domains[domain_id])
         self.recordsets[recordset_id] = dataclasses.replace(found, **changes)
         return self.recordsets[recordset_id]
@@ -122,7 +138,9 @@ class StandIn(Kept):
     def delete_recordset(self, context: Context, domain_id: str, recordset_id: str) -> RecordSet:
         found = self.get_recordset(context, domain_id, recordset_id)
         self._raise_serial(self.domains[domain_id])
-        return self.recordsets.pop(found.id)
+        del self.recordsets[found.id]
+        return dataclasses.replace(found, records=tuple(dataclasses.replace(each, task=Task.DELETE)
+                                                        for each in found.records))
 
     def apply_changes(self, context: Context, domain_id: str, changes: Sequence[RecordChange],
                       serial: int | None = None) -> Domain:
@@ -134,14 +152,18 @@ class StandIn(Kept):
 
     def put_plan(self, context: Context, plan: StoredPlan) -> StoredPlan:
         self._enter(context)
-        self.plans[plan.id] = dataclasses.replace(plan, pool_name=plan.pool_name or POOL.name, created_at=utcnow())
+        now = utcnow()
+        self.plans[plan.id] = dataclasses.replace(
+            plan, pool_name=plan.pool_name or POOL.name, created_at=now, updated_at=now,
+            expires_at=plan.expires_at or now + timedelta(days=7))
         return self.plans[plan.id]
 
-    def find_plans(self, context: Context, criterion: Mapping[str, Any], marker: str | None = None,
-                   limit: int = 1000, sort_key: str | None = None, sort_dir: str | None = None) -> list[StoredPlan]:
+    def find_plans(self, context: Context, criterion: Mapping[str, Any] | None = None, marker: str | None = None,
+                   limit: int | None = None, sort_key: str | None = None,
+                   sort_dir: str | None = None) -> list[StoredPlan]:
         self._enter(context)
-        found = [dataclasses.replace(each, document='') for each in self.plans.values()]
-        return _select(found, criterion, marker, limit, sort_key, sort_dir)
+        found = [dataclasses.replace(each, document='') for each in reversed(self.plans.values())]
+        return select(found, criterion, marker, limit, sort_key, sort_dir)
 
     def get_plan(self, context: Context, plan_id: str) -> StoredPlan:
         self._enter(context)
@@ -152,25 +174,31 @@ class StandIn(Kept):
 
     def approve_plan(self, context: Context, plan_id: str) -> StoredPlan:
         plan = self.get_plan(context, plan_id)
-        if plan.state is not PlanState.PARKED:
+        if plan.state not in (PlanState.PARKED, PlanState.APPROVED):
             raise WrongPlanState(plan=plan.id, state=plan.state, why='only a parked plan can be approved')
         return self._settle_plan(plan, PlanState.APPROVED, plan.why)
 
     def drop_plan(self, context: Context, plan_id: str) -> StoredPlan:
-        return self._settle_plan(self.get_plan(context, plan_id), PlanState.DROPPED, 'dropped by command')
+        plan = self.get_plan(context, plan_id)
+        if plan.state in (PlanState.APPLIED, PlanState.FAILED):
+            raise WrongPlanState(plan=plan.id, state=plan.state, why='it was applied already')
+        return self._settle_plan(plan, PlanState.DROPPED, 'dropped by command')
 
     def settle_plan(self, context: Context, plan_id: str, state: PlanState, why: str | None = None) -> StoredPlan:
-        return self._settle_plan(self.get_plan(context, plan_id), state, why)
+        plan = self.get_plan(context, plan_id)
+        if plan.domain_id is not None:
+            raise WrongPlanState(plan=plan.id, state=plan.state, why='its pool manager records how it ends')
+        if plan.state not in (PlanState.STORED, PlanState.FAILED, state):
+            raise WrongPlanState(plan=plan.id, state=plan.state, why=f'it cannot become {state}')
+        return self._settle_plan(plan, state, why)
 
     def _settle_plan(self, plan: StoredPlan, state: PlanState, why: str | None) -> StoredPlan:
-        self.plans[plan.id] = dataclasses.replace(plan, state=state, why=why)
+        applied = state in (PlanState.APPLIED, PlanState.FAILED)
+        self.plans[plan.id] = dataclasses.replace(plan, state=state, why=why, updated_at=utcnow(),
+                                                  applied_at=utcnow() if applied else plan.applied_at)
         return self.plans[plan.id]
 
-    def get_quotas(self, context: Context, project_id: str) -> dict[str, int]:
-        self._enter(context)
-        return {'zones': 10, 'zone_recordsets': 500, 'zone_records': -1, 'recordset_records': 20, 'api_export_size': -1}
-
-    def import_zone(self, context: Context, text: str) -> Domain:
+    def import_zone(self, context: Context, text: str, pool_name: str | None = None) -> Domain:
         self._enter(context)
         if '$ORIGIN' not in text:
             raise InvalidField(field='zone file', why='line 1: there is no $ORIGIN')
@@ -186,15 +214,17 @@ class StandIn(Kept):
         self._enter(context)
         if self.steps:
             self.steps.pop(0)()
-        return self.rows.get(domain_id, [])
+        if domain_id not in self.domains:
+            raise DomainNotFound(domain=domain_id)
+        return self.rows[domain_id]
 
     def find_servers(self, context: Context, pool_name: str) -> list[PoolServer]:
-        self._enter(context)
-        return [each.server for each in self.reports.values()] if pool_name == POOL.name else []
+        return [each.server for each in self.report_servers(context, pool_name)]
 
     def report_servers(self, context: Context, pool_name: str) -> list[ServerReport]:
         self._enter(context)
-        assert pool_name == POOL.name
+        if pool_name != POOL.name:
+            raise PoolNotFound(pool=pool_name)
         return list(self.reports.values())
 
     def report_server(self, context: Context, server_id: str) -> ServerReport:
@@ -219,13 +249,18 @@ class StandIn(Kept):
         if server_id not in self.reports:
             raise ServerNotFound(server=server_id)
         server = self.reports[server_id].server
-        if server.state is ServerState.REMOVED:
-            raise WrongServerState(server=server.label, state=server.state, why='it is gone')
+        if server.state is ServerState.REMOVED or (server.state, state) == (ServerState.DRAINING,
+                                                                            ServerState.MAINTENANCE):
+            raise WrongServerState(server=server.label, state=server.state, why='it is being removed')
         return self.put(server_id, state, **values)
 
     def _raise_serial(self, domain: Domain, **values: Any) -> Domain:
-        self.domains[domain.id] = dataclasses.replace(domain, serial=domain.serial + 1, action=Action.UPDATE,
-                                                      status=Status.PENDING, **values)
+        if domain.action is Action.DELETE:
+            raise DomainBeingDeleted(domain=domain.name)
+        action = Action.CREATE if domain.action is Action.CREATE else Action.UPDATE
+        now = utcnow()
+        self.domains[domain.id] = dataclasses.replace(domain, serial=domain.serial + 1, action=action,
+                                                      status=Status.PENDING, updated_at=now, changed_at=now, **values)
         return self.domains[domain.id]
 
     # What the rest of the system would do.
@@ -294,16 +329,9 @@ class StandInPoolManager:
                                    deleted=delete_extra or 0)
 
 
+def _records(texts: Sequence[str]) -> tuple[Record, ...]:
+    return tuple(Record(data=data, id=new_id()) for data in texts)
+
+
 class Failing(PoolError):
     """It failed."""
-
-
-def _select(items: list[Any], criterion: Mapping[str, Any], marker: str | None, limit: int, sort_key: str | None,
-            sort_dir: str | None) -> list[Any]:
-    found = [item for item in items
-             if all(fnmatch.fnmatchcase(str(getattr(item, name)), str(value)) for name, value in criterion.items())]
-    if sort_key is not None:
-        found.sort(key=lambda item: getattr(item, sort_key), reverse=sort_dir == 'desc')
-    ids = [item.id for item in found]
-    start = ids.index(marker) + 1 if marker in ids else 0
-    return found[start:start + limit]

@@ -8,17 +8,16 @@ from collections.abc import Mapping
 from datetime import datetime, timezone
 from typing import Any
 
-from designate_pool.errors import DuplicateTsigKey, PoolNotFound, ServiceStatusNotFound, TsigKeyNotFound
+from designate_pool.errors import DuplicateTsigKey, InvalidField, PoolNotFound, ServiceStatusNotFound, TsigKeyNotFound
 from designate_pool.model import (Context, Domain, KeyScope, Pool, RecordSet, ServiceStatus, StoredTsigKey, new_id,
                                   utcnow)
 
 POOL_ID = '794ccc2cd75144feb57f8894c9f5c842'
+BEGAN = datetime(2026, 5, 1, 11, 48, tzinfo=timezone.utc)
 KEPT_POOL = Pool(name='default', id=POOL_ID, name_servers=('ns1.example.org.', 'ns2.example.org.'),
-                 created_at=datetime(2026, 5, 1, 11, 48, tzinfo=timezone.utc), threshold_percentage=66,
-                 published_at=datetime(2026, 5, 1, 11, 48, tzinfo=timezone.utc))
+                 created_at=BEGAN, updated_at=BEGAN, threshold_percentage=66, published_at=BEGAN)
 SERVICES = tuple(ServiceStatus(id=f'{number:032x}', service_name=name, hostname='one.example.com', status=status,
-                               heartbeated_at=datetime(2026, 5, 1, 11, 48, tzinfo=timezone.utc),
-                               stats={'version': '1.0'})
+                               heartbeated_at=BEGAN, created_at=BEGAN, updated_at=BEGAN, stats={'version': '1.0'})
                  for number, (name, status) in enumerate((('api', 'UP'), ('central', 'UP'), ('minidns', 'DOWN')), 1))
 QUOTAS = {'zones': 1000, 'zone_recordsets': -1, 'zone_records': -1, 'recordset_records': 1000, 'api_export_size': -1}
 
@@ -42,9 +41,11 @@ class Kept:
     def _enter(self, context: Context) -> None:
         raise NotImplementedError
 
-    def find_pools(self, context: Context, criterion: Mapping[str, Any] | None = None, **wanted: Any) -> list[Pool]:
+    def find_pools(self, context: Context, criterion: Mapping[str, Any] | None = None, marker: str | None = None,
+                   limit: int | None = None, sort_key: str | None = None,
+                   sort_dir: str | None = None) -> list[Pool]:
         self._enter(context)
-        return _select([KEPT_POOL], criterion, **wanted)
+        return select([KEPT_POOL], criterion, marker, limit, sort_key, sort_dir)
 
     def get_pool(self, context: Context, pool_id: str) -> Pool:
         self._enter(context)
@@ -53,10 +54,11 @@ class Kept:
         return KEPT_POOL
 
     def find_all_recordsets(self, context: Context, criterion: Mapping[str, Any] | None = None,
-                            **wanted: Any) -> list[tuple[Domain, RecordSet]]:
+                            marker: str | None = None, limit: int | None = None, sort_key: str | None = None,
+                            sort_dir: str | None = None) -> list[tuple[Domain, RecordSet]]:
         self._enter(context)
         return [(self.domains[each.domain_id], each)
-                for each in _select(list(self.recordsets.values()), criterion, **wanted)]
+                for each in select(list(self.recordsets.values()), criterion, marker, limit, sort_key, sort_dir)]
 
     def create_tsigkey(self, context: Context, tsigkey: Mapping[str, Any]) -> StoredTsigKey:
         self._enter(context)
@@ -64,15 +66,17 @@ class Kept:
         if any(each.name == values['name'] for each in self.tsigkeys.values()):
             raise DuplicateTsigKey(tsigkey=values['name'])
         secret, scope = values.pop('secret'), KeyScope(values.pop('scope'))
-        made = StoredTsigKey(id=new_id(), scope=scope, created_at=utcnow(), **values)
+        now = utcnow()
+        made = StoredTsigKey(id=new_id(), scope=scope, created_at=now, updated_at=now, **values)
         self.tsigkeys[made.id] = made
         self.secrets[made.id] = secret
         return made
 
-    def find_tsigkeys(self, context: Context, criterion: Mapping[str, Any] | None = None,
-                      **wanted: Any) -> list[StoredTsigKey]:
+    def find_tsigkeys(self, context: Context, criterion: Mapping[str, Any] | None = None, marker: str | None = None,
+                      limit: int | None = None, sort_key: str | None = None,
+                      sort_dir: str | None = None) -> list[StoredTsigKey]:
         self._enter(context)
-        return _select(list(self.tsigkeys.values()), criterion, **wanted)
+        return select(list(self.tsigkeys.values()), criterion, marker, limit, sort_key, sort_dir)
 
     def get_tsigkey(self, context: Context, tsigkey_id: str) -> StoredTsigKey:
         self._enter(context)
@@ -106,9 +110,10 @@ class Kept:
         self.quotas.pop(project_id, None)
 
     def find_service_statuses(self, context: Context, criterion: Mapping[str, Any] | None = None,
-                              **wanted: Any) -> list[ServiceStatus]:
+                              marker: str | None = None, limit: int | None = None, sort_key: str | None = None,
+                              sort_dir: str | None = None) -> list[ServiceStatus]:
         self._enter(context)
-        return _select(self.services, criterion, **wanted)
+        return select(self.services, criterion, marker, limit, sort_key, sort_dir)
 
     def get_service_status(self, context: Context, service_id: str) -> ServiceStatus:
         self._enter(context)
@@ -118,12 +123,14 @@ class Kept:
         raise ServiceStatusNotFound(service=service_id)
 
 
-def _select(items: list[Any], criterion: Mapping[str, Any] | None = None, marker: str | None = None,
-            limit: int | None = None, sort_key: str | None = None, sort_dir: str | None = None) -> list[Any]:
+def select(items: list[Any], criterion: Mapping[str, Any] | None, marker: str | None, limit: int | None,
+           sort_key: str | None, sort_dir: str | None) -> list[Any]:
     found = [item for item in items if all(fnmatch.fnmatchcase(str(getattr(item, name)), str(value))
                                            for name, value in (criterion or {}).items())]
     if sort_key is not None:
         found.sort(key=lambda item: str(getattr(item, sort_key)), reverse=sort_dir == 'desc')
     ids = [item.id for item in found]
-    start = ids.index(marker) + 1 if marker in ids else 0
+    if marker is not None and marker not in ids:
+        raise InvalidField(field='marker', why='there is no such thing')
+    start = 0 if marker is None else ids.index(marker) + 1
     return found[start:None if limit is None else start + limit]

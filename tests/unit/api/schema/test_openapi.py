@@ -14,6 +14,7 @@ from designate_pool.api import operation_registry
 from designate_pool.api.app import create_app
 from designate_pool.api.schema import request_fields, response_types
 from designate_pool.api.schema.operation import ANYONE
+from designate_pool.model import Context
 from tests.fixtures.conformance import document, validator
 from tests.unit.api.stand_in import POOL, StandIn, StandInPoolManager
 
@@ -94,6 +95,7 @@ class TestAddresses:
         assert told in answer.json['message'].partition('instead, ')[2]
 
     def test_the_limits_are_the_quotas_under_other_names(self, api, central):
+        central.set_quotas(Context(), 'a', {'zones': 10, 'zone_recordsets': 500, 'recordset_records': 20})
         limits = api.simulate_get('/v2/limits', headers={'X-Project-Id': 'a'}).json
         assert limits == {'max_page_limit': 1000, 'max_recordset_name_length': 255, 'max_recordset_records': 20,
                           'max_zone_name_length': 255, 'max_zone_records': -1, 'max_zone_recordsets': 500,

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from designate_pool.errors import ServiceUnavailable
-from designate_pool.model import PlanState, RecordChange, StoredPlan, utcnow
+from designate_pool.model import Context, PlanState, RecordChange, StoredPlan, utcnow
 from tests.unit.api.stand_in import FIRST_SERIAL, SERVER_IDS
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=timezone.utc)
@@ -83,8 +83,10 @@ def test_stored_by_an_operator(api, central):
 
 
 def test_approved_and_approved_again(api, central, parked):
-    answer = api.simulate_post(f'/v2/plans/{parked.id}/approve')
-    assert (answer.status_code, answer.json['state'], 'document' in answer.json) == (202, 'APPROVED', False)
+    for _ in range(2):
+        answer = api.simulate_post(f'/v2/plans/{parked.id}/approve')
+        assert (answer.status_code, answer.json['state'], 'document' in answer.json) == (202, 'APPROVED', False)
+    central.drop_plan(Context(), parked.id)
     answer = api.simulate_post(f'/v2/plans/{parked.id}/approve')
     assert (answer.status_code, answer.json['type']) == (409, 'wrong_plan_state')
 

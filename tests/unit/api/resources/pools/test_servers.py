@@ -30,7 +30,7 @@ def test_a_server_is_shown(api, central):
         'state_since': '2026-05-01T11:48:00.000000',
         'joined_at': '2026-05-01T12:00:00.000000', 'filling': True, 'filled': 512, 'dismissed': False,
         'delete_zones': False, 'note': 'joins', 'reason': 'UNCHECKED', 'version': 1,
-        'created_at': None, 'updated_at': None,
+        'created_at': '2026-05-01T11:48:00.000000', 'updated_at': '2026-05-01T11:48:00.000000',
         'links': {'self': f'http://dns.example.net/v2/servers/{server_id}'},
         'domains': 1000, 'rows': 600, 'waiting': 7, 'failing': 2, 'in_hand': 3,
         'oldest_due_at': '2026-05-01T12:00:00.000000',
@@ -75,7 +75,7 @@ def test_a_state_that_does_not_allow_it(api, central):
     central.put(SERVER_IDS[0], ServerState.REMOVED)
     answer = api.simulate_post(f'{FIRST}/drain')
     assert (answer.status_code, answer.json['type']) == (409, 'wrong_server_state')
-    assert answer.json['message'] == 'Server fake:192.0.2.1:53 is removed: it is gone.'
+    assert answer.json['message'] == 'Server fake:192.0.2.1:53 is removed: it is being removed.'
 
 
 @pytest.mark.parametrize('label, host', [('bind9:192.0.2.1:5300/inside', '192.0.2.1'), ('bind9:[::1]:5300/a-b', '::1'),

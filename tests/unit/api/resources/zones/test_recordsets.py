@@ -23,10 +23,10 @@ def test_a_recordset_is_shown_as_designate_shows_it(api, address, zone):
     assert answer.status_code == 202
     assert answer.headers['Location'] == shown['links']['self']
     assert shown['links']['self'].endswith(f'{address}/{shown["id"]}')
-    assert shown['created_at']
+    assert shown['created_at'] and shown['updated_at'] == shown['created_at']
     expected = {'name': 'example.com.', 'type': 'TXT', 'records': TXT, 'ttl': 300, 'description': None,
                 'status': 'PENDING', 'action': 'CREATE', 'zone_id': zone['id'], 'zone_name': 'example.com.',
-                'version': 1, 'updated_at': None, 'project_id': ''}
+                'version': 1, 'project_id': ''}
     assert {name: shown[name] for name in expected} == expected
 
 

@@ -3,6 +3,8 @@ from __future__ import annotations
 import re
 import uuid
 
+import pytest
+
 from designate_pool.errors import ServiceUnavailable
 from tests.unit.api.stand_in import FIRST_SERIAL, POOL_ID, Failing
 
@@ -13,7 +15,8 @@ def test_a_zone_is_shown_as_designate_shows_it(api):
         'type': 'PRIMARY'}, headers={'X-Project-Id': 'tenant-1', 'Host': 'dns.example.net:9001'})
     zone = answer.json
     assert answer.status_code == 202
-    assert re.fullmatch(r'\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}', zone.pop('created_at'))
+    for name in ('created_at', 'updated_at', 'changed_at'):
+        assert re.fullmatch(r'\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}', zone.pop(name))
     zone_id = zone.pop('id')
     assert str(uuid.UUID(zone_id)) == zone_id
     address = f'http://dns.example.net:9001/v2/zones/{zone_id}'
@@ -22,7 +25,7 @@ def test_a_zone_is_shown_as_designate_shows_it(api):
         'name': 'example.com.', 'email': 'hostmaster@example.com', 'ttl': 7200, 'description': 'An example',
         'serial': FIRST_SERIAL, 'status': 'PENDING', 'action': 'CREATE', 'type': 'PRIMARY',
         'pool_id': str(uuid.UUID(POOL_ID)), 'project_id': 'tenant-1', 'masters': [], 'attributes': {},
-        'transferred_at': None, 'version': 1, 'updated_at': None, 'changed_at': None, 'converged_at': None,
+        'transferred_at': None, 'version': 1, 'converged_at': None,
         'links': {'self': address},
     }
 
@@ -32,14 +35,16 @@ def test_a_zone_is_found_with_and_without_dashes_in_its_id(api, zone):
         assert api.simulate_get(f'/v2/zones/{zone_id}').json['name'] == 'example.com.'
 
 
-def test_a_pool_is_chosen_by_attribute(api):
-    other = str(uuid.uuid4())
-    zone = api.simulate_post('/v2/zones', json={'name': 'example.com.', 'email': 'a@example.com',
-                                                'attributes': {'pool_id': other}}).json
-    assert zone['pool_id'] == other
+@pytest.mark.parametrize('pool_id, code, found', [(POOL_ID, 202, str(uuid.UUID(POOL_ID))),
+                                                  ('f' * 32, 404, 'pool_not_found')])
+def test_a_pool_is_chosen_by_attribute(api, pool_id, code, found):
+    answer = api.simulate_post('/v2/zones', json={'name': 'example.com.', 'email': 'a@example.com',
+                                                  'attributes': {'pool_id': str(uuid.UUID(pool_id))}})
+    assert (answer.status_code, answer.json.get('pool_id', answer.json.get('type'))) == (code, found)
 
 
-def test_change_and_second_change(api, zone):
+def test_change_and_second_change(api, central, zone):
+    central.settle(uuid.UUID(zone['id']).hex)
     for ttl in (60, 90):
         answer = api.simulate_patch(f'/v2/zones/{zone["id"]}', json={'ttl': ttl, 'description': None})
         assert answer.status_code == 202

@@ -110,7 +110,7 @@ def test_a_command_that_the_state_does_not_allow(run, central):
     central.put(SERVER_IDS[0], ServerState.REMOVED)
     ran = run('server', 'maintenance', ONE)
     assert (ran.code, ran.err) == (
-        1, f"Server {ONE} is removed: it is gone. 'designate-pool server list' shows the state of each.\n")
+        1, f"Server {ONE} is removed: it is being removed. 'designate-pool server list' shows the state of each.\n")
 
 
 # resync
