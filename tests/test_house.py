@@ -56,7 +56,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     'pool_manager': VALUES | SHARED | TOOLS | SEEN | {'rpc', 'storage', 'backends', 'planner'},
     'powerdns': VALUES | TOOLS | {'backoff'},
     'runtime': VALUES | {'concurrency'},
-    'nameserver': VALUES | SHARED,
+    'nameserver': VALUES | SHARED | {'deadline'},
     'planner': VALUES | SHARED | TOOLS,
     'cli': VALUES | SHARED | {'planner'},
     'webhook': VALUES | SHARED | {'planner', 'metrics'},

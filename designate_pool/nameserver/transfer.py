@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import socket
-import struct
-import time
-from typing import Any
+from typing import Any, BinaryIO
 
 import dns.exception
-import dns.flags
 import dns.message
 import dns.name
-import dns.rcode
 import dns.rdatatype
 import dns.xfr
 import dns.zone
 
+from designate_pool.deadline import Deadline
 from designate_pool.model import Endpoint, TsigKey
 from designate_pool.nameserver.contents import ZoneContents
-from designate_pool.protocol import tsig
+from designate_pool.protocol import soa_exchange, tsig
 
+#: Seconds for the serial, and for each read of a transfer.
 TIMEOUT = 5.0
-
-
-class NotSigned(dns.exception.DNSException):
-    """the reply is not signed"""
 
 
 class TransferFailed(Exception):
@@ -36,21 +30,15 @@ def query_serial(name: dns.name.Name, primary: Endpoint, key: TsigKey | None) ->
 
     :raises TransferFailed: when it does not answer with one
     """
-    query = _query(name, 'SOA', key)
+    text = name.to_text()
     try:
-        with _connect(primary, socket.SOCK_DGRAM) as sock:
-            sock.send(query.to_wire())
-            end = time.monotonic() + TIMEOUT
-            while True:
-                sock.settimeout(max(0.001, end - time.monotonic()))
-                try:
-                    answer = _parsed(sock.recv(65535), query)
-                except dns.exception.DNSException:
-                    continue  # malformed, or its signature is wrong: the true reply may follow
-                if query.is_response(answer):
-                    return _serial_in(answer, name, primary)
+        reply = soa_exchange.ask(primary.host, primary.port, None if key is None else tsig.key_from(key), [text],
+                                 Deadline(TIMEOUT))[text]
     except OSError as error:
-        raise TransferFailed(f'{primary} gives no serial: {error or "no answer"}') from error
+        raise TransferFailed(f'{primary} gives no serial: {error}') from error
+    if reply is None or reply.serial is None:
+        raise TransferFailed(f'{primary} gives no serial: {"no answer" if reply is None else reply.error}')
+    return reply.serial
 
 
 def fetch(name: dns.name.Name, primary: Endpoint, key: TsigKey | None, broken: bool = False) -> ZoneContents:
@@ -59,76 +47,36 @@ def fetch(name: dns.name.Name, primary: Endpoint, key: TsigKey | None, broken: b
     :param broken: break off in the middle
     :raises TransferFailed: when it is incomplete or not signed
     """
-    query = _query(name, 'AXFR', key)
+    query = dns.message.make_query(name, 'AXFR', flags=0)
+    if key is not None:
+        query.use_tsig(tsig.key_from(key))
     zone = dns.zone.Zone(name, relativize=False)
     context: Any = None
-    signed = False
+    is_done = is_signed = False
     try:
-        with (_connect(primary, socket.SOCK_STREAM) as connection,
-              dns.xfr.Inbound(zone, dns.rdatatype.AXFR) as inbound):
-            connection.sendall(_framed(query.to_wire()))
-            done = False
-            while not done:
-                length = struct.unpack('>H', _receive(connection, 2))[0]
+        with (socket.create_connection((primary.host, primary.port), TIMEOUT) as connection,
+              connection.makefile('rb') as stream, dns.xfr.Inbound(zone, dns.rdatatype.AXFR) as inbound):
+            connection.sendall(query.to_wire(prepend_length=True))
+            while not is_done:
+                length = int.from_bytes(_read(stream, 2), 'big')
                 if broken:
-                    _receive(connection, length // 2)
+                    _read(stream, length // 2)
                     raise TransferFailed(f'the transfer from {primary} broke off because of the fault broken')
-                answer = _parsed(_receive(connection, length), query, transfer=True, context=context)
+                answer = dns.message.from_wire(_read(stream, length), keyring=query.keyring, request_mac=query.mac,
+                                               xfr=True, tsig_ctx=context, multi=True)
                 if answer.id != query.id:
                     raise TransferFailed(f'{primary} sent the reply to another query')
-                context, signed = answer.tsig_ctx, answer.had_tsig
-                done = inbound.process_message(answer)
-            if key is not None and not signed:
+                context, is_signed = answer.tsig_ctx, answer.had_tsig
+                is_done = inbound.process_message(answer)
+            if key is not None and not is_signed:
                 raise TransferFailed(f'{primary} did not sign the end of the transfer')
     except (dns.exception.DNSException, OSError, ValueError, KeyError) as error:
         raise TransferFailed(f'the transfer from {primary} failed: {error or type(error).__name__}') from error
     return ZoneContents(zone)
 
 
-def _query(name: dns.name.Name, rtype: str, key: TsigKey | None) -> dns.message.Message:
-    query = dns.message.make_query(name, rtype, flags=0)
-    if key is not None:
-        query.use_tsig(tsig.key_from(key))
-    return query
-
-
-def _parsed(wire: bytes, query: dns.message.Message, transfer: bool = False,
-            context: Any = None) -> dns.message.Message:
-    answer = dns.message.from_wire(wire, keyring=query.keyring, request_mac=query.mac, xfr=transfer,
-                                   tsig_ctx=context, multi=transfer)
-    if query.keyring is not None and not transfer and not answer.had_tsig:
-        raise NotSigned
-    return answer
-
-
-def _serial_in(answer: dns.message.Message, name: dns.name.Name, primary: Endpoint) -> int:
-    if answer.rcode() == dns.rcode.NOERROR and answer.flags & dns.flags.AA:
-        for rrset in answer.answer:
-            if rrset.name == name and rrset.rdtype == dns.rdatatype.SOA:
-                return int(rrset[0].serial)
-    raise TransferFailed(f'{primary} has no authoritative SOA ({dns.rcode.to_text(answer.rcode())})')
-
-
-def _connect(primary: Endpoint, kind: socket.SocketKind) -> socket.socket:
-    sock = socket.socket(socket.AF_INET6 if ':' in primary.host else socket.AF_INET, kind)
-    try:
-        sock.settimeout(TIMEOUT)
-        sock.connect((primary.host, primary.port))
-        return sock
-    except BaseException:
-        sock.close()
-        raise
-
-
-def _receive(connection: socket.socket, size: int) -> bytes:
-    data = bytearray()
-    while len(data) < size:
-        piece = connection.recv(size - len(data))
-        if not piece:
-            raise ConnectionError('the connection was closed before the end')
-        data += piece
-    return bytes(data)
-
-
-def _framed(wire: bytes) -> bytes:
-    return struct.pack('>H', len(wire)) + wire
+def _read(stream: BinaryIO, size: int) -> bytes:
+    data = stream.read(size)
+    if len(data) < size:
+        raise ConnectionError('the connection was closed before the end')
+    return data
