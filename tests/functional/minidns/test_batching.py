@@ -1,4 +1,4 @@
-"""Zones and differences asked for at the same time are read together, and each is what it would be alone."""
+"""Zones and differences that are requested at the same time are read in one batch, each as if it were read alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What MiniDNS learns from the servers, and whom it tells."""
+"""NOTIFYs, polls and their results, from the RPC method to the pool manager."""
 
 from __future__ import annotations
 
