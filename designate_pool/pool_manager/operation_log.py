@@ -1,7 +1,6 @@
 """The log of operations: one line when one succeeds, one when it has failed.
 
-Failures on a server whose circuit is open are not logged, since they would be one line for every domain; that the
-circuit opened and closed is logged elsewhere.
+Failures on a server whose circuit is open are not logged, since there would be one for every domain.
 """
 
 from __future__ import annotations

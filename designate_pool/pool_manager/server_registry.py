@@ -1,8 +1,8 @@
-"""Who belongs to the pool: the configuration's servers against the database's, at the start, on SIGHUP, and afterwards.
+"""The servers of the pool: those of the configuration, with the states that they have in the database.
 
-The configuration says how a server is reached, the database where it stands.  Whoever reads the configuration at its
-start or on command writes what has changed into the database; the other pool managers see that it was read, read it
-too, and write nothing, so an older file on another host undoes nothing until that host is told to read it.
+The configuration says how a server is reached, the database in which state it is.  A pool manager that reads the
+configuration at its start or on command writes the changes to the database.  The others see that it was read and read
+their own files again, but write nothing: an older file on another host undoes nothing until it is read on command.
 """
 
 from __future__ import annotations
@@ -24,26 +24,25 @@ from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.reconcile.membership import Members
 from designate_pool.storage.operations import pool_servers as server_store
 from designate_pool.storage.sql.database import Tx
-from designate_pool.storage.zones import pools
 from designate_pool.storage.zones import pools as pool_store
 
 LOG = logging.getLogger(__name__)
 
 
 class SettingsCache(Protocol):
-    """What outlives the process: the settings of servers whose section has changed or gone while they are needed."""
+    """Settings that outlive the process: former ones are needed while zones have to be deleted with them."""
 
     def read(self) -> tuple[Mapping[str, Server], Mapping[str, Server]]:
-        """The settings that were last in force, and the former ones that are still needed, by server id."""
+        """The last settings, and the former ones that are still needed, by server id."""
 
     def write(self, servers: Mapping[str, Server], former: Mapping[str, Server]) -> None: ...
 
 
 class ServerRegistry:
-    """Keeps a :class:`Manager`'s servers those of the configuration and the database.
+    """Gives a :class:`Manager` its servers.
 
-    :param read_pool: reads the configuration anew
-    :ivar former: drivers with the settings that a server had before, while its zones have yet to be taken from it
+    :param read_pool: reads the configuration again
+    :ivar former: drivers with former settings of servers whose zones have to be deleted with these
     """
 
     def __init__(self, manager: Manager, runtime: Any, read_pool: Callable[[], Pool], cache: SettingsCache) -> None:
@@ -61,7 +60,7 @@ class ServerRegistry:
         self.former: dict[str, Backend] = {}
 
     def start(self) -> None:
-        """Enter the servers of the configuration that the program was started with."""
+        """Register the servers of the configuration that the program was started with."""
         with self._lock:
             last, former = self._cache.read()
             for worker in self._manager.all_workers.values():
@@ -69,20 +68,19 @@ class ServerRegistry:
             self._register(self._manager.pool, last, former, on_command=False)
 
     def reload(self) -> Reloaded:
-        """Read the configuration anew and make it so.
+        """Read the configuration again and apply it.
 
-        :raises PoolError: when it is wrong; nothing has changed then
+        :raises PoolError: if it has mistakes; then nothing has changed
         """
         with self._lock:
             pool = self._read_pool()
             workers = self._workers(pool)
-            last = {key: worker.server for key, worker in self._manager.all_workers.items()}
-            done = self._register(pool, last, self._former_settings, on_command=True, workers=workers)
+            done = self._register(pool, self._settings(), self._former_settings, on_command=True, workers=workers)
         LOG.info('the configuration was read again: %s', describe(done) or 'the servers are the same')
         return done
 
     def refresh(self) -> None:
-        """See where the servers stand now, and whether the configuration was read again elsewhere."""
+        """Read the states of the servers, and the configuration if another pool manager has read its own again."""
         with self._lock:
             pool_rows = self._manager.storage.read(server_store.of_pool, self._manager.pool.name)
             if not pool_rows.pool_id:
@@ -98,7 +96,7 @@ class ServerRegistry:
             self._manager.also_notifies = self._manager.storage.ask(pool_store.also_notifies, self._manager.pool.name)
 
     def forget_former(self, server_id: str) -> None:
-        """The server's former settings are not needed any more."""
+        """Drop the server's former settings."""
         with self._lock:
             backend = self.former.pop(server_id, None)
             if backend is not None:
@@ -107,7 +105,7 @@ class ServerRegistry:
                 self._save_cache()
 
     def _pool_gone(self) -> None:
-        """The pool was deleted while this program runs, or has another name: there is nothing to do any more."""
+        """The pool was deleted or renamed: work on no server."""
         if not self._gone:
             self._set_servers((), self._manager.all_workers)
         self._gone.failed(self._manager.pool.name, self._manager.pool.name)
@@ -133,9 +131,9 @@ class ServerRegistry:
         return done
 
     def _follow_reload(self, servers: Sequence[PoolServer]) -> None:
-        """Somebody read the configuration anew: do the same with ours, without entering anything.
+        """Read the configuration of this host, since another pool manager has read its own; register nothing.
 
-        :param servers: as they stand since then
+        :param servers: in their states since then
         """
         try:
             pool = self._read_pool()
@@ -144,13 +142,13 @@ class ServerRegistry:
             LOG.error("another program read the configuration again, but this host's has mistakes and is not used: "
                       "%s", error)
             return
-        last = {key: worker.server for key, worker in self._manager.all_workers.items()}
+        last = self._settings()
         self._manager.reconciler.pool = pool
         self._set_servers(servers, workers)
         self._keep_former(last, self._former_settings)
 
     def _workers(self, pool: Pool) -> dict[str, ServerWorker]:
-        """A lane for each server; those whose settings are the same, secrets included, are kept."""
+        """A worker for each server; those whose settings, secrets included, are the same are kept."""
         manager = self._manager
         if pool.name != manager.pool.name:
             raise InvalidField(field='[service:pool_manager] pool_name', why='it takes a restart to change it')
@@ -178,8 +176,8 @@ class ServerRegistry:
                 LOG.info('%s is %s now%s', each.label, each.state, f': {each.note}' if each.note else '')
 
     def _keep_former(self, last: Mapping[str, Server], former: Mapping[str, Server]) -> None:
-        """Keep the settings that zones are still to be taken away with: of servers that are gone or have moved."""
-        now = {key: worker.server for key, worker in self._manager.all_workers.items()}
+        """Keep settings by which zones still have to be deleted: of removed servers, and of those with new drivers."""
+        now = self._settings()
         needed = dict(former)
         for each in self._manager.members.servers:
             was, new = last.get(each.id), now.get(each.id)
@@ -195,26 +193,25 @@ class ServerRegistry:
         self._save_cache()
 
     def _save_cache(self) -> None:
-        self._cache.write({key: worker.server for key, worker in self._manager.all_workers.items()},
-                          self._former_settings)
+        self._cache.write(self._settings(), self._former_settings)
+
+    def _settings(self) -> dict[str, Server]:
+        return {key: worker.server for key, worker in self._manager.all_workers.items()}
 
 
 def _write_servers(tx: Tx, pool: Pool, delete_zones: bool, on_command: bool, now: datetime) -> Reloaded:
-    """Write what the configuration says of a pool and its servers; what that changed."""
+    """Register the servers of a configuration; what that changed."""
     wanted = [PoolServer(each.id, '', each.label, each.driver, ServerState.ACTIVE, fingerprint(each), position,
                          key_name=None if each.tsig_key is None else each.tsig_key.name)
               for position, each in enumerate(pool.servers)]
     done = server_store.register(tx, pool.name, wanted, delete_zones, on_command, now,
                                  has_catalog=pool.catalog_zone is not None)
-    pools.publish(tx, pool, now)
+    pool_store.publish(tx, pool, now)
     return done
 
 
 def fingerprint(server: Server) -> str:
-    """Of all that a server's zones are made with; a secret counts only by being there.
-
-    64 hexadecimal digits.
-    """
+    """64 hexadecimal digits of the settings that zones are created with; of a secret only whether it is set."""
     secret = {option.name for option in backends.driver_class(server.driver).OPTIONS if option.secret}
     key = server.tsig_key
     options = {name: bool(value) if name in secret else value for name, value in server.options.items()}
@@ -224,13 +221,13 @@ def fingerprint(server: Server) -> str:
 
 
 def describe(done: Reloaded) -> str:
-    """What reading the configuration changed, in words."""
+    """What reading the configuration has changed, for people."""
     parts = [('joining', done.joined), ('changed', done.changed), ('draining', done.draining)]
     return '; '.join(f'{word}: {", ".join(labels)}' for word, labels in parts if labels)
 
 
 def _changed_driver(was: Server, new: Server) -> bool:
-    """Whether the same machine got another driver, and the former one has to delete what it made there."""
+    """Whether the same machine has another driver, and the former one has to delete its zones there."""
     return (was.driver != new.driver and was.host == new.host
             and not backends.driver_class(was.driver).capabilities.reads_catalog)
 

@@ -22,7 +22,7 @@ T = TypeVar('T')
 
 
 class PoolManager:
-    """Takes casts; the work is :class:`~designate_pool.pool_manager.manager.Manager`'s."""
+    """The endpoint; :class:`~designate_pool.pool_manager.manager.Manager` does the work."""
 
     def __init__(self, manager: Manager, registry: ServerRegistry, runtime: Any) -> None:
         self._manager = manager
@@ -38,7 +38,7 @@ class PoolManager:
         self._periodic.start()
 
     def reload(self) -> None:
-        """Read the configuration anew; one that is wrong changes nothing."""
+        """Read the configuration again; one with mistakes changes nothing."""
         try:
             self._registry.reload()
         except PoolError as error:
@@ -90,7 +90,7 @@ class PoolManager:
 
 
 def _server_at(name_server: str, servers: Sequence[Server]) -> str | None:
-    """The id of the server that is meant: by its id, as it is configured, or as MiniDNS takes a destination."""
+    """The id of the server with this id, configured address, or resolved address."""
     for server in servers:
         if name_server in (server.id, str(server.endpoint)):
             return server.id
@@ -102,7 +102,7 @@ def _server_at(name_server: str, servers: Sequence[Server]) -> str | None:
 
 
 def _addresses(server: Server) -> set[Endpoint]:
-    """Where *server* is, by the name of its host; nowhere when that cannot be looked up."""
+    """The addresses of *server*; none if its host name cannot be resolved."""
     with contextlib.suppress(OSError):
         found = socket.getaddrinfo(server.host, server.port, type=socket.SOCK_DGRAM)
         return {Endpoint(str(each[4][0]), server.port) for each in found}

@@ -1,4 +1,4 @@
-"""What an operator can set for the pool manager."""
+"""The settings of the pool manager."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from designate_pool.pool_manager.reconcile.row_transitions import Tries
 class ManagerSettings:
     """Times are seconds.
 
-    :ivar name: this process among the pool managers of the pool
-    :ivar periodic_sync_interval: in which every domain is asked for on every server
-    :ivar contents_audit_interval: in which every zone's contents are compared on every server; 0 for never
-    :ivar contents_audit_rate: octets a second that are transferred from one server for that
-    :ivar extra_zones_interval: in which every server is asked for zones that no domain explains; 0 for never
-    :ivar claim_seconds: how long work that one pool manager took is left to it; longer than any driver's call
+    :ivar name: of this process, unique among the pool managers of the pool
+    :ivar periodic_sync_interval: of the audit of serials
+    :ivar contents_audit_interval: of the audit of contents; 0 for never
+    :ivar contents_audit_rate: octets a second that are transferred from one server for it
+    :ivar extra_zones_interval: of the audit for orphans; 0 for never
+    :ivar claim_seconds: how long a claim lasts; longer than any driver's call
     :ivar count_joining_servers: whether a server counts before it has every domain
-    :ivar delete_zones_of_removed_servers: whether the zones are deleted from a server whose section is gone
-    :ivar max_deletes_per_hour: how many RRsets may be deleted in an hour from the servers that are fed by records,
-        before an operator has to approve each further plan that deletes; 0 for any number
-    :ivar plan_lifetime: how long a plan waits to be approved
-    :ivar batch_size: how many domains are worked on with one statement
-    :ivar measured: whether anybody can ask for metrics, so that those from the database are worth their price
+    :ivar delete_zones_of_removed_servers: whether zones are deleted from a server whose section was removed
+    :ivar max_deletes_per_hour: RRsets that may be deleted in an hour from servers fed by records; an operator has to
+        approve each further plan that deletes; 0 for any number
+    :ivar plan_lifetime: how long a plan waits for approval
+    :ivar batch_size: domains in one step, at most
+    :ivar measured: whether metrics are served, so that those from the database are worth their cost
     """
 
     name: str = 'pool-manager'

@@ -1,9 +1,9 @@
-"""The pace of a round over all domains: when its next page may be taken.
+"""When the next page of an audit may be taken, and who takes it.
 
-The invariant: the pages of a round are spread over the interval, as many as the last round had, and a round that does
-not fit goes on without a pause.  So that nothing piles up where servers are asked, only :data:`MOST_SENT` messages are
-on their way at a time, and none of the last round when the next begins; what has not been answered for
-:data:`PATIENCE` will not be.
+The invariant: the pages of a round, as many as the last round had, are spread evenly over its interval; a round that
+does not fit goes on without pauses.  So that servers are not flooded, at most :data:`MOST_SENT` messages are unanswered
+at a time, and none of the last round when the next one begins.  A message without an answer for :data:`PATIENCE` is
+lost.
 """
 
 from __future__ import annotations
@@ -11,35 +11,43 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from designate_pool.model import Audit, AuditKind
+from designate_pool.pool_manager.manager import Manager
 from designate_pool.storage.operations import sweeps
-from designate_pool.storage.sql.database import Storage
 
 #: Domains in a page, which is one message.
 PAGE = 1000
 MOST_SENT = 16
 #: Seconds.
 PATIENCE = 30.0
-#: Seconds between two looks: at a page that somebody else is at, at messages on their way, and at the most.
+#: Seconds to wait while another pool manager has the page, while messages are unanswered, and at most.
 BUSY, CROWDED, LONGEST = 0.25, 0.05, 5.0
 
 
-def due_page(storage: Storage, pool_name: str, kind: AuditKind, by: str, now: datetime) -> tuple[Audit | None, float]:
-    """Where a pool's round is, if its next page may be taken now; otherwise None, and the seconds to wait.
+def claim_page(manager: Manager, kind: AuditKind, now: datetime,
+               seconds: float | None = None) -> tuple[Audit | None, float]:
+    """Claim the next page of a pool's round; the first round of all is begun here.
 
-    The first round of all is begun.
-
-    :param by: who asks
+    :param seconds: for which it is claimed; by default as long as operations are
+    :returns: the round, or None and the seconds to wait
     """
+    storage, pool_name, by = manager.storage, manager.pool.name, manager.settings.name
     audit = storage.read(sweeps.get, pool_name, kind)
     if audit is None:
         storage.run(sweeps.create, pool_name, kind, now)
+        audit = storage.read(sweeps.get, pool_name, kind)
+    if audit is None:
         return None, BUSY
-    wait = pause(audit, by, now)
-    return (None, wait) if wait else (audit, 0.0)
+    if wait := pause(audit, by, now):
+        return None, wait
+    if is_silent(audit, now):
+        storage.run(sweeps.write_off, audit)
+        return None, 0.0
+    until = now + timedelta(seconds=manager.settings.claim_seconds if seconds is None else seconds)
+    return storage.run(sweeps.claim, audit, by, now, until), BUSY
 
 
 def pause(audit: Audit, by: str, now: datetime) -> float:
-    """Seconds to wait before the next page is taken or this is asked again; 0 when it can be taken now.
+    """Seconds until the next page may be taken, or this is to be asked again; 0 if it may be taken now.
 
     :param by: who asks
     """
@@ -54,7 +62,7 @@ def pause(audit: Audit, by: str, now: datetime) -> float:
 
 
 def is_silent(audit: Audit, now: datetime) -> bool:
-    """Whether nobody answers what was sent."""
+    """Whether the unanswered messages are lost."""
     return (audit.sent > audit.heard and audit.updated_at is not None
             and audit.updated_at + timedelta(seconds=PATIENCE) <= now)
 
@@ -63,7 +71,7 @@ def next_page_at(audit: Audit, interval: float, more: bool, now: datetime) -> da
     """When the page after this one is due, or the next round.
 
     :param audit: as it was when this page was taken
-    :param interval: in which a round is to be done, seconds
+    :param interval: of a round, seconds
     :param more: whether the round has another page
     """
     if not more:
@@ -74,5 +82,5 @@ def next_page_at(audit: Audit, interval: float, more: bool, now: datetime) -> da
 
 
 def pages(domains: int) -> int:
-    """How many pages so many domains are."""
+    """Number of pages of so many domains."""
     return -(-domains // PAGE)

@@ -1,8 +1,8 @@
-"""How far this host's clock is from the database's, by which those of all pool managers are compared.
+"""The offset of this host's clock from the database's, which is the reference for all pool managers.
 
-What is due, and how long a claim lasts, is written by the clock of whoever writes it.  A pool manager whose clock is
-ahead keeps others from what it has claimed for as much longer, should it die; one that is behind has its claims taken
-over as much sooner.  Up to :data:`MOST` seconds that does no harm.
+When a row is due and when a claim ends is written by the clock of the writer.  If a pool manager whose clock is ahead
+dies, its claims last that much longer; those of one whose clock is behind are taken over that much sooner.  Up to
+:data:`MOST` seconds do no harm.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from designate_pool.storage.sql.database import Storage
 
 LOG = logging.getLogger(__name__)
 
-#: Seconds that two clocks may differ.
+#: Largest harmless offset, seconds.
 MOST = 2.0
 
 
 class ClockOffset:
-    """Looks at the clocks, and tells when they come to differ and when they do no more."""
+    """Compares the clocks; logs when they begin to differ and when they agree again."""
 
     def __init__(self, storage: Storage, now: Callable[[], datetime] = utcnow) -> None:
         self._storage = storage
@@ -43,11 +43,11 @@ class ClockOffset:
 
 
 def offset(storage: Storage, now: Callable[[], datetime] = utcnow) -> float:
-    """Seconds that this host's clock is ahead of the database's, as far as that can be told; 0 where it has none."""
+    """Seconds, at least, that this host's clock is ahead of the database's; 0 if the database has no clock."""
     before = now()
     there = storage.ask(gauges.clock)
     after = now()
     if there is None or before <= there <= after:
         return 0.0
-    # The answer was made somewhere between the two: of what is possible the least is told.
+    # The database read its clock at some time between the two: the smallest possible offset.
     return (before - there).total_seconds() if there < before else (after - there).total_seconds()

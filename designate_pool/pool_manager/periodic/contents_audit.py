@@ -1,12 +1,11 @@
-"""The rolling audit of contents: every zone is compared on every server once in ``contents_audit_interval``.
+"""The audit of contents: every zone is compared on every server once in ``contents_audit_interval``.
 
-It takes domains that are ACTIVE or in ERROR and, of the servers that are fed by transfer, those that are at rest with
-the domain at the database's own serial.  A server that serves other contents under it has DIVERGED: its row says so and
-is due, and what is due for such a row is a forced transfer.  So has one that serves a serial which the pool never
-issued; an older serial is the matter of the audit of serials.
+It compares domains that are ACTIVE or in ERROR, on those servers fed by transfer whose rows say that they serve the
+domain's serial.  A server with other contents under that serial, or with a serial that the pool never issued, has
+diverged: its row becomes due for a retransfer.  An older serial is left to the audit of serials.
 
-The servers of one domain are compared beside each other, the domains one after the other: so there are never more than
-two zones for each server in memory.
+The servers of one domain are compared at the same time, the domains one after the other, so that at most two zones for
+each server are in memory.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from designate_pool.pool_manager.periodic.finding_recorder import REFETCHED, Fin
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.pool_manager.reconcile.domain_state import DomainState, Loaded
 from designate_pool.pool_manager.verify import zone_compare
-from designate_pool.pool_manager.verify.zone_compare import Found, Match
+from designate_pool.pool_manager.verify.zone_compare import COMPARED, Found, Match
 from designate_pool.protocol.axfr_inbound import Pace
 from designate_pool.serial import newer
 from designate_pool.storage.operations import pool_servers as server_store
@@ -39,41 +38,41 @@ from designate_pool.storage.reporting import gauges
 LOG = logging.getLogger(__name__)
 
 KIND = AuditKind.CONTENTS
-#: A page is a thousandth of the domains, so that a round is spread over its interval, and not more than this.
+#: A page is a thousandth of the domains, so that a round is spread over its interval, and at most this many.
 MOST_IN_PAGE = 50
 PAGES = 1000
 #: Servers that are compared at the same time.
 WORKERS = 16
-#: Seconds between two looks when nothing is to be done.
+#: Seconds to wait while the audit is off.
 IDLE = 5.0
 
 
 class ContentsAudit:
-    """Compares the contents of *manager*'s pool."""
+    """The contents audit of *manager*'s pool, as far as this pool manager takes part."""
 
     def __init__(self, manager: Manager, runtime: Any) -> None:
         self._manager = manager
         self._threads = runtime.workers(WORKERS, name='contents')
         self._stopping = threading.Event()
-        self._paces: dict[str, Pace] = {}
+        self._paces = collections.defaultdict[str, Pace](lambda: Pace(manager.settings.contents_audit_rate))
         self._reported: set[str] = set()
-        # Servers that were compared in this round, and those that could not be.
+        # Servers that were compared in this round, and those that could not be compared.
         self._compared: set[str] = set()
         self._unknown: set[str] = set()
         self._expected = 0
-        # The page that is being compared, while it is ours.
+        # The page that is being compared, while its claim is ours.
         self._page: Audit | None = None
 
     def stop(self) -> None:
-        """Come to an end with the domain that is being compared."""
+        """End after the domain that is being compared."""
         self._stopping.set()
 
     def close(self) -> None:
-        """End the workers, once nothing is compared any more."""
+        """End the workers; after the loop of :meth:`run` has ended."""
         self._threads.stop()
 
     def extend_claim(self) -> float:
-        """Renew the claim on the page that is being compared; seconds until the next time."""
+        """Renew the claim on the page that is being compared; seconds until the next renewal."""
         seconds, claimed = self._manager.settings.claim_seconds, self._page
         until = utcnow() + timedelta(seconds=seconds)
         if claimed is not None and not self._manager.storage.run(sweeps.keep, claimed, until) and self._page is claimed:
@@ -82,13 +81,12 @@ class ContentsAudit:
 
     def run(self) -> float:
         """Compare one page of domains; seconds until the next."""
-        manager, interval = self._manager, self._manager.settings.contents_audit_interval
-        if not interval:
+        manager = self._manager
+        if not manager.settings.contents_audit_interval:
             return IDLE
-        audit, wait = audit_schedule.due_page(manager.storage, manager.pool.name, KIND, manager.settings.name, utcnow())
-        claimed = None if audit is None else self._claim(audit)
+        claimed, wait = audit_schedule.claim_page(manager, KIND, utcnow())
         if claimed is None:
-            return wait or audit_schedule.BUSY
+            return wait
         if not claimed.after_id or not self._expected:
             self._expected = (manager.storage.read(gauges.active, manager.pool.name)
                               + manager.storage.read(gauges.unsettled, manager.pool.name)[Status.ERROR])
@@ -101,13 +99,8 @@ class ContentsAudit:
             self._page = None
         return 0.0
 
-    def _claim(self, audit: Audit) -> Audit | None:
-        now = utcnow()
-        return self._manager.storage.run(sweeps.claim, audit, self._manager.settings.name, now,
-                                         now + timedelta(seconds=self._manager.settings.claim_seconds))
-
     def _compare_page(self, audit: Audit, domain_ids: Sequence[str], last_id: str) -> None:
-        """Compare these domains, and write how far the round has come.
+        """Compare these domains and write the progress of the round.
 
         :param last_id: of the page; empty when it is the last of the round
         """
@@ -122,7 +115,7 @@ class ContentsAudit:
         else:
             done = last_id
         if self._page is None:
-            return  # somebody else has taken it, and begins it anew
+            return  # another pool manager has taken it over and begins it again
         if self._stopping.is_set() and not found.domains:
             self._manager.storage.run(sweeps.release, audit)
             return
@@ -141,7 +134,7 @@ class ContentsAudit:
     def _compare(self, state: DomainState, unanswering: set[str]) -> Counts:
         """Compare one domain on all servers that serve it.
 
-        :param unanswering: ids of servers that are not asked again in this page
+        :param unanswering: ids of servers that have not answered in this page; more are added
         """
         rows = self._comparable_rows(state)
         asked = {server: row for server, row in rows.items() if server not in unanswering}
@@ -149,7 +142,7 @@ class ContentsAudit:
         ours = self._ours(state.domain) if asked else None
         if ours is not None and ours.serial == state.domain.serial:
             workers = {server: self._manager.all_workers[server] for server in asked}
-            futures = {server: self._threads.submit(zone_compare.compare, worker.server, ours, self._pace(server))
+            futures = {server: self._threads.submit(zone_compare.compare, worker.server, ours, self._paces[server])
                        for server, worker in workers.items()}
             answers = {server: future.result() for server, future in futures.items()}
             for server, answer in answers.items():
@@ -157,11 +150,11 @@ class ContentsAudit:
         unanswering.update(server for server, answer in answers.items() if answer.match is Match.SILENT)
         other = {server: answer for server, answer in answers.items() if answer.match in (Match.OTHER, Match.AHEAD)}
         found = self._mark_diverged(state, other) if other else 0
-        unanswered = sum(answer.match not in (Match.SAME, Match.OTHER, Match.AHEAD) for answer in answers.values())
+        unanswered = sum(answer.match not in COMPARED for answer in answers.values())
         return Counts(1, len(rows), len(answers), unanswered, found)
 
     def _ours(self, domain: Domain) -> zone_compare.Ours | None:
-        """The zone as it is to be; None where it is not served, or cannot be made."""
+        """The zone as the database has it; None if it is not served or cannot be built."""
         try:
             return zone_compare.ours(self._manager.storage, domain.id)
         except ValueError as error:
@@ -170,7 +163,7 @@ class ContentsAudit:
             return None
 
     def _comparable_rows(self, state: DomainState) -> dict[str, ServerStatus]:
-        """The UPDATE rows, by server, of servers that transfer the zone and are thought to be right."""
+        """The UPDATE rows, by server, of servers that transfer the zone and should serve its serial."""
         members = {each.id: each for each in self._manager.members.servers}
         return {server: row for (server, action), row in state.rows.items()
                 if action is Action.UPDATE and row_transitions.is_at_rest(row)
@@ -180,7 +173,10 @@ class ContentsAudit:
                 and not worker.dns.is_open and members[server].state is ServerState.ACTIVE}
 
     def _mark_diverged(self, seen: DomainState, answers: Mapping[str, Found]) -> int:
-        """Write what was found, unless something has happened meanwhile, and have it mended; how much that is."""
+        """Have these servers transfer the zone again, unless their rows have changed meanwhile; how many.
+
+        :param seen: as it was when they were compared
+        """
         reconciler, recorder = self._manager.reconciler, FindingRecorder(self._manager, KIND, utcnow())
 
         def decide(loaded: Loaded, now: datetime) -> None:
@@ -202,10 +198,10 @@ class ContentsAudit:
         return len(changed)
 
     def _record_result(self, worker: ServerWorker, answer: Found) -> None:
-        """Count it, and tell once that a server's contents cannot be compared, and why."""
+        """Count *answer*; log once for each server why its contents cannot be compared."""
         server, label = worker.server.id, worker.server.label
         metrics.CONTENTS.labels(label, answer.match.name.lower()).inc()
-        if answer.match in (Match.SAME, Match.OTHER, Match.AHEAD):
+        if answer.match in COMPARED:
             self._compared.add(server)
         elif answer.match is Match.UNKNOWN:
             self._unknown.add(server)
@@ -216,7 +212,7 @@ class ContentsAudit:
                 self._note(server, note, Reason.UNCHECKED)
 
     def _end_round(self) -> None:
-        """Take back what was said of servers that were compared in all of the round."""
+        """Clear the notes of servers that could be compared during all of the round."""
         for server in self._compared - self._unknown:
             if server in self._reported or self._has_note(server):
                 self._reported.discard(server)
@@ -228,16 +224,11 @@ class ContentsAudit:
         return any(each.id == server_id and each.reason is Reason.UNCHECKED for each in self._manager.members.servers)
 
     def _note(self, server_id: str, note: str | None, reason: Reason | None) -> None:
-        """Write *note* where people see it, unless something else happened to the server just now."""
+        """Write *note* in the server's row, unless that has changed meanwhile."""
         server = self._manager.storage.read(server_store.get, server_id)
         if server is not None and (server.note, server.reason) != (note, reason):
             self._manager.storage.run(server_store.save, dataclasses.replace(server, note=note, reason=reason),
                                       utcnow())
-
-    def _pace(self, server_id: str) -> Pace:
-        if server_id not in self._paces:
-            self._paces[server_id] = Pace(self._manager.settings.contents_audit_rate)
-        return self._paces[server_id]
 
 
 def _sum(one: Counts, other: Counts) -> Counts:

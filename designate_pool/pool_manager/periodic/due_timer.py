@@ -1,4 +1,4 @@
-"""When to look for due rows next: what was written here and is due soon need not wait for the next regular look."""
+"""When to claim due rows next: rows that were written here need not wait for the next regular interval."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ import threading
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-#: Later times are left to the regular looks.
+#: Later times are left to the regular interval.
 HORIZON = timedelta(seconds=60)
 
 
 class DueTimer:
-    """Times that lie ahead, the soonest first."""
+    """Times in the near future, the soonest first."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._times: list[datetime] = []
 
     def set(self, times: Iterable[datetime | None], now: datetime) -> None:
-        """Remember those of *times* that are after *now* and not far ahead."""
+        """Add those of *times* that are after *now* and before the horizon."""
         with self._lock:
             for time in times:
                 if time is not None and now < time < now + HORIZON:
                     heapq.heappush(self._times, time)
 
     def until_next(self, now: datetime, most: float) -> float:
-        """Seconds until the next time, *most* at most; times that are over are forgotten."""
+        """Seconds until the next time, *most* at most; past times are dropped."""
         with self._lock:
             while self._times and self._times[0] <= now:
                 heapq.heappop(self._times)

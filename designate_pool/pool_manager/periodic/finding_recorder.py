@@ -1,7 +1,7 @@
-"""Writing down what audits find, for people: in the database, and in the log under an id of its own.
+"""Records of what audits find: in the database and in the log, each finding with an id of its own.
 
-The rows that are due for it carry the finding's id, so that what is done is told with it, and not with the request that
-changed the domain last.
+The rows that become due for a finding carry its id, so that the log of the repair refers to the finding and not to the
+request that changed the domain last.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from designate_pool.storage.reporting import audit_findings
 
 LOG = logging.getLogger(__name__)
 
-#: Findings about one server that are written down at a time: one that has lost all its zones loses them the same way.
+#: Findings about one server that are recorded at a time: all zones may be lost for the same reason.
 MAX_RECORDED = 20
-#: For how long they are kept, and how many go at a time.
+#: How long findings are kept, and how many are purged at a time.
 KEPT, PURGE_BATCH = timedelta(days=30), 1000
 
-RECREATED = 'the server is asked again; if it does not have the zone, the zone is made there again'
-POLLED_AGAIN = 'the server is notified and asked again'
-REFETCHED = 'the server transfers the zone anew'
+RECREATED = 'the server is polled again; if it does not have the zone, the zone is created there again'
+POLLED_AGAIN = 'the server is notified and polled again'
+REFETCHED = 'the server transfers the zone again'
 _DONE = {Answer.NO_ZONE: RECREATED, Answer.NOT_AUTH: POLLED_AGAIN, Answer.SERIAL: POLLED_AGAIN,
          Answer.BAD: POLLED_AGAIN}
 
 
 class FindingRecorder:
-    """What one audit finds in one go."""
+    """The findings of one step of an audit."""
 
     def __init__(self, manager: Manager, kind: AuditKind, now: datetime) -> None:
         self._manager = manager
@@ -44,7 +44,11 @@ class FindingRecorder:
 
     def marked(self, state: DomainState, server_id: str, rows: Sequence[ServerStatus], what: str,
                done: str) -> list[ServerStatus]:
-        """*rows*, which are due for what was found, with the finding's id."""
+        """*rows* with the id of the new finding.
+
+        :param what: was found
+        :param done: to repair it
+        """
         self._counts[server_id] += 1
         if self._counts[server_id] > MAX_RECORDED:
             return list(rows)
@@ -55,10 +59,7 @@ class FindingRecorder:
         return [dataclasses.replace(row, finding_id=found.id) for row in rows]
 
     def save(self, written: Iterable[ServerStatus]) -> None:
-        """Write down and tell what became of it.
-
-        :param written: the rows that were; what somebody else came first with is not told twice
-        """
+        """Store and log the findings of these rows."""
         marks = {row.finding_id for row in written}
         found = [each for each in self._found if each.id in marks]
         if not found:
@@ -75,5 +76,5 @@ class FindingRecorder:
 
 
 def action_for(answer: Answer) -> str | None:
-    """What is done about an answer to an audit; None where nothing was found out."""
+    """How a finding of a serial audit is repaired; None if *answer* is none."""
     return _DONE.get(answer)

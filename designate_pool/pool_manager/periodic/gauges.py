@@ -1,4 +1,4 @@
-"""The loop that sets the pool manager's gauges, so that being asked for them costs no look into the database."""
+"""The loop that sets the pool manager's gauges, so that reading the metrics does not read the database."""
 
 from __future__ import annotations
 
@@ -13,20 +13,16 @@ from designate_pool.storage.operations import sweeps
 from designate_pool.storage.reporting import gauges
 from designate_pool.storage.reporting.gauges import ServerMeasures
 
-#: Seconds between two settings of the gauges that cost nothing.
-INTERVAL = 1.0
-#: Seconds between two looks into the database, at most, and between two counts of all domains there are.
-DATABASE_INTERVAL = 15.0
-COUNT_INTERVAL = 300.0
-#: Seconds between two looks at the clocks, the first of which is at the start.
-CLOCK_INTERVAL = 60.0
+#: Seconds between two updates of: gauges from memory, those from the database (at most), the number of ACTIVE domains,
+#: and the clock's offset.
+INTERVAL, DATABASE_INTERVAL, COUNT_INTERVAL, CLOCK_INTERVAL = 1.0, 15.0, 300.0, 60.0
 
 CHANNELS = ('control', 'dns')
 
 
 class Gauges:
     """
-    :param clock: seconds that only go forward
+    :param clock: monotonic seconds
     """
 
     def __init__(self, manager: Manager, clock: Callable[[], float] = time.monotonic) -> None:
@@ -37,7 +33,7 @@ class Gauges:
         self._clocks: ClockOffset | None = None
 
     def run(self) -> float:
-        """Set what there is to set; seconds until the next time."""
+        """Update the gauges that are due; seconds until the next time."""
         manager = self._manager
         for queue, length in manager.queues().items():
             metrics.QUEUE.labels(queue).set(length)
@@ -95,7 +91,7 @@ class Gauges:
 
 
 def _show_audit(pool: str, audit: Audit, interval: float) -> None:
-    """The present round, and what the last one came to, once it has ended."""
+    """The present round of an audit, and the results of the last one."""
     metrics.AUDIT_INTERVAL.labels(pool, audit.kind.value).set(interval)
     metrics.AUDIT_STARTED_AT.labels(pool, audit.kind.value).set(audit.started_at.timestamp())
     if audit.last is None or audit.last_started_at is None or audit.last_seconds is None:

@@ -1,9 +1,9 @@
-"""Servers that join are filled, those that leave are emptied; both a page at a time, and resumed by whoever is there.
+"""Giving joining servers every domain, and emptying draining ones: a page at a time.
 
-How far it has come stands in the database: the id of the last domain begun on a joining server, and of a draining
-server the rows that are left.  One pool manager at a time works on a server, by a claim that runs out when it dies.
+The progress is in the database: the id of the last domain begun on a joining server, and the rows that are left of a
+draining one.  One pool manager at a time works on a server, by a claim; another goes on when the claim has expired.
 
-A joining server is given only so much work that a change of today does not wait behind all the domains of the past.
+A joining server has a bounded number of unfinished operations, so that recent changes do not wait behind all domains.
 """
 
 from __future__ import annotations
@@ -30,15 +30,16 @@ from designate_pool.storage.zones import domains as domain_store
 LOG = logging.getLogger(__name__)
 
 PAGE = 500
-#: Operations that may wait on a server while it is given more.
+#: Unfinished operations of a joining server, at most.
 WINDOW = 1000
+#: Seconds to wait: when no server joins or drains; for unfinished operations; after a failure.
 IDLE, BUSY, REFUSED = 1.0, 0.05, 2.0
-#: So often in a row a server may fail to take its zones away before they are left to it.
+#: After this many failures in a row the zones are left on a draining server.
 PATIENCE = 3
 
 
 class JoinAndDrain:
-    """Fills and drains the servers of *manager*'s pool."""
+    """Takes the steps of joining and draining for *manager*'s pool."""
 
     def __init__(self, manager: Manager, registry: ServerRegistry) -> None:
         self._manager = manager
@@ -58,7 +59,7 @@ class JoinAndDrain:
         return min(pauses)
 
     def _redrain_late_rows(self) -> None:
-        """Have servers drain once more on which something was begun by who had yet to see that they had left."""
+        """Drain removed servers again that have rows: a pool manager began these before it saw the removal."""
         manager = self._manager
         removed = {each.id: each for each in manager.members.servers if each.state is ServerState.REMOVED}
         late = manager.storage.ask(server_store.with_rows, list(removed)) if removed else []
@@ -115,10 +116,10 @@ class JoinAndDrain:
         return 0.0
 
     def _delete_with_former_driver(self, server: PoolServer, former: Backend) -> float:
-        """Delete a page of zones with the driver that the server had before; when all are gone the filling begins.
+        """Delete a page of zones with the driver that the server had before; joining begins when all are deleted.
 
-        A server that has a zone from elsewhere does not take it from a catalog; what it saw there before all of its
-        zones were gone counts for nothing, so its members are all new afterwards.
+        A server does not take a zone from a catalog that it has already.  So all members of its catalog become new
+        ones when its zones are deleted.
         """
         page = self._page(server)
         failed, waiting = self._delete(former, page)
@@ -160,7 +161,7 @@ class JoinAndDrain:
             if any(result.unreachable for result in failed):
                 return self._leave_zones(server, failed[0].error or '')
             self._undeleted[server.id] += len(failed)
-            # Those that wait, for an approval or for the hour to pass, are found again by their rows.
+            # Deletions whose plans wait, or whose names are claimed, are tried again: their rows stay.
             ids = [each for each in ids if each not in waiting]
             pause = REFUSED if waiting else 0.0
         manager.storage.run(server_store.purge, server.id, ids)
@@ -168,7 +169,7 @@ class JoinAndDrain:
         return pause
 
     def _leave_zones(self, server: PoolServer, why: str) -> float:
-        """Give up deleting its zones: only its rows are purged."""
+        """Leave the zones on the server; only its rows are purged."""
         self._save(server, delete_zones=False, note=f'its zones were left on it: {why}')
         return BUSY
 
@@ -183,7 +184,7 @@ class JoinAndDrain:
     def _delete(self, backend: Backend, domains: Sequence[Domain]) -> tuple[list[CallResult], set[str]]:
         """Delete *domains* on a server.
 
-        :returns: what failed, and the ids of those that wait for plans to be approved, or for who is at work on them
+        :returns: the failures, and the ids of domains whose plans wait for approval or whose names others have claimed
         """
         failed: list[CallResult] = []
         waiting: set[str] = set()
@@ -201,7 +202,7 @@ class JoinAndDrain:
         return self._manager.storage.run(server_store.save, dataclasses.replace(server, **values), utcnow())
 
     def _try_again(self, server: PoolServer) -> bool:
-        """Whether a server that failed may have another try; its failures are forgotten when it may not."""
+        """Count a failure of the server; whether to try again.  The count starts again if not."""
         self._failures[server.id] += 1
         if self._failures[server.id] < PATIENCE:
             return True
@@ -214,7 +215,7 @@ class JoinAndDrain:
 
 
 def _begin_join(tx: Tx, server: PoolServer, now: datetime) -> bool:
-    """Begin to fill *server*, all of whose members are new now; whether nobody else came first."""
+    """Begin joining, with all members of the server's catalog new; whether nobody else was first."""
     serial = catalog.bump(tx, server.pool_id, now)
     return server_store.save(tx, dataclasses.replace(
         server, filled_to='', filled=0, catalog_epoch=server.catalog_epoch + 1, catalog_from=serial), now)

@@ -1,21 +1,16 @@
-"""What the pool manager does unasked.
+"""The loops of the pool manager; none ends by itself, whatever is raised in it:
 
-Loops, none of which ever ends by itself:
-
-* *due*: rows whose time has come are claimed, in pages and by index, and carried out;
-* *claims*: what waits for a server or is under way there stays claimed;
-* *probe*: a server whose circuit is open is asked one cheap question now and then;
-* *unsettled*: domains that have been PENDING or in ERROR for a while are looked at again, which makes up for casts and
-  reports that were lost; by one of the pool's managers at a time;
-* *sweep*: every domain is asked for on every server once per ``periodic_sync_interval``, by whichever pool manager
-  comes to it, see :mod:`designate_pool.pool_manager.periodic.serial_audit`;
-* *members*: where the servers stand is read from the database, and whether the configuration was read again elsewhere;
-* *filling*: servers that join are given every domain, those that leave are emptied;
-* *contents*: what the servers serve under the right serial is compared with the database; *keeping*: what is being
-  compared is kept from being taken for abandoned;
-* *extras*: servers are asked for zones that no domain explains, see
-  :mod:`designate_pool.pool_manager.periodic.orphan_audit`;
-* *measuring*: the gauges among the metrics are set.
+* *due*: claim rows that are due, in pages and by index, and carry them out;
+* *claims*: renew the claims of operations that are queued or in flight;
+* *probe*: probe servers whose circuit is open;
+* *unsettled*: reconcile domains again that have been PENDING or in ERROR for a while, in case a cast or report was
+  lost; one pool manager of the pool at a time;
+* *sweep*: the audit of serials, once per ``periodic_sync_interval``;
+* *members*: read the states of the servers, and whether the configuration was read again elsewhere;
+* *filling*: give joining servers every domain, and empty draining ones;
+* *contents*: the audit of contents; *keeping*: renew its claim;
+* *extras*: the audit for orphans;
+* *measuring*: set the gauges among the metrics.
 """
 
 from __future__ import annotations
@@ -49,16 +44,16 @@ DUE_INTERVAL = 0.5
 UNSETTLED_INTERVAL = 5.0
 MEMBERS_INTERVAL = 1.0
 PAGE = 500
-#: Things that may have been heard and not been settled yet while more is begun.
+#: Outcomes that may be queued while due rows are claimed.
 BACKLOG = 2000
 
 
 class PeriodicLoops:
     """The loops of one pool manager.
 
-    :param longest_pause: seconds from one round of a loop to its next at most
-    :ivar serial_audit: takes what MiniDNS says of it
-    :ivar last_tick: for each loop, when it last came round (seconds of the monotonic clock)
+    :param longest_pause: seconds from one run of a loop to its next at most
+    :ivar serial_audit: takes the results of its pages
+    :ivar last_tick: for each loop, when it last ran (monotonic seconds)
     """
 
     def __init__(self, manager: Manager, registry: ServerRegistry, runtime: Any,
@@ -78,13 +73,13 @@ class PeriodicLoops:
         self.last_tick: dict[str, float] = {}
 
     def start(self) -> None:
-        loops: list[tuple[str, Callable[[], float]]] = [
-            ('due', self.run_due), ('claims', lambda: self._manager.extend_claims()), ('probe', self.run_probes),
-            ('unsettled', self.run_unsettled),
-            ('sweep', self.serial_audit.run), ('members', self.run_members), ('filling', self._join_and_drain.run),
-            ('contents', self._contents_audit.run), ('keeping', self._contents_audit.extend_claim),
-            ('extras', self._orphan_audit.run), ('measuring', self._gauges.run)]
-        self._tasks = [self._runtime.spawn(self._loop, name, operations, name=name) for name, operations in loops]
+        loops: dict[str, Callable[[], float]] = {
+            'due': self.run_due, 'claims': lambda: self._manager.extend_claims(), 'probe': self.run_probes,
+            'unsettled': self.run_unsettled, 'sweep': self.serial_audit.run, 'members': self.run_members,
+            'filling': self._join_and_drain.run, 'contents': self._contents_audit.run,
+            'keeping': self._contents_audit.extend_claim, 'extras': self._orphan_audit.run,
+            'measuring': self._gauges.run}
+        self._tasks = [self._runtime.spawn(self._loop, name, run, name=name) for name, run in loops.items()]
 
     def stop(self) -> None:
         self._stopping.set()
@@ -95,17 +90,15 @@ class PeriodicLoops:
         self.serial_audit.stop()
 
     def run_due(self) -> float:
-        """Carry out what is due; seconds until the next look."""
+        """Carry out rows that are due; seconds until the next time."""
         manager = self._manager
-        if manager.queues()['outcomes'] > BACKLOG:
-            return DUE_INTERVAL / 10
-        if not self._rooms():
+        if manager.queues()['outcomes'] > BACKLOG or not self._rooms():
             return DUE_INTERVAL / 10
         decision = manager.reconciler.run(self._claim_due, _cancel_where_deleted)
         return 0.0 if decision.states else manager.reconciler.until_next(utcnow(), DUE_INTERVAL)
 
     def run_probes(self) -> float:
-        """Ask servers whose circuit is open whether they are back."""
+        """Probe the servers whose circuits are open; seconds until the next time."""
         manager = self._manager
         for server_id, worker in manager.workers.items():
             if worker.control.probe_due() and not worker.probe().unreachable and worker.control.answered(probe=True):
@@ -115,42 +108,33 @@ class PeriodicLoops:
         return min(0.25, manager.settings.circuit_probe_interval / 4)
 
     def run_unsettled(self) -> float:
-        """Look again at a page of domains that should have come to rest by now, unless another pool manager does."""
-        manager, storage, now = self._manager, self._manager.storage, utcnow()
-        audit = storage.read(sweeps.get, manager.pool.name, AuditKind.UNSETTLED)
-        if audit is None:
-            storage.run(sweeps.create, manager.pool.name, AuditKind.UNSETTLED, now)
-            audit = storage.read(sweeps.get, manager.pool.name, AuditKind.UNSETTLED)
-        wait = UNSETTLED_INTERVAL if audit is None else audit_schedule.pause(audit, manager.settings.name, now)
-        if audit is None or wait:
-            return wait
-        until = now + timedelta(seconds=manager.settings.claim_seconds)
-        claimed = storage.run(sweeps.claim, audit, manager.settings.name, now, until)
+        """Reconcile a page of unsettled domains, unless another pool manager does; seconds until the next time."""
+        now, interval = utcnow(), timedelta(seconds=UNSETTLED_INTERVAL)
+        claimed, wait = audit_schedule.claim_page(self._manager, AuditKind.UNSETTLED, now)
         if claimed is None:
-            return audit_schedule.BUSY
-        interval = timedelta(seconds=UNSETTLED_INTERVAL)
-        last_id = self._look_again(now - interval, claimed.after_id)
-        storage.run(sweeps.advance, claimed, last_id, Counts(), 0, now + interval, now)
+            return wait
+        last_id = self._reconcile_unsettled(now - interval, claimed.after_id)
+        self._manager.storage.run(sweeps.advance, claimed, last_id, Counts(), 0, now + interval, now)
         return UNSETTLED_INTERVAL
 
     def run_members(self) -> float:
-        """See where the servers stand now."""
+        """Read the states of the servers; seconds until the next time."""
         self._registry.refresh()
         for server_id, worker in self._manager.workers.items():
-            if not worker.polls.room:  # others may have heard of some
+            if not worker.polls.room:  # the results of some may have gone to other pool managers
                 worker.polls.retain(lambda ids: self._manager.storage.read(server_statuses.polled, server_id, ids,
                                                                            utcnow()))
         counting = self._manager.members.counting
         if counting != self._counted:
-            # Those who wait were weighed with other servers: they need not have been quiet for a while.
-            self._look_again(utcnow(), '')
+            # Unsettled domains were weighed with other servers.
+            self._reconcile_unsettled(utcnow(), '')
             self._counted = counting
         return MEMBERS_INTERVAL
 
-    def _look_again(self, before: datetime, after_id: str) -> str:
-        """Have a page of unsettled domains be acted on; the last id of it, empty when there are no more.
+    def _reconcile_unsettled(self, before: datetime, after_id: str) -> str:
+        """Reconcile a page of unsettled domains; its last id, empty if it was the last page.
 
-        :param before: since when they have been quiet
+        :param before: only domains without a change since then
         """
         found = self._manager.storage.read(domain_store.unsettled, self._manager.pool.name, before, after_id, PAGE)
         self._manager.change(domain.id for domain in found)
@@ -172,7 +156,7 @@ class PeriodicLoops:
         return loaded
 
     def _probe_dns(self, server_id: str) -> None:
-        """One poll, for a domain that the server should have, with a single short try."""
+        """Poll the server once, with a short timeout, for a domain that it should have."""
         manager = self._manager
         row = manager.storage.read(server_statuses.any_waiting, server_id)
         domain = manager.storage.read(domain_store.get_many, [row.domain_id]).get(row.domain_id) if row else None
@@ -183,13 +167,13 @@ class PeriodicLoops:
         manager.reconciler.poll([PollRequest(domain.id, domain.name, row.expected_serial, server_id,
                                              incarnation=row.incarnation)], once)
 
-    def _loop(self, name: str, operations: Callable[[], float]) -> None:
+    def _loop(self, name: str, run: Callable[[], float]) -> None:
         while not self._stopping.is_set():
             self.last_tick[name] = time.monotonic()
             metrics.TICKED_AT.labels(name).set_to_current_time()
             pause = DUE_INTERVAL
             try:
-                pause = operations()
+                pause = run()
             except (SystemExit, KeyboardInterrupt, GeneratorExit):
                 raise
             except BaseException:  # eventlet's Timeout is no Exception; whatever happens, the loop goes on

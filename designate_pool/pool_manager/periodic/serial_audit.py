@@ -1,10 +1,10 @@
-"""The rolling audit of serials: every domain is asked for on every server, a page at a time.
+"""The audit of serials: MiniDNS polls every server for every domain, a page at a time.
 
-An answer here is only a hint.  A pair that was thought to be right and is not is due again, at once: the poll that
-this brings has its tries, and what comes of it is decided as for any other.  So is what nobody answered for.
+A result here is only a hint.  If a server that should serve a serial does not, or has not answered, its row becomes due
+for a regular poll, which has its tries and decides.
 
-All pool managers of a pool share one round, which stands in the database: each takes the next page when it is time.  A
-page is one statement and one message for all servers; rows are read only where something is amiss.
+All pool managers of a pool share one round, whose state is in the database.  A page is one statement and one message
+for all servers; rows are read only for findings.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from designate_pool.storage.reporting import audit_findings
 LOG = logging.getLogger(__name__)
 
 KIND = AuditKind.SERIALS
-#: Messages with answers that are taken together, at most.
+#: Messages with results that are applied together, at most.
 _MAX_BATCH = 8
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SweepResult:
-    """What MiniDNS says of one page.
+    """The results of one page.
 
     :ivar started_at: of the round
-    :ivar counts: (server id, how many pairs it answered, how many it did not) of each that was asked
+    :ivar counts: (server id, domains answered for, domains not answered for) of each server that was polled
     """
 
     started_at: datetime
@@ -51,7 +51,7 @@ class SweepResult:
 
 
 class SerialAudit:
-    """The audit of *manager*'s pool, as far as this pool manager does it."""
+    """The serial audit of *manager*'s pool, as far as this pool manager takes part."""
 
     def __init__(self, manager: Manager, runtime: Any) -> None:
         self._manager = manager
@@ -66,21 +66,13 @@ class SerialAudit:
         self._answers.stop()
 
     def run(self) -> float:
-        """Take the next page when it is time; seconds until the next look."""
-        manager, now = self._manager, utcnow()
-        audit, wait = audit_schedule.due_page(manager.storage, manager.pool.name, KIND, manager.settings.name, now)
-        if audit is None:
-            return wait
-        if audit_schedule.is_silent(audit, now):
-            manager.storage.run(sweeps.write_off, audit)
-            return 0.0
-        until = now + timedelta(seconds=manager.settings.claim_seconds)
-        claimed = manager.storage.run(sweeps.claim, audit, manager.settings.name, now, until)
-        return audit_schedule.BUSY if claimed is None else self._take_page(claimed)
+        """Take the next page if it is due; seconds until the next."""
+        claimed, wait = audit_schedule.claim_page(self._manager, KIND, utcnow())
+        return wait if claimed is None else self._take_page(claimed)
 
     def audited(self, context: Context, started_at: datetime, counts: Sequence[tuple[str, int, int]],
                 findings: Sequence[PollResult]) -> None:
-        """MiniDNS is done with a page."""
+        """MiniDNS has polled a page."""
         self._answers.put(SweepResult(started_at, counts, findings))
 
     def _take_page(self, audit: Audit) -> float:
@@ -89,7 +81,7 @@ class SerialAudit:
                    if each.id in manager.members.tracked and not each.is_filling]
         page = manager.storage.read(sweeps.page, audit.pool_id, audit.after_id, audit_schedule.PAGE, tracked)
         self._begin_missing(audit, page, tracked)
-        # Whoever was to forget them did not come to it, or never heard that Central was told.
+        # Their deletion was reported, but their rows are still there.
         manager.change(page.unfinished)
         watched = [worker for server_id, worker in manager.workers.items()
                    if server_id in tracked and worker.backend.capabilities.keeps_serial]
@@ -101,11 +93,15 @@ class SerialAudit:
         if not page.last_id:
             manager.storage.run(audit_findings.forget, audit.pool_id, now - finding_recorder.KEPT,
                                 finding_recorder.PURGE_BATCH)
-            self._log_if_late((now - audit.started_at).total_seconds())
+            seconds, interval = (now - audit.started_at).total_seconds(), manager.settings.periodic_sync_interval
+            if seconds > interval:
+                self._late.failed(seconds, interval)
+            else:
+                self._late.ended(seconds)
         return min(audit_schedule.LONGEST, (next_at - now).total_seconds())
 
     def _begin_missing(self, audit: Audit, page: sweeps.DomainPage, tracked: Sequence[str]) -> None:
-        """Begin the domains of *page* on servers that have no row for them, and have those read again that are fed."""
+        """Begin domains of *page* on servers without rows for them; sync servers fed by records whose time has come."""
         manager, now = self._manager, utcnow()
         read_before = {server_id: now - timedelta(seconds=interval) for server_id, worker in manager.workers.items()
                        if worker.backend.capabilities.fed_by_records
@@ -124,8 +120,7 @@ class SerialAudit:
         manager.reconciler.run(lambda now: manager.reconciler.read((*page.lacking, *old), now), decide)
 
     def _send_page(self, audit: Audit, page: sweeps.DomainPage, workers: Sequence[ServerWorker]) -> int:
-        """Have MiniDNS ask for all of *page*; how many messages that took.  Without a broker it is left to next time.
-        """
+        """Have MiniDNS poll for *page*; the number of messages sent, 0 if the broker is down."""
         if not page.domains or not workers:
             return 0
         try:
@@ -136,14 +131,6 @@ class SerialAudit:
             return 0
         self._unsent.ended()
         return 1
-
-    def _log_if_late(self, seconds: float) -> None:
-        """Say once that rounds do not fit, and once that they do again."""
-        interval = self._manager.settings.periodic_sync_interval
-        if seconds > interval:
-            self._late.failed(seconds, interval)
-        else:
-            self._late.ended(seconds)
 
     def _apply_results(self, results: Sequence[SweepResult]) -> None:
         manager = self._manager
@@ -156,7 +143,7 @@ class SerialAudit:
                                 utcnow())
 
     def _update_circuits(self, results: SweepResult) -> None:
-        """A server that answered nothing of what it was asked has failed once."""
+        """A server that has answered for no domain of the page has failed once."""
         manager = self._manager
         for server_id, answered, unanswered in results.counts:
             worker = manager.workers.get(server_id)
@@ -169,7 +156,7 @@ class SerialAudit:
                                 'no answer to an audit', server=worker.server.label)
 
     def _schedule_polls(self, findings: Sequence[PollResult]) -> set[tuple[str, str]]:
-        """Have those pairs polled that were thought to be right; which that were, as (domain id, server id)."""
+        """Have the findings polled that are new; which these are, as (domain id, server id)."""
         manager = self._manager
         here = manager.relevant(findings)
         if not here:
@@ -202,7 +189,7 @@ def _sum(results: Sequence[SweepResult], found: set[tuple[str, str]]) -> Counts:
 
 def _recorded(recorder: FindingRecorder, state: DomainState, result: PollResult,
               rows: list[ServerStatus]) -> list[ServerStatus]:
-    """*rows*, marked as due for what the audit found out; that there was no answer is nothing found out."""
+    """*rows* with the id of the finding; that a server has not answered is no finding."""
     done = action_for(result.answer)
     if done is None:
         return rows
@@ -210,7 +197,7 @@ def _recorded(recorder: FindingRecorder, state: DomainState, result: PollResult,
 
 
 def _rows_to_poll(state: DomainState, result: PollResult, now: datetime) -> list[ServerStatus]:
-    """The rows that have a pair polled; none where something is due for it anyway, or a change came meanwhile."""
+    """The rows that are due for a poll then; none if one is due anyway, or the domain has changed meanwhile."""
     row = state.rows.get((result.server_id, Action.UPDATE))
     if row is None or not row_transitions.is_at_rest(row) or state.domain.is_going:
         return []
@@ -221,7 +208,10 @@ def _rows_to_poll(state: DomainState, result: PollResult, now: datetime) -> list
 
 
 def _rows_to_reread(state: DomainState, read_before: dict[str, datetime], now: datetime) -> list[ServerStatus]:
-    """Rows of servers that are fed by records and were read long ago: their serials tell little."""
+    """The rows to sync of servers that are fed by records, since a poll cannot tell what these serve.
+
+    :param read_before: when each server was read last if it is due, by server id
+    """
     rows = [(row, moment) for server_id, moment in read_before.items()
             if (row := state.rows.get((server_id, Action.UPDATE))) is not None]
     return [row_transitions.recheck(row, now) for row, moment in rows

@@ -1,6 +1,6 @@
-"""Whether what always holds holds for one domain: pure, what is kept about it in, what is wrong with that out.
+"""The invariants of one domain and its rows: pure.
 
-A thing that is under way may look wrong for a moment; whoever asks looks again before he believes it.
+While operations are in progress an invariant may look broken for a moment; callers look again before they report it.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from designate_pool.storage.reporting.invariants import DomainRows
 
 def breaches(domain_rows: DomainRows, members: Members, threshold_percentage: int, late: timedelta,
              now: datetime) -> Iterator[str]:
-    """What is wrong, a sentence without its end each.
+    """The broken invariants, each as a sentence without a full stop.
 
-    :param late: for how long something may be due, or a claim be over, before somebody has taken it
+    :param late: for how long a row may be due or its claim be over before it is claimed
     """
     domain, rows = domain_rows.domain, domain_rows.rows
     labels = {each.id: each.label for each in members.servers}
@@ -81,7 +81,7 @@ def _of_row(domain_rows: DomainRows, row: ServerStatus, labels: dict[str, str], 
 
 
 def _waits_for_another(domain_rows: DomainRows, row: ServerStatus) -> bool:
-    """Whether the row waits for the CREATE row beside it, or has nothing left to do as the domain goes."""
+    """Whether the row waits for the CREATE row of the same server, or its domain is being deleted."""
     if row.action is Action.DELETE:
         return False
     if domain_rows.domain.is_going:

@@ -1,7 +1,7 @@
-"""Having servers that serve other contents transfer the zone anew, and seeing that they did.
+"""Retransfer: servers with other contents of a zone transfer it again, and are compared afterwards.
 
-The invariant: a success means that the server was heard to serve our very contents.  That it was told to transfer says
-nothing, nor does its serial.
+The invariant: a success means that the server's contents were compared with ours and are the same.  That it accepted
+the command to transfer proves nothing, nor does its serial.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from designate_pool.pool_manager.verify.zone_compare import Found, Match
 from designate_pool.protocol.axfr_inbound import Pace
 from designate_pool.storage.sql.database import Storage
 
-#: Seconds to the first look after a server was told to transfer; doubled up to the interval between tries.
+#: Seconds from the command to the first comparison; doubled up to the interval between tries.
 FIRST_CHECK = 0.05
 
 RetransferResult = tuple[CallResult, int | None]
 
 
 class Retransfer:
-    """Mends the servers of a pool, in their lanes."""
+    """Retransfers for the servers of a pool, called by their workers."""
 
     def __init__(self, storage: Storage, tries: Tries) -> None:
         self._storage = storage
         self._tries = tries
 
     def retransfer(self, backend: Backend, domains: Sequence[Domain]) -> list[RetransferResult]:
-        """Have the server's contents of *domains* be ours.
+        """Have the server transfer those of *domains* again whose contents are not ours.
 
-        :param domains: not more than the driver takes in one call
-        :returns: for each how that ended, and the serial that the server was last heard to serve
+        :param domains: at most as many as the driver takes in one call
+        :returns: for each the result, and the serial that the server was last seen to serve
         """
         started = time.monotonic()
         found = {domain.id: self._compare(backend, domain) for domain in domains}
@@ -47,7 +47,7 @@ class Retransfer:
         return [self._result_of(found[domain.id], results.get(domain.id), seconds) for domain in domains]
 
     def _wait_for_match(self, backend: Backend, domains: Sequence[Domain], found: dict[str, Found]) -> None:
-        """Compare until all are as they should be, or the tries of a round are over."""
+        """Compare until all contents are ours or the time of a round is over."""
         pending, longest = list(domains), max(FIRST_CHECK, self._tries.retry_interval)
         end = time.monotonic() + max(1, self._tries.max_retries) * longest
         pauses = Backoff(FIRST_CHECK, cap=longest).delays()

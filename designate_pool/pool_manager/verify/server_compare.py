@@ -1,4 +1,4 @@
-"""What a server really has against what it should have, and how that is mended."""
+"""Comparing what a server has with what it should have, and repairing the differences, when an operator asks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import functools
 import itertools
 import logging
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -20,7 +20,7 @@ from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.pool_manager.reconcile.domain_state import DomainState, Loaded
-from designate_pool.pool_manager.verify import zone_compare
+from designate_pool.pool_manager.verify import zone_compare, zone_names
 from designate_pool.pool_manager.verify.zone_compare import Match
 from designate_pool.protocol.axfr_inbound import Pace
 from designate_pool.serial import newer
@@ -29,17 +29,16 @@ from designate_pool.storage.zones import domains as domain_store
 
 LOG = logging.getLogger(__name__)
 
-PAGE = 500
-#: Domains that are begun together: whatever happens now waits for as long as that takes.
+#: Domains whose repair is begun in one step, for which other steps wait.
 BATCH = 100
-#: Zones of one server that are compared at the same time, two of each in memory.
+#: Zones of one server that are compared at the same time; two copies of each are in memory.
 THREADS = 8
 
 
 class ServerCompare:
     """Compares the servers of *manager*'s pool.
 
-    :param seconds: for which contents are compared; whoever asks waits for it, and not much longer
+    :param seconds: for the comparison of contents; the caller waits for its result
     """
 
     def __init__(self, manager: Manager, runtime: Any, seconds: float = 540.0) -> None:
@@ -52,8 +51,8 @@ class ServerCompare:
         worker = self._manager.all_workers.get(server_id)
         if worker is None:
             raise ServerNotFound(server=server_id)
-        wanted = {domain.name: domain for domain in self._all_domains()}
-        listing = worker.backend.list_zones(list(dict.fromkeys([*wanted, *self._deleted_names()])))
+        wanted = {domain.name: domain for domain in zone_names.domains(self._manager)}
+        listing = worker.backend.list_zones(list(dict.fromkeys([*wanted, *zone_names.deleted_names(self._manager)])))
         if not listing.result.ok:
             raise WrongServerState(server=worker.server.label, state='silent', why=listing.result.error)
         found = self._differences(worker, self._reread_ahead(worker, wanted, listing), listing)
@@ -73,20 +72,8 @@ class ServerCompare:
             found = dataclasses.replace(found, mending=repairs + self._refetch(worker, other))
         return found
 
-    def _all_domains(self) -> Iterator[Domain]:
-        manager, after = self._manager, ''
-        while page := manager.storage.read(domain_store.page, manager.pool.name, after, PAGE):
-            yield from page
-            after = page[-1].id
-
-    def _deleted_names(self) -> Iterator[str]:
-        manager, after = self._manager, ''
-        while page := manager.storage.read(domain_store.page_of_deleted, manager.pool.name, after, PAGE):
-            yield from (domain.name for domain in page)
-            after = page[-1].id
-
     def _reread_ahead(self, worker: ServerWorker, wanted: dict[str, Domain], listing: Listing) -> dict[str, Domain]:
-        """*wanted*, with those read again that the server has at a newer serial: they may have changed meanwhile."""
+        """*wanted*, but those that the server has at a newer serial are read again: they may have changed meanwhile."""
         if not worker.backend.capabilities.keeps_serial:
             return wanted
         ahead = [name for name, domain in wanted.items()
@@ -105,12 +92,12 @@ class ServerCompare:
         extra = None
         if listing.complete or not worker.backend.capabilities.fed_by_records:
             unknown = set(listing.serials) - set(wanted) - {self._manager.pool.catalog_zone}
-            extra = tuple(sorted(unknown - self._known(worker.server.id, unknown)))
+            extra = tuple(sorted(unknown - zone_names.explained(self._manager, worker.server.id, unknown)))
         return Comparison(worker.server.id, len(wanted), tuple(sorted(missing)), tuple(sorted(behind)), extra,
                           extra_complete=listing.complete)
 
     def _compare_contents(self, worker: ServerWorker, domains: Sequence[Domain], found: Comparison) -> Comparison:
-        """*found* with what the contents of *domains* are there.
+        """*found* with the comparison of the contents of *domains*.
 
         :raises WrongServerState: for a server that is fed by records
         """
@@ -126,9 +113,9 @@ class ServerCompare:
         return dataclasses.replace(found, other=tuple(other), unchecked=tuple(unchecked))
 
     def _match_all(self, worker: ServerWorker, domains: Sequence[Domain]) -> list[tuple[str, Match, str]]:
-        """The name of each domain, what its contents are on the server, and why, by several workers."""
+        """(name, match, why) of each domain, compared by several threads."""
         deadline, pace = Deadline(self._seconds), Pace(self._manager.settings.contents_audit_rate)
-        left = iter(domains)  # of a sequence, so that threads can share it
+        left = iter(domains)  # threads can share the iterator of a sequence
 
         def work() -> list[tuple[str, Match, str]]:
             return [(domain.name, *self._match(worker, domain, deadline, pace)) for domain in left]
@@ -138,7 +125,7 @@ class ServerCompare:
             futures = [threads.submit(work) for _ in range(THREADS)]
             return [each for future in futures for each in future.result()]
         finally:
-            collections.deque(left, maxlen=0)  # when one has failed the others come to their end
+            collections.deque(left, maxlen=0)  # if one has failed, the others end
             threads.stop()
 
     def _match(self, worker: ServerWorker, domain: Domain, deadline: Deadline, pace: Pace) -> tuple[Match, str]:
@@ -155,7 +142,10 @@ class ServerCompare:
         return answer.match, answer.why
 
     def _refetch(self, worker: ServerWorker, other: Mapping[str, str]) -> int:
-        """Have zones that are served with other contents transferred anew (ids of domains, and why); how many."""
+        """Have zones with other contents transferred again; how many.
+
+        :param other: why they differ, by domain id
+        """
         server_id = worker.server.id
 
         def repairs(state: DomainState, now: datetime) -> list[ServerStatus]:
@@ -166,11 +156,6 @@ class ServerCompare:
 
         return self._repair(server_id, other, repairs)
 
-    def _known(self, server_id: str, names: Iterable[str]) -> set[str]:
-        """Those of *names* that are domains of some pool, or whose deletion is still under way on the server."""
-        read = self._manager.storage.read
-        return {*read(domain_store.live_by_name, names), *read(server_store.names_on, server_id, names)}
-
     def _delete(self, worker: ServerWorker, extra: Sequence[str] | None, count: int) -> int:
         """Delete the *extra* zones, if they are as many as the operator has seen."""
         if extra is None:
@@ -180,14 +165,13 @@ class ServerCompare:
             raise WrongServerState(server=worker.server.label, state='not as expected',
                                    why=f'it has {len(extra)} extra zones, not {count}; none was deleted')
         deleted, label = 0, worker.server.label
-        # Made a domain while we were at it, one is not ours to delete.
-        for zone, done in zone_removal.remove(self._manager, worker.backend, [_zone(name) for name in extra],
-                                              is_known=False,
-                                              excluded=lambda names: self._known(worker.server.id, names)):
+        for zone, done in zone_removal.remove(
+                self._manager, worker.backend, [_zone(name) for name in extra], is_known=False,
+                # One that has become a domain meanwhile is not deleted.
+                excluded=lambda names: zone_names.explained(self._manager, worker.server.id, names)):
             if done is None:
                 LOG.info('%s: the extra zone %s is not deleted: it is in the database by now, or another program works '
-                         'on it', label,
-                         zone.name)
+                         'on it', label, zone.name)
                 continue
             said = f'is not deleted: {done.result.error}' if not done.result.ok else \
                 'is deleted' if done.gone else 'stays, with what others have in it'
@@ -197,10 +181,10 @@ class ServerCompare:
         return deleted
 
     def _schedule_repairs(self, worker: ServerWorker, missing: set[str], behind: set[str]) -> int:
-        """Have what is *missing* made, and what is *behind* fetched (ids of domains); how many that were."""
+        """Have zones created that are *missing* and fetched that are *behind* (ids of domains); how many."""
         manager, server_id = self._manager, worker.server.id
         if missing and worker.backend.capabilities.reads_catalog:
-            # What its catalog holds it believes to have: only as new members are the zones made again.
+            # The server creates zones again only if they are new members of its catalog.
             manager.storage.run(server_store.raise_epoch, server_id, utcnow())
 
         def repairs(state: DomainState, now: datetime) -> list[ServerStatus]:
@@ -226,5 +210,5 @@ class ServerCompare:
 
 
 def _zone(name: str) -> Domain:
-    """A zone that is no domain, as drivers want it."""
+    """A zone without a domain, as drivers take it."""
     return Domain(new_id(), name, '', '', '', 0, 0)

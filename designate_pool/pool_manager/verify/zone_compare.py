@@ -1,7 +1,7 @@
-"""Whether a server's contents of a zone are ours: by a transfer from it, or by the digest that it has itself.
+"""Comparing a server's contents of a zone with ours, by a transfer or by the server's own digest (ZONEMD, RFC 8976).
 
-The invariant: contents are other ones only when a server that serves our very serial was heard to the end, or tells a
-digest of that serial, or when it serves a serial ahead of ours; whatever cannot be known is not held against it.
+The invariant: contents count as different only if a server that serves our serial was transferred from completely or
+gives a digest of that serial, or if it serves a serial ahead of ours.
 """
 
 from __future__ import annotations
@@ -29,27 +29,31 @@ from designate_pool.serial import newer
 from designate_pool.storage.serving import zone_snapshot as zone_store
 from designate_pool.storage.sql.database import Storage
 
-#: How many differing RRsets are named.
+#: Differing RRsets that are named, at most.
 SAMPLE = 3
-#: A server's contents are read no further when they have so many times as many records as ours, and some more.
+#: A transfer is broken off after this many times our number of records and some more.
 TIMES, MORE = 2, 1000
 
 
 class Match(enum.Enum):
-    """What a server's contents are, beside ours."""
+    """A server's contents, compared with ours."""
 
     SAME = 'the same'
     OTHER = 'other contents of the same serial'
     AHEAD = 'at a serial ahead of ours'
     ELSEWHERE = 'at another serial'
-    UNKNOWN = 'not to be compared'
-    SILENT = 'not to be had'
+    UNKNOWN = 'not comparable'
+    SILENT = 'no answer'
+
+
+#: The contents were compared.
+COMPARED = frozenset({Match.SAME, Match.OTHER, Match.AHEAD})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Found:
     """
-    :ivar serial: that the server serves, where that was heard
+    :ivar serial: that the server serves, if known
     :ivar why: in words, but for contents that are the same
     """
 
@@ -69,9 +73,9 @@ class Ours:
 
 
 def ours(storage: Storage, domain_id: str) -> Ours | None:
-    """The zone of a domain; None when it is not served.
+    """The zone of a domain; None if it is not served.
 
-    :raises ValueError: when its SOA cannot be made
+    :raises ValueError: if its SOA cannot be built
     """
     contents: zonemd.DigestedZone | None = None
     with contextlib.closing(storage.stream(zone_store.pages, domain_id)) as pages:
@@ -81,7 +85,7 @@ def ours(storage: Storage, domain_id: str) -> Ours | None:
                 _add(contents, head.name, wire.SOA, head.ttl, soa_rdata.encode(head))
             for owner, rtype, ttl, rdata in page:
                 _add(contents, owner, axfr_records.type_number(rtype), head.ttl if ttl is None else ttl, rdata)
-            time.sleep(0)  # green threads wait for each other
+            time.sleep(0)  # let other green threads run
     return None if contents is None else Ours(head.name, head.serial, contents, _digest(contents))
 
 
@@ -111,7 +115,7 @@ def compare(server: Server, mine: Ours, pace: Pace) -> Found:
 
 
 def _by_its_own_digest(peer: TcpPeer, mine: Ours, seconds: float, refusal: BackendRefused) -> Found:
-    """By the ZONEMD record of a server that does not let its zones be transferred."""
+    """Compare with the ZONEMD record of a server that refuses transfers."""
     query = dns.message.make_query(mine.name, dns.rdatatype.RdataType.make(zonemd.ZONEMD), flags=0)
     answer = peer.ask(query, seconds)
     found = answer.get_rrset(answer.answer, query.question[0].name, dns.rdataclass.IN, query.question[0].rdtype)

@@ -117,7 +117,7 @@ def test_a_zone_that_was_removed_by_hand_is_found_and_mended(pool: Pool) -> None
     label = f'bind9:{named.host}:{named.port}'
     found = json.loads(pool.stack.command('pool', 'audit', 'findings', '-f', 'json'))[0]
     assert (found['zone_name'], found['server_name'], found['mended']) == (NAMES[0], label, True)
-    assert found['done'].startswith('the server is asked again') and found['request_id'].startswith('audit-')
+    assert found['done'].startswith('the server is polled again') and found['request_id'].startswith('audit-')
     log = pool.stack.processes['all'].log.read_text()
     for line in (f'{NAMES[0]} on {label}: the audit of serials found that', f'CREATE of {NAMES[0]} at serial'):
         assert any(line in each and f'[{found["request_id"]}]' in each for each in log.splitlines())

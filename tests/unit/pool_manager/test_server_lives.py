@@ -23,6 +23,7 @@ from designate_pool.pool_manager.periodic import join_and_drain
 from designate_pool.pool_manager.periodic.join_and_drain import JoinAndDrain
 from designate_pool.pool_manager.periodic.loops import BACKLOG, PeriodicLoops
 from designate_pool.pool_manager.server_registry import ServerRegistry
+from designate_pool.pool_manager.verify import zone_names
 from designate_pool.pool_manager.verify.server_compare import ServerCompare
 from designate_pool.storage.zones import pools as pool_store
 from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, A, B, C, Clock, D, Listed, Town, some
@@ -519,7 +520,7 @@ def test_a_domain_that_is_made_when_an_extra_zone_was_looked_up_for_the_last_tim
     town.add(D)
     town.registry.reload()
     town.settle()
-    machine, comparing, known = town.servers[D], ServerCompare(town.manager, town.runtime), ServerCompare._known
+    machine, comparing, known = town.servers[D], ServerCompare(town.manager, town.runtime), zone_names.explained
     machine.zones['stranger.example.'] = 7
     looks: list[set[str]] = []
 
@@ -530,7 +531,7 @@ def test_a_domain_that_is_made_when_an_extra_zone_was_looked_up_for_the_last_tim
             town.central.create_domain(CONTEXT, {'name': 'stranger.example.', 'email': 'hostmaster@example.com'})
         return found
 
-    monkeypatch.setattr(ServerCompare, '_known', created_when_looked)
+    monkeypatch.setattr(zone_names, 'explained', created_when_looked)
     calls = list(machine.calls)
     assert comparing.compare(D, fix=False, delete_extra=1).deleted == 1
     assert [verb for verb, _ in machine.calls[len(calls):]] == ['delete'], 'the creation waits for its turn'

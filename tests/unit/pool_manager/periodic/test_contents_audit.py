@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from designate_pool.model import Audit, AuditKind, Status
+from designate_pool.model import Audit, AuditKind, Status, utcnow
 from designate_pool.pool_manager.periodic import contents_audit as contents_module
 from designate_pool.pool_manager.periodic.contents_audit import ContentsAudit
 from designate_pool.pool_manager.verify import zone_compare
@@ -19,12 +19,12 @@ from tests.unit.pool_manager.conftest import SERVERS, Clock, World, all_needed
 
 
 def begun(world: World, name: str = 'one') -> ContentsAudit:
-    """The audit of a pool manager of its own; the round exists."""
+    """The audit of a pool manager of its own; the round has begun."""
     manager = world.new_manager(name)
     manager.reconciler.settings = dataclasses.replace(manager.settings, contents_audit_interval=3600)
     audit = ContentsAudit(manager, world.runtime)
     if world.storage.read(sweeps.get, 'default', AuditKind.CONTENTS) is None:
-        audit.run()
+        world.storage.run(sweeps.create, 'default', AuditKind.CONTENTS, utcnow())
     return audit
 
 

@@ -119,7 +119,7 @@ def test_the_page_of_a_pool_manager_that_died_is_taken_by_another(
 def test_a_page_that_was_taken_over_is_not_written_by_who_was_late(world: World, clock: Clock,
                                                                    domains: list[str]) -> None:
     auditing = SerialAudit(world.manager, world.runtime)
-    auditing.run()
+    world.storage.run(sweeps.create, 'default', AuditKind.SERIALS, clock())
     read = present(world)
     late = world.storage.run(sweeps.claim, read, 'late', clock(), clock() + timedelta(seconds=30))
     assert late is not None
