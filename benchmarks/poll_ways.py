@@ -85,7 +85,7 @@ def by_polls(running: Any, host: str, port: int, names: Sequence[str], seconds: 
     from designate_pool.minidns.client.event_loop import ClientLoop
     from designate_pool.minidns.client.query import RetrySchedule
     from designate_pool.minidns.client.soa_poller import AddressedResult, PollOrder, SoaPoller, ToPool
-    from designate_pool.model import Context
+    from designate_pool.model import Context, PollRequest
 
     def told(*found: AddressedResult) -> None:
         right = sum(result.serial_number == SERIAL for _, result in found)
@@ -99,11 +99,11 @@ def by_polls(running: Any, host: str, port: int, names: Sequence[str], seconds: 
     def ask(page: Sequence[str]) -> None:
         # A pool of its own for each page: who asks once more for what is under way is told as well then.
         pool = ToPool(f'pool{next(numbers)}', Context())
-        poller.start_polls([PollOrder(peer, name, name, SERIAL, pool, notify=False) for name in page], schedule)
+        poller.start_polls([PollOrder(peer, pool, PollRequest(name, name, SERIAL, peer.id, notify=False))
+                            for name in page], schedule)
 
     counter = Counter(names, seconds, ask)
-    loop.open(running)
-    loop.start()
+    loop.start(running)
     try:
         return counter.run()
     finally:

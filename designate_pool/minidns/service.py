@@ -87,9 +87,8 @@ class MiniDns:
         :raises OSError: when a port or address cannot be bound
         """
         self._listener.bind()
-        self._client_loop.open(self._runtime)
+        self._client_loop.start(self._runtime)
         self._tsig_grants.start(self._runtime)
-        self._client_loop.start()
         self._soa_sweep.start(self._runtime)
         self._listener.start(self._runtime)
         if self._config_watcher is not None:
@@ -155,9 +154,7 @@ class MiniDns:
             _check_name(request.name)
             peer = self._find_peer(request.server_id) if request.poll else self._also_notify_peer(request.server_id)
             if peer is not None:
-                orders.append(PollOrder(peer, request.domain_id, request.name, request.serial, recipient,
-                                        request.notify, request.poll, request.delay, request.seen,
-                                        request.incarnation))
+                orders.append(PollOrder(peer, recipient, request))
             elif request.poll:
                 unknown.append((recipient, PollResult(
                     request.domain_id, request.server_id, Outcome.ERROR, Answer.BAD, None,
@@ -216,9 +213,9 @@ class MiniDns:
                    poll: bool) -> None:
         self._check_pool(domain.pool_name)
         _check_name(domain.name)
-        request = PollOrder(self._server_table.find_peer(destination), domain.id, domain.name, domain.serial,
-                            ToCaller(context, domain, destination), notify=not poll, poll=poll)
-        self._soa_poller.start_polls([request], schedule)
+        peer = self._server_table.find_peer(destination)
+        request = PollRequest(domain.id, domain.name, domain.serial, peer.id, notify=not poll, poll=poll)
+        self._soa_poller.start_polls([PollOrder(peer, ToCaller(context, domain, destination), request)], schedule)
 
     def _on_transfer_sent(self, peers: tuple[AllowedPeer, ...], zone: PackedZone | StreamedZone) -> None:
         """A transfer has been sent: poll whether its receiver serves it."""

@@ -60,8 +60,8 @@ class ClientLoop:
         self._native: NativeThread | None = None
         self._task: LoopTask | None = None
 
-    def open(self, runtime: Runtime) -> None:
-        """Open the sockets.
+    def start(self, runtime: Runtime) -> None:
+        """Open the sockets and start the loop.
 
         :raises OSError: when a source address cannot be bound
         """
@@ -77,9 +77,6 @@ class ClientLoop:
             enable_icmp_errors(sock)
             self._sockets[family] = sock
             self._selector.watch(sock.fileno())
-
-    def start(self) -> None:
-        assert self._native is not None
         self._task = self._native.spawn(self._run)
 
     def stop(self) -> None:

@@ -26,8 +26,7 @@ def hand_over_polls(polls: Iterable[SoaPoll], notifies: Iterable[tuple[PollOrder
     """
     requests = [(recipient, poll.remaining_schedule, _poll_request(poll))
                 for poll in polls for recipient in poll.recipients]
-    requests += [(order.recipient, left, PollRequest(order.domain_id, order.name, order.serial, order.peer.id,
-                                                     poll=False)) for order, left in notifies]
+    requests += [(order.recipient, left, order.request) for order, left in notifies]
     batches: dict[tuple[ToPool, RetrySchedule], list[PollRequest]] = collections.defaultdict(list)
     try:
         for recipient, left, request in requests:
@@ -43,10 +42,10 @@ def hand_over_polls(polls: Iterable[SoaPoll], notifies: Iterable[tuple[PollOrder
 
 
 def _poll_request(poll: SoaPoll) -> PollRequest:
-    order = poll.order
-    return PollRequest(poll.domain_id, poll.name, poll.serial, poll.peer.id, order.notify,
-                       0.0 if poll.tries else order.delay, order.seen if poll.seen is None else poll.seen,
-                       incarnation=order.incarnation)
+    """The request of *poll*, with what has been found out since."""
+    request = poll.request
+    return dataclasses.replace(request, delay=0.0 if poll.tries else request.delay,
+                               seen=request.seen if poll.seen is None else poll.seen)
 
 
 def hand_over_sweep_pages(pages: Iterable[SweepPage], other_minidns: MiniDnsClient) -> list[SweepPage]:

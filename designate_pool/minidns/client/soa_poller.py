@@ -29,7 +29,7 @@ from designate_pool.minidns.client.event_loop import ClientLoop
 from designate_pool.minidns.client.mailbox import POLL_INTERVAL
 from designate_pool.minidns.client.notifier import Notifier
 from designate_pool.minidns.client.query import NextStep, RetryingQuery, RetrySchedule, Step
-from designate_pool.model import Answer, Context, Domain, Outcome, PollResult, Reason
+from designate_pool.model import Answer, Context, Domain, Outcome, PollRequest, PollResult, Reason
 from designate_pool.protocol import soa_query, wire
 from designate_pool.protocol.soa_query import SoaReply
 
@@ -64,25 +64,11 @@ Report = Callable[..., None]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PollOrder:
-    """Poll *peer* for zone *name* until it serves *serial* or newer.
-
-    :ivar notify: send it a NOTIFY first
-    :ivar poll: whether to poll at all
-    :ivar delay: seconds given to the server to fetch the zone by itself before it is polled, and notified when behind
-    :ivar seen: the newest serial that it is known to have served
-    :ivar incarnation: see :class:`~designate_pool.model.PollRequest`
-    """
+    """A request, with the server that it is about and who gets the result."""
 
     peer: AllowedPeer
-    domain_id: str
-    name: str
-    serial: int
     recipient: Recipient
-    notify: bool = True
-    poll: bool = True
-    delay: float = 0.0
-    seen: int | None = None
-    incarnation: int | None = None
+    request: PollRequest
 
 
 class _SoaQuery(RetryingQuery):
@@ -127,13 +113,14 @@ class SoaPoll(_SoaQuery):
     :ivar last_reply: the latest reply to this poll or the ones it has replaced
     """
 
-    __slots__ = ('order', 'recipients', 'seen', 'started', 'failing_since', 'last_reply', 'notified_serial',
+    __slots__ = ('request', 'recipients', 'seen', 'started', 'failing_since', 'last_reply', 'notified_serial',
                  'fetching_until', '_notify', '_delay', '_has_notified')
 
     def __init__(self, order: PollOrder, schedule: RetrySchedule, on_end: Callable[[SoaPoll, SoaReply], None],
                  notify: Callable[[], None] | None) -> None:
-        super().__init__(order.peer, order.domain_id, order.name, order.serial, schedule, on_end)
-        self.order = order
+        request = order.request
+        super().__init__(order.peer, request.domain_id, request.name, request.serial, schedule, on_end)
+        self.request = request
         self.recipients = [order.recipient]
         self.seen: int | None = None
         self.started = self.failing_since = time.monotonic()
@@ -141,8 +128,8 @@ class SoaPoll(_SoaQuery):
         self.notified_serial: int | None = None
         self.fetching_until = 0.0
         self._notify = notify
-        self._delay = order.delay
-        self._has_notified = not order.delay
+        self._delay = request.delay
+        self._has_notified = not request.delay
 
     def begin_try(self, now: float) -> Step:
         if self._delay:
@@ -163,10 +150,10 @@ class SoaPoll(_SoaQuery):
             self._has_notified, self.notified_serial = True, self.serial
             self.fetching_until = now + self.schedule.retry_interval
 
-    def is_outdated_by(self, order: PollOrder) -> bool:
+    def is_outdated_by(self, request: PollRequest) -> bool:
         """Whether the server has lost the zone since this poll was ordered."""
-        earlier, now = self.order.incarnation, order.incarnation
-        return self.domain_id == order.domain_id and earlier is not None and now is not None and earlier < now
+        earlier, now = self.request.incarnation, request.incarnation
+        return self.domain_id == request.domain_id and earlier is not None and now is not None and earlier < now
 
     def has_fetched(self, seen: int | None) -> bool:
         """Whether a server that has served *seen* has fetched the serial that it was notified of."""
@@ -187,8 +174,8 @@ class SoaPoll(_SoaQuery):
     def inherit(self, previous: SoaPoll) -> None:
         """Take over the progress of *previous*, which this poll replaces."""
         self.failing_since, self.last_reply, self.seen = previous.failing_since, previous.last_reply, previous.seen
-        if self.order.seen is not None:
-            self._note_progress(self.order.seen)
+        if self.request.seen is not None:
+            self._note_progress(self.request.seen)
 
     def is_overdue(self, now: float) -> bool:
         """Whether the server has made no progress for as long as a round of tries may take."""
@@ -204,12 +191,12 @@ class SoaPoll(_SoaQuery):
         if reply.serial is not None and serials.at_least(reply.serial, self.serial):
             return PollResult(self.domain_id, self.peer.id, Outcome.SUCCESS, Answer.SERIAL, reply.serial,
                               expected_serial=self.serial, label=self.peer.label,
-                              incarnation=self.order.incarnation)
+                              incarnation=self.request.incarnation)
         error = reply.error
         if reply.answer is Answer.SERIAL:
             error = f'the server serves serial {reply.serial}, not yet {self.serial}'
         return PollResult(self.domain_id, self.peer.id, Outcome.ERROR, reply.answer, self.seen, error, self.serial,
-                          self.peer.label, self.order.incarnation, reply.reason or Reason.of(reply.answer))
+                          self.peer.label, self.request.incarnation, reply.reason or Reason.of(reply.answer))
 
 
 class PostTransferPoll(_SoaQuery):
@@ -292,30 +279,33 @@ class SoaPoller:
 
     def notifies_in_progress(self) -> list[tuple[PollOrder, RetrySchedule]]:
         """The NOTIFYs without a poll that have not ended when the loop was stopped, with their remaining tries."""
-        return [(each.order, each.remaining_schedule) for each in self._notifier.in_progress() if not each.order.poll]
+        return [(each.order, each.remaining_schedule) for each in self._notifier.in_progress()
+                if not each.order.request.poll]
 
     # What follows is called in the loop alone.
 
     def _start_polls(self, orders: Sequence[PollOrder], schedule: RetrySchedule) -> None:
         now = time.monotonic()
         for order in orders:
-            previous = self._polls.get((order.peer.id, order.name)) if order.poll else None
+            request = order.request
+            previous = self._polls.get((order.peer.id, request.name)) if request.poll else None
             notified_serial, fetching_until = None, 0.0
-            if previous and previous.domain_id == order.domain_id and not (
-                    previous.has_fetched(order.seen) or previous.is_outdated_by(order)):
+            if previous and previous.domain_id == request.domain_id and not (
+                    previous.has_fetched(request.seen) or previous.is_outdated_by(request)):
                 notified_serial, fetching_until = previous.notified_serial, previous.fetching_until
-            if order.notify and not order.delay:
+            if request.notify and not request.delay:
                 if fetching_until > now:
-                    order = dataclasses.replace(order, delay=fetching_until - now)
+                    delayed = dataclasses.replace(request, delay=fetching_until - now)
+                    order = PollOrder(order.peer, order.recipient, delayed)
                 else:
                     self._notify(order, schedule)
-                    notified_serial, fetching_until = order.serial, now + schedule.retry_interval
-            if order.poll:
+                    notified_serial, fetching_until = request.serial, now + schedule.retry_interval
+            if request.poll:
                 poll = self._start_poll(order, schedule, previous)
                 poll.notified_serial, poll.fetching_until = notified_serial, fetching_until
 
     def _notify(self, order: PollOrder, schedule: RetrySchedule) -> None:
-        self._notifier.send(order.peer, order.name, order.serial, schedule, order)
+        self._notifier.send(order.peer, order.request.name, order.request.serial, schedule, order)
 
     def _on_notify_refused(self, peer_id: str, name: str) -> None:
         """The server has refused the NOTIFY, so it is not fetching the zone."""
@@ -329,22 +319,23 @@ class SoaPoller:
         A poll that is replaced hands its recipients to the new one.  Replies to queries that were sent before the
         server lost the zone are ignored.
         """
-        outdated = previous is not None and previous.is_outdated_by(order)
-        if order.incarnation and (previous is None or outdated):
-            post_poll = self._post_polls.pop((order.peer.id, order.name), None)
+        request, key = order.request, (order.peer.id, order.request.name)
+        outdated = previous is not None and previous.is_outdated_by(request)
+        if request.incarnation and (previous is None or outdated):
+            post_poll = self._post_polls.pop(key, None)
             if post_poll is not None:
                 self._loop.cancel(post_poll)
-        waiting = previous.recipients if previous is not None and previous.domain_id == order.domain_id else []
+        waiting = previous.recipients if previous is not None and previous.domain_id == request.domain_id else []
         if previous is not None:
-            if serials.at_least(previous.serial, order.serial) and not outdated:
-                if previous.domain_id == order.domain_id and order.recipient not in waiting:
+            if serials.at_least(previous.serial, request.serial) and not outdated:
+                if previous.domain_id == request.domain_id and order.recipient not in waiting:
                     waiting.append(order.recipient)
                 return previous
             self._loop.cancel(previous)
-        notify_again = functools.partial(self._notify, order, schedule) if order.notify else None
-        poll = self._polls[order.peer.id, order.name] = SoaPoll(order, schedule, self._on_poll_end, notify_again)
+        notify_again = functools.partial(self._notify, order, schedule) if request.notify else None
+        poll = self._polls[key] = SoaPoll(order, schedule, self._on_poll_end, notify_again)
         poll.recipients[:0] = [each for each in waiting if each != order.recipient]
-        if previous is not None and previous.domain_id == order.domain_id and not outdated:
+        if previous is not None and previous.domain_id == request.domain_id and not outdated:
             poll.inherit(previous)
             if poll.is_overdue(poll.started):
                 self._loop.post(self._report_results,
@@ -362,8 +353,8 @@ class SoaPoller:
             self._loop.cancel(previous)
             peer = peers[key[0]]
             if peer is not None:
-                self._start_polls([dataclasses.replace(previous.order, peer=peer, recipient=recipient)
-                                   for recipient in previous.recipients], previous.schedule)
+                self._start_polls([PollOrder(peer, recipient, previous.request) for recipient in previous.recipients],
+                                  previous.schedule)
 
     def _on_poll_end(self, poll: SoaPoll, reply: SoaReply) -> None:
         """*poll* has ended with *reply*."""

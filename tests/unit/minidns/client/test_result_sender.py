@@ -53,8 +53,7 @@ def test_results_between_other_posts_of_the_loop_go_in_one_message() -> None:
             loop.post(send, result(number))
             loop.post(logged.extend, f'line {number}')
 
-    loop.open(Threads())
-    loop.start()
+    loop.start(Threads())
     loop.submit(post)
     wait_until(lambda: len(logged) == 100, 'all is handled')
     loop.stop()

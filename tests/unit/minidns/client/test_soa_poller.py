@@ -20,7 +20,7 @@ from designate_pool.minidns.client.event_loop import ClientLoop
 from designate_pool.minidns.client.query import RetrySchedule
 from designate_pool.minidns.client.soa_poller import PollOrder, Recipient, SoaPoller, ToCaller, ToPool
 from designate_pool.minidns.client.udp_gso import UdpGso
-from designate_pool.model import Answer, Context, Domain, Outcome, PollResult, Reason
+from designate_pool.model import Answer, Context, Domain, Outcome, PollRequest, PollResult, Reason
 from designate_pool.protocol import tsig
 from designate_pool.runtime import Threads
 from testing.processes import free_port, wait_until
@@ -40,8 +40,7 @@ class Polling:
         self._servers: list[Scripted] = []
         self._loop = ClientLoop()
         self.poller = SoaPoller(self._loop, lambda *found: self.results.extend(found))
-        self._loop.open(Threads())
-        self._loop.start()
+        self._loop.start(Threads())
 
     def server(self, script: Script, host: str = '127.0.0.1', keyed: bool = False) -> tuple[Scripted, AllowedPeer]:
         key = dns_key(KEY) if keyed else None
@@ -55,8 +54,14 @@ class Polling:
     def ask(self, peer: AllowedPeer, serial: int = 7, schedule: RetrySchedule = QUICK, name: str = 'example.com.',
             notify: bool = False, to: Recipient = POOL, domain_id: str = 'd1', delay: float = 0.0,
             seen: int | None = None, incarnation: int | None = None) -> None:
-        request = PollOrder(peer, domain_id, name, serial, to, notify, delay=delay, seen=seen, incarnation=incarnation)
-        self.poller.start_polls([request], schedule)
+        request = PollRequest(domain_id, name, serial, peer.id, notify, delay, seen, incarnation=incarnation)
+        self.poller.start_polls([PollOrder(peer, to, request)], schedule)
+
+    def start_many(self, peer: AllowedPeer, count: int) -> None:
+        """Poll so many zones at serial 7, without NOTIFY."""
+        self.poller.start_polls([
+            PollOrder(peer, POOL, PollRequest(f'd{number}', f'd{number}.example.com.', 7, peer.id, notify=False))
+            for number in range(count)], RetrySchedule(30, 1, 0))
 
     def result(self, peer: AllowedPeer) -> PollResult:
         """The result for *peer*, when there is one."""
@@ -207,7 +212,7 @@ def test_a_refusal_that_comes_while_others_are_asked_ends_the_try_at_once(pollin
     _, good = polling.server(serving(7), keyed=True)
     bad = polling.peer(free_port(), keyed=True)
     before_it_is_sent_again = RetrySchedule(0.9, 0.01, 0)
-    polling.poller.start_polls([PollOrder(peer, 'd1', name, 7, POOL) for peer in (good, bad)
+    polling.poller.start_polls([PollOrder(peer, POOL, PollRequest('d1', name, 7, peer.id)) for peer in (good, bad)
                                 for name in ('one.example.com.', 'two.example.com.')], before_it_is_sent_again)
     wait_until(lambda: len(polling.results) == 4, 'all results', 10)
     assert {result.error for _, result in polling.results if result.server_id == bad.id} == {'connection refused'}
@@ -245,8 +250,7 @@ def test_an_answer_that_is_truncated_over_tcp_too_is_none(polling: Polling) -> N
 def test_more_truncated_answers_than_connections_are_fetched_one_after_the_other(polling: Polling) -> None:
     server, peer = polling.server(lambda query, over_tcp: [
         soa_answer(query, 7, flags=dns.flags.AA | (0 if over_tcp else dns.flags.TC))])
-    polling.poller.start_polls([PollOrder(peer, f'd{number}', f'd{number}.example.com.', 7, POOL, False)
-                                for number in range(50)], RetrySchedule(30, 1, 0))
+    polling.start_many(peer, 50)
     wait_until(lambda: len(polling.results) == 50, 'all are told')
     assert {result.status for _, result in polling.results} == {Outcome.SUCCESS} and len(server.queries) == 100
     assert not polling._loop._tcp_queries
@@ -489,7 +493,7 @@ def test_notify_comes_first_and_the_poll_at_once(polling: Polling) -> None:
 
 def test_notify_is_sent_until_it_is_acknowledged(polling: Polling) -> None:
     server, peer = polling.server(lambda query, over_tcp: [soa_answer(query, 7)] if len(server.notifies()) > 2 else [])
-    request = PollOrder(peer, 'd1', 'example.com.', 7, POOL, notify=True, poll=False)
+    request = PollOrder(peer, POOL, PollRequest('d1', 'example.com.', 7, peer.id, poll=False))
     polling.poller.start_polls([request], RetrySchedule(0.1, 0.02, 5))
     polling.settled()
     wait_until(lambda: not polling.poller._notifier._in_progress, 'it is acknowledged')
@@ -526,7 +530,7 @@ def test_a_server_that_is_only_looked_at_is_never_notified(polling: Polling) -> 
 
 def test_notify_is_given_up_without_a_word(polling: Polling) -> None:
     server, peer = polling.server(lambda query, over_tcp: [soa_answer(query, 7, rcode=dns.rcode.NOTAUTH)])
-    request = PollOrder(peer, 'd1', 'example.com.', 7, POOL, notify=True, poll=False)
+    request = PollOrder(peer, POOL, PollRequest('d1', 'example.com.', 7, peer.id, poll=False))
     polling.poller.start_polls([request], RetrySchedule(5, 0.02, 2))
     wait_until(lambda: len(server.queries) == 3, 'all tries')
     wait_until(lambda: not polling.poller._notifier._in_progress, 'it is given up')
@@ -748,8 +752,7 @@ def test_who_waits_for_an_older_serial_is_told_with_the_newer(fetching: Fetching
 
 def test_a_thousand_zones_on_a_server_that_can_hold_128(polling: Polling) -> None:
     server, peer = polling.server(serving(7))
-    polling.poller.start_polls([PollOrder(peer, f'd{number}', f'd{number}.example.com.', 7, POOL, False)
-                                for number in range(1000)], RetrySchedule(30, 1, 0))
+    polling.start_many(peer, 1000)
     wait_until(lambda: len(polling.results) == 1000, 'all are told')
     assert {result.status for _, result in polling.results} == {Outcome.SUCCESS}
     assert {result.domain_id for _, result in polling.results} == {f'd{number}' for number in range(1000)}
@@ -758,7 +761,7 @@ def test_a_thousand_zones_on_a_server_that_can_hold_128(polling: Polling) -> Non
 def ask_of_many(polling: Polling, *peers: AllowedPeer) -> None:
     """Zones with names of several lengths, on every one of *peers*, which are right."""
     names = [f'{"n" * (number % 7)}{number}.example.com.' for number in range(300)]
-    polling.poller.start_polls([PollOrder(peer, name, name, 7, POOL, notify=number % 2 == 0)
+    polling.poller.start_polls([PollOrder(peer, POOL, PollRequest(name, name, 7, peer.id, number % 2 == 0))
                                 for number, name in enumerate(names) for peer in peers], RetrySchedule(30, 30, 0))
     wait_until(lambda: len(polling.results) == len(names) * len(peers), 'all are told')
     assert {(result.server_id, result.domain_id, result.status) for _, result in polling.results} == {
@@ -794,8 +797,7 @@ def test_what_cannot_be_sent_together_just_now(polling: Polling, monkeypatch: py
 def test_a_silent_server_delays_no_other(polling: Polling) -> None:
     _, dead = polling.server(lambda query, over_tcp: [])
     _, good = polling.server(serving(7))
-    polling.poller.start_polls([PollOrder(dead, f'd{number}', f'd{number}.example.com.', 7, POOL, False)
-                                for number in range(500)], RetrySchedule(30, 1, 0))
+    polling.start_many(dead, 500)
     polling.ask(good)
     assert polling.result(good).status is Outcome.SUCCESS
     assert len(polling.results) == 1
