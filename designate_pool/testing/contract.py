@@ -17,7 +17,7 @@ import pytest
 
 from designate_pool import backends
 from designate_pool.backends.base import Backend
-from designate_pool.model import CallResult, Domain, Endpoint, Server, TsigKey, new_id
+from designate_pool.model import CallResult, Domain, Endpoint, Reason, Server, TsigKey, new_id
 from designate_pool.testing.processes import free_port, wait_until
 
 LABEL = 'abcdefghijklmnopqrstuvwxyz0123456789-abcdefghijklmnopqrstuvwxyz'
@@ -131,6 +131,8 @@ class KeyedRig(abc.ABC):
 
     #: Options that make the driver use a wrong one.
     wrong_key: dict[str, Any]
+    #: Why it is refused.
+    wrong_key_reason = Reason.BAD_KEY
 
 
 @contextlib.contextmanager
@@ -254,6 +256,7 @@ class RemoteContract(Contract):
         with opened(rig.server(**rig.nowhere())) as backend:
             result = backend.create_domain(a_domain())
         assert result.error == rig.nobody
+        assert result.reason is Reason.UNREACHABLE
         assert result.retryable
         assert result.unreachable
 
@@ -264,6 +267,7 @@ class RemoteContract(Contract):
             result = backend.create_domain(a_domain())
             took = time.monotonic() - started
         assert result.error == 'no answer within 0.3 s'
+        assert result.reason is Reason.TIMEOUT
         assert result.retryable
         assert result.unreachable
         assert 0.3 <= took < 5
@@ -337,6 +341,7 @@ class KeyedContract:
                 assert not result.ok
                 assert not result.retryable
                 assert not result.unreachable
+                assert result.reason is rig.wrong_key_reason
                 assert 'key' in str(result.error) or 'secret' in str(result.error)
             assert 'key' in backend.check()[0].what or 'secret' in backend.check()[0].what
         assert not rig.holds('example.com.')

@@ -18,7 +18,7 @@ from oslo_config import cfg
 
 from designate_pool import backends
 from designate_pool.config import load, pools
-from designate_pool.model import Endpoint, Server, TsigKey
+from designate_pool.model import Endpoint, Reason, Server, TsigKey
 from designate_pool.testing import (NOWHERE, ODD_NAMES, KeyedContract, KeyedRig, RemoteContract, TcpRig, UnixRig,
                                     a_domain, opened)
 from testing.asking import Asked
@@ -65,6 +65,7 @@ class SocketRig(_NsdRig, UnixRig):
 
 
 class TlsRig(_NsdRig, TcpRig, KeyedRig):
+    wrong_key_reason = Reason.BAD_TLS
     port_option = 'control_port'
 
     def __init__(self, nsd: Nsd, foreign: pathlib.Path) -> None:

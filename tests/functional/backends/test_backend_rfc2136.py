@@ -14,7 +14,7 @@ from designate_pool import backends
 from designate_pool.backends.base import Backend
 from designate_pool.backends.records.base import RecordBackend
 from designate_pool.config import load, pools
-from designate_pool.model import CallResult, Server, TsigKey, new_id
+from designate_pool.model import CallResult, Reason, Server, TsigKey, new_id
 from designate_pool.planner.plan.plan import ApplyResult
 from designate_pool.planner.providers.base import ServerProvider
 from designate_pool.planner.targets.fake import zone_of
@@ -132,7 +132,7 @@ def test_a_zone_that_nobody_has_made_is_made_later(bind: Named, named: Start, tm
         result = backend.create_domain(a_domain('example.org.'))
         assert 'does not have the zone example.org.' in str(result.error)
         assert 'create it there by hand' in str(result.error)
-        assert not result.retryable
+        assert result.reason is Reason.NOT_PRIMARY and not result.retryable
         assert feed(backend, desired)[0].error == result.error
     second = named_with(named, tmp_path, {'example.org.': NEW.format(serial=1)}, name='ns2')
     with opened(updated(second)) as backend:
@@ -155,11 +155,22 @@ def test_a_wrong_key_is_permanent(bind: Named, key: TsigKey) -> None:
         for result in (backend.create_domain(a_domain()), backend.delete_domain(a_domain()), backend.ping(),
                        feed(backend, zone('www A 192.0.2.1\n'))[0], backend.list_zones([NAME]).result):
             assert not result.ok and not result.retryable and not result.unreachable
-            assert 'the key' in str(result.error)
+            assert 'the key' in str(result.error) and result.reason is Reason.BAD_KEY
         finding, = backend.check()
         assert 'BADKEY' in finding.what or 'BADSIG' in finding.what
         assert 'by the same name, algorithm and secret' in finding.advice
     assert bind.serial(NAME) == 5
+
+
+@pytest.mark.parametrize(('allows', 'reason'), [
+    ('allow-update { none; }; allow-transfer { any; };', Reason.UPDATE_REFUSED),
+    ('allow-update { any; }; allow-transfer { none; };', Reason.REFUSED)])
+def test_what_the_server_does_not_let_be_done_is_told_apart(named: Start, tmp_path: pathlib.Path, allows: str,
+                                                            reason: Reason) -> None:
+    server = named_with(named, tmp_path, {NAME: NEW.format(serial=5)}, allows)
+    with opened(updated(server)) as backend:
+        result, _ = feed(backend, zone('www A 192.0.2.1\n'))
+        assert (result.reason, result.retryable, result.unreachable) == (reason, False, False)
 
 
 def test_a_server_that_dies_and_comes_back(bind: Named) -> None:
@@ -167,7 +178,7 @@ def test_a_server_that_dies_and_comes_back(bind: Named) -> None:
         assert feed(backend, zone('www A 192.0.2.1\n', 1000))[0].ok
         bind.kill()
         result, _ = feed(backend, zone('www A 192.0.2.2\n', 2000))
-        assert result.unreachable and result.retryable
+        assert result.unreachable and result.retryable and result.reason is Reason.UNREACHABLE
         bind.start()
         assert feed(backend, zone('www A 192.0.2.1\n', 1000))[1] is None, 'what was said to be done is kept'
         assert feed(backend, zone('www A 192.0.2.2\n', 2000))[0].ok
@@ -178,6 +189,7 @@ def test_a_policy_without_delete_keeps_the_contents(bind: Named) -> None:
         assert feed(backend, zone('www A 192.0.2.1\n'))[0].ok
         result = backend.delete_domain(a_domain())
         assert 'the policy upsert-only' in str(result.error) and not result.retryable
+        assert result.reason is Reason.POLICY
     assert bind.texts('www.example.com.', 'A') == ['192.0.2.1']
 
 

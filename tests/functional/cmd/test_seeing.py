@@ -123,6 +123,7 @@ def test_a_server_that_is_not_there_is_seen(together: Seen, zone: tuple[str, str
     good, dead = labels(together)
     wait_until(lambda: together.value('designate_pool_circuit_open', server=dead, channel='control') == 1,
                'the circuit is open')
+    assert together.value('designate_pool_failures_total', server=dead, action='create', reason='UNREACHABLE') >= 1
     assert together.value('designate_pool_circuit_open', server=good) == 0
     wait_until(lambda: together.value('designate_pool_rows_failing', server=dead) >= 1, 'the failure is measured', 60)
     assert together.value('designate_pool_domains_behind', server=dead) >= 1

@@ -139,6 +139,7 @@ def test_a_server_with_other_contents_does_not_count_until_it_is_mended(pool: Mi
     serial = pool.expected()[name]
     assert (shown['status'], shown['current'], shown['serial']) == ('ERROR', False, serial)
     explained = pool.stack.request('GET', f'/v2/zones/{zone}/explain', 200)
+    assert shown['reason'] == 'DIVERGED' and any('find out who else' in each for each in explained['advice'])
     assert explained['degraded'] and explained['status'] == 'ACTIVE' and shown['name'] in explained['summary']
     state = next(each['state_of'] for each in explained['servers'] if each['name'] == shown['name'])
     assert state.startswith(f'It serves serial {serial} with other contents') and 'a forced transfer is ' in state
@@ -169,7 +170,9 @@ def test_a_server_that_lets_nothing_be_transferred_is_told_of_once_and_held_righ
     nsd.pattern([pool.primaries[0]], key, transfers=False)
     note = pool.wait(lambda: pool.server_state('nsd')['note'], 'the server has a note', 30)
     assert note.startswith('its contents are not checked: it does not let refused.example. be transferred (REFUSED)')
+    assert pool.server_state('nsd')['reason'] == 'UNCHECKED'
     assert wait_for_whole_round(pool) == (4, 1, 0)
     assert told(pool, 'its contents are not checked') == 1 and pool.row(zone, 'nsd')['current']
     nsd.pattern([pool.primaries[0]], key)
     pool.wait(lambda: pool.server_state('nsd')['note'] is None, 'the note is gone', 30)
+    assert pool.server_state('nsd')['reason'] is None

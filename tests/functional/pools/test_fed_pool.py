@@ -105,7 +105,7 @@ def test_a_zone_s_life_on_servers_of_three_kinds(fed: Fed) -> None:
     for driver in ('pdns-native', 'rfc2136'):
         row = fed.row(zone, driver)
         assert f'{NAME} on {row["name"]}: 10 of 21 RRsets would be deleted, over 30 %' in str(row['last_error'])
-        assert row['plan_id'] in {plan['id'] for plan in plans}
+        assert row['plan_id'] in {plan['id'] for plan in plans} and row['reason'] == 'PARKED'
         assert fed.answers(driver, f'h7.{NAME}') == ['192.0.2.7']
     for plan in plans:
         fed.stack.request('POST', f'/v2/plans/{plan["id"]}/approve', 202)
@@ -164,7 +164,8 @@ def test_each_that_is_fed_is_down_changed_by_hand_and_back(fed: Fed) -> None:
         fed.servers[driver].stop()
         serial = fed.change(zone, fed.hosts(number))
         fed.stack.wait_for(zone, 'ERROR')
-        assert fed.row(zone, driver)['status'] == 'ERROR'
+        row = fed.row(zone, driver)
+        assert (row['status'], row['reason']) == ('ERROR', 'UNREACHABLE')
         fed.servers[driver].start()
         assert fed.stack.wait_for(zone)['serial'] == serial
         wait_until(lambda: fed.serials() == dict.fromkeys(fed.servers, serial), 'all serve it')
@@ -174,8 +175,10 @@ def test_each_that_is_fed_is_down_changed_by_hand_and_back(fed: Fed) -> None:
 def test_a_zone_that_the_server_has_not_is_named_and_served_once_it_is_there(fed: Fed) -> None:
     zone = fed.stack.create_zone('example.org.')['id']
     fed.stack.wait_for(zone, 'ERROR')
-    error = str(fed.row(zone, 'rfc2136')['last_error'])
-    assert 'example.org.' in error
+    row = fed.row(zone, 'rfc2136')
+    assert 'example.org.' in str(row['last_error']) and row['reason'] == 'NOT_PRIMARY'
+    assert [each for each in fed.stack.request('GET', f'/v2/zones/{zone}/explain', 200)['advice']
+            if str(row['name']) in each and 'as a primary zone' in each]
     server = fed.servers['rfc2136']
     assert isinstance(server, Named)
     assert server.query('example.org.').rcode() == dns.rcode.REFUSED

@@ -63,12 +63,15 @@ def test_a_wrong_secret_is_told_once_for_each_server_until_the_right_one_is_read
         tries = wait_until(lambda: pool.row(zone, make)['status'] == 'ERROR' and pool.row(zone, make)['attempts'],
                            f'{make} has failed')
         wait_until(lambda: pool.row(zone, make)['attempts'] > tries, f'{make} is asked again')
-        error = pool.row(zone, make)['last_error']
-        assert ('the answer is not signed (NOTAUTH)' if make == 'pdns' else '(BADSIG)') in error
+        row = pool.row(zone, make)
+        assert ('the answer is not signed (NOTAUTH)' if make == 'pdns' else '(BADSIG)') in row['last_error']
+        assert row['reason'] == ('NOT_SIGNED' if make == 'pdns' else 'BAD_KEY')
         assert len(log.lines(f'UPDATE of secret.example.com. at .* on {make}:.*: ERROR, tried')) == 1
         refused = f'NOTIFY for .* was not accepted by {make}:'
         wait_until(lambda: log.lines(refused), f'{make} has been notified')
         assert len(log.lines(refused)) == 1
+    advice = pool.stack.request('GET', f'/v2/zones/{zone}/explain', 200)['advice']
+    assert len(advice) == 2 and all('compare the key' in each for each in advice)
     log.restart()
     pool.stack.reload(right)
     wait_until(lambda: log.lines('the servers are now'), 'MiniDNS has them')

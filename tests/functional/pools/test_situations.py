@@ -162,7 +162,7 @@ def test_a_zone_of_the_operator_s_own_is_named_and_what_to_do_about_it(binds: Th
     binds.stack.wait_for(zone, 'ERROR')
     row = binds.wait_for_row(zone, 2, lambda row: row['status'] == 'ERROR', 'the server is in ERROR')
     assert "as a static-stub zone that was added by hand: take it away with 'rndc delzone'" in row['last_error']
-    assert row['next_attempt_at']
+    assert row['next_attempt_at'] and row['reason'] == 'CONFLICT'
     binds.all_serve('own.example.com.', '192.0.2.1', [0, 1])
     binds.rndc(2, 'delzone', 'own.example.com')
     binds.stack.wait_for(zone)
@@ -237,6 +237,9 @@ def test_one_server_dead_at_create(binds: ThreeBinds, threshold: int) -> None:
         binds.wait_until_served(name, '192.0.2.1', [0, 2])
         row = binds.wait_for_row(zone, 1, lambda row: row['status'] == 'ERROR', 'the dead server is in ERROR')
         assert 'refused' in row['last_error'] and row['next_attempt_at'] and not row['current']
+        assert row['reason'] == 'UNREACHABLE'
+        advice = binds.stack.request('GET', f'/v2/zones/{zone}/explain', 200)['advice']
+        assert len(advice) == 1 and 'check that the server runs and listens' in advice[0]
         assert [binds.row(zone, number)['current'] for number in (0, 2)] == [True, True]
     binds.wait_for_row(zone, 1, lambda row: row['current'], 'the server has caught up')
     binds.stack.wait_for(zone)

@@ -21,8 +21,11 @@ from testing.stack import Stack
 from tests.fixtures.nameservers import SecondaryServer
 
 KEY = TsigKey('transfer.example.com.', 'hmac-sha512', 'bm90IGEgc2VjcmV0LCBhbiBleGFtcGxl')
-#: What the server does wrong, and what is to be read in its row.
-FAULTS = {'servfail': 'SERVFAIL', 'drop': 'no answer', 'refused': 'REFUSED', 'stale': 'not yet', 'broken': 'not yet'}
+#: What the server does wrong, what is to be read in its row, for which reason, and what is advised.
+FAULTS = {'servfail': ('SERVFAIL', 'SERVFAIL', 'its copy of the zone is broken'),
+          'drop': ('no answer', 'TIMEOUT', 'is overloaded'), 'refused': ('REFUSED', 'NO_ZONE', 'it lost the zone'),
+          'stale': ('not yet', 'STALE', 'whether it can transfer'),
+          'broken': ('not yet', 'STALE', 'whether it can transfer')}
 
 
 class Mixed:
@@ -66,7 +69,12 @@ def test_a_server_that_does_wrong_is_named_with_its_reason_and_heals(mixed: Mixe
         stack.wait_for(zone, 'ERROR')
         wait_until(lambda: mixed.row(zone)['status'] == 'ERROR', 'its row is in ERROR')
         row = mixed.row(zone)
-        assert FAULTS[fault] in row['last_error'] and row['next_attempt_at'] and not row['current']
+        error, reason, advice = FAULTS[fault]
+        assert error in row['last_error'] and row['next_attempt_at'] and not row['current']
+        assert row['reason'] == reason
+        explained = stack.request('GET', f'/v2/zones/{zone}/explain', 200)
+        assert [each['reason'] for each in explained['servers'] if each['name'] == row['name']] == [reason]
+        assert any(row['name'] in each and advice in each for each in explained['advice'])
         assert mixed.named.texts(f'www.{name}', 'A') == ['192.0.2.1']
         assert stack.request('GET', f'/v2/zones/{zone}/recordsets/{recordset}', 200)['status'] == 'ERROR'
         # The pool goes on: a later change reaches the server that is well.

@@ -14,7 +14,7 @@ from designate_pool.backends.base import Backend
 from designate_pool.deadline import Deadline
 from designate_pool.errors import (BackendError, BackendRefused, BackendUnreachable, BadConfiguration, DomainNotFound,
                                    InvalidField)
-from designate_pool.model import CallResult, Domain, Option, Pool, Server, new_id
+from designate_pool.model import CallResult, Domain, Option, Pool, Reason, Server, new_id
 from designate_pool.outage_log import RateLimitedLog
 from designate_pool.testing import a_domain
 
@@ -43,22 +43,27 @@ class Cancelled(BaseException):
 Timeout = type('Timeout', (BaseException,), {})
 
 
-@pytest.mark.parametrize('error, said, retryable, unreachable', [
-    (BackendRefused(why='wrong key'), 'wrong key', False, False),
-    (BackendUnreachable(why='no route'), 'no route', True, True),
-    (BackendError(why='result 25'), 'result 25', True, False),
-    (TimeoutError(), 'no answer within 7 s', True, True),
-    (Timeout(), 'no answer within 7 s', True, True),
-    (ConnectionRefusedError(111, 'Connection refused'), 'connection failed: Connection refused', True, True),
-    (OSError('gone'), 'connection failed: gone', True, True),
-    (DomainNotFound(domain='x'), 'There is no zone x.', True, False),
-    (ZeroDivisionError('by zero'), 'the driver failed: ZeroDivisionError: by zero', True, False),
-    (Cancelled('now'), 'the driver failed: Cancelled: now', True, False),
+@pytest.mark.parametrize('error, said, retryable, unreachable, reason', [
+    (BackendRefused(why='wrong key'), 'wrong key', False, False, Reason.OTHER),
+    (BackendRefused(why='wrong key', reason=Reason.BAD_KEY), 'wrong key', False, False, Reason.BAD_KEY),
+    (BackendUnreachable(why='no route'), 'no route', True, True, Reason.UNREACHABLE),
+    (BackendUnreachable(why='no answer', reason=Reason.TIMEOUT), 'no answer', True, True, Reason.TIMEOUT),
+    (BackendError(why='result 25'), 'result 25', True, False, Reason.OTHER),
+    (TimeoutError(), 'no answer within 7 s', True, True, Reason.TIMEOUT),
+    (Timeout(), 'no answer within 7 s', True, True, Reason.TIMEOUT),
+    (ConnectionRefusedError(111, 'Connection refused'), 'connection failed: Connection refused', True, True,
+     Reason.UNREACHABLE),
+    (PermissionError(13, 'Permission denied'), 'connection failed: Permission denied', True, True, Reason.NO_ACCESS),
+    (OSError('gone'), 'connection failed: gone', True, True, Reason.UNREACHABLE),
+    (DomainNotFound(domain='x'), 'There is no zone x.', True, False, Reason.OTHER),
+    (ZeroDivisionError('by zero'), 'the driver failed: ZeroDivisionError: by zero', True, False, Reason.OTHER),
+    (Cancelled('now'), 'the driver failed: Cancelled: now', True, False, Reason.OTHER),
 ])
-def test_whatever_a_driver_raises_is_a_result(error: BaseException, said: str, retryable: bool,
-                                              unreachable: bool) -> None:
+def test_whatever_a_driver_raises_is_a_result(error: BaseException, said: str, retryable: bool, unreachable: bool,
+                                              reason: Reason) -> None:
     result = Raises(error).create_domain(a_domain())
     assert (result.error, result.retryable, result.unreachable) == (said, retryable, unreachable)
+    assert result.reason is reason
     assert result.seconds >= 0
 
 

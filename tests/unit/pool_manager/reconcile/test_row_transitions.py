@@ -5,7 +5,10 @@ from __future__ import annotations
 import dataclasses
 from datetime import timedelta
 
-from designate_pool.model import Action, Answer, CallResult, Domain, Outcome, PollResult, ServerStatus, Status, utcnow
+import pytest
+
+from designate_pool.model import (Action, Answer, CallResult, Domain, Outcome, PollResult, Reason, ServerStatus, Status,
+                                  utcnow)
 from designate_pool.pool_manager.reconcile import row_transitions
 
 NOW = utcnow()
@@ -107,6 +110,27 @@ def test_success_ends_a_row_and_keeps_no_error() -> None:
     assert (row.status, row.last_error, row.next_attempt_at) == (Outcome.SUCCESS, None, None)
 
 
+def test_a_row_keeps_why_its_last_try_has_failed() -> None:
+    row = call(begun()['a', Action.CREATE], dataclasses.replace(FAILURE, reason=Reason.UNREACHABLE))
+    assert row.reason is Reason.UNREACHABLE
+    assert call(row, dataclasses.replace(REFUSAL, reason=Reason.BAD_KEY)).reason is Reason.BAD_KEY
+    assert call(row, FAILURE).reason is Reason.OTHER, 'a driver that gives none'
+    assert call(row, CallResult()).reason is None
+    assert row_transitions.restart(row, DOMAIN, NOW).reason is None
+
+
+@pytest.mark.parametrize(('answer', 'reason'), [
+    (Answer.SERIAL, Reason.STALE), (Answer.NO_ZONE, Reason.NO_ZONE), (Answer.NOT_AUTH, Reason.NOT_AUTH),
+    (Answer.TIMEOUT, Reason.TIMEOUT), (Answer.BAD, Reason.OTHER)])
+def test_the_answer_is_the_reason_where_an_older_minidns_gives_no_other(answer: Answer, reason: Reason) -> None:
+    row = begun()['a', Action.UPDATE]
+    assert poll(row, Outcome.ERROR, 9, answer).reason is reason
+    told = PollResult(DOMAIN.id, 'a', Outcome.ERROR, answer, 9, 'why', reason=Reason.BAD_TIME)
+    after = row_transitions.after_poll(row, told, NOW, TRIES, 0.5)
+    assert after.reason is Reason.BAD_TIME
+    assert poll(after, Outcome.SUCCESS, 10).reason is None
+
+
 def test_an_error_never_moves_a_serial() -> None:
     row = poll(poll(begun()['a', Action.UPDATE], Outcome.SUCCESS, 10), Outcome.ERROR, 7)
     assert (row.status, row.serial_number, row.last_error) == (Outcome.ERROR, 10, 'why')
@@ -169,6 +193,7 @@ def test_a_server_that_lost_the_zone_gets_it_again_at_once_and_then_with_growing
         create, update = row_transitions.zone_lost(create, update, DOMAIN, 'no such zone', NOW, TRIES, 0.5)
         assert update.status is Outcome.ERROR and update.next_attempt_at is None
         assert (create.status, create.last_error) == (Outcome.ERROR, 'no such zone')
+        assert create.reason is update.reason is Reason.NO_ZONE
         pauses.append(seconds(create))
     assert pauses == [5, 10, 20]
 
