@@ -109,10 +109,10 @@ def ask(host: str, port: int, asked: Asked, timeout: float) -> ServerAnswers:
     soa = DnsQuestion(asked.zone, 'SOA', f'serial {asked.serial}')
     try:
         answer = _exchange(host, port, soa, timeout)
+    except TimeoutError:
+        return ServerAnswers(None, 0, trouble=f'it did not answer within {TRIES} times {timeout:g} s')
     except OSError as error:
         return ServerAnswers(None, 0, trouble=f'it could not be asked ({error.strerror or error})')
-    if answer == NO_ANSWER:
-        return ServerAnswers(None, 0, trouble=f'it did not answer within {TRIES} times {timeout:g} s')
     said = SoaReply(Answer.BAD, error=answer) if isinstance(answer, str) else \
         read_soa(answer.wire or b'', soa_query(wire.encode(asked.zone)))
     if said is None or said.serial is None:
@@ -141,19 +141,24 @@ class _Silence:
         """The answer; None when the question was not asked any more."""
         if self._in_a_row >= GIVE_UP:
             return None
+        silent = True
         try:
             found = _answer(host, port, question, timeout)
+            silent = False
+        except TimeoutError:
+            found = NO_ANSWER
         except OSError as error:
             found = f'{NO_ANSWER} ({error.strerror or error})'
         with self._lock:
-            self._in_a_row = self._in_a_row + 1 if found.startswith(NO_ANSWER) else 0
+            self._in_a_row = self._in_a_row + 1 if silent else 0
         return found
 
 
 def _answer(host: str, port: int, question: DnsQuestion, timeout: float) -> str:
     """The RRset that was asked for in the form of :attr:`DnsQuestion.expected`, or in words why there is none.
 
-    :raises OSError: when the server cannot be reached
+    :raises TimeoutError: when it does not answer
+    :raises OSError: when it cannot be reached
     """
     answer = _exchange(host, port, question, timeout)
     return answer if isinstance(answer, str) else _read(answer, question)
@@ -162,7 +167,8 @@ def _answer(host: str, port: int, question: DnsQuestion, timeout: float) -> str:
 def _exchange(host: str, port: int, question: DnsQuestion, timeout: float) -> dns.message.Message | str:
     """The answer, or in words why there is none.
 
-    :raises OSError: when the server cannot be reached
+    :raises TimeoutError: when it does not answer
+    :raises OSError: when it cannot be reached
     """
     query = dns.message.make_query(dns.name.from_text(question.name), question.type, use_edns=0, payload=PAYLOAD)
     query.flags &= ~dns.flags.RD
@@ -174,7 +180,7 @@ def _exchange(host: str, port: int, question: DnsQuestion, timeout: float) -> dn
         except dns.exception.DNSException as error:
             return f'{type(error).__name__}: {error}'
         return answer
-    return NO_ANSWER
+    raise TimeoutError
 
 
 def _read(answer: dns.message.Message, question: DnsQuestion) -> str:
